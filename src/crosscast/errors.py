@@ -1,0 +1,86 @@
+"""Every exception Crosscast raises on purpose.
+
+.. code-block:: text
+
+    CrosscastError                      one clear sentence; the command line prints it
+    ├── InputError                      the caller's data or arguments; exit code 2
+    │   ├── CompileError                the kernel compiler refused the source (carries its diagnostics)
+    │   ├── UnsupportedError            a construct that Crosscast refuses before running
+    │   ├── LaunchError                 sizes or arguments that do not fit the kernel
+    │   └── KernelFault                 the kernel itself failed while it ran
+    │       └── KernelTimeout           ... or did not end in time
+    ├── MissingExtraError               an optional part is not installed; exit code 2
+    └── EnvironmentFault                this machine cannot do it (no toolchain, no memory); exit code 1
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CompileError",
+    "CrosscastError",
+    "EnvironmentFault",
+    "InputError",
+    "KernelFault",
+    "KernelTimeout",
+    "LaunchError",
+    "MissingExtraError",
+    "UnsupportedError",
+]
+
+
+class CrosscastError(Exception):
+    """Base of all errors that Crosscast raises on purpose.
+
+    The message is one sentence that names the file, field or argument, what was
+    expected and what was found.
+    """
+
+    exit_code = 1
+
+
+class InputError(CrosscastError):
+    """The input (a file, an argument, a kernel) is wrong."""
+
+    exit_code = 2
+
+
+class CompileError(InputError):
+    """The kernel compiler refused the program; the message holds its diagnostics."""
+
+
+class UnsupportedError(InputError):
+    """The program uses a construct that Crosscast refuses before running anything."""
+
+
+class LaunchError(InputError):
+    """The launch does not fit the kernel: sizes, or the number, type or size of arguments."""
+
+
+class KernelFault(InputError):
+    """The kernel failed while running: bad access, division by zero, divergent barrier, limits."""
+
+
+class KernelTimeout(KernelFault):
+    """The kernel did not end within the time limit."""
+
+
+class MissingExtraError(CrosscastError):
+    """An optional part of Crosscast is not installed.
+
+    Parameters
+    ----------
+    extra
+        Name of the extra, as in ``crosscast[extra]``.
+    purpose
+        What it is needed for, as a noun phrase.
+    """
+
+    exit_code = 2
+
+    def __init__(self, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs an optional part: pip install 'crosscast[{extra}]'")
+        self.extra = extra
+
+
+class EnvironmentFault(CrosscastError):
+    """This machine or installation cannot do what was asked."""

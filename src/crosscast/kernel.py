@@ -1,0 +1,335 @@
+"""What to run: a program, one of its kernels, and a launch with its arguments.
+
+Nothing here imports OpenCL or a compiler; these are plain descriptions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.errors import InputError, LaunchError
+
+__all__ = [
+    "MAX_WORK_GROUP_SIZE",
+    "Argument",
+    "Form",
+    "Image",
+    "Kernel",
+    "Launch",
+    "Local",
+    "Parameter",
+    "ParameterKind",
+    "Program",
+    "Sampler",
+]
+
+MAX_WORK_GROUP_SIZE = 4096
+"""Largest number of work-items of one work-group."""
+
+Form = Literal["opencl-c", "llvm-ir", "bitcode"]
+ParameterKind = Literal["global", "constant", "local", "value", "image", "sampler"]
+_STANDARDS = ("1.0", "1.1", "1.2", "2.0", "3.0")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program in one of the forms that the frontend reads.
+
+    Parameters
+    ----------
+    content
+        Source text (UTF-8), LLVM IR text or LLVM bitcode.
+    form
+        What `content` is.
+    path
+        Where it came from, for messages and for resolving ``#include``; ``None`` if from memory.
+    options
+        Compiler options such as ``-DN=16`` or ``-cl-fast-relaxed-math`` (OpenCL C only).
+    standard
+        OpenCL C version: ``"1.2"`` unless told otherwise.
+    """
+
+    content: bytes
+    form: Form = "opencl-c"
+    path: Path | None = None
+    options: tuple[str, ...] = ()
+    standard: str = "1.2"
+
+    def __post_init__(self) -> None:
+        if self.standard not in _STANDARDS:
+            raise InputError(
+                f"OpenCL C standard must be one of {', '.join(_STANDARDS)}, found {self.standard!r}"
+            )
+        if not self.content.strip():
+            raise InputError(f"{self.label}: the program is empty")
+
+    @property
+    def label(self) -> str:
+        """Name for messages: the path, or ``<source>``."""
+        return str(self.path) if self.path is not None else "<source>"
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the content, in hexadecimal."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @classmethod
+    def from_file(
+        cls, path: str | Path, *, options: Sequence[str] = (), standard: str = "1.2"
+    ) -> Program:
+        """Read a program; its form follows from its first bytes and its suffix.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read, is empty, or is none of the known forms.
+        """
+        path = Path(path)
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise InputError(f"{path}: cannot read the program file ({error.strerror})") from error
+        form: Form
+        if content.startswith((b"BC", b"\xde\xc0\x17\x0b")):
+            form = "bitcode"
+        elif path.suffix == ".ll":
+            form = "llvm-ir"
+        else:
+            form = "opencl-c"
+        if form != "bitcode":
+            try:
+                content.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"{path}: expected OpenCL C, LLVM IR text or LLVM bitcode, "
+                    f"found binary data (byte {error.start} is not text)"
+                ) from error
+            if b"\0" in content:
+                raise InputError(
+                    f"{path}: expected OpenCL C, LLVM IR text or LLVM bitcode, found binary data"
+                )
+        return cls(content, form, path, tuple(options), standard)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel of a program.
+
+    Parameters
+    ----------
+    program
+        The program that defines it.
+    name
+        Its name.
+    """
+
+    program: Program
+    name: str
+
+    @classmethod
+    def from_source(
+        cls, source: str, name: str, *, options: Sequence[str] = (), standard: str = "1.2"
+    ) -> Kernel:
+        """Kernel `name` of an OpenCL C source text."""
+        return cls(Program(source.encode(), "opencl-c", None, tuple(options), standard), name)
+
+    @classmethod
+    def from_ir(cls, ir: str | bytes, name: str) -> Kernel:
+        """Kernel `name` of LLVM IR for ``spir64``: text, or bitcode as bytes."""
+        if isinstance(ir, bytes):
+            return cls(Program(ir, "bitcode"), name)
+        return cls(Program(ir.encode(), "llvm-ir"), name)
+
+    @classmethod
+    def from_file(
+        cls, path: str | Path, name: str, *, options: Sequence[str] = (), standard: str = "1.2"
+    ) -> Kernel:
+        """Kernel `name` of a file with OpenCL C, LLVM IR text or bitcode."""
+        return cls(Program.from_file(path, options=options, standard=standard), name)
+
+
+@dataclass(frozen=True)
+class Local:
+    """Local memory for a local pointer argument.
+
+    Parameters
+    ----------
+    nbytes
+        Size in bytes; at least 1.
+    """
+
+    nbytes: int
+
+    def __post_init__(self) -> None:
+        if self.nbytes < 1:
+            raise LaunchError(f"local memory must have at least 1 byte, found {self.nbytes}")
+
+
+_CHANNELS = {"R": 1, "RG": 2, "RGBA": 4, "BGRA": 4, "A": 1, "INTENSITY": 1, "LUMINANCE": 1, "DEPTH": 1}
+
+
+@dataclass(frozen=True, eq=False)
+class Image:
+    """An image argument.
+
+    Parameters
+    ----------
+    array
+        Texels. Shape ``(width,)``, ``(height, width)`` or ``(depth, height, width)``, with a last
+        axis of 2 or 4 channels for the orders RG, RGBA and BGRA. The element type is the channel
+        type: ``float32`` and ``float16`` are read by ``read_imagef``, signed integers by
+        ``read_imagei``, unsigned ones by ``read_imageui``.
+    channel_order
+        R, A, RG, RGBA, BGRA, INTENSITY, LUMINANCE or DEPTH.
+    normalized
+        Integer channels are normalized (UNORM, SNORM) and read by ``read_imagef``.
+    layers
+        The first axis is an array of 1D or 2D images, not a spatial dimension.
+    """
+
+    array: npt.NDArray[np.generic]
+    channel_order: str = "RGBA"
+    normalized: bool = False
+    layers: bool = False
+
+    def __post_init__(self) -> None:
+        if self.channel_order not in _CHANNELS:
+            raise LaunchError(
+                f"image channel order must be one of {', '.join(_CHANNELS)}, found {self.channel_order!r}"
+            )
+        channels = _CHANNELS[self.channel_order]
+        if channels > 1 and (self.array.ndim < 2 or self.array.shape[-1] != channels):
+            raise LaunchError(
+                f"an image of order {self.channel_order} needs a last axis of {channels} channels, "
+                f"found shape {self.array.shape}"
+            )
+        if not 1 <= self.spatial_ndim <= 3 or 0 in self.array.shape:
+            raise LaunchError(f"an image has 1 to 3 dimensions, none empty; found shape {self.array.shape}")
+
+    @property
+    def channels(self) -> int:
+        """Channels of one texel."""
+        return _CHANNELS[self.channel_order]
+
+    @property
+    def spatial_ndim(self) -> int:
+        """Axes of `array` without the channel axis (layers included)."""
+        return self.array.ndim - (1 if self.channels > 1 else 0)
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """A sampler argument.
+
+    Parameters
+    ----------
+    addressing
+        none, clamp_to_edge, clamp, repeat or mirrored_repeat.
+    linear
+        Linear filter; nearest otherwise.
+    normalized_coords
+        Coordinates in [0, 1).
+    """
+
+    addressing: Literal["none", "clamp_to_edge", "clamp", "repeat", "mirrored_repeat"] = "none"
+    linear: bool = False
+    normalized_coords: bool = False
+
+
+Argument = npt.NDArray[np.generic] | np.generic | bytes | Local | Image | Sampler | None
+"""One kernel argument: an array is a buffer (or, for a by-value parameter such as ``float4``, its
+elements), a NumPy scalar or bytes a value, ``None`` a null buffer."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A kernel's formal parameter, as the compiled program declares it.
+
+    Parameters
+    ----------
+    name
+        Its name in the source, or ``arg<k>`` where the program does not keep names.
+    type_name
+        OpenCL C type such as ``float*`` or ``uint``; the LLVM type where the program has no more.
+    kind
+        Which arguments fit: a buffer, local memory, a value, ...
+    size
+        Bytes of a value; 8 for pointers.
+    """
+
+    name: str
+    type_name: str
+    kind: ParameterKind
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """One invocation of a kernel.
+
+    Parameters
+    ----------
+    kernel
+        What to run.
+    global_size
+        Work-items in 1 to 3 dimensions.
+    local_size
+        Work-items of a work-group, as many dimensions.
+    args
+        The arguments in order. Arrays hold the kernel's output afterwards.
+    global_offset
+        Offset of the global ids; zeros if empty.
+    read_only
+        Indexes of buffer arguments that the kernel must not write (``.sim``'s ``ro``).
+    """
+
+    kernel: Kernel
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...]
+    args: tuple[Argument, ...] = ()
+    global_offset: tuple[int, ...] = ()
+    read_only: frozenset[int] = field(default=frozenset())
+
+    def __post_init__(self) -> None:
+        name = self.kernel.name
+        dims = len(self.global_size)
+        if not 1 <= dims <= 3:
+            raise LaunchError(f"{name}: global size must have 1 to 3 dimensions, found {dims}")
+        if len(self.local_size) != dims:
+            raise LaunchError(
+                f"{name}: local size must have as many dimensions as the global size ({dims}), "
+                f"found {len(self.local_size)}"
+            )
+        if self.global_offset and len(self.global_offset) != dims:
+            raise LaunchError(
+                f"{name}: global offset must have as many dimensions as the global size ({dims}), "
+                f"found {len(self.global_offset)}"
+            )
+        for label, sizes in (("global size", self.global_size), ("local size", self.local_size)):
+            for value in sizes:
+                if value < 1:
+                    raise LaunchError(f"{name}: {label} must be at least 1 in each dimension, found {value}")
+                if value >= 1 << 32:
+                    raise LaunchError(f"{name}: {label} must be below 2^32 in each dimension, found {value}")
+        if any(offset < 0 for offset in self.global_offset):
+            raise LaunchError(f"{name}: global offset must not be negative, found {self.global_offset}")
+        group = int(np.prod(self.local_size, dtype=object))
+        if group > MAX_WORK_GROUP_SIZE:
+            raise LaunchError(
+                f"{name}: a work-group has at most {MAX_WORK_GROUP_SIZE} work-items, found "
+                f"{' x '.join(map(str, self.local_size))} = {group}"
+            )
+        if self.kernel.program.standard.startswith("1"):
+            for g, l in zip(self.global_size, self.local_size, strict=True):
+                if g % l:
+                    raise LaunchError(
+                        f"{name}: the global size must be a multiple of the local size in OpenCL C "
+                        f"{self.kernel.program.standard}, found {g} and {l}"
+                    )
