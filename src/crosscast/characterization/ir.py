@@ -1,0 +1,440 @@
+"""LLVM IR of a program as data that can be rewritten: functions, blocks, instructions as text.
+
+llvmlite parses and checks the IR and prints it in one canonical form, but cannot insert
+instructions; so the canonical text is read here, in step with llvmlite's own walk, which gives the
+opcode and the type of every instruction. All instrumentation works on these classes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+__all__ = [
+    "Block",
+    "Function",
+    "GlobalVariable",
+    "Instruction",
+    "Module",
+    "Parameter",
+    "bracketed",
+    "copy_instruction",
+    "read_module",
+    "split_top_level",
+    "split_typed",
+    "substitute",
+]
+
+LOCAL = re.compile(r'%(?:"[^"]*"|[-a-zA-Z$._0-9]+)')
+_LABEL = re.compile(r'^("[^"]*"|[-a-zA-Z$._0-9]+):')
+_TARGET = re.compile(r"label (" + LOCAL.pattern + r")")
+_INCOMING = re.compile(r"\[ (.*?), (" + LOCAL.pattern + r") \]")
+_OPENING, _CLOSING = "([{<", ")]}>"
+
+
+@dataclass
+class Instruction:
+    """One instruction.
+
+    Parameters
+    ----------
+    text
+        What follows ``%result =``; empty where it counts but nothing is left to execute.
+    opcode
+        LLVM's name of the operation.
+    type
+        LLVM type of the result (``void`` if none).
+    result
+        Name of the result with its ``%``, or ``None``.
+    width
+        Elements of the result: 1 for scalars, pointers and void.
+    line
+        Source line, 0 if unknown.
+    counted
+        Whether the program's author wrote it: rewriting adds uncounted ones.
+    branch
+        Number of the static conditional branch, for one.
+    incoming
+        (value, label) pairs of a phi.
+    """
+
+    text: str
+    opcode: str
+    type: str = "void"
+    result: str | None = None
+    width: int = 1
+    line: int = 0
+    counted: bool = True
+    branch: int | None = None
+    incoming: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def successors(self) -> list[str]:
+        """Labels a terminator can go to, without repetition, in order."""
+        return list(dict.fromkeys(_TARGET.findall(self.text)))
+
+    def uses(self) -> set[str]:
+        """Local values it reads, those of a phi aside."""
+        return set(LOCAL.findall(_TARGET.sub("", self.text)))
+
+    def retarget(self, old: str, new: str) -> None:
+        """Let a terminator go to `new` wherever it went to `old`."""
+        self.text = _TARGET.sub(lambda m: f"label {new}" if m[1] == old else m[0], self.text)
+
+    def render(self) -> str:
+        """Text of the whole instruction."""
+        text = self.text
+        if self.opcode == "phi":
+            text += " " + ", ".join(f"[ {value}, {label} ]" for value, label in self.incoming)
+        return f"  {self.result} = {text}" if self.result else f"  {text}"
+
+
+@dataclass
+class Block:
+    """A basic block; its last instruction is the terminator."""
+
+    label: str
+    instructions: list[Instruction]
+
+    @property
+    def terminator(self) -> Instruction:
+        """The last instruction."""
+        return self.instructions[-1]
+
+    def phis(self) -> Iterator[Instruction]:
+        """Its phi instructions."""
+        for instruction in self.instructions:
+            if instruction.opcode != "phi":
+                return
+            yield instruction
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a function: its type, its attributes, its name with ``%``."""
+
+    type: str
+    attributes: str
+    name: str
+
+
+@dataclass
+class Function:
+    """A defined function."""
+
+    name: str
+    result_type: str
+    parameters: list[Parameter]
+    blocks: dict[str, Block]
+    is_kernel: bool
+    line: int
+    metadata: dict[str, list[str]]
+
+    @property
+    def entry(self) -> Block:
+        """The block where it starts."""
+        return next(iter(self.blocks.values()))
+
+    def predecessors(self) -> dict[str, list[str]]:
+        """Labels of the blocks that go to each block."""
+        found: dict[str, list[str]] = {label: [] for label in self.blocks}
+        for label, block in self.blocks.items():
+            for successor in block.terminator.successors:
+                found[successor].append(label)
+        return found
+
+    def instructions(self) -> Iterator[Instruction]:
+        """All instructions, block by block."""
+        for block in self.blocks.values():
+            yield from block.instructions
+
+
+@dataclass(frozen=True)
+class GlobalVariable:
+    """A module-level variable: name with ``@``, address space, whole definition, size in bytes."""
+
+    name: str
+    address_space: int
+    text: str
+    nbytes: int
+
+
+@dataclass
+class Module:
+    """A program's IR.
+
+    Parameters
+    ----------
+    functions
+        Defined functions by name.
+    declared
+        Declaration lines of undefined functions by name.
+    globals
+        Module-level variables by name with ``@``.
+    types
+        Definitions of named types.
+    sizes
+        Size and alignment in bytes of each type that an instruction or parameter has.
+    branches
+        (function, source line) of every static conditional branch, by number.
+    """
+
+    functions: dict[str, Function]
+    declared: dict[str, str]
+    globals: dict[str, GlobalVariable]
+    types: list[str]
+    sizes: dict[str, tuple[int, int]]
+    branches: list[tuple[str, int]]
+
+    @property
+    def kernels(self) -> list[str]:
+        """Names of the kernels."""
+        return [f.name for f in self.functions.values() if f.is_kernel]
+
+
+def substitute(text: str, mapping: Callable[[str], str]) -> str:
+    """Replace each local name in `text` by what `mapping` gives for it."""
+    return LOCAL.sub(lambda match: mapping(match[0]), text)
+
+
+def split_top_level(text: str, separator: str = ",") -> list[str]:
+    """Split at the separators that are outside all brackets and strings."""
+    parts, depth, start, quoted = [], 0, 0, False
+    for position, char in enumerate(text):
+        if char == '"':
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif char in _OPENING:
+            depth += 1
+        elif char in _CLOSING:
+            depth -= 1
+        elif char == separator and depth == 0:
+            parts.append(text[start:position].strip())
+            start = position + 1
+    parts.append(text[start:].strip())
+    return [part for part in parts if part]
+
+
+def split_typed(text: str) -> tuple[str, str]:
+    """Split ``<type and attributes> <value>``, such as an operand or an argument of a call.
+
+    A constant expression or ``splat`` is one value: its keyword and all that follows.
+    """
+    words = split_top_level(text, " ")
+    last = len(words) - 1
+    if words[last].startswith("("):
+        while last > 1 and words[last] not in _CONSTANT_WORDS:
+            last -= 1
+    return " ".join(words[:last]), " ".join(words[last:])
+
+
+_CONSTANT_WORDS = frozenset(
+    "getelementptr bitcast inttoptr ptrtoint addrspacecast trunc splat add sub xor "
+    "blockaddress extractelement insertelement shufflevector ptrtoaddr".split()
+)
+
+_ATTACHMENT = re.compile(r",? ![\w.]+ !\d+|,? ![\w.]+ !\{\}")
+_DBG = re.compile(r"!dbg !(\d+)")
+_FUNCTION_NAME = re.compile(r'@("[^"]*"|[-a-zA-Z$._0-9]+)\(')
+_LOCATION = re.compile(r"^!(\d+) = (?:distinct )?!DI(?:Location|Subprogram)\((.*)\)$", re.MULTILINE)
+_NODE = re.compile(r"^!(\d+) = (?:distinct )?!\{(.*)\}$", re.MULTILINE)
+_NUMBERED = re.compile(r"%(\d+)\b")
+_MARKERS = re.compile(r"@llvm\.(dbg\.|lifetime\.)")
+
+
+def _named(text: str) -> str:
+    """Give numbered values names, so that adding and dropping instructions never renumbers."""
+    return _NUMBERED.sub(r"%.\1", text)
+
+
+class _Reader:
+    def __init__(self, parsed: Any, layout: Any) -> None:
+        self.parsed, self.layout = parsed, layout
+        self.text = str(parsed)
+        self.sizes: dict[str, tuple[int, int]] = {}
+        self.branches: list[tuple[str, int]] = []
+        for struct in parsed.struct_types:
+            if not struct.is_opaque_struct:
+                size = (layout.get_abi_size(struct), layout.get_abi_alignment(struct))
+                self.sizes[f"%{struct.name}"] = self.sizes[f'%"{struct.name}"'] = size
+        self.lines = {
+            number: int(line[1])
+            for number, body in _LOCATION.findall(self.text)
+            if (line := re.search(r"\bline: (\d+)", body))
+        }
+        self.nodes = dict(_NODE.findall(self.text))
+
+    def read(self) -> Module:
+        functions: dict[str, Function] = {}
+        declared: dict[str, str] = {}
+        types: list[str] = []
+        rows = self.text.splitlines()
+        walk = {f.name: f for f in self.parsed.functions}
+        position = 0
+        while position < len(rows):
+            row = rows[position]
+            if row.startswith("define "):
+                end = rows.index("}", position)
+                function = self._function(row, rows[position + 1 : end], walk)
+                functions[function.name] = function
+                position = end
+            elif row.startswith("declare ") and (match := _FUNCTION_NAME.search(row)):
+                declared[match[1].strip('"')] = re.sub(r" #\d+$|!dbg !\d+ ", "", row)
+            elif row.startswith("%") and " = type " in row:
+                types.append(row)
+            position += 1
+        return Module(functions, declared, self._globals(rows), types, self.sizes, self.branches)
+
+    def _globals(self, rows: list[str]) -> dict[str, GlobalVariable]:
+        definitions = {r.split(" = ", 1)[0]: r for r in rows if r.startswith("@")}
+        found = {}
+        for variable in self.parsed.global_variables:
+            name = next(n for n in (f"@{variable.name}", f'@"{variable.name}"') if n in definitions)
+            text = _ATTACHMENT.sub("", definitions[name])
+            space = re.search(r"addrspace\((\d+)\)", text.split(" global ")[0].split(" constant ")[0])
+            size = self.layout.get_abi_size(variable.global_value_type)
+            found[name] = GlobalVariable(name, int(space[1]) if space else 0, text, size)
+        return found
+
+    def _note_size(self, type_: Any) -> str:
+        text = str(type_)
+        if text not in self.sizes and text not in ("void", "label", "metadata", "token"):
+            self.sizes[text] = (self.layout.get_abi_size(type_), self.layout.get_abi_alignment(type_))
+        return text
+
+    def _function(self, header: str, rows: list[str], walk: dict[str, Any]) -> Function:
+        match = _FUNCTION_NAME.search(header)
+        assert match is not None
+        name = match[1].strip('"')
+        value = walk[name]
+        arguments, rest = bracketed(header, match.end() - 1)
+        unnamed = 0
+        parameters = []
+        for text, argument in zip(split_top_level(arguments), value.arguments, strict=True):
+            type_ = self._note_size(argument.type)
+            words = split_top_level(text, " ")
+            if words[-1].startswith("%") and text != type_:
+                local = _named(words.pop())
+            else:
+                local = f"%.{unnamed}"
+            unnamed += local == f"%.{unnamed}"
+            parameters.append(Parameter(type_, " ".join(words)[len(type_) :].strip(), local))
+        metadata = {
+            key: [v.strip() for v in split_top_level(self.nodes.get(node, ""))]
+            for key, node in re.findall(r"!(\w+) !(\d+)", rest)
+        }
+        dbg = _DBG.search(rest)
+        before = header[: match.start()].split()
+        return Function(
+            name,
+            _result_type(header[: match.start()]),
+            parameters,
+            self._blocks(name, rows, value, f".{unnamed}"),
+            "spir_kernel" in before,
+            self.lines.get(dbg[1], 0) if dbg else 0,
+            metadata,
+        )
+
+    def _blocks(self, function: str, rows: list[str], value: Any, entry: str) -> dict[str, Block]:
+        pending = _statements(rows)
+        blocks: dict[str, Block] = {}
+        for index, parsed_block in enumerate(value.blocks):
+            statement = next(pending)
+            if label := _LABEL.match(statement):
+                name = label[1] if not label[1].isdigit() else f".{label[1]}"
+                statement = next(pending)
+            else:
+                assert index == 0
+                name = entry
+            block = Block(f"%{name}", [])
+            for position, parsed in enumerate(parsed_block.instructions):
+                if position:
+                    statement = next(pending)
+                block.instructions.append(self._instruction(function, statement, parsed))
+            blocks[block.label] = block
+        return blocks
+
+    def _instruction(self, function: str, statement: str, parsed: Any) -> Instruction:
+        dbg = _DBG.search(statement)
+        line = self.lines.get(dbg[1], 0) if dbg else 0
+        text = _named(_ATTACHMENT.sub("", statement).strip())
+        result = None
+        if text.startswith("%"):
+            result, text = text.split(" = ", 1)
+        type_ = self._note_size(parsed.type)
+        width = re.match(r"<(?:vscale x )?(\d+) x ", type_)
+        made = Instruction(text, parsed.opcode, type_, result, int(width[1]) if width else 1, line)
+        if made.opcode == "call":
+            made.text = re.sub(r" #\d+(?=$| \[)", "", made.text)
+            made.counted = not _MARKERS.search(made.text)
+        elif made.opcode == "phi":
+            made.incoming = _INCOMING.findall(made.text)
+            made.text = f"phi {type_}"
+        elif made.opcode == "br" and made.text.startswith("br i1 "):
+            made.branch = len(self.branches)
+            self.branches.append((function, line))
+        return made
+
+
+def bracketed(text: str, opening: int) -> tuple[str, str]:
+    """Text inside the bracket that opens at `opening`, and what follows it."""
+    depth = 0
+    for position in range(opening, len(text)):
+        depth += (text[position] == "(") - (text[position] == ")")
+        if depth == 0:
+            return text[opening + 1 : position], text[position + 1 :]
+    raise AssertionError(text)
+
+
+_LINKAGE = frozenset(
+    "define dso_local internal private weak weak_odr linkonce linkonce_odr external hidden protected "
+    "spir_kernel spir_func local_unnamed_addr unnamed_addr noundef zeroext signext noalias nonnull "
+    "available_externally fastcc inreg".split()
+)
+
+
+def _result_type(before_name: str) -> str:
+    words = [w for w in split_top_level(before_name.strip(), " ") if w not in _LINKAGE]
+    words = [w for w in words if not re.match(r"(range|align|dereferenceable|nofpclass)\b|\d+$", w)]
+    return " ".join(words)
+
+
+def _statements(rows: list[str]) -> Iterator[str]:
+    """Labels and instructions of a function's body, one a string."""
+    position = 0
+    while position < len(rows):
+        row = rows[position]
+        position += 1
+        bare = row.strip()
+        if not bare or bare.startswith((";", "#dbg_")):
+            continue
+        if bare.startswith("switch ") and bare.endswith("["):
+            while not rows[position].strip().startswith("]"):
+                bare += " " + rows[position].strip()
+                position += 1
+            bare += " " + rows[position].strip()
+            position += 1
+        if not row.startswith(" "):
+            bare = bare.split(" ;")[0].strip()
+        yield bare
+
+
+def read_module(parsed: Any, layout: Any) -> Module:
+    """Read a module that llvmlite parsed and verified.
+
+    Parameters
+    ----------
+    parsed
+        ``llvmlite.binding.ModuleRef``.
+    layout
+        ``llvmlite.binding.TargetData`` of the module's data layout.
+    """
+    return _Reader(parsed, layout).read()
+
+
+def copy_instruction(instruction: Instruction) -> Instruction:
+    """Return a copy that shares nothing mutable."""
+    return replace(instruction, incoming=list(instruction.incoming))

@@ -1,0 +1,168 @@
+"""The kernel compiler: clang and lld from the pinned `ziglang` wheel, and the cache of what they made."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from crosscast.errors import CompileError, EnvironmentFault, InputError
+from crosscast.kernel import Program
+
+__all__ = ["INCLUDE_DIR", "cached", "clang", "compile_opencl", "compiler_version", "link_shared"]
+
+INCLUDE_DIR = Path(__file__).parent / "include"
+_COMPILE_TIMEOUT_S = 120
+# A launch file is untrusted: only options that cannot write files or load code reach the compiler.
+_ALLOWED_OPTION = re.compile(
+    r"-(D|U|I).+|-cl-[a-z0-9.=A-Z-]+|-w|-W[a-z][a-z0-9=+-]*|-O[0-3sz]?|-g|-f(no-)?[a-z-]*math[a-z-]*"
+    r"|-ffp-contract=[a-z-]+|-f(no-)?(signed-zeros|unroll-loops|vectorize|slp-vectorize|inline)"
+)
+
+
+@functools.cache
+def _zig() -> str:
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or not spec.submodule_search_locations:
+        raise EnvironmentFault("the kernel compiler is missing: pip install ziglang==0.17.0")
+    path = Path(next(iter(spec.submodule_search_locations))) / "zig"
+    if not path.exists():
+        raise EnvironmentFault(f"the kernel compiler is missing: no file {path}; reinstall ziglang")
+    return str(path)
+
+
+@functools.cache
+def compiler_version() -> str:
+    """Name and version of the kernel compiler, such as ``clang 22.1.8 (ziglang 0.17.0)``."""
+    text = _run(["clang", "--version"], b"").stdout.decode()
+    match = re.search(r"clang version (\S+)", text)
+    version = match[1] if match else "unknown"
+    return f"clang {version} (ziglang {importlib.metadata.version('ziglang')})"
+
+
+def _run(command: Sequence[str], stdin: bytes) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(
+            [_zig(), *command], input=stdin, capture_output=True, timeout=_COMPILE_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CompileError(
+            f"the compiler did not end within {_COMPILE_TIMEOUT_S} s: {' '.join(command)}"
+        ) from error
+    except OSError as error:
+        raise EnvironmentFault(f"the kernel compiler does not start: {error}") from error
+
+
+def clang(arguments: Sequence[str], source: bytes, label: str) -> bytes:
+    """Compile `source`, given on standard input, and return what the compiler writes.
+
+    Parameters
+    ----------
+    arguments
+        Options without input and output.
+    source
+        Text to compile.
+    label
+        Name of the source for diagnostics.
+
+    Raises
+    ------
+    CompileError
+        With the compiler's diagnostics, if it refuses the source.
+    """
+    done = _run(["clang", *arguments, "-", "-o", "-"], source)
+    if done.returncode != 0:
+        diagnostics = done.stderr.decode(errors="replace").replace("<stdin>", label).strip()
+        raise CompileError(f"{label}: the compiler refused the program\n{diagnostics}")
+    return done.stdout
+
+
+def compile_opencl(program: Program) -> bytes:
+    """Compile OpenCL C to LLVM bitcode for ``spir64``, at ``-Oz`` unless an option says otherwise.
+
+    Parameters
+    ----------
+    program
+        A program of form ``opencl-c``.
+
+    Raises
+    ------
+    CompileError
+        If the compiler refuses it.
+    InputError
+        If an option is not one that Crosscast passes on.
+    """
+    for option in program.options:
+        if not _ALLOWED_OPTION.fullmatch(option):
+            raise InputError(
+                f"{program.label}: compiler option {option!r} is not accepted; "
+                "expected -D, -U, -I, -cl-*, -W*, -w, -O*, or a floating-point -f option"
+            )
+    level = [o for o in program.options if o.startswith("-O")][-1:] or ["-Oz"]
+    arguments = [
+        *("-x", "cl", f"-cl-std=CL{program.standard}", "-target", "spir64-unknown-unknown"),
+        *("-isystem", str(INCLUDE_DIR)),
+        *("-cl-kernel-arg-info", "-gline-tables-only", "-fno-discard-value-names"),
+        *(["-I", str(program.path.parent)] if program.path is not None else []),
+        *(o for o in program.options if not o.startswith("-O")),
+        *level,
+        *("-emit-llvm", "-c"),
+    ]
+    return clang(arguments, program.content, program.label)
+
+
+def link_shared(objects: Sequence[Path], output: Path) -> None:
+    """Link object files to a shared library whose undefined symbols the loader resolves.
+
+    Raises
+    ------
+    EnvironmentFault
+        If the linker fails.
+    """
+    done = _run(["ld.lld", "-shared", "-o", str(output), *map(str, objects)], b"")
+    if done.returncode != 0:
+        raise EnvironmentFault(f"the linker failed: {done.stderr.decode(errors='replace').strip()}")
+
+
+@functools.cache
+def _cache_dir() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path("~").expanduser() / ".cache")
+    path = Path(base) / "crosscast"
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=path):
+            return path
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="crosscast-"))
+
+
+def cached(key: Sequence[str | bytes], suffix: str, make: functools.partial[bytes]) -> Path:
+    """Return the file that `make` produced for `key`, making it once.
+
+    Parameters
+    ----------
+    key
+        Everything that determines the content.
+    suffix
+        Suffix of the file's name.
+    make
+        Called without arguments when the file is not there yet.
+    """
+    digest = hashlib.sha256()
+    for part in key:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little") + data)
+    path = _cache_dir() / f"{digest.hexdigest()[:40]}{suffix}"
+    if not path.exists():
+        content = make()
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as handle:
+            handle.write(content)
+        Path(handle.name).replace(path)
+    return path

@@ -1,0 +1,137 @@
+"""What a profile is: the metrics, their names, units and order, and the profile of one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = ["CATEGORIES", "METRICS", "Category", "Metric", "MetricValue", "Profile"]
+
+Category = Literal["compute", "parallelism", "memory", "control"]
+CATEGORIES: tuple[Category, ...] = ("compute", "parallelism", "memory", "control")
+
+MetricValue = int | float | None
+"""Value of a metric; ``None`` where it is not defined (a ratio whose denominator is 0)."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One architecture-independent metric.
+
+    Parameters
+    ----------
+    name
+        Its name in every table, API and file.
+    category
+        Which of the four categories it belongs to.
+    unit
+        ``count``, ``bits``, ``1`` (a ratio) or ``elements``.
+    title
+        What it says, in a few words, for people.
+    """
+
+    name: str
+    category: Category
+    unit: str
+    title: str
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric("opcode", "compute", "count", "distinct opcodes that cover 90 % of the instructions"),
+    Metric("total_instruction_count", "compute", "count", "executed instructions"),
+    Metric("work_items", "parallelism", "count", "work-items"),
+    Metric("work_groups", "parallelism", "count", "work-groups"),
+    Metric("total_barriers_hit", "parallelism", "count", "barriers executed, over all work-items"),
+    Metric("min_itb", "parallelism", "count", "instructions between barriers, least"),
+    Metric("max_itb", "parallelism", "count", "instructions between barriers, most"),
+    Metric("median_itb", "parallelism", "count", "instructions between barriers, median"),
+    Metric("min_ipt", "parallelism", "count", "instructions per work-item, least"),
+    Metric("max_ipt", "parallelism", "count", "instructions per work-item, most"),
+    Metric("median_ipt", "parallelism", "count", "instructions per work-item, median"),
+    Metric("load_imbalance", "parallelism", "count", "instructions per work-item, most minus least"),
+    Metric("max_simd_width", "parallelism", "elements", "result elements per instruction, most"),
+    Metric("mean_simd_width", "parallelism", "elements", "result elements per instruction, mean"),
+    Metric("sd_simd_width", "parallelism", "elements", "result elements per instruction, deviation"),
+    Metric("granularity", "parallelism", "1", "1 / work-items"),
+    Metric("barriers_per_instruction", "parallelism", "1", "barriers and ends per instruction"),
+    Metric("instructions_per_operand", "parallelism", "1", "instructions per result element"),
+    Metric("total_memory_footprint", "memory", "count", "distinct addresses accessed"),
+    Metric("footprint_90", "memory", "count", "addresses that cover 90 % of the accesses"),
+    Metric("unique_reads", "memory", "count", "distinct addresses read"),
+    Metric("unique_writes", "memory", "count", "distinct addresses written"),
+    Metric("unique_read_write_ratio", "memory", "1", "distinct addresses read per written"),
+    Metric("total_reads", "memory", "count", "reads"),
+    Metric("total_writes", "memory", "count", "writes"),
+    Metric("reread_ratio", "memory", "1", "distinct addresses read per read"),
+    Metric("rewrite_ratio", "memory", "1", "distinct addresses written per write"),
+    Metric("global_memory_address_entropy", "memory", "bits", "entropy of the addresses"),
+    *(
+        Metric(
+            f"local_memory_address_entropy_{n}",
+            "memory",
+            "bits",
+            f"entropy of the addresses without their {n} lowest bits",
+        )
+        for n in range(1, 11)
+    ),
+    Metric("global_accesses", "memory", "count", "loads and stores to global memory"),
+    Metric("local_accesses", "memory", "count", "loads and stores to local memory"),
+    Metric("constant_accesses", "memory", "count", "loads from constant memory"),
+    Metric("unique_branches", "control", "count", "conditional branches executed"),
+    Metric("branches_90", "control", "count", "branches that cover 90 % of the branch executions"),
+    Metric("yokota_branch_entropy", "control", "1", "entropy of the branch history patterns"),
+    Metric("average_linear_branch_entropy", "control", "1", "how unpredictable branches are given 16 outcomes"),
+)
+"""All metrics, in the order in which tables show them."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The architecture-independent metrics of one kernel launch.
+
+    Parameters
+    ----------
+    kernel
+        Name of the kernel.
+    invocation
+        Number of this launch among those of the same run, from 0.
+    metrics
+        Value of every metric of `METRICS`, by name, in that order.
+    timing_s
+        Seconds spent: ``compile``, ``instrument``, ``run``, ``metrics``.
+    launch
+        Sizes, and a summary of each argument.
+    program
+        Path, hash, form, compiler and options of what was characterized.
+    environment
+        Package, toolchain and machine.
+    printed
+        What the kernel printed with ``printf``.
+    published
+        Metrics under the published tool's names and conventions, in its order, as
+        (metric, category, value); empty unless asked for.
+    """
+
+    kernel: str
+    invocation: int
+    metrics: Mapping[str, MetricValue]
+    timing_s: Mapping[str, float]
+    launch: Mapping[str, Any]
+    program: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    printed: str = ""
+    published: tuple[tuple[str, str, int | float], ...] = field(default=())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as the object that ``--json`` prints."""
+        return {
+            "kernel": self.kernel,
+            "invocation": self.invocation,
+            "metrics": dict(self.metrics),
+            "timing_s": dict(self.timing_s),
+            "launch": dict(self.launch),
+            "program": dict(self.program),
+            "environment": dict(self.environment),
+            "printed": self.printed,
+        }
