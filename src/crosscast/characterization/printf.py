@@ -1,0 +1,274 @@
+"""Text that OpenCL C's ``printf`` writes (OpenCL C 1.2, section 6.12.13).
+
+The engine records the arguments of each executed call as bytes; they become text here, outside
+of the process that runs the kernel.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+__all__ = ["argument_conversions", "render"]
+
+Number = int | float
+
+# The width of one conversion is the kernel's to choose; beyond what C guarantees it only costs memory.
+_LONGEST_FIELD = 4095
+_SPECIFICATION = re.compile(
+    rb"%(?P<flags>[-+ #0]*)(?P<width>\d+|\*)?(?:\.(?P<precision>\d*|\*))?"
+    rb"(?:v(?P<vector>\d+))?(?P<length>hh|hl|h|ll|l|[zjtqL])?(?P<conversion>[diouxXfFeEgGaAcsp%])"
+)
+_LENGTH_BITS = {"hh": 8, "h": 16, "hl": 32}
+_FLOATS = {"half": "<e", "float": "<f", "double": "<d"}
+_VECTOR_TYPE = re.compile(r"<(\d+) x (.+)>")
+_INTEGER_TYPE = re.compile(r"i(\d+)")
+_FRACTION_DIGITS = 13
+"""Hexadecimal digits of a double's fraction."""
+
+
+@dataclass(frozen=True)
+class _Field:
+    """One conversion specification, its asterisks already replaced."""
+
+    flags: str
+    width: int
+    precision: int | None
+    length: str
+    conversion: str
+
+    def pad(self, prefix: str, digits: str, zeros: bool) -> str:
+        """Bring `prefix` (sign, 0x) and `digits` to the field's width."""
+        missing = self.width - len(prefix) - len(digits)
+        if missing <= 0:
+            return prefix + digits
+        if "-" in self.flags:
+            return prefix + digits + " " * missing
+        if zeros and "0" in self.flags:
+            return prefix + "0" * missing + digits
+        return " " * missing + prefix + digits
+
+    def sign(self, negative: bool) -> str:
+        """What stands in front of a signed number."""
+        if negative:
+            return "-"
+        if "+" in self.flags:
+            return "+"
+        return " " if " " in self.flags else ""
+
+
+def argument_conversions(format_string: bytes) -> str:
+    """Conversion character of each argument that a format string takes, ``*`` for a width.
+
+    Examples
+    --------
+    >>> argument_conversions(b"%d of %*s: %5.2v4hlf%%")
+    'd*sf'
+    """
+    letters = []
+    for match in _SPECIFICATION.finditer(format_string):
+        letters += ["*" for part in ("width", "precision") if match[part] == b"*"]
+        if match["conversion"] != b"%":
+            letters.append(match["conversion"].decode())
+    return "".join(letters)
+
+
+def render(format_string: bytes, values: Sequence[tuple[str, bytes]]) -> str:
+    """Text that one call of ``printf`` writes.
+
+    What OpenCL C leaves undefined never fails: a number of another type than the conversion
+    expects is printed by its own type, and a conversion without an argument stands as it is.
+
+    Parameters
+    ----------
+    format_string
+        The format, without the terminating zero.
+    values
+        LLVM type (``i32``, ``double``, ``<4 x float>``, ``ptr``, ...) and little-endian bytes of
+        each argument after the format. For ``%s`` the bytes are the characters pointed to.
+
+    Examples
+    --------
+    >>> render(b"%#v2hhx %5.1f", [("<2 x i8>", b"\\xfa\\x01"), ("double", struct.pack("<d", 2.25))])
+    '0xfa,0x1   2.2'
+    """
+    arguments = iter(values)
+    text = _SPECIFICATION.sub(lambda match: _convert(match, arguments), format_string)
+    return text.decode(errors="replace")
+
+
+def _convert(match: re.Match[bytes], arguments: Iterator[tuple[str, bytes]]) -> bytes:
+    """Text of one specification; it takes its arguments from `arguments`."""
+    if match["conversion"] == b"%":
+        return b"%"
+    field = _field(match, arguments)
+    argument = next(arguments, None)
+    if argument is None:
+        return match[0]
+    type_name, data = argument
+    if field.conversion == "s" and not _is_number(type_name):
+        characters = data.split(b"\0", 1)[0][: field.precision]
+        return _pad_bytes(field, characters)
+    numbers = _numbers(type_name, data)
+    if match["vector"]:
+        numbers = numbers[: int(match["vector"])]
+    return b",".join(_one(field, number, bits) for number, bits in numbers)
+
+
+def _field(match: re.Match[bytes], arguments: Iterator[tuple[str, bytes]]) -> _Field:
+    flags = match["flags"].decode()
+    width = _amount(match["width"], arguments) or 0
+    precision = _amount(match["precision"], arguments)
+    if width < 0:
+        flags, width = flags + "-", -width
+    if precision is not None:
+        precision = None if precision < 0 else min(precision, _LONGEST_FIELD)
+    length = (match["length"] or b"").decode()
+    return _Field(flags, min(width, _LONGEST_FIELD), precision, length, match["conversion"].decode())
+
+
+def _amount(text: bytes | None, arguments: Iterator[tuple[str, bytes]]) -> int | None:
+    """Width or precision: absent, a number, nothing after the period (0), or the next argument."""
+    if text is None:
+        return None
+    if text != b"*":
+        # Leading zeros aside, more digits than the limit has cannot matter.
+        digits = text.lstrip(b"0")
+        return _LONGEST_FIELD if len(digits) > 9 else int(digits or b"0")
+    type_name, data = next(arguments, ("i32", bytes(4)))
+    return _signed(data[:4]) if _INTEGER_TYPE.fullmatch(type_name) else None
+
+
+def _one(field: _Field, number: Number, bits: int) -> bytes:
+    """Text of a scalar, or of one element of a vector."""
+    if field.conversion == "c" and isinstance(number, int):
+        return _pad_bytes(field, bytes([number & 0xFF]))
+    return _number(field, number, bits).encode()
+
+
+def _number(field: _Field, number: Number, bits: int) -> str:
+    conversion = field.conversion
+    if conversion == "p":
+        return field.pad("", f"0x{int(number) if math.isfinite(number) else 0:x}", zeros=False)
+    if conversion in "fFeEgGaA":
+        return _floating(field, _as_signed(number, bits))
+    if isinstance(number, float):
+        if not math.isfinite(number):
+            return _floating(field, number)
+        number = math.trunc(number)
+        bits = max(64, number.bit_length() + 1)
+    bits = min(bits, _LENGTH_BITS.get(field.length, bits))
+    return _integer(field, number & ((1 << bits) - 1), bits)
+
+
+def _integer(field: _Field, number: int, bits: int) -> str:
+    """``d i o u x X`` of the `bits` bits of `number`; ``c`` and ``s`` of a number are as ``d``."""
+    conversion = field.conversion
+    prefix = ""
+    if conversion in "dics":
+        signed = number - (1 << bits) if number >> (bits - 1) else number
+        prefix, digits = field.sign(signed < 0), str(abs(signed))
+    elif conversion in "xX":
+        digits = f"{number:{conversion}}"
+        prefix = "0" + conversion if "#" in field.flags and number else ""
+    else:
+        digits = f"{number:o}" if conversion == "o" else str(number)
+    if field.precision is not None:
+        digits = digits.rjust(field.precision, "0") if number or field.precision else ""
+    if conversion == "o" and "#" in field.flags and not digits.startswith("0"):
+        digits = "0" + digits
+    return field.pad(prefix, digits, zeros=field.precision is None)
+
+
+def _floating(field: _Field, number: Number) -> str:
+    """``f e g a`` of a number."""
+    value = _as_float(number)
+    conversion = field.conversion if field.conversion in "fFeEgGaA" else "f"
+    prefix = field.sign(math.copysign(1, value) < 0)
+    if not math.isfinite(value):
+        word = "nan" if math.isnan(value) else "inf"
+        return field.pad(prefix, word.upper() if conversion.isupper() else word, zeros=False)
+    alternate = "#" if "#" in field.flags else ""
+    if conversion in "aA":
+        digits = _hexadecimal(abs(value), field.precision, bool(alternate))
+        prefix += "0x"
+        if conversion == "A":
+            prefix, digits = prefix.upper(), digits.upper()
+    else:
+        precision = 6 if field.precision is None else field.precision
+        digits = f"%{alternate}.{precision}{conversion}" % abs(value)
+    return field.pad(prefix, digits, zeros=True)
+
+
+def _hexadecimal(value: float, precision: int | None, point: bool) -> str:
+    """``h.hhhp±d`` of a finite number that is not negative, rounded half to even."""
+    bits = int.from_bytes(struct.pack("<d", value), "little")
+    exponent, significand = bits >> 52, bits & ((1 << 52) - 1)
+    if exponent:
+        significand |= 1 << 52
+    power = 0 if value == 0 else max(exponent, 1) - 1023
+    if precision is None:
+        digits = f"{significand & ((1 << 52) - 1):013x}".rstrip("0")
+        lead = significand >> 52
+    else:
+        kept = min(precision, _FRACTION_DIGITS)
+        scaled = _round_half_even(significand, 4 * (_FRACTION_DIGITS - kept))
+        lead = scaled >> (4 * kept)
+        digits = f"{scaled & ((1 << (4 * kept)) - 1):0{kept}x}" if kept else ""
+        digits = digits.ljust(precision, "0")
+    return f"{lead}{'.' if digits or point else ''}{digits}p{power:+d}"
+
+
+def _round_half_even(number: int, shift: int) -> int:
+    """`number` / 2^`shift`, to the nearest integer."""
+    quotient, remainder = number >> shift, number & ((1 << shift) - 1)
+    half = (1 << shift) >> 1
+    if shift and (remainder > half or (remainder == half and quotient & 1)):
+        quotient += 1
+    return quotient
+
+
+def _pad_bytes(field: _Field, characters: bytes) -> bytes:
+    return characters.ljust(field.width) if "-" in field.flags else characters.rjust(field.width)
+
+
+def _is_number(type_name: str) -> bool:
+    vector = _VECTOR_TYPE.fullmatch(type_name)
+    element = vector[2] if vector else type_name
+    return element in _FLOATS or _INTEGER_TYPE.fullmatch(element) is not None
+
+
+def _numbers(type_name: str, data: bytes) -> list[tuple[Number, int]]:
+    """Elements of a value with their number of bits; integers unsigned."""
+    vector = _VECTOR_TYPE.fullmatch(type_name)
+    count, element = (int(vector[1]), vector[2]) if vector else (1, type_name)
+    if layout := _FLOATS.get(element):
+        size = struct.calcsize(layout)
+        floats = struct.iter_unpack(layout, data[: len(data) // size * size])
+        return [(value, 8 * size) for (value,) in floats][:count]
+    integer = _INTEGER_TYPE.fullmatch(element)
+    bits = int(integer[1]) if integer else 64
+    size = max(1, (bits + 7) // 8)
+    parts = [data[k * size : (k + 1) * size] for k in range(count)]
+    return [(int.from_bytes(part, "little"), bits) for part in parts if part]
+
+
+def _signed(data: bytes) -> int:
+    return int.from_bytes(data, "little", signed=True)
+
+
+def _as_signed(number: Number, bits: int) -> Number:
+    if isinstance(number, int) and number >> (bits - 1):
+        return number - (1 << bits)
+    return number
+
+
+def _as_float(number: Number) -> float:
+    """The number as a double; integers of more than 1024 bits become infinite."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
