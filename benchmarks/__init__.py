@@ -1,0 +1,1 @@
+"""Benchmarks of the characterization, against native execution and against Oclgrind."""

@@ -1,0 +1,226 @@
+"""Price of a characterization: against native execution, against Oclgrind, in threads and in memory.
+
+``python -m benchmarks.characterize`` prints one table and whether the project's figures are met; its exit
+status is 0 if they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import subject, whole
+from benchmarks.kernels import CASES, Case, Workload
+from benchmarks.memory import measure_peak
+from benchmarks.peers.peer import Peer, PeerError, native, oclgrind
+from benchmarks.rows import Row, Simulated
+from benchmarks.setup_peers import ROOT
+from benchmarks.table import milliseconds, number, text_table
+from benchmarks.verdict import judge, memory_limit
+from crosscast.errors import CrosscastError
+
+
+def main() -> int:
+    """Run the benchmark and return the exit status."""
+    options = _options()
+    with native() as pocl:
+        native_platform = pocl.platform
+        rows = []
+        for name in options.kernels:
+            print(f"{name} ...", file=sys.stderr)
+            row, workload = _measure(CASES[name], pocl, options.repeat)
+            if not options.no_oclgrind:
+                _simulate(row, CASES[name], workload, options.oclgrind_limit)
+            rows.append(row)
+    verdicts = judge(rows)
+    host = {
+        "cpu": _cpu(),
+        "cpus": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "python": platform.python_version(),
+        "native": native_platform,
+        "repeats": options.repeat,
+    }
+    if options.json:
+        judged = [{"title": v.title, "found": v.found, "met": v.met} for v in verdicts]
+        print(json.dumps({"host": host, "rows": [row.to_dict() for row in rows], "verdicts": judged}))
+    else:
+        print("\n".join(f"{key}: {value}" for key, value in host.items()), end="\n\n")
+        print(_times(rows), _rest(rows), *_notes(rows), "\n".join(map(str, verdicts)), sep="\n\n")
+    return 0 if all(verdict.met is not False for verdict in verdicts) else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.characterize", description=__doc__)
+    parser.add_argument(
+        "--kernels", nargs="+", choices=list(CASES), default=list(CASES), metavar="NAME",
+        help=f"which kernels, of {', '.join(CASES)} (default: all)",
+    )  # fmt: skip
+    parser.add_argument("--repeat", type=int, default=7, help="repeats of each measurement (default: 7)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
+    parser.add_argument("--no-oclgrind", action="store_true", help="leave the simulator out")
+    parser.add_argument(
+        "--oclgrind-limit", type=float, default=60.0, metavar="S",
+        help="give a kernel on Oclgrind up after this many seconds (default: 60)",
+    )  # fmt: skip
+    return parser.parse_args()
+
+
+def _measure(case: Case, pocl: Peer, repeat: int) -> tuple[Row, Workload]:
+    """Measure native execution and Crosscast on one case."""
+    workload = case.workload()
+    row = Row(case.name, case.size, workload.buffer_bytes)
+    pocl.load(case.name, case.size)
+    pocl.run()
+    phases: list[dict[str, float]] = []
+    # Interleaved, so that a busy moment of the machine hits both sides alike.
+    for _ in range(repeat):
+        row.native_s.append(pocl.run())
+        _run_ours(row, case, workload, phases)
+        row.cold_s.append(pocl.run(cold=True))
+    fault = pocl.check()
+    if fault is not None:
+        row.faults.append(f"PoCL: {fault}")
+    for phase in ("compile", "instrument", "metrics"):
+        if phases:
+            row.phases_s[phase] = statistics.median(timing.get(phase, 0.0) for timing in phases)
+    row.peak_bytes = _peak(row, case, workload)
+    return row, workload
+
+
+def _run_ours(row: Row, case: Case, workload: Workload, phases: list[dict[str, float]]) -> None:
+    """Characterize on one thread and on two, and compare the two profiles."""
+    try:
+        one = subject.characterize(case, workload, threads=1)
+        row.one_s.append(one.profile.timing_s["run"])
+        two = subject.characterize(case, workload, threads=2)
+        row.two_s.append(two.profile.timing_s["run"])
+    except CrosscastError as error:
+        _note(row, f"Crosscast: {type(error).__name__}: {error}")
+        return
+    phases.append(dict(one.profile.timing_s))
+    instructions = one.profile.metrics["total_instruction_count"]
+    row.instructions = None if instructions is None else int(instructions)
+    for label, fault in (("one thread", one.fault), ("two threads", two.fault)):
+        if fault is not None:
+            _note(row, f"Crosscast, {label}: {fault}")
+    unlike = [name for name, value in one.profile.metrics.items() if two.profile.metrics[name] != value]
+    if unlike:
+        _note(row, f"Crosscast: one and two threads differ in {', '.join(unlike)}")
+
+
+def _note(row: Row, fault: str) -> None:
+    """Record a fault once, however often it comes."""
+    if fault not in row.faults:
+        row.faults.append(fault)
+
+
+def _peak(row: Row, case: Case, workload: Workload) -> int | None:
+    """Peak memory of a process that characterizes this workload and ends."""
+    with tempfile.TemporaryDirectory(prefix="crosscast-benchmark-") as name:
+        whole.save(Path(name), case, workload)
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+        peak = measure_peak(
+            [sys.executable, "-m", "benchmarks.whole", name], {**os.environ, "PYTHONPATH": path}
+        )
+    if peak.status != 0:
+        last = (peak.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        _note(row, f"Crosscast in a process of its own ended with status {peak.status}: {last}")
+        return None
+    return peak.nbytes
+
+
+def _simulate(row: Row, case: Case, workload: Workload, limit_s: float) -> None:
+    """Time a case on Oclgrind at its reduced size."""
+    try:
+        # A process for each case: one that ran into the limit answers no more.
+        with oclgrind(limit_s) as simulator:
+            reduced = simulator.load(case.name, case.reduced)
+            factor = workload.work / reduced
+            row.oclgrind = Simulated(simulator.platform, simulator.run(), case.reduced, factor)
+            fault = simulator.check()
+    except PeerError as error:
+        _note(row, str(error))
+        return
+    if fault is not None:
+        _note(row, f"Oclgrind: {fault}")
+
+
+def _times(rows: Sequence[Row]) -> str:
+    head = [
+        "kernel", "native ms", "cold", "crosscast ms", "ratio", "by median", "to cold", "2 threads ms",
+        "speed-up", "Oclgrind ms", "x faster",
+    ]  # fmt: skip
+    body = [
+        [
+            row.kernel,
+            milliseconds(row.native_s),
+            milliseconds(row.cold_s),
+            milliseconds(row.one_s),
+            number(row.ratio),
+            number(row.median_ratio),
+            number(row.cold_ratio),
+            milliseconds(row.two_s),
+            number(row.speed_up),
+            "-" if row.oclgrind is None else number(1e3 * row.oclgrind.scaled_s, 0),
+            number(row.times_faster, 0),
+        ]
+        for row in rows
+    ]
+    return (
+        "Times are minimum / median. native: PoCL on one thread, warm; cold: its caches emptied before.\n"
+        "ratio: minimum by minimum, Crosscast's run on one thread to native warm.\n\n"
+        + text_table(head, body)
+    )
+
+
+def _rest(rows: Sequence[Row]) -> str:
+    head = [
+        "kernel", "size", "instructions", "Oclgrind at size", "scaled by", "buffers MB", "peak MB",
+        "limit MB", "compile ms", "instrument ms", "metrics ms",
+    ]  # fmt: skip
+    body = [
+        [
+            row.kernel,
+            str(row.size),
+            "-" if row.instructions is None else str(row.instructions),
+            "-" if row.oclgrind is None else str(row.oclgrind.size),
+            "-" if row.oclgrind is None else number(row.oclgrind.factor, 1),
+            number(row.buffer_bytes / 1e6, 1),
+            "-" if row.peak_bytes is None else number(row.peak_bytes / 1e6, 0),
+            number(memory_limit(row.buffer_bytes) / 1e6, 0),
+            *(
+                "-" if phase not in row.phases_s else number(1e3 * row.phases_s[phase], 1)
+                for phase in ("compile", "instrument", "metrics")
+            ),
+        ]
+        for row in rows
+    ]
+    return text_table(head, body)
+
+
+def _notes(rows: Sequence[Row]) -> list[str]:
+    faults = [f"{row.kernel}: {fault}" for row in rows for fault in row.faults]
+    return ["\n".join(faults)] if faults else []
+
+
+def _cpu() -> str:
+    """Model of the CPU; the machine's type where it is not told."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.machine()
+    return next(
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine()
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

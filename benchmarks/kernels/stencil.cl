@@ -1,0 +1,9 @@
+kernel void stencil(global const float *in, global float *out, int n, float centre, float side) {
+  int x = get_global_id(0);
+  int y = get_global_id(1);
+  int i = y * n + x;
+  if (x == 0 || y == 0 || x == n - 1 || y == n - 1)
+    out[i] = in[i];
+  else
+    out[i] = centre * in[i] + side * (in[i - 1] + in[i + 1] + in[i - n] + in[i + n]);
+}

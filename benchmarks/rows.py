@@ -1,0 +1,120 @@
+"""What the benchmark of the characterization finds out about one kernel."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+__all__ = ["Row", "Simulated"]
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A time on a simulator, measured at a reduced size and scaled by the amount of work.
+
+    Parameters
+    ----------
+    platform
+        Which simulator.
+    run_s
+        Seconds at the reduced size.
+    size
+        That size.
+    factor
+        Work of the full size by that of the reduced one.
+    """
+
+    platform: str
+    run_s: float
+    size: int
+    factor: float
+
+    @property
+    def scaled_s(self) -> float:
+        """Seconds at the full size."""
+        return self.run_s * self.factor
+
+
+@dataclass
+class Row:
+    """Times and memory of one kernel; lists are in the order of measurement.
+
+    Parameters
+    ----------
+    kernel
+        Its name.
+    size
+        Size of the case.
+    native_s, cold_s
+        Seconds of PoCL on one thread, with its buffers in the caches and not.
+    one_s, two_s
+        Seconds of Crosscast's run on one thread and on two.
+    phases_s
+        Medians of Crosscast's other phases (compile, instrument, metrics).
+    instructions
+        Executed instructions.
+    oclgrind
+        Time of Oclgrind; ``None`` if not measured.
+    peak_bytes
+        Peak memory of a whole characterization; ``None`` if not measured.
+    buffer_bytes
+        Bytes of the kernel's buffers.
+    faults
+        Wrong outputs, and what could not be run.
+    """
+
+    kernel: str
+    size: int
+    buffer_bytes: int
+    native_s: list[float] = field(default_factory=list)
+    cold_s: list[float] = field(default_factory=list)
+    one_s: list[float] = field(default_factory=list)
+    two_s: list[float] = field(default_factory=list)
+    phases_s: dict[str, float] = field(default_factory=dict)
+    instructions: int | None = None
+    oclgrind: Simulated | None = None
+    peak_bytes: int | None = None
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def ratio(self) -> float | None:
+        """Crosscast by native, one thread each, best of the repeats."""
+        return _divide(self.one_s, self.native_s)
+
+    @property
+    def median_ratio(self) -> float | None:
+        """The same by medians."""
+        if not self.one_s or not self.native_s:
+            return None
+        return statistics.median(self.one_s) / statistics.median(self.native_s)
+
+    @property
+    def cold_ratio(self) -> float | None:
+        """Crosscast by native with cold caches."""
+        return _divide(self.one_s, self.cold_s)
+
+    @property
+    def speed_up(self) -> float | None:
+        """One thread by two threads, best of the repeats."""
+        return _divide(self.one_s, self.two_s)
+
+    @property
+    def times_faster(self) -> float | None:
+        """Oclgrind by Crosscast on one thread."""
+        if self.oclgrind is None or not self.one_s:
+            return None
+        return self.oclgrind.scaled_s / min(self.one_s)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, derived values included, for JSON."""
+        derived = ("ratio", "median_ratio", "cold_ratio", "speed_up", "times_faster")
+        return {**asdict(self), **{name: getattr(self, name) for name in derived}}
+
+
+def _divide(numerator: Sequence[float], denominator: Sequence[float]) -> float | None:
+    """Ratio of the minima; ``None`` if either was not measured."""
+    if not numerator or not denominator:
+        return None
+    return min(numerator) / min(denominator)
