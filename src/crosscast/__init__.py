@@ -1,0 +1,64 @@
+"""Crosscast: forecast how a kernel or an application performs where it has not run.
+
+The public names below load on first use, so that ``import crosscast`` stays quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crosscast import errors
+    from crosscast.characterization import characterize
+    from crosscast.characterization.launches import read_launches
+    from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
+    from crosscast.profile import METRICS, Profile
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "METRICS",
+    "Image",
+    "Kernel",
+    "Launch",
+    "Local",
+    "Parameter",
+    "Profile",
+    "Program",
+    "Sampler",
+    "__version__",
+    "characterize",
+    "errors",
+    "read_launches",
+]
+
+_HOMES = {
+    "METRICS": "crosscast.profile",
+    "Image": "crosscast.kernel",
+    "Kernel": "crosscast.kernel",
+    "Launch": "crosscast.kernel",
+    "Local": "crosscast.kernel",
+    "Parameter": "crosscast.kernel",
+    "Profile": "crosscast.profile",
+    "Program": "crosscast.kernel",
+    "Sampler": "crosscast.kernel",
+    "characterize": "crosscast.characterization",
+    "read_launches": "crosscast.characterization.launches",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for."""
+    if name == "errors":
+        return importlib.import_module("crosscast.errors")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'crosscast' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Public names, loaded or not."""
+    return sorted(__all__)
