@@ -16,12 +16,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import subject, whole
+from benchmarks import launch_file, subject
+from benchmarks.command_line import crosscast_command, environment
 from benchmarks.kernels import CASES, Case, Workload
 from benchmarks.memory import measure_peak
 from benchmarks.peers.peer import Peer, PeerError, native, oclgrind
 from benchmarks.rows import Row, Simulated
-from benchmarks.setup_peers import ROOT
 from benchmarks.table import milliseconds, number, text_table
 from benchmarks.verdict import judge, memory_limit
 from crosscast.errors import CrosscastError
@@ -123,16 +123,12 @@ def _note(row: Row, fault: str) -> None:
 
 
 def _peak(row: Row, case: Case, workload: Workload) -> int | None:
-    """Peak memory of a process that characterizes this workload and ends."""
+    """Peak memory of the whole command that characterizes this workload."""
     with tempfile.TemporaryDirectory(prefix="crosscast-benchmark-") as name:
-        whole.save(Path(name), case, workload)
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
-        peak = measure_peak(
-            [sys.executable, "-m", "benchmarks.whole", name], {**os.environ, "PYTHONPATH": path}
-        )
+        path = launch_file.save(Path(name), case, workload)
+        peak = measure_peak(crosscast_command("characterize", str(path), "--json"), environment())
     if peak.status != 0:
-        last = (peak.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        _note(row, f"Crosscast in a process of its own ended with status {peak.status}: {last}")
+        _note(row, f"crosscast characterize ended with status {peak.status}: {peak.last_words}")
         return None
     return peak.nbytes
 

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 __all__ = ["Peak", "measure_peak"]
 
@@ -25,13 +26,19 @@ class Peak:
         Most memory at one moment: the sum over its processes, pages that they share counted once.
     status
         Exit status.
-    stderr
-        What it printed on stderr.
+    stdout, stderr
+        What it printed.
     """
 
     nbytes: int
     status: int
+    stdout: str
     stderr: str
+
+    @property
+    def last_words(self) -> str:
+        """Last line on stderr."""
+        return (self.stderr.strip().splitlines() or ["it said nothing"])[-1]
 
 
 def measure_peak(command: Sequence[str], environment: Mapping[str, str]) -> Peak:
@@ -40,8 +47,8 @@ def measure_peak(command: Sequence[str], environment: Mapping[str, str]) -> Peak
     The processes are sampled every few milliseconds; a peak of one process that falls between two
     samples is still known from the kernel's own high-water mark.
     """
-    with tempfile.TemporaryFile() as messages:
-        process = subprocess.Popen(command, env=dict(environment), stdout=subprocess.DEVNULL, stderr=messages)
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as messages:
+        process = subprocess.Popen(command, env=dict(environment), stdout=output, stderr=messages)
         ended = threading.Event()
         samples = [0]
         sampler = threading.Thread(target=_sample, args=(process.pid, ended, samples))
@@ -51,9 +58,13 @@ def measure_peak(command: Sequence[str], environment: Mapping[str, str]) -> Peak
         sampler.join()
         # Reaped here for the sake of its resource usage; subprocess must not wait for it again.
         process.returncode = os.waitstatus_to_exitcode(wait_status)
-        messages.seek(0)
-        stderr = messages.read().decode(errors="replace")
-    return Peak(max(*samples, 1024 * usage.ru_maxrss), process.returncode, stderr)
+        return Peak(max(*samples, 1024 * usage.ru_maxrss), process.returncode, _text(output), _text(messages))
+
+
+def _text(file: IO[bytes]) -> str:
+    """All that was written to a file."""
+    file.seek(0)
+    return file.read().decode(errors="replace")
 
 
 def _sample(root: int, ended: threading.Event, samples: list[int]) -> None:

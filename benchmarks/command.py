@@ -1,0 +1,139 @@
+"""Wall time of the whole command on the sum of two vectors, and of importing the package.
+
+``python -m benchmarks.command`` prints medians with the compile cache cold and warm, and whether they meet
+the project's figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.command_line import crosscast_command, environment
+from benchmarks.table import milliseconds, text_table
+from benchmarks.verdict import Verdict
+
+_LAUNCH = Path(__file__).with_name("vecadd.toml")
+_COMMAND_S = 1.2
+_PREPARE_S = 0.4
+_IMPORT_S = 0.150
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One run of a command.
+
+    Parameters
+    ----------
+    wall_s
+        Seconds from start to end.
+    stdout
+        What it printed.
+    """
+
+    wall_s: float
+    stdout: str
+
+
+def main() -> int:
+    """Run the benchmark and return the exit status."""
+    options = _options()
+    with tempfile.TemporaryDirectory(prefix="crosscast-benchmark-") as scratch:
+        warm_cache = Path(scratch) / "warm"
+        _characterize(warm_cache)
+        cold: list[dict[str, float]] = []
+        warm: list[dict[str, float]] = []
+        for index in range(options.repeat):
+            cold.append(_characterize(Path(scratch) / f"cold-{index}"))
+            warm.append(_characterize(warm_cache))
+    bare, imported = _import_times(options.repeat)
+    verdicts = [
+        *_judge_command("cold", cold),
+        *_judge_command("warm", warm),
+        _judge(
+            "import crosscast <= {limit} ms over bare Python",
+            statistics.median(imported) - statistics.median(bare),
+            _IMPORT_S,
+        ),
+    ]
+    print(f"load: {os.getloadavg()[0]:.2f}, repeats: {options.repeat}; times are minimum / median in ms\n")
+    print(_table(cold, warm), end="\n\n")
+    print(
+        text_table(
+            ["python -c", "ms"], [["pass", milliseconds(bare)], ["import crosscast", milliseconds(imported)]]
+        )
+    )
+    print("", *verdicts, sep="\n")
+    return 0 if all(verdict.met for verdict in verdicts) else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.command", description=__doc__)
+    parser.add_argument("--repeat", type=int, default=7, help="repeats of each measurement (default: 7)")
+    return parser.parse_args()
+
+
+def _characterize(cache: Path) -> dict[str, float]:
+    """Run the command with its cache in a folder; seconds of its phases and of all of it (``whole``)."""
+    timed = _run(
+        crosscast_command("characterize", str(_LAUNCH), "--json"), environment(XDG_CACHE_HOME=str(cache))
+    )
+    timing: dict[str, float] = json.loads(timed.stdout)["timing_s"]
+    return {**timing, "whole": timed.wall_s}
+
+
+def _import_times(repeat: int) -> tuple[list[float], list[float]]:
+    """Seconds of bare Python and of importing the package, measured in turns."""
+    bare, imported = [], []
+    _run([sys.executable, "-c", "import crosscast"], environment())
+    for _ in range(repeat):
+        bare.append(_run([sys.executable, "-c", "pass"], environment()).wall_s)
+        imported.append(_run([sys.executable, "-c", "import crosscast"], environment()).wall_s)
+    return bare, imported
+
+
+def _run(command: Sequence[str], variables: Mapping[str, str]) -> Timed:
+    """Run a command that must succeed."""
+    start = time.perf_counter()
+    done = subprocess.run(command, env=dict(variables), capture_output=True, text=True, check=False)
+    wall_s = time.perf_counter() - start
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} ended with status {done.returncode}: {done.stderr.strip()}")
+    return Timed(wall_s, done.stdout)
+
+
+def _judge_command(cache: str, runs: Sequence[Mapping[str, float]]) -> list[Verdict]:
+    whole = statistics.median(run["whole"] for run in runs)
+    prepare = statistics.median(run["compile"] + run["instrument"] for run in runs)
+    return [
+        _judge(f"whole command <= {{limit}} ms, {cache} cache", whole, _COMMAND_S),
+        _judge(f"compile and instrument <= {{limit}} ms, {cache} cache", prepare, _PREPARE_S),
+    ]
+
+
+def _judge(title: str, found_s: float, limit_s: float) -> Verdict:
+    return Verdict(
+        title.format(limit=f"{1e3 * limit_s:g}"), f"median {1e3 * found_s:.0f} ms", found_s <= limit_s
+    )
+
+
+def _table(cold: Sequence[Mapping[str, float]], warm: Sequence[Mapping[str, float]]) -> str:
+    head = ["cache", "whole", "compile", "instrument", "run", "metrics"]
+    body = [
+        [label, *(milliseconds([run[phase] for run in runs]) for phase in head[1:])]
+        for label, runs in (("cold", cold), ("warm", warm))
+    ]
+    return text_table(head, body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
