@@ -24,6 +24,8 @@ _KERNELS = Path(__file__).with_name("growth_kernels")
 _GROUP = 64
 _LARGEST_SLOPE = 1.1
 """A slope in log-log above this is no longer called linear."""
+_NOTABLE = 1.25
+"""A value this many times the first one has grown; below is noise."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,8 @@ class Fit:
     error
         Largest relative distance of a point from it.
     slope
-        Slope in log-log of what exceeds `fixed`, over the points where it is most of the value; ``None``
-        where there are fewer than two.
+        Slope in log-log of the growth since the first point, over the points where it is notable; ``None``
+        where it is nowhere.
     """
 
     fixed: float
@@ -98,10 +100,13 @@ class Fit:
         """Fit the line."""
         x, y = np.asarray(amounts, float), np.asarray(values, float)
         (fixed, each), *_ = np.linalg.lstsq(np.stack([1 / y, x / y], axis=1), np.ones_like(y), rcond=None)
-        growing = y > 2 * max(fixed, 0.0)
+        # The first point is nearly all fixed cost, so what exceeds it is growth.
+        growing = np.flatnonzero(y > _NOTABLE * y[0])
         slope = None
-        if growing.sum() >= 2:
-            slope = float(np.polyfit(np.log(x[growing]), np.log(y[growing] - max(fixed, 0.0)), 1)[0])
+        if growing.size:
+            chosen = growing if growing.size > 1 else np.arange(len(y) - 2, len(y))
+            logs = np.log(x[chosen] - x[0]), np.log(np.maximum(y[chosen] - y[0], 1e-3 * y[0]))
+            slope = float(np.polyfit(*logs, 1)[0])
         return cls(float(fixed), float(each), float(np.abs((fixed + each * x) / y - 1).max()), slope)
 
     @property
@@ -142,7 +147,7 @@ length = {scale * _GROUP}
 
 AXES = (
     Axis("total_instruction_count", "instructions", _rounds, first=10),
-    Axis("total_memory_footprint", "addresses", _touch, first=16),
+    Axis("total_memory_footprint", "addresses", _touch, first=64),
 )
 
 
@@ -230,7 +235,7 @@ def _sentence(
     line = (
         f"{fit.fixed * scale:.2f} {unit} + {fit.each * small_scale:.3f} {small_unit} for each of the {title}"
     )
-    return f"{word}  {what} = {line}, within {100 * fit.error:.0f} %; above the fixed part: {slope}"
+    return f"{word}  {what} = {line}, within {100 * fit.error:.0f} %; growth since the first: {slope}"
 
 
 def _plot(grown: Sequence[tuple[Axis, list[Point], Fit, Fit]], path: Path) -> None:
