@@ -38,7 +38,7 @@ class Metric:
 
 
 METRICS: tuple[Metric, ...] = (
-    Metric("opcode", "compute", "count", "distinct opcodes that cover 90 % of the instructions"),
+    Metric("opcode", "compute", "count", "opcodes that make up 90 % of the instructions"),
     Metric("total_instruction_count", "compute", "count", "executed instructions"),
     Metric("work_items", "parallelism", "count", "work-items"),
     Metric("work_groups", "parallelism", "count", "work-groups"),
@@ -57,7 +57,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("barriers_per_instruction", "parallelism", "1", "barriers and ends per instruction"),
     Metric("instructions_per_operand", "parallelism", "1", "instructions per result element"),
     Metric("total_memory_footprint", "memory", "count", "distinct addresses accessed"),
-    Metric("footprint_90", "memory", "count", "addresses that cover 90 % of the accesses"),
+    Metric("footprint_90", "memory", "count", "addresses that make up 90 % of the accesses"),
     Metric("unique_reads", "memory", "count", "distinct addresses read"),
     Metric("unique_writes", "memory", "count", "distinct addresses written"),
     Metric("unique_read_write_ratio", "memory", "1", "distinct addresses read per written"),
@@ -71,7 +71,7 @@ METRICS: tuple[Metric, ...] = (
             f"local_memory_address_entropy_{n}",
             "memory",
             "bits",
-            f"entropy of the addresses without their {n} lowest bits",
+            f"the same, without the {n} lowest bits" if n > 1 else "the same, without the lowest bit",
         )
         for n in range(1, 11)
     ),
@@ -79,9 +79,9 @@ METRICS: tuple[Metric, ...] = (
     Metric("local_accesses", "memory", "count", "loads and stores to local memory"),
     Metric("constant_accesses", "memory", "count", "loads from constant memory"),
     Metric("unique_branches", "control", "count", "conditional branches executed"),
-    Metric("branches_90", "control", "count", "branches that cover 90 % of the branch executions"),
+    Metric("branches_90", "control", "count", "branches that make up 90 % of the executions"),
     Metric("yokota_branch_entropy", "control", "1", "entropy of the branch history patterns"),
-    Metric("average_linear_branch_entropy", "control", "1", "how unpredictable branches are given 16 outcomes"),
+    Metric("average_linear_branch_entropy", "control", "1", "how open branches are after 16 known outcomes"),
 )
 """All metrics, in the order in which tables show them."""
 

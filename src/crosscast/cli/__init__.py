@@ -1,0 +1,59 @@
+"""The command ``crosscast``: parses, calls, prints; errors are one sentence and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from crosscast.errors import CrosscastError
+
+__all__ = ["main"]
+
+INTERRUPTED = 130
+BAD_USAGE = 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit code.
+
+    Parameters
+    ----------
+    argv
+        The words after ``crosscast``; by default those of this process.
+
+    Returns
+    -------
+    int
+        0 if all went well, 2 for wrong input, 1 if this machine cannot do it, 130 after Ctrl-C.
+    """
+    # Imported here so that `import crosscast.cli` stays as quick as `import crosscast`.
+    import cyclopts
+
+    from crosscast.cli.app import app
+
+    try:
+        app(
+            list(sys.argv[1:] if argv is None else argv),
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_value",
+        )
+    except cyclopts.CycloptsError as error:
+        return _fail(" ".join(str(error).split()), BAD_USAGE)
+    except CrosscastError as error:
+        return _fail(str(error), error.exit_code)
+    except MemoryError:
+        return _fail("this machine has not enough memory for the arguments of this launch", 1)
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has seen enough; Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _fail(message: str, code: int) -> int:
+    sys.stdout.flush()
+    print(f"crosscast: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,71 @@
+"""Progress of a running kernel on standard error, for runs that take a while."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO
+
+from crosscast.units import format_count, format_seconds
+
+if TYPE_CHECKING:
+    from crosscast.characterization.run import Progress
+
+__all__ = ["ProgressLine"]
+
+_QUIET_S = 2.0
+_PLAIN_INTERVAL_S = 5.0
+
+
+class ProgressLine:
+    """Shows how far a kernel is, from two seconds on: rewritten on a terminal, else line by line.
+
+    Parameters
+    ----------
+    stream
+        Where to write.
+    label
+        What runs.
+    """
+
+    def __init__(self, stream: TextIO, label: str) -> None:
+        self._stream = stream
+        self._label = label
+        self._terminal = stream.isatty()
+        self._shown = 0
+        self._next_s = _QUIET_S
+
+    def __call__(self, progress: Progress) -> None:
+        """Show the state if it is time to."""
+        if progress.elapsed_s < self._next_s:
+            return
+        self._next_s = progress.elapsed_s + (0 if self._terminal else _PLAIN_INTERVAL_S)
+        text = describe(self._label, progress.groups_done, progress.groups_total, progress.elapsed_s)
+        if self._terminal:
+            self._stream.write("\r" + text.ljust(self._shown))
+            self._shown = len(text)
+        else:
+            self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Remove the line from the terminal."""
+        if self._shown:
+            self._stream.write("\r" + " " * self._shown + "\r")
+            self._stream.flush()
+            self._shown = 0
+
+
+def describe(label: str, done: int, total: int, elapsed_s: float) -> str:
+    """One line about a running kernel: work-groups done, rate, time left.
+
+    Examples
+    --------
+    >>> describe("matmul", 512, 4096, 4.0)
+    'matmul: 512 of 4,096 work-groups (12 %), 128 a second, 28 s left'
+    """
+    share = f"{100 * done // total} %" if total else "0 %"
+    text = f"{label}: {format_count(done)} of {format_count(total)} work-groups ({share})"
+    if done == 0 or elapsed_s <= 0:
+        return f"{text}, {format_seconds(elapsed_s)} so far"
+    rate = done / elapsed_s
+    pace = f"{format_count(round(rate))} a second" if rate >= 1 else f"{format_seconds(1 / rate)} each"
+    return f"{text}, {pace}, {format_seconds((total - done) / rate)} left"

@@ -1,0 +1,240 @@
+"""Kiviat (radar) pictures of profiles, with fixed scales, so that any two pictures compare."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crosscast.errors import InputError, MissingExtraError
+from crosscast.profile import Category, MetricValue, Profile
+from crosscast.report.table import format_value
+from crosscast.tables.whole_file import whole_file
+
+__all__ = ["AXES", "Axis", "check_format", "require_matplotlib", "write_kiviat"]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One spoke.
+
+    Parameters
+    ----------
+    metric
+        Name of the metric.
+    label
+        Name in the picture.
+    category
+        Which colour it has.
+    low, high
+        Values at the centre and at the rim.
+    logarithmic
+        Equal steps are equal ratios; for counts, whose sizes span many decades.
+    """
+
+    metric: str
+    label: str
+    category: Category
+    low: float
+    high: float
+    logarithmic: bool = False
+
+    def position(self, value: MetricValue) -> float | None:
+        """Place on the spoke, from 0 at the centre to 1 at the rim, where larger values stay."""
+        if value is None:
+            return None
+        if self.logarithmic:
+            share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return min(max(share, 0.0), 1.0)
+
+    @property
+    def scale(self) -> str:
+        """The scale in a few characters."""
+        if self.logarithmic:
+            return f"{_power(self.low)} – {_power(self.high)} log"
+        return f"{self.low:g} – {self.high:g}"
+
+
+def _power(value: float) -> str:
+    exponent = round(math.log10(value))
+    return "1" if exponent == 0 else f"$10^{{{exponent}}}$"
+
+
+# Per category those that say most about a kernel, in the paper's grouping; the counts on
+# logarithmic scales, as a kernel's size must not hide its shape.
+AXES: tuple[Axis, ...] = (
+    Axis("opcode", "opcode diversity", "compute", 0, 30),
+    Axis("total_instruction_count", "instructions", "compute", 1, 1e12, True),
+    Axis("granularity", "granularity", "parallelism", 1e-9, 1, True),
+    Axis("barriers_per_instruction", "barriers per instruction", "parallelism", 1e-6, 1, True),
+    Axis("instructions_per_operand", "instructions per operand", "parallelism", 0, 1),
+    Axis("load_imbalance", "load imbalance", "parallelism", 1, 1e9, True),
+    Axis("total_memory_footprint", "memory footprint", "memory", 1, 1e9, True),
+    Axis("footprint_90", "90 % footprint", "memory", 1, 1e9, True),
+    Axis("unique_read_write_ratio", "read/write ratio", "memory", 1e-3, 1e3, True),
+    Axis("reread_ratio", "reread ratio", "memory", 0, 1),
+    Axis("rewrite_ratio", "rewrite ratio", "memory", 0, 1),
+    Axis("global_memory_address_entropy", "address entropy", "memory", 0, 30),
+    Axis("local_memory_address_entropy_5", "address entropy, 5 bits off", "memory", 0, 30),
+    Axis("local_memory_address_entropy_10", "address entropy, 10 bits off", "memory", 0, 30),
+    Axis("unique_branches", "branches", "control", 1, 1e3, True),
+    Axis("yokota_branch_entropy", "branch entropy (Yokota)", "control", 0, 1),
+    Axis("average_linear_branch_entropy", "branch entropy (linear)", "control", 0, 1),
+)
+"""The spokes, clockwise from the top."""
+
+_CATEGORY_COLOURS = {
+    "compute": "#1f6fb4",
+    "parallelism": "#2e8b57",
+    "memory": "#b5830b",
+    "control": "#7a4fa3",
+}
+# Told apart by people who do not see all colours (Okabe and Ito's palette).
+_PROFILE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+_FORMATS = (".png", ".svg", ".pdf")
+
+
+def check_format(path: Path) -> None:
+    """Refuse a file name that says no known picture format.
+
+    Raises
+    ------
+    InputError
+        If its suffix is not .png, .svg or .pdf.
+    """
+    if path.suffix.lower() not in _FORMATS:
+        raise InputError(f"--plot: expected a file name with {', '.join(_FORMATS)}, found {path.name!r}")
+
+
+def require_matplotlib() -> Any:
+    """Module ``matplotlib.figure``, without any window system.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    try:
+        import matplotlib.figure
+        import matplotlib.projections  # registers the polar axes
+    except ImportError as error:
+        raise MissingExtraError("report", "a Kiviat picture") from error
+    return matplotlib.figure
+
+
+def write_kiviat(profiles: Sequence[Profile], path: Path) -> None:
+    """Draw the profiles over one another, and say the scale of every spoke.
+
+    Parameters
+    ----------
+    profiles
+        At least one.
+    path
+        Picture file; its suffix says the format.
+
+    Raises
+    ------
+    InputError
+        If the suffix is unknown.
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    check_format(path)
+    # A Figure of its own, not pyplot: no global state, and Agg without being told.
+    figure = require_matplotlib().Figure(figsize=(13, 9.5), dpi=150, facecolor="white")
+    axes = figure.add_axes((0.25, 0.14, 0.5, 0.69), projection="polar")
+    angles = [2 * math.pi * index / len(AXES) for index in range(len(AXES))]
+    _draw_grid(axes, angles)
+    for index, profile in enumerate(profiles):
+        _draw_profile(axes, angles, profile, _PROFILE_COLOURS[index % len(_PROFILE_COLOURS)])
+    _draw_labels(axes, angles, profiles[0] if len(profiles) == 1 else None)
+    _draw_frame(figure, profiles)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary)
+
+
+def _draw_grid(axes: Any, angles: Sequence[float]) -> None:
+    axes.set_theta_zero_location("N")
+    axes.set_theta_direction(-1)
+    axes.set_ylim(0, 1)
+    axes.set_xticks(angles, [""] * len(angles))
+    axes.set_yticks([0.25, 0.5, 0.75], [""] * 3)
+    axes.grid(color="#d9d9d9", linewidth=0.8)
+    axes.spines["polar"].set_color("#bbbbbb")
+    width = angles[1]
+    for angle, axis in zip(angles, AXES, strict=True):
+        colour = _CATEGORY_COLOURS[axis.category]
+        axes.bar(angle, 0.035, width=width * 0.97, bottom=1.0, color=colour, clip_on=False, linewidth=0)
+
+
+def _draw_profile(axes: Any, angles: Sequence[float], profile: Profile, colour: str) -> None:
+    """Outline of a profile; undefined metrics leave a gap at the centre with a hollow mark."""
+    positions = [axis.position(profile.metrics.get(axis.metric)) for axis in AXES]
+    radii = [0.0 if position is None else position for position in positions]
+    label = f"{profile.kernel}, launch {profile.invocation}"
+    closed_angles, closed_radii = [*angles, angles[0]], [*radii, radii[0]]
+    axes.plot(closed_angles, closed_radii, color=colour, linewidth=1.8, label=label, zorder=3)
+    axes.fill(closed_angles, closed_radii, color=colour, alpha=0.12, zorder=2)
+    for angle, position in zip(angles, positions, strict=True):
+        face = "white" if position is None else colour
+        axes.plot(angle, position or 0.0, "o", color=colour, markerfacecolor=face, markersize=4.5, zorder=4)
+
+
+def _draw_labels(axes: Any, angles: Sequence[float], only: Profile | None) -> None:
+    """Name and scale of each spoke, and the value if there is a single profile."""
+    for angle, axis in zip(angles, AXES, strict=True):
+        sine, cosine = math.sin(angle), math.cos(angle)
+        side = "center" if abs(sine) < 0.12 else "left" if sine > 0 else "right"
+        height = "bottom" if cosine > 0.9 else "top" if cosine < -0.9 else "center"
+        value = "" if only is None else f" = {_short(only.metrics.get(axis.metric))}"
+        axes.annotate(
+            f"{axis.label}{value}\n",
+            xy=(angle, 1.09),
+            ha=side,
+            va=height,
+            fontsize=9.5,
+            fontweight="bold",
+            color=_CATEGORY_COLOURS[axis.category],
+            annotation_clip=False,
+        )
+        axes.annotate(
+            f"\n{axis.scale}",
+            xy=(angle, 1.09),
+            ha=side,
+            va=height,
+            fontsize=8.5,
+            color="#555555",
+            annotation_clip=False,
+        )
+
+
+def _short(value: MetricValue) -> str:
+    """Value in few characters: four digits of a real."""
+    return f"{value:.4g}" if isinstance(value, float) else format_value(value)
+
+
+def _draw_frame(figure: Any, profiles: Sequence[Profile]) -> None:
+    """Title, legend of categories and profiles, and how to read the scales."""
+    names = list(dict.fromkeys(profile.kernel for profile in profiles))
+    title = ", ".join(names) if len(names) <= 4 else f"{len(names)} kernels"
+    figure.text(0.5, 0.965, f"Profile of {title}", ha="center", fontsize=15, fontweight="bold")
+    x = 0.5 - 0.07 * len(_CATEGORY_COLOURS) + 0.07
+    for category, colour in _CATEGORY_COLOURS.items():
+        figure.text(x, 0.935, f"■ {category}", ha="center", fontsize=10.5, color=colour)
+        x += 0.14
+    if len(profiles) > 1:
+        figure.legend(loc="lower left", bbox_to_anchor=(0.005, 0.01), fontsize=9.5, frameon=False)
+    figure.text(
+        0.5,
+        0.022,
+        "Each spoke runs from its least value at the centre to its greatest at the rim, as written under\n"
+        "its name: linear, or logarithmic where it says log. The scales are the same in every picture; values\n"
+        "beyond them stay at the rim or the centre, and a hollow mark is a metric that is not defined.",
+        ha="center",
+        fontsize=9,
+        color="#555555",
+    )

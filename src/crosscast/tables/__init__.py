@@ -1,0 +1,1 @@
+"""Tables of profiles: their columns, and their files."""
