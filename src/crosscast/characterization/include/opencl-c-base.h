@@ -18,6 +18,7 @@
 #undef cl_intel_subgroups_char
 #undef cl_intel_subgroups_long
 #undef cl_intel_subgroups_short
+#undef cl_khr_extended_bit_ops
 #undef cl_khr_gl_msaa_sharing
 #undef cl_khr_integer_dot_product
 #undef cl_khr_kernel_clock

@@ -1,0 +1,127 @@
+"""The builtin functions that a module calls, as OpenCL C source made on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from crosscast.characterization.builtins import (
+    atomics,
+    common,
+    conversion,
+    elementary,
+    geometric,
+    half_runtime,
+    integer,
+    relational,
+    shuffles,
+    vector_data,
+)
+from crosscast.characterization.builtins.access import Access
+from crosscast.characterization.builtins.mangling import Declaration, parse
+from crosscast.errors import UnsupportedError
+
+__all__ = ["HALF_RUNTIME", "LIBM", "Access", "accesses", "defines", "source"]
+
+
+@dataclass(frozen=True)
+class _Family:
+    """A family of builtins, as its module offers it.
+
+    Parameters
+    ----------
+    define
+        Result type and block of a declaration's function, ``None`` if it is not of this family.
+    accesses
+        How one call touches memory, or ``None`` if the family's functions do not.
+    prelude
+        OpenCL C that the blocks need.
+    """
+
+    define: Callable[[Declaration], str | None]
+    accesses: Callable[[Declaration], tuple[Access, ...]] | None = None
+    prelude: str = ""
+
+
+_FAMILIES = (
+    _Family(elementary.define, elementary.accesses, elementary.PRELUDE),
+    _Family(integer.define, prelude=integer.PRELUDE),
+    _Family(common.define),
+    _Family(geometric.define),
+    _Family(relational.define),
+    _Family(conversion.define, prelude=conversion.PRELUDE),
+    _Family(shuffles.define),
+    _Family(vector_data.define, vector_data.accesses, vector_data.PRELUDE),
+    _Family(half_runtime.define),
+    _Family(atomics.define, atomics.accesses),
+)
+
+LIBM = elementary.LIBM
+"""Every C library symbol that the compiled library may leave undefined."""
+
+HALF_RUNTIME = frozenset(half_runtime.DECLARATIONS)
+"""Conversion routines that LLVM may call for ``half`` and that `source` can define as well."""
+
+
+def source(symbols: Iterable[str]) -> str:
+    """OpenCL C 3.0 that defines exactly these builtins, under exactly these names.
+
+    Parameters
+    ----------
+    symbols
+        Mangled names, or names of `HALF_RUNTIME`.
+
+    Raises
+    ------
+    UnsupportedError
+        If a symbol is not a builtin that Crosscast has.
+    """
+    preludes: dict[str, None] = {}
+    functions = []
+    for number, symbol in enumerate(dict.fromkeys(symbols)):
+        declaration = _declaration(symbol)
+        found = _find(declaration) if declaration is not None else None
+        if declaration is None or found is None:
+            raise UnsupportedError(
+                f"the program calls {declaration or symbol}, which is neither defined in it "
+                "nor an OpenCL builtin function that Crosscast has"
+            )
+        family, text = found
+        preludes[family.prelude] = None
+        functions.append(_function(f"cc_{number}", declaration, text))
+    return "\n".join(["#pragma OPENCL FP_CONTRACT OFF", *preludes, *functions, ""])
+
+
+def defines(symbol: str) -> bool:
+    """Whether `source` can define this symbol."""
+    declaration = _declaration(symbol)
+    return declaration is not None and _find(declaration) is not None
+
+
+def accesses(symbol: str) -> tuple[Access, ...]:
+    """How one call of this builtin touches memory that may be other than private."""
+    declaration = _declaration(symbol)
+    found = _find(declaration) if declaration is not None else None
+    if declaration is None or found is None or found[0].accesses is None:
+        return ()
+    return found[0].accesses(declaration)
+
+
+def _declaration(symbol: str) -> Declaration | None:
+    return half_runtime.DECLARATIONS.get(symbol) or parse(symbol)
+
+
+def _find(declaration: Declaration) -> tuple[_Family, str] | None:
+    """The family that has the function, and the function's text."""
+    for family in _FAMILIES:
+        if (text := family.define(declaration)) is not None:
+            return family, text
+    return None
+
+
+def _function(name: str, declaration: Declaration, text: str) -> str:
+    """Declaration with the symbol as its assembler name, and definition."""
+    result, block = text.split("{", 1)
+    parameters = ", ".join(f"{t.spelling} a{k}" for k, t in enumerate(declaration.parameters)) or "void"
+    head = f"{result}{name}({parameters})"
+    return f'{head} __asm__("{declaration.symbol}");\n{head} {{{block}'

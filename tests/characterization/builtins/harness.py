@@ -1,0 +1,78 @@
+"""Runs a small kernel, so that builtins can be compared with NumPy."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import tempfile
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.characterization import toolchain
+from crosscast.characterization.builtins import library
+
+_TARGET_LINES = re.compile(r"^target (datalayout|triple) = .*\n", re.MULTILINE)
+_DECLARED = re.compile(r"^declare .*?@(_Z\w+)\(", re.MULTILINE)
+_WORK_ITEM = """
+@current_work_item = global i64 0
+define i64 @_Z13get_global_idj(i32 %dimension) alwaysinline {
+  %id = load i64, ptr @current_work_item
+  ret i64 %id
+}
+"""
+
+
+def run(
+    source: str, kernel: str, args: list[npt.NDArray[np.generic]], global_size: int, standard: str = "1.2"
+) -> None:
+    """Run `kernel` for that many work-items; buffers hold its output afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        shared = _build(source, standard, Path(folder))
+        function = shared[kernel]
+        current = ctypes.c_uint64.in_dll(shared, "current_work_item")
+        pointers = [ctypes.c_void_p(array.ctypes.data) for array in args]
+        for work_item in range(global_size):
+            current.value = work_item
+            function(*pointers)
+
+
+def _build(source: str, standard: str, folder: Path) -> ctypes.CDLL:
+    module = _host_module(_compile(source, standard, "-Oz"))
+    demanded = [s for s in _DECLARED.findall(str(module)) if "get_global_id" not in s]
+    module.link_in(_host_module(_compile(library.source(demanded), "3.0", "-O2")))
+    module.link_in(llvm.parse_assembly(_WORK_ITEM))
+    machine = _optimize(module)
+    compiled, linked = folder / "kernel.o", folder / "kernel.so"
+    compiled.write_bytes(machine.emit_object(module))
+    toolchain.link_shared([compiled], linked)
+    ctypes.CDLL("libm.so.6", mode=ctypes.RTLD_GLOBAL)
+    return ctypes.CDLL(str(linked), mode=1 | 2)
+
+
+def _compile(source: str, standard: str, level: str) -> str:
+    arguments = [
+        *("-x", "cl", f"-cl-std=CL{standard}", "-target", "spir64-unknown-unknown", "-w", level),
+        *("-isystem", str(toolchain.INCLUDE_DIR), "-S", "-emit-llvm"),
+    ]
+    return toolchain.clang(arguments, source.encode(), "builtins").decode()
+
+
+def _host_module(text: str) -> llvm.ModuleRef:
+    text = _TARGET_LINES.sub("", text)
+    text = text.replace("spir_func ", "").replace("spir_kernel ", "")
+    return llvm.parse_assembly(text)
+
+
+def _optimize(module: llvm.ModuleRef) -> llvm.TargetMachine:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, reloc="pic"
+    )
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return machine
