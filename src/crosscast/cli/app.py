@@ -1,10 +1,11 @@
-"""The commands of ``crosscast``, each of which loads when it is called."""
+"""The commands of ``crosscast``."""
 
 from __future__ import annotations
 
 import cyclopts
 
 import crosscast
+from crosscast.cli.characterize import characterize
 
 __all__ = ["app"]
 
@@ -14,4 +15,4 @@ app = cyclopts.App(
     version=crosscast.__version__,
     help_format="markdown",
 )
-app.command("crosscast.cli.characterize:characterize", name="characterize")
+app.command(characterize)

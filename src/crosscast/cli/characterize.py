@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from crosscast.cli.inputs import Direct, Inputs, read_inputs
-from crosscast.cli.outputs import Outputs
-from crosscast.cli.progress import ProgressLine
 from crosscast.errors import InputError
 from crosscast.units import parse_bytes
 
 if TYPE_CHECKING:
     from crosscast.characterization import run
+    from crosscast.cli.inputs import Direct
+    from crosscast.cli.outputs import Outputs
 
 __all__ = ["characterize"]
 
@@ -26,7 +26,8 @@ _Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 def characterize(
     file: Path,
-    *,
+    /,
+    *more: Path,
     kernel: str | None = None,
     global_size: Annotated[str | None, Parameter(name="--global")] = None,
     local_size: Annotated[str | None, Parameter(name="--local")] = None,
@@ -74,6 +75,8 @@ def characterize(
     ----------
     file
         What to characterize.
+    more
+        Further files, whose launches follow.
     kernel
         Kernel to launch; may be left out if the program has only one.
     global_size
@@ -115,8 +118,10 @@ def characterize(
     memory_limit
         Most memory of the process that runs the kernel, such as `4G`.
     """
-    # Imported here: the engine brings the compiler, which `--help` does not need.
+    # Imported here: the engine brings the compiler and NumPy, which `--help` does not need.
     from crosscast.characterization import run
+    from crosscast.cli.inputs import Direct
+    from crosscast.cli.outputs import Outputs
 
     if json and csv:
         raise InputError("--json and --csv both want standard output: choose one")
@@ -142,23 +147,30 @@ def characterize(
     compiler_options = (*(f"-D{name}" for name in define), *(f"-I{folder}" for folder in include), *option)
     direct = Direct(kernel, global_size, local_size, offset, arg, seed, compiler_options, std)
     outputs.prepare()
-    _run(read_inputs(file, direct), outputs, options)
+    _run((file, *more), direct, outputs, options)
 
 
-def _run(inputs: Inputs, outputs: Outputs, options: run.Options) -> None:
+def _run(files: Sequence[Path], direct: Direct, outputs: Outputs, options: run.Options) -> None:
     """Run every launch; what is finished is shown even if a later one fails."""
     from crosscast.characterization.run import characterize_launch
     from crosscast.characterization.simfile import render_dumps
+    from crosscast.cli.inputs import read_inputs
+    from crosscast.cli.progress import ProgressLine
 
     try:
-        for invocation, launch in enumerate(inputs.launches):
-            progress = ProgressLine(sys.stderr, launch.kernel.name)
-            try:
-                profile = characterize_launch(
-                    launch, invocation=invocation, options=replace(options, progress=progress)
-                )
-            finally:
-                progress.close()
-            outputs.add(profile, render_dumps(inputs.simfile) if inputs.simfile else None)
+        # One file after the other, as the arguments of all may be more than memory holds.
+        for file in files:
+            inputs = read_inputs(file, direct)
+            for launch in inputs.launches:
+                progress = ProgressLine(sys.stderr, launch.kernel.name)
+                try:
+                    profile = characterize_launch(
+                        launch,
+                        invocation=len(outputs.profiles),
+                        options=replace(options, progress=progress),
+                    )
+                finally:
+                    progress.close()
+                outputs.add(profile, render_dumps(inputs.simfile) if inputs.simfile else None)
     finally:
         outputs.finish()

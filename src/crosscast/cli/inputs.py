@@ -106,7 +106,7 @@ def _launch(program: Program, direct: Direct) -> Launch:
     kernel = _kernel(program, direct.kernel)
     # Sizes are checked before arrays are made.
     Launch(kernel, global_size, local_size, (), offset)
-    args = tuple(_argument(kernel, text, index, direct.seed or 0) for index, text in enumerate(direct.args))
+    args = tuple(_argument(text, index, direct.seed or 0) for index, text in enumerate(direct.args))
     return Launch(kernel, global_size, local_size, args, offset)
 
 
@@ -124,11 +124,10 @@ def _kernel(program: Program, name: str | None) -> Kernel:
     return Kernel(program, names[0])
 
 
-def _argument(kernel: Kernel, text: str, index: int, seed: int) -> Argument:
+def _argument(text: str, index: int, seed: int) -> Argument:
     def parameter() -> Parameter:
         raise InputError(f"--arg {text}: the type is missing")
 
-    del kernel
     return build_argument(parse_argument(text), Path(), (seed, index), parameter)
 
 

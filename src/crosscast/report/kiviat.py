@@ -232,8 +232,8 @@ def _draw_frame(figure: Any, profiles: Sequence[Profile]) -> None:
         0.5,
         0.022,
         "Each spoke runs from its least value at the centre to its greatest at the rim, as written under\n"
-        "its name: linear, or logarithmic where it says log. The scales are the same in every picture; values\n"
-        "beyond them stay at the rim or the centre, and a hollow mark is a metric that is not defined.",
+        "its name: linear, or logarithmic where it says log. The scales are the same in every picture;\n"
+        "values beyond them stay at the rim or the centre; a hollow mark is a metric that is not defined.",
         ha="center",
         fontsize=9,
         color="#555555",

@@ -1,0 +1,36 @@
+# `make demo` and `make test` need only Python 3.11 or newer with venv; each makes .venv for itself.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+EXAMPLES := $(patsubst %,examples/%.toml,vecadd matmul histogram reduce)
+
+.PHONY: demo test lint types unit format clean
+
+demo: $(STAMP)
+	mkdir -p out
+	$(BIN)/crosscast characterize $(EXAMPLES) --check-bounds --parquet out/profiles.parquet --plot out/kiviat.png
+	@echo "The table is above; the picture is out/kiviat.png."
+
+test: lint types unit
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+unit: $(STAMP)
+	$(BIN)/pytest
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv out .mypy_cache .pytest_cache .ruff_cache
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $(STAMP)
