@@ -1,0 +1,109 @@
+"""Imports go down the layers of the house only, and never in a circle."""
+
+import ast
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import crosscast
+
+ROOT = Path(crosscast.__file__).parent
+
+LAYERS = {
+    "errors": 0,
+    "units": 0,
+    "profile": 0,
+    "tables": 0,
+    "environment": 0,
+    "kernel": 1,
+    "device": 1,
+    "characterization": 2,
+    "measure": 2,
+    "suite": 2,
+    "predict": 3,
+    "evaluate": 3,
+    "choose": 4,
+    "cluster": 4,
+    "report": 5,
+    "cli": 6,
+}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+def imported(node: ast.AST) -> Iterator[str]:
+    """Modules of the package that a tree imports, for type checkers only excepted."""
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        return
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names if alias.name in MODULES)
+    elif isinstance(node, ast.ImportFrom) and node.module in MODULES:
+        names = [f"{node.module}.{alias.name}" for alias in node.names]
+        yield from (name if name in MODULES else str(node.module) for name in names)
+    for child in ast.iter_child_nodes(node):
+        yield from imported(child)
+
+
+def imports_of(module: str) -> set[str]:
+    return set(imported(ast.parse(MODULES[module].read_text(encoding="utf-8")))) - {module}
+
+
+def layer(module: str) -> int:
+    # The root package itself imports nothing until it is asked for a name.
+    return 0 if module == "crosscast" else LAYERS[module.split(".")[1]]
+
+
+def test_every_room_has_a_layer() -> None:
+    assert {name.split(".")[1] for name in MODULES if name != "crosscast"} <= set(LAYERS)
+
+
+def test_imports_go_down_only() -> None:
+    wrong = [
+        f"{module} imports {target}"
+        for module in MODULES
+        if module != "crosscast"
+        for target in imports_of(module)
+        if layer(target) > layer(module)
+    ]
+    assert not wrong
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    graph = {module: imports_of(module) for module in MODULES if module != "crosscast"}
+    TopologicalSorter(graph).prepare()
+
+
+def test_imports_are_absolute() -> None:
+    relative = [
+        module
+        for module, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    assert not relative
+
+
+def test_no_module_is_a_box_for_everything() -> None:
+    boxes = {"util", "utils", "helpers", "misc", "common_utils"}
+    assert not [module for module in MODULES if module.rsplit(".", 1)[-1] in boxes]
+
+
+def test_no_except_catches_everything() -> None:
+    broad = [
+        f"{module}:{node.lineno}"
+        for module, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ExceptHandler)
+        and (
+            node.type is None
+            or "'Exception'" in ast.dump(node.type)
+            or "'BaseException'" in ast.dump(node.type)
+        )
+    ]
+    assert not broad
