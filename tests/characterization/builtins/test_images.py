@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from crosscast.characterization.builtins import images, mangling
+from crosscast.characterization.builtins import library, mangling
 from crosscast.characterization.builtins.images import DESCRIPTOR, define, pack_descriptor, sampler_bits
 from crosscast.characterization.toolchain import INCLUDE_DIR, clang
 from crosscast.errors import LaunchError
@@ -126,9 +126,8 @@ class Machine:
         self.reads: list[int] = []
         self.writes: list[int] = []
         ir = _to_ir(source, standard, "-Oz")
-        declarations = [mangling.parse(symbol) for symbol in re.findall(r"^declare .*@(_Z\w+)\(", ir, re.M)]
-        texts = [_definition(declaration) for declaration in declarations if declaration]
-        library = _to_ir("\n".join([images.PRELUDE, *texts]), "3.0", "-O2")
+        demanded = re.findall(r"^declare .*@(_Z\w+image\w+)\(", ir, re.M)
+        library_ir = _to_ir(library.source(demanded), "3.0", "-O2")
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         callback = ctypes.CFUNCTYPE(None, ctypes.c_uint64)
@@ -136,7 +135,7 @@ class Machine:
         for name, function in zip(("cc_texel_read", "cc_texel_write"), self._keep, strict=True):
             llvm.add_symbol(name, _address(ctypes.cast(function, ctypes.c_void_p)))
         module = _host_module(ir)
-        module.link_in(_host_module(library))
+        module.link_in(_host_module(library_ir))
         module.link_in(_host_module(_RUNTIME))
         target = llvm.Target.from_default_triple().create_target_machine()
         self._engine = llvm.create_mcjit_compiler(module, target)
@@ -171,20 +170,6 @@ def _to_ir(source: str, standard: str, level: str) -> str:
     options += ["-target", "spir64-unknown-unknown", level, "-S", "-emit-llvm", "-Werror", "-Wall", "-Wextra"]
     options += ["-Wno-unused-function"]
     return clang(options, source.encode(), "<test>").decode()
-
-
-def _definition(declaration: mangling.Declaration) -> str:
-    block = define(declaration)
-    if block is None:
-        return ""
-    result, body = block.split(" ", 1)
-    spellings = {"ocl_sampler": "const constant void *"}
-    spellings |= {t.base: "const global void *" for t in declaration.parameters if "image" in t.base}
-    parameters = ", ".join(
-        f"{spellings.get(t.base, t.spelling)} a{k}" for k, t in enumerate(declaration.parameters)
-    )
-    name = f"cc_{declaration.symbol}({parameters})"
-    return f'{result} {name} __asm__("{declaration.symbol}");\n{result} {name} {body}'
 
 
 def _host_module(ir: str) -> llvm.ModuleRef:

@@ -15,12 +15,9 @@ from crosscast.characterization.builtins.mangling import Declaration, Type
 from crosscast.errors import LaunchError
 from crosscast.kernel import Image, Sampler
 
-__all__ = ["DESCRIPTOR", "LIBM", "PRELUDE", "define", "pack_descriptor", "sampler_bits"]
+__all__ = ["DESCRIPTOR", "PRELUDE", "define", "pack_descriptor", "sampler_bits"]
 
 PRELUDE = (Path(__file__).parent / "images.h").read_text(encoding="utf-8")
-
-LIBM = frozenset({"fabsf", "floorf", "fmax", "fmaxf", "fmin", "fminf", "rint", "rintf"})
-"""What LLVM may call for the elementwise builtins on processors that lack the instructions."""
 
 DESCRIPTOR = struct.Struct("<3Q8I")
 """Layout of `cc_image`: address of the texels, row and slice pitch, width, height, depth, layers,
