@@ -12,14 +12,8 @@ __all__ = ["crosscast_command", "environment"]
 
 
 def crosscast_command(*arguments: str) -> list[str]:
-    """Command that runs ``crosscast`` with these arguments.
-
-    The installed command where there is one beside this Python, or else the same entry point.
-    """
-    installed = Path(sys.executable).with_name("crosscast")
-    if installed.is_file():
-        return [str(installed), *arguments]
-    return [sys.executable, "-c", "from crosscast.cli import main; main()", *arguments]
+    """Command that does what ``crosscast`` does with these arguments."""
+    return [sys.executable, "-m", "crosscast.cli", *arguments]
 
 
 def environment(**variables: str) -> dict[str, str]:
