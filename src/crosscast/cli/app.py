@@ -14,5 +14,7 @@ app = cyclopts.App(
     help="Forecast how a kernel or an application performs where it has not run.",
     version=crosscast.__version__,
     help_format="markdown",
+    # `main` says it in its own words, with its own exit code.
+    suppress_keyboard_interrupt=False,
 )
 app.command(characterize)

@@ -1,0 +1,317 @@
+"""The command with a replaced engine: what it reads, prints, writes and refuses."""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosscast.characterization import frontend, run
+from crosscast.cli import main
+from crosscast.errors import EnvironmentFault, KernelFault
+from crosscast.kernel import Launch, Local, Parameter
+from crosscast.profile import Profile
+
+Command = Callable[..., int]
+ProfileMaker = Callable[..., Profile]
+
+
+class Engine:
+    """Stands in for the engine: notes launches, doubles float buffers, fails on demand."""
+
+    def __init__(self, make_profile: ProfileMaker) -> None:
+        self.make_profile = make_profile
+        self.launches: list[Launch] = []
+        self.options: list[Any] = []
+        self.failure: BaseException | None = None
+        self.fail_at = 0
+        self.progress: tuple[float, ...] = ()
+
+    def __call__(self, launch: Launch, *, invocation: int = 0, options: run.Options) -> Profile:
+        if self.failure is not None and invocation == self.fail_at:
+            raise self.failure
+        self.launches.append(launch)
+        self.options.append(options)
+        for elapsed_s in self.progress:
+            assert options.progress is not None
+            options.progress(run.Progress(5, 10, elapsed_s))
+        for argument in launch.args:
+            if isinstance(argument, np.ndarray) and argument.dtype == np.float32:
+                np.multiply(argument, 2, out=argument)
+        profile = self.make_profile(launch.kernel.name, invocation)
+        published = (("Opcode", "Compute", 8), ("Unique Read/Write Ratio", "Memory", 1 / 3))
+        return replace(profile, printed="printed\n", published=published if options.published else ())
+
+
+@pytest.fixture
+def engine(make_profile: ProfileMaker, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """The replaced engine; every kernel has one buffer `a`."""
+    engine = Engine(make_profile)
+    monkeypatch.setattr(run, "characterize_launch", engine)
+    monkeypatch.setattr(
+        frontend, "parameters", lambda program, kernel: (Parameter("a", "float*", "global", 8),)
+    )
+    monkeypatch.setattr(frontend, "kernel_names", lambda program: tuple(program.content.decode().split()))
+    return engine
+
+
+@pytest.fixture
+def command(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """`crosscast characterize` with the given words, in a folder with one file of each kind."""
+    del engine
+    monkeypatch.chdir(tmp_path)
+    Path("k.cl").write_text("k")
+    Path("two.cl").write_text("first second")
+    Path("k.sim").write_text("k.cl k 4 1 1 2 1 1\n<size=8 fill=1.5 dump>\n")
+    arg = '[[arg]]\ntype = "float"\nlength = 2\n'
+    Path("k.toml").write_text(f'source = "k.cl"\nkernel = "k"\nglobal = 4\n{arg}')
+    Path("three.toml").write_text(
+        f'source = "k.cl"\nkernel = "k"\nglobal = 4\n{arg}[[launch]]\n[[launch]]\nkernel = "l"\n[[launch]]\n'
+    )
+    return lambda *words: main(["characterize", *map(str, words)])
+
+
+Output = pytest.CaptureFixture[str]
+
+
+def test_a_launch_file_gives_a_table(command: Command, capsys: Output) -> None:
+    assert command("k.toml") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("printed\n")
+    assert "total_instruction_count" in out
+
+
+def test_json_is_one_object_a_launch(command: Command, capsys: Output) -> None:
+    assert command("three.toml", "--json") == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["kernel"], row["invocation"]) for row in rows] == [("k", 0), ("l", 1), ("k", 2)]
+    assert {"metrics", "timing_s", "environment", "launch", "program"} <= set(rows[0])
+    assert rows[0]["printed"] == "printed\n"
+
+
+def test_csv_is_one_row_a_launch(command: Command, capsys: Output) -> None:
+    assert command("three.toml", "--csv") == 0
+    output = capsys.readouterr()
+    rows = list(csv.DictReader(io.StringIO(output.out)))
+    assert [row["kernel"] for row in rows] == ["k", "l", "k"]
+    assert rows[0]["opcode"] == "7"
+    assert "printed" in output.err
+
+
+def test_a_simulator_file_prints_its_dumps_between_printf_and_table(command: Command, capsys: Output) -> None:
+    assert command("k.sim") == 0
+    dump = "printed\n\nArgument 'a': 8 bytes\n  a[0] = 3\n  a[1] = 3\n\n"
+    assert capsys.readouterr().out.startswith(dump + "k, launch 0")
+
+
+def test_json_keeps_the_dumps_inside(command: Command, capsys: Output) -> None:
+    assert command("k.sim", "--json") == 0
+    row = json.loads(capsys.readouterr().out)
+    assert row["dump"] == "\nArgument 'a': 8 bytes\n  a[0] = 3\n  a[1] = 3\n\n"
+
+
+def test_a_program_gets_its_launch_from_the_options(command: Command, engine: Engine) -> None:
+    words = "--global 8,4 --local 4,2 --offset 1,0 -DN=3 -D M -I inc --option -cl-mad-enable --std 2.0"
+    assert (
+        command("k.cl", *words.split(), "--arg", "float:8:constant:3", "--arg", "local:64", "--arg", "int=5")
+        == 0
+    )
+    (launch,) = engine.launches
+    assert (launch.global_size, launch.local_size, launch.global_offset) == ((8, 4), (4, 2), (1, 0))
+    assert launch.kernel.program.options == ("-DN=3", "-DM", "-Iinc", "-cl-mad-enable")
+    assert launch.kernel.program.standard == "2.0"
+    buffer, local, value = launch.args
+    assert isinstance(buffer, np.ndarray)
+    assert buffer.tolist() == [6] * 8
+    assert local == Local(64)
+    assert value == 5
+
+
+def test_the_only_kernel_need_not_be_named(command: Command, engine: Engine) -> None:
+    assert command("k.cl", "--global", 8) == 0
+    assert engine.launches[0].kernel.name == "k"
+    assert engine.launches[0].local_size == (8,)
+
+
+def test_the_seed_decides_random_arguments(command: Command, engine: Engine) -> None:
+    for seed in (1, 1, 2):
+        assert command("k.cl", "--global", 8, "--arg", "float:9:uniform", "--seed", seed) == 0
+    first, again, other = (launch.args[0] for launch in engine.launches)
+    assert np.array_equal(first, again)  # type: ignore[arg-type]
+    assert not np.array_equal(first, other)  # type: ignore[arg-type]
+
+
+def test_several_files_are_numbered_through(command: Command, capsys: Output) -> None:
+    assert command("k.toml", "k.sim", "--json") == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["invocation"] for row in rows] == [0, 1]
+    assert "dump" not in rows[0]
+
+
+def test_options_reach_the_engine(command: Command, engine: Engine) -> None:
+    assert command("k.toml", "--check-bounds", "--threads", 2, "--timeout", 5, "--memory-limit", "1G") == 0
+    (options,) = engine.options
+    assert (options.threads, options.check_bounds, options.timeout_s) == (2, True, 5.0)
+    assert (options.memory_limit, options.published) == (1 << 30, False)
+
+
+def test_compat_writes_the_published_files(command: Command, tmp_path: Path, capsys: Output) -> None:
+    for _ in range(2):
+        assert command("k.toml", "--compat", "aiwc") == 0
+    text = "metric,category,count\nOpcode,Compute,8\nUnique Read/Write Ratio,Memory,0.3333\n"
+    assert Path("aiwc_k_0.csv").read_text() == Path("aiwc_k_1.csv").read_text() == text
+    assert command("three.toml", "--compat", "aiwc", "--out", "new/folder") == 0
+    names = sorted(path.name for path in Path("new/folder").iterdir())
+    assert names == ["aiwc_k_0.csv", "aiwc_k_1.csv", "aiwc_l_0.csv"]
+    assert "wrote aiwc_k_0.csv" in capsys.readouterr().err
+
+
+def test_parquet_and_plot_are_written(command: Command) -> None:
+    assert command("three.toml", "--parquet", "p.parquet", "--plot", "k.png", "--json") == 0
+    assert Path("p.parquet").read_bytes().startswith(b"PAR1")
+    assert Path("k.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_long_runs_show_progress_on_standard_error(command: Command, engine: Engine, capsys: Output) -> None:
+    engine.progress = (1.0, 2.5)
+    assert command("k.toml", "--json") == 0
+    output = capsys.readouterr()
+    assert "k: 5 of 10 work-groups (50 %), 2 a second, 2.5 s left" in output.err
+    assert "work-groups" not in json.loads(output.out)
+
+
+def test_what_is_finished_is_shown_when_a_later_launch_fails(
+    command: Command, engine: Engine, capsys: Output
+) -> None:
+    engine.failure, engine.fail_at = KernelFault("l: division by zero"), 1
+    assert command("three.toml", "--parquet", "p.parquet") == 2
+    output = capsys.readouterr()
+    assert "k, launch 0" in output.out
+    assert output.err.endswith("crosscast: l: division by zero\n")
+    assert Path("p.parquet").exists()
+
+
+def test_interruption_keeps_what_is_finished(command: Command, engine: Engine, capsys: Output) -> None:
+    engine.failure, engine.fail_at = KeyboardInterrupt(), 2
+    assert command("three.toml") == 130
+    output = capsys.readouterr()
+    assert "l 1" in output.out
+    assert output.err == "crosscast: interrupted\n"
+
+
+def test_a_machine_that_cannot_is_exit_1(command: Command, engine: Engine, capsys: Output) -> None:
+    engine.failure = EnvironmentFault("no compiler here")
+    assert command("k.toml") == 1
+    assert capsys.readouterr().err == "crosscast: no compiler here\n"
+
+
+def test_no_memory_for_the_arguments_is_a_sentence(command: Command, engine: Engine, capsys: Output) -> None:
+    engine.failure = MemoryError()
+    assert command("k.toml") == 1
+    assert "not enough memory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "FILE requires an argument"),
+        ("none.toml", "none.toml: cannot read the launch file"),
+        ("none.sim", "none.sim: cannot read the simulator file"),
+        ("none.cl --global 4", "none.cl: cannot read the program file"),
+        ("empty.cl --global 4", "the program is empty"),
+        ("garbage.cl --global 4", "found binary data"),
+        ("garbage.toml", "found binary data"),
+        ("garbage.sim", "found binary data"),
+        ("k.cl", "--global is missing"),
+        ("two.cl --global 4", "--kernel is missing, expected one kernel in two.cl, found first, second"),
+        ("k.cl --global 0", "global size must be at least 1 in each dimension, found 0"),
+        ("k.cl --global=-4", "global size must be at least 1 in each dimension, found -4"),
+        ("k.cl --global 1,2,3,4", "global size must have 1 to 3 dimensions"),
+        ("k.cl --global 4,", "--global: expected 1 to 3 whole numbers"),
+        ("k.cl --global 4.5", "--global: expected 1 to 3 whole numbers"),
+        ("k.cl --global 5000000000", "below 2^32"),
+        ("k.cl --global 4 --local 3", "multiple of the local size in OpenCL C 1.2, found 4 and 3"),
+        ("k.cl --global 8192 --local 8192", "at most 4096 work-items"),
+        ("k.cl --global 4 --local 2,2", "as many dimensions as the global size (1), found 2"),
+        ("k.cl --global 4 --arg float:0", "--arg float:0: length: expected a whole number of at least 1"),
+        ("k.cl --global 4 --arg flot:4", "--arg flot:4: type: expected a type such as float"),
+        ("k.cl --global 4 --arg int=1.5", "expected a whole number for int, found 1.5"),
+        ("k.cl --global 4 --arg float@none.npy", "file: cannot read none.npy"),
+        ("k.cl --global 4 --std 4.0", "--std"),
+        ("k.toml --global 4", "--global: k.toml itself says this"),
+        ("k.toml --std 2.0", "--std: k.toml itself says this"),
+        ("k.sim --arg int=4", "--arg: k.sim itself says this"),
+        ("k.toml --json --csv", "choose one"),
+        ("k.toml --out x", "--out is the folder of --compat aiwc"),
+        ("k.toml --compat other", "--compat"),
+        ("k.toml --threads 0", "--threads: expected at least 1, found 0"),
+        ("k.toml --threads two", "--threads"),
+        ("k.toml --timeout 0", "--timeout: expected more than 0 seconds"),
+        ("k.toml --timeout nan", "--timeout: expected more than 0 seconds"),
+        ("k.toml --memory-limit much", "found 'much'"),
+        ("k.toml --plot k.bmp", "expected a file name with .png, .svg, .pdf, found 'k.bmp'"),
+        ("k.toml --plot no/k.png", "no does not exist"),
+        ("k.toml --parquet no/k.parquet", "no does not exist"),
+        ("k.toml --check-bound", "--check-bound"),
+    ],
+)
+def test_each_mistake_is_one_sentence_and_exit_2(
+    command: Command, engine: Engine, capsys: Output, words: str, message: str
+) -> None:
+    Path("empty.cl").write_text(" \n")
+    for name in ("garbage.cl", "garbage.toml", "garbage.sim"):
+        Path(name).write_bytes(b"\x7fELF\xff\x00\x80")
+    before = sorted(Path().iterdir())
+    assert command(*words.split()) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("crosscast: ")
+    assert output.err.count("\n") == 1
+    assert message in output.err
+    assert sorted(Path().iterdir()) == before
+    assert not engine.launches
+
+
+@pytest.mark.parametrize(
+    ("module", "words", "extra"),
+    [("pyarrow", "--parquet p.parquet", "parquet"), ("matplotlib", "--plot k.png", "report")],
+)
+def test_a_missing_extra_is_said_before_anything_runs(
+    command: Command,
+    engine: Engine,
+    capsys: Output,
+    monkeypatch: pytest.MonkeyPatch,
+    module: str,
+    words: str,
+    extra: str,
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
+    assert command("k.toml", *words.split()) == 2
+    assert f"pip install 'crosscast[{extra}]'" in capsys.readouterr().err
+    assert not engine.launches
+
+
+def test_a_file_that_cannot_be_written_is_a_sentence(command: Command, capsys: Output) -> None:
+    Path("taken.parquet").mkdir()
+    assert command("k.toml", "--json", "--parquet", "taken.parquet") == 2
+    output = capsys.readouterr()
+    assert json.loads(output.out)["kernel"] == "k"
+    assert "--parquet: cannot write taken.parquet" in output.err
+
+
+def test_an_unknown_command_is_exit_2(capsys: Output) -> None:
+    assert main(["charactrize"]) == 2
+    assert "characterize" in capsys.readouterr().err
+
+
+def test_help_and_version_are_exit_0(capsys: Output) -> None:
+    assert main(["--version"]) == 0
+    assert main(["characterize", "--help"]) == 0
+    assert "float:1048576" in capsys.readouterr().out
