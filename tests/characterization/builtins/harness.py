@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -62,7 +63,7 @@ def _compile(source: str, standard: str, level: str) -> str:
 
 def _host_module(text: str) -> llvm.ModuleRef:
     text = _TARGET_LINES.sub("", text)
-    text = text.replace("spir_func ", "").replace("spir_kernel ", "")
+    text = text.replace("spir_func ", "").replace("spir_kernel ", "").replace("dso_local ", "")
     return llvm.parse_assembly(text)
 
 
@@ -70,9 +71,71 @@ def _optimize(module: llvm.ModuleRef) -> llvm.TargetMachine:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, reloc="pic"
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=2,
+        reloc="pic",
+        codemodel="small",
     )
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     return machine
+
+
+DTYPES: dict[str, type[np.generic]] = {
+    "char": np.int8,
+    "uchar": np.uint8,
+    "short": np.int16,
+    "ushort": np.uint16,
+    "int": np.int32,
+    "uint": np.uint32,
+    "long": np.int64,
+    "ulong": np.uint64,
+    "half": np.float16,
+    "float": np.float32,
+    "double": np.float64,
+}
+_BASES = {np.dtype(dtype): base for base, dtype in DTYPES.items()}
+
+
+def evaluate(
+    expressions: Mapping[str, str],
+    result: str,
+    inputs: Mapping[str, npt.NDArray[np.generic]],
+    width: int = 1,
+    standard: str = "1.2",
+) -> dict[str, npt.NDArray[np.generic]]:
+    """Values of OpenCL C expressions over vectors of `width` elements.
+
+    Parameters
+    ----------
+    expressions
+        Expressions by a label. They name the inputs.
+    result
+        Element type of every expression.
+    inputs
+        Arrays of one length, a multiple of `width`, by the names that stand for their elements.
+    """
+    length = len(next(iter(inputs.values())))
+    assert length % width == 0
+    parameters, loads = [], []
+    for name, array in inputs.items():
+        base = _BASES[array.dtype]
+        parameters.append(f"global const {base} *{name}_")
+        load = f"vload{width}(i, {name}_)" if width > 1 else f"{name}_[i]"
+        loads.append(f"{base}{width if width > 1 else ''} {name} = {load};")
+    stores = (
+        f"vstore{width}({expression}, i, out + {k * length});"
+        if width > 1
+        else f"out[{k * length} + i] = {expression};"
+        for k, expression in enumerate(expressions.values())
+    )
+    out = np.zeros((len(expressions), length), DTYPES[result])
+    source = (
+        "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
+        f"kernel void k({', '.join(parameters)}, global {result} *out) {{\n"
+        f"size_t i = get_global_id(0);\n{' '.join(loads)}\n" + "\n".join(stores) + "\n}"
+    )
+    run(source, "k", [*inputs.values(), out], length // width, standard)
+    return dict(zip(expressions, out, strict=True))

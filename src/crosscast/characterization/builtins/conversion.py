@@ -20,9 +20,7 @@ from crosscast.characterization.builtins.spelling import (
     vector,
 )
 
-__all__ = ["PRELUDE", "converted", "define"]
-
-PRELUDE = rounding.PRELUDE
+__all__ = ["converted", "define"]
 
 _TYPES = "|".join(sorted(BITS, key=len, reverse=True))
 _CONVERT = re.compile(rf"convert_({_TYPES})(2|3|4|8|16|)(_sat)?(?:_(rte|rtz|rtp|rtn))?")
@@ -52,7 +50,7 @@ def define(declaration: Declaration) -> str | None:
 
 
 def converted(name: str, source: str, target: str, width: int, mode: str) -> str:
-    """A variable as a floating-point type; the text needs `PRELUDE`."""
+    """A variable as a floating-point type; the text needs `rounding.PRELUDE`."""
     if rounding.is_cast(source, target, mode):
         return convert(name, target, width)
     return per_element(

@@ -10,22 +10,34 @@ from __future__ import annotations
 import re
 from string import Template
 
-from crosscast.characterization.builtins import rounding
 from crosscast.characterization.builtins.access import Access
 from crosscast.characterization.builtins.mangling import Declaration, Type
-from crosscast.characterization.builtins.spelling import BITS, FLOATS, element, splat, vector
+from crosscast.characterization.builtins.spelling import BITS, FLOATS, convert, element, splat, vector
 
 __all__ = ["LIBM", "PRELUDE", "accesses", "define"]
 
 _UNARY = (
-    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "cosh", "erf", "erfc"),
+    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "erfc"),
     *("exp", "exp10", "exp2", "expm1", "log", "log10", "log1p", "log2", "sin", "sinh"),
     *("tan", "tanh", "tgamma"),
 )
 _BINARY = ("atan2", "fmod", "hypot", "pow", "remainder")
 # LLVM may call these for the elementwise builtins and for pairs of calls that it merges.
 _LOWERED = (
-    *("ceil", "floor", "fma", "ldexp", "nearbyint", "rint", "round", "roundeven", "sincos", "sqrt", "trunc"),
+    *(
+        "cbrt",
+        "ceil",
+        "floor",
+        "fma",
+        "ldexp",
+        "nearbyint",
+        "rint",
+        "round",
+        "roundeven",
+        "sincos",
+        "sqrt",
+        "trunc",
+    ),
     *("lgamma_r", "fmax", "fmin"),
 )
 LIBM = frozenset(
@@ -69,6 +81,8 @@ _WHOLE = {
         "__builtin_elementwise_minnum({0}, {1})"
     ),
 }
+# Two operations, whose errors would add up in half.
+_IN_FLOAT_FOR_HALF = frozenset({"rsqrt"})
 _ARITY = {"copysign": 2, "fmax": 2, "fmin": 2, "fdim": 2, "divide": 2, "maxmag": 2, "minmag": 2}
 _ARITY |= {"mad": 3, "fma": 3}
 _PREFIX = re.compile(
@@ -85,7 +99,7 @@ _SCALAR: dict[str, tuple[int, str | None]] = {
     **dict.fromkeys(_UNARY, (1, None)),
     **dict.fromkeys(_BINARY, (2, None)),
     **dict.fromkeys(("acospi", "asinpi", "atanpi", "cospi", "sinpi", "tanpi"), (1, None)),
-    **dict.fromkeys(("ilogb", "lgamma", "logb"), (1, None)),
+    **dict.fromkeys(("cbrt", "ilogb", "lgamma", "logb"), (1, None)),
     **dict.fromkeys(("atan2pi", "ldexp", "nextafter", "pown", "powr", "rootn"), (2, None)),
     **dict.fromkeys(("fract", "modf", "sincos"), (1, "real")),
     **dict.fromkeys(("frexp", "lgamma_r"), (1, "int")),
@@ -100,8 +114,8 @@ static inline $F cc_fract_$F($F x, private $F *whole) {
   $F below = __builtin_elementwise_floor(x), rest = x - below;
   *whole = below;
   rest = rest >= ($F)$below_one ? ($F)$below_one : rest;
-  rest = __builtin_elementwise_abs(x) == ($F)__builtin_inff() ? ($F)0 : rest;
-  return rest == 0 ? __builtin_elementwise_copysign(($F)0, x) : rest;
+  $F infinite_rest = __builtin_elementwise_copysign(($F)0, x);
+  return __builtin_elementwise_abs(x) == ($F)__builtin_inff() ? infinite_rest : rest;
 }
 static inline $F cc_modf_$F($F x, private $F *whole) {
   $F towards_zero = __builtin_elementwise_trunc(x);
@@ -140,6 +154,13 @@ static inline $F cc_lgamma_r_$F($F x, private int *sign) { return cc_lgamma_sign
 static inline $F cc_lgamma_$F($F x) { int sign; return cc_lgamma_sign_$F(x, &sign); }
 static inline $F cc_sincos_$F($F x, private $F *cosine) { *cosine = cc_cos_$F(x); return cc_sin_$F(x); }
 
+/* The C library may be off by more than 2 ulp in double: one step of Newton's method. */
+static inline $F cc_cbrt_$F($F x) {
+  $F root = cc_library_cbrt_$F(x), square = root * root;
+  $F excess = __builtin_elementwise_fma(root, root, -square) * root + __builtin_elementwise_fma(square, root, -x);
+  $F better = root - excess / (3 * square);
+  return sizeof($F) == 8 && x != 0 && __builtin_elementwise_abs(x) < ($F)__builtin_inff() ? better : root;
+}
 static inline $F cc_acospi_$F($F x) { return ($F)(cc_acos_$F(x) * M_1_PI); }
 static inline $F cc_asinpi_$F($F x) { return ($F)(cc_asin_$F(x) * M_1_PI); }
 static inline $F cc_atanpi_$F($F x) { return ($F)(cc_atan_$F(x) * M_1_PI); }
@@ -240,6 +261,9 @@ def _library_declarations() -> str:
                     const=const, F=real, name=name, parameters=parameters, symbol=name + suffix
                 )
         text += _LIBRARY.substitute(
+            const=const, F=real, name="library_cbrt", parameters=real, symbol=f"cbrt{suffix}"
+        )
+        text += _LIBRARY.substitute(
             const="",
             F=real,
             name="lgamma_sign",
@@ -251,7 +275,6 @@ def _library_declarations() -> str:
 
 PRELUDE = "".join(
     [
-        rounding.PRELUDE,
         _library_declarations(),
         _LDEXP,
         *(_STEPPING.substitute(F=real, below_one=_BELOW_ONE[real]) for real in ("half", "float", "double")),
@@ -305,8 +328,12 @@ def _whole(name: str, parameters: tuple[Type, ...]) -> str | None:
     arguments = [
         f"a{k}" if t.width == width else splat(f"a{k}", base, width) for k, t in enumerate(parameters)
     ]
-    constants = {"zero": splat("0", base, width), "one": splat("1", base, width)}
-    return f"{vector(base, width)} {{ return {_WHOLE[name].format(*arguments, **constants)}; }}"
+    computed = base
+    if name in _IN_FLOAT_FOR_HALF and base == "half":
+        computed, arguments = "float", [convert(argument, "float", width) for argument in arguments]
+    constants = {"zero": splat("0", computed, width), "one": splat("1", computed, width)}
+    value = _WHOLE[name].format(*arguments, **constants)
+    return f"{vector(base, width)} {{ return {convert(f'({value})', base, width)}; }}"
 
 
 def _half_fma(width: int) -> str:

@@ -12,13 +12,15 @@ from crosscast.characterization.builtins import (
     elementary,
     geometric,
     half_runtime,
+    images,
     integer,
     relational,
+    rounding,
     shuffles,
     vector_data,
 )
 from crosscast.characterization.builtins.access import Access
-from crosscast.characterization.builtins.mangling import Declaration, parse
+from crosscast.characterization.builtins.mangling import Declaration, Type, parse
 from crosscast.errors import UnsupportedError
 
 __all__ = ["HALF_RUNTIME", "LIBM", "Access", "accesses", "defines", "source"]
@@ -34,26 +36,27 @@ class _Family:
         Result type and block of a declaration's function, ``None`` if it is not of this family.
     accesses
         How one call touches memory, or ``None`` if the family's functions do not.
-    prelude
-        OpenCL C that the blocks need.
+    preludes
+        OpenCL C that the blocks need, in this order.
     """
 
     define: Callable[[Declaration], str | None]
     accesses: Callable[[Declaration], tuple[Access, ...]] | None = None
-    prelude: str = ""
+    preludes: tuple[str, ...] = ()
 
 
 _FAMILIES = (
-    _Family(elementary.define, elementary.accesses, elementary.PRELUDE),
-    _Family(integer.define, prelude=integer.PRELUDE),
+    _Family(elementary.define, elementary.accesses, (rounding.PRELUDE, elementary.PRELUDE)),
+    _Family(integer.define, preludes=(integer.PRELUDE,)),
     _Family(common.define),
     _Family(geometric.define),
     _Family(relational.define),
-    _Family(conversion.define, prelude=conversion.PRELUDE),
+    _Family(conversion.define, preludes=(rounding.PRELUDE,)),
     _Family(shuffles.define),
-    _Family(vector_data.define, vector_data.accesses, vector_data.PRELUDE),
+    _Family(vector_data.define, vector_data.accesses, (rounding.PRELUDE,)),
     _Family(half_runtime.define),
     _Family(atomics.define, atomics.accesses),
+    _Family(images.define, preludes=(images.PRELUDE,)),
 )
 
 LIBM = elementary.LIBM
@@ -87,7 +90,7 @@ def source(symbols: Iterable[str]) -> str:
                 "nor an OpenCL builtin function that Crosscast has"
             )
         family, text = found
-        preludes[family.prelude] = None
+        preludes |= dict.fromkeys(family.preludes)
         functions.append(_function(f"cc_{number}", declaration, text))
     return "\n".join(["#pragma OPENCL FP_CONTRACT OFF", *preludes, *functions, ""])
 
@@ -122,6 +125,14 @@ def _find(declaration: Declaration) -> tuple[_Family, str] | None:
 def _function(name: str, declaration: Declaration, text: str) -> str:
     """Declaration with the symbol as its assembler name, and definition."""
     result, block = text.split("{", 1)
-    parameters = ", ".join(f"{t.spelling} a{k}" for k, t in enumerate(declaration.parameters)) or "void"
+    types = enumerate(declaration.parameters)
+    parameters = ", ".join(f"{_parameter(t)} a{k}" for k, t in types) or "void"
     head = f"{result}{name}({parameters})"
     return f'{head} __asm__("{declaration.symbol}");\n{head} {{{block}'
+
+
+def _parameter(type_: Type) -> str:
+    """Type of a parameter; images and samplers are pointers in native code."""
+    if type_.base == "ocl_sampler":
+        return "const constant void *"
+    return "const global void *" if type_.base.startswith("ocl_image") else type_.spelling

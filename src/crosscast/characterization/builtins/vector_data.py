@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from crosscast.characterization.builtins import rounding
 from crosscast.characterization.builtins.access import Access
 from crosscast.characterization.builtins.conversion import converted
 from crosscast.characterization.builtins.mangling import ADDRESS_SPACES, Declaration, Type
 from crosscast.characterization.builtins.spelling import BITS, convert, element, per_element, vector
 
-__all__ = ["PRELUDE", "accesses", "define"]
-
-PRELUDE = rounding.PRELUDE
+__all__ = ["accesses", "define"]
 
 _NAME = re.compile(r"v(load|store)(a?_half)?(2|3|4|8|16|)(?:_(rte|rtz|rtp|rtn))?")
 
