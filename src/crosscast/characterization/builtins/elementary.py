@@ -12,7 +12,15 @@ from string import Template
 
 from crosscast.characterization.builtins.access import Access
 from crosscast.characterization.builtins.mangling import Declaration, Type
-from crosscast.characterization.builtins.spelling import BITS, FLOATS, convert, element, splat, vector
+from crosscast.characterization.builtins.spelling import (
+    BITS,
+    FLOATS,
+    convert,
+    element,
+    reinterpret,
+    splat,
+    vector,
+)
 
 __all__ = ["LIBM", "PRELUDE", "accesses", "define"]
 
@@ -194,7 +202,7 @@ static inline $F cc_rootn_$F($F x, int n) {
   double magnitude = __builtin_elementwise_abs(x), inverse = 1.0 / n;
   double root = cc_pow_double(magnitude, inverse);
   /* 1/n is rounded; what it lacks matters for the last digits of double. */
-  if (sizeof($F) == 8 && magnitude > 0 && magnitude < __builtin_inff())
+  if (sizeof($F) == 8 && root > 0 && root < __builtin_inff())
     root -= root * (__builtin_elementwise_fma(inverse, (double)n, -1.0) * inverse * cc_log_double(magnitude));
   if (n == 0 || (x < 0 && !(n & 1))) return ($F)__builtin_nanf("");
   return (n & 1) ? __builtin_elementwise_copysign(($F)root, x) : ($F)root;
@@ -291,7 +299,8 @@ def define(declaration: Declaration) -> str | None:
     base, width = parameters[0].base, parameters[0].width
     if declaration.name == "nan" and len(parameters) == 1 and base in _NAN:
         real, quiet = _NAN[base]
-        return f"{vector(real, width)} {{ return __builtin_astype(a0 | {quiet}, {vector(real, width)}); }}"
+        bits = f"({vector(base, width)})(a0 | {splat(quiet, base, width)})"
+        return f"{vector(real, width)} {{ return {reinterpret(bits, real, width)}; }}"
     name = _unprefixed(declaration.name)
     if name is None or base not in FLOATS:
         return None
