@@ -81,9 +81,7 @@ class Program:
         return hashlib.sha256(self.content).hexdigest()
 
     @classmethod
-    def from_file(
-        cls, path: str | Path, *, options: Sequence[str] = (), standard: str = "1.2"
-    ) -> Program:
+    def from_file(cls, path: str | Path, *, options: Sequence[str] = (), standard: str = "1.2") -> Program:
         """Read a program; its form follows from its first bytes and its suffix.
 
         Raises
@@ -262,12 +260,15 @@ class Parameter:
         Which arguments fit: a buffer, local memory, a value, ...
     size
         Bytes of a value; 8 for pointers.
+    indirect
+        A value that the kernel is given a pointer to: a structure.
     """
 
     name: str
     type_name: str
     kind: ParameterKind
     size: int
+    indirect: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,7 +80,7 @@ def load(program: Program) -> Frontend:
 def _compiler(program: Program, text: str) -> str:
     if program.form == "opencl-c":
         return compiler_version()
-    ident = re.search(r'^!llvm\.ident = !\{!(\d+)', text, re.MULTILINE)
+    ident = re.search(r"^!llvm\.ident = !\{!(\d+)", text, re.MULTILINE)
     producer = re.search(rf'^!{ident[1]} = !\{{!"(.*)"\}}$', text, re.MULTILINE) if ident else None
     return producer[1] if producer else "unknown (the IR does not say)"
 
@@ -134,7 +134,7 @@ def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
         type_name = types[index] if index < len(types) else parameter.type
         name = names[index] if index < len(names) else _bare(parameter.name, index)
         kind, size = _kind(parameter, type_name, sizes)
-        found.append(Parameter(name, type_name, kind, size))
+        found.append(Parameter(name, type_name, kind, size, bool(byval_type(parameter))))
     return tuple(found)
 
 

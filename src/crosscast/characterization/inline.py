@@ -71,9 +71,7 @@ class _Inliner:
             kernel.name, kernel.result_type, kernel.parameters, blocks, True, kernel.line, kernel.metadata
         )
 
-    def _expand(
-        self, function: ir.Function, suffix: str, stack: tuple[str, ...]
-    ) -> dict[str, ir.Block]:
+    def _expand(self, function: ir.Function, suffix: str, stack: tuple[str, ...]) -> dict[str, ir.Block]:
         """Copy a function's blocks with all names made unique and all calls in them inlined."""
 
         def rename(name: str) -> str:

@@ -58,6 +58,8 @@ class Instruction:
         Number of the static conditional branch, for one.
     incoming
         (value, label) pairs of a phi.
+    accesses
+        What it accesses outside private memory, filled in by the instrumentation.
     """
 
     text: str
@@ -69,6 +71,7 @@ class Instruction:
     counted: bool = True
     branch: int | None = None
     incoming: list[tuple[str, str]] = field(default_factory=list)
+    accesses: list[Any] = field(default_factory=list)
 
     @property
     def successors(self) -> list[str]:
@@ -438,3 +441,21 @@ def read_module(parsed: Any, layout: Any) -> Module:
 def copy_instruction(instruction: Instruction) -> Instruction:
     """Return a copy that shares nothing mutable."""
     return replace(instruction, incoming=list(instruction.incoming))
+
+
+def enclosing(text: str, position: int) -> int:
+    """Position of the parenthesis that encloses `position`, or -1."""
+    depth = 0
+    for at in range(position - 1, -1, -1):
+        if text[at] == ")":
+            depth += 1
+        elif text[at] == "(":
+            if depth == 0:
+                return at
+            depth -= 1
+    return -1
+
+
+def branch_targets(instruction: Instruction) -> list[str]:
+    """Labels of a conditional branch: where it goes if true, and if false."""
+    return _TARGET.findall(instruction.text)

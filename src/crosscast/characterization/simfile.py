@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.characterization.stream_numbers import NumberReader
-from crosscast.characterization.value_type import SCALAR_DTYPES
+from crosscast.characterization.value_type import SCALAR_DTYPES, ValueType
 from crosscast.errors import InputError, LaunchError
 from crosscast.kernel import Argument, Kernel, Launch, Local, Parameter, Program
 
@@ -28,6 +28,7 @@ _Array = npt.NDArray[Any]
 # In the order in which a type's name is looked for at the start of the parameter's type.
 _TYPES = {name: dtype for name, dtype in SCALAR_DTYPES.items() if name != "half"}
 _POINTERS = ("global", "constant")
+_ANY_BYTES = np.dtype([("byte", np.uint8)])
 
 
 @dataclass(frozen=True)
@@ -388,7 +389,23 @@ class _Argument:
             values = _values(words, header, header.size // dtype.itemsize, dtype)
         except MemoryError as error:
             raise words.fail(f"{header.size} bytes do not fit into memory") from error
-        return cls(header, dtype, values)
+        if parameter.kind == "value":
+            return cls(header, dtype, values.tobytes())
+        return cls(header, dtype, _as_elements(values, parameter))
+
+
+def _as_elements(values: _Array, parameter: Parameter) -> _Array:
+    """The bytes of `values` as elements of the parameter's type, or as plain bytes where they are none.
+
+    The format fills a buffer with values of any type; a launch wants the kernel's own.
+    """
+    try:
+        kind = ValueType.parse(parameter.type_name)
+    except InputError:
+        return values
+    if values.nbytes % (kind.slots * kind.dtype.itemsize):
+        return values.view(_ANY_BYTES)
+    return values.view(kind.dtype)
 
 
 def _data_type(words: _Words, header: _Header, parameter: Parameter) -> np.dtype[Any]:

@@ -1,0 +1,100 @@
+"""Memory that this process shares with the child that runs a kernel."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.errors import EnvironmentFault
+
+__all__ = ["SharedBuffer", "shared_buffer", "shared_empty"]
+
+_STAGGER = 1024  # buffers that all start at a page boundary would compete for the same cache sets
+_serial = 0
+_shared: dict[int, SharedBuffer] = {}
+
+
+@dataclass(frozen=True)
+class SharedBuffer:
+    """Memory in a file without a name, so that a child process can map it too.
+
+    Parameters
+    ----------
+    fd
+        File descriptor.
+    offset
+        Where the data starts in it.
+    nbytes
+        Size of the data.
+    data
+        The data in this process, as bytes.
+    """
+
+    fd: int
+    offset: int
+    nbytes: int
+    data: npt.NDArray[np.uint8]
+
+    @property
+    def mapped_nbytes(self) -> int:
+        """Size of the file."""
+        return self.offset + max(self.nbytes, 1)
+
+
+def _create(nbytes: int) -> tuple[SharedBuffer, mmap.mmap]:
+    global _serial
+    offset = _STAGGER * (_serial % 4)
+    _serial += 1
+    try:
+        fd = os.memfd_create("crosscast-buffer", os.MFD_CLOEXEC)
+        os.truncate(fd, offset + max(nbytes, 1))
+        mapped = mmap.mmap(fd, offset + max(nbytes, 1))
+    except (OSError, ValueError) as error:
+        raise EnvironmentFault(f"cannot allocate a buffer of {nbytes} bytes: {error}") from error
+    data = np.frombuffer(mapped, np.uint8, nbytes, offset)
+    weakref.finalize(mapped, os.close, fd)
+    return SharedBuffer(fd, offset, nbytes, data), mapped
+
+
+def shared_empty(shape: int | Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Array of zeros that a kernel can use as a buffer without its being copied.
+
+    Parameters
+    ----------
+    shape
+        Its shape.
+    dtype
+        Type of its elements.
+    """
+    element = np.dtype(dtype)
+    count = int(np.prod(shape, dtype=np.int64))
+    buffer, mapped = _create(count * element.itemsize)
+    address = buffer.data.__array_interface__["data"][0]
+    _shared[address] = SharedBuffer(buffer.fd, buffer.offset, buffer.nbytes, buffer.data[:0])
+    weakref.finalize(mapped, _shared.pop, address, None)
+    return buffer.data.view(element).reshape(shape)
+
+
+def shared_buffer(array: npt.NDArray[Any]) -> tuple[SharedBuffer, bool]:
+    """Shared memory with the content of `array`.
+
+    Returns
+    -------
+    tuple
+        The memory, and whether it is the array's own rather than a copy.
+    """
+    address = array.__array_interface__["data"][0]
+    own = _shared.get(address)
+    if own is not None and array.flags.c_contiguous and array.nbytes == own.nbytes:
+        flat = array.reshape(-1).view(np.uint8)
+        return SharedBuffer(own.fd, own.offset, own.nbytes, flat), True
+    buffer, _ = _create(array.nbytes)
+    buffer.data.view(array.dtype).reshape(array.shape)[...] = array
+    return buffer, False

@@ -1,0 +1,187 @@
+"""Host machine code of an instrumented kernel: one shared library that the child process loads."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import platform
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from crosscast.characterization import ir, toolchain
+from crosscast.characterization.builtin_calls import declarations
+from crosscast.characterization.builtins import library
+from crosscast.characterization.driver import group_function
+from crosscast.characterization.instrument import Instrumented, Switches
+from crosscast.characterization.prelude import helpers
+from crosscast.errors import EnvironmentFault, UnsupportedError
+
+__all__ = ["VARIABLES_SECTION", "build_library", "host_ir"]
+
+VARIABLES_SECTION = "cc_variables"
+_RUNTIME = Path(__file__).with_name("runtime.c")
+_INCLUDES = {
+    "x86_64": ("x86-linux-gnu", "generic-glibc", "x86-linux-any", "any-linux-any"),
+    "aarch64": ("aarch64-linux-gnu", "generic-glibc", "aarch64-linux-any", "any-linux-any"),
+}
+_TARGET_TYPE = re.compile(r'target\("spirv\.\w+"[^)]*\)')
+_OPAQUE = re.compile(r" addrspace\(\d+\)")
+_OVERLOAD = re.compile(r"(@llvm\.[-a-zA-Z$._0-9]*)")
+_CONVENTION = re.compile(r"\bspir_(?:kernel|func) ")
+
+
+def host_ir(text: str) -> str:
+    """Rewrite IR for ``spir64`` so that this machine's backend takes it: one flat address space."""
+    text = _TARGET_TYPE.sub("ptr", text)
+    text = _OPAQUE.sub("", text)
+    text = _CONVENTION.sub("", text)
+    text = _OVERLOAD.sub(lambda m: re.sub(r"\.p\d+", ".p0", m[1]), text)
+    return text.replace("addrspacecast", "bitcast")
+
+
+@functools.cache
+def _host() -> str:
+    machine = platform.machine()
+    if sys.platform != "linux" or machine not in _INCLUDES:
+        raise EnvironmentFault(
+            f"kernels run natively on Linux on x86-64 and AArch64 only; this is {sys.platform} on {machine}"
+        )
+    return machine
+
+
+@functools.cache
+def _target_machine() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    features = llvm.get_host_cpu_features().flatten()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=3, reloc="pic", codemodel="default"
+    )
+
+
+def runtime_object() -> Path:
+    """The runtime's object file, compiled once for this machine."""
+    machine = _host()
+    spec = importlib.util.find_spec("ziglang")
+    assert spec is not None
+    assert spec.submodule_search_locations
+    root = Path(next(iter(spec.submodule_search_locations))) / "lib"
+    includes = [root / "include", *(root / "libc" / "include" / name for name in _INCLUDES[machine])]
+    options = ["-x", "c", "-target", f"{machine}-linux-gnu", "-O2", "-fPIC", "-D__GLIBC_MINOR__=17"]
+    arguments = [*options, *(f"-isystem{path}" for path in includes), "-c"]
+    source = _RUNTIME.read_bytes()
+    make = functools.partial(toolchain.clang, arguments, source, _RUNTIME.name)
+    return toolchain.cached([*options, toolchain.compiler_version(), source], ".o", make)
+
+
+def _library_ir(symbols: frozenset[str]) -> str:
+    """IR of the library functions that a kernel calls."""
+    source = library.source(sorted(symbols)).encode()
+    arguments = [
+        *("-x", "cl", "-cl-std=CL3.0", "-target", "spir64-unknown-unknown", "-O2"),
+        *("-isystem", str(toolchain.INCLUDE_DIR), "-S", "-emit-llvm"),
+    ]
+    make = functools.partial(toolchain.clang, arguments, source, "builtins")
+    path = toolchain.cached([*arguments[:6], toolchain.compiler_version(), source], ".ll", make)
+    return path.read_text()
+
+
+_KEPT_LINE = re.compile(r"!(llvm\.(module\.flags|ident|errno)|opencl\.)|target |source_filename")
+
+
+def _without_module_lines(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not _KEPT_LINE.match(line))
+
+
+def kernel_ir(module: ir.Module, kernel: ir.Function, made: Instrumented, switches: Switches) -> str:
+    """Whole host IR of one instrumented kernel, without the library functions."""
+    functions = "\n".join([made.functions, group_function(kernel, made, switches)])
+    shared = helpers(made.scopes)
+    counters = made.scopes.functions(checked=switches.checked)
+    text = "\n".join(
+        [
+            *module.types,
+            *_variables(module),
+            *declarations(module, functions),
+            *_missing_intrinsics(module, functions),
+            shared,
+            counters,
+            functions,
+            made.scopes.metadata(),
+        ]
+    )
+    return host_ir(text)
+
+
+def _missing_intrinsics(module: ir.Module, functions: str) -> list[str]:
+    copy = "llvm.memcpy.p0.p0.i64"
+    if f"@{copy}(" in functions and copy not in module.declared:
+        return [f"declare void @{copy}(ptr, ptr, i64, i1)"]
+    return []
+
+
+def _variables(module: ir.Module) -> list[str]:
+    """Program-scope variables, each in address ranges of its own as METRICS asks."""
+    rows = []
+    for variable in module.globals.values():
+        if variable.address_space == 3:
+            continue
+        text = re.sub(r", (section|align|comdat)\b.*$", "", variable.text)
+        text = re.sub(r" (unnamed_addr|local_unnamed_addr|dso_local|private|internal|externally_initialized)\b", "", text)
+        text = text.replace(" = ", " = protected ", 1).replace("protected external", "external")
+        # One section holds constants and variables alike, so that one distance leads to their counters.
+        text = re.sub(r"\bconstant\b", "global", text, count=1)
+        rows.append(f'{text}, section "{VARIABLES_SECTION}", align 1024')
+    return rows
+
+
+def build_library(
+    module: ir.Module, kernel: ir.Function, made: Instrumented, switches: Switches
+) -> bytes:
+    """Compile an instrumented kernel to a shared library.
+
+    Raises
+    ------
+    UnsupportedError
+        If it calls a builtin that is not in the library.
+    """
+    _host()
+    machine = _target_machine()
+    header = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
+    parsed = llvm.parse_assembly(header + kernel_ir(module, kernel, made, switches))
+    if made.lowering.library_symbols:
+        text = _without_module_lines(host_ir(_library_ir(frozenset(made.lowering.library_symbols))))
+        linked = llvm.parse_assembly(header + text)
+        for function in linked.functions:
+            if not function.is_declaration:
+                function.linkage = "linkonce_odr"
+        parsed.link_in(linked)
+    parsed.verify()
+    for function in parsed.functions:
+        if not function.is_declaration and function.name != "cc_group":
+            function.linkage = "internal"
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(parsed, builder)
+    _refuse_unresolved(parsed)
+    with tempfile.TemporaryDirectory(prefix="crosscast-") as folder:
+        object_file, output = Path(folder) / "kernel.o", Path(folder) / "kernel.so"
+        object_file.write_bytes(machine.emit_object(parsed))
+        toolchain.link_shared([object_file, runtime_object()], output)
+        return output.read_bytes()
+
+
+def _refuse_unresolved(parsed: Any) -> None:
+    for function in parsed.functions:
+        name = function.name
+        if not function.is_declaration or name.startswith(("llvm.", "cc_")):
+            continue
+        if name not in library.LIBM and name not in ("memcpy", "memset", "memmove"):
+            raise UnsupportedError(f"unresolved function {name!r}: neither the program nor OpenCL C defines it")

@@ -1,0 +1,213 @@
+"""The function that runs one work-group: each segment for every work-item in order, then the next."""
+
+from __future__ import annotations
+
+from crosscast.characterization import context, ir
+from crosscast.characterization.instrument import Instrumented, Switches, invariant_type
+from crosscast.characterization.regions import is_barrier
+
+__all__ = ["group_function"]
+
+
+def group_function(function: ir.Function, made: Instrumented, switches: Switches) -> str:
+    """IR of ``cc_group(ptr context)``.
+
+    Parameters
+    ----------
+    function
+        The kernel, for its parameters.
+    made
+        Its instrumented segments.
+    switches
+        What they were instrumented for.
+    """
+    count = "i32" if made.narrow else "i64"
+    rows = ["define void @cc_group(ptr %cc.ctx) nounwind {", "cc.start:"]
+    rows += _invariants(switches)
+    for position, parameter in enumerate(function.parameters):
+        rows += _argument(position, parameter)
+    rows += [
+        f"  %cc.acc = alloca [{max(made.counters, 1)} x {count}]",
+        f"  %cc.past = alloca [{max(made.histories, 1)} x i64]",
+        f"  store [{max(made.counters, 1)} x {count}] zeroinitializer, ptr %cc.acc",
+    ]
+    for number in range(made.histories):
+        rows += [
+            f"  %cc.past{number} = getelementptr i64, ptr %cc.past, i64 {number}",
+            f"  store i64 1, ptr %cc.past{number}",
+        ]
+    sizes = [str(n) if switches.uniform else f"%cc.size{d}" for d, n in enumerate(switches.local_size)]
+    rows += [f"  %cc.xy = mul i64 {sizes[0]}, {sizes[1]}", f"  %cc.items = mul i64 %cc.xy, {sizes[2]}"]
+    for segment in made.segments.segments:
+        rows += [f"  %cc.all{segment.number} = alloca i32", f"  %cc.any{segment.number} = alloca i32"]
+    rows.append("  br label %segment0")
+    for segment in made.segments.segments:
+        rows += _segment_loop(function, made, segment.number, sizes, switches)
+    rows += ["end:", *_flush(made, count), "  ret void", "}"]
+    return "\n".join(rows)
+
+
+def _invariants(switches: Switches) -> list[str]:
+    rows = []
+    for name in context.INVARIANTS:
+        type_ = invariant_type(name)
+        stem, dimension = name[:-1], name[-1]
+        fixed = stem == "enqueued" or (stem == "size" and switches.uniform)
+        if fixed:
+            rows.append(f"  %cc.{name} = add i64 {switches.local_size[int(dimension)]}, 0")
+        else:
+            rows += [
+                f"  %cc.at.{name} = getelementptr i8, ptr %cc.ctx, i64 {context.slot(name)}",
+                f"  %cc.{name} = load {type_}, ptr %cc.at.{name}",
+            ]
+    return rows
+
+
+def _argument(position: int, parameter: ir.Parameter) -> list[str]:
+    """Load one kernel argument; a local pointer is given as an offset into local memory."""
+    place = f"%cc.at.arg{position}"
+    rows = [f"  {place} = getelementptr i8, ptr %cc.args, i64 {context.ARGUMENT_BYTES * position}"]
+    if parameter.type == "ptr addrspace(3)":
+        return [
+            *rows,
+            f"  {place}.offset = load i64, ptr {place}",
+            f"  {parameter.name} = getelementptr i8, ptr %cc.local, i64 {place}.offset",
+        ]
+    if parameter.name.startswith("%cc.given"):
+        return [*rows, f"  {parameter.name} = load ptr, ptr {place}"]
+    return [*rows, f"  {parameter.name} = load {parameter.type}, ptr {place}"]
+
+
+def _segment_loop(
+    function: ir.Function, made: Instrumented, number: int, sizes: list[str], switches: Switches
+) -> list[str]:
+    segment = made.segments.segments[number]
+    following = sorted(set(segment.exits.values()))
+    n = f"{number}"
+    arguments = ", ".join(
+        [
+            "ptr %cc.ctx",
+            "ptr %cc.acc",
+            "ptr %cc.past",
+            *(f"i64 %{axis}{n}" for axis in "xyz"),
+            f"i64 %wi{n}",
+            *(f"{invariant_type(name)} %cc.{name}" for name in context.INVARIANTS),
+            *(f"{p.type} {p.name}" for p in function.parameters),
+        ]
+    )
+    several = len(following) > 1
+    rows = [
+        f"segment{n}:",
+        f"  br label %loopz{n}",
+        f"loopz{n}:",
+        f"  %z{n} = phi i64 [ 0, %segment{n} ], [ %z{n}.next, %donez{n} ]",
+        f"  %row{n} = mul i64 %z{n}, %cc.xy",
+        f"  br label %loopy{n}",
+        f"loopy{n}:",
+        f"  %y{n} = phi i64 [ 0, %loopz{n} ], [ %y{n}.next, %doney{n} ]",
+        f"  %line{n} = mul i64 %y{n}, {sizes[0]}",
+        f"  %first{n} = add i64 %row{n}, %line{n}",
+        f"  br label %loopx{n}",
+        f"loopx{n}:",
+        f"  %x{n} = phi i64 [ 0, %loopy{n} ], [ %x{n}.next, %loopx{n} ]",
+        f"  %wi{n} = add i64 %first{n}, %x{n}",
+        f"  %next{n} = call i32 @cc.segment{n}({arguments})",
+    ]
+    if several:
+        rows += [
+            f"  %all{n}.old = load i32, ptr %cc.all{n}",
+            f"  %any{n}.old = load i32, ptr %cc.any{n}",
+            f"  %all{n}.new = and i32 %all{n}.old, %next{n}",
+            f"  %any{n}.new = or i32 %any{n}.old, %next{n}",
+            f"  store i32 %all{n}.new, ptr %cc.all{n}",
+            f"  store i32 %any{n}.new, ptr %cc.any{n}",
+        ]
+        rows[1:1] = [f"  store i32 -1, ptr %cc.all{n}", f"  store i32 0, ptr %cc.any{n}"]
+    rows += [
+        f"  %x{n}.next = add nuw nsw i64 %x{n}, 1",
+        f"  %x{n}.more = icmp ult i64 %x{n}.next, {sizes[0]}",
+        f"  br i1 %x{n}.more, label %loopx{n}, label %doney{n}",
+        f"doney{n}:",
+        f"  %y{n}.next = add nuw nsw i64 %y{n}, 1",
+        f"  %y{n}.more = icmp ult i64 %y{n}.next, {sizes[1]}",
+        f"  br i1 %y{n}.more, label %loopy{n}, label %donez{n}",
+        f"donez{n}:",
+        f"  %z{n}.next = add nuw nsw i64 %z{n}, 1",
+        f"  %z{n}.more = icmp ult i64 %z{n}.next, {sizes[2]}",
+        f"  br i1 %z{n}.more, label %loopz{n}, label %after{n}",
+        f"after{n}:",
+    ]
+    rows += _after_segment(made, number)
+    if not several:
+        return rows + _go_on(made, number, following[0])
+    rows += [
+        f"  %all{n}.end = load i32, ptr %cc.all{n}",
+        f"  %any{n}.end = load i32, ptr %cc.any{n}",
+        f"  %same{n} = icmp eq i32 %all{n}.end, %any{n}.end",
+        f"  br i1 %same{n}, label %uniform{n}, label %diverged{n}",
+        f"diverged{n}:",
+        f"  call void @cc_diverged(ptr %cc.ctx, i32 %all{n}.end, i32 %any{n}.end)",
+        "  unreachable",
+        f"uniform{n}:",
+        f"  switch i32 %any{n}.end, label %end [",
+        *(f"    i32 {target}, label %go{n}.{target}" for target in following),
+        "  ]",
+    ]
+    for target in following:
+        rows += [f"go{n}.{target}:", *_go_on(made, number, target)]
+    return rows
+
+
+def _after_segment(made: Instrumented, number: int) -> list[str]:
+    """Count the work-items that entered, and fold the rows of branch outcomes into the histories."""
+    rows = [
+        f"  %entries{number}.at = getelementptr i8, ptr %cc.counts, i64 {8 * number}",
+        f"  %entries{number}.old = load i64, ptr %entries{number}.at",
+        f"  %entries{number}.new = add i64 %entries{number}.old, %cc.items",
+        f"  store i64 %entries{number}.new, ptr %entries{number}.at",
+    ]
+    for branch in made.rows[number]:
+        name = f"%fold{number}.{branch}"
+        rows += [
+            f"  {name}.h = getelementptr i8, ptr %cc.histories, i64 {context.HISTORY_BYTES * branch}",
+            f"  {name}.r = getelementptr i8, ptr %cc.outcomes, i64 {context.ROW_BYTES * branch}",
+            f"  call void @cc_fold_row(ptr {name}.h, ptr {name}.r, i64 %cc.items)",
+        ]
+    return rows
+
+
+def _go_on(made: Instrumented, number: int, target: int) -> list[str]:
+    """After a segment: log the instruction counts that are complete, then go to the next one."""
+    fold = "cc_fold32" if made.narrow else "cc_fold64"
+    segments = made.segments.segments
+    rows = []
+    if target == 0:
+        rows.append(f"  call void @{fold}(ptr %cc.totals_log, ptr %cc.total, i64 %cc.items)")
+    collective = target > 0 and not is_barrier(segments[target].after or ir.Instruction("", ""))
+    if len(segments) > 1 and not collective:
+        rows.append(f"  call void @{fold}(ptr %cc.pieces_log, ptr %cc.piece, i64 %cc.items)")
+    if collective:
+        operation, type_ = made.collective_codes[target]
+        rows.append(f"  call void @cc_collective(ptr %cc.ctx, i32 {operation}, i32 {type_}, i64 %cc.items)")
+    return [*rows, f"  br label %{f'segment{target}' if target else 'end'}"]
+
+
+def _flush(made: Instrumented, count: str) -> list[str]:
+    """Add the group's edge counters to the thread's."""
+    rows = []
+    for number in range(len(made.segments.segments), made.edge_counters):
+        wide = f"%flush{number}.v"
+        rows += [
+            f"  %flush{number}.a = getelementptr {count}, ptr %cc.acc, i64 {number}",
+            f"  {wide} = load {count}, ptr %flush{number}.a",
+            f"  %flush{number}.c = getelementptr i8, ptr %cc.counts, i64 {8 * number}",
+            f"  %flush{number}.o = load i64, ptr %flush{number}.c",
+        ]
+        if count == "i32":
+            rows.append(f"  %flush{number}.w = zext i32 {wide} to i64")
+            wide = f"%flush{number}.w"
+        rows += [
+            f"  %flush{number}.n = add i64 %flush{number}.o, {wide}",
+            f"  store i64 %flush{number}.n, ptr %flush{number}.c",
+        ]
+    return rows

@@ -1,0 +1,147 @@
+"""One sentence for each way in which a kernel can fail while it runs."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crosscast.characterization.arguments import Memory
+from crosscast.characterization.instrument import Instrumented
+from crosscast.kernel import Launch
+
+__all__ = ["Fault", "explain"]
+
+_SIGNAL, _BOUNDS, _DIVERGED, _STACK, _NO_MEMORY = range(1, 6)
+_NEAR = 1 << 21
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What the runtime noted when a kernel failed.
+
+    Parameters
+    ----------
+    kind
+        Which check, as the runtime numbers them.
+    signal
+        Signal number; for a bounds check, 1 if the buffer is read-only.
+    address
+        Address accessed.
+    group
+        Work-group that ran.
+    site
+        Place in the program, for a bounds check.
+    item
+        Work-item of the group, for a bounds check.
+    details
+        Two more numbers: bytes accessed and whether it was a write; or the segments that work-items
+        went on to.
+    """
+
+    kind: int
+    signal: int
+    address: int
+    group: tuple[int, ...]
+    site: int
+    item: int
+    details: tuple[int, int]
+
+    @classmethod
+    def from_words(cls, words: Sequence[int]) -> Fault:
+        """Read the status page's words."""
+        return cls(words[1], words[2], words[3], tuple(words[4:7]), words[7], words[8], (words[9], words[10]))
+
+
+def explain(fault: Fault, launch: Launch, memory: Memory, made: Instrumented) -> str:
+    """Sentence that says what failed, where, and on what.
+
+    Parameters
+    ----------
+    fault
+        What the runtime noted.
+    launch
+        The launch that failed.
+    memory
+        Where its buffers stood.
+    made
+        The instrumented kernel.
+    """
+    dims = len(launch.global_size)
+    group = _tuple(fault.group[:dims])
+    name = launch.kernel.name
+    if fault.kind == _BOUNDS:
+        return f"{name}: {_bounds(fault, launch, memory, made)}"
+    if fault.kind == _DIVERGED:
+        return (
+            f"{name}: a barrier was not reached by all work-items of work-group {group}"
+            f"{_barrier_lines(made)}"
+        )
+    if fault.kind == _STACK:
+        return f"{name}: work-group {group} needs more private memory than the stack of 256 MiB"
+    if fault.kind == _NO_MEMORY:
+        return f"{name}: no memory for {fault.address} bytes of counters"
+    if fault.signal == signal.SIGFPE:
+        return (
+            f"{name}: integer division by zero (or the least integer divided by -1) in work-group {group}"
+        )
+    if fault.signal in (signal.SIGSEGV, signal.SIGBUS):
+        target = _target(fault.address, launch, memory, made)
+        return (
+            f"{name}: work-group {group} accessed memory that is not its own: {target}; "
+            "--check-bounds tells the work-item and the line"
+        )
+    return f"{name}: work-group {group} was stopped by {signal.Signals(fault.signal).name}"
+
+
+def _tuple(values: Sequence[int]) -> str:
+    return str(tuple(values)) if len(values) > 1 else str(values[0])
+
+
+def _barrier_lines(made: Instrumented) -> str:
+    lines = sorted({s.after.line for s in made.segments.segments if s.after is not None and s.after.line})
+    if not lines:
+        return ""
+    return f" (barriers stand in line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))})"
+
+
+def _bounds(fault: Fault, launch: Launch, memory: Memory, made: Instrumented) -> str:
+    site = made.sites[fault.site]
+    nbytes, write = fault.details
+    x, y, z = fault.item, 0, 0
+    lx, ly = (*launch.local_size, 1, 1)[:2]
+    x, y, z = fault.item % lx, fault.item // lx % ly, fault.item // (lx * ly)
+    offsets = (*(launch.global_offset or (0,) * 3), 0, 0)
+    sizes = (*launch.local_size, 1, 1)
+    ids = [g * s + i + o for g, s, i, o in zip(fault.group, sizes, (x, y, z), offsets, strict=False)]
+    verb = "write to a read-only buffer" if fault.signal else f"out-of-bounds {'write' if write else 'read'}"
+    where = f" in line {site.line}" if site.line else ""
+    target = _target(fault.address, launch, memory, made)
+    item = _tuple(ids[: len(launch.global_size)])
+    return f"{verb} of {nbytes} bytes by work-item {item}{where}: {target}"
+
+
+def _target(address: int, launch: Launch, memory: Memory, made: Instrumented) -> str:
+    if address < _NEAR:
+        nulls = [p for p, a in enumerate(launch.args) if a is None and made.is_pointer(p)]
+        what = f"argument {nulls[0]} ({made.parameter_name(nulls[0])})" if len(nulls) == 1 else "a null pointer"
+        return f"byte offset {address} from a null pointer" + (f", {what}" if nulls and len(nulls) == 1 else "")
+    best = None
+    for placed in memory.placed:
+        distance = address - placed.address
+        if best is None or abs(_outside(distance, placed.shared.nbytes)) < abs(
+            _outside(best[1], best[0].shared.nbytes)
+        ):
+            best = (placed, distance)
+    if best is None or abs(_outside(best[1], best[0].shared.nbytes)) > 1 << 40:
+        return f"address {address:#x} is in no buffer"
+    placed, distance = best
+    return (
+        f"byte offset {distance} of buffer {made.parameter_name(placed.position)!r} "
+        f"(argument {placed.position}, {placed.shared.nbytes} bytes)"
+    )
+
+
+def _outside(distance: int, nbytes: int) -> int:
+    """How far outside a buffer an offset is; 0 inside."""
+    return distance if distance < 0 else max(0, distance - nbytes + 1)

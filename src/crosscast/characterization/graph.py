@@ -1,0 +1,211 @@
+"""Graph algorithms on control flow: loops, liveness, and where execution counters have to stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from crosscast.characterization import ir
+
+__all__ = ["EXIT", "Edge", "Loop", "Placement", "find_loops", "innermost", "live_in", "place_counters"]
+
+Edge = tuple[str, str]
+EXIT = ""
+"""Node that stands for leaving the graph."""
+
+Graph = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A strongly connected part of the graph, and how deep it is nested (1 = outermost)."""
+
+    blocks: frozenset[str]
+    depth: int
+
+
+def find_loops(graph: Graph) -> list[Loop]:
+    """Find all loops, outer ones before those inside them.
+
+    A loop is a strongly connected component; those inside it are found after its headers' incoming
+    back edges are taken away, so irreducible control flow is covered too.
+    """
+    found: list[Loop] = []
+    pending: list[tuple[frozenset[str], frozenset[Edge], int]] = [(frozenset(graph), frozenset(), 1)]
+    while pending:
+        nodes, cut, depth = pending.pop()
+        for part in _components(graph, nodes, cut):
+            inside = {(u, v) for u in part for v in graph[u] if v in part and (u, v) not in cut}
+            if not inside:
+                continue
+            found.append(Loop(part, depth))
+            headers = {v for u in graph if u not in part for v in graph[u] if v in part}
+            headers |= {v for u, v in cut if u in part and v in part}
+            if not headers or headers == part:
+                headers = {min(part)}
+            cut_here = cut | {(u, v) for u, v in inside if v in headers}
+            pending.append((part, frozenset(cut_here), depth + 1))
+    return sorted(found, key=lambda loop: loop.depth)
+
+
+def _components(graph: Graph, nodes: frozenset[str], cut: frozenset[Edge]) -> list[frozenset[str]]:
+    """Tarjan's strongly connected components of a part of the graph, without recursion."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    on_stack: set[str] = set()
+    components = []
+    for root in sorted(nodes):
+        if root in index:
+            continue
+        work = [(root, _next_nodes(graph, root, nodes, cut))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            node, successors = work[-1]
+            for successor in successors:
+                if successor not in index:
+                    index[successor] = low[successor] = len(index)
+                    stack.append(successor)
+                    on_stack.add(successor)
+                    work.append((successor, _next_nodes(graph, successor, nodes, cut)))
+                    break
+                if successor in on_stack:
+                    low[node] = min(low[node], index[successor])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    cutoff = stack.index(node)
+                    components.append(frozenset(stack[cutoff:]))
+                    on_stack.difference_update(stack[cutoff:])
+                    del stack[cutoff:]
+    return components
+
+
+def _next_nodes(graph: Graph, node: str, nodes: frozenset[str], cut: frozenset[Edge]) -> Iterator[str]:
+    return (s for s in graph[node] if s in nodes and (node, s) not in cut)
+
+
+def innermost(loops: Sequence[Loop]) -> dict[str, Loop]:
+    """Innermost loop of each block that is in one."""
+    return {label: loop for loop in loops for label in sorted(loop.blocks)}
+
+
+def live_in(blocks: Mapping[str, ir.Block], graph: Graph) -> dict[str, set[str]]:
+    """Local values that each block needs from before it (a phi's values are needed by the predecessor)."""
+    needed: dict[str, set[str]] = {}
+    defined: dict[str, set[str]] = {}
+    at_end: dict[str, set[str]] = {label: set() for label in blocks}
+    for label, block in blocks.items():
+        needed[label], defined[label] = set(), set()
+        for instruction in block.instructions:
+            for value, predecessor in instruction.incoming:
+                if predecessor in at_end:
+                    at_end[predecessor].update(ir.LOCAL.findall(value))
+            needed[label] |= instruction.uses() - defined[label]
+            if instruction.result:
+                defined[label].add(instruction.result)
+    live = {label: set(values) for label, values in needed.items()}
+    changed = True
+    while changed:
+        changed = False
+        for label in reversed(list(blocks)):
+            out = at_end[label].union(*(live[s] for s in graph[label])) - defined[label]
+            if not out <= live[label]:
+                live[label] |= out
+                changed = True
+    return live
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Which edges to count, and what the other edges' counts are.
+
+    Parameters
+    ----------
+    counted
+        Edges that need a counter.
+    blocks
+        Executions of each block, as coefficients of the counters (by position in `counted`); the
+        coefficient at -1 is that of the number of entries into the graph.
+    """
+
+    counted: list[Edge]
+    blocks: dict[str, dict[int, int]]
+
+
+def place_counters(graph: Graph, entry: str, leaving: set[str], depth: Mapping[str, int]) -> Placement:
+    """Choose the fewest and least executed edges whose counts determine those of all blocks.
+
+    Knuth's method: the edges outside a spanning tree of the graph are counted; flow conservation
+    gives the rest. Edges deep in loops go into the tree first.
+
+    Parameters
+    ----------
+    graph
+        Successors of each block.
+    entry
+        Where it is entered.
+    leaving
+        Blocks that leave the graph.
+    depth
+        Loop depth of each block; 0 where absent.
+    """
+    edges = [(u, v) for u, successors in graph.items() for v in successors]
+    edges += [(u, EXIT) for u in sorted(leaving)]
+    edges.sort(key=lambda e: -min(depth.get(e[0], 0), depth.get(e[1], 0)))
+    tree: dict[str, list[tuple[str, Edge]]] = {EXIT: [], **{label: [] for label in graph}}
+    group = {node: node for node in tree}
+
+    def find(node: str) -> str:
+        while group[node] != node:
+            group[node] = group[group[node]]
+            node = group[node]
+        return node
+
+    counted: list[Edge] = []
+    for edge in edges:
+        a, b = find(edge[0]), find(edge[1])
+        if a == b:
+            counted.append(edge)
+            continue
+        group[a] = b
+        tree[edge[0]].append((edge[1], edge))
+        tree[edge[1]].append((edge[0], edge))
+
+    flow: dict[Edge, dict[int, int]] = {edge: {} for edge in edges}
+    chords = [*enumerate(counted), (-1, (EXIT, entry))]
+    for number, (source, target) in chords:
+        if number >= 0:
+            flow[source, target][number] = 1
+        for edge, sign in _path(tree, target, source):
+            flow[edge][number] = flow[edge].get(number, 0) + sign
+    blocks: dict[str, dict[int, int]] = {label: {} for label in graph}
+    blocks[entry][-1] = 1
+    for (_, target), terms in flow.items():
+        if target != EXIT:
+            for number, sign in terms.items():
+                blocks[target][number] = blocks[target].get(number, 0) + sign
+    return Placement(counted, {b: {n: c for n, c in t.items() if c} for b, t in blocks.items()})
+
+
+def _path(tree: Mapping[str, list[tuple[str, Edge]]], start: str, goal: str) -> list[tuple[Edge, int]]:
+    """Tree edges from `start` to `goal`: +1 where walked along their direction, -1 against it."""
+    came: dict[str, tuple[str, Edge]] = {start: (start, ("", ""))}
+    pending = [start]
+    while pending and goal not in came:
+        node = pending.pop()
+        for neighbour, edge in tree[node]:
+            if neighbour not in came:
+                came[neighbour] = (node, edge)
+                pending.append(neighbour)
+    path = []
+    node = goal
+    while node != start:
+        previous, edge = came[node]
+        path.append((edge, 1 if edge == (previous, node) else -1))
+        node = previous
+    return path

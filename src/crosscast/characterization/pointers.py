@@ -1,0 +1,237 @@
+"""Which memory each pointer can point into, and how finely its accesses must be told apart.
+
+Pointers that may point into the same memory form a class. Each class gets counters as wide as the
+least alignment of its accesses allows: byte accesses need a counter per byte, ``float`` accesses
+one per four bytes. A class whose memory is known at compile time is counted inline; one that may
+be global, local or private memory is looked up while running.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from crosscast.characterization import ir
+
+__all__ = ["Place", "PointerClass", "PointerClasses", "address_space", "address_space_of"]
+
+Place = Literal["buffer", "global", "local", "private", "dynamic"]
+
+_SPACE = re.compile(r"addrspace\((\d+)\)")
+_UNKNOWN = "?"
+_WIDEST = 8
+_NO_POINTER = re.compile(r"(null|undef|poison|zeroinitializer)$")
+
+
+def address_space(type_: str) -> int:
+    """Address space of a pointer type: 0 private, 1 global, 2 constant, 3 local, 4 generic."""
+    match = _SPACE.search(type_)
+    return int(match[1]) if match else 0
+
+
+def address_space_of(variable: ir.GlobalVariable) -> int:
+    """Address space of a module-level variable."""
+    return variable.address_space
+
+
+@dataclass(frozen=True)
+class PointerClass:
+    """Pointers into the same memory.
+
+    Parameters
+    ----------
+    number
+        Position among the classes.
+    place
+        What memory: a ``buffer``, a module ``global``, ``local``, ``private``, or ``dynamic``.
+    granule
+        Bytes that one counter stands for: 1, 2, 4 or 8.
+    root
+        The only parameter or variable it comes from, or ``None``.
+    """
+
+    number: int
+    place: Place
+    granule: int
+    root: str | None
+
+
+class PointerClasses:
+    """Classes of the pointers of one flattened kernel.
+
+    Parameters
+    ----------
+    function
+        The kernel.
+    variables
+        Module-level variables.
+    accesses
+        (pointer value, its type, alignment in bytes) of every access that is counted.
+    same
+        Groups of parameter names that are given the same buffer.
+    """
+
+    def __init__(
+        self,
+        function: ir.Function,
+        variables: dict[str, ir.GlobalVariable],
+        accesses: Iterable[tuple[str, str, int]],
+        same: Sequence[Sequence[str]],
+    ) -> None:
+        self._parent: dict[str, str] = {}
+        self._places: dict[str, set[Place]] = {}
+        self._parameters = {p.name for p in function.parameters}
+        self._variables = variables
+        self._unknown_spaces: set[int] = set()
+        for instruction in function.instructions():
+            self._follow(instruction)
+        for group in same:
+            for name in group[1:]:
+                self._unite(group[0], name)
+        self._roots = self._find_roots(function)
+        accesses = list(accesses)
+        self._merge_unknown(accesses)
+        self._classes = self._number(accesses)
+
+    def of(self, pointer: str, type_: str) -> PointerClass:
+        """Class of a pointer value that some access uses."""
+        return self._classes[self._key(pointer, type_)]
+
+    def all(self) -> list[PointerClass]:
+        """All classes, by number."""
+        return sorted(set(self._classes.values()), key=lambda c: c.number)
+
+    def granules(self) -> dict[str, int]:
+        """Granule of each parameter and variable that something accesses."""
+        by_key: dict[str, int] = {}
+        for (key, _), cls in self._classes.items():
+            by_key[key] = cls.granule
+        names = [*self._parameters, *self._variables]
+        return {name: by_key[self._find(name)] for name in names if self._find(name) in by_key}
+
+    def _find(self, name: str) -> str:
+        parent = self._parent.setdefault(name, name)
+        if parent != name:
+            parent = self._parent[name] = self._find(parent)
+        return parent
+
+    def _unite(self, a: str, b: str) -> None:
+        self._parent[self._find(a)] = self._find(b)
+
+    @staticmethod
+    def _atom(value: str) -> str | None:
+        """Name that a pointer value is based on; ``None`` for null and the like."""
+        if _NO_POINTER.search(value):
+            return None
+        if match := re.search(r'@(?:"[^"]*"|[-a-zA-Z$._0-9]+)', value):
+            return match[0]
+        if value.startswith("%"):
+            return value
+        return _UNKNOWN
+
+    def _same(self, result: str, value: str) -> None:
+        atom = self._atom(value)
+        if atom is not None:
+            self._unite(result, atom)
+
+    def _follow(self, instruction: ir.Instruction) -> None:
+        result, opcode = instruction.result, instruction.opcode
+        if result is None or not instruction.text or "ptr" not in instruction.type:
+            return
+        if opcode == "phi":
+            for value, _ in instruction.incoming:
+                self._same(result, value)
+            return
+        operands = instruction.text.split(" ", 1)[1]
+        if opcode == "getelementptr":
+            self._same(result, ir.split_typed(ir.split_top_level(operands)[1])[1])
+        elif opcode == "select":
+            for part in ir.split_top_level(operands)[1:]:
+                self._same(result, ir.split_typed(part)[1])
+        elif opcode in ("addrspacecast", "bitcast"):
+            self._same(result, ir.split_typed(operands.rsplit(" to ", 1)[0])[1])
+        elif opcode == "freeze":
+            self._same(result, ir.split_typed(operands)[1])
+        elif opcode != "alloca":
+            self._unite(result, _UNKNOWN)
+
+    def _find_roots(self, function: ir.Function) -> dict[str, set[str]]:
+        roots: dict[str, set[str]] = {}
+
+        def add(name: str, place: Place) -> None:
+            key = self._find(name)
+            roots.setdefault(key, set()).add(name)
+            self._places.setdefault(key, set()).add(place)
+
+        for parameter in function.parameters:
+            space = address_space(parameter.type)
+            if parameter.type.startswith("ptr"):
+                add(parameter.name, "local" if space == 3 else "private" if space == 0 else "buffer")
+        for name, variable in self._variables.items():
+            if variable.address_space in (1, 2, 3):
+                add(name, "local" if variable.address_space == 3 else "global")
+        for instruction in function.instructions():
+            if instruction.opcode == "alloca" and instruction.result:
+                add(instruction.result, "private")
+        return roots
+
+    def _merge_unknown(self, accesses: Sequence[tuple[str, str, int]]) -> None:
+        """Let a pointer of unknown origin join everything that it may point to."""
+        unknown = self._find(_UNKNOWN)
+        spaces = {
+            address_space(type_)
+            for pointer, type_, _ in accesses
+            if (atom := self._atom(pointer)) is not None and self._find(atom) == unknown
+        }
+        reach: set[Place] = set()
+        if spaces & {1, 2, 4}:
+            reach |= {"buffer", "global"}
+        if spaces & {3, 4}:
+            reach.add("local")
+        if 4 in spaces:
+            reach.add("private")
+        for key, places in list(self._places.items()):
+            if places & reach:
+                self._unite(key, _UNKNOWN)
+        merged: dict[str, set[Place]] = {}
+        roots: dict[str, set[str]] = {}
+        for key, places in self._places.items():
+            merged.setdefault(self._find(key), set()).update(places)
+            roots.setdefault(self._find(key), set()).update(self._roots[key])
+        self._places, self._roots = merged, roots
+
+    def _key(self, pointer: str, type_: str) -> tuple[str, int]:
+        atom = self._atom(pointer)
+        space = address_space(type_)
+        # Local and private pointers are what their type says, whatever their class.
+        kind = space if space in (0, 3) else 1
+        return self._find(atom if atom is not None else _UNKNOWN), kind
+
+    def _number(self, accesses: Sequence[tuple[str, str, int]]) -> dict[tuple[str, int], PointerClass]:
+        granules: dict[str, int] = {}
+        for pointer, type_, alignment in accesses:
+            key, _ = self._key(pointer, type_)
+            granules[key] = min(granules.get(key, _WIDEST), alignment)
+        found: dict[tuple[str, int], PointerClass] = {}
+        for pointer, type_, _ in accesses:
+            key = self._key(pointer, type_)
+            if key not in found:
+                roots = self._roots.get(key[0], set())
+                root = next(iter(roots)) if len(roots) == 1 and key[0] != self._find(_UNKNOWN) else None
+                place = self._place(key)
+                found[key] = PointerClass(len(found), place, granules[key[0]], root)
+        return found
+
+    def _place(self, key: tuple[str, int]) -> Place:
+        if key[1] == 3:
+            return "local"
+        if key[1] == 0:
+            return "private"
+        places = self._places.get(key[0], set())
+        if key[0] == self._find(_UNKNOWN) and places - {"buffer"}:
+            return "dynamic"
+        if len(places) == 1:
+            return next(iter(places))
+        return "dynamic" if places else "buffer"

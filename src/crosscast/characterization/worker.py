@@ -1,0 +1,142 @@
+"""The child process that runs one instrumented kernel.
+
+Started as a script with nothing but the standard library: it maps the buffers where the parent says,
+loads the kernel's shared library and calls the runtime. Whatever the kernel does happens here.
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import ctypes.util
+import json
+import os
+import resource
+import sys
+from typing import Any
+
+_PROT_RW = 3
+_SHARED, _PRIVATE, _ANONYMOUS, _NORESERVE = 0x01, 0x02, 0x20, 0x4000
+_POPULATE, _FIXED_NOREPLACE = 0x8000, 0x100000
+_MADV_HUGEPAGE = 14
+_PR_SET_PDEATHSIG = 1
+_PAGE = 4096
+# Data and counters must not stand at the same distance from a page boundary: the processor would
+# take a load for one that depends on the store before it.
+_COUNTER_OFFSET = 5 * _PAGE + 9 * 64
+_REGION_WORDS = 7
+_JOB = (
+    "threads regions n_regions status result_fd print_fd dims global0 global1 global2 local0 local1 local2 "
+    "offset0 offset1 offset2 groups0 groups1 groups2 args shifts locals local_bytes private_bytes "
+    "live_bytes histories counters in_memory n_in_memory data_low data_high variables_low "
+    "variables_high next_group"
+).split()
+CANNOT_MAP = 6
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [
+    *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int),
+    *(ctypes.c_int, ctypes.c_int, ctypes.c_long),
+]
+libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+
+
+def _map(address: int, nbytes: int, flags: int, fd: int = -1) -> int:
+    found = libc.mmap(address or None, nbytes, _PROT_RW, flags, fd, 0)
+    if found in (None, ctypes.c_void_p(-1).value) or (address and found != address):
+        print(os.strerror(ctypes.get_errno()), file=sys.stderr)
+        os._exit(CANNOT_MAP)
+    return int(found)
+
+
+def _map_private(nbytes: int) -> int:
+    address = _map(0, nbytes, _PRIVATE | _ANONYMOUS | _NORESERVE)
+    libc.madvise(address, nbytes, _MADV_HUGEPAGE)
+    return address
+
+
+def _words(values: list[int]) -> Any:
+    return (ctypes.c_uint64 * max(len(values), 1))(*(v & 0xFFFFFFFFFFFFFFFF for v in values))
+
+
+def _variables(library: Any, variables: list[list[Any]]) -> list[list[int]]:
+    """Regions of the program's variables, where the library was loaded."""
+    found = []
+    for name, *rest in variables:
+        try:
+            address = ctypes.addressof(ctypes.c_char.in_dll(library, name))
+        except ValueError:  # nothing uses it
+            continue
+        found.append([address, *rest])
+    return found
+
+
+def main() -> int:
+    """Run the job that standard input describes."""
+    job = json.load(sys.stdin)
+    libc.prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for buffer in job["buffers"]:
+        _map(buffer["address"], buffer["nbytes"], _SHARED | _POPULATE | _FIXED_NOREPLACE, buffer["fd"])
+    for name in job["libraries"]:
+        ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
+    library = ctypes.CDLL(f"/proc/self/fd/{job['library_fd']}")
+    arguments = base64.b64decode(job["arguments"])
+    ctypes.memmove(
+        _map(job["arguments_address"], max(len(arguments), 1), _PRIVATE | _ANONYMOUS | _FIXED_NOREPLACE),
+        arguments,
+        len(arguments),
+    )
+    variables = _variables(library, job["variables"])
+    low = min((v[0] for v in variables), default=0)
+    high = max((v[0] + v[1] for v in variables), default=0)
+    threads, local_bytes = job["threads"], job["local_bytes"]
+    data = job["data_high"] - job["data_low"]
+    shifts: list[int] = []
+    locals_: list[int] = []
+    for _ in range(threads):
+        shifts.append(_map_private(data + 4 * _COUNTER_OFFSET) + _COUNTER_OFFSET - job["data_low"])
+        shifts.append(_map_private(high - low + 4 * _COUNTER_OFFSET) + _COUNTER_OFFSET - low)
+        local = _map_private(local_bytes + _PAGE)
+        locals_.append(local)
+        shifts.append(_map_private(local_bytes + 4 * _COUNTER_OFFSET) + _COUNTER_OFFSET - local)
+    regions = sorted([*job["regions"], *variables])
+    tables = {
+        "regions": _words([word for region in regions for word in region]),
+        "shifts": _words(shifts),
+        "locals": _words(locals_),
+        "in_memory": _words(job["in_memory"]),
+    }
+    values = dict(job["words"])
+    values.update({name: ctypes.addressof(table) for name, table in tables.items()})
+    values.update(
+        threads=threads,
+        n_regions=len(regions),
+        n_in_memory=len(job["in_memory"]),
+        status=_map(0, _PAGE, _SHARED, job["status_fd"]),
+        args=job["arguments_address"],
+        local_bytes=local_bytes,
+        data_low=job["data_low"],
+        data_high=job["data_high"],
+        variables_low=low,
+        variables_high=high,
+        next_group=0,
+    )
+    _limit_memory(job)
+    packed = _words([values[name] for name in _JOB])
+    return int(library.cc_run(packed))
+
+
+def _limit_memory(job: dict[str, Any]) -> None:
+    """Allow what the runtime maps itself, and no more."""
+    with open("/proc/self/statm") as handle:  # noqa: PTH123 - pathlib is not imported here, for start-up time
+        now = int(handle.read().split()[0]) * _PAGE
+    words = job["words"]
+    per_thread = (1 << 29) + words["histories"] * (3 << 20) + 4096 * words["private_bytes"] + words["live_bytes"]
+    limit = now + job["threads"] * per_thread + (1 << 31)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+if __name__ == "__main__":
+    os._exit(main())

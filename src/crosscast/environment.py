@@ -1,0 +1,44 @@
+"""Facts about this machine and installation that are recorded with every result."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+__all__ = ["facts"]
+
+_PACKAGES = ("crosscast", "llvmlite", "ziglang", "numpy")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+@functools.cache
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def facts() -> dict[str, Any]:
+    """Versions of what computes, and the machine it computes on."""
+    return {
+        "packages": {name: version for name in _PACKAGES if (version := _version(name))},
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+    }
