@@ -71,7 +71,7 @@ def test_values_may_go_on_over_lines_with_comments(read: Reader) -> None:
 
 
 def test_values_may_start_behind_the_header(read: Reader) -> None:
-    assert only_argument(read("<size=4> 42", N)).tolist() == [42]
+    assert only_argument(read("<size=4> 42", N)) == (42).to_bytes(4, "little")
 
 
 @pytest.mark.parametrize(
@@ -99,13 +99,22 @@ def test_hexadecimal_values_fills_and_ranges(read: Reader) -> None:
 
 def test_hexadecimal_ends_with_its_argument(read: Reader) -> None:
     sim = read("<size=1 hex>\n10\n<size=4>\n10\n", BYTES, N)
-    assert [int(array[0]) for array in sim.launch.args] == [16, 10]  # type: ignore[index]
+    assert [bytes(argument)[0] for argument in sim.launch.args] == [16, 10]  # type: ignore[arg-type]
 
 
 def test_the_header_may_name_another_type(read: Reader) -> None:
-    array = only_argument(read("<size=12 float>\n42\n3\n18\n", STRUCT))
-    assert array.tolist() == [42, 3, 18]
-    assert only_argument(read("<size=4 uchar>\n1 2 3 4\n", N)).tobytes() == bytes([1, 2, 3, 4])
+    struct = only_argument(read("<size=12 float>\n42\n3\n18\n", STRUCT))
+    assert np.frombuffer(struct, np.float32).tolist() == [42, 3, 18]
+    assert only_argument(read("<size=4 uchar>\n1 2 3 4\n", N)) == bytes([1, 2, 3, 4])
+
+
+def test_buffers_have_the_kernels_type_whatever_fills_them(read: Reader) -> None:
+    array = only_argument(read("<size=4 uchar>\n0 0 128 63\n", A))
+    assert array.dtype == np.float32
+    assert array.tolist() == [1.0]
+    assert only_argument(read("<size=5 uchar fill=7>\n", A)).tobytes() == bytes([7] * 5)
+    sim = read("<size=4 uchar dump>\n0 0 128 63\n", A)
+    assert "a[3] = 63" in render_dumps(sim)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +135,7 @@ def test_the_header_may_name_another_type(read: Reader) -> None:
 )
 def test_the_type_follows_from_the_parameter(read: Reader, name: str, dtype: type) -> None:
     parameter = Parameter("x", name, "global", 8)
-    assert only_argument(read("<size=16 fill=0>\n", parameter)).dtype == dtype
+    assert only_argument(read("<size=64 fill=0>\n", parameter)).dtype == dtype
 
 
 def test_local_memory_has_a_size_only(read: Reader) -> None:
@@ -155,11 +164,11 @@ def test_a_range_of_floats_adds_up_in_floats(read: Reader) -> None:
 
 
 def test_the_rest_of_the_last_line_is_left_unread(read: Reader) -> None:
-    assert only_argument(read("<size=4>\n7 8 9\n", N)).tolist() == [7]
+    assert only_argument(read("<size=4>\n7 8 9\n", N)) == (7).to_bytes(4, "little")
 
 
 def test_comments_may_follow_the_last_argument(read: Reader) -> None:
-    assert only_argument(read("<size=4>\n7\n\n# the end\n", N)).tolist() == [7]
+    assert only_argument(read("<size=4>\n7\n\n# the end\n", N)) == (7).to_bytes(4, "little")
 
 
 def test_dumps_look_as_the_original_prints_them(read: Reader) -> None:

@@ -142,7 +142,7 @@ def _arange(fields: Fields, kind: ValueType, count: int, rng: np.random.Generato
     def draw(size: int) -> Array:
         nonlocal done
         # Whole numbers are computed in unsigned 64 bits: what leaves the type on the way comes back.
-        values = np.arange(done, done + size, dtype=np.uint64 if kind.is_integer else np.float64)
+        values: Array = np.arange(done, done + size, dtype=np.uint64 if kind.is_integer else np.float64)
         values *= _wrapped(step, values.dtype)
         values += _wrapped(start, values.dtype)
         done += size
