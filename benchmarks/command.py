@@ -107,7 +107,9 @@ def _run(command: Sequence[str], variables: Mapping[str, str]) -> Timed:
     done = subprocess.run(command, env=dict(variables), capture_output=True, text=True, check=False)
     wall_s = time.perf_counter() - start
     if done.returncode != 0:
-        raise SystemExit(f"{' '.join(command)} ended with status {done.returncode}: {done.stderr.strip()[-300:]}")
+        raise SystemExit(
+            f"{' '.join(command)} ended with status {done.returncode}: {done.stderr.strip()[-300:]}"
+        )
     return Timed(wall_s, done.stdout)
 
 

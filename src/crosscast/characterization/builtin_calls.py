@@ -48,8 +48,7 @@ _REFUSED = (
     ),
     (re.compile(r"^(work_group_(reserve|commit))"), "a pipe"),
 )
-_SPLIT = re.compile(r"llvm\.fmuladd\.")
-_KEPT = re.compile(r"llvm\.")
+_FUSED = re.compile(r"llvm\.fmuladd\.")
 _DROPPED = re.compile(r"llvm\.(assume|experimental\.noalias|lifetime|dbg|invariant)")
 _COMPILER_CALLS = frozenset({"memcpy", "memset", "memmove", "fma", "fmaf"})
 
@@ -173,19 +172,12 @@ class Lowering:
     def _intrinsic(self, instruction: ir.Instruction, call: Call) -> list[ir.Instruction]:
         if _DROPPED.match(call.name):
             return [self._empty(instruction)]
-        if not _SPLIT.match(call.name):
-            return [instruction]
-        # Separate multiplication and addition give the same bits on every machine.
-        flags = re.match(
-            r"(?:tail |notail )?call ((?:(?:fast|nnan|ninf|nsz|arcp|contract|afn|reassoc) )*)",
-            instruction.text,
-        )
-        fast = flags[1] if flags else ""
-        (type_, a), (_, b), (_, c) = call.arguments
-        type_ = instruction.type
-        product = self.owner.unique("m")
-        multiply = ir.Instruction(f"fmul {fast}{type_} {a}, {b}", "fmul", type_, product, counted=False)
-        return [multiply, self._value(instruction, f"fadd {fast}{type_} {product}, {c}")]
+        if _FUSED.match(call.name):
+            # Always fused: the same bits on every machine, whether its backend likes to fuse or not.
+            copy = ir.copy_instruction(instruction)
+            copy.text = copy.text.replace("@llvm.fmuladd.", "@llvm.fma.")
+            return [copy]
+        return [instruction]
 
     def _print(self, instruction: ir.Instruction, call: Call) -> list[ir.Instruction]:
         self.ordered = True
@@ -238,4 +230,9 @@ def _value_type(text: str) -> str:
 def declarations(module: ir.Module, text: str) -> list[str]:
     """Declarations of the LLVM intrinsics and library functions that `text` calls."""
     names: dict[str, Any] = dict.fromkeys(re.findall(r"@(llvm\.[-a-zA-Z$._0-9]+|_Z\w+)\(", text))
-    return [module.declared[name] for name in names if name in module.declared]
+    rows = [module.declared[name] for name in names if name in module.declared]
+    for name in names:
+        unfused = name.replace("llvm.fma.", "llvm.fmuladd.")
+        if name not in module.declared and unfused in module.declared:
+            rows.append(module.declared[unfused].replace("llvm.fmuladd.", "llvm.fma."))
+    return rows

@@ -827,6 +827,7 @@ class _SegmentEmitter:
     def _leave(self) -> None:
         """Let every leaving block save what it carries and go to the common exit."""
         self.next = self._slot("next", "i32")
+        self.barrier = self._slot("barrier", self.count)  # belongs to no piece between barriers
         for label, following in self.segment.exits.items():
             block = self.segment.blocks[label]
             texts = []
@@ -834,6 +835,8 @@ class _SegmentEmitter:
                 texts += self._carry(carried.name, carried.type, store=True)
             if following:
                 texts += self._exchange_in(self.owner.after[following])
+                if self.owner.several and is_barrier(self.owner.after[following]):
+                    texts.append(f"store {self.count} 1, ptr {self.barrier}")
             texts.append(f"store i32 {following}, ptr {self.next}")
             if block.terminator.opcode != "unreachable":
                 block.instructions[-1:] = [
@@ -1004,6 +1007,11 @@ class _SegmentEmitter:
                 value = owner.unique("e")
                 texts.append(f"{old} = load {self.count}, ptr {address}{scope}")
                 texts.append(f"{value} = add {self.count} {old}, {total}")
+            if name == "piece":
+                barrier, piece = owner.unique("e"), owner.unique("e")
+                texts.append(f"{barrier} = load {self.count}, ptr {self.barrier}")
+                texts.append(f"{piece} = sub {self.count} {value}, {barrier}")
+                value = piece
             texts.append(f"store {self.count} {value}, ptr {address}{scope}")
         return texts
 

@@ -165,7 +165,8 @@ static inline $F cc_sincos_$F($F x, private $F *cosine) { *cosine = cc_cos_$F(x)
 /* The C library may be off by more than 2 ulp in double: one step of Newton's method. */
 static inline $F cc_cbrt_$F($F x) {
   $F root = cc_library_cbrt_$F(x), square = root * root;
-  $F excess = __builtin_elementwise_fma(root, root, -square) * root + __builtin_elementwise_fma(square, root, -x);
+  $F lost = __builtin_elementwise_fma(root, root, -square) * root;
+  $F excess = lost + __builtin_elementwise_fma(square, root, -x);
   $F better = root - excess / (3 * square);
   return sizeof($F) == 8 && x != 0 && __builtin_elementwise_abs(x) < ($F)__builtin_inff() ? better : root;
 }

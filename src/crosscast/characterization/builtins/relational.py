@@ -34,7 +34,7 @@ _TESTS = {
     ("isinf", 1): _ABS + " == {infinity}",
     ("isnan", 1): "{0} != {0}",
     ("isnormal", 1): f"({_ABS} < {{infinity}}) & ({_ABS} >= {{smallest}})",
-    ("signbit", 1): "{bits} < 0",
+    ("signbit", 1): "{bits} < {zero}",
 }
 
 
@@ -63,6 +63,7 @@ def _test(test: str, base: str, width: int, arguments: list[str]) -> str:
         infinity=splat("__builtin_inff()", base, width),
         smallest=splat(_SMALLEST_NORMAL[base], base, width),
         bits=reinterpret(arguments[0], integer, width),
+        zero=splat("0", integer, width),
     )
     result = "int" if width == 1 else vector(integer, width)
     return f"{result} {{ return {expression}; }}"
@@ -85,5 +86,6 @@ def _select(declaration: Declaration) -> str | None:
         return None
     if value.width == 1:
         return f"{value.base} {{ return a2 ? a1 : a0; }}"
-    chosen = f"{reinterpret('a2', signed(condition.base), value.width)} < 0"
+    mask = signed(condition.base)
+    chosen = f"{reinterpret('a2', mask, value.width)} < {splat('0', mask, value.width)}"
     return f"{value.spelling} {{ return {chosen} ? a1 : a0; }}"
