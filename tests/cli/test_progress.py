@@ -1,14 +1,7 @@
 import io
-from dataclasses import dataclass
 
+from crosscast.characterization.run import Progress
 from crosscast.cli.progress import ProgressLine, describe
-
-
-@dataclass(frozen=True)
-class State:
-    groups_done: int
-    groups_total: int
-    elapsed_s: float
 
 
 class Terminal(io.StringIO):
@@ -19,7 +12,7 @@ class Terminal(io.StringIO):
 def test_short_runs_are_silent() -> None:
     stream = io.StringIO()
     line = ProgressLine(stream, "k")
-    line(State(1, 2, 1.9))
+    line(Progress(1, 2, 1.9))
     line.close()
     assert stream.getvalue() == ""
 
@@ -28,7 +21,7 @@ def test_files_get_a_line_now_and_then() -> None:
     stream = io.StringIO()
     line = ProgressLine(stream, "k")
     for tenths in range(0, 100, 2):
-        line(State(tenths, 100, tenths / 10))
+        line(Progress(tenths, 100, tenths / 10))
     line.close()
     assert len(stream.getvalue().splitlines()) == 2
 
@@ -36,8 +29,8 @@ def test_files_get_a_line_now_and_then() -> None:
 def test_terminals_get_one_line_that_goes_away() -> None:
     stream = Terminal()
     line = ProgressLine(stream, "k")
-    line(State(10, 20, 2.5))
-    line(State(11, 20, 2.7))
+    line(Progress(10, 20, 2.5))
+    line(Progress(11, 20, 2.7))
     line.close()
     text = stream.getvalue()
     assert "\n" not in text

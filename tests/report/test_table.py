@@ -30,6 +30,17 @@ def test_the_table_says_what_was_measured_and_how(make_profile: ProfileMaker) ->
     assert "compile 11 ms, instrument 50 ms, run 1.5 s, metrics 400 µs" in text
 
 
+def test_arguments_are_told_by_type_name_and_size(make_profile: ProfileMaker) -> None:
+    arguments = [
+        {"name": "a", "type": "float*", "kind": "global", "nbytes": 4096, "shape": [1024]},
+        {"name": "t", "type": "float*", "kind": "local", "nbytes": 64},
+        {"name": "n", "type": "int", "kind": "value", "value": 5},
+    ]
+    profile = make_profile()
+    text = shown(replace(profile, launch={**profile.launch, "arguments": arguments}))
+    assert "float* a (4 KiB), float* t (local, 64 B), int n = 5" in text
+
+
 def test_several_profiles_stand_side_by_side(make_profile: ProfileMaker) -> None:
     text = shown(make_profile(opcode=11), make_profile("scan", 1, opcode=12))
     row = next(line for line in text.splitlines() if " opcode " in line)

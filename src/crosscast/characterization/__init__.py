@@ -43,8 +43,8 @@ def characterize(
     global_offset
         Offset of the global ids; zeros if empty.
     threads
-        Threads that run work-groups; by default as many as this process may use. The profile does
-        not depend on it.
+        Threads that run work-groups; by default two at most, as each has counters of its own. The
+        profile does not depend on it.
     check_bounds
         Check each access against its buffer and report the first that is out of bounds.
     timeout_s

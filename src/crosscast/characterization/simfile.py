@@ -390,8 +390,17 @@ class _Argument:
         except MemoryError as error:
             raise words.fail(f"{header.size} bytes do not fit into memory") from error
         if parameter.kind == "value":
-            return cls(header, dtype, values.tobytes())
+            return cls(header, dtype, _as_value(values, parameter))
         return cls(header, dtype, _as_elements(values, parameter))
+
+
+def _as_value(values: _Array, parameter: Parameter) -> Argument:
+    """The bytes of `values` as a scalar of the parameter's type, or as they are for vectors and structs."""
+    dtype = SCALAR_DTYPES.get(parameter.type_name)
+    if dtype is None:
+        return values.tobytes()
+    scalar: np.generic = values.view(dtype)[0]
+    return scalar
 
 
 def _as_elements(values: _Array, parameter: Parameter) -> _Array:

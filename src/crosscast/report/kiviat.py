@@ -150,7 +150,8 @@ def write_kiviat(profiles: Sequence[Profile], path: Path) -> None:
     angles = [2 * math.pi * index / len(AXES) for index in range(len(AXES))]
     _draw_grid(axes, angles)
     for index, profile in enumerate(profiles):
-        _draw_profile(axes, angles, profile, _PROFILE_COLOURS[index % len(_PROFILE_COLOURS)])
+        colour = _PROFILE_COLOURS[index % len(_PROFILE_COLOURS)]
+        _draw_profile(axes, angles, profile, colour, shade=0.12 if len(profiles) <= 3 else 0.04)
     _draw_labels(axes, angles, profiles[0] if len(profiles) == 1 else None)
     _draw_frame(figure, profiles)
     with whole_file(path) as temporary:
@@ -171,14 +172,14 @@ def _draw_grid(axes: Any, angles: Sequence[float]) -> None:
         axes.bar(angle, 0.035, width=width * 0.97, bottom=1.0, color=colour, clip_on=False, linewidth=0)
 
 
-def _draw_profile(axes: Any, angles: Sequence[float], profile: Profile, colour: str) -> None:
-    """Outline of a profile; undefined metrics leave a gap at the centre with a hollow mark."""
+def _draw_profile(axes: Any, angles: Sequence[float], profile: Profile, colour: str, shade: float) -> None:
+    """Outline of a profile; undefined metrics lie at the centre with a hollow mark."""
     positions = [axis.position(profile.metrics.get(axis.metric)) for axis in AXES]
     radii = [0.0 if position is None else position for position in positions]
     label = f"{profile.kernel}, launch {profile.invocation}"
     closed_angles, closed_radii = [*angles, angles[0]], [*radii, radii[0]]
     axes.plot(closed_angles, closed_radii, color=colour, linewidth=1.8, label=label, zorder=3)
-    axes.fill(closed_angles, closed_radii, color=colour, alpha=0.12, zorder=2)
+    axes.fill(closed_angles, closed_radii, color=colour, alpha=shade, zorder=2)
     for angle, position in zip(angles, positions, strict=True):
         face = "white" if position is None else colour
         axes.plot(angle, position or 0.0, "o", color=colour, markerfacecolor=face, markersize=4.5, zorder=4)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crosscast.profile import CATEGORIES, METRICS, Metric, MetricValue, Profile
-from crosscast.units import format_count, format_seconds
+from crosscast.units import format_bytes, format_count, format_seconds
 
 __all__ = ["format_value", "print_table", "profile_facts"]
 
@@ -82,9 +82,14 @@ def _extent(sizes: Sequence[int]) -> str:
 
 
 def _argument_text(argument: Any) -> str:
-    if isinstance(argument, Mapping):
-        return " ".join(str(value) for value in argument.values() if value is not None)
-    return str(argument)
+    """``float* a (4 MiB)`` or ``int n = 5``; texts stay as they are."""
+    if not isinstance(argument, Mapping):
+        return str(argument)
+    text = f"{argument.get('type', '')} {argument.get('name', '')}".strip()
+    if argument.get("nbytes") is not None:
+        place = "local, " if argument.get("kind") == "local" else ""
+        text += f" ({place}{format_bytes(argument['nbytes'])})"
+    return f"{text} = {argument['value']}" if argument.get("value") is not None else text
 
 
 def _program_text(program: Mapping[str, Any]) -> str:
