@@ -101,7 +101,8 @@ def test_hexadecimal_ends_with_its_argument(read: Reader) -> None:
     sim = read("<size=1 hex>\n10\n<size=4>\n10\n", BYTES, N)
     first, second = sim.launch.args
     assert isinstance(first, np.ndarray)
-    assert (first.tolist(), second) == ([16], 10)
+    assert first.tolist() == [16]
+    assert second == np.int32(10)
 
 
 def test_the_header_may_name_another_type(read: Reader) -> None:
