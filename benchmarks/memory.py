@@ -45,7 +45,8 @@ def measure_peak(command: Sequence[str], environment: Mapping[str, str]) -> Peak
     """Run a command and measure its peak memory.
 
     The processes are sampled every few milliseconds; a peak of one process that falls between two
-    samples is still known from the kernel's own high-water mark.
+    samples is still known from its high-water mark in the next one. (``ru_maxrss`` would not do: it
+    starts from the size of the process that forked this one.)
     """
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as messages:
         process = subprocess.Popen(command, env=dict(environment), stdout=output, stderr=messages)
@@ -53,11 +54,9 @@ def measure_peak(command: Sequence[str], environment: Mapping[str, str]) -> Peak
         samples = [0]
         sampler = threading.Thread(target=_sample, args=(process.pid, ended, samples))
         sampler.start()
-        _, wait_status, usage = os.wait4(process.pid, 0)
+        status = process.wait()
         ended.set()
         sampler.join()
-        # Reaped here for the sake of its resource usage; subprocess must not wait for it again.
-        process.returncode = os.waitstatus_to_exitcode(wait_status)
         return Peak(max(*samples, 1024 * usage.ru_maxrss), process.returncode, _text(output), _text(messages))
 
 
@@ -70,7 +69,9 @@ def _text(file: IO[bytes]) -> str:
 def _sample(root: int, ended: threading.Event, samples: list[int]) -> None:
     """Append the memory of a process tree to `samples` until told to end."""
     while not ended.wait(_PERIOD_S):
-        samples.append(sum(_proportional_bytes(pid) for pid in _tree(root)))
+        processes = _tree(root)
+        samples.append(sum(_field(pid, "smaps_rollup", "Pss:") for pid in processes))
+        samples.append(max(_field(pid, "status", "VmHWM:") for pid in processes))
 
 
 def _tree(root: int) -> list[int]:
@@ -85,13 +86,13 @@ def _tree(root: int) -> list[int]:
     return found
 
 
-def _proportional_bytes(pid: int) -> int:
-    """Resident memory of a process, shared pages divided by their users; 0 if it has ended."""
+def _field(pid: int, file: str, name: str) -> int:
+    """Bytes that a field of a process's ``/proc`` file tells; 0 if the process has ended."""
     try:
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        text = Path(f"/proc/{pid}/{file}").read_text()
     except OSError:
         return 0
     for line in text.splitlines():
-        if line.startswith("Pss:"):
+        if line.startswith(name):
             return 1024 * int(line.split()[1])
     return 0
