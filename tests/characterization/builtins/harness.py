@@ -17,6 +17,7 @@ from crosscast.characterization.builtins import library
 
 _TARGET_LINES = re.compile(r"^target (datalayout|triple) = .*\n", re.MULTILINE)
 _DECLARED = re.compile(r"^declare .*?@(_Z\w+)\(", re.MULTILINE)
+_ALIGNMENT = 128
 _WORK_ITEM = """
 @current_work_item = global i64 0
 define i64 @_Z13get_global_idj(i32 %dimension) alwaysinline {
@@ -34,10 +35,22 @@ def run(
         shared = _build(source, standard, Path(folder))
         function = shared[kernel]
         current = ctypes.c_uint64.in_dll(shared, "current_work_item")
-        pointers = [ctypes.c_void_p(array.ctypes.data) for array in args]
+        buffers = [_aligned(array) for array in args]
+        pointers = [ctypes.c_void_p(buffer.ctypes.data) for buffer in buffers]
         for work_item in range(global_size):
             current.value = work_item
             function(*pointers)
+        for array, buffer in zip(args, buffers, strict=True):
+            array[...] = buffer
+
+
+def _aligned(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    """Copy at an address as a device would choose it: a multiple of the largest type's size."""
+    room = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % _ALIGNMENT
+    copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
 
 
 def _build(source: str, standard: str, folder: Path) -> ctypes.CDLL:
