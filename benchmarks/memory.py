@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 import threading
@@ -57,7 +56,7 @@ def measure_peak(command: Sequence[str], environment: Mapping[str, str]) -> Peak
         status = process.wait()
         ended.set()
         sampler.join()
-        return Peak(max(*samples, 1024 * usage.ru_maxrss), process.returncode, _text(output), _text(messages))
+        return Peak(max(samples), status, _text(output), _text(messages))
 
 
 def _text(file: IO[bytes]) -> str:

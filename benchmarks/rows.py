@@ -52,7 +52,8 @@ class Row:
     one_s, two_s
         Seconds of Crosscast's run on one thread and on two.
     phases_s
-        Medians of Crosscast's other phases (compile, instrument, metrics).
+        Crosscast's other phases: compile and instrument of the first run, with an empty cache; median of
+        metrics.
     instructions
         Executed instructions.
     oclgrind
