@@ -182,6 +182,22 @@ def test_dumps_look_as_the_original_prints_them(read: Reader) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("header", "values", "shown"),
+    [
+        ("uint", "1 10000000", ["0x00000001", "0x10000000"]),
+        ("short", "-1 12", ["0xffff", "0x0012"]),
+        ("char", "-1 7f", ["0xffffffff", "0x7f"]),
+        ("ulong", "8000000000000000", ["0x8000000000000000"]),
+        ("float", "1.5 -1.5", ["0x000001.5", "0x0000-1.5"]),
+    ],
+)
+def test_hexadecimal_dumps_have_all_digits(read: Reader, header: str, values: str, shown: list[str]) -> None:
+    size = {"uint": 4, "short": 2, "char": 1, "ulong": 8, "float": 4}[header] * len(shown)
+    text = render_dumps(read(f"<size={size} {header} hex dump>\n{values}\n", VOID))
+    assert [line.split(" = ")[1] for line in text.splitlines() if " = " in line] == shown
+
+
 def test_dumps_show_what_the_kernel_left(read: Reader) -> None:
     sim = read("<size=20 fill=0 dump>\n", A)
     array = only_argument(sim)

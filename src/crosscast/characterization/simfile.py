@@ -43,11 +43,14 @@ class Dump:
         Its number, from 0.
     dtype
         Type in which its elements are shown.
+    hexadecimal
+        They are shown with ``0x`` and all their digits.
     """
 
     name: str
     index: int
     dtype: np.dtype[Any]
+    hexadecimal: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ def read(
             read_only=frozenset(i for i, argument in enumerate(arguments) if argument.header.access == "ro"),
         ),
         tuple(
-            Dump(parameter.name, index, argument.dtype)
+            Dump(parameter.name, index, argument.dtype, argument.header.hexadecimal)
             for index, (parameter, argument) in enumerate(zip(declared, arguments, strict=True))
             if argument.header.dump
         ),
@@ -133,11 +136,22 @@ def render_dumps(simfile: SimFile) -> str:
         buffer = simfile.launch.args[dump.index]
         assert isinstance(buffer, np.ndarray)
         elements = buffer.reshape(-1).view(np.uint8).view(dump.dtype).tolist()
-        show = _real_text if dump.dtype.kind == "f" else str
         parts.append(f"\nArgument '{dump.name}': {buffer.nbytes} bytes\n")
-        parts.extend(f"  {dump.name}[{i}] = {show(element)}\n" for i, element in enumerate(elements))
+        parts.extend(f"  {dump.name}[{i}] = {_element_text(dump, e)}\n" for i, e in enumerate(elements))
         parts.append("\n")
     return "".join(parts)
+
+
+def _element_text(dump: Dump, value: Any) -> str:
+    """An element as the original writes it; `hex` pads reals too, though it leaves them decimal."""
+    size = dump.dtype.itemsize
+    text = _real_text(value) if dump.dtype.kind == "f" else str(value)
+    if not dump.hexadecimal:
+        return text
+    if dump.dtype.kind != "f":
+        # Bytes are written as 4-byte integers, and negative ones show it.
+        text = f"{value % (1 << 8 * (4 if size == 1 else size)):x}"
+    return "0x" + text.rjust(2 * size, "0")
 
 
 def _real_text(value: float) -> str:
