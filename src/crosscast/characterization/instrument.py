@@ -193,6 +193,15 @@ class Instrumented:
         name = self.parameters[position].name
         return self.granules.get(name, 4), name in self.commuting
 
+    def access_weights(self) -> list[int]:
+        """Accesses that one count of each counter stands for."""
+        weights = [0] * max(self.counters, 1)
+        for block in self.blocks:
+            accesses = sum(block.reads.values()) + sum(block.writes.values())
+            for number, sign in block.executions.items():
+                weights[number] += sign * accesses
+        return weights
+
     def is_constant(self, position: int) -> bool:
         """Whether a parameter points to constant memory."""
         return address_space(self.parameters[position].type) == 2

@@ -40,8 +40,6 @@ _REPORT_S = 0.2
 _LIBRARIES = ("libm.so.6", "libc.so.6")
 _MOST_THREADS = 256
 _WORDS_DONE = 16
-_COUNTER_LIMIT = 1 << 29
-"""Accesses of one thread below which no 4-byte counter can overflow."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,8 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
             # Work-groups that communicate must run in the defined order, one after another.
             threads = 1
             continue
-        if not switches.checked and run.most_accesses >= _COUNTER_LIMIT:
+        if run.overflow and not switches.checked:
+            # One work-group alone could fill a counter: let each look out for itself.
             switches = replace(switches, checked=True)
             built = _build(launch.kernel, switches)
             continue
@@ -170,6 +169,7 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
             "compile": compile_s,
             "instrument": instrument_s,
             "run": run.run_s,
+            "run_cpu": run.cpu_s,
             "metrics": metrics_s,
         },
         launch=_summary(launch, parameters, threads),
@@ -254,7 +254,8 @@ class _Run:
     run_s: float
     reduce_s: float
     printed: str
-    most_accesses: int
+    overflow: bool
+    cpu_s: float
 
 
 @contextmanager
@@ -290,7 +291,8 @@ def _run(launch: Launch, memory: Memory, built: _Built, options: Options, thread
             words[11] / 1e9,
             words[12] / 1e9,
             _printed(Path(f"/proc/self/fd/{print_fd}").read_bytes(), built.made),
-            words[13],
+            bool(words[13]),
+            words[14] / 1e9,
         )
 
 
@@ -329,6 +331,7 @@ def _job(launch: Launch, memory: Memory, made: Instrumented, threads: int) -> di
         "data_low": memory.low,
         "data_high": memory.high,
         "in_memory": made.in_memory,
+        "weights": made.access_weights(),
         "words": words,
     }
 

@@ -19,6 +19,7 @@ typedef uint32_t u32;
 typedef unsigned char u8;
 
 enum { LEVELS = 11, CHUNK = 1024, SMALL = 1 << 16, FULL = 1 << 16, TABLE = 1 << 18, PAGE = 4096 };
+enum { MOST_CLEARED = 512 << 20, SWEEP_AFTER = 1 << 29, KEPT_BY_SWEEP = 1 << 20 };
 enum { MAX_ITEMS = 4096, ROW = MAX_ITEMS + 64, HISTORY = 64 };
 enum place { BUFFER, VARIABLE, LOCAL, IMAGE };
 enum fault { NO_FAULT, SIGNAL, BOUNDS, DIVERGED, STACK, NO_MEMORY };
@@ -58,20 +59,20 @@ struct context {
   u64 number;
   struct log pieces, totals, spills;
   u8 *stack;
-  u64 stack_size, spilled;
+  u64 stack_size, spilled, run_ns, swept;
 };
 
 struct job {
   u64 threads, regions, n_regions, status, result_fd, print_fd;
   u64 dims, global[3], local[3], offset[3], groups[3];
   u64 args, shifts, locals, local_bytes, private_bytes, live_bytes;
-  u64 histories, counters, in_memory, n_in_memory;
+  u64 histories, counters, in_memory, n_in_memory, weights;
   u64 data_low, data_high, variables_low, variables_high;
   u64 next_group;
 };
 
 /* Words of the status page that the parent reads. */
-enum { S_STATE, S_FAULT, S_SIGNAL, S_ADDRESS, S_GROUP, S_SITE = 7, S_ITEM, S_A, S_B, S_RUN_NS, S_REDUCE_NS, S_DONE = 16 };
+enum { S_STATE, S_FAULT, S_SIGNAL, S_ADDRESS, S_GROUP, S_SITE = 7, S_ITEM, S_A, S_B, S_RUN_NS, S_REDUCE_NS, S_OVERFLOW, S_CPU_NS, S_DONE = 16 };
 
 extern void cc_group(struct context *);
 static __thread struct context *self;
@@ -388,6 +389,52 @@ static void begin_group(struct context *c, u64 g) {
   }
 }
 
+static u64 read_clock(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return t.tv_sec * 1000000000u + t.tv_nsec;
+}
+
+static u64 now(void) { return read_clock(CLOCK_MONOTONIC); }
+
+static u64 shift_of(struct context *c, struct region *r) {
+  return r->place == LOCAL ? c->shift_local + (u64)c->local : r->place == VARIABLE ? c->shift_global : c->shift_buffer;
+}
+
+/* Touch the counters before the clock starts, unless they are many and perhaps mostly unused. */
+static void clear_counters(struct context *c) {
+  struct region *r = (struct region *)c->job->regions;
+  u64 total = 0;
+  for (u64 i = 0; i < c->job->n_regions; i++) total += r[i].size;
+  if (total > MOST_CLEARED) return;
+  for (u64 i = 0; i < c->job->n_regions; i++) memset((void *)(r[i].start + shift_of(c, &r[i])), 0, r[i].size);
+}
+
+/* Counters of 4 bytes hold 30 bits. A thread that has made enough accesses to fill one puts the
+ * large ones aside; the others then have room for as many accesses again. */
+static void sweep(struct context *c) {
+  struct region *r = (struct region *)c->job->regions;
+  for (u64 i = 0; i < c->job->n_regions; i++) {
+    if (r[i].granule != 4) continue;
+    u32 *counter = (u32 *)(r[i].start + shift_of(c, &r[i]));
+    for (u64 k = 0; k < (r[i].size + 3) / 4; k++)
+      if ((counter[k] & ((1u << 30) - 1)) >= KEPT_BY_SWEEP) counter[k] = cc_spill(c, (u8 *)&counter[k], 4);
+  }
+}
+
+static void guard_counters(struct context *c) {
+  const int64_t *weights = (int64_t *)c->job->weights;
+  int64_t accesses = 0;
+  for (u64 i = 0; i < c->job->counters; i++) accesses += weights[i] * (int64_t)c->counts[i];
+  u64 since = accesses - c->swept;
+  if (since < SWEEP_AFTER) return;
+  if (since >= (1u << 30) - KEPT_BY_SWEEP) status_of(c)[S_OVERFLOW] = 1;
+  sweep(c);
+  c->swept = accesses;
+}
+
+static pthread_barrier_t ready;
+
 static void *work(void *argument) {
   struct context *c = self = argument;
   struct job *j = c->job;
@@ -398,6 +445,9 @@ static void *work(void *argument) {
   if (!chunk) chunk = 1;
   if (j->threads == 1) chunk = total;
   u64 *done = status_of(c) + S_DONE + 8 * c->number;
+  clear_counters(c);
+  pthread_barrier_wait(&ready);
+  u64 start = now(), cpu = read_clock(CLOCK_THREAD_CPUTIME_ID);
   for (;;) {
     u64 g = __atomic_fetch_add(&j->next_group, chunk, __ATOMIC_RELAXED);
     if (g >= total) break;
@@ -405,17 +455,14 @@ static void *work(void *argument) {
     for (; g < end; g++) {
       begin_group(c, g);
       cc_group(c);
+      guard_counters(c);
       __atomic_store_n(done, *done + 1, __ATOMIC_RELAXED);
     }
   }
   for (u64 b = 0; b < j->histories; b++) settle(&c->histories[b]);
+  c->run_ns = now() - start;
+  __atomic_fetch_add(&status_of(c)[S_CPU_NS], read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu, __ATOMIC_RELAXED);
   return 0;
-}
-
-static u64 now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1000000000u + t.tv_nsec;
 }
 
 static void prepare(struct context *c, struct job *j, u64 t) {
@@ -484,7 +531,7 @@ static void reduce_chunk(struct context *c, u64 threads, struct region *r, u64 a
   for (u64 i = 0; i < m; i++) {
     u64 sum = 0, flags = 0, writers = 0, users = 0;
     for (u64 t = 0; t < threads; t++) {
-      u64 shift = r->place == LOCAL ? c[t].shift_local + (u64)c[t].local : r->place == VARIABLE ? c[t].shift_global : c[t].shift_buffer;
+      u64 shift = shift_of(&c[t], r);
       u8 *counter = (u8 *)(at + i * g + shift);
       u64 word = 0;
       if (g == 4) word = *(u32 *)counter;
@@ -539,7 +586,7 @@ static void reduce(struct context *c, struct job *j, struct levels *v) {
     for (u64 at = r->start; at < r->start + r->size;) {
       u64 span = PAGE - (at % PAGE), hit = 0;
       for (u64 t = 0; t < j->threads && !hit; t++) {
-        u64 shift = r->place == LOCAL ? c[t].shift_local + (u64)c[t].local : r->place == VARIABLE ? c[t].shift_global : c[t].shift_buffer;
+        u64 shift = shift_of(&c[t], r);
         hit = touched(pagemap, at + shift) || touched(pagemap, at + shift + span - 1);
       }
       for (u64 k = at; hit && k < at + span && k < r->start + r->size; k += CHUNK) reduce_chunk(c, j->threads, r, k, v);
@@ -619,7 +666,7 @@ int cc_run(struct job *j) {
   for (int i = 0; i < 4; i++) sigaction(signals[i], &action, 0);
   for (u64 t = 0; t < j->threads; t++) prepare(&c[t], j, t);
   s[S_STATE] = 1;
-  u64 start = now();
+  pthread_barrier_init(&ready, 0, j->threads);
   pthread_t threads[256];
   for (u64 t = 0; t < j->threads; t++) {
     pthread_attr_t attributes;
@@ -629,7 +676,8 @@ int cc_run(struct job *j) {
   }
   for (u64 t = 0; t < j->threads; t++) pthread_join(threads[t], 0);
   u64 end = now();
-  s[S_RUN_NS] = end - start;
+  for (u64 t = 0; t < j->threads; t++)
+    if (c[t].run_ns > s[S_RUN_NS]) s[S_RUN_NS] = c[t].run_ns;
   self = c;
   write_results(c, j);
   s[S_REDUCE_NS] = now() - end;
