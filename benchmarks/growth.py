@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -24,8 +23,8 @@ _KERNELS = Path(__file__).with_name("growth_kernels")
 _GROUP = 64
 _LARGEST_SLOPE = 1.1
 """A slope in log-log above this is no longer called linear."""
-_NOTABLE = 1.25
-"""A value this many times the first one has grown; below is noise."""
+_NOTABLE = 0.25
+"""Growth from one point to the next above this share of the first value is more than noise."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Point:
     amount
         Value of the axis's metric.
     run_s, metrics_s
-        Median seconds of the run and of computing the metrics.
+        Least seconds of the run and of computing the metrics.
     peak_bytes
         Peak memory of the whole command.
     """
@@ -86,8 +85,8 @@ class Fit:
     error
         Largest relative distance of a point from it.
     slope
-        Slope in log-log of the growth since the first point, over the points where it is notable; ``None``
-        where it is nowhere.
+        Power of the amount with which the values grow: slope in log-log of the growth from point to point,
+        where it is notable; ``None`` where it is nowhere.
     """
 
     fixed: float
@@ -100,12 +99,14 @@ class Fit:
         """Fit the line."""
         x, y = np.asarray(amounts, float), np.asarray(values, float)
         (fixed, each), *_ = np.linalg.lstsq(np.stack([1 / y, x / y], axis=1), np.ones_like(y), rcond=None)
-        # The first point is nearly all fixed cost, so what exceeds it is growth.
-        growing = np.flatnonzero(y > _NOTABLE * y[0])
+        # Of a geometric row of amounts, the increments grow with the same power as the values do, and
+        # what is fixed drops out of them.
+        increments = np.diff(y)
+        notable = np.flatnonzero(increments > _NOTABLE * y[0])
         slope = None
-        if growing.size:
-            chosen = growing if growing.size > 1 else np.arange(len(y) - 2, len(y))
-            logs = np.log(x[chosen] - x[0]), np.log(np.maximum(y[chosen] - y[0], 1e-3 * y[0]))
+        if notable.size:
+            chosen = notable if notable.size > 1 else np.array([notable[0] - 1, notable[0]])
+            logs = np.log(x[1:][chosen]), np.log(np.maximum(increments[chosen], 1e-3 * y[0]))
             slope = float(np.polyfit(*logs, 1)[0])
         return cls(float(fixed), float(each), float(np.abs((fixed + each * x) / y - 1).max()), slope)
 
@@ -183,7 +184,7 @@ def _scales(first: int, decades: int) -> list[int]:
 
 
 def _measure(axis: Axis, scale: int, repeat: int) -> Point:
-    """Run the whole command for one scale; times are medians."""
+    """Run the whole command for one scale; times are minima."""
     profiles, peaks = [], []
     with tempfile.TemporaryDirectory(prefix="crosscast-benchmark-") as folder:
         path = Path(folder) / "launch.toml"
@@ -198,8 +199,8 @@ def _measure(axis: Axis, scale: int, repeat: int) -> Point:
     print(f"{axis.title} at scale {scale} done", file=sys.stderr)
     return Point(
         profiles[0]["metrics"][axis.metric],
-        statistics.median(profile["timing_s"]["run"] for profile in profiles),
-        statistics.median(profile["timing_s"]["metrics"] for profile in profiles),
+        min(profile["timing_s"]["run"] for profile in profiles),
+        min(profile["timing_s"]["metrics"] for profile in profiles),
         max(peaks),
     )
 
@@ -235,7 +236,7 @@ def _sentence(
     line = (
         f"{fit.fixed * scale:.2f} {unit} + {fit.each * small_scale:.3f} {small_unit} for each of the {title}"
     )
-    return f"{word}  {what} = {line}, within {100 * fit.error:.0f} %; growth since the first: {slope}"
+    return f"{word}  {what} = {line}, within {100 * fit.error:.0f} %; growth from point to point: {slope}"
 
 
 def _plot(grown: Sequence[tuple[Axis, list[Point], Fit, Fit]], path: Path) -> None:
