@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,12 @@ from harness import DTYPES
 FLOATS = ("half", "float", "double")
 INTEGERS = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
 MODES = ("rte", "rtz", "rtp", "rtn")
-_ROUND = {"rte": round, "rtz": math.trunc, "rtp": math.ceil, "rtn": math.floor}
+_ROUND: dict[str, Callable[[Fraction], int]] = {
+    "rte": round,
+    "rtz": math.trunc,
+    "rtp": math.ceil,
+    "rtn": math.floor,
+}
 
 
 def limits(base: str) -> tuple[int, int]:

@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -96,7 +97,7 @@ def _optimize(module: llvm.ModuleRef) -> llvm.TargetMachine:
     return machine
 
 
-DTYPES: dict[str, type[np.generic]] = {
+DTYPES: dict[str, Any] = {
     "char": np.int8,
     "uchar": np.uint8,
     "short": np.int16,

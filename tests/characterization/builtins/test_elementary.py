@@ -24,17 +24,17 @@ LENGTH = 240
 
 def turned(x: Array) -> Array:
     """``x`` modulo 2, in [-1, 1]."""
-    return x - 2 * np.rint(x / 2)
+    return np.asarray(x - 2 * np.rint(x / 2))
 
 
 def sinpi(x: Array) -> Array:
     r = turned(x)
     folded = np.minimum(np.abs(r), 1 - np.abs(r))
-    return np.copysign(np.sin(PI * folded), np.where(folded == 0, x, r))
+    return np.asarray(np.copysign(np.sin(PI * folded), np.where(folded == 0, x, r)))
 
 
 def cospi(x: Array) -> Array:
-    return np.sin(PI * (0.5 - np.abs(turned(x))))
+    return np.asarray(np.sin(PI * (0.5 - np.abs(turned(x)))))
 
 
 def in_double(function: Wide) -> Wide:

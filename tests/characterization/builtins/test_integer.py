@@ -17,7 +17,7 @@ WIDTHS = dict(zip(TYPES, (1, 16, 2, 3, 4, 1, 8, 3), strict=True))
 
 
 def bits(base: str) -> int:
-    return np.dtype(DTYPES[base]).itemsize * 8
+    return int(np.dtype(DTYPES[base]).itemsize) * 8
 
 
 def limits(base: str) -> tuple[int, int]:
