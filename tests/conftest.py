@@ -22,7 +22,7 @@ def make_profile() -> ProfileMaker:
             kernel=kernel,
             invocation=invocation,
             metrics={metric.name: values[metric.name] for metric in METRICS},
-            timing_s={"compile": 0.011, "instrument": 0.05, "run": 1.5, "metrics": 0.0004},
+            timing_s={"compile": 0.011, "instrument": 0.05, "run": 1.5, "run_cpu": 2.5, "metrics": 0.0004},
             launch={"global_size": [256], "local_size": [64], "arguments": ["in: float* 4 KiB"]},
             program={"path": "reduce.cl", "sha256": "ab" * 32, "compiler": "clang 22", "options": ["-DN=3"]},
             environment={"crosscast": "0.1.0", "machine": "x86_64"},

@@ -27,7 +27,7 @@ def test_the_table_says_what_was_measured_and_how(make_profile: ProfileMaker) ->
     text = shown(make_profile())
     for fact in ("256 work-items in work-groups of 64", "in: float* 4 KiB", "reduce.cl", "clang 22 -DN=3"):
         assert fact in text
-    assert "compile 11 ms, instrument 50 ms, run 1.5 s, metrics 400 µs" in text
+    assert "compile 11 ms, instrument 50 ms, run 1.5 s, CPU of the run 2.5 s, metrics 400 µs" in text
 
 
 def test_arguments_are_told_by_type_name_and_size(make_profile: ProfileMaker) -> None:

@@ -16,6 +16,7 @@ __all__ = ["format_value", "print_table", "profile_facts"]
 
 _SIDE_BY_SIDE = 5
 _PLAIN_WIDTH = 110
+_TIME_NAMES = {"run_cpu": "CPU of the run"}
 
 
 def print_table(profiles: Sequence[Profile], stream: TextIO) -> None:
@@ -65,7 +66,8 @@ def profile_facts(profile: Profile) -> list[tuple[str, str]]:
         facts.append(("arguments", ", ".join(_argument_text(argument) for argument in arguments)))
     facts.append(("program", _program_text(profile.program)))
     facts.append(("compiler", _compiler_text(profile.program)))
-    spent = ", ".join(f"{name} {format_seconds(value)}" for name, value in profile.timing_s.items())
+    times = {_TIME_NAMES.get(name, name): value for name, value in profile.timing_s.items()}
+    spent = ", ".join(f"{name} {format_seconds(value)}" for name, value in times.items())
     machine = _machine_text(profile.environment)
     facts.append(("spent", f"{spent}{f' on {machine}' if machine else ''}"))
     return facts

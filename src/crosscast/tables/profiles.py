@@ -35,7 +35,7 @@ VERSION = 1
 """Version of the schema; it rises when a column changes its name, type or meaning."""
 
 ColumnType = Literal["text", "integer", "real", "json"]
-_TIMES = ("compile", "instrument", "run", "metrics")
+_TIMES = ("compile", "instrument", "run", "run_cpu", "metrics")
 _REAL_COUNTS = frozenset({"median_itb", "median_ipt", "mean_simd_width", "sd_simd_width"})
 
 

@@ -1,0 +1,157 @@
+"""The command with the real engine: the examples, and what a kernel can do wrong."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crosscast.cli import main
+
+ROOT = Path(__file__).parents[2]
+Output = pytest.CaptureFixture[str]
+Command = Callable[..., int]
+
+SOURCE = """
+kernel void copy(global int *a, global const int *b, int n) { a[get_global_id(0) + n] = b[get_global_id(0)]; }
+kernel void split(global int *a) {
+  if (get_local_id(0) < 2) barrier(CLK_LOCAL_MEM_FENCE);
+  a[get_global_id(0)] = 1;
+}
+kernel void endless(global volatile int *a) { while (a[0] == 0) a[1]++; }
+kernel void show(global float *a) { printf("%d: %.1f\\n", (int)get_global_id(0), a[get_global_id(0)]); }
+"""
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """`crosscast characterize` with the given words, in a folder with a program."""
+    monkeypatch.chdir(tmp_path)
+    Path("k.cl").write_text(SOURCE)
+    return lambda *words: main(["characterize", *map(str, words)])
+
+
+def rows_of(capsys: Output) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("name", ["vecadd", "matmul", "reduce", "histogram"])
+def test_the_examples_run_within_bounds(name: str, capsys: Output) -> None:
+    assert main(["characterize", str(ROOT / f"examples/{name}.toml"), "--check-bounds", "--json"]) == 0
+    for row in rows_of(capsys):
+        metrics = row["metrics"]
+        assert metrics["total_memory_footprint"] <= metrics["total_reads"] + metrics["total_writes"]
+        assert {"compile", "instrument", "run", "metrics"} <= set(row["timing_s"])
+
+
+def test_the_example_simulator_file_prints_its_sums(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(["characterize", "examples/vecadd.sim"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("\nArgument 'c': 64 bytes\n  c[0] = 0.5\n  c[1] = 1.5\n")
+
+
+def test_reduction_in_two_launches_carries_its_buffers_over(tmp_path: Path) -> None:
+    import numpy as np
+
+    import crosscast
+    from crosscast.characterization import run
+
+    first, second = crosscast.read_launches(ROOT / "examples/reduce.toml")
+    for launch in (first, second):
+        run.characterize_launch(launch, options=run.Options())
+    values, total = first.args[0], second.args[1]
+    assert isinstance(values, np.ndarray)
+    assert isinstance(total, np.ndarray)
+    assert total[0] == pytest.approx(values.sum(dtype=np.float64), rel=1e-5)
+
+
+def test_printf_comes_before_the_table(command: Command, capsys: Output) -> None:
+    assert command("k.cl", "--kernel", "show", "--global", 2, "--arg", "float:2:arange:1") == 0
+    assert capsys.readouterr().out.startswith("0: 1.0\n1: 2.0\nshow, launch 0\n")
+
+
+def test_compat_files_have_the_published_rows(command: Command, tmp_path: Path) -> None:
+    words = ["--kernel", "copy", "--global", 8, "--arg", "int:8", "--arg", "int:8", "--arg", "int=0"]
+    assert command("k.cl", *words, "--compat", "aiwc", "--out", "csv") == 0
+    lines = (tmp_path / "csv/aiwc_copy_0.csv").read_text().splitlines()
+    assert lines[0] == "metric,category,count"
+    assert "Work-items,Parallelism,8" in lines
+    assert "Unique Writes,Memory,8" in lines
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--kernel none --global 4", "the kernels there are: copy, split, endless, show"),
+        ("--kernel copy --global 4 --arg int:4", "expected 3 arguments"),
+        ("--kernel copy --global 4 --arg float:4 --arg int:4 --arg int=0", "argument 0 (int* a)"),
+        ("--kernel copy --global 4 --arg int:4 --arg int:4 --arg float=0", "argument 2 (int n)"),
+        ("--kernel copy --global 4 --arg int:4 --arg int:4 --arg int:4", "argument 2 (int n)"),
+        ("--kernel copy --global 4 --arg int:4 --arg int=4 --arg int=0", "argument 1 (int* b)"),
+        ("--kernel copy --global 4 --arg int:4 --arg local:4 --arg int=0", "argument 1 (int* b)"),
+        (
+            "--kernel copy --global 4 --arg int:4 --arg int:4 --arg int=1 --check-bounds",
+            "by work-item 3 in line 2: byte offset 16 of buffer 'a'",
+        ),
+        ("--kernel copy --global 4 --arg null --arg int:4 --arg int=0 --check-bounds", "copy: "),
+        ("--kernel copy --global 4 --arg int:4 --arg int:4 --arg int=1000000000", "copy: "),
+        ("--kernel split --global 4 --local 4 --arg int:4", "barrier was not reached by all work-items"),
+        ("--kernel endless --global 4 --arg int:4 --timeout 0.3", "did not end within 0.3 s"),
+        ("--kernel copy --global 4 --memory-limit 1 --arg int:4 --arg int:4 --arg int=0", "memory limit"),
+        ("--global 4", "found copy, split, endless, show"),
+    ],
+)
+def test_each_mistake_of_a_kernel_is_one_sentence(
+    command: Command, capsys: Output, words: str, message: str
+) -> None:
+    before = sorted(Path().iterdir())
+    assert command("k.cl", *words.split(), "--parquet", "p.parquet") == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("crosscast: ")
+    assert output.err.count("\n") == 1
+    assert message in output.err
+    assert sorted(Path().iterdir()) == before
+
+
+def test_compile_errors_are_those_of_the_compiler(command: Command, capsys: Output) -> None:
+    Path("bad.cl").write_text("kernel void k(global int *a) {\n  a[0] = b;\n}\n")
+    assert command("bad.cl", "--kernel", "k", "--global", 4, "--arg", "int:4") == 2
+    assert "bad.cl:2:10: error: use of undeclared identifier 'b'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "content"), [("k.ll", b"define nonsense"), ("k.bc", b"BC\xc0\xdegarbage")])
+def test_damaged_ir_is_refused(command: Command, capsys: Output, name: str, content: bytes) -> None:
+    Path(name).write_bytes(content)
+    assert command(name, "--kernel", "k", "--global", 4) == 2
+    assert capsys.readouterr().err.startswith(f"crosscast: {name}")
+
+
+def test_interruption_stops_the_kernel_and_keeps_what_is_finished(tmp_path: Path) -> None:
+    (tmp_path / "k.cl").write_text(SOURCE)
+    (tmp_path / "k.toml").write_text(
+        'source = "k.cl"\nkernel = "show"\nglobal = 1\n[[arg]]\ntype = "float"\nlength = 2\n'
+        '[[launch]]\n[[launch]]\nkernel = "wait"\n'
+    )
+    with (tmp_path / "k.cl").open("a") as program:
+        program.write("kernel void wait(global volatile float *a) { while (a[0] == 0) a[1] += 1; }\n")
+    child = subprocess.Popen(
+        [sys.executable, "-m", "crosscast.cli", "characterize", "k.toml", "--json"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert child.stdout is not None
+    first = json.loads(child.stdout.readline())
+    child.send_signal(signal.SIGINT)
+    rest, errors = child.communicate(timeout=30)
+    assert first["kernel"] == "show"
+    assert (rest, errors, child.returncode) == ("", "crosscast: interrupted\n", 130)
