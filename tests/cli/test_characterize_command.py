@@ -250,6 +250,7 @@ def test_no_memory_for_the_arguments_is_a_sentence(command: Command, engine: Eng
         ("k.toml --json --csv", "choose one"),
         ("k.toml --out x", "--out is the folder of --compat aiwc"),
         ("k.toml --compat other", "--compat"),
+        ("k.toml --compat aiwc --out k.cl", "--out: expected a folder, found the file k.cl"),
         ("k.toml --threads 0", "--threads: expected at least 1, found 0"),
         ("k.toml --threads two", "--threads"),
         ("k.toml --timeout 0", "--timeout: expected more than 0 seconds"),

@@ -47,8 +47,8 @@ class Outputs:
         MissingExtraError
             If an optional part is not installed.
         """
-        if self.aiwc_folder is not None:
-            self.aiwc_folder.mkdir(parents=True, exist_ok=True)
+        if self.aiwc_folder is not None and self.aiwc_folder.exists() and not self.aiwc_folder.is_dir():
+            raise InputError(f"--out: expected a folder, found the file {self.aiwc_folder}")
         for flag, path in (("--parquet", self.parquet), ("--plot", self.plot)):
             if path is not None and not path.absolute().parent.is_dir():
                 raise InputError(f"{flag}: the folder {path.absolute().parent} does not exist")
@@ -74,9 +74,7 @@ class Outputs:
         else:
             print(profile.printed + (dump or ""), end="", flush=True)
         if self.aiwc_folder is not None:
-            from crosscast.tables.aiwc import write_aiwc
-
-            print(f"wrote {write_aiwc(profile, self.aiwc_folder)}", file=sys.stderr)
+            self._write_aiwc(profile, self.aiwc_folder)
 
     def finish(self) -> None:
         """Show the table and write the files, with the profiles that have arrived."""
@@ -101,6 +99,15 @@ class Outputs:
         except OSError as error:
             raise InputError(f"{flag}: cannot write {path} ({error.strerror or error})") from error
         print(f"wrote {path}", file=sys.stderr)
+
+    def _write_aiwc(self, profile: Profile, folder: Path) -> None:
+        from crosscast.tables.aiwc import write_aiwc
+
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"--out: cannot make the folder {folder} ({error.strerror})") from error
+        print(f"wrote {write_aiwc(profile, folder)}", file=sys.stderr)
 
     def _print_csv(self, profile: Profile) -> None:
         from crosscast.tables.profiles import csv_header, csv_row
