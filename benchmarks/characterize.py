@@ -26,6 +26,13 @@ from benchmarks.table import milliseconds, number, text_table
 from benchmarks.verdict import judge, memory_limit
 from crosscast.errors import CrosscastError
 
+_LEGEND = """\
+Times are ms, minimum / median of the repeats. native, cold, crosscast, Oclgrind: CPU time on one thread;
+wall, 2 threads: wall time of Crosscast on one thread and on two, speed-up: one by the other.
+native: PoCL; cold: with its caches emptied before. ratio: crosscast by native, minimum by minimum.
+
+"""
+
 
 def main() -> int:
     """Run the benchmark and return the exit status."""
@@ -84,9 +91,11 @@ def _measure(case: Case, pocl: Peer, repeat: int) -> tuple[Row, Workload]:
     phases: list[dict[str, float]] = []
     # Interleaved, so that a busy moment of the machine hits both sides alike.
     for _ in range(repeat):
-        row.native_s.append(pocl.run())
+        ran = pocl.run()
+        row.native_s.append(ran.wall_s)
+        row.native_cpu_s.append(ran.cpu_s)
         _run_ours(row, case, workload, phases)
-        row.cold_s.append(pocl.run(cold=True))
+        row.cold_cpu_s.append(pocl.run(cold=True).cpu_s)
     fault = pocl.check()
     if fault is not None:
         row.faults.append(f"PoCL: {fault}")
@@ -103,6 +112,7 @@ def _run_ours(row: Row, case: Case, workload: Workload, phases: list[dict[str, f
     try:
         one = subject.characterize(case, workload, threads=1)
         row.one_s.append(one.profile.timing_s["run"])
+        row.one_cpu_s.append(one.profile.timing_s["run_cpu"])
         two = subject.characterize(case, workload, threads=2)
         row.two_s.append(two.profile.timing_s["run"])
     except CrosscastError as error:
@@ -145,7 +155,7 @@ def _simulate(row: Row, case: Case, workload: Workload, limit_s: float) -> None:
         with oclgrind(limit_s) as simulator:
             reduced = simulator.load(case.name, case.reduced)
             factor = workload.work / reduced
-            row.oclgrind = Simulated(simulator.platform, simulator.run(), case.reduced, factor)
+            row.oclgrind = Simulated(simulator.platform, simulator.run().cpu_s, case.reduced, factor)
             fault = simulator.check()
     except PeerError as error:
         _note(row, str(error))
@@ -156,18 +166,20 @@ def _simulate(row: Row, case: Case, workload: Workload, limit_s: float) -> None:
 
 def _times(rows: Sequence[Row]) -> str:
     head = [
-        "kernel", "native ms", "cold", "crosscast ms", "ratio", "by median", "to cold", "2 threads ms",
-        "speed-up", "Oclgrind ms", "x faster",
+        "kernel", "native", "cold", "crosscast", "ratio", "(median)", "(wall)", "(cold)", "wall", "2 threads",
+        "speed-up", "Oclgrind", "x faster",
     ]  # fmt: skip
     body = [
         [
             row.kernel,
-            milliseconds(row.native_s),
-            milliseconds(row.cold_s),
-            milliseconds(row.one_s),
+            milliseconds(row.native_cpu_s),
+            milliseconds(row.cold_cpu_s),
+            milliseconds(row.one_cpu_s),
             number(row.ratio),
             number(row.median_ratio),
+            number(row.wall_ratio),
             number(row.cold_ratio),
+            milliseconds(row.one_s),
             milliseconds(row.two_s),
             number(row.speed_up),
             "-" if row.oclgrind is None else number(1e3 * row.oclgrind.scaled_s, 0),
@@ -175,11 +187,7 @@ def _times(rows: Sequence[Row]) -> str:
         ]
         for row in rows
     ]
-    return (
-        "Times are minimum / median. native: PoCL on one thread, warm; cold: its caches emptied before.\n"
-        "ratio: minimum by minimum, Crosscast's run on one thread to native warm.\n\n"
-        + text_table(head, body)
-    )
+    return _LEGEND + text_table(head, body)
 
 
 def _rest(rows: Sequence[Row]) -> str:

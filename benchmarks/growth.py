@@ -105,7 +105,8 @@ class Fit:
         notable = np.flatnonzero(increments > _NOTABLE * y[0])
         slope = None
         if notable.size:
-            chosen = notable if notable.size > 1 else np.array([notable[0] - 1, notable[0]])
+            # The first one may be partly hidden below what does not grow, so it counts only if needed.
+            chosen = notable[1:] if notable.size > 2 else np.arange(notable[-1] - 1, notable[-1] + 1)
             logs = np.log(x[1:][chosen]), np.log(np.maximum(increments[chosen], 1e-3 * y[0]))
             slope = float(np.polyfit(*logs, 1)[0])
         return cls(float(fixed), float(each), float(np.abs((fixed + each * x) / y - 1).max()), slope)
@@ -201,7 +202,8 @@ def _measure(axis: Axis, scale: int, repeat: int) -> Point:
         profiles[0]["metrics"][axis.metric],
         min(profile["timing_s"]["run"] for profile in profiles),
         min(profile["timing_s"]["metrics"] for profile in profiles),
-        max(peaks),
+        # The least: a sample that falls into a fork counts pages twice.
+        min(peaks),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ class Simulated:
     platform
         Which simulator.
     run_s
-        Seconds at the reduced size.
+        Seconds of CPU time at the reduced size.
     size
         That size.
     factor
@@ -47,10 +47,16 @@ class Row:
         Its name.
     size
         Size of the case.
-    native_s, cold_s
-        Seconds of PoCL on one thread, with its buffers in the caches and not.
-    one_s, two_s
-        Seconds of Crosscast's run on one thread and on two.
+    buffer_bytes
+        Bytes of the kernel's buffers.
+    native_s, native_cpu_s
+        Seconds of PoCL on one thread, and of its CPU time.
+    cold_cpu_s
+        CPU time of PoCL with its caches emptied before.
+    one_s, one_cpu_s
+        Seconds of Crosscast's run on one thread, and of its CPU time.
+    two_s
+        Seconds of Crosscast's run on two threads.
     phases_s
         Crosscast's other phases: compile and instrument of the first run, with an empty cache; median of
         metrics.
@@ -60,8 +66,6 @@ class Row:
         Time of Oclgrind; ``None`` if not measured.
     peak_bytes
         Peak memory of a whole characterization; ``None`` if not measured.
-    buffer_bytes
-        Bytes of the kernel's buffers.
     faults
         Wrong outputs, and what could not be run.
     """
@@ -70,8 +74,10 @@ class Row:
     size: int
     buffer_bytes: int
     native_s: list[float] = field(default_factory=list)
-    cold_s: list[float] = field(default_factory=list)
+    native_cpu_s: list[float] = field(default_factory=list)
+    cold_cpu_s: list[float] = field(default_factory=list)
     one_s: list[float] = field(default_factory=list)
+    one_cpu_s: list[float] = field(default_factory=list)
     two_s: list[float] = field(default_factory=list)
     phases_s: dict[str, float] = field(default_factory=dict)
     instructions: int | None = None
@@ -81,41 +87,46 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Crosscast by native, one thread each, best of the repeats."""
-        return _divide(self.one_s, self.native_s)
+        """Crosscast by native in CPU time, one thread each, best of the repeats."""
+        return _divide(min, self.one_cpu_s, self.native_cpu_s)
 
     @property
     def median_ratio(self) -> float | None:
         """The same by medians."""
-        if not self.one_s or not self.native_s:
-            return None
-        return statistics.median(self.one_s) / statistics.median(self.native_s)
+        return _divide(statistics.median, self.one_cpu_s, self.native_cpu_s)
+
+    @property
+    def wall_ratio(self) -> float | None:
+        """The same by wall time."""
+        return _divide(min, self.one_s, self.native_s)
 
     @property
     def cold_ratio(self) -> float | None:
         """Crosscast by native with cold caches."""
-        return _divide(self.one_s, self.cold_s)
+        return _divide(min, self.one_cpu_s, self.cold_cpu_s)
 
     @property
     def speed_up(self) -> float | None:
-        """One thread by two threads, best of the repeats."""
-        return _divide(self.one_s, self.two_s)
+        """One thread by two threads in wall time, best of the repeats."""
+        return _divide(min, self.one_s, self.two_s)
 
     @property
     def times_faster(self) -> float | None:
-        """Oclgrind by Crosscast on one thread."""
-        if self.oclgrind is None or not self.one_s:
+        """Oclgrind by Crosscast on one thread, both in CPU time."""
+        if self.oclgrind is None or not self.one_cpu_s:
             return None
-        return self.oclgrind.scaled_s / min(self.one_s)
+        return self.oclgrind.scaled_s / min(self.one_cpu_s)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, derived values included, for JSON."""
-        derived = ("ratio", "median_ratio", "cold_ratio", "speed_up", "times_faster")
+        derived = ("ratio", "median_ratio", "wall_ratio", "cold_ratio", "speed_up", "times_faster")
         return {**asdict(self), **{name: getattr(self, name) for name in derived}}
 
 
-def _divide(numerator: Sequence[float], denominator: Sequence[float]) -> float | None:
-    """Ratio of the minima; ``None`` if either was not measured."""
+def _divide(
+    summary: Callable[[Sequence[float]], float], numerator: Sequence[float], denominator: Sequence[float]
+) -> float | None:
+    """Ratio of a summary of two measurements; ``None`` if either was not made."""
     if not numerator or not denominator:
         return None
-    return min(numerator) / min(denominator)
+    return summary(numerator) / summary(denominator)

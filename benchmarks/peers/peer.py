@@ -7,13 +7,14 @@ import os
 import selectors
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from benchmarks.setup_peers import ROOT, peers_python
 
-__all__ = ["Peer", "PeerError", "PeerTimeoutError", "native", "oclgrind"]
+__all__ = ["Peer", "PeerError", "PeerTimeoutError", "Ran", "native", "oclgrind"]
 
 
 class PeerError(Exception):
@@ -22,6 +23,22 @@ class PeerError(Exception):
 
 class PeerTimeoutError(PeerError):
     """A peer did not answer within the time limit."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """Times of one run of a kernel.
+
+    Parameters
+    ----------
+    wall_s
+        Seconds from its start to its end, by OpenCL's event.
+    cpu_s
+        Seconds of CPU time of the thread that ran it.
+    """
+
+    wall_s: float
+    cpu_s: float
 
 
 class Peer:
@@ -83,9 +100,9 @@ class Peer:
         """Make a case ready to run and return its amount of work."""
         return float(self._ask("load", case=case, size=size)["work"])
 
-    def run(self, *, cold: bool = False) -> float:
-        """Run the loaded case once and return the kernel's seconds; `cold` empties the caches first."""
-        return float(self._ask("run", cold=cold)["event_s"])
+    def run(self, *, cold: bool = False) -> Ran:
+        """Run the loaded case once; `cold` empties the CPU's caches first."""
+        return Ran(**self._ask("run", cold=cold))
 
     def check(self) -> str | None:
         """What is wrong with the outputs of the last run; ``None`` if nothing is."""
