@@ -160,9 +160,13 @@ class Lowering:
         dimension = call.arguments[0][1]
         if name == "get_global_id":
             if dimension in ("0", "1", "2"):
+                if self.owner.switches.small_ids:
+                    return f"call i64 @cc.small_sum(i64 %cc.base{dimension}, i64 %cc.id{dimension})"
                 return f"add i64 %cc.base{dimension}, %cc.id{dimension}"
             values = ", ".join(f"i64 %cc.{p}{d}" for p in ("base", "id") for d in range(3))
             return f"call i64 @cc.pick_sum(i32 {dimension}, {values})"
+        if name == "get_local_id" and dimension in ("0", "1", "2"):
+            return f"call i64 @cc.small_sum(i64 0, i64 %cc.id{dimension})"
         stem, other = _PER_DIMENSION[name]
         if dimension in ("0", "1", "2"):
             return f"add i64 {stem}{dimension}, 0"

@@ -43,6 +43,8 @@ class Switches:
         Check every access against its buffer.
     published
         Also record what only the published tool's conventions need.
+    small_ids
+        All global ids fit 31 bits, so that LLVM can see through conversions to ``int``.
     checked
         Let counters of 4 bytes spill before they overflow.
     same
@@ -54,6 +56,7 @@ class Switches:
     check_bounds: bool = False
     published: bool = False
     checked: bool = False
+    small_ids: bool = True
     same: tuple[tuple[int, ...], ...] = ()
 
 

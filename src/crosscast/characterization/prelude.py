@@ -167,6 +167,13 @@ define internal i64 @cc.pick(i32 %d, i64 %a, i64 %b, i64 %c, i64 %other) alwaysi
   %z = select i1 %is0, i64 %a, i64 %y
   ret i64 %z
 }}
+define internal i64 @cc.small_sum(i64 %a, i64 %b) alwaysinline nounwind {{
+  %x = trunc nuw nsw i64 %a to i32
+  %y = trunc nuw nsw i64 %b to i32
+  %s = add nuw nsw i32 %x, %y
+  %z = zext nneg i32 %s to i64
+  ret i64 %z
+}}
 define internal i64 @cc.pick_sum(i32 %d, i64 %a, i64 %b, i64 %c, i64 %x, i64 %y, i64 %z) alwaysinline nounwind {{
   %s0 = add i64 %a, %x
   %s1 = add i64 %b, %y

@@ -199,8 +199,14 @@ def _switches(launch: Launch, options: Options) -> Switches:
         uniform=uniform,
         check_bounds=options.check_bounds,
         published=options.published,
+        small_ids=_largest_id(launch) < 1 << 31,
         same=same_buffers(launch),
     )
+
+
+def _largest_id(launch: Launch) -> int:
+    offsets = launch.global_offset or (0,) * len(launch.global_size)
+    return max(size + offset for size, offset in zip(launch.global_size, offsets, strict=True)) - 1
 
 
 def _threads(launch: Launch, options: Options, built: _Built) -> int:
