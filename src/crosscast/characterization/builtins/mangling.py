@@ -77,11 +77,6 @@ class Type:
     atomic: bool = False
 
     @property
-    def value(self) -> Type:
-        """The type without pointer and qualifiers."""
-        return Type(self.base, self.width)
-
-    @property
     def spelling(self) -> str:
         """The type in OpenCL C 3.0."""
         text = _OPAQUE.get(self.base, self.base)
