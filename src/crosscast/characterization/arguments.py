@@ -235,7 +235,7 @@ def _check_elements(array: npt.NDArray[Any], parameter: Parameter, where: str) -
     kinds, size = _SCALARS[match[1]]
     if array.dtype.kind not in kinds or array.dtype.itemsize != size:
         raise LaunchError(f"{where}: expected elements of {match[1]}, found {array.dtype}")
-    width = int(match[2] or 1)
+    width = {"": 1, "3": 4}.get(match[2], int(match[2] or 1))  # three components take the room of four
     if array.nbytes % (size * width):
         raise LaunchError(
             f"{where}: expected a multiple of {size * width} bytes, found {array.nbytes} bytes"

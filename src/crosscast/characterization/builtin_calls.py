@@ -13,8 +13,7 @@ from crosscast.characterization import ir
 from crosscast.characterization.accesses import async_element
 from crosscast.characterization.builtins import atomics
 from crosscast.characterization.builtins.mangling import parse
-from crosscast.characterization.inline import Call, parse_call
-from crosscast.characterization.regions import builtin_name
+from crosscast.characterization.inline import Call, builtin_name, parse_call
 from crosscast.errors import UnsupportedError
 
 if TYPE_CHECKING:

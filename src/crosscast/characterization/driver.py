@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crosscast.characterization import context, ir
-from crosscast.characterization.instrument import Instrumented, Switches, invariant_type
+from crosscast.characterization.instrument import UNIFORM_STEP, Instrumented, Switches, invariant_type
 from crosscast.characterization.regions import is_barrier
 
 __all__ = ["group_function"]
@@ -166,6 +166,13 @@ def _after_segment(made: Instrumented, number: int) -> list[str]:
         f"  %entries{number}.new = add i64 %entries{number}.old, %cc.items",
         f"  store i64 %entries{number}.new, ptr %entries{number}.at",
     ]
+    for branch in made.cells[number]:
+        name = f"%cell{number}.{branch}"
+        rows += [
+            f"  {name}.h = getelementptr i8, ptr %cc.histories, i64 {context.HISTORY_BYTES * branch}",
+            f"  {name}.r = getelementptr i8, ptr %cc.outcomes, i64 {context.ROW_BYTES * branch}",
+            f"  call void @cc_fold_cell(ptr {name}.h, ptr {name}.r, i64 %cc.items)",
+        ]
     for branch in made.rows[number]:
         name = f"%fold{number}.{branch}"
         rows += [
@@ -178,18 +185,39 @@ def _after_segment(made: Instrumented, number: int) -> list[str]:
 
 def _go_on(made: Instrumented, number: int, target: int) -> list[str]:
     """After a segment: log the instruction counts that are complete, then go to the next one."""
-    fold = "cc_fold32" if made.narrow else "cc_fold64"
+    bits = 32 if made.narrow else 64
     segments = made.segments.segments
     rows = []
-    if target == 0:
-        rows.append(f"  call void @{fold}(ptr %cc.totals_log, ptr %cc.total, i64 %cc.items)")
     collective = target > 0 and not is_barrier(segments[target].after or ir.Instruction("", ""))
     if len(segments) > 1 and not collective:
-        rows.append(f"  call void @{fold}(ptr %cc.pieces_log, ptr %cc.piece, i64 %cc.items)")
+        first = int(number in made.opening)
+        rows.append(
+            f"  call void @cc_fold_piece{bits}(ptr %cc.ctx, i64 %cc.items, i{bits} {int(target > 0)}, i32 {first})"
+        )
+    if target == 0:
+        rows.append(f"  call void @cc_fold{bits}(ptr %cc.totals_log, ptr %cc.total, i64 %cc.items)")
     if collective:
         operation, type_ = made.collective_codes[target]
         rows.append(f"  call void @cc_collective(ptr %cc.ctx, i32 {operation}, i32 {type_}, i64 %cc.items)")
+    rows += _hand_on(made, number, target)
     return [*rows, f"  br label %{f'segment{target}' if target else 'end'}"]
+
+
+def _hand_on(made: Instrumented, number: int, target: int) -> list[str]:
+    """Let the uniform values that left a segment be those that enter the next one."""
+    rows = []
+    segment = made.segments.segments[number]
+    saved = {c.name: c for label, to in segment.exits.items() if to == target for c in segment.save.get(label, [])}
+    for position, carried in enumerate(c for c in saved.values() if c.uniform):
+        name = f"%hand{number}.{target}.{position}"
+        offset = made.live_offsets[carried.name]
+        rows += [
+            f"  {name}.from = getelementptr i8, ptr %cc.live, i64 {offset + UNIFORM_STEP}",
+            f"  {name}.to = getelementptr i8, ptr %cc.live, i64 {offset}",
+            f"  {name}.v = load {carried.type}, ptr {name}.from",
+            f"  store {carried.type} {name}.v, ptr {name}.to",
+        ]
+    return rows
 
 
 def _flush(made: Instrumented, count: str) -> list[str]:

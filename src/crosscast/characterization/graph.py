@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from crosscast.characterization import ir
 
-__all__ = ["EXIT", "Edge", "Loop", "Placement", "find_loops", "innermost", "live_in", "place_counters"]
+__all__ = ["EXIT", "Edge", "Loop", "Placement", "find_loops", "immediate_postdominators", "innermost", "live_in", "place_counters"]
 
 Edge = tuple[str, str]
 EXIT = ""
@@ -209,3 +209,60 @@ def _path(tree: Mapping[str, list[tuple[str, Edge]]], start: str, goal: str) -> 
         path.append((edge, 1 if edge == (previous, node) else -1))
         node = previous
     return path
+
+
+def immediate_postdominators(graph: Graph) -> dict[str, str]:
+    """Block that every path from a block to the end passes first; absent where there is none.
+
+    Cooper, Harvey & Kennedy's algorithm on the reversed graph.
+    """
+    predecessors: dict[str, list[str]] = {label: [] for label in graph}
+    for label, successors in graph.items():
+        for successor in successors:
+            predecessors[successor].append(label)
+    order = _postorder(predecessors, [label for label in graph if not graph[label]])
+    number = {label: position for position, label in enumerate(order)}
+    number[EXIT] = len(order)
+    after: dict[str, str] = {EXIT: EXIT}
+    changed = True
+    while changed:
+        changed = False
+        for label in reversed(order):
+            chosen: str | None = None
+            for successor in graph[label] or [EXIT]:
+                if successor in after:
+                    chosen = successor if chosen is None else _meet(chosen, successor, after, number)
+            if chosen is not None and after.get(label) != chosen:
+                after[label] = chosen
+                changed = True
+    return {label: block for label, block in after.items() if label != EXIT and block != EXIT}
+
+
+def _meet(a: str, b: str, after: Mapping[str, str], number: Mapping[str, int]) -> str:
+    while a != b:
+        while number[a] < number[b]:
+            a = after[a]
+        while number[b] < number[a]:
+            b = after[b]
+    return a
+
+
+def _postorder(graph: Graph, roots: Sequence[str]) -> list[str]:
+    order: list[str] = []
+    seen: set[str] = set()
+    for root in roots:
+        if root in seen:
+            continue
+        seen.add(root)
+        work = [(root, iter(graph[root]))]
+        while work:
+            node, successors = work[-1]
+            for successor in successors:
+                if successor not in seen:
+                    seen.add(successor)
+                    work.append((successor, iter(graph[successor])))
+                    break
+            else:
+                order.append(node)
+                work.pop()
+    return order

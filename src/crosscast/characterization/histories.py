@@ -1,9 +1,10 @@
 """How each conditional branch records the history of its outcomes.
 
-Three ways, from cheap to general, all exact:
+Four ways, from cheap to general, all exact:
 
 - ``row``: a branch outside all loops of a segment runs at most once a work-item; its outcomes go to
   a row of bytes that is folded into the history when all work-items have run the segment.
+- ``cell``: like ``row``, but all work-items take the same way: one byte for all of them.
 - ``run``: a branch that leaves the innermost loop around it is a run of equal outcomes and then the
   other one; the run's length is counted and recorded when the loop is left.
 - ``each``: anything else is recorded outcome by outcome.
@@ -18,10 +19,11 @@ from typing import Literal
 
 from crosscast.characterization import graph
 from crosscast.characterization.regions import Segment
+from crosscast.characterization.uniformity import Uniformity
 
 __all__ = ["BranchPlan", "Way", "plan_branches"]
 
-Way = Literal["row", "run", "each"]
+Way = Literal["cell", "row", "run", "each"]
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,11 @@ class BranchPlan:
 
 
 def plan_branches(
-    segments: Sequence[Segment], loops: Sequence[dict[str, graph.Loop]]
+    segments: Sequence[Segment], loops: Sequence[dict[str, graph.Loop]], uniform: Uniformity
 ) -> list[dict[str, BranchPlan]]:
     """Choose the recording of every branch, by segment and block label.
 
-    All copies of a static branch share one history. ``row`` and ``run`` both keep it in memory and
+    All copies of a static branch share one history. Ways other than ``each`` keep it in memory and
     mix; a copy recorded ``each`` keeps it in a register, so then all copies do.
 
     Parameters
@@ -57,6 +59,8 @@ def plan_branches(
         The kernel's segments.
     loops
         Innermost loop of each block, for each segment.
+    uniform
+        What is the same for all work-items.
     """
     plans: list[dict[str, BranchPlan]] = []
     general: set[int] = set()
@@ -68,13 +72,14 @@ def plan_branches(
             if branch is None:
                 continue
             copies[branch] += 1
-            here[label] = _plan(block.terminator.successors, inner.get(label))
+            way: Way = "cell" if uniform.decides_for_all(block) else "row"
+            here[label] = _plan(block.terminator.successors, inner.get(label), way)
             if here[label].way == "each":
                 general.add(branch)
         for label, plan in here.items():
             number = segment.blocks[label].terminator.branch
             # Rows are folded after the fact, which would reorder several copies.
-            if plan.way == "row" and number is not None and copies[number] > 1:
+            if plan.way in ("cell", "row") and number is not None and copies[number] > 1:
                 general.add(number)
         plans.append(here)
     return [
@@ -86,9 +91,9 @@ def plan_branches(
     ]
 
 
-def _plan(successors: list[str], loop: graph.Loop | None) -> BranchPlan:
+def _plan(successors: list[str], loop: graph.Loop | None, once: Way) -> BranchPlan:
     if loop is None:
-        return BranchPlan("row")
+        return BranchPlan(once)
     inside = [label for label in successors if label in loop.blocks]
     if len(successors) == 2 and len(inside) == 1:
         return BranchPlan("run", loop, inside[0])

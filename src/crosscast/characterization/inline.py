@@ -15,9 +15,10 @@ from crosscast.characterization import ir
 from crosscast.characterization.frontend import byval_type
 from crosscast.errors import UnsupportedError
 
-__all__ = ["Call", "flatten", "parse_call"]
+__all__ = ["Call", "builtin_name", "called_builtin", "flatten", "parse_call"]
 
 _CALLEE = re.compile(r'@("[^"]*"|[-a-zA-Z$._0-9]+)\(')
+_MANGLED = re.compile(r"_Z(\d+)")
 _MOST_INSTRUCTIONS = 400_000
 
 
@@ -43,6 +44,19 @@ def parse_call(instruction: ir.Instruction) -> Call:
         raise UnsupportedError(f"line {instruction.line}: {what} is not supported")
     inside, _ = ir.bracketed(instruction.text, match.end() - 1)
     return Call(match[1].strip('"'), [ir.split_typed(part) for part in ir.split_top_level(inside)])
+
+
+def builtin_name(symbol: str) -> str:
+    """Name of a builtin function without its mangling."""
+    match = _MANGLED.match(symbol)
+    return symbol[match.end() : match.end() + int(match[1])] if match else symbol
+
+
+def called_builtin(instruction: ir.Instruction) -> str:
+    """Name of the mangled builtin that an instruction calls; empty if it calls none."""
+    if instruction.opcode != "call" or "@_Z" not in instruction.text:
+        return ""
+    return builtin_name(parse_call(instruction).name)
 
 
 def flatten(module: ir.Module, kernel: ir.Function) -> ir.Function:
@@ -137,10 +151,11 @@ class _Inliner:
             circle = " -> ".join((*stack[stack.index(callee.name) :], callee.name))
             raise UnsupportedError(f"line {call.line}: recursion is not allowed in OpenCL C ({circle})")
         self.copies += 1
-        suffix = f".i{self.copies}"
+        number = self.copies
+        suffix = f".i{number}"
         body = self._expand(callee, suffix, (*stack, callee.name))
         self._bind(callee, call, body, suffix, before)
-        after = ir.Block(f"%cc.after{self.copies}", [])
+        after = ir.Block(f"%cc.after{number}", [])
         returned = []
         for block in body.values():
             end = block.terminator

@@ -19,14 +19,15 @@ from crosscast.characterization.frontend import byval_type
 from crosscast.characterization.histories import BranchPlan, plan_branches
 from crosscast.characterization.pointers import PointerClass, PointerClasses, address_space
 from crosscast.characterization.prelude import Scopes
-from crosscast.characterization.inline import parse_call
-from crosscast.characterization.regions import Segment, Segments, builtin_name, cut, is_barrier, slot_name
+from crosscast.characterization.inline import builtin_name, parse_call
+from crosscast.characterization.regions import Segment, Segments, cut, is_barrier, slot_name
 
 from crosscast.errors import UnsupportedError
 
 __all__ = ["BlockCosts", "Instrumented", "Instrumenter", "Site", "Switches", "instrument"]
 
-SPACES = ("global", "constant", "local")
+UNIFORM_STEP = 256
+"""Bytes between what enters a segment and what leaves it, for a uniform value."""
 
 
 @dataclass(frozen=True)
@@ -119,12 +120,16 @@ class Instrumented:
         Number of counters; the first ones are the entries into each segment.
     edge_counters
         Number of counters of edges and entries among them; these come first.
+    opening
+        Segments that run before any barrier.
     collective_codes
         What the runtime has to do before a segment that follows a collective, and the type.
     blocks
         Costs of every block of every segment.
     rows
         Branches of each segment whose outcomes go to rows.
+    cells
+        Branches of each segment that have one outcome for all work-items.
     in_memory
         Branches whose history is kept in memory.
     line_branches
@@ -146,6 +151,8 @@ class Instrumented:
         Private memory of one work-item that lives across barriers.
     live_bytes
         Memory of one work-group's values that live across barriers.
+    live_offsets
+        Where in that memory each value stands.
     local_bytes
         Local memory of the program's local variables.
     order_counter
@@ -168,9 +175,11 @@ class Instrumented:
     segments: Segments
     counters: int
     edge_counters: int
+    opening: set[int]
     collective_codes: dict[int, tuple[int, int]]
     blocks: list[BlockCosts]
     rows: list[list[int]]
+    cells: list[list[int]]
     in_memory: list[int]
     line_branches: dict[int, int]
     conditional_writes: dict[int, str]
@@ -181,6 +190,7 @@ class Instrumented:
     sites: list[Site]
     private_bytes: int
     live_bytes: int
+    live_offsets: dict[str, int]
     local_bytes: int
     order_counter: int | None
     histories: int
@@ -276,6 +286,7 @@ class Instrumenter:
         self.private_bytes = 0
         self.private_offsets: dict[str, int] = {}
         self.order: int | None = None
+        self.uniform_carried: set[str] = set()
         self.used = {name for i in function.instructions() for name in i.uses()}
         self.used |= {n for i in function.instructions() for v, _ in i.incoming for n in ir.LOCAL.findall(v)}
         self.local_variables: dict[str, tuple[int, int]] = {}
@@ -300,11 +311,13 @@ class Instrumenter:
         for carried in segments.carried:
             self.live_offsets[carried.name] = self.live_bytes
             self.live_sizes[carried.name] = carried.nbytes
-            self.live_bytes += carried.nbytes * context.MAX_ITEMS + 64
+            if carried.uniform:
+                self.uniform_carried.add(carried.name)
+            self.live_bytes += -(-carried.nbytes * context.MAX_ITEMS // 64) * 64 + 64 + UNIFORM_STEP
         flows = [s.successors() for s in segments.segments]
         loops = [graph.find_loops(flow) for flow in flows]
         inner = [graph.innermost(found) for found in loops]
-        plans = plan_branches(segments.segments, inner)
+        plans = plan_branches(segments.segments, inner, segments.uniform)
         self.narrow = not any(loops)
         self.counters = len(segments.segments)
         lines = self._shared_lines(segments) if self.switches.published else {}
@@ -320,10 +333,13 @@ class Instrumenter:
         for number, segment in enumerate(segments.segments):
             emitter = _SegmentEmitter(self, segment, plans[number], loops[number], lines)
             texts.append(emitter.emit(*placements[number]))
-        rows = [
-            sorted({segment.blocks[b].terminator.branch or 0 for b, p in plan.items() if p.way == "row"})
-            for segment, plan in zip(segments.segments, plans, strict=True)
-        ]
+        rows, cells = (
+            [
+                sorted({segment.blocks[b].terminator.branch or 0 for b, p in plan.items() if p.way == way})
+                for segment, plan in zip(segments.segments, plans, strict=True)
+            ]
+            for way in ("row", "cell")
+        )
         in_memory = sorted(
             {
                 segment.blocks[b].terminator.branch or 0
@@ -337,6 +353,7 @@ class Instrumenter:
             segments=segments,
             counters=self.counters,
             edge_counters=edge_counters,
+            opening=self._opening(segments),
             collective_codes={
                 number: _collective_code(after)
                 for number, after in self.after.items()
@@ -344,6 +361,7 @@ class Instrumenter:
             },
             blocks=self.blocks,
             rows=rows,
+            cells=cells,
             in_memory=in_memory,
             line_branches=lines,
             conditional_writes=self.conditional_writes,
@@ -354,6 +372,7 @@ class Instrumenter:
             sites=self.sites,
             private_bytes=self.private_bytes,
             live_bytes=self.live_bytes,
+            live_offsets=self.live_offsets,
             local_bytes=self.local_bytes,
             order_counter=self.order,
             parameters=list(self.function.parameters),
@@ -364,6 +383,18 @@ class Instrumenter:
             variables=self.module.globals,
             histories=len(self.module.branches) + len(lines),
         )
+
+    def _opening(self, segments: Segments) -> set[int]:
+        """Segments that run before any barrier: the first, and those behind it across collectives."""
+        found, pending = set(), [0]
+        while pending:
+            number = pending.pop()
+            if number in found:
+                continue
+            found.add(number)
+            following = segments.segments[number].exits.values()
+            pending += [n for n in following if n and not is_barrier(self.after[n])]
+        return found
 
     def _shared_lines(self, segments: Segments) -> dict[int, int]:
         """Histories of source lines with several branches, numbered behind those of the branches."""
@@ -770,7 +801,7 @@ class _SegmentEmitter:
     def _plan_edges(self) -> list[tuple[graph.Edge, list[str]]]:
         """Texts that record branch histories, by edge; straight code is inserted right away."""
         pending: list[tuple[graph.Edge, list[str]]] = []
-        self.rows: list[tuple[int, str]] = []
+        self.rows: list[tuple[int, str, str]] = []
         for label, plan in self.plans.items():
             end = self.segment.blocks[label].terminator
             branch = end.branch
@@ -780,12 +811,12 @@ class _SegmentEmitter:
                 self._insert(label, self._each(self.lines[end.line], condition, invert=True), at_end=True)
             if plan.way == "each":
                 self._insert(label, self._each(branch, condition, invert=False), at_end=True)
-            elif plan.way == "row":
+            elif plan.way in ("cell", "row"):
                 row = self._slot("row", "i8", "2")
                 bit = self.owner.unique("bit")
                 texts = [f"{bit} = zext i1 {condition} to i8", f"store i8 {bit}, ptr {row}"]
                 self._insert(label, texts, at_end=True)
-                self.rows.append((branch, row))
+                self.rows.append((branch, row, plan.way))
             else:
                 pending += self._run(label, branch, plan, end)
         return pending
@@ -862,12 +893,18 @@ class _SegmentEmitter:
         if store and name in self.segment.slots:
             value = owner.unique("v")
         base, address = owner.unique("p"), owner.unique("p")
-        size = owner.carried_size(name)
-        texts = [
-            f"{base} = getelementptr i8, ptr %cc.live, i64 {owner.carried_offset(name)}",
-            f"{address} = getelementptr [{size} x i8], ptr {base}, i64 %cc.wi",
-        ]
+        size, offset = owner.carried_size(name), owner.carried_offset(name)
+        index = "%cc.wi"
         scope = owner.scopes.attach(f"live{name}")
+        if name in owner.uniform_carried:
+            # What enters and what leaves stand apart, so that what enters stays while the segment runs.
+            index = "0"
+            offset += store * UNIFORM_STEP
+            scope = owner.scopes.attach(f"live{name}{store}")
+        texts = [
+            f"{base} = getelementptr i8, ptr %cc.live, i64 {offset}",
+            f"{address} = getelementptr [{size} x i8], ptr {base}, i64 {index}",
+        ]
         if not store:
             return [*texts, f"{entering(name, self.segment)} = load {type_}, ptr {address}{scope}"]
         if value != name:
@@ -991,13 +1028,13 @@ class _SegmentEmitter:
                 ]
                 total = added
         texts += self._instruction_counts(total)
-        for branch, row in self.rows:
+        for branch, row, way in self.rows:
             bit, address = owner.unique("e"), owner.unique("e")
             offset = context.ROW_BYTES * branch
             texts += [
                 f"{bit} = load i8, ptr {row}",
                 f"{address}.row = getelementptr i8, ptr %cc.outcomes, i64 {offset}",
-                f"{address} = getelementptr i8, ptr {address}.row, i64 %cc.wi",
+                f"{address} = getelementptr i8, ptr {address}.row, i64 {'%cc.wi' if way == 'row' else '0'}",
                 f"store i8 {bit}, ptr {address}{owner.scopes.attach(f'row{branch}')}",
             ]
         if self.published:
@@ -1005,27 +1042,22 @@ class _SegmentEmitter:
         return [f"  {text}" for text in [*texts, "ret i32 %cc.following"]]
 
     def _instruction_counts(self, total: str) -> list[str]:
+        """Store how many instructions the work-item ran; the barrier's call belongs to no piece."""
         owner, segment = self.owner, self.segment
-        texts = []
-        arrays = {"total": segment.number > 0}
+        name = "piece" if owner.several else "total"
+        scope = owner.scopes.attach(name)
+        texts = [f"%cc.e.piece = getelementptr {self.count}, ptr %cc.{name}, i64 %cc.wi"]
+        if segment.after is not None and not is_barrier(segment.after):
+            old, value = owner.unique("e"), owner.unique("e")
+            texts.append(f"{old} = load {self.count}, ptr %cc.e.piece{scope}")
+            texts.append(f"{value} = add {self.count} {old}, {total}")
+            total = value
         if owner.several:
-            arrays["piece"] = segment.after is not None and not is_barrier(segment.after)
-        for name, continues in arrays.items():
-            scope = owner.scopes.attach(name)
-            address, value = f"%cc.e.{name}", total
-            texts.append(f"{address} = getelementptr {self.count}, ptr %cc.{name}, i64 %cc.wi")
-            if continues:
-                old = owner.unique("e")
-                value = owner.unique("e")
-                texts.append(f"{old} = load {self.count}, ptr {address}{scope}")
-                texts.append(f"{value} = add {self.count} {old}, {total}")
-            if name == "piece":
-                barrier, piece = owner.unique("e"), owner.unique("e")
-                texts.append(f"{barrier} = load {self.count}, ptr {self.barrier}")
-                texts.append(f"{piece} = sub {self.count} {value}, {barrier}")
-                value = piece
-            texts.append(f"store {self.count} {value}, ptr {address}{scope}")
-        return texts
+            barrier, piece = owner.unique("e"), owner.unique("e")
+            texts.append(f"{barrier} = load {self.count}, ptr {self.barrier}")
+            texts.append(f"{piece} = sub {self.count} {total}, {barrier}")
+            total = piece
+        return [*texts, f"store {self.count} {total}, ptr %cc.e.piece{scope}"]
 
 
 class _Published:

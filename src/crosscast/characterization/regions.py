@@ -9,15 +9,14 @@ computed again instead.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from crosscast.characterization import graph, ir
-from crosscast.characterization.inline import parse_call
+from crosscast.characterization.inline import called_builtin
+from crosscast.characterization.uniformity import Uniformity, find_uniform
 
-__all__ = ["Carried", "Segment", "Segments", "builtin_name", "cut", "is_barrier", "is_collective"]
+__all__ = ["Carried", "Segment", "Segments", "cut", "is_barrier", "is_collective"]
 
-_MANGLED = re.compile(r"_Z(\d+)")
 _CHEAP = frozenset(
     "getelementptr trunc zext sext bitcast addrspacecast ptrtoint inttoptr "
     "add sub mul shl lshr ashr and or xor alloca".split()
@@ -28,36 +27,25 @@ _IDENTITIES = frozenset(
 )
 
 
-def builtin_name(symbol: str) -> str:
-    """Name of a builtin function without its mangling."""
-    match = _MANGLED.match(symbol)
-    return symbol[match.end() : match.end() + int(match[1])] if match else symbol
-
-
 def is_barrier(instruction: ir.Instruction) -> bool:
     """Whether an instruction is a work-group barrier."""
-    return _called(instruction) in ("barrier", "work_group_barrier")
+    return called_builtin(instruction) in ("barrier", "work_group_barrier")
 
 
 def is_collective(instruction: ir.Instruction) -> bool:
     """Whether an instruction is a work-group collective such as ``work_group_reduce_add``."""
-    name = _called(instruction)
+    name = called_builtin(instruction)
     return name.startswith("work_group_") and not name.startswith("work_group_barrier")
-
-
-def _called(instruction: ir.Instruction) -> str:
-    if instruction.opcode != "call" or "@_Z" not in instruction.text:
-        return ""
-    return builtin_name(parse_call(instruction).name)
 
 
 @dataclass(frozen=True)
 class Carried:
-    """A value kept in memory across barriers."""
+    """A value kept in memory across barriers; once a work-group if it is uniform."""
 
     name: str
     type: str
     nbytes: int
+    uniform: bool
 
 
 @dataclass
@@ -107,10 +95,11 @@ class Segment:
 
 @dataclass(frozen=True)
 class Segments:
-    """All segments of a kernel and everything they carry."""
+    """All segments of a kernel, everything they carry, and what is uniform."""
 
     segments: list[Segment]
     carried: list[Carried]
+    uniform: Uniformity
 
 
 def cut(function: ir.Function, sizes: dict[str, tuple[int, int]]) -> Segments:
@@ -128,10 +117,11 @@ def cut(function: ir.Function, sizes: dict[str, tuple[int, int]]) -> Segments:
     full = {label: [*flow[label], *([crossings[label]] if label in crossings else [])] for label in flow}
     live = graph.live_in(function.blocks, full)
     definitions = {i.result: i for i in [*function.instructions(), *cutters.values()] if i.result}
+    uniform = find_uniform(function.blocks, full, [p.name for p in function.parameters])
     crossing: set[str] = set().union(*(live[root] for root in roots[1:])) & definitions.keys()
     cheap = _recomputable(crossing, definitions, {p.name for p in function.parameters})
     carried = {
-        name: Carried(name, definitions[name].type, sizes[definitions[name].type][0])
+        name: Carried(name, definitions[name].type, sizes[definitions[name].type][0], name in uniform.values)
         for name in sorted(crossing - cheap.keys())
     }
     numbers = {label: number for number, label in enumerate(roots)}
@@ -151,7 +141,7 @@ def cut(function: ir.Function, sizes: dict[str, tuple[int, int]]) -> Segments:
                 segment.save[label] = [carried[n] for n in needed]
         _resolve_redefinitions(segment)
         segments.append(segment)
-    return Segments(segments, list(carried.values()))
+    return Segments(segments, list(carried.values()), uniform)
 
 
 def _split_at_barriers(
@@ -214,7 +204,7 @@ def _recomputable(
             known[name] = (
                 definition is not None
                 and depth < 12
-                and (definition.opcode in _CHEAP or _called(definition) in _IDENTITIES)
+                and (definition.opcode in _CHEAP or called_builtin(definition) in _IDENTITIES)
                 and all(
                     cheap(used, depth + 1)
                     for used in definition.uses()

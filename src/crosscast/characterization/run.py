@@ -127,14 +127,10 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
     KernelFault
         If the kernel fails, or takes too long.
     """
-    start = time.perf_counter()
     program = frontend.load(launch.kernel.program)
     parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
-    compile_s = time.perf_counter() - start
     switches = _switches(launch, options)
-    start = time.perf_counter()
     built = _build(launch.kernel, switches)
-    instrument_s = time.perf_counter() - start
     threads = _threads(launch, options, built)
     while True:
         memory = lay_out(launch, parameters, built.made.local_bytes)
@@ -166,8 +162,8 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
         invocation=invocation,
         metrics=metrics,
         timing_s={
-            "compile": compile_s,
-            "instrument": instrument_s,
+            "compile": program.compile_s,
+            "instrument": built.instrument_s,
             "run": run.run_s,
             "run_cpu": run.cpu_s,
             "metrics": metrics_s,

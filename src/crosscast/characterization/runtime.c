@@ -123,18 +123,33 @@ static void log_add(struct context *c, struct log *l, u64 key, u64 n) {
   l->values[k - l->keys] += n;
 }
 
-#define FOLD(NAME, T)                                             \
-  void NAME(struct log *l, const T *values, u64 n) {              \
-    T differ = 0;                                                 \
-    for (u64 i = 1; i < n; i++) differ |= values[i] ^ values[0];  \
-    if (!differ) { log_add(self, l, values[0], n); return; }      \
-    for (u64 i = 0, j; i < n; i = j) {                            \
-      for (j = i + 1; j < n && values[j] == values[i]; j++) {}    \
-      log_add(self, l, values[i], j - i);                         \
-    }                                                             \
+/* FOLD logs one value a work-item. FOLD_PIECE logs a piece between barriers and adds it, with the
+ * barrier's own call, to the work-item's total; the first piece of a work-item starts the total. */
+#define FOLD(NAME, T)                                                                  \
+  void NAME(struct log *l, const T *values, u64 n) {                                   \
+    for (u64 i = 0, j; i < n; i = j) {                                                 \
+      T value = values[i];                                                             \
+      for (j = i + 1; j + 16 <= n; j += 16) {                                          \
+        T differ = 0;                                                                  \
+        for (u64 k = 0; k < 16; k++) differ |= values[j + k] ^ value;                  \
+        if (differ) break;                                                             \
+      }                                                                                \
+      while (j < n && values[j] == value) j++;                                         \
+      log_add(self, l, value, j - i);                                                  \
+    }                                                                                  \
+  }
+#define FOLD_PIECE(NAME, FOLDED, T)                                                    \
+  void NAME(struct context *c, u64 n, T barrier, u32 first) {                          \
+    const T *piece = c->piece;                                                         \
+    T *restrict total = c->total;                                                      \
+    if (first) for (u64 i = 0; i < n; i++) total[i] = piece[i] + barrier;              \
+    else for (u64 i = 0; i < n; i++) total[i] += piece[i] + barrier;                   \
+    FOLDED(c->pieces_log, piece, n);                                                   \
   }
 FOLD(cc_fold32, u32)
 FOLD(cc_fold64, u64)
+FOLD_PIECE(cc_fold_piece32, cc_fold32, u32)
+FOLD_PIECE(cc_fold_piece64, cc_fold64, u64)
 
 /* ---- branch histories */
 
@@ -187,6 +202,11 @@ void cc_fold_row(struct history *h, const u8 *row, u64 n) {
     while (j < n && row[j] == bit) j++;
     if (bit < 2) h->past = run(h->table, h->past, bit, j - i, 1);
   }
+}
+
+void cc_fold_cell(struct history *h, const u8 *cell, u64 n) {
+  settle(h);
+  if (*cell < 2) h->past = run(h->table, h->past, *cell, n, 1);
 }
 
 /* ---- accesses whose memory is known only while running */
