@@ -103,13 +103,12 @@ def kernel_ir(module: ir.Module, kernel: ir.Function, made: Instrumented, switch
     """Whole host IR of one instrumented kernel, without the library functions."""
     functions = "\n".join([made.functions, group_function(kernel, made, switches)])
     shared = helpers(made.scopes)
-    counters = made.scopes.functions(checked=switches.checked)
+    counters = made.scopes.functions()
     text = "\n".join(
         [
             *module.types,
             *_variables(module),
-            *declarations(module, functions),
-            *_missing_intrinsics(module, functions),
+            *_declared(module, functions),
             shared,
             counters,
             functions,
@@ -119,11 +118,16 @@ def kernel_ir(module: ir.Module, kernel: ir.Function, made: Instrumented, switch
     return host_ir(text)
 
 
-def _missing_intrinsics(module: ir.Module, functions: str) -> list[str]:
+def _declared(module: ir.Module, functions: str) -> list[str]:
+    """Declare each function once: copies between several address spaces are one in a flat one."""
     copy = "llvm.memcpy.p0.p0.i64"
-    if f"@{copy}(" in functions and copy not in module.declared:
-        return [f"declare void @{copy}(ptr, ptr, i64, i1)"]
-    return []
+    rows = declarations(module, functions)
+    if f"@{copy}(" in functions:
+        rows.append(f"declare void @{copy}(ptr, ptr, i64, i1)")
+    once: dict[str, str] = {}
+    for row in map(host_ir, rows):
+        once.setdefault(row[row.index("@") : row.index("(", row.index("@"))], row)
+    return list(once.values())
 
 
 def _variables(module: ir.Module) -> list[str]:
