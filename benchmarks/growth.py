@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks.command_line import crosscast_command, environment
 from benchmarks.memory import measure_peak
@@ -24,7 +25,11 @@ _GROUP = 64
 _LARGEST_SLOPE = 1.1
 """A slope in log-log above this is no longer called linear."""
 _NOTABLE = 0.25
-"""Growth from one point to the next above this share of the first value is more than noise."""
+"""Growth above this share of the first value is more than noise."""
+
+
+Array = npt.NDArray[np.float64]
+Power = Callable[[Array, Array], float | None]
 
 
 @dataclass(frozen=True)
@@ -85,8 +90,8 @@ class Fit:
     error
         Largest relative distance of a point from it.
     slope
-        Power of the amount with which the values grow: slope in log-log of the growth from point to point,
-        where it is notable; ``None`` where it is nowhere.
+        Power of the amount with which the values grow, that is their slope in log-log without the fixed part;
+        ``None`` where they do not grow notably.
     """
 
     fixed: float
@@ -95,26 +100,44 @@ class Fit:
     slope: float | None
 
     @classmethod
-    def through(cls, amounts: Sequence[int], values: Sequence[float]) -> Fit:
-        """Fit the line."""
+    def through(cls, amounts: Sequence[int], values: Sequence[float], power: Power) -> Fit:
+        """Fit the line; `power` finds the slope."""
         x, y = np.asarray(amounts, float), np.asarray(values, float)
         (fixed, each), *_ = np.linalg.lstsq(np.stack([1 / y, x / y], axis=1), np.ones_like(y), rcond=None)
-        # Of a geometric row of amounts, the increments grow with the same power as the values do, and
-        # what is fixed drops out of them.
-        increments = np.diff(y)
-        notable = np.flatnonzero(increments > _NOTABLE * y[0])
-        slope = None
-        if notable.size:
-            # The first one may be partly hidden below what does not grow, so it counts only if needed.
-            chosen = notable[1:] if notable.size > 2 else np.arange(notable[-1] - 1, notable[-1] + 1)
-            logs = np.log(x[1:][chosen]), np.log(np.maximum(increments[chosen], 1e-3 * y[0]))
-            slope = float(np.polyfit(*logs, 1)[0])
-        return cls(float(fixed), float(each), float(np.abs((fixed + each * x) / y - 1).max()), slope)
+        return cls(float(fixed), float(each), float(np.abs((fixed + each * x) / y - 1).max()), power(x, y))
 
     @property
     def linear(self) -> bool:
         """Whether the values grow with the amount at most proportionally."""
         return self.slope is None or self.slope <= _LARGEST_SLOPE
+
+
+def _power_of_sums(x: Array, y: Array) -> float | None:
+    """Power p with which ``fixed + each * x^p`` fits best, in relative least squares."""
+    if y.max() < (1 + _NOTABLE) * y[0]:
+        return None
+    errors = {}
+    for hundredths in range(50, 201):
+        terms = np.stack([1 / y, (x / x[-1]) ** (hundredths / 100) / y], axis=1)
+        solution, *_ = np.linalg.lstsq(terms, np.ones_like(y), rcond=None)
+        errors[hundredths / 100] = float(((terms @ solution - 1) ** 2).sum())
+    return min(errors, key=errors.__getitem__)
+
+
+def _power_of_increments(x: Array, y: Array) -> float | None:
+    """Power of the growth from point to point, where it is notable.
+
+    For peaks, which are the greater of what grows and of what does not: growth is seen only from some point
+    on. Of a geometric row of amounts, increments grow with the same power as the values do.
+    """
+    increments = np.diff(y)
+    notable = np.flatnonzero(increments > _NOTABLE * y[0])
+    if not notable.size:
+        return None
+    # The first one may be partly hidden below what does not grow, so it counts only if needed.
+    chosen = notable[1:] if notable.size > 2 else np.arange(notable[-1] - 1, notable[-1] + 1)
+    logs = np.log(x[1:][chosen]), np.log(np.maximum(increments[chosen], 1e-3 * y[0]))
+    return float(np.polyfit(*logs, 1)[0])
 
 
 def _rounds(scale: int) -> str:
@@ -149,7 +172,7 @@ length = {scale * _GROUP}
 
 AXES = (
     Axis("total_instruction_count", "instructions", _rounds, first=10),
-    Axis("total_memory_footprint", "addresses", _touch, first=64),
+    Axis("total_memory_footprint", "addresses", _touch, first=200),
 )
 
 
@@ -161,8 +184,8 @@ def main() -> int:
     for axis in AXES:
         points = [_measure(axis, scale, options.repeat) for scale in _scales(axis.first, options.decades)]
         amounts = [point.amount for point in points]
-        time_fit = Fit.through(amounts, [point.time_s for point in points])
-        memory_fit = Fit.through(amounts, [point.peak_bytes for point in points])
+        time_fit = Fit.through(amounts, [point.time_s for point in points], _power_of_sums)
+        memory_fit = Fit.through(amounts, [point.peak_bytes for point in points], _power_of_increments)
         grown.append((axis, points, time_fit, memory_fit))
         linear = linear and time_fit.linear and memory_fit.linear
         print(_report(axis, points, time_fit, memory_fit), end="\n\n", flush=True)
@@ -238,7 +261,7 @@ def _sentence(
     line = (
         f"{fit.fixed * scale:.2f} {unit} + {fit.each * small_scale:.3f} {small_unit} for each of the {title}"
     )
-    return f"{word}  {what} = {line}, within {100 * fit.error:.0f} %; growth from point to point: {slope}"
+    return f"{word}  {what} = {line}, within {100 * fit.error:.0f} %; growth: {slope}"
 
 
 def _plot(grown: Sequence[tuple[Axis, list[Point], Fit, Fit]], path: Path) -> None:
