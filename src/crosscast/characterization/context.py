@@ -6,7 +6,7 @@ each work-group.
 
 from __future__ import annotations
 
-__all__ = ["ARGUMENT_BYTES", "HISTORY_BYTES", "INVARIANTS", "MAX_ITEMS", "ROW_BYTES", "TABLE_BYTES", "slot"]
+__all__ = ["ARGUMENT_BYTES", "HISTORY_BYTES", "INVARIANTS", "MAX_ITEMS", "ROW_BYTES", "TABLE_BYTES", "WINDOW", "slot"]
 
 _SLOTS = (
     *(f"group{d}" for d in range(3)),  # group id
@@ -50,7 +50,10 @@ ARGUMENT_BYTES = 128
 """Bytes that the argument block has for each kernel argument; larger ones stand elsewhere."""
 
 HISTORY_BYTES = 64
-TABLE_BYTES = 8 << 18
+WINDOW = 16
+"""Outcomes of one history pattern."""
+
+TABLE_BYTES = 8 << (WINDOW + 2)
 """Bytes of a branch's table: 2^18 counts, indexed by up to 17 outcomes behind a leading 1."""
 
 

@@ -728,9 +728,25 @@ class _SegmentEmitter:
             ]
         bits = 8 * cls.granule
         flags = read * (1 << (bits - 2)) + write * (1 << (bits - 1))
+        return self._add_to_counter(cls, address, str(_signed(flags, bits)), str(read + write))
+
+    def _add_to_counter(self, cls: PointerClass, address: str, flags: str, amount: str) -> list[str]:
+        """Count accesses to an address: the sum in the low bits, read and written in the highest two."""
+        owner, bits = self.owner, 8 * cls.granule
+        if cls.granule < 4 or (owner.switches.checked and cls.granule == 4):
+            return [
+                f"call void @{owner.scopes.counter(cls)}(ptr %cc.ctx, ptr {address}, "
+                f"i64 %cc.shift_{cls.place}, i{bits} {flags}, i{bits} {amount})"
+            ]
+        # In place rather than in a function: inlining would give the scopes new identities.
+        scope = f", align {cls.granule}{owner.scopes.attach(f'counter{cls.number}')}"
+        counter, old, total, new = (owner.unique("k") for _ in range(4))
         return [
-            f"call void @{self.owner.scopes.counter(cls)}(ptr %cc.ctx, ptr {address}, "
-            f"i64 %cc.shift_{cls.place}, i{bits} {_signed(flags, bits)}, i{bits} {read + write})"
+            f"{counter} = getelementptr i8, ptr {address}, i64 %cc.shift_{cls.place}",
+            f"{old} = load i{bits}, ptr {counter}{scope}",
+            f"{total} = add i{bits} {old}, {amount}",
+            f"{new} = or i{bits} {total}, {flags}",
+            f"store i{bits} {new}, ptr {counter}{scope}",
         ]
 
     def _count_exchange(
@@ -756,8 +772,7 @@ class _SegmentEmitter:
             f"{wide} = zext i1 {wrote} to i{bits}",
             f"{amount} = add i{bits} {wide}, 1",
             f"{flags} = select i1 {wrote}, i{bits} {both}, i{bits} {_signed(1 << (bits - 2), bits)}",
-            f"call void @{self.owner.scopes.counter(cls)}(ptr %cc.ctx, ptr {address}, "
-            f"i64 %cc.shift_{cls.place}, i{bits} {flags}, i{bits} {amount})",
+            *self._add_to_counter(cls, address, flags, amount),
             f"call void @cc.count_if(ptr %cc.ctx, i64 {8 * number}, i1 {wrote})",
         ]
 
@@ -827,12 +842,28 @@ class _SegmentEmitter:
             flipped = self.owner.unique("bit")
             texts.append(f"{flipped} = xor i1 {condition}, true")
             condition = flipped
-        past, table = self.owner.unique("h"), self.owner.unique("t")
+        owner = self.owner
+        past_scope, table_scope = owner.scopes.attach("past"), owner.scopes.attach("table")
+        past, table, now, bit, moved, outcomes, entry, old, new, full, low, last, then = (
+            owner.unique("h") for _ in range(13)
+        )
         return [
             *texts,
             f"{past} = getelementptr i8, ptr %cc.past, i64 {8 * history}",
             f"{table} = getelementptr i8, ptr %cc.tables, i64 {context.TABLE_BYTES * history}",
-            f"call void @cc.outcome(ptr {past}, ptr {table}, i1 {condition})",
+            f"{now} = load i64, ptr {past}{past_scope}",
+            f"{bit} = zext i1 {condition} to i64",
+            f"{moved} = shl i64 {now}, 1",
+            f"{outcomes} = or i64 {moved}, {bit}",
+            f"{entry} = getelementptr i64, ptr {table}, i64 {outcomes}",
+            f"{old} = load i64, ptr {entry}{table_scope}",
+            f"{new} = add i64 {old}, 1",
+            f"store i64 {new}, ptr {entry}{table_scope}",
+            f"{full} = icmp uge i64 {outcomes}, {2 << context.WINDOW}",
+            f"{low} = and i64 {outcomes}, {(1 << context.WINDOW) - 1}",
+            f"{last} = or i64 {low}, {1 << context.WINDOW}",
+            f"{then} = select i1 {full}, i64 {last}, i64 {outcomes}",
+            f"store i64 {then}, ptr {past}{past_scope}",
         ]
 
     def _run(

@@ -28,25 +28,16 @@ class Scopes:
         return f", !alias.scope !{node + 1}, !noalias !{node + 2}"
 
     def counter(self, cls: PointerClass) -> str:
-        """Name of the function that counts an access to a class."""
+        """Name of the function that counts an access to a class whose counters may spill."""
         name = f"cc.count{cls.number}"
         self._counters[name] = cls
         return name
 
-    def functions(self, *, checked: bool) -> str:
-        """IR of the counting functions.
+    def functions(self) -> str:
+        """IR of the functions that count where a counter may have to spill first."""
+        return "\n".join(self._count(name, cls) for name, cls in self._counters.items())
 
-        Parameters
-        ----------
-        checked
-            Let 4-byte counters spill before they overflow; narrower ones always do.
-        """
-        return "\n".join(
-            self._count(name, cls, checked=cls.granule < 4 or (checked and cls.granule == 4))
-            for name, cls in self._counters.items()
-        )
-
-    def _count(self, name: str, cls: PointerClass, *, checked: bool) -> str:
+    def _count(self, name: str, cls: PointerClass) -> str:
         bits = 8 * cls.granule
         scope = self.attach(f"counter{cls.number}")
         head = (
@@ -56,13 +47,6 @@ class Scopes:
             "  %c = getelementptr i8, ptr %p, i64 %shift\n"
             f"  %old = load i{bits}, ptr %c, align {cls.granule}{scope}\n"
         )
-        if not checked:
-            return head + (
-                f"  %sum = add i{bits} %old, %amount\n"
-                f"  %new = or i{bits} %sum, %flags\n"
-                f"  store i{bits} %new, ptr %c, align {cls.granule}{scope}\n"
-                "  ret void\n}"
-            )
         most = (1 << (bits - 2)) - 1
         return head + (
             f"  %low = and i{bits} %old, {most}\n"
@@ -97,25 +81,8 @@ class Scopes:
 
 def helpers(scopes: Scopes) -> str:
     """IR of the helpers that do not depend on the kernel."""
-    past, table = scopes.attach("past"), scopes.attach("table")
     history, counts = scopes.attach("history"), scopes.attach("counts")
     return f"""\
-define internal void @cc.outcome(ptr %past, ptr %table, i1 %bit) alwaysinline nounwind {{
-  %h = load i64, ptr %past{past}
-  %b = zext i1 %bit to i64
-  %s = shl i64 %h, 1
-  %o = or i64 %s, %b
-  %e = getelementptr i64, ptr %table, i64 %o
-  %n = load i64, ptr %e{table}
-  %m = add i64 %n, 1
-  store i64 %m, ptr %e{table}
-  %full = icmp uge i64 %o, 131072
-  %low = and i64 %o, 65535
-  %last16 = or i64 %low, 65536
-  %next = select i1 %full, i64 %last16, i64 %o
-  store i64 %next, ptr %past{past}
-  ret void
-}}
 define internal void @cc.leave_loop(ptr %h, i64 %n, i64 %stay) alwaysinline nounwind {{
   %lastp = getelementptr i8, ptr %h, i64 8
   %steadyp = getelementptr i8, ptr %h, i64 16
