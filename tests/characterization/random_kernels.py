@@ -1,0 +1,300 @@
+"""Random kernels, each as OpenCL C and as a Python function that traces what the kernel does.
+
+The values of all expressions are small non-negative integers, so that one text means the same in
+both languages. At ``-O0`` every branch and access of the C text is one of the compiled kernel.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from reference import Trace
+
+__all__ = ["RandomKernel", "make"]
+
+_INPUT, _OUTPUT_PER_ITEM = 64, 8
+_HELPER = """
+uint helper(uint x, global const uint *a) {
+  if (x % 3 == 0) return x + 1;
+  if (x % 5 == 2) x = a[x % 64];
+  for (uint h = 0; h < x % 4; h++) {
+    if ((x + h) % 7 == 3) return x + h;
+    x = (x * 3 + 1) & 1023;
+  }
+  return x;
+}
+"""
+
+
+@dataclass
+class RandomKernel:
+    """One random kernel and its launch."""
+
+    source: str
+    python: str
+    groups: int
+    local_size: tuple[int, int]
+    has_local: bool
+
+    @property
+    def items(self) -> int:
+        """Work-items of a group."""
+        return self.local_size[0] * self.local_size[1]
+
+    @property
+    def global_size(self) -> tuple[int, int]:
+        """Work-items in both dimensions."""
+        return self.local_size[0] * self.groups, self.local_size[1]
+
+    def inputs(self) -> list[npt.NDArray[Any]]:
+        """Input and output buffer."""
+        generator = np.random.default_rng(len(self.source))
+        data = generator.integers(0, 1024, _INPUT).astype(np.uint32)
+        return [data, np.zeros(self.groups * self.items * _OUTPUT_PER_ITEM, np.uint32)]
+
+    def run(self) -> tuple[Trace, npt.NDArray[Any], int]:
+        """Trace of the launch, its output, and the number of barriers hit."""
+        data, output = self.inputs()
+        trace = Trace()
+        scope: dict[str, Any] = {}
+        exec(compile(self.python, "kernel", "exec"), scope)
+        barriers = 0
+        for group in range(self.groups):
+            local: dict[int, int] = {}
+            machine = _Machine(trace, group, {"a": data, "b": output, "t": local})
+            running = [
+                scope["kernel"](machine, x, y, x + y * self.local_size[0], group, self.local_size)
+                for y in range(self.local_size[1])
+                for x in range(self.local_size[0])
+            ]
+            while running:
+                running = [item for item in running if next(item, None) is not None]
+                barriers += len(running)
+        return trace, output, barriers
+
+
+@dataclass
+class _Machine:
+    """What the traced program reads, writes and branches with."""
+
+    trace: Trace
+    group: int
+    memories: dict[str, Any]
+
+    def read(self, name: str, index: int) -> int:
+        """Element of a memory."""
+        self.trace.reads.append((name, 4 * index))
+        return int(self.memories[name][index])
+
+    def write(self, name: str, index: int, value: int) -> None:
+        """Change an element of a memory."""
+        self.trace.writes.append((name, 4 * index))
+        self.memories[name][index] = value
+
+    def branch(self, number: str, outcome: object) -> bool:
+        """Go one way or the other."""
+        return self.trace.branch(number, self.group, outcome)
+
+    def helper(self, x: int) -> int:
+        """Do what the helper function of all kernels does."""
+        if self.branch("h0", x % 3 == 0):
+            return x + 1
+        if self.branch("h1", x % 5 == 2):
+            x = self.read("a", x % 64)
+        h = 0
+        while self.branch("h2", h < x % 4):
+            if self.branch("h3", (x + h) % 7 == 3):
+                return x + h
+            x = (x * 3 + 1) & 1023
+            h += 1
+        return x
+
+
+@dataclass
+class _Writer:
+    random: random.Random
+    c: list[str] = field(default_factory=list)
+    py: list[str] = field(default_factory=list)
+    branches: int = 0
+    loops: int = 0
+    barriers: bool = False
+    depth: int = 1
+
+    def line(self, c: str, py: str) -> None:
+        self.c.append("  " * self.depth + c)
+        self.py.append("  " * self.depth + py)
+
+    def fresh(self) -> str:
+        self.branches += 1
+        return f"'b{self.branches}'"
+
+    def value(self) -> str:
+        pick = self.random.randrange
+        names = ["x", "y", "lid", "(gid + x)", "(x ^ y)", "(x * 3 + y)"]
+        names += [f"i{n}" for n in range(self.loops) if n in self.open_loops()]
+        return f"({self.random.choice(names)} * {pick(1, 9)} + {pick(64)})"
+
+    def open_loops(self) -> list[int]:
+        return self._open
+
+    def condition(self) -> tuple[str, str]:
+        """A condition in both languages."""
+
+        def simple() -> str:
+            modulus = self.random.choice([2, 3, 5, 8, 16, 31])
+            return f"{self.value()} % {modulus} < {self.random.randrange(modulus + 1)}"
+
+        first = simple()
+        kind = self.random.randrange(6)
+        if kind > 1:
+            return first, f"m.branch({self.fresh()}, {first})"
+        second, word, symbol = simple(), *(("and", "&&") if kind else ("or", "||"))
+        return (
+            f"{first} {symbol} {second}",
+            f"(m.branch({self.fresh()}, {first}) {word} m.branch({self.fresh()}, {second}))",
+        )
+
+    _open: list[int] = field(default_factory=list)
+
+    def block(self, body: Callable[[], None]) -> None:
+        self.depth += 1
+        body()
+        self.depth -= 1
+
+    def statements(self, count: int, *, uniform: bool, loop: str = "") -> None:
+        for _ in range(count):
+            self.statement(uniform=uniform, loop=loop)
+
+    def statement(self, *, uniform: bool, loop: str) -> None:
+        choices: list[Callable[[], None]] = [self.update, self.load, self.store, self.call]
+        if self.depth < 5:
+            choices += [lambda: self.choose(loop), self.count, self.repeat] * 2
+        if uniform and self.barriers:
+            choices += [self.exchange] * 3
+            if self.depth < 4:
+                choices += [self.uniform_loop]
+        if loop:
+            choices += [lambda: self.leave(loop)]
+        self.random.choice(choices)()
+
+    def update(self) -> None:
+        name = self.random.choice("xy")
+        text = f"{name} = ({self.value()} ^ {self.value()}) & 1023"
+        self.line(f"{text};", text)
+
+    def load(self) -> None:
+        name, index = self.random.choice("xy"), self.value()
+        self.line(f"{name} = a[{index} % {_INPUT}];", f"{name} = m.read('a', {index} % {_INPUT})")
+
+    def store(self) -> None:
+        index, value = f"gid * {_OUTPUT_PER_ITEM} + x % {_OUTPUT_PER_ITEM}", self.value()
+        self.line(f"b[{index}] = {value};", f"m.write('b', {index}, {value})")
+
+    def call(self) -> None:
+        name = self.random.choice("xy")
+        self.line(f"{name} = helper({name}, a);", f"{name} = m.helper({name})")
+
+    def exchange(self) -> None:
+        self.line("t[lid] = x;", "m.write('t', lid, x)")
+        self.line("barrier(CLK_LOCAL_MEM_FENCE);", "yield 1")
+        self.line("y = t[(lid + x) % items];", "y = m.read('t', (lid + x) % items)")
+        self.line("barrier(CLK_LOCAL_MEM_FENCE);", "yield 1")
+
+    def choose(self, loop: str) -> None:
+        c, py = self.condition()
+        self.line(f"if ({c}) {{", f"if {py}:")
+        self.block(lambda: self.statements(self.random.randint(1, 2), uniform=False, loop=loop))
+        if self.random.random() < 0.5:
+            self.line("} else {", "else:")
+            self.block(lambda: self.statements(self.random.randint(1, 2), uniform=False, loop=loop))
+        self.line("}", "pass")
+
+    def leave(self, loop: str) -> None:
+        """Break or continue; `loop` is the Python text that a continue needs first."""
+        c, py = self.condition()
+        word = self.random.choice(["break", "continue"])
+        self.line(f"if ({c}) {word};", f"if {py}:")
+        if word == "continue":
+            for text in loop.split("; "):
+                self.py.append("  " * (self.depth + 1) + text)
+        self.py.append("  " * (self.depth + 1) + word)
+
+    def _counted(self, limit: str, *, uniform: bool) -> None:
+        number = self.loops
+        self.loops += 1
+        name = f"i{number}"
+        self.line(f"for (uint {name} = 0; {name} < {limit}; {name}++) {{", f"{name} = 0")
+        self.py.append("  " * self.depth + f"while m.branch({self.fresh()}, {name} < {limit}):")
+        self._open.append(number)
+        loop = "" if uniform else f"{name} += 1"
+        self.block(lambda: self.statements(self.random.randint(1, 3), uniform=uniform, loop=loop))
+        self._open.remove(number)
+        self.py.append("  " * (self.depth + 1) + f"{name} += 1")
+        self.c.append("  " * self.depth + "}")
+
+    def count(self) -> None:
+        limit = self.random.choice(["3", "x % 5", "(lid & 3)", "y % 20", "(gid % 2 + 1)"])
+        self._counted(limit, uniform=False)
+
+    def uniform_loop(self) -> None:
+        self._counted(str(self.random.randint(1, 4)), uniform=True)
+
+    def repeat(self) -> None:
+        number = self.loops
+        self.loops += 1
+        name = f"i{number}"
+        self.line(f"uint {name} = 0;", f"{name} = 0")
+        self.line("do {", "while True:")
+        self._open.append(number)
+        self.block(lambda: self.statements(self.random.randint(1, 2), uniform=False))
+        self._open.remove(number)
+        stop = f"++{name} < x % 4 + 1"
+        py = f"m.branch({self.fresh()}, {name} < x % 4 + 1)"
+        self.c.append("  " * self.depth + f"}} while ({stop});")
+        self.py.append("  " * (self.depth + 1) + f"{name} += 1")
+        self.py.append("  " * (self.depth + 1) + f"if not {py}: break")
+
+
+def make(seed: int) -> RandomKernel:
+    """Return the random kernel of a seed."""
+    generator = random.Random(seed)
+    writer = _Writer(generator, barriers=generator.random() < 0.6)
+    writer.line("uint x = a[gid % 64], y = lid;", "x, y = m.read('a', gid % 64), lid")
+    writer.statements(generator.randint(3, 7), uniform=True)
+    writer.line(
+        f"b[gid * {_OUTPUT_PER_ITEM}] = x + y;", f"m.write('b', gid * {_OUTPUT_PER_ITEM}, x + y)"
+    )
+    local_size = generator.choice([(8, 1), (5, 3), (4, 4), (1, 1), (33, 1), (16, 2)])
+    items = local_size[0] * local_size[1]
+    source = "\n".join(
+        [
+            _HELPER,
+            "kernel void k(global const uint *a, global uint *b) {",
+            f"  local uint t[{items}];" if writer.barriers else "",
+            "  uint lid = get_local_id(0) + get_local_id(1) * get_local_size(0);",
+            "  uint items = get_local_size(0) * get_local_size(1);",
+            "  uint gid = get_group_id(0) * items + lid;",
+            *writer.c,
+            "}",
+        ]
+    )
+    python = "\n".join(
+        [
+            "def kernel(m, lx, ly, lid, group, local_size):",
+            "  items = local_size[0] * local_size[1]",
+            "  gid = group * items + lid",
+            "  if items < 0: yield 1",
+            *writer.py,
+        ]
+    )
+    return RandomKernel(source, python, generator.randint(1, 5), local_size, writer.barriers)
+
+
+def kernels(seeds: range) -> Iterator[RandomKernel]:
+    """Random kernels of several seeds."""
+    return (make(seed) for seed in seeds)

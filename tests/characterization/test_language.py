@@ -1,0 +1,699 @@
+"""What OpenCL C and LLVM IR can say, run end to end and compared with NumPy or plain Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from launching import LEVELS, ints, launch, local_ints, zeros
+
+import crosscast
+from crosscast.characterization import toolchain
+from crosscast.errors import UnsupportedError
+from crosscast.kernel import Image, Kernel, Sampler
+
+Array = npt.NDArray[Any]
+every_level = pytest.mark.parametrize("level", LEVELS)
+unoptimized_too = pytest.mark.parametrize("level", LEVELS[:2])
+later = pytest.mark.parametrize("standard", ["2.0", "3.0"])
+
+
+# -- types
+
+
+@pytest.mark.parametrize("width", [2, 3, 4, 8, 16])
+def test_vectors_of_every_width_load_convert_swizzle_and_store(width: int) -> None:
+    swizzle = "s10" + "".join(f"{k:x}" for k in range(2, width))
+    source = f"""kernel void k(global float *o, global const float *a, double{width} d) {{
+      size_t i = get_global_id(0);
+      float{width} x = vload{width}(i, a) * 2.0f + convert_float{width}(d);
+      x.s0 = x.s1 + 1;
+      vstore{width}(x.{swizzle}, i, o);
+    }}"""
+    a = np.arange(8 * width, dtype=np.float32)
+    out = zeros(8 * width, np.float32)
+    launch(source, 8, 4, out, a, np.arange(width, dtype=np.float64))
+    expected = 2 * a.reshape(8, width) + np.arange(width, dtype=np.float32)
+    expected[:, 0] = expected[:, 1] + 1
+    expected[:, [0, 1]] = expected[:, [1, 0]]
+    np.testing.assert_array_equal(out.reshape(8, width), expected)
+
+
+def test_buffers_of_three_element_vectors_have_a_stride_of_four() -> None:
+    source = """kernel void k(global float3 *o, global const float3 *a) {
+      size_t i = get_global_id(0);
+      o[i] = a[i].zxy + 1;
+    }"""
+    a, out = np.arange(20, dtype=np.float32).reshape(5, 4), zeros((5, 4), np.float32)
+    launch(source, 5, 1, out, a)
+    np.testing.assert_array_equal(out[:, :3], a[:, [2, 0, 1]] + 1)
+
+
+def test_doubles_compute_in_double() -> None:
+    source = """kernel void k(global double *o, double d, global const double2 *v) {
+      size_t i = get_global_id(0);
+      o[i] = sqrt(d * i) + v[i].y;
+    }"""
+    v, out = np.arange(16.0).reshape(8, 2), zeros(8, np.float64)
+    launch(source, 8, 4, out, np.float64(2), v)
+    np.testing.assert_array_equal(out, np.sqrt(2.0 * np.arange(8)) + v[:, 1])
+
+
+def test_halves_are_storage() -> None:
+    source = """kernel void k(global float *o, global half *h) {
+      size_t i = get_global_id(0);
+      o[i] = vload_half(i, h);
+      vstore_half_rtz(o[i] / 3, i, h);
+    }"""
+    h, out = np.arange(8, dtype=np.float16), zeros(8, np.float32)
+    launch(source, 8, 4, out, h)
+    np.testing.assert_array_equal(out, np.arange(8))
+    assert np.all(h <= np.arange(8) / 3)
+    np.testing.assert_allclose(h, np.arange(8) / 3, rtol=1e-3)
+
+
+@every_level
+def test_structures_are_passed_by_value_and_stand_in_buffers(level: str) -> None:
+    element = np.dtype([("a", "i4"), ("b", "f4", (3,)), ("c", "i1")], align=True)
+    given, buffer, out = np.zeros(1, element), np.zeros(16, element), zeros(16, np.float32)
+    given["a"], given["b"], given["c"] = 5, [1, 2, 3], 7
+    buffer["a"], buffer["b"], buffer["c"] = np.arange(16), 1.5, 3
+    source = """typedef struct { int a; float b[3]; char c; } T;
+    float sum(T t) { t.a += 1; return t.a + t.b[1] + t.c; }
+    kernel void k(global float *o, T s, global T *t) {
+      int i = get_global_id(0);
+      T m = t[i];
+      m.a += s.a;
+      s.a = i;
+      t[i] = m;
+      o[i] = sum(m) + s.b[i % 3] + s.c;
+    }"""
+    launch(source, 16, 4, out, given, buffer, options=[level])
+    i = np.arange(16)
+    np.testing.assert_array_equal(buffer["a"], i + 5)
+    np.testing.assert_array_equal(out, (i + 6) + 1.5 + 3 + np.array([1, 2, 3])[i % 3] + 7)
+
+
+def test_packed_structures_and_unions_alias_bytes() -> None:
+    element = np.dtype([("a", "i1"), ("b", "i4")])
+    buffer, out = np.zeros(8, element), zeros(8, np.uint32)
+    buffer["b"] = np.arange(8)
+    source = """typedef struct __attribute__((packed)) { char a; int b; } T;
+    typedef union { float f; uint u; uchar c[4]; } U;
+    kernel void k(global uint *o, global T *t, U u) {
+      int g = get_global_id(0);
+      u.c[g % 4] = g;
+      o[g] = u.u;
+      t[g].b += 1;
+      t[g].a = g;
+    }"""
+    launch(source, 8, 4, out, buffer, np.float32(1.5))
+    assert buffer["a"].tolist() == list(range(8))
+    assert buffer["b"].tolist() == list(range(1, 9))
+    for g in range(8):
+        raw = bytearray(np.float32(1.5).tobytes())
+        raw[g % 4] = g
+        assert out[g] == int.from_bytes(raw, "little")
+
+
+def test_large_arguments_are_passed_by_value() -> None:
+    source = """kernel void k(global float *o, float16 v, long8 q, char c, short s, uchar3 u) {
+      o[0] = v.sf + q.s7 + c + s + u.z;
+    }"""
+    out = zeros(1, np.float32)
+    v, q, u = np.arange(16, dtype=np.float32), np.arange(8), np.array([1, 2, 3], np.uint8)
+    launch(source, 1, 1, out, v, q, np.int8(-4), np.int16(300), u)
+    assert out[0] == 15 + 7 - 4 + 300 + 3
+
+
+def test_program_scope_constants_of_all_kinds_are_read() -> None:
+    source = """typedef struct { int a; float f[2]; char s[4]; } S;
+    constant int c[4] = {1, 2, 3, 4};
+    constant S ss[2] = {{1, {2.5f, 3.5f}, "ab"}, {4, {5.5f, 6.5f}, "cd"}};
+    constant char name[] = "hello";
+    constant float m[2][3] = {{1, 2, 3}, {4, 5, 6}};
+    constant double tenth = 0.1;
+    constant float4 v = (float4)(1, 2, 3, 4);
+    constant float zeros[9] = {0};
+    kernel void k(global float *o) {
+      int i = get_global_id(0);
+      o[i] = c[i % 4] + ss[i % 2].a + ss[i / 2 % 2].f[i % 2] + ss[i % 2].s[1] + name[i % 5]
+           + m[i % 2][i % 3] + (float)(tenth * 10) + v.z + zeros[i % 9];
+    }"""
+    out = zeros(16, np.float32)
+    launch(source, 16, 4, out)
+    f, m = [[2.5, 3.5], [5.5, 6.5]], [[1, 2, 3], [4, 5, 6]]
+    expected = [
+        [1, 2, 3, 4][i % 4] + [1, 4][i % 2] + f[i // 2 % 2][i % 2] + [98, 100][i % 2]
+        + b"hello"[i % 5] + m[i % 2][i % 3] + 1 + 3
+        for i in range(16)
+    ]  # fmt: skip
+    np.testing.assert_array_equal(out, expected)
+
+
+# -- control flow
+
+
+@every_level
+def test_switches_take_the_right_case(level: str) -> None:
+    source = """int f(int x) {
+      switch (x) {
+        case 0: return 10;
+        case 1: return 20;
+        case 2: case 3: return 5;
+        case 7: x += 3; break;
+        default: return x * 2;
+      }
+      return x;
+    }
+    kernel void k(global int *o) { int i = get_global_id(0); o[i] = f(i % 9) + f(i % 4); }"""
+    out = zeros(64)
+    launch(source, 64, 8, out, options=[level])
+    value = {0: 10, 1: 20, 2: 5, 3: 5, 7: 10}
+    assert out.tolist() == [value.get(i % 9, i % 9 * 2) + value.get(i % 4, i % 4 * 2) for i in range(64)]
+
+
+@every_level
+def test_returns_in_the_middle_and_jumps_back(level: str) -> None:
+    source = """int triangle(int n) {
+      int s = 0;
+      if (n < 0) return -1;
+      for (int i = 0;; i++) { if (i > n) return s; if (i == 5) continue; s += i; }
+    }
+    kernel void k(global int *o) {
+      int g = get_global_id(0), s = 0;
+      if (g == 3) { o[g] = -7; return; }
+    again:
+      s += g;
+      if (s < 20 && g) goto again;
+      o[g] = s * 100 + triangle(g - 1);
+    }"""
+    out = zeros(8)
+    launch(source, 8, 4, out, options=[level])
+
+    def triangle(n: int) -> int:
+        return -1 if n < 0 else sum(i for i in range(n + 1) if i != 5)
+
+    sums = [0, *(-(-20 // g) * g for g in range(1, 8))]
+    assert out.tolist() == [-7 if g == 3 else sums[g] * 100 + triangle(g - 1) for g in range(8)]
+
+
+# -- private and local memory, barriers
+
+
+@every_level
+def test_private_arrays_live_across_barriers_in_loops(level: str) -> None:
+    source = """kernel void k(global int *o, local int *t) {
+      int l = get_local_id(0), p[8];
+      for (int i = 0; i < 8; i++) p[i] = l * i;
+      for (int r = 0; r < 3; r++) {
+        t[l] = p[(l + r) % 8];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        p[r] += t[(l + 1) % 8];
+        barrier(CLK_LOCAL_MEM_FENCE);
+      }
+      int s = 0;
+      for (int i = 0; i < 8; i++) s = s * 3 + p[i];
+      o[get_global_id(0)] = s;
+    }"""
+    out = zeros(16)
+    launch(source, 16, 8, out, local_ints(8), options=[level])
+    private = [[item * i for i in range(8)] for item in range(8)]
+    for r in range(3):
+        shared = [private[item][(item + r) % 8] for item in range(8)]
+        for item in range(8):
+            private[item][r] += shared[(item + 1) % 8]
+    expected = []
+    for row in private:
+        s = 0
+        for value in row:
+            s = s * 3 + value
+        expected.append(s)
+    assert out.tolist() == expected * 2
+
+
+@every_level
+def test_barriers_in_helpers_nested_loops_and_uniform_conditions(level: str) -> None:
+    source = """void put(local int *t, int l, int v) { t[l] = v; barrier(CLK_LOCAL_MEM_FENCE); }
+    int rotate_left(local int *t, int l, int v, int n) {
+      put(t, l, v);
+      int r = t[(l + 1) % n];
+      barrier(CLK_LOCAL_MEM_FENCE);
+      if (n > 100) return 0;
+      return r;
+    }
+    kernel void k(global int *o, int n, local int *t) {
+      int l = get_local_id(0), v = get_global_id(0), size = get_local_size(0);
+      for (int i = 0; i < n; i++) {
+        for (int j = 0; j <= i; j++) {
+          v = rotate_left(t, l, v, size);
+          if ((i ^ j) & 1) { barrier(CLK_LOCAL_MEM_FENCE); v += 1; }
+        }
+        if (i == 2) v = rotate_left(t, l, v * 2, size);
+      }
+      o[get_global_id(0)] = v;
+    }"""
+    out = zeros(24)
+    profile = launch(source, 24, 6, out, np.int32(4), local_ints(6), options=[level])
+    values, barriers = np.arange(24).reshape(4, 6), 0
+    for i in range(4):
+        for j in range(i + 1):
+            values, barriers = np.roll(values, -1, 1) + ((i ^ j) & 1), barriers + 2 + ((i ^ j) & 1)
+        if i == 2:
+            values, barriers = np.roll(values * 2, -1, 1), barriers + 2
+    np.testing.assert_array_equal(out.reshape(4, 6), values)
+    assert profile.metrics["total_barriers_hit"] == 24 * barriers
+
+
+@unoptimized_too
+def test_a_whole_group_may_return_before_a_barrier(level: str) -> None:
+    source = """kernel void k(global int *o) {
+      local int s;
+      int g = get_global_id(0);
+      if (get_group_id(0) == 1) return;
+      if (get_local_id(0) == 0) s = g;
+      barrier(CLK_LOCAL_MEM_FENCE);
+      o[g] = s;
+      if (g & 1) return;
+      o[g] += 100;
+    }"""
+    out = zeros(16)
+    launch(source, 16, 4, out, options=[level])
+    assert out.tolist() == [
+        0 if g // 4 == 1 else g // 4 * 4 + (0 if g & 1 else 100) for g in range(16)
+    ]
+
+
+def test_local_variables_of_several_types_do_not_overlap() -> None:
+    source = """typedef struct { int x[2]; struct { float y; int z; } in; } S;
+    kernel void k(global int *o, local char *extra) {
+      local S s[4];
+      local double d[4];
+      local uchar b[4];
+      int l = get_local_id(0), n = (l + 1) % 4;
+      s[l].x[1] = l; s[l].in.z = l * 2; s[l].in.y = 3;
+      d[l] = l * 100; b[l] = l; extra[l] = 10 * l;
+      barrier(CLK_LOCAL_MEM_FENCE);
+      S c = s[n];
+      o[get_global_id(0)] = c.x[1] + c.in.z + (int)c.in.y + (int)d[n] + b[n] + extra[n];
+    }"""
+    out = zeros(8)
+    launch(source, 8, 4, out, crosscast.Local(4))
+    assert out.tolist() == [3 * n + 3 + 100 * n + n + 10 * n for n in [1, 2, 3, 0] * 2]
+
+
+@unoptimized_too
+def test_arrays_of_pointers_to_global_and_local_memory(level: str) -> None:
+    source = """kernel void k(global int *o, global int *a, global int *b) {
+      global int *p[2] = {a, b};
+      local int t[8];
+      local int *q[2] = {t, t + 4};
+      int g = get_global_id(0);
+      q[g >> 2][g & 3] = g * 10;
+      barrier(CLK_LOCAL_MEM_FENCE);
+      o[g] = p[g & 1][g] + t[7 - g];
+    }"""
+    out = zeros(8)
+    profile = launch(source, 8, 8, out, ints(8), ints(8) * 1000, options=[level])
+    assert out.tolist() == [g * (1000 if g & 1 else 1) + 10 * (7 - g) for g in range(8)]
+    assert profile.metrics["local_accesses"] == 16
+    assert profile.metrics["global_accesses"] == 16
+
+
+# -- work-item functions
+
+
+@unoptimized_too
+def test_work_item_functions_with_a_variable_dimension(level: str) -> None:
+    source = """kernel void k(global int *o) {
+      int s = 0;
+      for (uint d = 0; d < 5; d++)
+        s = s * 7 + (int)(get_global_id(d) + 2 * get_local_id(d) + 3 * get_group_id(d) + 5 * get_local_size(d)
+          + get_global_size(d) + get_num_groups(d) + get_global_offset(d));
+      o[(get_global_id(2) - 1) * 24 + (get_global_id(1) - 2) * 4 + get_global_id(0) - 3] = s + get_work_dim();
+    }"""
+    out = zeros((2, 6, 4))
+    extents, sizes, offsets = (4, 6, 2), (2, 3, 1), (3, 2, 1)
+    launch(source, extents, sizes, out, options=[level], global_offset=offsets)
+    for (z, y, x), found in np.ndenumerate(out):
+        expected = 0
+        for d in range(3):
+            i, n, total, offset = (x, y, z)[d], sizes[d], extents[d], offsets[d]
+            expected = expected * 7 + i + offset + 2 * (i % n) + 3 * (i // n) + 5 * n
+            expected += total + total // n + offset
+        for _ in range(2):  # dimensions that are not there: sizes 1, ids 0
+            expected = expected * 7 + 5 + 1 + 1
+        assert found == expected + 3
+
+
+@pytest.mark.parametrize("size", [1, 7, 4096])
+def test_groups_of_one_of_odd_and_of_most_work_items(size: int) -> None:
+    source = """kernel void k(global int *o) {
+      size_t g = get_global_id(0), n = get_local_size(0);
+      o[g] = get_local_id(0);
+      barrier(CLK_GLOBAL_MEM_FENCE);
+      o[g] += o[g - get_local_id(0) + (get_local_id(0) + 1) % n] * 0 + n;
+    }"""
+    out = zeros(2 * size)
+    profile = launch(source, 2 * size, size, out)
+    assert out.tolist() == [i + size for i in range(size)] * 2
+    assert profile.metrics["work_groups"] == 2
+    assert profile.metrics["work_items"] == 2 * size
+
+
+@later
+@unoptimized_too
+def test_last_work_groups_may_be_smaller(standard: str, level: str) -> None:
+    source = """kernel void k(global int *o) {
+      local int s[7];
+      int l = get_local_id(0), t = 0;
+      s[l] = l;
+      barrier(CLK_LOCAL_MEM_FENCE);
+      for (int i = 0; i < get_local_size(0); i++) t += s[i];
+      o[get_global_id(0)] = t + 100 * get_local_size(0) + 1000 * get_enqueued_local_size(0)
+                          + 10000 * get_num_groups(0);
+    }"""
+    out = zeros(17)
+    profile = launch(source, 17, 7, out, standard=standard, options=[level])
+    assert out.tolist() == [37721] * 14 + [37303] * 3
+    assert profile.metrics["work_items"] == 17
+    assert profile.metrics["work_groups"] == 3
+
+
+def test_linear_ids_in_smaller_last_groups_of_two_dimensions() -> None:
+    source = """kernel void k(global int *o) {
+      o[get_global_linear_id()] = get_local_linear_id() + 10 * get_local_size(0) + 100 * get_local_size(1);
+    }"""
+    out = zeros((3, 5))
+    launch(source, (5, 3), (2, 2), out, standard="2.0")
+    for (y, x), found in np.ndenumerate(out):
+        width, height = min(2, 5 - x // 2 * 2), min(2, 3 - y // 2 * 2)
+        assert found == y % 2 * width + x % 2 + 10 * width + 100 * height
+
+
+# -- builtins that need the engine
+
+
+@unoptimized_too
+def test_async_copies_move_elements_between_local_and_global_memory(level: str) -> None:
+    source = """kernel void k(global int *o, global const int *a, local int *t) {
+      event_t e = async_work_group_copy(t, a + get_group_id(0) * 8, 8, 0);
+      wait_group_events(1, &e);
+      t[get_local_id(0)] *= 2;
+      prefetch(a, 8);
+      barrier(CLK_LOCAL_MEM_FENCE);
+      e = async_work_group_strided_copy(o + get_group_id(0) * 16, t, 8, 2, 0);
+      wait_group_events(1, &e);
+    }"""
+    out, expected = zeros(32), zeros(32)
+    launch(source, 16, 8, out, ints(16), local_ints(8), options=[level])
+    expected[::2] = ints(16) * 2
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_async_copies_of_vectors_gather_with_a_stride() -> None:
+    source = """kernel void k(global float4 *o, global const float4 *a) {
+      local float4 t[4];
+      event_t e = async_work_group_strided_copy(t, a, 4, 2, 0);
+      wait_group_events(1, &e);
+      o[get_global_id(0)] = t[get_local_id(0)].wzyx;
+    }"""
+    a, out = np.arange(32, dtype=np.float32).reshape(8, 4), zeros((4, 4), np.float32)
+    launch(source, 4, 4, out, a)
+    np.testing.assert_array_equal(out, a[::2, ::-1])
+
+
+@unoptimized_too
+def test_atomics_add_exchange_and_compare(level: str) -> None:
+    source = """#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+    kernel void k(global int *o, volatile global uint *u, volatile global long *q, volatile global float *x) {
+      local int t;
+      uint g = get_global_id(0);
+      if (get_local_id(0) == 0) t = 0;
+      barrier(CLK_LOCAL_MEM_FENCE);
+      atomic_inc(&t);
+      atomic_max(&u[0], g);
+      atomic_xor(&u[1], 1u << g % 32);
+      atomic_cmpxchg(&u[2], 0, g + 1);
+      atom_add(q, 3L);
+      atomic_xchg(x, 2.0f);
+      barrier(CLK_LOCAL_MEM_FENCE);
+      o[g] = t;
+    }"""
+    out, u, q, x = zeros(48), zeros(3, np.uint32), zeros(1, np.int64), zeros(1, np.float32)
+    launch(source, 48, 8, out, u, q, x, options=[level], threads=2)
+    assert out.tolist() == [8] * 48
+    assert u.tolist() == [47, 0xFFFF0000, 1]
+    assert (q[0], x[0]) == (144, 2.0)
+
+
+@later
+@unoptimized_too
+def test_c11_atomics_on_local_global_and_generic_memory(standard: str, level: str) -> None:
+    source = """kernel void k(global int *o, global atomic_int *c, global atomic_uint *m) {
+      local atomic_int s;
+      uint l = get_local_id(0), g = get_global_id(0);
+      if (l == 0) atomic_init(&s, 5);
+      work_group_barrier(CLK_LOCAL_MEM_FENCE);
+      int old = atomic_fetch_add(&s, 2);
+      atomic_fetch_max(m, g);
+      volatile atomic_int *generic_pointer = c;
+      int place = atomic_fetch_add_explicit(generic_pointer, 1, memory_order_relaxed, memory_scope_device);
+      work_group_barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+      o[g] = old * 1000 + atomic_load(&s) * 0 + place;
+      int expected = 21;
+      if (!atomic_compare_exchange_strong(&s, &expected, 3)) atomic_store(c + 1, expected);
+      atomic_exchange(c + 2, g);
+    }"""
+    out, c, m = zeros(16), zeros(3), zeros(1, np.uint32)
+    launch(source, 16, 8, out, c, m, standard=standard, options=[level])
+    assert out.tolist() == [(5 + 2 * (g % 8)) * 1000 + g for g in range(16)]
+    assert c.tolist() == [16, 3, 15]
+    assert m[0] == 15
+
+
+@later
+@unoptimized_too
+def test_generic_pointers_find_their_memory(standard: str, level: str) -> None:
+    source = """int get(int *p, int i) { return p[i]; }
+    void put(int *p, int i, int v) { p[i] = v; }
+    kernel void k(global int *o, global int *a) {
+      local int t[8];
+      int own[8], l = get_local_id(0), g = get_global_id(0);
+      put(t, l, a[g]);
+      put(own, l, g * 2);
+      work_group_barrier(CLK_LOCAL_MEM_FENCE);
+      int *p = g & 1 ? (int *)t : (int *)a;
+      int what = (to_global(p) != 0) + 2 * (to_local(p) != 0) + 4 * (to_private(&own[0]) != 0);
+      put(o, g, get(t, (l + 1) % 8) + get(own, l) + get(p, 0) + 1000 * what);
+    }"""
+    out = zeros(16)
+    launch(source, 16, 8, out, ints(16), standard=standard, options=[level])
+    for g in range(16):
+        first, odd = g // 8 * 8, g & 1
+        expected = first + (g % 8 + 1) % 8 + 2 * g + (first if odd else 0) + 1000 * (6 if odd else 5)
+        assert out[g] == expected
+
+
+@later
+@unoptimized_too
+def test_work_group_collectives(standard: str, level: str) -> None:
+    source = """kernel void k(global int *o, global float *q) {
+      int g = get_global_id(0), s = g;
+      o[g] = work_group_reduce_add(g);
+      o[g + 16] = work_group_scan_inclusive_max(g % 5);
+      o[g + 32] = work_group_scan_exclusive_add(1);
+      o[g + 48] = (work_group_all(g < 12) != 0) + 2 * (work_group_any(g == 9) != 0);
+      o[g + 64] = work_group_broadcast(g, 3);
+      for (int i = 0; i < 5; i++) {
+        s += work_group_reduce_add(s) % 13;
+        if (work_group_any(s > 45)) break;
+      }
+      o[g + 80] = s;
+      q[g] = work_group_reduce_min((float)g) + 0.5f;
+    }"""
+    out, q = zeros((6, 2, 8)), zeros((2, 8), np.float32)
+    launch(source, 16, 8, out, q, standard=standard, options=[level])
+    for group in range(2):
+        ids = [8 * group + item for item in range(8)]
+        assert set(out[0, group]) == {sum(ids)}
+        assert out[1, group].tolist() == [max(g % 5 for g in ids[: n + 1]) for n in range(8)]
+        assert out[2, group].tolist() == list(range(8))
+        assert set(out[3, group]) == {[1, 2][group]}
+        assert set(out[4, group]) == {ids[3]}
+        values = ids
+        for _ in range(5):
+            values = [value + sum(values) % 13 for value in values]
+            if max(values) > 45:
+                break
+        assert out[5, group].tolist() == values
+        assert set(q[group]) == {ids[0] + 0.5}
+
+
+@later
+@unoptimized_too
+def test_program_scope_variables_keep_their_values(standard: str, level: str) -> None:
+    source = """global int counter = 5;
+    global int table[4] = {1, 2, 3, 4};
+    global int *pointer = table;
+    constant float halves[2] = {0.5f, 1.5f};
+    kernel void k(global int *o) {
+      static global int calls = 3;
+      int g = get_global_id(0);
+      calls += 1;
+      table[g % 4] += 1;
+      o[g] = atomic_add(&counter, 1) + (int)(2 * halves[g % 2]) + 100 * pointer[g % 4] + 10000 * calls;
+    }"""
+    out = zeros(8)
+    launch(source, 8, 4, out, standard=standard, options=[level])
+    assert out.tolist() == [
+        5 + g + 1 + 2 * (g % 2) + 100 * (g % 4 + 2 + g // 4) + 10000 * (4 + g) for g in range(8)
+    ]
+
+
+def test_images_of_two_dimensions_are_sampled_and_written() -> None:
+    source = """constant sampler_t own = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;
+    kernel void k(global float4 *o, read_only image2d_t m, sampler_t s, write_only image2d_t w) {
+      int x = get_global_id(0), y = get_global_id(1);
+      float4 v = read_imagef(m, own, (int2)(x + 1, y));
+      float4 u = read_imagef(m, s, (float2)(x + 0.5f, y + 0.5f));
+      o[y * 6 + x] = v + u + get_image_width(m) * 10 + get_image_height(m);
+      write_imagef(w, (int2)(x, y), v);
+    }"""
+    texels = np.arange(96, dtype=np.float32).reshape(4, 6, 4)
+    out, written = zeros((4, 6, 4), np.float32), zeros((4, 6, 4), np.float32)
+    launch(source, (6, 4), (3, 2), out, Image(texels), Sampler("clamp_to_edge"), Image(written))
+    right = texels[:, [1, 2, 3, 4, 5, 5]]
+    np.testing.assert_array_equal(written, right)
+    np.testing.assert_array_equal(out, right + texels + 64)
+
+
+def test_images_of_one_and_three_dimensions_are_read() -> None:
+    source = """kernel void k(global uint *o, read_only image3d_t m, sampler_t s, read_only image1d_t line,
+                              write_only image1d_t w) {
+      int x = get_global_id(0), y = get_global_id(1), z = get_global_id(2);
+      int4 v = read_imagei(line, x);
+      o[(z * 4 + y) * 5 + x] = read_imageui(m, s, (int4)(x, y, z, 0)).x + v.x;
+      write_imagei(w, x, v * 2);
+    }"""
+    texels = np.arange(60, dtype=np.uint8).reshape(3, 4, 5)
+    line, written = ints(5) * 100, zeros(5)
+    out = zeros((3, 4, 5), np.uint32)
+    images = Image(texels, "R"), Sampler(), Image(line, "R"), Image(written, "R")
+    launch(source, (5, 4, 3), (5, 1, 1), out, *images)
+    np.testing.assert_array_equal(out, texels.astype(np.uint32) + line.astype(np.uint32))
+    np.testing.assert_array_equal(written, line * 2)
+
+
+@unoptimized_too
+def test_printf_prints_in_the_order_of_execution(level: str) -> None:
+    source = r"""constant char word[] = "abc";
+    kernel void k(float4 v) {
+      int i = get_global_id(0);
+      printf("%d:%s %.1v4f %5.2f %x %c%%\n", i, i ? "xy" : "zw", v, i * 0.5, 255, 65 + i);
+      if (i == 1) printf("odd %s\n", word);
+      barrier(CLK_GLOBAL_MEM_FENCE);
+      printf("behind %d\n", i);
+    }"""
+    profile = launch(source, 4, 2, np.arange(4, dtype=np.float32), options=[level], threads=2)
+    vector = "0.0,1.0,2.0,3.0"
+    assert profile.printed.splitlines() == [
+        f"0:zw {vector}  0.00 ff A%",
+        f"1:xy {vector}  0.50 ff B%",
+        "odd abc",
+        "behind 0",
+        "behind 1",
+        f"2:xy {vector}  1.00 ff C%",
+        f"3:xy {vector}  1.50 ff D%",
+        "behind 2",
+        "behind 3",
+    ]
+
+
+def test_relaxed_mathematics_is_an_option() -> None:
+    source = "kernel void k(global float *o) { int i = get_global_id(0); o[i] = sin((float)i) / exp(0.1f * i); }"
+    out = zeros(8, np.float32)
+    launch(source, 8, 8, out, options=["-cl-fast-relaxed-math", "-O3"])
+    np.testing.assert_allclose(out, np.sin(np.arange(8)) / np.exp(0.1 * np.arange(8)), rtol=1e-5)
+
+
+# -- forms of a program
+
+_FORMS = """void add(global int *o, int i, int v) { if (v > 3) o[i] += v; }
+kernel void other(global int *o) { o[0] = 1; }
+kernel void k(global int *o, global const int *a) {
+  int i = get_global_id(0);
+  add(o, i, a[i]);
+}"""
+
+
+def _compiled(level: str, *form: str) -> bytes:
+    arguments = ["-x", "cl", "-cl-std=CL1.2", "-target", "spir64-unknown-unknown", level]
+    arguments += ["-isystem", str(toolchain.INCLUDE_DIR), "-emit-llvm", *form]
+    return toolchain.clang(arguments, _FORMS.encode(), "forms")
+
+
+@unoptimized_too
+def test_ir_text_and_bitcode_give_the_profile_of_their_source(level: str) -> None:
+    profiles = []
+    for kernel in (
+        Kernel.from_source(_FORMS, "k", options=[level]),
+        Kernel.from_ir(_compiled(level, "-S").decode(), "k"),
+        Kernel.from_ir(_compiled(level, "-c"), "k"),
+    ):
+        out = zeros(8)
+        profiles.append(crosscast.characterize(kernel, 8, 4, [out, ints(8)]).metrics)
+        assert out.tolist() == [0, 0, 0, 0, 4, 5, 6, 7]
+    assert profiles[0] == profiles[1] == profiles[2]
+
+
+def test_the_stub_around_an_unoptimized_kernel_does_not_count() -> None:
+    text = """target datalayout = "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-n8:16:32:64-G1"
+target triple = "spir64-unknown-unknown"
+define spir_kernel void @k(ptr addrspace(1) %o) {
+  call spir_func void @__clang_ocl_kern_imp_k(ptr addrspace(1) %o)
+  ret void
+}
+define internal spir_func void @__clang_ocl_kern_imp_k(ptr addrspace(1) %o) {
+  store i32 7, ptr addrspace(1) %o, align 4
+  ret void
+}
+"""
+    out = zeros(1)
+    profile = crosscast.characterize(Kernel.from_ir(text, "k"), 3, 1, [out])
+    assert out[0] == 7
+    assert profile.metrics["total_instruction_count"] == 3 * 2
+
+
+# -- refused
+
+
+@pytest.mark.parametrize(
+    ("what", "line", "source"),
+    [
+        ("pipe", 2, "kernel void k(read_only pipe int p, global int *a) {\n int x; read_pipe(p, &x); a[0] = x; }"),
+        (
+            "device-side enqueue",
+            2,
+            "kernel void k(global int *a) {\n queue_t q = get_default_queue();\n"
+            " enqueue_kernel(q, CLK_ENQUEUE_FLAGS_NO_WAIT, ndrange_1D(1), ^{ a[0] = 1; }); }",
+        ),
+        (
+            "sub-group",
+            4,
+            "uint get_sub_group_size(void);\n\nkernel void k(global int *a) {\n a[0] = get_sub_group_size(); }",
+        ),
+        (
+            "sub-group",
+            3,
+            "int __attribute__((overloadable)) sub_group_reduce_add(int x);\n"
+            "kernel void k(global int *a) {\n a[0] = sub_group_reduce_add(a[1]); }",
+        ),
+    ],
+)
+def test_constructs_that_are_left_out_are_refused_by_line(what: str, line: int, source: str) -> None:
+    args = [None, ints(4)] if what == "pipe" else [ints(4)]
+    with pytest.raises(UnsupportedError, match=rf"line {line}: .*{what}"):
+        launch(source, 1, 1, *args, standard="2.0")
