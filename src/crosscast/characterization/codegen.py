@@ -158,9 +158,16 @@ def build_library(
     _host()
     machine = _target_machine()
     header = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
-    parsed = llvm.parse_assembly(header + kernel_ir(module, kernel, made, switches))
-    if made.lowering.library_symbols:
-        text = _without_module_lines(host_ir(_library_ir(frozenset(made.lowering.library_symbols))))
+    own = kernel_ir(module, kernel, made, switches)
+    parsed = llvm.parse_assembly(header + own)
+    symbols = frozenset(made.lowering.library_symbols)
+    exported = {"cc_group"}
+    if " half" in own or any("Dh" in symbol for symbol in symbols):
+        # The backend calls these by name, whether or not the IR does.
+        symbols |= library.HALF_RUNTIME
+        exported |= library.HALF_RUNTIME
+    if symbols:
+        text = _without_module_lines(host_ir(_library_ir(symbols)))
         linked = llvm.parse_assembly(header + text)
         for function in linked.functions:
             if not function.is_declaration:
@@ -168,8 +175,8 @@ def build_library(
         parsed.link_in(linked)
     parsed.verify()
     for function in parsed.functions:
-        if not function.is_declaration and function.name != "cc_group":
-            function.linkage = "internal"
+        if not function.is_declaration:
+            function.linkage = "external" if function.name in exported else "internal"
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = True
     builder = llvm.create_pass_builder(machine, options)

@@ -84,6 +84,8 @@ def _segment_loop(
     segment = made.segments.segments[number]
     following = sorted(set(segment.exits.values()))
     n = f"{number}"
+    if segment.once:
+        sizes = ["1", "1", "1"]
     arguments = ", ".join(
         [
             "ptr %cc.ctx",
@@ -91,6 +93,7 @@ def _segment_loop(
             "ptr %cc.past",
             *(f"i64 %{axis}{n}" for axis in "xyz"),
             f"i64 %wi{n}",
+            "i64 %cc.items",
             *(f"{invariant_type(name)} %cc.{name}" for name in context.INVARIANTS),
             *(f"{p.type} {p.name}" for p in function.parameters),
         ]
@@ -166,6 +169,8 @@ def _after_segment(made: Instrumented, number: int) -> list[str]:
         f"  %entries{number}.new = add i64 %entries{number}.old, %cc.items",
         f"  store i64 %entries{number}.new, ptr %entries{number}.at",
     ]
+    if made.segments.segments[number].once:
+        rows.append("  call void @cc_fold_lead(ptr %cc.ctx, i64 %cc.items)")
     for branch in made.cells[number]:
         name = f"%cell{number}.{branch}"
         rows += [
@@ -188,11 +193,12 @@ def _go_on(made: Instrumented, number: int, target: int) -> list[str]:
     bits = 32 if made.narrow else 64
     segments = made.segments.segments
     rows = []
-    collective = target > 0 and not is_barrier(segments[target].after or ir.Instruction("", ""))
-    if len(segments) > 1 and not collective:
-        first = int(number in made.opening)
+    cutter = segments[target].after if target else None
+    collective = cutter is not None and not is_barrier(cutter)
+    goes_on = collective or segments[number].once
+    if len(segments) > 1 and not goes_on:
         rows.append(
-            f"  call void @cc_fold_piece{bits}(ptr %cc.ctx, i64 %cc.items, i{bits} {int(target > 0)}, i32 {first})"
+            f"  call void @cc_fold_piece{bits}(ptr %cc.ctx, i64 %cc.items, i{bits} {int(target > 0)})"
         )
     if target == 0:
         rows.append(f"  call void @cc_fold{bits}(ptr %cc.totals_log, ptr %cc.total, i64 %cc.items)")

@@ -94,13 +94,25 @@ def innermost(loops: Sequence[Loop]) -> dict[str, Loop]:
     return {label: loop for loop in loops for label in sorted(loop.blocks)}
 
 
-def live_in(blocks: Mapping[str, ir.Block], graph: Graph) -> dict[str, set[str]]:
-    """Local values that each block needs from before it (a phi's values are needed by the predecessor)."""
+def live_in(
+    blocks: Mapping[str, ir.Block], graph: Graph, extra: Mapping[str, set[str]]
+) -> dict[str, set[str]]:
+    """Local values that each block needs from before it (a phi's values are needed by the predecessor).
+
+    Parameters
+    ----------
+    blocks
+        The blocks.
+    graph
+        Their successors.
+    extra
+        Values that are needed at the start of a block besides those that its instructions use.
+    """
     needed: dict[str, set[str]] = {}
     defined: dict[str, set[str]] = {}
     at_end: dict[str, set[str]] = {label: set() for label in blocks}
     for label, block in blocks.items():
-        needed[label], defined[label] = set(), set()
+        needed[label], defined[label] = set(extra.get(label, ())), set()
         for instruction in block.instructions:
             for value, predecessor in instruction.incoming:
                 if predecessor in at_end:

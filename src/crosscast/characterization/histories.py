@@ -1,10 +1,12 @@
 """How each conditional branch records the history of its outcomes.
 
-Four ways, from cheap to general, all exact:
+Five ways, from cheap to general, all exact:
 
 - ``row``: a branch outside all loops of a segment runs at most once a work-item; its outcomes go to
   a row of bytes that is folded into the history when all work-items have run the segment.
 - ``cell``: like ``row``, but all work-items take the same way: one byte for all of them.
+- ``lead``: a branch of a segment that runs once for all work-items; its outcomes are noted one by
+  one and then recorded as often as there are work-items.
 - ``run``: a branch that leaves the innermost loop around it is a run of equal outcomes and then the
   other one; the run's length is counted and recorded when the loop is left.
 - ``each``: anything else is recorded outcome by outcome.
@@ -23,7 +25,7 @@ from crosscast.characterization.uniformity import Uniformity
 
 __all__ = ["BranchPlan", "Way", "plan_branches"]
 
-Way = Literal["cell", "row", "run", "each"]
+Way = Literal["lead", "cell", "row", "run", "each"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ def plan_branches(
             copies[branch] += 1
             way: Way = "cell" if uniform.decides_for_all(block) else "row"
             here[label] = _plan(block.terminator.successors, inner.get(label), way)
+            if segment.once:
+                here[label] = BranchPlan("lead")
             if here[label].way == "each":
                 general.add(branch)
         for label, plan in here.items():
@@ -84,7 +88,9 @@ def plan_branches(
         plans.append(here)
     return [
         {
-            label: BranchPlan("each") if segment.blocks[label].terminator.branch in general else plan
+            label: BranchPlan("each")
+            if segment.blocks[label].terminator.branch in general and plan.way != "lead"
+            else plan
             for label, plan in here.items()
         }
         for segment, here in zip(segments, plans, strict=True)

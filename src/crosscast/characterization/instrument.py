@@ -120,8 +120,6 @@ class Instrumented:
         Number of counters; the first ones are the entries into each segment.
     edge_counters
         Number of counters of edges and entries among them; these come first.
-    opening
-        Segments that run before any barrier.
     collective_codes
         What the runtime has to do before a segment that follows a collective, and the type.
     blocks
@@ -175,7 +173,6 @@ class Instrumented:
     segments: Segments
     counters: int
     edge_counters: int
-    opening: set[int]
     collective_codes: dict[int, tuple[int, int]]
     blocks: list[BlockCosts]
     rows: list[list[int]]
@@ -307,7 +304,9 @@ class Instrumenter:
         self.after = {s.number: s.after for s in segments.segments if s.after is not None}
         if self.several:
             self._place_private(segments)
-        self.live_offsets, self.live_sizes, self.live_bytes = {}, {}, 0
+        self.led = {n for s in segments.segments if s.once for n in s.exits.values()}
+        # The first place holds what the segment that ran once counted for each work-item.
+        self.live_offsets, self.live_sizes, self.live_bytes = {}, {}, 64
         for carried in segments.carried:
             self.live_offsets[carried.name] = self.live_bytes
             self.live_sizes[carried.name] = carried.nbytes
@@ -353,7 +352,6 @@ class Instrumenter:
             segments=segments,
             counters=self.counters,
             edge_counters=edge_counters,
-            opening=self._opening(segments),
             collective_codes={
                 number: _collective_code(after)
                 for number, after in self.after.items()
@@ -383,18 +381,6 @@ class Instrumenter:
             variables=self.module.globals,
             histories=len(self.module.branches) + len(lines),
         )
-
-    def _opening(self, segments: Segments) -> set[int]:
-        """Segments that run before any barrier: the first, and those behind it across collectives."""
-        found, pending = set(), [0]
-        while pending:
-            number = pending.pop()
-            if number in found:
-                continue
-            found.add(number)
-            following = segments.segments[number].exits.values()
-            pending += [n for n in following if n and not is_barrier(self.after[n])]
-        return found
 
     def _shared_lines(self, segments: Segments) -> dict[int, int]:
         """Histories of source lines with several branches, numbered behind those of the branches."""
@@ -645,8 +631,8 @@ class _SegmentEmitter:
                 if instruction.counted:
                     self._add_cost(cost, instruction)
             if label in self.segment.exits and self.segment.exits[label]:
-                after = self.owner.after[self.segment.exits[label]]
-                cost.barriers = int(is_barrier(after))
+                after = self.owner.after.get(self.segment.exits[label])
+                cost.barriers = int(after is not None and is_barrier(after))
             found[label] = cost
         return found
 
@@ -826,6 +812,11 @@ class _SegmentEmitter:
                 self._insert(label, self._each(self.lines[end.line], condition, invert=True), at_end=True)
             if plan.way == "each":
                 self._insert(label, self._each(branch, condition, invert=False), at_end=True)
+            elif plan.way == "lead":
+                bit = self.owner.unique("bit")
+                texts = [f"{bit} = zext i1 {condition} to i32"]
+                texts.append(f"call void @cc_lead_outcome(ptr %cc.ctx, i32 {branch}, i32 {bit})")
+                self._insert(label, texts, at_end=True)
             elif plan.way in ("cell", "row"):
                 row = self._slot("row", "i8", "2")
                 bit = self.owner.unique("bit")
@@ -908,8 +899,8 @@ class _SegmentEmitter:
             for carried in self.segment.save.get(label, []):
                 texts += self._carry(carried.name, carried.type, store=True)
             if following:
-                texts += self._exchange_in(self.owner.after[following])
-                if self.owner.several and is_barrier(self.owner.after[following]):
+                texts += self._exchange_in(self.owner.after.get(following))
+                if following in self.owner.after and is_barrier(self.owner.after[following]):
                     texts.append(f"store {self.count} 1, ptr {self.barrier}")
             texts.append(f"store i32 {following}, ptr {self.next}")
             if block.terminator.opcode != "unreachable":
@@ -942,9 +933,9 @@ class _SegmentEmitter:
             texts.append(f"{value} = load {type_}, ptr {slot_name(name)}")
         return [*texts, f"store {type_} {value}, ptr {address}{scope}"]
 
-    def _exchange_in(self, collective: ir.Instruction) -> list[str]:
+    def _exchange_in(self, collective: ir.Instruction | None) -> list[str]:
         """Hand the arguments of a collective to the runtime: 16 bytes a work-item."""
-        if is_barrier(collective):
+        if collective is None or is_barrier(collective):
             return []
         texts = []
         (type_, value), *whose = parse_call(collective).arguments
@@ -972,6 +963,7 @@ class _SegmentEmitter:
             "ptr %cc.past",
             *(f"i64 %cc.id{d}" for d in range(3)),
             "i64 %cc.wi",
+            "i64 %cc.items",
             *(f"{invariant_type(name)} %cc.{name}" for name in context.INVARIANTS),
             *(f"{p.type} {p.name}" for p in self.owner.function.parameters),
         ]
@@ -1041,14 +1033,19 @@ class _SegmentEmitter:
     def _epilogue(self, counters: list[str], first: int, weights: Counter[int]) -> list[str]:
         owner, segment = self.owner, self.segment
         texts = [f"%cc.following = load i32, ptr {self.next}"]
+        if segment.once:
+            texts.append(f"%cc.items.c = {'trunc' if owner.narrow else 'add'} i64 " + (
+                "%cc.items to i32" if owner.narrow else "%cc.items, 0"
+            ))
         total = str(weights.pop(-1, 0))
         for number, counter in enumerate(counters):
-            value, address, old, new = (owner.unique("e") for _ in range(4))
+            value, times, address, old, new = (owner.unique("e") for _ in range(5))
             texts += [
                 f"{value} = load {self.count}, ptr {counter}",
+                f"{times} = mul {self.count} {value}, {'%cc.items.c' if segment.once else '1'}",
                 f"{address} = getelementptr {self.count}, ptr %cc.acc, i64 {first + number}",
                 f"{old} = load {self.count}, ptr {address}",
-                f"{new} = add {self.count} {old}, {value}",
+                f"{new} = add {self.count} {old}, {times}",
                 f"store {self.count} {new}, ptr {address}",
             ]
             if weights[number]:
@@ -1075,9 +1072,20 @@ class _SegmentEmitter:
     def _instruction_counts(self, total: str) -> list[str]:
         """Store how many instructions the work-item ran; the barrier's call belongs to no piece."""
         owner, segment = self.owner, self.segment
+        if segment.once:
+            lead = f"store {self.count} {total}, ptr %cc.lead{owner.scopes.attach('lead')}"
+            return ["%cc.lead = getelementptr i8, ptr %cc.live, i64 0", lead]
         name = "piece" if owner.several else "total"
         scope = owner.scopes.attach(name)
         texts = [f"%cc.e.piece = getelementptr {self.count}, ptr %cc.{name}, i64 %cc.wi"]
+        if segment.number in owner.led:
+            lead, led = owner.unique("e"), owner.unique("e")
+            texts += [
+                "%cc.lead = getelementptr i8, ptr %cc.live, i64 0",
+                f"{lead} = load {self.count}, ptr %cc.lead{owner.scopes.attach('lead')}",
+                f"{led} = add {self.count} {total}, {lead}",
+            ]
+            total = led
         if segment.after is not None and not is_barrier(segment.after):
             old, value = owner.unique("e"), owner.unique("e")
             texts.append(f"{old} = load {self.count}, ptr %cc.e.piece{scope}")
@@ -1118,24 +1126,33 @@ class _Published:
 
     def epilogue(self) -> list[str]:
         """Carry the position on, and add it up where a work-item ends."""
-        owner, first = self.emitter.owner, self.emitter.segment.number == 0
+        owner, segment = self.emitter.owner, self.emitter.segment
         number = owner.order_counter()
-        texts = ["%cc.o.base = getelementptr [2 x i64], ptr %cc.order, i64 %cc.wi, i64 0"]
-        texts += [f"%cc.o.ran = load i64, ptr {self.ran}", f"%cc.o.last = load i64, ptr {self.last}"]
-        texts.append("%cc.o.place = getelementptr i64, ptr %cc.o.base, i64 1")
-        if first:
-            texts += ["%cc.o.total = add i64 %cc.o.ran, 0", "%cc.o.end = add i64 %cc.o.last, 0"]
-        else:
+        if segment.once:
+            return []
+        texts = [
+            "%cc.o.base = getelementptr [2 x i64], ptr %cc.order, i64 %cc.wi, i64 0",
+            "%cc.o.place = getelementptr [2 x i64], ptr %cc.order, i64 %cc.wi, i64 1",
+            f"%cc.o.ran = load i64, ptr {self.ran}",
+            f"%cc.o.last = load i64, ptr {self.last}",
+            "%cc.o.old = load i64, ptr %cc.o.place",
+        ]
+        if segment.number in owner.led:
+            extend = "zext i32" if owner.narrow else "add i64"
             texts += [
-                "%cc.o.before = load i64, ptr %cc.o.base",
-                "%cc.o.old = load i64, ptr %cc.o.place",
-                "%cc.o.total = add i64 %cc.o.before, %cc.o.ran",
-                "%cc.o.moved = add i64 %cc.o.before, %cc.o.last",
-                "%cc.o.none = icmp eq i64 %cc.o.last, 0",
-                "%cc.o.end = select i1 %cc.o.none, i64 %cc.o.old, i64 %cc.o.moved",
+                "%cc.o.before.old = load i64, ptr %cc.o.base",
+                f"%cc.o.lead = load {self.emitter.count}, ptr %cc.lead{owner.scopes.attach('lead')}",
+                f"%cc.o.lead.wide = {extend} %cc.o.lead{' to i64' if owner.narrow else ', 0'}",
+                "%cc.o.before = add i64 %cc.o.before.old, %cc.o.lead.wide",
             ]
+        else:
+            texts.append("%cc.o.before = load i64, ptr %cc.o.base")
         return [
             *texts,
+            "%cc.o.total = add i64 %cc.o.before, %cc.o.ran",
+            "%cc.o.moved = add i64 %cc.o.before, %cc.o.last",
+            "%cc.o.none = icmp eq i64 %cc.o.last, 0",
+            "%cc.o.end = select i1 %cc.o.none, i64 %cc.o.old, i64 %cc.o.moved",
             "store i64 %cc.o.total, ptr %cc.o.base",
             "store i64 %cc.o.end, ptr %cc.o.place",
             "%cc.o.done = icmp eq i32 %cc.following, 0",

@@ -19,8 +19,9 @@ __all__ = ["Carried", "Segment", "Segments", "cut", "is_barrier", "is_collective
 
 _CHEAP = frozenset(
     "getelementptr trunc zext sext bitcast addrspacecast ptrtoint inttoptr "
-    "add sub mul shl lshr ashr and or xor alloca".split()
+    "add sub mul shl lshr ashr and or xor icmp select alloca".split()
 )
+_LONGEST_CHAIN = 12
 _IDENTITIES = frozenset(
     "get_global_id get_local_id get_group_id get_local_size get_enqueued_local_size get_global_size "
     "get_num_groups get_global_offset get_work_dim get_global_linear_id get_local_linear_id".split()
@@ -63,7 +64,9 @@ class Segment:
     exits
         For each block that leaves it: the segment that follows, 0 for the end of the work-item.
     after
-        The barrier or collective before it, ``None`` for segment 0.
+        The barrier or collective before it; ``None`` for segment 0, and after one that ran once.
+    once
+        It is run once for all work-items of a group, because they would all do the same.
     restore
         Carried values that it loads at its start.
     save
@@ -80,6 +83,7 @@ class Segment:
     blocks: dict[str, ir.Block]
     exits: dict[str, int]
     after: ir.Instruction | None = None
+    once: bool = False
     restore: list[Carried] = field(default_factory=list)
     save: dict[str, list[Carried]] = field(default_factory=dict)
     recompute: list[ir.Instruction] = field(default_factory=list)
@@ -113,16 +117,22 @@ def cut(function: ir.Function, sizes: dict[str, tuple[int, int]]) -> Segments:
         Size and alignment of each type.
     """
     roots, crossings, cutters = _split_at_barriers(function)
+    names = [p.name for p in function.parameters]
+    once: set[str] = set()
+    if len(roots) > 1:
+        full = _flow_across(function, crossings)
+        uniform = find_uniform(function.blocks, full, names)
+        cheap = _recomputable(_definitions(function, cutters), set(names), uniform.values)
+        once = _cut_leads(function, roots, crossings, cutters, uniform, cheap)
     flow = {label: block.terminator.successors for label, block in function.blocks.items()}
-    full = {label: [*flow[label], *([crossings[label]] if label in crossings else [])] for label in flow}
-    live = graph.live_in(function.blocks, full)
-    definitions = {i.result: i for i in [*function.instructions(), *cutters.values()] if i.result}
-    uniform = find_uniform(function.blocks, full, [p.name for p in function.parameters])
-    crossing: set[str] = set().union(*(live[root] for root in roots[1:])) & definitions.keys()
-    cheap = _recomputable(crossing, definitions, {p.name for p in function.parameters})
+    full = _flow_across(function, crossings)
+    uniform = find_uniform(function.blocks, full, names)
+    definitions = _definitions(function, cutters)
+    cheap = _recomputable(definitions, set(names), uniform.values)
+    live, needed = _needed(function, full, roots, cheap, definitions)
     carried = {
         name: Carried(name, definitions[name].type, sizes[definitions[name].type][0], name in uniform.values)
-        for name in sorted(crossing - cheap.keys())
+        for name in sorted(set().union(*needed.values()))
     }
     numbers = {label: number for number, label in enumerate(roots)}
     segments = []
@@ -130,18 +140,159 @@ def cut(function: ir.Function, sizes: dict[str, tuple[int, int]]) -> Segments:
         segment = _segment(function, flow, crossings, numbers, number, root)
         wanted = set(live[root]) if number else set()
         segment.after = cutters.get(root)
+        segment.once = root in once
         if segment.after is not None:
             wanted.discard(segment.after.result or "")
-        segment.restore = [carried[n] for n in sorted(wanted & carried.keys())]
+        segment.restore = [carried[n] for n in sorted(needed.get(root, set()) & wanted)]
         segment.recompute = _chain(wanted & cheap.keys(), cheap)
         for label, following in segment.exits.items():
             if following:
-                result = cutters[roots[following]].result or ""
-                needed = sorted((live[roots[following]] & carried.keys()) - {result})
-                segment.save[label] = [carried[n] for n in needed]
+                cutter = cutters.get(roots[following])
+                result = (cutter.result if cutter is not None else "") or ""
+                segment.save[label] = [carried[n] for n in sorted(needed[roots[following]] - {result})]
         _resolve_redefinitions(segment)
         segments.append(segment)
     return Segments(segments, list(carried.values()), uniform)
+
+
+def _definitions(
+    function: ir.Function, cutters: dict[str, ir.Instruction]
+) -> dict[str, ir.Instruction]:
+    return {i.result: i for i in [*function.instructions(), *cutters.values()] if i.result}
+
+
+def _flow_across(function: ir.Function, crossings: dict[str, str]) -> dict[str, list[str]]:
+    """Successors of each block, across barriers too."""
+    return {
+        label: [crossings[label]] if label in crossings else block.terminator.successors
+        for label, block in function.blocks.items()
+    }
+
+
+def _cut_leads(
+    function: ir.Function,
+    roots: list[str],
+    crossings: dict[str, str],
+    cutters: dict[str, ir.Instruction],
+    uniform: Uniformity,
+    cheap: dict[str, ir.Instruction],
+) -> set[str]:
+    """Let what all work-items do alike at the start of a segment be a segment of its own, run once.
+
+    Typically these are the counters and conditions of loops with barriers in them. Without them
+    what follows has fewer branches, so that LLVM can run several work-items at a time.
+
+    Returns
+    -------
+    set
+        Where the segments start that run once.
+    """
+    leads: dict[str, list[str]] = {}
+    for root in roots:
+        cutter = cutters.get(root)
+        if cutter is not None and not is_barrier(cutter):
+            continue  # its piece of the work-item goes on across the collective
+        lead = _lead(function, root, crossings, uniform, cheap)
+        if any(len(function.blocks[b].terminator.successors) > 1 for b in lead):
+            leads[root] = lead
+    while rejected := {r for r in leads if not _may_lead(function, r, roots, leads, crossings)}:
+        for root in rejected:
+            del leads[root]
+    edges = {
+        (u, v): None
+        for lead in leads.values()
+        for u in lead
+        for v in function.blocks[u].terminator.successors
+        if v not in lead
+    }
+    for source, target in edges:
+        _cut_edge(function, source, target, roots, crossings)
+    return set(leads)
+
+
+def _may_lead(
+    function: ir.Function,
+    root: str,
+    roots: list[str],
+    leads: dict[str, list[str]],
+    crossings: dict[str, str],
+) -> bool:
+    """Whether a segment's lead can be run once without changing what is recorded."""
+    lead = leads[root]
+    after = [v for u in lead for v in function.blocks[u].terminator.successors if v not in lead]
+    rest = _reachable(function, after, crossings)
+    branches = {function.blocks[b].terminator.branch for b in lead} - {None}
+    if rest & set(lead) or branches & {function.blocks[b].terminator.branch for b in rest}:
+        return False  # the same branch would be recorded in two places, out of order
+    # The blocks of the lead are cut for every segment that has them.
+    return all(
+        set(lead) & _reachable(function, [other], crossings) <= set(leads.get(other, ()))
+        for other in roots
+    )
+
+
+def _lead(
+    function: ir.Function,
+    root: str,
+    crossings: dict[str, str],
+    uniform: Uniformity,
+    cheap: dict[str, ir.Instruction],
+) -> list[str]:
+    """Blocks from the start of a segment on that compute nothing but uniform values."""
+    lead: list[str] = []
+    pending = [root]
+    while pending:
+        label = pending.pop()
+        block = function.blocks[label]
+        if label in lead or label in crossings or not block.terminator.successors:
+            continue
+        if label in uniform.parted or not all(
+            _belongs_to_lead(i, uniform, cheap) for i in block.instructions
+        ):
+            continue
+        lead.append(label)
+        pending.extend(block.terminator.successors)
+    return lead
+
+
+def _belongs_to_lead(
+    instruction: ir.Instruction, uniform: Uniformity, cheap: dict[str, ir.Instruction]
+) -> bool:
+    if not instruction.text:
+        return True
+    if instruction.opcode in ("br", "switch"):
+        return instruction.uses() <= uniform.values
+    # What diverges but is cheap is computed again where it is needed.
+    return instruction.result in uniform.values or instruction.result in cheap
+
+
+def _reachable(function: ir.Function, starts: list[str], crossings: dict[str, str]) -> set[str]:
+    reached: set[str] = set()
+    pending = list(starts)
+    while pending:
+        label = pending.pop()
+        if label not in reached:
+            reached.add(label)
+            if label not in crossings:
+                pending.extend(function.blocks[label].terminator.successors)
+    return reached
+
+
+def _cut_edge(
+    function: ir.Function, source: str, target: str, roots: list[str], crossings: dict[str, str]
+) -> None:
+    number = len(roots)
+    leaving = ir.Block(f"%cc.leave{number}", [ir.Instruction("", "cut", counted=False)])
+    going_on = ir.Block(
+        f"%cc.segment{number}", [ir.Instruction(f"br label {target}", "br", counted=False)]
+    )
+    function.blocks[source].terminator.retarget(target, leaving.label)
+    for phi in function.blocks[target].phis():
+        phi.incoming = [(v, going_on.label if p == source else p) for v, p in phi.incoming]
+    function.blocks[leaving.label] = leaving
+    function.blocks[going_on.label] = going_on
+    crossings[leaving.label] = going_on.label
+    roots.append(going_on.label)
 
 
 def _split_at_barriers(
@@ -189,38 +340,80 @@ def _split_at_barriers(
 
 
 def _recomputable(
-    crossing: set[str], definitions: dict[str, ir.Instruction], given: set[str]
+    definitions: dict[str, ir.Instruction], given: set[str], uniform: set[str]
 ) -> dict[str, ir.Instruction]:
-    """Values among `definitions` that are cheap functions of ids, sizes and arguments.
+    """Values that are cheap functions of ids, arguments, and uniform values.
 
-    Only those that some value in `crossing` is, or is computed from, are returned.
+    A uniform value that is more than a function of ids and arguments is not among them: it is
+    carried, once a work-group.
     """
-    known: dict[str, bool] = {name: True for name in given}
+    cheap: dict[str, ir.Instruction] = {}
+    for leaves in (given, given | uniform):
+        for name, definition in definitions.items():
+            if name not in uniform or leaves is given:
+                _try_recomputing(name, definition, definitions, leaves, cheap)
+    return cheap
 
-    def cheap(name: str, depth: int) -> bool:
-        if name not in known:
-            definition = definitions.get(name)
-            known[name] = False  # a circle is not cheap
-            known[name] = (
-                definition is not None
-                and depth < 12
-                and (definition.opcode in _CHEAP or called_builtin(definition) in _IDENTITIES)
-                and all(
-                    cheap(used, depth + 1)
-                    for used in definition.uses()
-                    if used in definitions or used in given
-                )
-            )
-        return known[name]
 
-    chosen = {name for name in crossing if cheap(name, 0)}
-    pending = list(chosen)
+def _try_recomputing(
+    name: str,
+    definition: ir.Instruction,
+    definitions: dict[str, ir.Instruction],
+    leaves: set[str],
+    cheap: dict[str, ir.Instruction],
+) -> None:
+    """Add a value, and those that it is computed from, to `cheap` if all of them are."""
+    trial: dict[str, ir.Instruction] = {}
+    pending = [(name, definition)]
     while pending:
-        for used in definitions[pending.pop()].uses():
-            if used in definitions and used not in chosen:
-                chosen.add(used)
-                pending.append(used)
-    return {name: definitions[name] for name in chosen}
+        current, instruction = pending.pop()
+        if instruction.opcode not in _CHEAP and called_builtin(instruction) not in _IDENTITIES:
+            return
+        trial[current] = instruction
+        if len(trial) > _LONGEST_CHAIN:
+            return
+        for used in instruction.uses():
+            if used in leaves or used in cheap or used in trial or used not in definitions:
+                continue
+            pending.append((used, definitions[used]))
+    cheap.update(trial)
+
+
+def _needed(
+    function: ir.Function,
+    flow: dict[str, list[str]],
+    roots: list[str],
+    cheap: dict[str, ir.Instruction],
+    definitions: dict[str, ir.Instruction],
+) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Values that are live into each block, and those of them to carry to each segment's start.
+
+    What is computed again needs the values that it is computed from.
+    """
+    extra: dict[str, set[str]] = {}
+    while True:
+        live = graph.live_in(function.blocks, flow, extra)
+        sources = {root: _sources(live[root], cheap) & definitions.keys() for root in roots[1:]}
+        if all(sources[root] <= live[root] for root in roots[1:]):
+            return live, {r: (live[r] & definitions.keys()) - cheap.keys() for r in roots[1:]}
+        extra = sources
+
+
+def _sources(values: set[str], cheap: dict[str, ir.Instruction]) -> set[str]:
+    """Values that are not cheap, from which the cheap ones among `values` are computed."""
+    found: set[str] = set()
+    pending = [name for name in values if name in cheap]
+    seen: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in cheap:
+            pending.extend(cheap[name].uses())
+        else:
+            found.add(name)
+    return found
 
 
 def _chain(wanted: set[str], cheap: dict[str, ir.Instruction]) -> list[ir.Instruction]:

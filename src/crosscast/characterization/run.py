@@ -313,6 +313,8 @@ def _job(launch: Launch, memory: Memory, made: Instrumented, threads: int) -> di
         "live_bytes": made.live_bytes,
         "histories": made.histories,
         "counters": made.counters,
+        "several": int(len(made.segments.segments) > 1),
+        "published": int(made.order_counter is not None),
     }
     return {
         "threads": threads,

@@ -40,7 +40,8 @@ struct history {
   u64 repeats; /* how often it has come again since, not yet in the table */
   u64 *table;
   u64 stay; /* outcome while the loop goes on */
-  u64 unused[2];
+  u8 *lead; /* outcomes of a segment that ran once for all work-items */
+  u64 led;
 };
 
 struct context {
@@ -66,7 +67,7 @@ struct job {
   u64 threads, regions, n_regions, status, result_fd, print_fd;
   u64 dims, global[3], local[3], offset[3], groups[3];
   u64 args, shifts, locals, local_bytes, private_bytes, live_bytes;
-  u64 histories, counters, in_memory, n_in_memory, weights;
+  u64 histories, counters, in_memory, n_in_memory, weights, several, published;
   u64 data_low, data_high, variables_low, variables_high;
   u64 next_group;
 };
@@ -124,7 +125,7 @@ static void log_add(struct context *c, struct log *l, u64 key, u64 n) {
 }
 
 /* FOLD logs one value a work-item. FOLD_PIECE logs a piece between barriers and adds it, with the
- * barrier's own call, to the work-item's total; the first piece of a work-item starts the total. */
+ * barrier's own call, to the work-item's total. */
 #define FOLD(NAME, T)                                                                  \
   void NAME(struct log *l, const T *values, u64 n) {                                   \
     for (u64 i = 0, j; i < n; i = j) {                                                 \
@@ -139,11 +140,10 @@ static void log_add(struct context *c, struct log *l, u64 key, u64 n) {
     }                                                                                  \
   }
 #define FOLD_PIECE(NAME, FOLDED, T)                                                    \
-  void NAME(struct context *c, u64 n, T barrier, u32 first) {                          \
+  void NAME(struct context *c, u64 n, T barrier) {                                     \
     const T *piece = c->piece;                                                         \
     T *restrict total = c->total;                                                      \
-    if (first) for (u64 i = 0; i < n; i++) total[i] = piece[i] + barrier;              \
-    else for (u64 i = 0; i < n; i++) total[i] += piece[i] + barrier;                   \
+    for (u64 i = 0; i < n; i++) total[i] += piece[i] + barrier;                        \
     FOLDED(c->pieces_log, piece, n);                                                   \
   }
 FOLD(cc_fold32, u32)
@@ -207,6 +207,39 @@ void cc_fold_row(struct history *h, const u8 *row, u64 n) {
 void cc_fold_cell(struct history *h, const u8 *cell, u64 n) {
   settle(h);
   if (*cell < 2) h->past = run(h->table, h->past, *cell, n, 1);
+}
+
+/* The outcomes of a branch while a segment ran once, which every work-item would have had. */
+void cc_lead_outcome(struct context *c, u32 branch, u32 bit) {
+  struct history *h = &c->histories[branch];
+  u64 n = h->led;
+  if (n == 0 && !h->lead) h->lead = map(c, PAGE);
+  if (n >= PAGE && !(n & (n - 1))) {
+    u8 *bigger = map(c, 2 * n);
+    memcpy(bigger, h->lead, n);
+    munmap(h->lead, n);
+    h->lead = bigger;
+  }
+  h->lead[h->led++] = bit;
+}
+
+static void repeat_lead(struct history *h, u64 n) {
+  settle(h);
+  for (u64 i = 0; i < n; i++) {
+    u64 before = h->past;
+    for (u64 k = 0; k < h->led; k++) h->past = run(h->table, h->past, h->lead[k], 1, 1);
+    if (h->past != before || i + 1 == n) continue;
+    /* From here on every work-item finds and leaves the same history. */
+    for (u64 k = 0; k < h->led; k++) h->past = run(h->table, h->past, h->lead[k], 1, n - i - 1);
+    break;
+  }
+  h->led = 0;
+}
+
+void cc_fold_lead(struct context *c, u64 n) {
+  const u64 *in_memory = (u64 *)c->job->in_memory;
+  for (u64 i = 0; i < c->job->n_in_memory; i++)
+    if (c->histories[in_memory[i]].led) repeat_lead(&c->histories[in_memory[i]], n);
 }
 
 /* ---- accesses whose memory is known only while running */
@@ -401,6 +434,8 @@ static void begin_group(struct context *c, u64 g) {
     c->size[d] = left < j->local[d] ? left : j->local[d];
     c->items *= c->size[d];
   }
+  if (j->several) memset(c->total, 0, 8 * c->items);
+  if (j->published) memset(c->order, 0, 16 * c->items);
   const u64 *in_memory = (u64 *)j->in_memory;
   for (u64 i = 0; i < j->n_in_memory; i++) {
     struct history *h = &c->histories[in_memory[i]];

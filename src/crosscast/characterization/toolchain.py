@@ -50,7 +50,12 @@ def compiler_version() -> str:
 def _run(command: Sequence[str], stdin: bytes) -> subprocess.CompletedProcess[bytes]:
     try:
         return subprocess.run(
-            [_zig(), *command], input=stdin, capture_output=True, timeout=_COMPILE_TIMEOUT_S, check=False
+            [_zig(), *command],
+            input=stdin,
+            capture_output=True,
+            timeout=_COMPILE_TIMEOUT_S,
+            check=False,
+            cwd=INCLUDE_DIR,  # clang looks here before it looks into the system's folders
         )
     except subprocess.TimeoutExpired as error:
         raise CompileError(
@@ -110,12 +115,17 @@ def compile_opencl(program: Program) -> bytes:
         *("-x", "cl", f"-cl-std=CL{program.standard}", "-target", "spir64-unknown-unknown"),
         *("-isystem", str(INCLUDE_DIR)),
         *("-cl-kernel-arg-info", "-gline-tables-only", "-fno-discard-value-names"),
-        *(["-I", str(program.path.parent)] if program.path is not None else []),
-        *(o for o in program.options if not o.startswith("-O")),
+        *(["-I", str(program.path.parent.absolute())] if program.path is not None else []),
+        *(_absolute(o) for o in program.options if not o.startswith("-O")),
         *level,
         *("-emit-llvm", "-c"),
     ]
     return clang(arguments, program.content, program.label)
+
+
+def _absolute(option: str) -> str:
+    """Let a relative include folder be relative to the working directory of the user."""
+    return f"-I{Path(option[2:].strip()).absolute()}" if option.startswith("-I") else option
 
 
 def link_shared(objects: Sequence[Path], output: Path) -> None:

@@ -28,7 +28,7 @@ _REGION_WORDS = 7
 _JOB = (
     "threads regions n_regions status result_fd print_fd dims global0 global1 global2 local0 local1 local2 "
     "offset0 offset1 offset2 groups0 groups1 groups2 args shifts locals local_bytes private_bytes "
-    "live_bytes histories counters in_memory n_in_memory weights data_low data_high variables_low "
+    "live_bytes histories counters in_memory n_in_memory weights several published data_low data_high variables_low "
     "variables_high next_group"
 ).split()
 CANNOT_MAP = 6
