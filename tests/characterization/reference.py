@@ -8,7 +8,15 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Trace", "branch_metrics", "entropy", "least_covering", "memory_metrics", "same_metrics"]
+__all__ = [
+    "Trace",
+    "branch_metrics",
+    "entropy",
+    "least_covering",
+    "memory_metrics",
+    "published_entropies",
+    "same_metrics",
+]
 
 Address = tuple[Hashable, int]
 """A memory (a buffer, a variable, local memory) and a byte offset in it, which is aligned there."""
@@ -24,10 +32,13 @@ class Trace:
     writes: list[Address] = field(default_factory=list)
     outcomes: dict[Hashable, dict[Any, list[bool]]] = field(default_factory=dict)
     """Outcomes in order, by branch and work-group."""
+    together: dict[Any, list[bool]] = field(default_factory=dict)
+    """Outcomes of all branches in order, by work-group."""
 
     def branch(self, branch: Hashable, group: Hashable, outcome: object) -> bool:
         """Note an outcome of a branch, and return it."""
         self.outcomes.setdefault(branch, {}).setdefault(group, []).append(bool(outcome))
+        self.together.setdefault(group, []).append(bool(outcome))
         return bool(outcome)
 
 
@@ -94,6 +105,29 @@ def branch_metrics(outcomes: Mapping[Hashable, Mapping[Hashable, Sequence[bool]]
         "yokota_branch_entropy": weighted / weights if weights else 0.0,
         "average_linear_branch_entropy": missed / known if known else 0.0,
     }
+
+
+def published_entropies(lines: Iterable[Iterable[Sequence[bool]]]) -> tuple[float, float]:
+    """Yokota and linear entropy by the published tool's conventions.
+
+    Parameters
+    ----------
+    lines
+        For each source line with branches, the outcomes in each work-group.
+    """
+    yokota, linear, occurrences = 0.0, 0.0, 0
+    for groups in lines:
+        patterns: Counter[tuple[bool, ...]] = Counter()
+        for history in groups:
+            bits = [not outcome for outcome in history]  # 1 where the branch goes to its false successor
+            for end in range(_WINDOW, len(bits) + 1):
+                patterns[tuple(bits[end - _WINDOW : end])] += 1
+        for pattern, n in patterns.items():
+            p = sum(pattern) / _WINDOW
+            yokota -= p * math.log2(p) if p else 0
+            linear += n * 2 * min(p, 1 - p)
+            occurrences += n
+    return yokota, linear / occurrences if occurrences else 0.0
 
 
 def same_metrics(found: Mapping[str, float | None], expected: Mapping[str, float | None]) -> dict[str, Any]:

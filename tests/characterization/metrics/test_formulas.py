@@ -1,0 +1,206 @@
+"""Each formula on small counts whose metrics can be worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+
+from crosscast.characterization.counts import ADDRESS_LEVELS, Counts
+from crosscast.characterization.metrics import compute, compute_metrics, control, memory, parallelism
+from crosscast.characterization.metrics.coverage import covering, covering_histogram
+from crosscast.profile import METRICS
+
+_ONES, _ZEROS = 0xFFFF, 0
+
+
+def _after(past: int, bit: int) -> int:
+    """Key of a history table: 16 known outcomes behind a leading 1, and the next one."""
+    return 1 << 17 | past << 1 | bit
+
+
+def _first(pattern: int) -> int:
+    """Key of the first full window of a work-group."""
+    return 1 << 16 | pattern
+
+
+# -- 90 % coverage
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ([], 0),
+        ([1], 1),
+        ([90, 10], 1),
+        ([89, 11], 2),
+        ([10] * 10, 9),
+        ([1] * 11, 10),  # ceil(9.9) = 10
+        ([0, 0, 5], 1),
+    ],
+)
+def test_the_fewest_counts_that_reach_90_percent_rounded_up(counts: list[int], expected: int) -> None:
+    assert covering(counts) == expected
+    assert covering_histogram(Counter(counts)) == expected
+
+
+def test_coverage_is_exact_where_doubles_are_not() -> None:
+    total = 10**18 + 1
+    goal = -(-9 * total // 10)
+    assert covering([goal, total - goal]) == 1
+    assert covering([goal - 1, total - goal + 1]) == 2
+
+
+def test_coverage_takes_only_as_many_equal_counts_as_needed() -> None:
+    assert covering_histogram({2: 10**12, 1: 10**12}) == 10**12 + 7 * 10**11
+
+
+# -- compute
+
+
+def test_opcodes_are_counted_by_how_often_they_run() -> None:
+    counts = Counts(opcodes=Counter(add=50, load=30, store=11, ret=9))
+    assert compute.metrics(counts) == {"opcode": 3, "total_instruction_count": 100}
+
+
+# -- parallelism
+
+
+def _parallel() -> Counts:
+    return Counts(
+        opcodes=Counter(add=26),
+        widths=Counter({1: 20, 4: 6}),
+        totals={5: 3, 11: 1},
+        pieces={2: 5, 7: 1},
+        barriers=2,
+    )
+
+
+def test_parallelism_of_four_work_items() -> None:
+    mean = (20 + 24) / 26
+    expected = {
+        "work_items": 4,
+        "work_groups": 2,
+        "total_barriers_hit": 2,
+        "min_itb": 2,
+        "max_itb": 7,
+        "median_itb": 2,
+        "min_ipt": 5,
+        "max_ipt": 11,
+        "median_ipt": 5,
+        "load_imbalance": 6,
+        "max_simd_width": 4,
+        "mean_simd_width": mean,
+        "sd_simd_width": math.sqrt((20 * (1 - mean) ** 2 + 6 * (4 - mean) ** 2) / 26),
+        "granularity": 0.25,
+        "barriers_per_instruction": (2 + 4) / 26,
+        "instructions_per_operand": 26 / 44,
+    }
+    assert parallelism.metrics(_parallel(), 2) == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("histogram", "expected"),
+    [({3: 1}, 3), ({1: 1, 2: 1}, 1.5), ({1: 2, 9: 1}, 1), ({1: 1, 4: 1, 9: 1}, 4), ({1: 3, 8: 3}, 4.5)],
+)
+def test_the_median_of_an_even_number_is_the_mean_of_the_middle(
+    histogram: dict[int, int], expected: float
+) -> None:
+    assert parallelism.median(histogram) == expected
+
+
+# -- memory
+
+
+def test_entropy_of_equal_counts_is_their_logarithm() -> None:
+    assert memory.entropy_bits({7: 1024}) == 10
+    assert memory.entropy_bits({5: 1}) == 0
+    assert memory.entropy_bits({}) == 0
+
+
+def test_entropy_of_unequal_counts() -> None:
+    # 1/2, 1/4, 1/8, 1/8
+    assert memory.entropy_bits({4: 1, 2: 1, 1: 2}) == pytest.approx(1.75, rel=1e-15)
+
+
+def test_memory_of_three_addresses() -> None:
+    counts = Counts(
+        reads=Counter({"global": 6, "local": 1}),
+        writes=Counter({"global": 3}),
+        plain=Counter({"global": 8, "local": 1}),
+        unique_reads=2,
+        unique_writes=1,
+        addresses=[{8: 1, 1: 2}] + [{10: 1}] * (ADDRESS_LEVELS - 1),
+    )
+    found = memory.metrics(counts)
+    assert found["total_memory_footprint"] == 3
+    assert found["footprint_90"] == 2
+    assert (found["total_reads"], found["total_writes"]) == (7, 3)
+    assert found["unique_read_write_ratio"] == 2
+    assert found["reread_ratio"] == pytest.approx(2 / 7)
+    assert found["rewrite_ratio"] == pytest.approx(1 / 3)
+    assert found["global_memory_address_entropy"] == pytest.approx(
+        0.8 * math.log2(1 / 0.8) + 2 * 0.1 * math.log2(10), rel=1e-15
+    )
+    assert found["local_memory_address_entropy_1"] == 0
+    assert (found["global_accesses"], found["local_accesses"], found["constant_accesses"]) == (8, 1, 0)
+
+
+def test_ratios_of_nothing_are_absent() -> None:
+    found = memory.metrics(Counts())
+    assert found["unique_read_write_ratio"] is None
+    assert found["reread_ratio"] is None
+    assert found["rewrite_ratio"] is None
+    assert found["global_memory_address_entropy"] == 0
+
+
+# -- control
+
+
+def test_windows_are_the_last_16_outcomes_of_full_sequences() -> None:
+    history = {0b1: 3, 0b10: 2, (1 << 16) - 1: 4, _first(5): 1, _after(5, 1): 2, _after(0x8005, 1): 7}
+    assert control.windows(history) == {5: 1, 11: 9}
+
+
+def test_a_branch_that_always_goes_one_way_has_no_entropy() -> None:
+    history = {0: {_first(_ONES): 4, _after(_ONES, 1): 100}}
+    assert control.yokota_entropy(history) == 0
+    assert control.linear_entropy(history) == 0
+
+
+def test_yokota_entropy_of_patterns_that_are_equally_frequent() -> None:
+    history = {0: {_first(pattern): 1 for pattern in range(1 << 16)}}
+    assert control.yokota_entropy(history) == pytest.approx(1, rel=1e-14)
+    history = {0: {_first(pattern): 3 for pattern in range(4)}}
+    assert control.yokota_entropy(history) == pytest.approx(2 / 16, rel=1e-14)
+
+
+def test_yokota_entropy_is_weighted_by_windows() -> None:
+    history = {0: {_first(0): 10, _first(1): 10}, 1: {_first(0): 60}}
+    assert control.yokota_entropy(history) == pytest.approx((20 * 1 + 60 * 0) / 80 / 16, rel=1e-14)
+
+
+def test_linear_entropy_counts_the_rarer_outcome_after_each_pattern() -> None:
+    history = {0: {_after(3, 0): 30, _after(3, 1): 10, _after(4, 1): 60}, 1: {_after(3, 0): 100}}
+    assert control.linear_entropy(history) == pytest.approx(2 * 10 / 200, rel=1e-14)
+
+
+def test_linear_entropy_of_a_coin_is_one() -> None:
+    assert control.linear_entropy({0: {_after(_ZEROS, 0): 8, _after(_ZEROS, 1): 8}}) == 1
+
+
+def test_fewer_than_17_outcomes_tell_nothing() -> None:
+    history = {0: {1: 5, 2: 3, _first(9): 2}}
+    assert control.linear_entropy(history) == 0
+    assert control.yokota_entropy({0: {1: 5, 2: 3}}) == 0
+
+
+def test_branches_are_those_that_ran() -> None:
+    counts = Counts(branch_executions=Counter({0: 90, 1: 10, 2: 0}))
+    found = control.metrics(counts)
+    assert (found["unique_branches"], found["branches_90"]) == (2, 1)
+
+
+def test_all_metrics_come_in_the_order_of_the_table() -> None:
+    assert list(compute_metrics(_parallel(), 2)) == [metric.name for metric in METRICS]

@@ -1,0 +1,177 @@
+"""Branch histories, footprints and barriers against the trace of the same program in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import random_kernels
+from launching import ints, launch, zeros
+from random_kernels import RandomKernel
+from reference import branch_metrics, memory_metrics, published_entropies, same_metrics
+
+from crosscast.characterization import histories, instrument, run
+from crosscast.kernel import Kernel, Launch
+from crosscast.profile import Profile
+
+
+def _profile(random_kernel: RandomKernel, level: str, threads: int = 1, one_line: bool = False) -> Profile:
+    source = random_kernel.source
+    kernel = Kernel.from_source(" ".join(source.split()) if one_line else source, "k", options=[level])
+    data, output = random_kernel.inputs()
+    given = Launch(kernel, random_kernel.global_size, random_kernel.local_size, (data, output))
+    options = run.Options(threads=threads, published=one_line)
+    profile = run.characterize_launch(given, options=options)
+    np.testing.assert_array_equal(output, random_kernel.run()[1])
+    return profile
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_kernels_have_the_metrics_of_their_trace(seed: int) -> None:
+    random_kernel = random_kernels.make(seed)
+    trace, _, barriers = random_kernel.run()
+    expected: dict[str, float | None] = {
+        **memory_metrics(trace.reads, trace.writes),
+        **branch_metrics(trace.outcomes),
+        "total_barriers_hit": barriers,
+    }
+    found = _profile(random_kernel, "-O0", threads=1 + seed % 3).metrics
+    assert same_metrics(found, expected) == {}
+
+
+@pytest.mark.parametrize("seed", range(100, 112))
+def test_branches_on_one_line_share_a_history_in_the_published_tool(seed: int) -> None:
+    random_kernel = random_kernels.make(seed)
+    trace, _, _ = random_kernel.run()
+    rows = {name: value for name, _, value in _profile(random_kernel, "-O0", one_line=True).published}
+    assert rows["Total Unique Branch Instructions"] == (1 if trace.together else 0)
+    assert (rows["Yokota Branch Entropy"], rows["Average Linear Branch Entropy"]) == pytest.approx(
+        published_entropies([trace.together.values()]), rel=1e-11, abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("seed", range(200, 212))
+@pytest.mark.parametrize("level", ["-Oz", "-O3"])
+def test_cheap_ways_to_record_outcomes_agree_with_recording_each(
+    seed: int, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random_kernel = random_kernels.make(seed)
+    cheap = _profile(random_kernel, level).metrics
+    planned = histories.plan_branches
+
+    def each(*args: Any, **more: Any) -> list[dict[str, histories.BranchPlan]]:
+        plans = planned(*args, **more)
+        return [dict.fromkeys(plan, histories.BranchPlan("each")) for plan in plans]
+
+    monkeypatch.setattr(instrument, "plan_branches", each)
+    run._build.cache_clear()
+    assert _profile(random_kernel, level).metrics == cheap
+    run._build.cache_clear()
+
+
+# -- branches of every kind, written out
+
+
+def _check(source: str, outcomes: dict[Any, list[list[bool]]], groups: Sequence[int], *args: Any) -> None:
+    found = launch(source, groups[0] * groups[1], groups[1], *args, options=["-O0"]).metrics
+    by_group = {branch: dict(enumerate(histories_)) for branch, histories_ in outcomes.items()}
+    assert same_metrics(found, branch_metrics(by_group)) == {}
+
+
+def test_a_branch_on_data() -> None:
+    data = np.random.default_rng(1).integers(0, 2, 400).astype(np.int32)
+    _check(
+        "kernel void k(global const int *a, global int *o) {\n"
+        "  int i = get_global_id(0);\n  if (a[i]) o[i] = 1;\n}",
+        {"if": [[bool(x) for x in data[start : start + 100]] for start in range(0, 400, 100)]},
+        (4, 100),
+        data,
+        zeros(400),
+    )
+
+
+def test_a_loop_whose_length_varies_with_the_work_item() -> None:
+    _check(
+        "kernel void k(global int *o) {\n  int s = 0;\n"
+        "  for (int i = 0; i < get_local_id(0); i++) s += i;\n  o[get_global_id(0)] = s;\n}",
+        {"for": [[i < item for item in range(40) for i in range(item + 1)]] * 3},
+        (3, 40),
+        zeros(120),
+    )
+
+
+def test_a_long_loop_saturates_its_history() -> None:
+    _check(
+        "kernel void k(global int *o, int n) {\n  int s = 0;\n"
+        "  for (int i = 0; i < n; i++) s += i;\n  o[get_global_id(0)] = s;\n}",
+        {"for": [([True] * 1000 + [False]) * 5] * 2},
+        (2, 5),
+        zeros(10),
+        np.int32(1000),
+    )
+
+
+def test_nested_loops_with_a_break() -> None:
+    outer, inner, leave = [], [], []
+    for g in range(20):
+        for i in range(5):
+            outer.append(True)
+            for j in range(8):
+                inner.append(True)
+                leave.append((i * 3 + j * g) % 7 == 6)
+                if leave[-1]:
+                    break
+            else:
+                inner.append(False)
+        outer.append(False)
+    _check(
+        "kernel void k(global int *o) {\n  int g = get_global_id(0), s = 0;\n"
+        "  for (int i = 0; i < 5; i++)\n    for (int j = 0; j < 8; j++) {\n"
+        "      if ((i * 3 + j * g) % 7 == 6) break;\n      s += j;\n    }\n  o[g] = s;\n}",
+        {"outer": [outer], "inner": [inner], "leave": [leave]},
+        (1, 20),
+        zeros(20),
+    )
+
+
+def test_a_branch_in_a_loop_with_barriers_runs_item_by_item() -> None:
+    # All work-items of a group reach each barrier before one goes on: outcomes interleave.
+    odd = [(item + i) % 3 == 0 for i in range(6) for item in range(8)]
+    loop = [[True] * 8 * 6 + [False] * 8]
+    _check(
+        "kernel void k(global int *o) {\n  int l = get_local_id(0), s = 0;\n  for (int i = 0; i < 6; i++) {\n"
+        "    barrier(CLK_LOCAL_MEM_FENCE);\n    if ((l + i) % 3 == 0) s += i;\n  }\n"
+        "  o[get_global_id(0)] = s;\n}",
+        {"if": [odd] * 2, "for": loop * 2},
+        (2, 8),
+        zeros(16),
+    )
+
+
+def test_a_helper_called_at_two_places_has_one_history() -> None:
+    order = [x for g in range(32) for x in (g % 3 == 0, (g * 5 + 1) % 3 == 0)]
+    _check(
+        "int f(int x) {\n  if (x % 3 == 0) return 1;\n  return 2;\n}\n"
+        "kernel void k(global int *o) {\n  int g = get_global_id(0);\n  o[g] = f(g) * 10 + f(g * 5 + 1);\n}",
+        {"if": [order]},
+        (1, 32),
+        zeros(32),
+    )
+
+
+def test_groups_with_fewer_outcomes_than_a_window_add_nothing() -> None:
+    source = "kernel void k(global const int *a, global int *o) { int i = get_global_id(0); if (a[i]) o[i] = 1; }"
+    metrics = launch(source, 150, 15, ints(150) % 2, zeros(150), options=["-O0"]).metrics
+    assert metrics["unique_branches"] == 1
+    assert metrics["yokota_branch_entropy"] == 0
+    assert metrics["average_linear_branch_entropy"] == 0
+
+
+def test_a_switch_is_no_conditional_branch() -> None:
+    source = """kernel void k(global int *o) {
+      int i = get_global_id(0);
+      switch (i % 3) { case 0: o[i] = 4; break; case 1: o[i] = 9; break; default: o[i] = -i; }
+    }"""
+    assert launch(source, 30, 10, zeros(30), options=["-O0"]).metrics["unique_branches"] == 0
