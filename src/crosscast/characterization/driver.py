@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from crosscast.characterization import context, ir
 from crosscast.characterization.instrument import UNIFORM_STEP, Instrumented, Switches, invariant_type
+from crosscast.characterization.prelude import WORK_ITEM_LOOP
 from crosscast.characterization.regions import is_barrier
 
 __all__ = ["group_function"]
@@ -42,7 +43,7 @@ def group_function(function: ir.Function, made: Instrumented, switches: Switches
         rows += [f"  %cc.all{segment.number} = alloca i32", f"  %cc.any{segment.number} = alloca i32"]
     rows.append("  br label %segment0")
     for segment in made.segments.segments:
-        rows += _segment_loop(function, made, segment.number, sizes, switches)
+        rows += _segment_loop(function, made, segment.number, sizes)
     rows += ["end:", *_flush(made, count), "  ret void", "}"]
     return "\n".join(rows)
 
@@ -78,15 +79,8 @@ def _argument(position: int, parameter: ir.Parameter) -> list[str]:
     return [*rows, f"  {parameter.name} = load {parameter.type}, ptr {place}"]
 
 
-def _segment_loop(
-    function: ir.Function, made: Instrumented, number: int, sizes: list[str], switches: Switches
-) -> list[str]:
-    segment = made.segments.segments[number]
-    following = sorted(set(segment.exits.values()))
-    n = f"{number}"
-    if segment.once:
-        sizes = ["1", "1", "1"]
-    arguments = ", ".join(
+def _arguments(function: ir.Function, n: str) -> str:
+    return ", ".join(
         [
             "ptr %cc.ctx",
             "ptr %cc.acc",
@@ -98,9 +92,11 @@ def _segment_loop(
             *(f"{p.type} {p.name}" for p in function.parameters),
         ]
     )
-    several = len(following) > 1
-    rows = [
-        f"segment{n}:",
+
+
+def _loop(n: str, sizes: list[str], body: list[str], following: str) -> list[str]:
+    """A loop over the work-items in order, dimension 0 fastest, from ``segment<n>`` to `following`."""
+    return [
         f"  br label %loopz{n}",
         f"loopz{n}:",
         f"  %z{n} = phi i64 [ 0, %segment{n} ], [ %z{n}.next, %donez{n} ]",
@@ -114,22 +110,10 @@ def _segment_loop(
         f"loopx{n}:",
         f"  %x{n} = phi i64 [ 0, %loopy{n} ], [ %x{n}.next, %loopx{n} ]",
         f"  %wi{n} = add i64 %first{n}, %x{n}",
-        f"  %next{n} = call i32 @cc.segment{n}({arguments})",
-    ]
-    if several:
-        rows += [
-            f"  %all{n}.old = load i32, ptr %cc.all{n}",
-            f"  %any{n}.old = load i32, ptr %cc.any{n}",
-            f"  %all{n}.new = and i32 %all{n}.old, %next{n}",
-            f"  %any{n}.new = or i32 %any{n}.old, %next{n}",
-            f"  store i32 %all{n}.new, ptr %cc.all{n}",
-            f"  store i32 %any{n}.new, ptr %cc.any{n}",
-        ]
-        rows[1:1] = [f"  store i32 -1, ptr %cc.all{n}", f"  store i32 0, ptr %cc.any{n}"]
-    rows += [
+        *body,
         f"  %x{n}.next = add nuw nsw i64 %x{n}, 1",
         f"  %x{n}.more = icmp ult i64 %x{n}.next, {sizes[0]}",
-        f"  br i1 %x{n}.more, label %loopx{n}, label %doney{n}",
+        f"  br i1 %x{n}.more, label %loopx{n}, label %doney{n}, !llvm.loop !{WORK_ITEM_LOOP}",
         f"doney{n}:",
         f"  %y{n}.next = add nuw nsw i64 %y{n}, 1",
         f"  %y{n}.more = icmp ult i64 %y{n}.next, {sizes[1]}",
@@ -137,9 +121,47 @@ def _segment_loop(
         f"donez{n}:",
         f"  %z{n}.next = add nuw nsw i64 %z{n}, 1",
         f"  %z{n}.more = icmp ult i64 %z{n}.next, {sizes[2]}",
-        f"  br i1 %z{n}.more, label %loopz{n}, label %after{n}",
-        f"after{n}:",
+        f"  br i1 %z{n}.more, label %loopz{n}, label %{following}",
     ]
+
+
+def _segment_loop(
+    function: ir.Function, made: Instrumented, number: int, sizes: list[str]
+) -> list[str]:
+    segment = made.segments.segments[number]
+    following = sorted(set(segment.exits.values()))
+    n = f"{number}"
+    if segment.once:
+        sizes = ["1", "1", "1"]
+    several = len(following) > 1
+    rows = [f"segment{n}:"]
+    # Counted first: what these accesses depend on is overwritten when the segment runs.
+    for apart in range(made.apart[number]):
+        name = f"{n}.{apart}"
+        count = f"  call void @cc.segment{n}.count{apart}({_arguments(function, name)})"
+        rows += [
+            f"  br label %segment{name}",
+            f"segment{name}:",
+            *_loop(name, sizes, [count], f"counted{name}"),
+            f"counted{name}:",
+        ]
+    if made.apart[number]:
+        rows += [f"  br label %segment{n}.main", f"segment{n}.main:"]
+    body = [f"  %next{n} = call i32 @cc.segment{n}({_arguments(function, n)})"]
+    if several:
+        rows += [f"  store i32 -1, ptr %cc.all{n}", f"  store i32 0, ptr %cc.any{n}"]
+        body += [
+            f"  %all{n}.old = load i32, ptr %cc.all{n}",
+            f"  %any{n}.old = load i32, ptr %cc.any{n}",
+            f"  %all{n}.new = and i32 %all{n}.old, %next{n}",
+            f"  %any{n}.new = or i32 %any{n}.old, %next{n}",
+            f"  store i32 %all{n}.new, ptr %cc.all{n}",
+            f"  store i32 %any{n}.new, ptr %cc.any{n}",
+        ]
+    loop = _loop(n, sizes, body, f"after{n}")
+    if made.apart[number]:
+        loop = [row.replace(f"[ 0, %segment{n} ]", f"[ 0, %segment{n}.main ]") for row in loop]
+    rows += [*loop, f"after{n}:"]
     rows += _after_segment(made, number)
     if not several:
         return rows + _go_on(made, number, following[0])

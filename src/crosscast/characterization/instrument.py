@@ -15,13 +15,14 @@ from typing import Any
 from crosscast.characterization import context, graph, ir
 from crosscast.characterization.accesses import MemoryAccess, accesses_of
 from crosscast.characterization.builtin_calls import Lowering
+from crosscast.characterization.counting_loops import CountedApart, find_apart
 from crosscast.characterization.frontend import byval_type
 from crosscast.characterization.histories import BranchPlan, plan_branches
 from crosscast.characterization.pointers import PointerClass, PointerClasses, address_space
 from crosscast.characterization.prelude import Scopes
 from crosscast.characterization.inline import builtin_name, parse_call
 from crosscast.characterization.regions import Segment, Segments, cut, is_barrier, slot_name
-
+from crosscast.characterization.widening import Widening
 from crosscast.errors import UnsupportedError
 
 __all__ = ["BlockCosts", "Instrumented", "Instrumenter", "Site", "Switches", "instrument"]
@@ -128,6 +129,8 @@ class Instrumented:
         Branches of each segment whose outcomes go to rows.
     cells
         Branches of each segment that have one outcome for all work-items.
+    apart
+        For each segment, how many accesses are counted in loops of their own.
     in_memory
         Branches whose history is kept in memory.
     line_branches
@@ -177,6 +180,7 @@ class Instrumented:
     blocks: list[BlockCosts]
     rows: list[list[int]]
     cells: list[list[int]]
+    apart: dict[int, int]
     in_memory: list[int]
     line_branches: dict[int, int]
     conditional_writes: dict[int, str]
@@ -280,6 +284,7 @@ class Instrumenter:
         self.sites: list[Site] = []
         self.blocks: list[BlockCosts] = []
         self.conditional_writes: dict[int, str] = {}
+        self.apart: dict[int, int] = {}
         self.private_bytes = 0
         self.private_offsets: dict[str, int] = {}
         self.order: int | None = None
@@ -360,6 +365,7 @@ class Instrumenter:
             blocks=self.blocks,
             rows=rows,
             cells=cells,
+            apart=self.apart,
             in_memory=in_memory,
             line_branches=lines,
             conditional_writes=self.conditional_writes,
@@ -576,6 +582,8 @@ class _SegmentEmitter:
             Number of the first counter of this segment.
         """
         self.edges: dict[graph.Edge, str] = {}
+        blocks = self.segment.blocks.values()
+        self.widening = Widening((i for b in blocks for i in b.instructions), self.owner.unique)
         owner, segment = self.owner, self.segment
         costs = self._costs(placement, first)
         owner.blocks += costs.values()
@@ -584,6 +592,10 @@ class _SegmentEmitter:
             for number, sign in placement.blocks[label].items():
                 weights[number] += sign * sum(cost.opcodes.values())
         self.published = _Published(self, costs) if owner.switches.published else None
+        apart = self._count_apart()
+        self.apart = {id(a.instruction) for a in apart}
+        owner.apart[segment.number] = len(apart)
+        loops = [self._counting_function(number, access) for number, access in enumerate(apart)]
         for block in list(segment.blocks.values()):
             self._access_counters(block)
         if self.published:
@@ -599,7 +611,8 @@ class _SegmentEmitter:
         body = self._render()
         return "\n".join(
             [
-                self._header(),
+                *loops,
+                self._header(f"i32 @cc.segment{segment.number}"),
                 "cc.start:",
                 *self.slots,
                 *self._prologue(),
@@ -673,11 +686,13 @@ class _SegmentEmitter:
                 before += steps
                 if self.owner.switches.check_bounds:
                     before += self._check(instruction, access, cls, address)
+                if id(instruction) in self.apart:
+                    continue
                 if access.kind == "compare-exchange":
                     after += self._count_exchange(instruction, access, cls, address)
                 else:
                     before += self._count(access, cls, address, instruction)
-            lowered = self.owner.lowering.lower(instruction)
+            lowered = self._lower(instruction)
             rewritten += [ir.Instruction(t, "cc", counted=False) for t in before]
             rewritten += self._with_scopes(instruction, lowered)
             rewritten += [ir.Instruction(t, "cc", counted=False) for t in after]
@@ -719,7 +734,7 @@ class _SegmentEmitter:
     def _add_to_counter(self, cls: PointerClass, address: str, flags: str, amount: str) -> list[str]:
         """Count accesses to an address: the sum in the low bits, read and written in the highest two."""
         owner, bits = self.owner, 8 * cls.granule
-        if cls.granule < 4 or (owner.switches.checked and cls.granule == 4):
+        if not self._in_place(cls):
             return [
                 f"call void @{owner.scopes.counter(cls)}(ptr %cc.ctx, ptr {address}, "
                 f"i64 %cc.shift_{cls.place}, i{bits} {flags}, i{bits} {amount})"
@@ -734,6 +749,15 @@ class _SegmentEmitter:
             f"{new} = or i{bits} {total}, {flags}",
             f"store i{bits} {new}, ptr {counter}{scope}",
         ]
+
+    def _lower(self, instruction: ir.Instruction) -> list[ir.Instruction]:
+        if instruction.opcode in ("call", "atomicrmw", "cmpxchg"):
+            return self.owner.lowering.lower(instruction)
+        return self.widening.widen(instruction)
+
+    def _in_place(self, cls: PointerClass) -> bool:
+        """Whether counters of a class are so wide that they need not be looked after."""
+        return cls.granule == 8 or (cls.granule == 4 and not self.owner.switches.checked)
 
     def _count_exchange(
         self, instruction: ir.Instruction, access: MemoryAccess, cls: PointerClass, address: str
@@ -956,7 +980,42 @@ class _SegmentEmitter:
             f"store i64 {names[3]}, ptr {second}",
         ]
 
-    def _header(self) -> str:
+    def _count_apart(self) -> list[CountedApart]:
+        switches = self.owner.switches
+        if self.loops or switches.check_bounds:
+            return []
+        inline: dict[int, PointerClass] = {}
+        for block in self.segment.blocks.values():
+            for instruction in block.instructions:
+                if len(instruction.accesses) == 1 and instruction.opcode in ("load", "store"):
+                    cls = self.owner.class_of(instruction.accesses[0])
+                    if cls.place != "dynamic" and self._in_place(cls):
+                        inline[id(instruction)] = cls
+        return find_apart(self.segment, inline, switches.local_size[0])
+
+    def _counting_function(self, number: int, apart: CountedApart) -> str:
+        """A function that counts one access of one work-item, and does nothing else."""
+        rows = [
+            self._header(f"void @cc.segment{self.segment.number}.count{number}"),
+            "cc.start:",
+            *self._prologue(),
+            f"  br label {self.segment.entry}",
+        ]
+        (access,) = apart.instruction.accesses
+        cls = self.owner.class_of(access)
+        for label, kept in apart.rows(self.segment):
+            rows.append(f"{label[1:]}:")
+            for original in kept:
+                for lowered in self._lower(original):
+                    rows += [i.render() for i in self.owner.expand(lowered)]
+            if label == apart.label:
+                for text in self._count(access, cls, access.pointer, apart.instruction):
+                    instruction = ir.Instruction(text, "cc", counted=False)
+                    rows += [i.render() for i in self.owner.expand(instruction)]
+                rows.append("  br label %cc.exit")
+        return "\n".join([*rows, "cc.exit:", "  ret void", "}"])
+
+    def _header(self, name: str) -> str:
         parameters = [
             "ptr %cc.ctx",
             "ptr %cc.acc",
@@ -967,8 +1026,7 @@ class _SegmentEmitter:
             *(f"{invariant_type(name)} %cc.{name}" for name in context.INVARIANTS),
             *(f"{p.type} {p.name}" for p in self.owner.function.parameters),
         ]
-        number = self.segment.number
-        return f"define internal i32 @cc.segment{number}({', '.join(parameters)}) alwaysinline nounwind {{"
+        return f"define internal {name}({', '.join(parameters)}) alwaysinline nounwind {{"
 
     def _prologue(self) -> list[str]:
         owner, segment = self.owner, self.segment

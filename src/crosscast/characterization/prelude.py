@@ -12,6 +12,8 @@ from crosscast.characterization.pointers import PointerClass
 __all__ = ["Scopes", "helpers"]
 
 _FIRST_NODE = 1_000_000
+WORK_ITEM_LOOP = 999_980
+"""Metadata node of loops over work-items: they are not to be unrolled before LLVM has vectorized them."""
 
 
 class Scopes:
@@ -67,7 +69,12 @@ class Scopes:
     def metadata(self) -> str:
         """Definitions of the scopes; to be written last."""
         domain = _FIRST_NODE - 1
-        rows = [f"!{domain} = distinct !{{!{domain}}}", '!999990 = !{!"branch_weights", i32 1, i32 10000}']
+        loop = WORK_ITEM_LOOP
+        rows = [
+            f"!{loop} = distinct !{{!{loop}, !{loop + 1}}}",
+            f'!{loop + 1} = !{{!"llvm.loop.unroll.disable"}}',
+        ]
+        rows += [f"!{domain} = distinct !{{!{domain}}}", '!999990 = !{!"branch_weights", i32 1, i32 10000}']
         scopes = [_FIRST_NODE + 3 * number for number in self._numbers.values()]
         for node in scopes:
             others = ", ".join(f"!{other}" for other in scopes if other != node)

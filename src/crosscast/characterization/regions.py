@@ -15,17 +15,18 @@ from crosscast.characterization import graph, ir
 from crosscast.characterization.inline import called_builtin
 from crosscast.characterization.uniformity import Uniformity, find_uniform
 
-__all__ = ["Carried", "Segment", "Segments", "cut", "is_barrier", "is_collective"]
+__all__ = ["IDENTITIES", "Carried", "Segment", "Segments", "cut", "is_barrier", "is_collective"]
 
 _CHEAP = frozenset(
     "getelementptr trunc zext sext bitcast addrspacecast ptrtoint inttoptr "
     "add sub mul shl lshr ashr and or xor icmp select alloca".split()
 )
 _LONGEST_CHAIN = 12
-_IDENTITIES = frozenset(
+IDENTITIES = frozenset(
     "get_global_id get_local_id get_group_id get_local_size get_enqueued_local_size get_global_size "
     "get_num_groups get_global_offset get_work_dim get_global_linear_id get_local_linear_id".split()
 )
+"""Work-item functions: cheap, and without effect on memory."""
 
 
 def is_barrier(instruction: ir.Instruction) -> bool:
@@ -367,7 +368,7 @@ def _try_recomputing(
     pending = [(name, definition)]
     while pending:
         current, instruction = pending.pop()
-        if instruction.opcode not in _CHEAP and called_builtin(instruction) not in _IDENTITIES:
+        if instruction.opcode not in _CHEAP and called_builtin(instruction) not in IDENTITIES:
             return
         trial[current] = instruction
         if len(trial) > _LONGEST_CHAIN:

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from crosscast.characterization import graph, ir
 from crosscast.characterization.inline import called_builtin
 
-__all__ = ["Uniformity", "find_uniform"]
+__all__ = ["PURE", "Uniformity", "find_uniform"]
 
-_PURE = frozenset(
+PURE = frozenset(
     "add sub mul udiv sdiv urem srem shl lshr ashr and or xor icmp fcmp select trunc zext sext fpext fptrunc "
     "fadd fsub fmul fdiv frem fneg uitofp sitofp fptoui fptosi bitcast addrspacecast ptrtoint inttoptr "
     "getelementptr freeze extractelement insertelement shufflevector extractvalue insertvalue".split()
 )
+"""Operations that depend on their operands alone and have no effect."""
 _UNIFORM_CALLS = frozenset(
     "get_group_id get_local_size get_enqueued_local_size get_global_size get_num_groups "
     "get_global_offset get_work_dim".split()
@@ -92,7 +93,7 @@ def _diverges(instruction: ir.Instruction, divergent: set[str], at_join: bool) -
     if instruction.opcode == "phi":
         used = {name for value, _ in instruction.incoming for name in ir.LOCAL.findall(value)}
         return at_join or bool(used & divergent)
-    pure = instruction.opcode in _PURE or called_builtin(instruction) in _UNIFORM_CALLS
+    pure = instruction.opcode in PURE or called_builtin(instruction) in _UNIFORM_CALLS
     return not pure or bool(instruction.uses() & divergent)
 
 
