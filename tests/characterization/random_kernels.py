@@ -7,7 +7,7 @@ both languages. At ``-O0`` every branch and access of the C text is one of the c
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from reference import Trace
 
 __all__ = ["RandomKernel", "make"]
 
-_INPUT, _OUTPUT_PER_ITEM = 64, 8
+_INPUT, _OUTPUT_PER_ITEM, _PARAMETER = 64, 8, 2
 _HELPER = """
 uint helper(uint x, global const uint *a) {
   if (x % 3 == 0) return x + 1;
@@ -51,22 +51,23 @@ class RandomKernel:
         """Work-items in both dimensions."""
         return self.local_size[0] * self.groups, self.local_size[1]
 
-    def inputs(self) -> list[npt.NDArray[Any]]:
-        """Input and output buffer."""
+    def inputs(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], np.uint32]:
+        """Input buffer, output buffer and a number."""
         generator = np.random.default_rng(len(self.source))
         data = generator.integers(0, 1024, _INPUT).astype(np.uint32)
-        return [data, np.zeros(self.groups * self.items * _OUTPUT_PER_ITEM, np.uint32)]
+        output = np.zeros(self.groups * self.items * _OUTPUT_PER_ITEM, np.uint32)
+        return data, output, np.uint32(_PARAMETER)
 
     def run(self) -> tuple[Trace, npt.NDArray[Any], int]:
         """Trace of the launch, its output, and the number of barriers hit."""
-        data, output = self.inputs()
+        data, output, _ = self.inputs()
         trace = Trace()
         scope: dict[str, Any] = {}
         exec(compile(self.python, "kernel", "exec"), scope)
         barriers = 0
         for group in range(self.groups):
             local: dict[int, int] = {}
-            machine = _Machine(trace, group, {"a": data, "b": output, "t": local})
+            machine = _Machine(trace, group, {"a": data, "b": output, "t": local}, _PARAMETER)
             running = [
                 scope["kernel"](machine, x, y, x + y * self.local_size[0], group, self.local_size)
                 for y in range(self.local_size[1])
@@ -85,6 +86,7 @@ class _Machine:
     trace: Trace
     group: int
     memories: dict[str, Any]
+    parameter: int
 
     def read(self, name: str, index: int) -> int:
         """Element of a memory."""
@@ -136,11 +138,8 @@ class _Writer:
     def value(self) -> str:
         pick = self.random.randrange
         names = ["x", "y", "lid", "(gid + x)", "(x ^ y)", "(x * 3 + y)"]
-        names += [f"i{n}" for n in range(self.loops) if n in self.open_loops()]
+        names += ["u", *(f"i{n}" for n in self._open)]
         return f"({self.random.choice(names)} * {pick(1, 9)} + {pick(64)})"
-
-    def open_loops(self) -> list[int]:
-        return self._open
 
     def condition(self) -> tuple[str, str]:
         """A condition in both languages."""
@@ -160,6 +159,7 @@ class _Writer:
         )
 
     _open: list[int] = field(default_factory=list)
+    _uniform_loops: list[int] = field(default_factory=list)
 
     def block(self, body: Callable[[], None]) -> None:
         self.depth += 1
@@ -174,10 +174,14 @@ class _Writer:
         choices: list[Callable[[], None]] = [self.update, self.load, self.store, self.call]
         if self.depth < 5:
             choices += [lambda: self.choose(loop), self.count, self.repeat] * 2
-        if uniform and self.barriers:
-            choices += [self.exchange] * 3
+        if uniform:
+            choices += [self.update_uniform]
+            if self.barriers:
+                choices += [self.exchange] * 3
             if self.depth < 4:
-                choices += [self.uniform_loop]
+                choices += [self.uniform_loop, self.uniform_choice] * 2
+            if self._uniform_loops:
+                choices += [self.uniform_leave]
         if loop:
             choices += [lambda: self.leave(loop)]
         self.random.choice(choices)()
@@ -231,8 +235,12 @@ class _Writer:
         self.line(f"for (uint {name} = 0; {name} < {limit}; {name}++) {{", f"{name} = 0")
         self.py.append("  " * self.depth + f"while m.branch({self.fresh()}, {name} < {limit}):")
         self._open.append(number)
+        if uniform:
+            self._uniform_loops.append(number)
         loop = "" if uniform else f"{name} += 1"
         self.block(lambda: self.statements(self.random.randint(1, 3), uniform=uniform, loop=loop))
+        if uniform:
+            self._uniform_loops.pop()
         self._open.remove(number)
         self.py.append("  " * (self.depth + 1) + f"{name} += 1")
         self.c.append("  " * self.depth + "}")
@@ -241,8 +249,40 @@ class _Writer:
         limit = self.random.choice(["3", "x % 5", "(lid & 3)", "y % 20", "(gid % 2 + 1)"])
         self._counted(limit, uniform=False)
 
+    def update_uniform(self) -> None:
+        text = f"u = {self.uniform_value()} & 255"
+        self.line(f"{text};", text)
+
+    def uniform_value(self) -> str:
+        pick = self.random.randrange
+        names = ["u", "n", "group", *(f"i{n}" for n in self._uniform_loops)]
+        return f"({self.random.choice(names)} * {pick(1, 9)} + u + {pick(64)})"
+
+    def uniform_condition(self) -> tuple[str, str]:
+        modulus = self.random.choice([2, 3, 5])
+        text = f"{self.uniform_value()} % {modulus} < {self.random.randrange(1, modulus)}"
+        return text, f"m.branch({self.fresh()}, {text})"
+
+    def uniform_choice(self) -> None:
+        """A condition that is the same for all work-items of a group, with barriers behind it."""
+        c, py = self.uniform_condition()
+        self.line(f"if ({c}) {{", f"if {py}:")
+        self.block(lambda: self.statements(self.random.randint(1, 2), uniform=True))
+        if self.random.random() < 0.5:
+            self.line("} else {", "else:")
+            self.block(lambda: self.statements(self.random.randint(1, 2), uniform=True))
+        self.line("}", "pass")
+
+    def uniform_leave(self) -> None:
+        c, py = self.uniform_condition()
+        word = self.random.choice(["break", "continue"])
+        self.line(f"if ({c}) {word};", f"if {py}:")
+        if word == "continue":
+            self.py.append("  " * (self.depth + 1) + f"i{self._uniform_loops[-1]} += 1")
+        self.py.append("  " * (self.depth + 1) + word)
+
     def uniform_loop(self) -> None:
-        self._counted(str(self.random.randint(1, 4)), uniform=True)
+        self._counted(self.random.choice(["2", "3", "(u % 4)", "(n + group % 2)"]), uniform=True)
 
     def repeat(self) -> None:
         number = self.loops
@@ -274,11 +314,12 @@ def make(seed: int) -> RandomKernel:
     source = "\n".join(
         [
             _HELPER,
-            "kernel void k(global const uint *a, global uint *b) {",
+            "kernel void k(global const uint *a, global uint *b, uint n) {",
             f"  local uint t[{items}];" if writer.barriers else "",
             "  uint lid = get_local_id(0) + get_local_id(1) * get_local_size(0);",
             "  uint items = get_local_size(0) * get_local_size(1);",
-            "  uint gid = get_group_id(0) * items + lid;",
+            "  uint group = get_group_id(0), gid = group * items + lid;",
+            "  uint u = group + n;",
             *writer.c,
             "}",
         ]
@@ -287,14 +328,11 @@ def make(seed: int) -> RandomKernel:
         [
             "def kernel(m, lx, ly, lid, group, local_size):",
             "  items = local_size[0] * local_size[1]",
-            "  gid = group * items + lid",
+            "  gid, n = group * items + lid, m.parameter",
+            "  u = group + n",
             "  if items < 0: yield 1",
             *writer.py,
         ]
     )
     return RandomKernel(source, python, generator.randint(1, 5), local_size, writer.barriers)
 
-
-def kernels(seeds: range) -> Iterator[RandomKernel]:
-    """Random kernels of several seeds."""
-    return (make(seed) for seed in seeds)
