@@ -31,6 +31,8 @@ def group_function(function: ir.Function, made: Instrumented, switches: Switches
         f"  %cc.acc = alloca [{max(made.counters, 1)} x {count}]",
         f"  %cc.past = alloca [{max(made.histories, 1)} x i64]",
         f"  store [{max(made.counters, 1)} x {count}] zeroinitializer, ptr %cc.acc",
+        f"  %cc.sums = alloca [{max(made.counters, 1)} x i64]",
+        f"  store [{max(made.counters, 1)} x i64] zeroinitializer, ptr %cc.sums",
     ]
     for number in range(made.histories):
         rows += [
@@ -44,7 +46,7 @@ def group_function(function: ir.Function, made: Instrumented, switches: Switches
     rows.append("  br label %segment0")
     for segment in made.segments.segments:
         rows += _segment_loop(function, made, segment.number, sizes)
-    rows += ["end:", *_flush(made, count), "  ret void", "}"]
+    rows += ["end:", *_flush(made), "  ret void", "}"]
     return "\n".join(rows)
 
 
@@ -191,6 +193,7 @@ def _after_segment(made: Instrumented, number: int) -> list[str]:
         f"  %entries{number}.new = add i64 %entries{number}.old, %cc.items",
         f"  store i64 %entries{number}.new, ptr %entries{number}.at",
     ]
+    rows += _gather(made, number)
     if made.segments.segments[number].once:
         rows.append("  call void @cc_fold_lead(ptr %cc.ctx, i64 %cc.items)")
     for branch in made.cells[number]:
@@ -223,7 +226,8 @@ def _go_on(made: Instrumented, number: int, target: int) -> list[str]:
             f"  call void @cc_fold_piece{bits}(ptr %cc.ctx, i64 %cc.items, i{bits} {int(target > 0)})"
         )
     if target == 0:
-        rows.append(f"  call void @cc_fold{bits}(ptr %cc.totals_log, ptr %cc.total, i64 %cc.items)")
+        wide = 64 if len(segments) > 1 else bits
+        rows.append(f"  call void @cc_fold{wide}(ptr %cc.totals_log, ptr %cc.total, i64 %cc.items)")
     if collective:
         operation, type_ = made.collective_codes[target]
         rows.append(f"  call void @cc_collective(ptr %cc.ctx, i32 {operation}, i32 {type_}, i64 %cc.items)")
@@ -248,22 +252,37 @@ def _hand_on(made: Instrumented, number: int, target: int) -> list[str]:
     return rows
 
 
-def _flush(made: Instrumented, count: str) -> list[str]:
-    """Add the group's edge counters to the thread's."""
+def _gather(made: Instrumented, number: int) -> list[str]:
+    """Add what one run of a segment counted to the group's sums, which are wide enough for many runs."""
+    count = "i32" if made.narrow else "i64"
+    rows = []
+    for counter in made.counters_of[number]:
+        name = f"%gather{number}.{counter}"
+        extend = f"zext i32 {name}.v to i64" if made.narrow else f"add i64 {name}.v, 0"
+        rows += [
+            f"  {name}.a = getelementptr {count}, ptr %cc.acc, i64 {counter}",
+            f"  {name}.v = load {count}, ptr {name}.a",
+            f"  store {count} 0, ptr {name}.a",
+            f"  {name}.w = {extend}",
+            f"  {name}.s = getelementptr i64, ptr %cc.sums, i64 {counter}",
+            f"  {name}.o = load i64, ptr {name}.s",
+            f"  {name}.n = add i64 {name}.o, {name}.w",
+            f"  store i64 {name}.n, ptr {name}.s",
+        ]
+    return rows
+
+
+def _flush(made: Instrumented) -> list[str]:
+    """Add the group's sums to the thread's counters."""
     rows = []
     for number in range(len(made.segments.segments), made.edge_counters):
-        wide = f"%flush{number}.v"
+        name = f"%flush{number}"
         rows += [
-            f"  %flush{number}.a = getelementptr {count}, ptr %cc.acc, i64 {number}",
-            f"  {wide} = load {count}, ptr %flush{number}.a",
-            f"  %flush{number}.c = getelementptr i8, ptr %cc.counts, i64 {8 * number}",
-            f"  %flush{number}.o = load i64, ptr %flush{number}.c",
-        ]
-        if count == "i32":
-            rows.append(f"  %flush{number}.w = zext i32 {wide} to i64")
-            wide = f"%flush{number}.w"
-        rows += [
-            f"  %flush{number}.n = add i64 %flush{number}.o, {wide}",
-            f"  store i64 %flush{number}.n, ptr %flush{number}.c",
+            f"  {name}.a = getelementptr i64, ptr %cc.sums, i64 {number}",
+            f"  {name}.v = load i64, ptr {name}.a",
+            f"  {name}.c = getelementptr i8, ptr %cc.counts, i64 {8 * number}",
+            f"  {name}.o = load i64, ptr {name}.c",
+            f"  {name}.n = add i64 {name}.o, {name}.v",
+            f"  store i64 {name}.n, ptr {name}.c",
         ]
     return rows

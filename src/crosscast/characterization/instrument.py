@@ -121,6 +121,8 @@ class Instrumented:
         Number of counters; the first ones are the entries into each segment.
     edge_counters
         Number of counters of edges and entries among them; these come first.
+    counters_of
+        Numbers of the edge counters of each segment.
     collective_codes
         What the runtime has to do before a segment that follows a collective, and the type.
     blocks
@@ -176,6 +178,7 @@ class Instrumented:
     segments: Segments
     counters: int
     edge_counters: int
+    counters_of: list[range]
     collective_codes: dict[int, tuple[int, int]]
     blocks: list[BlockCosts]
     rows: list[list[int]]
@@ -322,7 +325,8 @@ class Instrumenter:
         loops = [graph.find_loops(flow) for flow in flows]
         inner = [graph.innermost(found) for found in loops]
         plans = plan_branches(segments.segments, inner, segments.uniform)
-        self.narrow = not any(loops)
+        collectives = any(not is_barrier(after) for after in self.after.values())
+        self.narrow = not any(loops) and not collectives
         self.counters = len(segments.segments)
         lines = self._shared_lines(segments) if self.switches.published else {}
         placements = []
@@ -357,6 +361,9 @@ class Instrumenter:
             segments=segments,
             counters=self.counters,
             edge_counters=edge_counters,
+            counters_of=[
+                range(first, first + len(place.counted)) for place, first in placements
+            ],
             collective_codes={
                 number: _collective_code(after)
                 for number, after in self.after.items()

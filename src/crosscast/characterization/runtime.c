@@ -142,7 +142,7 @@ static void log_add(struct context *c, struct log *l, u64 key, u64 n) {
 #define FOLD_PIECE(NAME, FOLDED, T)                                                    \
   void NAME(struct context *c, u64 n, T barrier) {                                     \
     const T *piece = c->piece;                                                         \
-    T *restrict total = c->total;                                                      \
+    u64 *restrict total = c->total; /* barriers in a loop can make it long */          \
     for (u64 i = 0; i < n; i++) total[i] += piece[i] + barrier;                        \
     FOLDED(c->pieces_log, piece, n);                                                   \
   }
