@@ -90,7 +90,11 @@ def _records(words: npt.NDArray[np.uint64]) -> Iterator[tuple[int, npt.NDArray[n
 
 
 def _add(histogram: Histogram, keys: npt.NDArray[np.uint64], counts: npt.NDArray[np.uint64]) -> None:
-    for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
+    pairs = zip(keys.tolist(), counts.tolist(), strict=True)
+    if not histogram and len(set(keys.tolist())) == len(keys):
+        histogram.update(pairs)
+        return
+    for key, count in pairs:
         histogram[key] = histogram.get(key, 0) + count
 
 

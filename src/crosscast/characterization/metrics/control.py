@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
+import numpy.typing as npt
+
 from crosscast.characterization.counts import Counts
 from crosscast.characterization.metrics.coverage import covering
 from crosscast.profile import MetricValue
@@ -23,12 +26,17 @@ _FULL = 1 << WINDOW
 
 def windows(history: Mapping[int, int]) -> dict[int, int]:
     """How often each pattern of 16 successive outcomes occurred, the latest in the lowest bit."""
-    found: dict[int, int] = {}
-    for sequence, count in history.items():
-        if sequence >= _FULL:
-            pattern = sequence & (_FULL - 1)
-            found[pattern] = found.get(pattern, 0) + count
-    return found
+    sequences, counts = _arrays(history)
+    full = sequences >= _FULL
+    patterns, position = np.unique(sequences[full] & (_FULL - 1), return_inverse=True)
+    totals = np.zeros(len(patterns), np.int64)
+    np.add.at(totals, position, counts[full])
+    return dict(zip(patterns.tolist(), totals.tolist(), strict=True))
+
+
+def _arrays(history: Mapping[int, int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    sequences = np.fromiter(history.keys(), np.int64, len(history))
+    return sequences, np.fromiter(history.values(), np.int64, len(history))
 
 
 def yokota_entropy(histories: Mapping[int, Mapping[int, int]]) -> float:
@@ -53,12 +61,13 @@ def linear_entropy(histories: Mapping[int, Mapping[int, int]]) -> float:
     """
     missed = occurrences = 0
     for history in histories.values():
-        follows: dict[int, list[int]] = {}
-        for sequence, count in history.items():
-            if sequence >= 2 * _FULL:
-                follows.setdefault(sequence >> 1, [0, 0])[sequence & 1] += count
-        missed += sum(min(pair) for pair in follows.values())
-        occurrences += sum(sum(pair) for pair in follows.values())
+        sequences, counts = _arrays(history)
+        full = sequences >= 2 * _FULL
+        past, position = np.unique(sequences[full] >> 1, return_inverse=True)
+        outcomes = np.zeros((len(past), 2), np.int64)
+        np.add.at(outcomes, (position, sequences[full] & 1), counts[full])
+        missed += int(outcomes.min(axis=1).sum())
+        occurrences += int(outcomes.sum())
     return 2 * missed / occurrences if occurrences else 0.0
 
 
