@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from crosscast.characterization import ir
 from crosscast.characterization.accesses import async_element
-from crosscast.characterization.builtins import atomics
 from crosscast.characterization.builtins.mangling import parse
 from crosscast.characterization.inline import Call, builtin_name, parse_call
+from crosscast.characterization.sharing import commutes
 from crosscast.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -119,19 +119,13 @@ class Lowering:
 
     def _from_library(self, instruction: ir.Instruction, symbol: str) -> None:
         self.library_symbols.add(symbol)
-        declaration = parse(symbol)
-        if declaration is not None and instruction.accesses and "atom" in declaration.name:
-            spaces = {a.pointer_type for a in instruction.accesses}
-            shared = any("addrspace(3)" not in space for space in spaces)
-            if shared and (not atomics.is_commutative(declaration) or self.owner.is_used(instruction)):
-                self.ordered = True
+        if instruction.accesses and "atom" in symbol:
+            self._note_order(instruction)
 
     def _note_order(self, instruction: ir.Instruction) -> None:
-        if "addrspace(3)" in instruction.text:
-            return
-        operation = re.match(r"atomicrmw (?:volatile )?(\w+)", instruction.text)
-        commutative = operation is not None and operation[1] in _COMMUTATIVE
-        if not commutative or self.owner.is_used(instruction):
+        """Note an atomic whose result depends on which work-group comes first."""
+        shared = any("addrspace(3)" not in access.pointer_type for access in instruction.accesses)
+        if shared and not commutes(instruction, self.owner.is_used):
             self.ordered = True
 
     @staticmethod
@@ -221,7 +215,6 @@ class Lowering:
 _MOST_PRINT_ARGUMENTS = 256
 _IDS = frozenset({"get_global_id", "get_work_dim", "get_local_linear_id", "get_global_linear_id"})
 _TO_SPACE = {"__to_global": 1, "__to_local": 3, "__to_private": 0}
-_COMMUTATIVE = frozenset("add sub and or xor max min umax umin".split())
 
 
 def _value_type(text: str) -> str:

@@ -14,6 +14,8 @@ __all__ = ["Fault", "explain"]
 
 _SIGNAL, _BOUNDS, _DIVERGED, _STACK, _NO_MEMORY = range(1, 6)
 _NEAR = 1 << 21
+_FAR = 1 << 40
+_NO_ADDRESS = 1 << 63
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,9 @@ class Fault:
     item
         Work-item of the group, for a bounds check.
     details
-        Two more numbers: bytes accessed and whether it was a write; or the segments that work-items
-        went on to.
+        Two more numbers: bytes accessed and whether it was a write; the segments that work-items
+        went on to; or what stands at `address` if that is a counter, an address of a buffer's or
+        an offset into local memory.
     """
 
     kind: int
@@ -86,9 +89,9 @@ def explain(fault: Fault, launch: Launch, memory: Memory, made: Instrumented) ->
             f"{name}: integer division by zero (or the least integer divided by -1) in work-group {group}"
         )
     if fault.signal in (signal.SIGSEGV, signal.SIGBUS):
-        target = _target(fault.address, launch, memory, made)
         return (
-            f"{name}: work-group {group} accessed memory that is not its own: {target}; "
+            f"{name}: work-group {group} accessed memory that is not its own: "
+            f"{_signalled(fault, launch, memory, made)}; "
             "--check-bounds tells the work-item and the line"
         )
     return f"{name}: work-group {group} was stopped by {signal.Signals(fault.signal).name}"
@@ -121,19 +124,41 @@ def _bounds(fault: Fault, launch: Launch, memory: Memory, made: Instrumented) ->
     return f"{verb} of {nbytes} bytes by work-item {item}{where}: {target}"
 
 
+def _signalled(fault: Fault, launch: Launch, memory: Memory, made: Instrumented) -> str:
+    """Say what a signal's address is, directly or as the place of an access's counter."""
+    if fault.address == _NO_ADDRESS:
+        return "an address that no memory can have"
+    counted, offset = map(_signed, fault.details)
+    address = _signed(fault.address)
+    if min(_outside_all(address, memory), _outside_all(counted, memory)) <= _outside(offset, memory.local_bytes):
+        nearer = min(address, counted, key=lambda a: _outside_all(a, memory))
+        return _target(nearer, launch, memory, made)
+    return f"byte offset {offset} of local memory ({memory.local_bytes} bytes)"
+
+
+def _outside_all(address: int, memory: Memory) -> int:
+    """How far an address is from all buffers and from null."""
+    buffers = (_outside(address - p.address, p.shared.nbytes) for p in memory.placed)
+    return min([abs(address) if abs(address) < _NEAR else _FAR, *buffers])
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 64) if word >> 63 else word
+
+
 def _target(address: int, launch: Launch, memory: Memory, made: Instrumented) -> str:
-    if address < _NEAR:
+    if abs(address) < _NEAR:
         nulls = [p for p, a in enumerate(launch.args) if a is None and made.is_pointer(p)]
         what = f"argument {nulls[0]} ({made.parameter_name(nulls[0])})" if len(nulls) == 1 else "a null pointer"
         return f"byte offset {address} from a null pointer" + (f", {what}" if nulls and len(nulls) == 1 else "")
     best = None
     for placed in memory.placed:
         distance = address - placed.address
-        if best is None or abs(_outside(distance, placed.shared.nbytes)) < abs(
-            _outside(best[1], best[0].shared.nbytes)
+        if best is None or _outside(distance, placed.shared.nbytes) < _outside(
+            best[1], best[0].shared.nbytes
         ):
             best = (placed, distance)
-    if best is None or abs(_outside(best[1], best[0].shared.nbytes)) > 1 << 40:
+    if best is None or _outside(best[1], best[0].shared.nbytes) > _FAR:
         return f"address {address:#x} is in no buffer"
     placed, distance = best
     return (
@@ -144,4 +169,4 @@ def _target(address: int, launch: Launch, memory: Memory, made: Instrumented) ->
 
 def _outside(distance: int, nbytes: int) -> int:
     """How far outside a buffer an offset is; 0 inside."""
-    return distance if distance < 0 else max(0, distance - nbytes + 1)
+    return -distance if distance < 0 else max(0, distance - nbytes + 1)

@@ -22,6 +22,7 @@ from crosscast.characterization.pointers import PointerClass, PointerClasses, ad
 from crosscast.characterization.prelude import Scopes
 from crosscast.characterization.inline import builtin_name, parse_call
 from crosscast.characterization.regions import Segment, Segments, cut, is_barrier, slot_name
+from crosscast.characterization.sharing import Sharing, find_sharing
 from crosscast.characterization.widening import Widening
 from crosscast.errors import UnsupportedError
 
@@ -152,6 +153,10 @@ class Instrumented:
         Places that can fault, by number.
     private_bytes
         Private memory of one work-item that lives across barriers.
+    stack_bytes
+        Private memory of one work-item on the stack.
+    updated
+        Parameters and variables whose memory is both read and written.
     live_bytes
         Memory of one work-group's values that live across barriers.
     live_offsets
@@ -166,8 +171,8 @@ class Instrumented:
         The kernel's parameters, and their names in the source.
     granules
         Bytes that one counter stands for, by parameter or variable.
-    commuting
-        Parameters whose buffers are only used by atomics whose order does not matter.
+    sharing
+        What it does to the memory of its parameters and variables.
     local_variables
         (number, offset) of the program's local variables.
     variables
@@ -193,6 +198,8 @@ class Instrumented:
     classes: list[PointerClass]
     sites: list[Site]
     private_bytes: int
+    stack_bytes: int
+    updated: set[str]
     live_bytes: int
     live_offsets: dict[str, int]
     local_bytes: int
@@ -201,14 +208,14 @@ class Instrumented:
     parameters: list[ir.Parameter]
     names: list[str]
     granules: dict[str, int]
-    commuting: set[str]
+    sharing: Sharing
     local_variables: dict[str, tuple[int, int]]
     variables: dict[str, ir.GlobalVariable]
 
     def parameter_granule(self, position: int) -> tuple[int, bool]:
         """Granule of a pointer parameter's counters, and whether the order of its accesses matters not."""
         name = self.parameters[position].name
-        return self.granules.get(name, 4), name in self.commuting
+        return self.granules.get(name, 4), name in self.sharing.commuting
 
     def access_weights(self) -> list[int]:
         """Accesses that one count of each counter stands for."""
@@ -218,6 +225,14 @@ class Instrumented:
             for number, sign in block.executions.items():
                 weights[number] += sign * accesses
         return weights
+
+    def is_updated(self, position: int) -> bool:
+        """Whether the memory of a pointer parameter is both read and written."""
+        return self.parameters[position].name in self.updated
+
+    def is_written(self, position: int) -> bool:
+        """Whether the kernel may write to a parameter's buffer."""
+        return self.parameters[position].name in self.sharing.written
 
     def is_constant(self, position: int) -> bool:
         """Whether a parameter points to constant memory."""
@@ -272,6 +287,8 @@ class Instrumenter:
         self.module, self.function, self.switches = module, function, switches
         self.serial = 0
         _copy_structures(function, module.sizes)
+        self.used = {name for i in function.instructions() for name in i.uses()}
+        self.used |= {n for i in function.instructions() for v, _ in i.incoming for n in ir.LOCAL.findall(v)}
         self.lowering = Lowering(module, self)
         names = [p.name for p in function.parameters]
         for instruction in function.instructions():
@@ -283,6 +300,11 @@ class Instrumenter:
             [(a.pointer, a.pointer_type, a.alignment) for i in function.instructions() for a in i.accesses],
             [[names[position] for position in group] for group in switches.same],
         )
+        self.updated = self._find_updated()
+        self.stack_bytes = sum(
+            _alloca_bytes(i, module.sizes) for i in function.instructions() if i.opcode == "alloca" and i.text
+        )
+        self.sharing = find_sharing(function, self.classes, self.is_used)
         self.scopes = Scopes()
         self.sites: list[Site] = []
         self.blocks: list[BlockCosts] = []
@@ -292,8 +314,6 @@ class Instrumenter:
         self.private_offsets: dict[str, int] = {}
         self.order: int | None = None
         self.uniform_carried: set[str] = set()
-        self.used = {name for i in function.instructions() for name in i.uses()}
-        self.used |= {n for i in function.instructions() for v, _ in i.incoming for n in ir.LOCAL.findall(v)}
         self.local_variables: dict[str, tuple[int, int]] = {}
         self.local_bytes = 0
         used = {n for i in function.instructions() for n in _globals_in(i)}
@@ -305,6 +325,14 @@ class Instrumenter:
         self._variable = (
             re.compile("(?:" + "|".join(map(re.escape, names_)) + r")(?![-a-zA-Z$._0-9])") if names_ else None
         )
+
+    def _find_updated(self) -> set[str]:
+        """Parameters and variables whose memory is both read and written."""
+        kinds: dict[int, set[str]] = {}
+        for access in (a for i in self.function.instructions() for a in i.accesses):
+            kinds.setdefault(self.class_of(access).number, set()).add(access.kind)
+        numbers = {number for number, found in kinds.items() if found not in ({"read"}, {"write"})}
+        return self.classes.pointing_into(numbers)
 
     def run(self) -> Instrumented:
         segments = cut(self.function, self.module.sizes)
@@ -382,6 +410,8 @@ class Instrumenter:
             classes=self.classes.all(),
             sites=self.sites,
             private_bytes=self.private_bytes,
+            stack_bytes=0 if self.several else self.stack_bytes,
+            updated=self.updated,
             live_bytes=self.live_bytes,
             live_offsets=self.live_offsets,
             local_bytes=self.local_bytes,
@@ -389,7 +419,7 @@ class Instrumenter:
             parameters=list(self.function.parameters),
             names=[p.name.lstrip("%") for p in self.function.parameters],
             granules=self.classes.granules(),
-            commuting=set(),
+            sharing=self.sharing,
             local_variables=self.local_variables,
             variables=self.module.globals,
             histories=len(self.module.branches) + len(lines),

@@ -103,6 +103,12 @@ class PointerClasses:
         """All classes, by number."""
         return sorted(set(self._classes.values()), key=lambda c: c.number)
 
+    def members(self, pointer: str) -> set[str]:
+        """Parameters and variables that a pointer may point into."""
+        atom = self._atom(pointer)
+        key = self._find(atom if atom is not None else _UNKNOWN)
+        return {name for name in [*self._parameters, *self._variables] if self._find(name) == key}
+
     def granules(self) -> dict[str, int]:
         """Granule of each parameter and variable that something accesses."""
         by_key: dict[str, int] = {}
@@ -110,6 +116,11 @@ class PointerClasses:
             by_key[key] = cls.granule
         names = [*self._parameters, *self._variables]
         return {name: by_key[self._find(name)] for name in names if self._find(name) in by_key}
+
+    def pointing_into(self, numbers: set[int]) -> set[str]:
+        """Parameters and variables whose memory classes of these numbers may point into."""
+        keys = {key for (key, _), cls in self._classes.items() if cls.number in numbers}
+        return {name for name in (*self._parameters, *self._variables) if self._find(name) in keys}
 
     def _find(self, name: str) -> str:
         parent = self._parent.setdefault(name, name)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from crosscast import environment
 from crosscast.characterization import frontend, inline
@@ -39,7 +40,10 @@ _POLL_S = 0.002
 _REPORT_S = 0.2
 _LIBRARIES = ("libm.so.6", "libc.so.6")
 _MOST_THREADS = 256
+_MOST_STACK_BYTES = 255 << 20
 _WORDS_DONE = 16
+_MOST_FOR_TWO_THREADS = 64 << 20
+"""Bytes of buffers up to which a second set of counters is taken for granted."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,8 @@ class Options:
     Parameters
     ----------
     threads
-        Threads that run work-groups; up to two if not given, since each has counters of its own.
+        Threads that run work-groups. Each has counters of its own, as large as the buffers; if not
+        given, two where the buffers are small, otherwise one.
     check_bounds
         Check every access.
     timeout_s
@@ -132,9 +137,16 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
     switches = _switches(launch, options)
     built = _build(launch.kernel, switches)
     threads = _threads(launch, options, built)
+    kept: list[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]] | None = None
+    before: dict[int, bytes] | None = None
     while True:
         memory = lay_out(launch, parameters, built.made.local_bytes)
-        _check_memory(launch, memory, threads, options)
+        _check_memory(launch, memory, built, threads, options)
+        if kept is None:
+            kept = _keep(memory, built)
+        else:
+            for data, content in kept:
+                data[...] = content
         run = _run(launch, memory, built, options, threads)
         start = time.perf_counter()
         counts = read_results(run.words, built.made)
@@ -206,18 +218,31 @@ def _largest_id(launch: Launch) -> int:
 
 
 def _threads(launch: Launch, options: Options, built: _Built) -> int:
+    """Threads to use: by default two, where that keeps memory within three times the buffers."""
     groups = int(np.prod([-(-g // l) for g, l in zip(launch.global_size, launch.local_size, strict=True)]))
-    wanted = options.threads or min(2, len(os.sched_getaffinity(0)))
-    return 1 if built.made.lowering.ordered else min(wanted, groups)
+    if built.made.lowering.ordered:
+        return 1
+    wanted = options.threads
+    if wanted is None:
+        nbytes = sum(a.nbytes for a in launch.args if isinstance(a, np.ndarray))
+        wanted = min(2, len(os.sched_getaffinity(0))) if nbytes <= _MOST_FOR_TWO_THREADS else 1
+    return min(wanted, groups)
 
 
-def _check_memory(launch: Launch, memory: Memory, threads: int, options: Options) -> None:
-    needed = memory.nbytes * (1 + threads)
+def _check_memory(launch: Launch, memory: Memory, built: _Built, threads: int, options: Options) -> None:
+    name = launch.kernel.name
+    if built.made.stack_bytes > _MOST_STACK_BYTES:
+        raise KernelFault(
+            f"{name}: a work-item needs {built.made.stack_bytes} bytes of private memory, "
+            f"over the limit of {_MOST_STACK_BYTES} bytes"
+        )
+    private = built.made.private_bytes * int(np.prod(launch.local_size)) * threads
+    needed = memory.nbytes * (1 + threads) + private
     limit = options.memory_limit or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > limit:
         raise LaunchError(
-            f"{launch.kernel.name}: buffers of {memory.nbytes} bytes and their counters on {threads} "
-            f"threads need {needed} bytes, over the memory limit of {limit} bytes"
+            f"{name}: buffers of {memory.nbytes} bytes, their counters and {private} bytes of private memory "
+            f"on {threads} threads need {needed} bytes, over the memory limit of {limit} bytes"
         )
 
 
@@ -241,6 +266,22 @@ def _summary(launch: Launch, parameters: Any, threads: int) -> dict[str, Any]:
         "threads": threads,
         "arguments": arguments,
     }
+
+
+def _snapshot(memory: Memory, made: Instrumented) -> dict[int, bytes]:
+    """Content of the buffers that a run would change for good, should it have to be run again."""
+    return {
+        placed.position: placed.shared.data.tobytes()
+        for placed in memory.placed
+        if placed.copied_from is None and made.is_written(placed.position)
+    }
+
+
+def _restore(memory: Memory, before: dict[int, bytes]) -> dict[int, bytes]:
+    for placed in memory.placed:
+        if placed.position in before:
+            placed.shared.data[:] = np.frombuffer(before[placed.position], np.uint8)
+    return before
 
 
 def _copy_back(memory: Memory) -> None:

@@ -417,9 +417,12 @@ static void on_signal(int number, siginfo_t *info, void *unused) {
   (void)unused;
   struct context *c = self;
   if (!c) _exit(4);
-  u64 address = (u64)info->si_addr;
+  /* Of an address that cannot exist the kernel tells nothing. */
+  u64 address = info->si_code == SI_KERNEL ? (u64)1 << 63 : (u64)info->si_addr;
   int in_guard = address - (u64)(c->stack - (1 << 20)) < (1 << 20) + PAGE;
-  fail(c, in_guard && number == SIGSEGV ? STACK : SIGNAL, number, address, 0, 0, 0, 0);
+  /* Mostly it is the counter of an access that faults, before the access itself. */
+  int64_t data = address - c->shift_buffer, own = address - (u64)c->local, counted = own - c->shift_local;
+  fail(c, in_guard && number == SIGSEGV ? STACK : SIGNAL, number, address, 0, 0, data, llabs(own) < llabs(counted) ? own : counted);
 }
 
 static void begin_group(struct context *c, u64 g) {
