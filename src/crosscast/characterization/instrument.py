@@ -301,9 +301,7 @@ class Instrumenter:
             [[names[position] for position in group] for group in switches.same],
         )
         self.updated = self._find_updated()
-        self.stack_bytes = sum(
-            _alloca_bytes(i, module.sizes) for i in function.instructions() if i.opcode == "alloca" and i.text
-        )
+        self.arrays = [i for i in function.instructions() if i.opcode == "alloca" and i.text]
         self.sharing = find_sharing(function, self.classes, self.is_used)
         self.scopes = Scopes()
         self.sites: list[Site] = []
@@ -384,6 +382,7 @@ class Instrumenter:
                 if p.way != "each"
             }
         )
+        stack_bytes = 0 if self.several else sum(_alloca_bytes(i, self.module.sizes) for i in self.arrays)
         return Instrumented(
             functions="\n".join(texts),
             segments=segments,
@@ -410,7 +409,7 @@ class Instrumenter:
             classes=self.classes.all(),
             sites=self.sites,
             private_bytes=self.private_bytes,
-            stack_bytes=0 if self.several else self.stack_bytes,
+            stack_bytes=stack_bytes,
             updated=self.updated,
             live_bytes=self.live_bytes,
             live_offsets=self.live_offsets,
