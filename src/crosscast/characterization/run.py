@@ -137,16 +137,11 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
     switches = _switches(launch, options)
     built = _build(launch.kernel, switches)
     threads = _threads(launch, options, built)
-    kept: list[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]] | None = None
     before: dict[int, bytes] | None = None
     while True:
         memory = lay_out(launch, parameters, built.made.local_bytes)
         _check_memory(launch, memory, built, threads, options)
-        if kept is None:
-            kept = _keep(memory, built)
-        else:
-            for data, content in kept:
-                data[...] = content
+        before = _snapshot(memory, built.made) if before is None else _restore(memory, before)
         run = _run(launch, memory, built, options, threads)
         start = time.perf_counter()
         counts = read_results(run.words, built.made)
