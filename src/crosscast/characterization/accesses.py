@@ -12,10 +12,14 @@ from crosscast.characterization.builtins.access import Access
 from crosscast.characterization.builtins.mangling import parse
 from crosscast.characterization.inline import Call, parse_call
 
-__all__ = ["MemoryAccess", "accesses_of", "async_element"]
+__all__ = ["MemoryAccess", "accesses_of", "async_element", "scalar_bytes"]
 
 _ALIGN = re.compile(r"\balign (\d+)")
 _TRANSFERS = re.compile(r"llvm\.(memcpy|memmove|memset)\.")
+_LLVM_TYPES = {
+    **{"char": "i8", "uchar": "i8", "short": "i16", "ushort": "i16", "int": "i32", "uint": "i32"},
+    **{"half": "half", "float": "float", "double": "double"},
+}
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ def _plain(instruction: ir.Instruction, sizes: dict[str, tuple[int, int]]) -> Me
         value_type = re.sub(r"^(atomic |volatile )+", "", value_type)
     else:
         value_type = ir.split_typed(parts[1])[0]
-    nbytes = sizes[value_type][0] if value_type in sizes else _size(value_type)
+    nbytes = sizes[value_type][0] if value_type in sizes else scalar_bytes(value_type)
     align = _ALIGN.search(instruction.text)
     alignment = int(align[1]) if align else nbytes
     if instruction.opcode == "cmpxchg":
@@ -110,11 +114,11 @@ def _plain(instruction: ir.Instruction, sizes: dict[str, tuple[int, int]]) -> Me
     return MemoryAccess(kinds[instruction.opcode], pointer, type_, nbytes, alignment)
 
 
-def _size(type_: str) -> int:
+def scalar_bytes(type_: str) -> int:
     """Size of a scalar or vector type that no instruction of the program has as its result."""
     if vector := re.fullmatch(r"<(\d+) x (.*)>", type_):
         count = int(vector[1])
-        return (4 if count == 3 else count) * _size(vector[2])
+        return (4 if count == 3 else count) * scalar_bytes(vector[2])
     if integer := re.fullmatch(r"i(\d+)", type_):
         return max(1, int(integer[1]) // 8)
     return {"half": 2, "bfloat": 2, "float": 4, "double": 8}.get(type_, 8)
@@ -172,9 +176,7 @@ def _async_copy(call: Call) -> list[MemoryAccess]:
 def async_element(symbol: str) -> int:
     """Bytes of one element of an async copy, from its mangled name."""
     declaration = parse(symbol)
+    assert declaration is not None
     element = declaration.parameters[0]
-    return _size(
-        {"char": "i8", "uchar": "i8", "short": "i16", "ushort": "i16", "int": "i32", "uint": "i32"}.get(
-            element.base, {"half": "half", "float": "float"}.get(element.base, "i64")
-        )
-    ) * (4 if element.width == 3 else element.width)
+    count = 4 if element.width == 3 else element.width
+    return count * scalar_bytes(_LLVM_TYPES.get(element.base, "i64"))

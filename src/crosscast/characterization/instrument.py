@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crosscast.characterization import context, graph, ir
-from crosscast.characterization.accesses import MemoryAccess, accesses_of
+from crosscast.characterization.accesses import MemoryAccess, accesses_of, scalar_bytes
 from crosscast.characterization.builtin_calls import Lowering
 from crosscast.characterization.counting_loops import CountedApart, find_apart
 from crosscast.characterization.frontend import byval_type
