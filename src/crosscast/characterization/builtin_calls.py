@@ -204,10 +204,12 @@ class Lowering:
         (to_type, to), (from_type, from_), (_, count), *rest = call.arguments
         stride = rest[0][1] if "strided" in name else "1"
         to_local = "addrspace(3)" in to_type
-        granules = [self.owner.class_of(a).granule for a in instruction.accesses]
+        sites = 0  # no check; or 1 more than the number of the read's site, before the write's
+        if self.owner.switches.check_bounds:
+            sites = min(self.owner.add_site(instruction, access) for access in instruction.accesses) + 1
         text = (
             f"call void @cc_async_copy(ptr %cc.ctx, ptr {to}, ptr {from_}, i64 {count}, i64 {stride}, "
-            f"i64 {element}, i64 %cc.wi, i32 {int(to_local)}, i32 {granules[0] + 16 * granules[1]})"
+            f"i64 {element}, i64 %cc.wi, i32 {int(to_local)}, i32 {sites})"
         )
         return [ir.Instruction(text, "cc", counted=False), self._empty(instruction)]
 

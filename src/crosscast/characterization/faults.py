@@ -130,7 +130,8 @@ def _signalled(fault: Fault, launch: Launch, memory: Memory, made: Instrumented)
         return "an address that no memory can have"
     counted, offset = map(_signed, fault.details)
     address = _signed(fault.address)
-    if min(_outside_all(address, memory), _outside_all(counted, memory)) <= _outside(offset, memory.local_bytes):
+    distance = min(_outside_all(address, memory), _outside_all(counted, memory))
+    if not memory.local_bytes or distance <= _outside(offset, memory.local_bytes):
         nearer = min(address, counted, key=lambda a: _outside_all(a, memory))
         return _target(nearer, launch, memory, made)
     return f"byte offset {offset} of local memory ({memory.local_bytes} bytes)"

@@ -155,8 +155,6 @@ class Instrumented:
         Private memory of one work-item that lives across barriers.
     stack_bytes
         Private memory of one work-item on the stack.
-    updated
-        Parameters and variables whose memory is both read and written.
     live_bytes
         Memory of one work-group's values that live across barriers.
     live_offsets
@@ -199,7 +197,6 @@ class Instrumented:
     sites: list[Site]
     private_bytes: int
     stack_bytes: int
-    updated: set[str]
     live_bytes: int
     live_offsets: dict[str, int]
     local_bytes: int
@@ -225,10 +222,6 @@ class Instrumented:
             for number, sign in block.executions.items():
                 weights[number] += sign * accesses
         return weights
-
-    def is_updated(self, position: int) -> bool:
-        """Whether the memory of a pointer parameter is both read and written."""
-        return self.parameters[position].name in self.updated
 
     def is_written(self, position: int) -> bool:
         """Whether the kernel may write to a parameter's buffer."""
@@ -300,7 +293,6 @@ class Instrumenter:
             [(a.pointer, a.pointer_type, a.alignment) for i in function.instructions() for a in i.accesses],
             [[names[position] for position in group] for group in switches.same],
         )
-        self.updated = self._find_updated()
         self.arrays = [i for i in function.instructions() if i.opcode == "alloca" and i.text]
         self.sharing = find_sharing(function, self.classes, self.is_used)
         self.scopes = Scopes()
@@ -323,14 +315,6 @@ class Instrumenter:
         self._variable = (
             re.compile("(?:" + "|".join(map(re.escape, names_)) + r")(?![-a-zA-Z$._0-9])") if names_ else None
         )
-
-    def _find_updated(self) -> set[str]:
-        """Parameters and variables whose memory is both read and written."""
-        kinds: dict[int, set[str]] = {}
-        for access in (a for i in self.function.instructions() for a in i.accesses):
-            kinds.setdefault(self.class_of(access).number, set()).add(access.kind)
-        numbers = {number for number, found in kinds.items() if found not in ({"read"}, {"write"})}
-        return self.classes.pointing_into(numbers)
 
     def run(self) -> Instrumented:
         segments = cut(self.function, self.module.sizes)
@@ -410,7 +394,6 @@ class Instrumenter:
             sites=self.sites,
             private_bytes=self.private_bytes,
             stack_bytes=stack_bytes,
-            updated=self.updated,
             live_bytes=self.live_bytes,
             live_offsets=self.live_offsets,
             local_bytes=self.local_bytes,
@@ -451,6 +434,11 @@ class Instrumenter:
     def class_of(self, access: MemoryAccess) -> PointerClass:
         """Class of the pointer of an access."""
         return self.classes.of(access.pointer, access.pointer_type)
+
+    def add_site(self, instruction: ir.Instruction, access: MemoryAccess, root: str | None = None) -> int:
+        """Number of a new place that can fault."""
+        self.sites.append(Site(instruction.line, root or "", access.kind != "read", access.nbytes))
+        return len(self.sites) - 1
 
     def carried_offset(self, name: str) -> int:
         """Byte offset of a carried value's array; an array has room for the largest group."""
@@ -845,10 +833,8 @@ class _SegmentEmitter:
     def _check(
         self, instruction: ir.Instruction, access: MemoryAccess, cls: PointerClass, address: str
     ) -> list[str]:
-        owner = self.owner
-        number = len(owner.sites)
+        number = self.owner.add_site(instruction, access, cls.root)
         write = access.kind != "read"
-        owner.sites.append(Site(instruction.line, cls.root or "", write, access.nbytes))
         length = f"i64 {access.length or access.nbytes}"
         if access.length and not access.length.isdigit():
             length = f"i64 {access.length}"

@@ -117,11 +117,6 @@ class PointerClasses:
         names = [*self._parameters, *self._variables]
         return {name: by_key[self._find(name)] for name in names if self._find(name) in by_key}
 
-    def pointing_into(self, numbers: set[int]) -> set[str]:
-        """Parameters and variables whose memory classes of these numbers may point into."""
-        keys = {key for (key, _), cls in self._classes.items() if cls.number in numbers}
-        return {name for name in (*self._parameters, *self._variables) if self._find(name) in keys}
-
     def _find(self, name: str) -> str:
         parent = self._parent.setdefault(name, name)
         if parent != name:

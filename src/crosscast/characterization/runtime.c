@@ -323,11 +323,11 @@ u32 cc_fence_of(struct context *c, void *p) {
   return !r ? 0 : r->place == LOCAL ? 1 : 2;
 }
 
-void cc_async_copy(struct context *c, u8 *to, u8 *from, u64 n, u64 stride, u64 bytes, u64 item, u32 to_local, u32 unused) {
-  (void)unused;
+void cc_async_copy(struct context *c, u8 *to, u8 *from, u64 n, u64 stride, u64 bytes, u64 item, u32 to_local, u32 sites) {
   if (item) return; /* the group copies once, when its first work-item asks */
   u64 to_step = to_local ? bytes : bytes * stride, from_step = to_local ? bytes * stride : bytes;
   for (u64 i = 0; i < n; i++, to += to_step, from += from_step) {
+    if (sites) cc_check(c, from, bytes, sites - 1, 0, item), cc_check(c, to, bytes, sites, 1, item);
     cc_count_dynamic(c, from, 1, 0);
     cc_count_dynamic(c, to, 2, 0);
     memcpy(to, from, bytes);

@@ -1,0 +1,414 @@
+"""Every kind of bad input ends in one clear sentence of the right kind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from launching import ints, launch, local_ints, zeros
+
+import crosscast
+from crosscast.characterization import run
+from crosscast.characterization.buffers import shared_empty
+from crosscast.errors import (
+    CompileError,
+    CrosscastError,
+    InputError,
+    KernelFault,
+    KernelTimeout,
+    LaunchError,
+    UnsupportedError,
+)
+from crosscast.kernel import Image, Kernel, Launch, Local, Sampler
+
+_ADD_ONE = "kernel void k(global int *a) { a[get_global_id(0)] += 1; }"
+
+
+def _refusal(expected: type[CrosscastError], call: Callable[[], Any]) -> str:
+    """Message of the error that `call` raises: one sentence, unless the compiler has more to say."""
+    with pytest.raises(expected) as caught:
+        call()
+    message = str(caught.value)
+    assert type(caught.value) is expected
+    assert caught.value.exit_code == 2
+    assert "Traceback" not in message
+    if expected is not CompileError:
+        assert "\n" not in message
+    return message
+
+
+def _fault(source: str, *args: Any, items: int = 16, group: int = 4, **more: Any) -> str:
+    return _refusal(KernelFault, lambda: launch(source, items, group, *args, **more))
+
+
+# -- programs
+
+
+def test_a_compile_error_shows_the_compilers_diagnostics(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.cl"
+    path.write_text("kernel void k(global int *a) {\n  a[0] = missing;\n}\n")
+    kernel = Kernel.from_file(path, "k")
+    message = _refusal(CompileError, lambda: crosscast.characterize(kernel, 1, 1, [ints(1)]))
+    assert f"{path}:2:10: error: use of undeclared identifier 'missing'" in message
+
+
+def test_an_unknown_kernel_is_answered_with_those_there_are() -> None:
+    source = "kernel void first(global int *a) {} kernel void second(int n) {} void helper(void) {}"
+    kernel = Kernel.from_source(source, "third")
+    message = _refusal(InputError, lambda: crosscast.characterize(kernel, 1, 1, []))
+    assert "'third'" in message
+    assert message.endswith("first, second")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"BC\xc0\xde", b"BC\xc0\xde" + bytes(range(256)) * 4, b"BC" + b"\0" * 64],
+    ids=["only a magic number", "a magic number and noise", "zeros"],
+)
+def test_bitcode_that_is_none_is_refused(content: bytes) -> None:
+    message = _refusal(CompileError, lambda: crosscast.characterize(Kernel.from_ir(content, "k"), 1, 1, []))
+    assert "expected LLVM bitcode of LLVM 14 to 22" in message
+
+
+def test_truncated_bitcode_is_refused() -> None:
+    shared = Path(os.environ.get("CROSSCAST_SHARED") or Path(__file__).parents[3] / "shared")
+    path = shared / "oracle" / "vecadd" / "program.bc"
+    if not path.exists():
+        pytest.skip(f"no bitcode in {path}: set CROSSCAST_SHARED to the folder that holds oracle/")
+    content = path.read_bytes()
+    for length in (100, len(content) // 2, len(content) - 8):
+        kernel = Kernel.from_ir(content[:length], "vecadd")
+        _refusal(CompileError, lambda kernel=kernel: crosscast.characterize(kernel, 1, 1, []))  # type: ignore[misc]
+
+
+def test_ir_text_that_does_not_parse_is_refused() -> None:
+    kernel = Kernel.from_ir("define spir_kernel void @k() { garbage }", "k")
+    assert "expected instruction opcode" in _refusal(
+        CompileError, lambda: crosscast.characterize(kernel, 1, 1, [])
+    )
+
+
+@pytest.mark.parametrize("triple", ["x86_64-unknown-linux-gnu", "nvptx64-nvidia-cuda", ""])
+def test_ir_for_another_target_is_refused(triple: str) -> None:
+    text = f'target triple = "{triple}"\n' if triple else ""
+    kernel = Kernel.from_ir(f"{text}define spir_kernel void @k() {{\n  ret void\n}}\n", "k")
+    message = _refusal(InputError, lambda: crosscast.characterize(kernel, 1, 1, []))
+    assert f"expected IR for the target spir64, found {triple or 'no target'}" in message
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    (tmp_path / "empty.cl").write_bytes(b"  \n")
+    (tmp_path / "noise.cl").write_bytes(bytes(range(128, 256)))
+    (tmp_path / "zeros.cl").write_bytes(bytes(100))
+    for name, words in {
+        "missing.cl": "cannot read",
+        "empty.cl": "empty",
+        "noise.cl": "found binary data",
+        "zeros.cl": "found binary data",
+        ".": "cannot read",
+    }.items():
+        path = tmp_path / name
+        message = _refusal(InputError, lambda path=path: Kernel.from_file(path, "k"))  # type: ignore[misc]
+        assert message.startswith(str(path))
+        assert words in message
+
+
+def test_a_function_without_a_body_is_named_by_line() -> None:
+    source = "int foo(int x);\nkernel void k(global int *a) {\n  a[0] = foo(a[1]);\n}"
+    message = _refusal(UnsupportedError, lambda: launch(source, 1, 1, ints(2)))
+    assert "line 3" in message
+    assert "'foo'" in message
+
+
+def test_recursion_is_refused() -> None:
+    source = """int odd(int x);
+    int even(int x) { return x == 0 ? 1 : odd(x - 1); }
+    int odd(int x) { return x == 0 ? 0 : even(x - 1); }
+    kernel void k(global int *a) { a[0] = even(a[1]) + odd(a[2]); }"""
+    message = _refusal(UnsupportedError, lambda: launch(source, 1, 1, ints(3), options=["-O0"]))
+    assert "recursion" in message
+
+
+def test_a_compiler_option_that_could_do_harm_is_refused() -> None:
+    message = _refusal(InputError, lambda: launch(_ADD_ONE, 1, 1, ints(1), options=["-fplugin=evil.so"]))
+    assert "-fplugin=evil.so" in message
+
+
+# -- launches
+
+
+@pytest.mark.parametrize(
+    ("extents", "groups", "words"),
+    [
+        ((10,), (3,), "multiple of the local size"),
+        ((0,), (1,), "at least 1"),
+        ((8,), (0,), "at least 1"),
+        ((-8,), (4,), "at least 1"),
+        ((8, 8), (4,), "as many dimensions"),
+        ((1, 1, 1, 1), (1, 1, 1, 1), "1 to 3 dimensions"),
+        ((8192,), (8192,), "at most 4096"),
+        ((128, 128), (128, 64), "at most 4096"),
+        ((1 << 32,), (1,), "below 2^32"),
+    ],
+)
+def test_sizes_that_do_not_fit(extents: Sequence[int], groups: Sequence[int], words: str) -> None:
+    assert words in _refusal(LaunchError, lambda: launch(_ADD_ONE, extents, groups, ints(16)))
+
+
+_MANY = "kernel void k(global int *a, float f, local int *t, float4 v, read_only image2d_t m, sampler_t s) {}"
+_GOOD: tuple[Any, ...] = (
+    *(ints(4), np.float32(1), Local(16), np.zeros(4, np.float32)),
+    *(Image(np.zeros((2, 2, 4), np.float32)), Sampler()),
+)
+
+
+@pytest.mark.parametrize(
+    ("position", "argument", "words"),
+    [
+        (0, np.zeros(4, np.float32), "expected elements of int, found float32"),
+        (0, np.zeros(4, np.int64), "expected elements of int, found int64"),
+        (0, np.int32(3), "expected an array, found a value of type int32"),
+        (0, Local(4), "expected an array"),
+        (0, 3, "expected an array, found int"),
+        (0, np.zeros(0, np.int32), "at least one element"),
+        (0, np.zeros(4, ">i4"), "byte order"),
+        (1, np.int32(3), "expected a value of float, found int32"),
+        (1, np.float64(3), "expected a value of float, found float64"),
+        (1, 3.0, "expected a value, as a NumPy scalar, found float"),
+        (1, None, "expected a value"),
+        (2, np.zeros(4, np.int32), "expected local memory"),
+        (3, np.zeros(3, np.float32), "expected 16 bytes, found 12"),
+        (4, np.zeros(4, np.float32), "expected an image"),
+        (5, np.int32(0), "expected a sampler"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_named(position: int, argument: Any, words: str) -> None:
+    args = list(_GOOD)
+    args[position] = argument
+    message = _refusal(LaunchError, lambda: launch(_MANY, 1, 1, *args))
+    assert message.startswith(f"k: argument {position} (")
+    assert words in message
+
+
+def test_the_number_of_arguments_is_checked() -> None:
+    launch(_MANY, 1, 1, *_GOOD)
+    message = _refusal(LaunchError, lambda: launch(_MANY, 1, 1, *_GOOD[:2]))
+    assert "expected 6 arguments (int* a, float f, int* t, float4 v" in message
+    assert message.endswith("found 2")
+    assert "found 7" in _refusal(LaunchError, lambda: launch(_MANY, 1, 1, *_GOOD, np.int32(1)))
+
+
+def test_buffers_that_overlap_are_refused() -> None:
+    source = "kernel void k(global int *a, global int *b) { a[0] = b[0]; }"
+    data = ints(16)
+    assert "arguments 0 and 1 overlap" in _refusal(
+        LaunchError, lambda: launch(source, 1, 1, data[:10], data[4:])
+    )
+
+
+def test_memory_over_the_limit_is_refused_before_running() -> None:
+    message = _refusal(LaunchError, lambda: launch(_ADD_ONE, 4, 4, ints(1000), memory_limit=5000))
+    assert "over the memory limit of 5000 bytes" in message
+
+
+@pytest.mark.parametrize("options", [{"threads": 0}, {"timeout_s": 0.0}, {"memory_limit": 0}])
+def test_limits_must_be_positive(options: dict[str, Any]) -> None:
+    _refusal(LaunchError, lambda: launch(_ADD_ONE, 4, 4, ints(4), **options))
+
+
+# -- memory faults
+
+
+def test_an_access_out_of_bounds_is_told_in_full() -> None:
+    source = "kernel void k(global int *a, global int *b) {\n  int i = get_global_id(0);\n  b[i] = a[i + 4];\n}"
+    message = _fault(source, ints(16), zeros(16), check_bounds=True)
+    assert message == (
+        "k: out-of-bounds read of 4 bytes by work-item 12 in line 3: "
+        "byte offset 64 of buffer 'a' (argument 0, 64 bytes)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("a[(int)get_global_id(0) - 1] = 1", "write of 4 bytes by work-item (0, 0) in line 2: byte offset -4"),
+        ("vstore4((int4)1, get_global_id(0), a)", "write of 16 bytes by work-item (4, 0)"),
+        ("((global long *)a)[7 * get_local_id(1) + get_local_id(1)] = 1", "write of 8 bytes by work-item (0, 1)"),
+        ("atomic_inc(&a[15 + get_group_id(0)])", "byte offset 64 of buffer 'a'"),
+        ("a[0] = t[get_global_id(0)]", "read of 4 bytes by work-item (4, 0)"),
+        ("async_work_group_copy(t, a + 14, 4, 0)", "out-of-bounds"),
+    ],
+)
+def test_every_kind_of_access_is_checked(statement: str, words: str) -> None:
+    source = f"kernel void k(global int *a, local int *t) {{\n  {statement};\n}}"
+    with pytest.raises(KernelFault) as caught:
+        launch(source, (8, 4), (4, 2), ints(16), local_ints(4), check_bounds=True)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_checking_lets_correct_kernels_run() -> None:
+    source = """constant int table[4] = {1, 2, 3, 4};
+    kernel void k(global int *a, local int *t) {
+      int own[4], l = get_local_id(0), i = get_global_id(0);
+      for (int j = 0; j < 4; j++) own[j] = table[j];
+      t[l] = a[i];
+      barrier(CLK_LOCAL_MEM_FENCE);
+      a[i] = t[l ^ 1] + own[l];
+    }"""
+    buffer = ints(16)
+    launch(source, 16, 4, buffer, local_ints(4), check_bounds=True)
+    assert buffer.tolist() == [(i ^ 1) + i % 4 + 1 for i in range(16)]
+
+
+def test_writing_a_read_only_buffer_is_told() -> None:
+    given = Launch(Kernel.from_source(_ADD_ONE, "k"), (4,), (4,), (ints(4),), read_only=frozenset([0]))
+    message = _refusal(
+        KernelFault, lambda: run.characterize_launch(given, options=run.Options(check_bounds=True))
+    )
+    assert "write to a read-only buffer" in message
+
+
+@pytest.mark.parametrize("check_bounds", [False, True])
+def test_a_null_buffer_is_named(check_bounds: bool) -> None:
+    message = _fault(_ADD_ONE, None, check_bounds=check_bounds)
+    assert "null pointer, argument 0 (a)" in message
+    assert ("in line 1" if check_bounds else "--check-bounds") in message
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("a[get_global_id(0) + 500000000] = 1", "byte offset 2000000000 of buffer 'a' (argument 0, 64 bytes)"),
+        ("a[(int)get_global_id(0) - 5000000] += 1", "byte offset -20000000 of buffer 'a'"),
+        ("a[get_global_id(0) << 56] = 1", "an address that no memory can have"),
+        ("local int t[4]; t[get_global_id(0) * 10000000] = a[1]; a[0] = t[a[2]]", "bytes"),
+    ],
+)
+def test_a_crash_without_checks_is_a_sentence(source: str, words: str) -> None:
+    assert words in _fault(f"kernel void k(global int *a) {{ {source}; }}", ints(16))
+
+
+# -- other faults
+
+
+def test_division_by_zero_is_told() -> None:
+    source = "kernel void k(global int *a) { a[1] = a[1] / a[0]; }"
+    assert "division by zero" in _fault(source, zeros(4))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if (get_local_id(0) < 2) barrier(CLK_LOCAL_MEM_FENCE); a[get_global_id(0)] = 1;",
+        "if (get_local_id(0) > 2) return; barrier(CLK_LOCAL_MEM_FENCE); a[get_global_id(0)] = 1;",
+        "if (a[get_global_id(0)] & 1) barrier(CLK_LOCAL_MEM_FENCE); else barrier(CLK_GLOBAL_MEM_FENCE);",
+        "for (int i = 0; i < get_local_id(0); i++) barrier(CLK_LOCAL_MEM_FENCE);",
+        "for (int i = 0; i < 9; i++) { barrier(CLK_LOCAL_MEM_FENCE); if (i == a[get_global_id(0)]) break; }",
+    ],
+    ids=["condition", "early return", "two barriers", "loop length", "break"],
+)
+@pytest.mark.parametrize("level", ["-Oz", "-O0"])
+def test_a_barrier_that_not_all_reach_is_told_and_does_not_hang(body: str, level: str) -> None:
+    source = f"kernel void k(global int *a) {{\n  {body}\n}}"
+    message = _fault(source, ints(16), options=[level], timeout_s=20.0)
+    assert "barrier was not reached by all work-items of work-group" in message
+    assert "line 2" in message
+
+
+def test_a_collective_that_not_all_reach_is_told() -> None:
+    source = "kernel void k(global int *a) { if (get_local_id(0) < 2) a[0] = work_group_reduce_add(1); }"
+    assert "not reached by all" in _fault(source, ints(16), standard="2.0")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_endless_loop_ends_at_the_time_limit(threads: int) -> None:
+    source = "kernel void k(volatile global int *a) { while (a[0] >= 0) a[0] = 1; }"
+    start = time.perf_counter()
+    message = _refusal(KernelTimeout, lambda: launch(source, 4, 1, ints(4), timeout_s=0.2, threads=threads))
+    assert "0.2 s (the time limit)" in message
+    assert time.perf_counter() - start < 10
+
+
+def test_a_private_array_over_the_limit_is_told() -> None:
+    source = """kernel void k(global int *a) {
+      int own[100000000];
+      for (int i = 0; i < 1000; i++) own[a[i & 15]] = i;
+      a[get_global_id(0)] = own[a[0]];
+    }"""
+    assert "400000000 bytes of private memory, over the limit" in _fault(source, ints(16))
+
+
+def test_private_arrays_of_a_group_over_the_memory_limit_are_told() -> None:
+    source = """kernel void k(global int *a) {
+      int own[1000];
+      for (int i = 0; i < 1000; i++) own[i] = a[i & 15];
+      barrier(CLK_GLOBAL_MEM_FENCE);
+      a[get_global_id(0)] = own[a[0]];
+    }"""
+    call = lambda: launch(source, 256, 64, ints(256), memory_limit=100_000)  # noqa: E731
+    assert "private memory" in _refusal(LaunchError, call)
+
+
+def test_a_large_private_array_within_the_limit_runs() -> None:
+    source = """kernel void k(global int *a) {
+      int own[10000000];
+      for (int i = 0; i < 16; i++) own[i * 600000] = a[i];
+      a[get_global_id(0)] = own[600000 * (15 - get_global_id(0))];
+    }"""
+    buffer = ints(16)
+    launch(source, 1, 1, buffer)
+    assert buffer[0] == 15
+
+
+def test_a_child_that_is_killed_is_told() -> None:
+    source = "kernel void k(volatile global int *a) { while (a[0] >= 0) a[0] = 1; }"
+
+    def kill() -> None:
+        mine = os.getpid()
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            for entry in Path("/proc").iterdir():
+                if not entry.name.isdigit():
+                    continue
+                try:
+                    parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                    worker = b"worker.py" in (entry / "cmdline").read_bytes()
+                except (OSError, IndexError):
+                    continue
+                if parent == mine and worker:
+                    time.sleep(0.2)
+                    os.kill(int(entry.name), signal.SIGKILL)
+                    return
+            time.sleep(0.02)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    message = _fault(source, ints(4), items=4, timeout_s=30.0)
+    killer.join()
+    assert "killed by signal 9" in message
+
+
+def test_nothing_is_copied_back_after_a_fault() -> None:
+    source = "kernel void k(global int *a) { a[get_global_id(0)] = 7; if (get_global_id(0) == 9) a[0] /= a[1] - 7; }"
+    buffer = zeros(16)
+    _fault(source, buffer)
+    assert not buffer.any()
+
+
+def test_a_second_run_starts_from_the_first_ones_input() -> None:
+    # Work-groups that communicate run again, on one thread; the buffer is the engine's own memory.
+    source = """kernel void k(global int *a, int n) {
+      volatile global int *p = a;
+      for (int i = 0; i < n; i++) p[0] += 1;
+    }"""
+    buffer = shared_empty(1, np.int32)
+    launch(source, 2000, 1, buffer, np.int32(300), threads=2)
+    assert buffer[0] == 600_000
