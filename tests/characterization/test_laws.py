@@ -1,0 +1,201 @@
+"""Laws that hold for every kernel and launch, tried on random ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+import random_kernels
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from launching import ints, launch, zeros
+from random_kernels import RandomKernel
+
+import crosscast
+from crosscast.characterization import run
+from crosscast.characterization.buffers import shared_empty
+from crosscast.characterization.counts import Counts
+from crosscast.kernel import Kernel, Launch
+from crosscast.profile import MetricValue
+
+_few = settings(max_examples=8, derandomize=True, deadline=None, database=None)
+_seeds = st.integers(0, 10_000)
+
+Metrics = Mapping[str, MetricValue]
+
+
+def _run(random_kernel: RandomKernel, threads: int = 1) -> tuple[Metrics, Counts]:
+    """Metrics of a random kernel, and the counts that they were computed from."""
+    kernel = Kernel.from_source(random_kernel.source, "k")
+    data, output, n = random_kernel.inputs()
+    given_ = Launch(kernel, random_kernel.global_size, random_kernel.local_size, (data, output, n))
+    with patch.object(run, "compute_metrics", wraps=run.compute_metrics) as compute:
+        profile = run.characterize_launch(given_, options=run.Options(threads=threads))
+    return profile.metrics, compute.call_args.args[0]
+
+
+def _number(value: MetricValue) -> float:
+    assert value is not None
+    return value
+
+
+@_few
+@given(_seeds)
+def test_metrics_keep_their_bounds(seed: int) -> None:
+    metrics, _ = _run(random_kernels.make(seed))
+    accesses = _number(metrics["total_reads"]) + _number(metrics["total_writes"])
+    footprint = _number(metrics["total_memory_footprint"])
+    assert _number(metrics["footprint_90"]) <= footprint <= accesses
+    assert _number(metrics["unique_reads"]) <= min(footprint, _number(metrics["total_reads"]))
+    assert _number(metrics["unique_writes"]) <= min(footprint, _number(metrics["total_writes"]))
+    assert footprint <= _number(metrics["unique_reads"]) + _number(metrics["unique_writes"])
+    assert 0 <= _number(metrics["yokota_branch_entropy"]) <= 1
+    assert 0 <= _number(metrics["average_linear_branch_entropy"]) <= 1
+    assert _number(metrics["branches_90"]) <= _number(metrics["unique_branches"])
+    for piece in ("itb", "ipt"):
+        values = [_number(metrics[f"{which}_{piece}"]) for which in ("min", "median", "max")]
+        assert values == sorted(values)
+
+
+@_few
+@given(_seeds)
+def test_entropy_falls_with_skipped_bits(seed: int) -> None:
+    metrics, _ = _run(random_kernels.make(seed))
+    entropies = [_number(metrics["global_memory_address_entropy"])]
+    entropies += [_number(metrics[f"local_memory_address_entropy_{n}"]) for n in range(1, 11)]
+    assert all(next_ <= entropy + 1e-12 for entropy, next_ in zip(entropies, entropies[1:], strict=False))
+    assert 2 ** entropies[0] <= _number(metrics["total_memory_footprint"]) * (1 + 1e-12)
+
+
+@_few
+@given(_seeds)
+def test_instructions_add_up_however_they_are_split(seed: int) -> None:
+    _, counts = _run(random_kernels.make(seed))
+    total = sum(counts.opcodes.values())
+    assert total == sum(counts.widths.values())
+    assert total == sum(instructions * items for instructions, items in counts.totals.items())
+    assert total == sum(n * pieces for n, pieces in counts.pieces.items()) + counts.barriers
+    assert sum(counts.pieces.values()) == sum(counts.totals.values()) + counts.barriers
+    assert sum(counts.branch_executions.values()) == sum(
+        n for history in counts.histories.values() for n in history.values()
+    )
+    for histogram in counts.addresses:
+        assert counts.accesses == sum(accesses * addresses for accesses, addresses in histogram.items())
+
+
+@_few
+@given(_seeds, st.integers(2, 5))
+def test_threads_change_nothing(seed: int, threads: int) -> None:
+    random_kernel = random_kernels.make(seed)
+    assert _run(random_kernel, threads)[0] == _run(random_kernel, 1)[0]
+
+
+@_few
+@given(_seeds)
+def test_a_profile_has_the_same_bytes_each_time(seed: int) -> None:
+    random_kernel = random_kernels.make(seed)
+    first = json.dumps(_run(random_kernel, 2)[0])
+    run._build.cache_clear()
+    assert json.dumps(_run(random_kernel, 2)[0]) == first
+
+
+# -- groups that communicate
+
+_COMMUNICATING = {
+    "a buffer as counter": "if (get_local_id(0) == 0) a[0] += 1; o[g] = a[0];",
+    "a chain of groups": "o[g] = g < n ? g : o[g - n] * 3 % 1009; a[g % 7] = o[g];",
+    "atomics whose results are used": "o[g] = atomic_add(a, g);",
+    "exchanges": "if (atomic_cmpxchg(a, get_group_id(0), get_group_id(0) + 1) == get_group_id(0)) o[g] = 1;",
+    "the last one to write": "a[get_local_id(0) % 8] = get_group_id(0); o[g] = g;",
+}
+
+
+@pytest.mark.parametrize("body", _COMMUNICATING.values(), ids=_COMMUNICATING.keys())
+def test_threads_change_nothing_where_groups_communicate(body: str) -> None:
+    source = (
+        "kernel void k(volatile global int *a, global int *o, int n) {"
+        f" int g = get_global_id(0); for (int i = 0; i < 20; i++) {{ {body} }} }}"
+    )
+    results = []
+    for threads in (1, 2, 3):
+        a, o = zeros(8), zeros(4000)
+        profile = launch(source, 4000, 8, a, o, np.int32(8), threads=threads)
+        results.append((profile.metrics, a.tolist(), o.tolist()))
+    assert results[0] == results[1] == results[2]
+
+
+# -- placement
+
+_GATHER = """kernel void k(global float *o, global int *unused, global const float *a, global const int *x) {
+  int i = get_global_id(0);
+  if (x[i] & 1) o[i] = a[x[i]] * 2; else o[i] = a[i];
+}"""
+
+
+@_few
+@given(st.integers(1, 5000), st.integers(0, 63), st.booleans())
+def test_where_buffers_stand_changes_nothing(padding: int, shift: int, shared: bool) -> None:
+    index = (ints(64) * 29) % 64
+    profiles = []
+    for moved in (False, True):
+        a = np.arange(64 + shift, dtype=np.float32)[shift if moved else 0 :][:64]
+        unused = ints(padding if moved else 1)
+        out = shared_empty(64, np.float32) if shared and moved else np.zeros(64, np.float32)
+        profiles.append(launch(_GATHER, 64, 16, out, unused, a, index, threads=2).metrics)
+        np.testing.assert_array_equal(out, np.where(index & 1, a[index] * 2, a))
+    assert profiles[0] == profiles[1]
+
+
+# -- halves
+
+_HALVES = """kernel void k(global int *o, global const int *a) {
+  local int t[8];
+  int g = get_global_id(0), l = get_local_id(0), s = 0;
+  t[l] = a[g];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int i = 0; i < a[g] % 11; i++) s += t[(l + i) % 8] * i;
+  o[g] = s;
+}"""
+_SUMS = (
+    *("total_instruction_count", "work_items", "work_groups", "total_barriers_hit", "total_reads"),
+    *("total_writes", "global_accesses", "local_accesses", "unique_writes"),
+)
+
+
+@_few
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 2**32 - 1))
+def test_two_launches_of_half_the_work_groups_add_up(first: int, second: int, seed: int) -> None:
+    groups = first + second
+    data = np.random.default_rng(seed).integers(0, 100, 8 * groups).astype(np.int32)
+    whole, parts = zeros(8 * groups), zeros(8 * groups)
+    kernel = Kernel.from_source(_HALVES, "k")
+    profile = crosscast.characterize(kernel, 8 * groups, 8, [whole, data])
+    halves = [
+        crosscast.characterize(kernel, 8 * n, 8, [parts, data], global_offset=8 * start)
+        for start, n in ((0, first), (first, second))
+    ]
+    np.testing.assert_array_equal(whole, parts)
+    for name in _SUMS:
+        own = 8 if name == "unique_writes" else 0  # the local addresses, which are the same each time
+        added = sum(int(_number(half.metrics[name])) for half in halves)
+        assert profile.metrics[name] == added - own, name
+    assert profile.metrics["max_ipt"] == max(_number(half.metrics["max_ipt"]) for half in halves)
+    assert profile.metrics["min_itb"] == min(_number(half.metrics["min_itb"]) for half in halves)
+
+
+@pytest.mark.parametrize("factor", [10, 100])
+def test_counts_grow_as_the_work_does(factor: int) -> None:
+    source = """kernel void k(global int *o, int n) {
+      for (int i = 0; i < n; i++) o[get_global_id(0)] += i;
+    }"""
+
+    def counts(n: int) -> dict[str, Any]:
+        return dict(launch(source, 16, 4, zeros(16), np.int32(n), options=["-O0"]).metrics)
+
+    none, one, many = counts(0), counts(1), counts(factor)
+    for name in ("total_instruction_count", "total_reads", "total_writes", "global_accesses"):
+        assert many[name] - none[name] == factor * (one[name] - none[name])
