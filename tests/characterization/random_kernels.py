@@ -306,9 +306,7 @@ def make(seed: int) -> RandomKernel:
     writer = _Writer(generator, barriers=generator.random() < 0.6)
     writer.line("uint x = a[gid % 64], y = lid;", "x, y = m.read('a', gid % 64), lid")
     writer.statements(generator.randint(3, 7), uniform=True)
-    writer.line(
-        f"b[gid * {_OUTPUT_PER_ITEM}] = x + y;", f"m.write('b', gid * {_OUTPUT_PER_ITEM}, x + y)"
-    )
+    writer.line(f"b[gid * {_OUTPUT_PER_ITEM}] = x + y;", f"m.write('b', gid * {_OUTPUT_PER_ITEM}, x + y)")
     local_size = generator.choice([(8, 1), (5, 3), (4, 4), (1, 1), (33, 1), (16, 2)])
     items = local_size[0] * local_size[1]
     source = "\n".join(
@@ -335,4 +333,3 @@ def make(seed: int) -> RandomKernel:
         ]
     )
     return RandomKernel(source, python, generator.randint(1, 5), local_size, writer.barriers)
-

@@ -18,7 +18,7 @@ __all__ = [
     "same_metrics",
 ]
 
-Address = tuple[Hashable, int]
+Address = tuple[str, int]
 """A memory (a buffer, a variable, local memory) and a byte offset in it, which is aligned there."""
 
 _WINDOW = 16
@@ -80,7 +80,7 @@ def memory_metrics(reads: Sequence[Address], writes: Sequence[Address]) -> dict[
     return expected
 
 
-def branch_metrics(outcomes: Mapping[Hashable, Mapping[Hashable, Sequence[bool]]]) -> dict[str, float]:
+def branch_metrics(outcomes: Mapping[Any, Mapping[Any, Sequence[bool]]]) -> dict[str, float]:
     """Control metrics, from the outcomes of each branch in each work-group."""
     weighted, weights, missed, known = 0.0, 0, 0, 0
     executions = [sum(map(len, groups.values())) for groups in outcomes.values()]

@@ -227,7 +227,9 @@ def test_limits_must_be_positive(options: dict[str, Any]) -> None:
 
 
 def test_an_access_out_of_bounds_is_told_in_full() -> None:
-    source = "kernel void k(global int *a, global int *b) {\n  int i = get_global_id(0);\n  b[i] = a[i + 4];\n}"
+    source = (
+        "kernel void k(global int *a, global int *b) {\n  int i = get_global_id(0);\n  b[i] = a[i + 4];\n}"
+    )
     message = _fault(source, ints(16), zeros(16), check_bounds=True)
     assert message == (
         "k: out-of-bounds read of 4 bytes by work-item 12 in line 3: "
@@ -238,9 +240,15 @@ def test_an_access_out_of_bounds_is_told_in_full() -> None:
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("a[(int)get_global_id(0) - 1] = 1", "write of 4 bytes by work-item (0, 0) in line 2: byte offset -4"),
+        (
+            "a[(int)get_global_id(0) - 1] = 1",
+            "write of 4 bytes by work-item (0, 0) in line 2: byte offset -4",
+        ),
         ("vstore4((int4)1, get_global_id(0), a)", "write of 16 bytes by work-item (4, 0)"),
-        ("((global long *)a)[7 * get_local_id(1) + get_local_id(1)] = 1", "write of 8 bytes by work-item (0, 1)"),
+        (
+            "((global long *)a)[7 * get_local_id(1) + get_local_id(1)] = 1",
+            "write of 8 bytes by work-item (0, 1)",
+        ),
         ("atomic_inc(&a[15 + get_group_id(0)])", "byte offset 64 of buffer 'a'"),
         ("a[0] = t[get_global_id(0)]", "read of 4 bytes by work-item (4, 0)"),
         ("async_work_group_copy(t, a + 14, 4, 0)", "out-of-bounds"),
@@ -286,7 +294,10 @@ def test_a_null_buffer_is_named(check_bounds: bool) -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("a[get_global_id(0) + 500000000] = 1", "byte offset 2000000000 of buffer 'a' (argument 0, 64 bytes)"),
+        (
+            "a[get_global_id(0) + 500000000] = 1",
+            "byte offset 2000000000 of buffer 'a' (argument 0, 64 bytes)",
+        ),
         ("a[(int)get_global_id(0) - 5000000] += 1", "byte offset -20000000 of buffer 'a'"),
         ("a[get_global_id(0) << 56] = 1", "an address that no memory can have"),
         ("local int t[4]; t[get_global_id(0) * 10000000] = a[1]; a[0] = t[a[2]]", "bytes"),
@@ -397,7 +408,10 @@ def test_a_child_that_is_killed_is_told() -> None:
 
 
 def test_nothing_is_copied_back_after_a_fault() -> None:
-    source = "kernel void k(global int *a) { a[get_global_id(0)] = 7; if (get_global_id(0) == 9) a[0] /= a[1] - 7; }"
+    source = """kernel void k(global int *a) {
+      a[get_global_id(0)] = 7;
+      if (get_global_id(0) == 9) a[0] /= a[1] - 7;
+    }"""
     buffer = zeros(16)
     _fault(source, buffer)
     assert not buffer.any()

@@ -281,9 +281,7 @@ def test_a_whole_group_may_return_before_a_barrier(level: str) -> None:
     }"""
     out = zeros(16)
     launch(source, 16, 4, out, options=[level])
-    assert out.tolist() == [
-        0 if g // 4 == 1 else g // 4 * 4 + (0 if g & 1 else 100) for g in range(16)
-    ]
+    assert out.tolist() == [0 if g // 4 == 1 else g // 4 * 4 + (0 if g & 1 else 100) for g in range(16)]
 
 
 def test_local_variables_of_several_types_do_not_overlap() -> None:
@@ -554,7 +552,8 @@ def test_program_scope_variables_keep_their_values(standard: str, level: str) ->
 
 
 def test_images_of_two_dimensions_are_sampled_and_written() -> None:
-    source = """constant sampler_t own = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;
+    source = """constant sampler_t own =
+      CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;
     kernel void k(global float4 *o, read_only image2d_t m, sampler_t s, write_only image2d_t w) {
       int x = get_global_id(0), y = get_global_id(1);
       float4 v = read_imagef(m, own, (int2)(x + 1, y));
@@ -613,7 +612,9 @@ def test_printf_prints_in_the_order_of_execution(level: str) -> None:
 
 
 def test_relaxed_mathematics_is_an_option() -> None:
-    source = "kernel void k(global float *o) { int i = get_global_id(0); o[i] = sin((float)i) / exp(0.1f * i); }"
+    source = (
+        "kernel void k(global float *o) { int i = get_global_id(0); o[i] = sin((float)i) / exp(0.1f * i); }"
+    )
     out = zeros(8, np.float32)
     launch(source, 8, 8, out, options=["-cl-fast-relaxed-math", "-O3"])
     np.testing.assert_allclose(out, np.sin(np.arange(8)) / np.exp(0.1 * np.arange(8)), rtol=1e-5)
@@ -673,7 +674,11 @@ define internal spir_func void @__clang_ocl_kern_imp_k(ptr addrspace(1) %o) {
 @pytest.mark.parametrize(
     ("what", "line", "source"),
     [
-        ("pipe", 2, "kernel void k(read_only pipe int p, global int *a) {\n int x; read_pipe(p, &x); a[0] = x; }"),
+        (
+            "pipe",
+            2,
+            "kernel void k(read_only pipe int p, global int *a) {\n int x; read_pipe(p, &x); a[0] = x; }",
+        ),
         (
             "device-side enqueue",
             2,
@@ -683,7 +688,8 @@ define internal spir_func void @__clang_ocl_kern_imp_k(ptr addrspace(1) %o) {
         (
             "sub-group",
             4,
-            "uint get_sub_group_size(void);\n\nkernel void k(global int *a) {\n a[0] = get_sub_group_size(); }",
+            "uint get_sub_group_size(void);\n\n"
+            "kernel void k(global int *a) {\n a[0] = get_sub_group_size(); }",
         ),
         (
             "sub-group",

@@ -83,7 +83,9 @@ def _run(case: str, form: str, **options: Any) -> _Run:
             args.append(Local(entry["bytes"]))
         else:
             args.append(np.dtype(entry["dtype"]).type(entry["value"]))
-    kernel = Kernel.from_file(folder / (facts["source"] if form == "source" else "program.bc"), facts["kernel"])
+    kernel = Kernel.from_file(
+        folder / (facts["source"] if form == "source" else "program.bc"), facts["kernel"]
+    )
     launch = Launch(kernel, tuple(facts["global_size"]), tuple(facts["local_size"]), tuple(args))
     profile = run.characterize_launch(launch, options=run.Options(published=True, **options))
     with (folder / "metrics.csv").open() as file:

@@ -102,14 +102,14 @@ def test_global_constant_and_local_memory_are_counted_apart() -> None:
         item = i % 8  # every work-group uses the same local addresses
         reads += [("c", 4 * (i % 4)), ("table", 4 * (i & 3)), ("t", 4 * (item ^ 1)), ("own", 2 * (item ^ 1))]
         writes += [("t", 4 * item), ("own", 2 * (7 - item)), ("o", 4 * i)]
-    _check(
-        profile, reads, writes, global_accesses=24, constant_accesses=2 * 24, local_accesses=4 * 24
-    )
+    _check(profile, reads, writes, global_accesses=24, constant_accesses=2 * 24, local_accesses=4 * 24)
     assert out.tolist() == [10 * ((i ^ 1) % 4) + 5 + ((7 - (i % 8 ^ 1)) & 3) for i in range(24)]
 
 
 def test_one_buffer_given_twice_is_one_memory() -> None:
-    source = "kernel void k(global int *o, global const int *a) { int i = get_global_id(0); o[i] = a[15 - i]; }"
+    source = (
+        "kernel void k(global int *o, global const int *a) { int i = get_global_id(0); o[i] = a[15 - i]; }"
+    )
     both = ints(16)
     profile = launch(source, 8, 4, both, both)
     _check(profile, [("b", 4 * (15 - i)) for i in range(8)], [("b", 4 * i) for i in range(8)])
@@ -131,7 +131,9 @@ def test_private_memory_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("space", ["global", "local"])
-@pytest.mark.parametrize("call", ["atomic_inc(p)", "atomic_add(p, 3)", "atomic_xchg(p, 9)", "atomic_min(p, -i)"])
+@pytest.mark.parametrize(
+    "call", ["atomic_inc(p)", "atomic_add(p, 3)", "atomic_xchg(p, 9)", "atomic_min(p, -i)"]
+)
 def test_an_atomic_is_a_read_and_a_write(space: str, call: str) -> None:
     source = f"""kernel void k(volatile {space} int *b) {{
       int i = get_local_id(0);
@@ -295,7 +297,10 @@ def test_counters_of_single_bytes_do_not_overflow() -> None:
     }"""
     profile = launch(source, 10, 2, zeros(8, np.uint8), np.int32(1000), threads=2)
     _check(
-        profile, [("b", 5)] * 10_000, [("b", i % 3) for i in range(1000)] * 10, local_memory_address_entropy_3=0
+        profile,
+        [("b", 5)] * 10_000,
+        [("b", i % 3) for i in range(1000)] * 10,
+        local_memory_address_entropy_3=0,
     )
 
 
@@ -310,7 +315,10 @@ def test_counters_of_two_bytes_do_not_overflow() -> None:
 
 
 def test_buffers_of_any_alignment_of_the_host_count_alike() -> None:
-    source = "kernel void k(global int *o, global const int *a) { int i = get_global_id(0); o[i] = a[i * 7 % 50]; }"
+    source = """kernel void k(global int *o, global const int *a) {
+      int i = get_global_id(0);
+      o[i] = a[i * 7 % 50];
+    }"""
     profiles = []
     for shift in (0, 1, 3, 17):
         room = np.zeros(4 * 50 + shift, np.uint8)

@@ -67,7 +67,9 @@ def _nothing_uniform(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(regions, "find_uniform", lambda blocks, *_: uniformity.Uniformity(set(), set(blocks)))
 
 
-@pytest.mark.parametrize(("seed", "level"), [(s, "-Oz") for s in range(200, 205)] + [(206, "-O3"), (210, "-O3")])
+@pytest.mark.parametrize(
+    ("seed", "level"), [(s, "-Oz") for s in range(200, 205)] + [(206, "-O3"), (210, "-O3")]
+)
 @pytest.mark.parametrize("slow", [_record_each, _nothing_uniform])
 def test_shortcuts_change_no_metric(
     seed: int, level: str, slow: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
@@ -171,7 +173,9 @@ def test_a_helper_called_at_two_places_has_one_history() -> None:
 
 
 def test_groups_with_fewer_outcomes_than_a_window_add_nothing() -> None:
-    source = "kernel void k(global const int *a, global int *o) { int i = get_global_id(0); if (a[i]) o[i] = 1; }"
+    source = (
+        "kernel void k(global const int *a, global int *o) { int i = get_global_id(0); if (a[i]) o[i] = 1; }"
+    )
     metrics = launch(source, 150, 15, ints(150) % 2, zeros(150), options=["-O0"]).metrics
     assert metrics["unique_branches"] == 1
     assert metrics["yokota_branch_entropy"] == 0

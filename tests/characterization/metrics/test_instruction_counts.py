@@ -68,7 +68,10 @@ def test_pieces_between_barriers_leave_out_the_barrier_call() -> None:
 def test_opcodes_that_make_up_90_percent() -> None:
     found = _metrics(_BARRIER, 8, 4, zeros(8))
     counts = {
-        **{"call": 3 * 8 + 2, "br": 8 + 2, "ret": 8 + 2, "shl": 2},
+        "call": 3 * 8 + 2,
+        "br": 8 + 2,
+        "ret": 8 + 2,
+        "shl": 2,
         **dict.fromkeys(("trunc", "icmp", "phi", "getelementptr", "store"), 8),
     }
     assert sum(counts.values()) == found["total_instruction_count"] == 88
@@ -105,7 +108,7 @@ def test_widths_are_those_of_results() -> None:
 define spir_kernel void @k(ptr addrspace(1) %o) {
   %v = load <4 x float>, ptr addrspace(1) %o, align 16
   %w = fadd <4 x float> %v, %v
-  %h = shufflevector <4 x float> %w, <4 x float> %w, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>
+  %h = shufflevector <4 x float> %w, <4 x float> %w, <8 x i32> zeroinitializer
   %e = extractelement <8 x float> %h, i32 5
   store float %e, ptr addrspace(1) %o, align 16
   ret void
@@ -189,7 +192,11 @@ def test_a_collective_ends_no_piece() -> None:
 
 
 def test_a_crowded_loop_is_counted_exactly() -> None:
-    source = "kernel void k(global int *o, int n) { int s = 0; for (int i = 0; i < n; i++) s ^= s * 3 + i; o[0] = s; }"
+    source = """kernel void k(global int *o, int n) {
+      int s = 0;
+      for (int i = 0; i < n; i++) s ^= s * 3 + i;
+      o[0] = s;
+    }"""
     few, many = (
         launch(source, 2, 1, zeros(1), np.int32(n)).metrics["total_instruction_count"] for n in (10, 110)
     )
