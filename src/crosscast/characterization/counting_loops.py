@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from crosscast.characterization import ir
 from crosscast.characterization.inline import called_builtin
 from crosscast.characterization.pointers import PointerClass
-from crosscast.characterization.regions import IDENTITIES, Segment
+from crosscast.characterization.recomputation import IDENTITIES
+from crosscast.characterization.segments import Segment
 from crosscast.characterization.uniformity import PURE
 
 __all__ = ["CountedApart", "find_apart"]
@@ -67,9 +68,7 @@ class CountedApart:
             yield label, kept
 
 
-def find_apart(
-    segment: Segment, classes: dict[int, PointerClass], row_length: int
-) -> list[CountedApart]:
+def find_apart(segment: Segment, classes: dict[int, PointerClass], row_length: int) -> list[CountedApart]:
     """Accesses of a segment without loops to count apart; all that stand in the way, or none.
 
     Parameters
@@ -112,9 +111,7 @@ def _slice(segment: Segment, label: str, access: ir.Instruction) -> CountedApart
             if block in flow[predecessor] and predecessor not in blocks:
                 blocks.add(predecessor)
                 pending.append(predecessor)
-    definitions = {
-        i.result: i for b in blocks for i in segment.blocks[b].instructions if i.result and i.text
-    }
+    definitions = {i.result: i for b in blocks for i in segment.blocks[b].instructions if i.result and i.text}
     (memory,) = access.accesses
     wanted = set(ir.LOCAL.findall(memory.pointer))
     for block in blocks - {label}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from crosscast.characterization import context, ir
 from crosscast.characterization.instrument import UNIFORM_STEP, Instrumented, Switches, invariant_type
 from crosscast.characterization.prelude import WORK_ITEM_LOOP
-from crosscast.characterization.regions import is_barrier
+from crosscast.characterization.barriers import is_barrier
 
 __all__ = ["group_function"]
 

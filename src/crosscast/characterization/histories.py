@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from crosscast.characterization import graph
-from crosscast.characterization.regions import Segment
+from crosscast.characterization.segments import Segment
 from crosscast.characterization.uniformity import Uniformity
 
 __all__ = ["BranchPlan", "Way", "plan_branches"]

@@ -21,7 +21,9 @@ from crosscast.characterization.histories import BranchPlan, plan_branches
 from crosscast.characterization.pointers import PointerClass, PointerClasses, address_space
 from crosscast.characterization.prelude import Scopes
 from crosscast.characterization.inline import builtin_name, parse_call
-from crosscast.characterization.regions import Segment, Segments, cut, is_barrier, slot_name
+from crosscast.characterization.barriers import is_barrier
+from crosscast.characterization.regions import cut
+from crosscast.characterization.segments import Segment, Segments, slot_name
 from crosscast.characterization.sharing import Sharing, find_sharing
 from crosscast.characterization.widening import Widening
 from crosscast.errors import UnsupportedError
