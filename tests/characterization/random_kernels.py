@@ -39,7 +39,8 @@ class RandomKernel:
     python: str
     groups: int
     local_size: tuple[int, int]
-    has_local: bool
+    missing: int
+    """Columns of work-items that the last work-group lacks."""
 
     @property
     def items(self) -> int:
@@ -49,7 +50,12 @@ class RandomKernel:
     @property
     def global_size(self) -> tuple[int, int]:
         """Work-items in both dimensions."""
-        return self.local_size[0] * self.groups, self.local_size[1]
+        return self.local_size[0] * self.groups - self.missing, self.local_size[1]
+
+    @property
+    def standard(self) -> str:
+        """Version of OpenCL C that allows its last work-group."""
+        return "2.0" if self.missing else "1.2"
 
     def inputs(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], np.uint32]:
         """Input buffer, output buffer and a number."""
@@ -68,11 +74,9 @@ class RandomKernel:
         for group in range(self.groups):
             local: dict[int, int] = {}
             machine = _Machine(trace, group, {"a": data, "b": output, "t": local}, _PARAMETER)
-            running = [
-                scope["kernel"](machine, x, y, x + y * self.local_size[0], group, self.local_size)
-                for y in range(self.local_size[1])
-                for x in range(self.local_size[0])
-            ]
+            width = self.local_size[0] - (self.missing if group == self.groups - 1 else 0)
+            items = width * self.local_size[1]
+            running = [scope["kernel"](machine, item, group, items) for item in range(items)]
             while running:
                 running = [item for item in running if next(item, None) is not None]
                 barriers += len(running)
@@ -316,7 +320,7 @@ def make(seed: int) -> RandomKernel:
             f"  local uint t[{items}];" if writer.barriers else "",
             "  uint lid = get_local_id(0) + get_local_id(1) * get_local_size(0);",
             "  uint items = get_local_size(0) * get_local_size(1);",
-            "  uint group = get_group_id(0), gid = group * items + lid;",
+            f"  uint group = get_group_id(0), gid = group * {items} + lid;",
             "  uint u = group + n;",
             *writer.c,
             "}",
@@ -324,12 +328,13 @@ def make(seed: int) -> RandomKernel:
     )
     python = "\n".join(
         [
-            "def kernel(m, lx, ly, lid, group, local_size):",
-            "  items = local_size[0] * local_size[1]",
-            "  gid, n = group * items + lid, m.parameter",
+            "def kernel(m, lid, group, items):",
+            f"  gid, n = group * {items} + lid, m.parameter",
             "  u = group + n",
             "  if items < 0: yield 1",
             *writer.py,
         ]
     )
-    return RandomKernel(source, python, generator.randint(1, 5), local_size, writer.barriers)
+    groups = generator.randint(1, 5)
+    missing = generator.randrange(local_size[0]) if generator.random() < 0.3 else 0
+    return RandomKernel(source, python, groups, local_size, missing)

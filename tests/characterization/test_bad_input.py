@@ -379,32 +379,52 @@ def test_a_large_private_array_within_the_limit_runs() -> None:
     assert buffer[0] == 15
 
 
+def _children() -> list[int]:
+    """Processes that run kernels for this one."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and b"worker.py" in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+        except (OSError, IndexError):  # it has ended meanwhile
+            continue
+    return found
+
+
 def test_a_child_that_is_killed_is_told() -> None:
     source = "kernel void k(volatile global int *a) { while (a[0] >= 0) a[0] = 1; }"
 
     def kill() -> None:
-        mine = os.getpid()
         deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            for entry in Path("/proc").iterdir():
-                if not entry.name.isdigit():
-                    continue
-                try:
-                    parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                    worker = b"worker.py" in (entry / "cmdline").read_bytes()
-                except (OSError, IndexError):
-                    continue
-                if parent == mine and worker:
-                    time.sleep(0.2)
-                    os.kill(int(entry.name), signal.SIGKILL)
-                    return
+        while not (children := _children()) and time.monotonic() < deadline:
             time.sleep(0.02)
+        time.sleep(0.2)
+        for child in children:
+            os.kill(child, signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
     message = _fault(source, ints(4), items=4, timeout_s=30.0)
     killer.join()
     assert "killed by signal 9" in message
+
+
+def test_an_interrupt_takes_the_child_along() -> None:
+    source = "kernel void k(volatile global int *a) { while (a[0] >= 0) a[0] = 1; }"
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            launch(source, 4, 1, ints(4), timeout_s=30.0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not _children()
 
 
 def test_nothing_is_copied_back_after_a_fault() -> None:

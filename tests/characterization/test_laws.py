@@ -30,13 +30,13 @@ _seeds = st.integers(0, 10_000)
 Metrics = Mapping[str, MetricValue]
 
 
-def _run(random_kernel: RandomKernel, threads: int = 1) -> tuple[Metrics, Counts]:
+def _run(random_kernel: RandomKernel, threads: int = 1, **options: bool) -> tuple[Metrics, Counts]:
     """Metrics of a random kernel, and the counts that they were computed from."""
-    kernel = Kernel.from_source(random_kernel.source, "k")
+    kernel = Kernel.from_source(random_kernel.source, "k", standard=random_kernel.standard)
     data, output, n = random_kernel.inputs()
     given_ = Launch(kernel, random_kernel.global_size, random_kernel.local_size, (data, output, n))
     with patch.object(run, "compute_metrics", wraps=compute_metrics) as compute:
-        profile = run.characterize_launch(given_, options=run.Options(threads=threads))
+        profile = run.characterize_launch(given_, options=run.Options(threads=threads, **options))
     return profile.metrics, compute.call_args.args[0]
 
 
@@ -94,6 +94,15 @@ def test_instructions_add_up_however_they_are_split(seed: int) -> None:
 def test_threads_change_nothing(seed: int, threads: int) -> None:
     random_kernel = random_kernels.make(seed)
     assert _run(random_kernel, threads)[0] == _run(random_kernel, 1)[0]
+
+
+@_few
+@given(_seeds)
+def test_checks_and_more_numbers_change_nothing(seed: int) -> None:
+    random_kernel = random_kernels.make(seed)
+    plain = _run(random_kernel)[0]
+    assert _run(random_kernel, check_bounds=True)[0] == plain
+    assert _run(random_kernel, published=True)[0] == plain
 
 
 @_few

@@ -19,7 +19,8 @@ from crosscast.profile import Profile
 
 def _profile(random_kernel: RandomKernel, level: str, threads: int = 1, one_line: bool = False) -> Profile:
     source = random_kernel.source
-    kernel = Kernel.from_source(" ".join(source.split()) if one_line else source, "k", options=[level])
+    text = " ".join(source.split()) if one_line else source
+    kernel = Kernel.from_source(text, "k", standard=random_kernel.standard, options=[level])
     args = random_kernel.inputs()
     given = Launch(kernel, random_kernel.global_size, random_kernel.local_size, args)
     options = run.Options(threads=threads, published=one_line)
