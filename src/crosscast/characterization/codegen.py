@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
-import platform
 import re
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
 
-from crosscast.characterization import ir, toolchain
+from crosscast.characterization import ir, runtime_objects, toolchain
 from crosscast.characterization.builtin_calls import declarations
 from crosscast.characterization.builtins import library
 from crosscast.characterization.driver import group_function
 from crosscast.characterization.instrument import Instrumented, Switches
 from crosscast.characterization.prelude import helpers
-from crosscast.errors import EnvironmentFault, UnsupportedError
+from crosscast.errors import UnsupportedError
 
 __all__ = ["VARIABLES_SECTION", "build_library", "host_ir"]
 
 VARIABLES_SECTION = "cc_variables"
-_RUNTIME = Path(__file__).with_name("runtime.c")
-_INCLUDES = {
-    "x86_64": ("x86-linux-gnu", "generic-glibc", "x86-linux-any", "any-linux-any"),
-    "aarch64": ("aarch64-linux-gnu", "generic-glibc", "aarch64-linux-any", "any-linux-any"),
-}
 _TARGET_TYPE = re.compile(r'target\("spirv\.\w+"[^)]*\)')
 _OPAQUE = re.compile(r" addrspace\(\d+\)")
 _OVERLOAD = re.compile(r"(@llvm\.[-a-zA-Z$._0-9]*)")
@@ -45,16 +37,6 @@ def host_ir(text: str) -> str:
 
 
 @functools.cache
-def _host() -> str:
-    machine = platform.machine()
-    if sys.platform != "linux" or machine not in _INCLUDES:
-        raise EnvironmentFault(
-            f"kernels run natively on Linux on x86-64 and AArch64 only; this is {sys.platform} on {machine}"
-        )
-    return machine
-
-
-@functools.cache
 def _target_machine() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -63,21 +45,6 @@ def _target_machine() -> Any:
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=features, opt=3, reloc="pic", codemodel="default"
     )
-
-
-def runtime_object() -> Path:
-    """The runtime's object file, compiled once for this machine."""
-    machine = _host()
-    spec = importlib.util.find_spec("ziglang")
-    assert spec is not None
-    assert spec.submodule_search_locations
-    root = Path(next(iter(spec.submodule_search_locations))) / "lib"
-    includes = [root / "include", *(root / "libc" / "include" / name for name in _INCLUDES[machine])]
-    options = ["-x", "c", "-target", f"{machine}-linux-gnu", "-O2", "-fPIC", "-D__GLIBC_MINOR__=17"]
-    arguments = [*options, *(f"-isystem{path}" for path in includes), "-c"]
-    source = _RUNTIME.read_bytes()
-    make = functools.partial(toolchain.clang, arguments, source, _RUNTIME.name)
-    return toolchain.cached([*options, toolchain.compiler_version(), source], ".o", make)
 
 
 def _library_ir(symbols: frozenset[str]) -> str:
@@ -155,7 +122,7 @@ def build_library(
     UnsupportedError
         If it calls a builtin that is not in the library.
     """
-    _host()
+    toolchain.host_machine()
     machine = _target_machine()
     header = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
     own = kernel_ir(module, kernel, made, switches)
@@ -185,7 +152,7 @@ def build_library(
     with tempfile.TemporaryDirectory(prefix="crosscast-") as folder:
         object_file, output = Path(folder) / "kernel.o", Path(folder) / "kernel.so"
         object_file.write_bytes(machine.emit_object(parsed))
-        toolchain.link_shared([object_file, runtime_object()], output)
+        toolchain.link_shared([object_file, *runtime_objects.objects()], output)
         return output.read_bytes()
 
 

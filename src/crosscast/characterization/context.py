@@ -1,4 +1,4 @@
-"""Layout of the memory that generated code and the runtime share; `runtime.c` mirrors it.
+"""Layout of the memory that generated code and the runtime share; `runtime/runtime.h` mirrors it.
 
 Every slot has 8 bytes. Slots up to `PER_LAUNCH` are set once a launch; the group's slots before
 each work-group.
@@ -49,7 +49,7 @@ ROW_BYTES = MAX_ITEMS + 64
 ARGUMENT_BYTES = 128
 """Bytes that the argument block has for each kernel argument; larger ones stand elsewhere."""
 
-HISTORY_BYTES = 64
+HISTORY_BYTES = 72
 WINDOW = 16
 """Outcomes of one history pattern."""
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast import environment
-from crosscast.characterization import frontend, inline
+from crosscast.characterization import frontend, inline, runtime_objects
 from crosscast.characterization.arguments import ARGUMENTS_ADDRESS, Memory, lay_out, same_buffers
 from crosscast.characterization.codegen import build_library
 from crosscast.characterization.counts import Counts, read_results
@@ -132,6 +132,7 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
     KernelFault
         If the kernel fails, or takes too long.
     """
+    runtime_objects.start()
     program = frontend.load(launch.kernel.program)
     parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
     switches = _switches(launch, options)

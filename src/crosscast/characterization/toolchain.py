@@ -7,8 +7,10 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import os
+import platform
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +18,15 @@ from pathlib import Path
 from crosscast.errors import CompileError, EnvironmentFault, InputError
 from crosscast.kernel import Program
 
-__all__ = ["INCLUDE_DIR", "cached", "clang", "compile_opencl", "compiler_version", "link_shared"]
+__all__ = [
+    "INCLUDE_DIR",
+    "cached",
+    "clang",
+    "compile_opencl",
+    "compiler_version",
+    "host_machine",
+    "link_shared",
+]
 
 INCLUDE_DIR = Path(__file__).parent / "include"
 _COMPILE_TIMEOUT_S = 120
@@ -25,6 +35,23 @@ _ALLOWED_OPTION = re.compile(
     r"-(D|U|I).+|-cl-[a-z0-9.=A-Z-]+|-w|-W[a-z][a-z0-9=+-]*|-O[0-3sz]?|-g|-f(no-)?[a-z-]*math[a-z-]*"
     r"|-ffp-contract=[a-z-]+|-f(no-)?(signed-zeros|unroll-loops|vectorize|slp-vectorize|inline)"
 )
+
+
+@functools.cache
+def host_machine() -> str:
+    """This machine's architecture, as the compiler names it.
+
+    Raises
+    ------
+    EnvironmentFault
+        If kernels do not run natively here.
+    """
+    machine = platform.machine()
+    if sys.platform != "linux" or machine not in ("x86_64", "aarch64"):
+        raise EnvironmentFault(
+            f"kernels run natively on Linux on x86-64 and AArch64 only; this is {sys.platform} on {machine}"
+        )
+    return machine
 
 
 @functools.cache

@@ -28,8 +28,7 @@ _REGION_WORDS = 7
 _JOB = (
     "threads regions n_regions status result_fd print_fd dims global0 global1 global2 local0 local1 local2 "
     "offset0 offset1 offset2 groups0 groups1 groups2 args shifts locals local_bytes private_bytes "
-    "live_bytes histories counters in_memory n_in_memory weights several published data_low data_high variables_low "
-    "variables_high next_group"
+    "live_bytes histories counters in_memory n_in_memory weights several published next_group"
 ).split()
 CANNOT_MAP = 6
 
@@ -118,10 +117,6 @@ def main() -> int:
         status=_map(0, _PAGE, _SHARED, job["status_fd"]),
         args=job["arguments_address"],
         local_bytes=local_bytes,
-        data_low=job["data_low"],
-        data_high=job["data_high"],
-        variables_low=low,
-        variables_high=high,
         next_group=0,
     )
     _limit_memory(job)

@@ -119,6 +119,9 @@ def characterize(
         Most memory of the process that runs the kernel, such as `4G`.
     """
     # Imported here: the engine brings the compiler and NumPy, which `--help` does not need.
+    from crosscast.characterization import runtime_objects
+
+    runtime_objects.start()
     from crosscast.characterization import run
     from crosscast.cli.inputs import Direct
     from crosscast.cli.outputs import Outputs

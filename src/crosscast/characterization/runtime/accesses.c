@@ -1,0 +1,84 @@
+/* Accesses whose memory is known only while running: found, counted, checked, copied. */
+#include "runtime.h"
+#include <string.h>
+
+static struct region *region_at(struct context *c, u64 address) {
+  struct region *r = regions_of(c->job);
+  u64 low = 0, high = c->job->n_regions;
+  while (low < high) {
+    u64 mid = (low + high) / 2;
+    if (r[mid].start > address) high = mid;
+    else low = mid + 1;
+  }
+  return low && address - r[low - 1].start < r[low - 1].size ? &r[low - 1] : 0;
+}
+
+/* The region of an address of this thread: local regions stand at their offset in the table. */
+__attribute__((noinline)) static struct region *find_region(struct context *c, u64 address) {
+  u64 offset = address - (u64)c->local;
+  if (offset < c->job->local_bytes) return region_at(c, offset);
+  return address < c->job->local_bytes ? 0 : region_at(c, address);
+}
+
+static void bump(struct context *c, u8 *counter, u64 granule, u64 read, u64 write) {
+  u64 word = 0, most = most_of(granule);
+  /* Code that knows the memory adds to counters of 4 bytes without a look at their value. */
+  u64 room_above = granule == 4 ? MOST_LEFT_BY_SWEEP : most;
+  memcpy(&word, counter, granule);
+  if ((word & most) + 2 > room_above) word = cc_spill(c, counter, granule);
+  word += read + write;
+  word |= (read | write << 1) << (8 * granule - 2);
+  memcpy(counter, &word, granule);
+}
+
+void cc_count_dynamic(struct context *c, u8 *p, u32 flags, u32 granule) {
+  (void)granule;
+  u64 read = flags & 1, write = flags >> 1 & 1, plain = flags >> 2 & 1;
+  struct region *r = find_region(c, (u64)p);
+  if (!r) { /* private memory, or a wild pointer that is about to fault */
+    c->dynamic[9] += plain;
+    return;
+  }
+  u64 shift = r->place == LOCAL ? c->shift_local : shift_of(c, r);
+  u64 *space = c->dynamic + 3 * (r->place == LOCAL ? 2 : r->constant ? 1 : 0);
+  space[0] += read, space[1] += write, space[2] += plain;
+  bump(c, (u8 *)(((u64)p & ~(r->granule - 1)) + shift), r->granule, read, write);
+}
+
+void cc_texel_read(const void *p) { cc_count_dynamic(cc_self, (u8 *)p, 1, 0); }
+void cc_texel_write(const void *p) { cc_count_dynamic(cc_self, (u8 *)p, 2, 0); }
+
+void cc_check(struct context *c, u8 *p, u64 n, u32 site, u32 write, u64 item) {
+  u64 address = (u64)p;
+  struct region *r = find_region(c, address);
+  if (r) {
+    u64 start = r->start + (r->place == LOCAL ? (u64)c->local : 0), forbidden = write && r->read_only;
+    if (n <= r->size - (address - start) && !forbidden) return;
+    cc_fail(c, BOUNDS, forbidden, address, site, item, n, write);
+  }
+  if (address - (u64)c->stack < c->stack_size) return;
+  if (address - (u64)c->private < c->job->private_bytes * MAX_ITEMS) return;
+  cc_fail(c, BOUNDS, 0, address, site, item, n, write);
+}
+
+void *cc_to_space(struct context *c, void *p, u32 space) {
+  struct region *r = find_region(c, (u64)p);
+  u32 found = !r ? 0 : r->place == LOCAL ? 3 : 1;
+  return found == space ? p : 0;
+}
+
+u32 cc_fence_of(struct context *c, void *p) {
+  struct region *r = find_region(c, (u64)p);
+  return !r ? 0 : r->place == LOCAL ? 1 : 2;
+}
+
+void cc_async_copy(struct context *c, u8 *to, u8 *from, u64 n, u64 stride, u64 bytes, u64 item, u32 to_local, u32 sites) {
+  if (item) return; /* the group copies once, when its first work-item asks */
+  u64 to_step = to_local ? bytes : bytes * stride, from_step = to_local ? bytes * stride : bytes;
+  for (u64 i = 0; i < n; i++, to += to_step, from += from_step) {
+    if (sites) cc_check(c, from, bytes, sites - 1, 0, item), cc_check(c, to, bytes, sites, 1, item);
+    cc_count_dynamic(c, from, 1, 0);
+    cc_count_dynamic(c, to, 2, 0);
+    memcpy(to, from, bytes);
+  }
+}

@@ -1,0 +1,103 @@
+/* Branch histories: how often each sequence of up to 17 outcomes of a branch occurred. */
+#include "runtime.h"
+#include <string.h>
+#include <sys/mman.h>
+
+enum { FULL = 1 << 16 };
+
+static u64 shifted(u64 outcomes) { return outcomes >= 2 * FULL ? (outcomes & (FULL - 1)) | FULL : outcomes; }
+
+static u64 saturated(u64 bit) { return bit ? 2 * FULL - 1 : FULL; }
+
+/* Count `n` outcomes alike, `times` times over. */
+__attribute__((noinline)) static u64 run(u64 *table, u64 past, u64 bit, u64 n, u64 times) {
+  for (u64 i = 0; i < n; i++) {
+    u64 outcomes = past << 1 | bit;
+    if (past == saturated(bit)) {
+      table[outcomes] += times * (n - i);
+      return past;
+    }
+    table[outcomes] += times;
+    past = shifted(outcomes);
+  }
+  return past;
+}
+
+void cc_settle(struct history *h) {
+  if (h->repeats) {
+    u64 past = run(h->table, h->past, h->stay, h->last, h->repeats);
+    h->table[past << 1 | !h->stay] += h->repeats;
+    h->repeats = 0;
+  }
+  h->steady = 0;
+}
+
+void cc_leave_loop(struct history *h, u64 n, u64 stay) {
+  cc_settle(h);
+  u64 past = run(h->table, h->past, stay, n, 1), outcomes = past << 1 | !stay;
+  h->table[outcomes]++;
+  past = shifted(outcomes);
+  h->steady = past == h->past;
+  h->past = past, h->last = n, h->stay = stay;
+}
+
+void cc_end_run(struct history *h, u64 n, u64 stay) {
+  cc_settle(h);
+  h->past = run(h->table, h->past, stay, n, 1);
+}
+
+/* A row has a byte a work-item; one of 2 or more stands for a branch that was not executed. */
+void cc_fold_row(struct history *h, const u8 *row, u64 n) {
+  cc_settle(h);
+  for (u64 i = 0, j; i < n; i = j) {
+    u8 bit = row[i];
+    u64 eight = bit * 0x0101010101010101u, word;
+    for (j = i + 1; j + 8 <= n && (memcpy(&word, row + j, 8), word == eight); j += 8) {}
+    while (j < n && row[j] == bit) j++;
+    if (bit < 2) h->past = run(h->table, h->past, bit, j - i, 1);
+  }
+}
+
+void cc_fold_cell(struct history *h, const u8 *cell, u64 n) {
+  cc_settle(h);
+  if (*cell < 2) h->past = run(h->table, h->past, *cell, n, 1);
+}
+
+/* The outcomes of a branch while a segment ran once, which every work-item would have had. Each word
+ * of `lead` is twice the length of a run of the same outcome, plus that outcome. */
+void cc_lead_outcome(struct context *c, u32 branch, u32 bit) {
+  struct history *h = &c->histories[branch];
+  if (h->led && (h->lead[h->led - 1] & 1) == bit) {
+    h->lead[h->led - 1] += 2;
+    return;
+  }
+  if (h->led == h->room) {
+    u64 room = h->room ? 2 * h->room : PAGE / 8, *more = cc_map(c, 8 * room);
+    if (h->room) memcpy(more, h->lead, 8 * h->led), munmap(h->lead, 8 * h->room);
+    h->lead = more, h->room = room;
+  }
+  h->lead[h->led++] = 2 + bit;
+}
+
+static void follow_lead(struct history *h, u64 times) {
+  for (u64 k = 0; k < h->led; k++) h->past = run(h->table, h->past, h->lead[k] & 1, h->lead[k] >> 1, times);
+}
+
+static void repeat_lead(struct history *h, u64 n) {
+  cc_settle(h);
+  for (u64 i = 1; i <= n; i++) {
+    u64 before = h->past;
+    follow_lead(h, 1);
+    if (h->past != before) continue;
+    /* From here on every work-item finds and leaves the same history. */
+    follow_lead(h, n - i);
+    break;
+  }
+  h->led = 0;
+}
+
+void cc_fold_lead(struct context *c, u64 n) {
+  const u64 *in_memory = (u64 *)c->job->in_memory;
+  for (u64 i = 0; i < c->job->n_in_memory; i++)
+    if (c->histories[in_memory[i]].led) repeat_lead(&c->histories[in_memory[i]], n);
+}

@@ -1,0 +1,57 @@
+/* Counts by value, and folding the instruction counts of work-items into them. */
+#include "runtime.h"
+#include <sys/mman.h>
+
+u64 *cc_log_find(struct log *l, u64 key) {
+  u64 mask = l->capacity - 1, i = (key * 0x9E3779B97F4A7C15u) >> 20 & mask;
+  while (l->keys[i] && l->keys[i] != key + 1) i = (i + 1) & mask;
+  return &l->keys[i];
+}
+
+static void grow(struct context *c, struct log *l) {
+  struct log old = *l;
+  l->capacity = old.capacity ? 4 * old.capacity : 1024;
+  l->keys = cc_map(c, 16 * l->capacity);
+  l->values = l->keys + l->capacity;
+  for (u64 i = 0; i < old.capacity; i++)
+    if (old.keys[i]) {
+      u64 *k = cc_log_find(l, old.keys[i] - 1);
+      *k = old.keys[i];
+      l->values[k - l->keys] = old.values[i];
+    }
+  if (old.capacity) munmap(old.keys, 16 * old.capacity);
+}
+
+void cc_log_add(struct context *c, struct log *l, u64 key, u64 n) {
+  if (2 * l->used >= l->capacity) grow(c, l);
+  u64 *k = cc_log_find(l, key);
+  if (!*k) *k = key + 1, l->used++;
+  l->values[k - l->keys] += n;
+}
+
+/* FOLD logs one value a work-item. FOLD_PIECE logs a piece between barriers and adds it, with the
+ * barrier's own call, to the work-item's total. */
+#define FOLD(NAME, T)                                           \
+  void NAME(struct log *l, const T *values, u64 n) {            \
+    for (u64 i = 0, j; i < n; i = j) {                          \
+      T value = values[i];                                      \
+      for (j = i + 1; j + 16 <= n; j += 16) {                   \
+        T differ = 0;                                           \
+        for (u64 k = 0; k < 16; k++) differ |= values[j + k] ^ value; \
+        if (differ) break;                                      \
+      }                                                         \
+      while (j < n && values[j] == value) j++;                  \
+      cc_log_add(cc_self, l, value, j - i);                     \
+    }                                                           \
+  }
+#define FOLD_PIECE(NAME, FOLDED, T)                                           \
+  void NAME(struct context *c, u64 n, T barrier) {                            \
+    const T *piece = c->piece;                                                \
+    u64 *restrict total = c->total; /* barriers in a loop can make it long */ \
+    for (u64 i = 0; i < n; i++) total[i] += (u64)piece[i] + barrier;          \
+    FOLDED(c->pieces_log, piece, n);                                          \
+  }
+FOLD(cc_fold32, u32)
+FOLD(cc_fold64, u64)
+FOLD_PIECE(cc_fold_piece32, cc_fold32, u32)
+FOLD_PIECE(cc_fold_piece64, cc_fold64, u64)

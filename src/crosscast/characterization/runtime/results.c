@@ -1,0 +1,92 @@
+/* Results: records of a tag, a length in words, and the words. */
+#include "runtime.h"
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { COUNTERS = 1, TOTALS, PIECES, HISTORIES, DYNAMIC, UNIQUE, ADDRESSES };
+enum { DYNAMIC_COUNTERS = 10 };
+
+struct out {
+  u64 *words, used, capacity;
+};
+
+__attribute__((noinline)) static void emit(struct context *c, struct out *o, u64 word) {
+  if (o->used == o->capacity) {
+    u64 capacity = 2 * (o->capacity + PAGE), *bigger = cc_map(c, 8 * capacity);
+    if (o->used) memcpy(bigger, o->words, 8 * o->used), munmap(o->words, 8 * o->capacity);
+    o->words = bigger, o->capacity = capacity;
+  }
+  o->words[o->used++] = word;
+}
+
+static u64 open_record(struct context *c, struct out *o, u64 tag) {
+  emit(c, o, tag);
+  emit(c, o, 0);
+  return o->used;
+}
+
+static void close_record(struct out *o, u64 start) { o->words[start - 1] = o->used - start; }
+
+static void emit_words(struct context *c, struct out *o, u64 tag, const u64 *words, u64 n) {
+  u64 start = open_record(c, o, tag);
+  for (u64 i = 0; i < n; i++) emit(c, o, words[i]);
+  close_record(o, start);
+}
+
+static void emit_log(struct context *c, struct out *o, u64 tag, struct log *l) {
+  u64 start = open_record(c, o, tag);
+  for (u64 i = 0; i < l->capacity; i++)
+    if (l->keys[i]) emit(c, o, l->keys[i] - 1), emit(c, o, l->values[i]);
+  close_record(o, start);
+}
+
+static void emit_levels(struct context *c, struct out *o, struct levels *v) {
+  u64 start = open_record(c, o, ADDRESSES);
+  for (u64 level = 0; level < LEVELS + 4; level++) {
+    for (u64 n = 1; n < SMALL; n++)
+      if (v->small[level * SMALL + n]) emit(c, o, level), emit(c, o, n), emit(c, o, v->small[level * SMALL + n]);
+    struct log *l = &v->large[level];
+    for (u64 i = 0; i < l->capacity; i++)
+      if (l->keys[i]) emit(c, o, level), emit(c, o, l->keys[i] - 1), emit(c, o, l->values[i]);
+  }
+  close_record(o, start);
+}
+
+static void emit_histories(struct context *c, struct job *j, struct out *o) {
+  struct pages pages;
+  cc_open_pages(&pages);
+  u64 start = open_record(c, o, HISTORIES);
+  for (u64 t = 0; t < j->threads; t++)
+    for (u64 b = 0; b < j->histories; b++)
+      for (u64 page = 0; page < TABLE; page += PAGE / 8) {
+        u64 *table = c[t].tables + TABLE * b + page;
+        if (!cc_touched(&pages, (u64)table)) continue;
+        for (u64 i = 0; i < PAGE / 8; i++)
+          if (table[i]) emit(c, o, b), emit(c, o, page + i), emit(c, o, table[i]);
+      }
+  close_record(o, start);
+  cc_close_pages(&pages);
+}
+
+void cc_write_results(struct context *c, struct job *j) {
+  struct out o = {0};
+  struct levels v = {0};
+  cc_reduce(c, j, &v);
+  for (u64 t = 0; t < j->threads; t++) {
+    emit_words(c, &o, COUNTERS, c[t].counts, j->counters);
+    emit_words(c, &o, DYNAMIC, c[t].dynamic, DYNAMIC_COUNTERS);
+    emit_log(c, &o, TOTALS, &c[t].totals);
+    emit_log(c, &o, PIECES, &c[t].pieces);
+  }
+  emit_histories(c, j, &o);
+  u64 unique[] = {v.reads, v.writes, v.conflict};
+  emit_words(c, &o, UNIQUE, unique, 3);
+  emit_levels(c, &o, &v);
+  const u8 *at = (u8 *)o.words;
+  for (u64 left = 8 * o.used; left;) {
+    ssize_t done = write(j->result_fd, at, left);
+    if (done <= 0) cc_fail(c, NO_MEMORY, 0, left, 0, 0, 0, 0);
+    at += done, left -= done;
+  }
+}

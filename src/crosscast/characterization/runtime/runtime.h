@@ -1,0 +1,174 @@
+/* What instrumented kernels call while they run, and what turns their counters into results.
+ *
+ * Compiled by the pinned clang, once, and linked to each kernel. It runs only in the child process
+ * that runs the kernel. `context.py` mirrors the first part of `struct context`, `worker.py` mirrors
+ * `struct region` and `struct job`, `run.py` and `faults.py` the status page, `counts.py` the results. */
+#ifndef CC_RUNTIME_H
+#define CC_RUNTIME_H
+#include <stdint.h>
+
+typedef uint64_t u64;
+typedef uint32_t u32;
+typedef unsigned char u8;
+
+enum { PAGE = 4096, MAX_ITEMS = 4096, GUARD = 1 << 20 };
+enum { TABLE = 1 << 18 };             /* counts of one history's outcomes */
+enum { MOST_LEFT_BY_SWEEP = 1 << 20 }; /* what a counter of 4 bytes may hold after a sweep */
+enum place { BUFFER, VARIABLE, LOCAL, IMAGE };
+enum fault { NO_FAULT, SIGNAL, BOUNDS, DIVERGED, STACK, NO_MEMORY };
+
+struct region {
+  u64 start, size, granule, place, constant, read_only, commutes;
+};
+
+/* A hash table of counts by value; keys are stored plus 1. */
+struct log {
+  u64 *keys, *values;
+  u64 capacity, used;
+};
+
+struct history {
+  u64 past;    /* a leading 1, then up to 16 outcomes */
+  u64 last;    /* length of the last run that left the loop */
+  u64 steady;  /* that run left `past` as it was */
+  u64 repeats; /* how often it has come again since, not yet in the table */
+  u64 *table;
+  u64 stay;             /* outcome while the loop goes on */
+  u64 *lead, led, room; /* outcomes of a segment that ran once for all work-items, in runs */
+};
+
+struct context {
+  u64 group[3], base[3], size[3], items, global[3], groups[3], offset[3], enqueued[3], dims;
+  u64 shift_buffer, shift_global, shift_local;
+  u8 *local, *private, *live, *outcomes;
+  struct history *histories;
+  u64 *tables, *counts;
+  void *piece, *total;
+  u8 *args;
+  struct log *pieces_log, *totals_log;
+  u64 *dynamic, *exchange, *order;
+  u8 *scratch;
+  /* from here on the runtime's own */
+  struct job *job;
+  u64 number;
+  struct log pieces, totals, spills;
+  u8 *stack;
+  u64 stack_size, spilled, run_ns, swept;
+} __attribute__((aligned(128))); /* threads do not share a cache line */
+
+struct job {
+  u64 threads, regions, n_regions, status, result_fd, print_fd;
+  u64 dims, global[3], local[3], offset[3], groups[3];
+  u64 args, shifts, locals, local_bytes, private_bytes, live_bytes;
+  u64 histories, counters, in_memory, n_in_memory, weights, several, published;
+  u64 next_group;
+};
+
+/* Words of the status page that the parent reads. */
+enum {
+  S_STATE,
+  S_FAULT,
+  S_SIGNAL,
+  S_ADDRESS,
+  S_GROUP,
+  S_SITE = 7,
+  S_ITEM,
+  S_A,
+  S_B,
+  S_RUN_NS,
+  S_REDUCE_NS,
+  S_OVERFLOW,
+  S_CPU_NS,
+  S_DONE = 16
+};
+
+/* One library holds the runtime and the kernel, so that calls need no detour through its tables. */
+#pragma GCC visibility push(hidden)
+
+extern __thread struct context *cc_self;
+
+void cc_group(struct context *); /* the kernel */
+
+/* faults.c */
+_Noreturn void cc_fail(struct context *, enum fault, u64 signal_, u64 address, u64 site, u64 item, u64 a, u64 b);
+void *cc_map(struct context *, u64 bytes);
+void cc_diverged(struct context *, u32 all, u32 any);
+void cc_catch_signals(void);
+void cc_use_signal_stack(struct context *);
+
+/* logs.c */
+u64 *cc_log_find(struct log *, u64 key);
+void cc_log_add(struct context *, struct log *, u64 key, u64 n);
+void cc_fold32(struct log *, const u32 *values, u64 n);
+void cc_fold64(struct log *, const u64 *values, u64 n);
+void cc_fold_piece32(struct context *, u64 n, u32 barrier);
+void cc_fold_piece64(struct context *, u64 n, u64 barrier);
+
+/* histories.c */
+void cc_settle(struct history *);
+void cc_leave_loop(struct history *, u64 n, u64 stay);
+void cc_end_run(struct history *, u64 n, u64 stay);
+void cc_fold_row(struct history *, const u8 *row, u64 n);
+void cc_fold_cell(struct history *, const u8 *cell, u64 n);
+void cc_lead_outcome(struct context *, u32 branch, u32 bit);
+void cc_fold_lead(struct context *, u64 n);
+
+/* spills.c */
+u64 cc_spill(struct context *, u8 *counter, u32 granule);
+void cc_guard_counters(struct context *);
+
+/* groups.c */
+void cc_run_groups(struct context *);
+
+/* accesses.c */
+void cc_count_dynamic(struct context *, u8 *p, u32 flags, u32 granule);
+void cc_texel_read(const void *p);
+void cc_texel_write(const void *p);
+void cc_check(struct context *, u8 *p, u64 n, u32 site, u32 write, u64 item);
+void *cc_to_space(struct context *, void *p, u32 space);
+u32 cc_fence_of(struct context *, void *p);
+void cc_async_copy(struct context *, u8 *to, u8 *from, u64 n, u64 stride, u64 bytes, u64 item, u32 to_local, u32 sites);
+
+/* collectives.c */
+void cc_collective(struct context *, u32 operation, u32 type, u64 n);
+
+/* printing.c */
+void cc_printf(struct context *, u32 call, u8 *record, u64 n);
+
+/* reduction.c */
+enum { LEVELS = 11, SMALL = 1 << 16 };
+struct levels {
+  u64 *small; /* of each level, then of each granule: how many addresses have a count below SMALL */
+  struct log large[LEVELS + 4];
+  u64 reads, writes, conflict;
+};
+void cc_reduce(struct context *, struct job *, struct levels *);
+
+/* pages.c */
+struct pages {
+  int file;
+  u64 first, known;
+  u64 entries[512];
+};
+void cc_open_pages(struct pages *);
+int cc_touched(struct pages *, u64 address);
+void cc_close_pages(struct pages *);
+
+/* results.c */
+void cc_write_results(struct context *, struct job *);
+
+#pragma GCC visibility pop
+
+static inline u64 *status_of(struct context *c) { return (u64 *)c->job->status; }
+
+static inline struct region *regions_of(struct job *j) { return (struct region *)j->regions; }
+
+/* Distance from the data of a region, as its start has it, to its counters. */
+static inline u64 shift_of(struct context *c, struct region *r) {
+  return r->place == LOCAL ? c->shift_local + (u64)c->local : r->place == VARIABLE ? c->shift_global : c->shift_buffer;
+}
+
+/* Most accesses that a counter holds: the two bits above tell whether it was read and written. */
+static inline u64 most_of(u64 granule) { return ((u64)1 << (8 * granule - 2)) - 1; }
+
+#endif

@@ -1,0 +1,97 @@
+/* The run as a whole: its threads, each with memory of its own, and the time that they take. */
+#define _GNU_SOURCE
+#include "runtime.h"
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { MOST_THREADS = 256, MOST_CLEARED = 512 << 20, STACK_BYTES = 256 << 20 };
+enum { ROW = MAX_ITEMS + 64, PRINT_BYTES = 136 * 256, DYNAMIC_BYTES = 16 * 8 };
+
+static pthread_barrier_t ready;
+
+static u64 read_clock(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return t.tv_sec * 1000000000u + t.tv_nsec;
+}
+
+static u64 now(void) { return read_clock(CLOCK_MONOTONIC); }
+
+/* Touch the counters before the clock starts, unless they are many and perhaps mostly unused. */
+static void clear_counters(struct context *c) {
+  struct region *r = regions_of(c->job);
+  u64 total = 0;
+  for (u64 i = 0; i < c->job->n_regions; i++) total += r[i].size;
+  if (total > MOST_CLEARED) return;
+  for (u64 i = 0; i < c->job->n_regions; i++) memset((void *)(r[i].start + shift_of(c, &r[i])), 0, r[i].size);
+}
+
+static void *work(void *argument) {
+  struct context *c = cc_self = argument;
+  cc_use_signal_stack(c);
+  clear_counters(c);
+  pthread_barrier_wait(&ready);
+  u64 start = now(), cpu = read_clock(CLOCK_THREAD_CPUTIME_ID);
+  cc_run_groups(c);
+  c->run_ns = now() - start;
+  __atomic_fetch_add(&status_of(c)[S_CPU_NS], read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu, __ATOMIC_RELAXED);
+  return 0;
+}
+
+static void prepare(struct context *c, struct job *j, u64 t) {
+  c->job = j, c->number = t, c->dims = j->dims;
+  for (int d = 0; d < 3; d++)
+    c->global[d] = j->global[d], c->groups[d] = j->groups[d], c->offset[d] = j->offset[d], c->enqueued[d] = j->local[d];
+  const u64 *shifts = (u64 *)j->shifts + 3 * t;
+  c->shift_buffer = shifts[0], c->shift_global = shifts[1], c->shift_local = shifts[2];
+  c->local = (u8 *)((u64 *)j->locals)[t];
+  c->private = cc_map(c, j->private_bytes * MAX_ITEMS);
+  c->live = cc_map(c, j->live_bytes);
+  c->outcomes = cc_map(c, j->histories * ROW);
+  c->histories = cc_map(c, j->histories * sizeof(struct history));
+  c->tables = cc_map(c, j->histories * TABLE * 8);
+  for (u64 b = 0; b < j->histories; b++) c->histories[b].table = c->tables + TABLE * b, c->histories[b].past = 1;
+  c->counts = cc_map(c, 8 * j->counters);
+  c->piece = cc_map(c, 8 * MAX_ITEMS), c->total = cc_map(c, 8 * MAX_ITEMS);
+  c->args = (u8 *)j->args;
+  c->pieces_log = &c->pieces, c->totals_log = &c->totals;
+  c->dynamic = cc_map(c, DYNAMIC_BYTES), c->exchange = cc_map(c, 16 * MAX_ITEMS), c->order = cc_map(c, 16 * MAX_ITEMS);
+  c->scratch = cc_map(c, PRINT_BYTES);
+  c->stack_size = STACK_BYTES;
+  c->stack = (u8 *)cc_map(c, STACK_BYTES + GUARD) + GUARD;
+  mprotect(c->stack - GUARD, GUARD, PROT_NONE);
+}
+
+static int run_threads(struct context *c, u64 n) {
+  pthread_t threads[MOST_THREADS];
+  pthread_barrier_init(&ready, 0, n);
+  for (u64 t = 0; t < n; t++) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, c[t].stack, c[t].stack_size);
+    if (pthread_create(&threads[t], &attributes, work, &c[t])) return 0;
+    pthread_attr_destroy(&attributes);
+  }
+  for (u64 t = 0; t < n; t++) pthread_join(threads[t], 0);
+  return 1;
+}
+
+__attribute__((visibility("default"))) int cc_run(struct job *j) {
+  u64 *s = (u64 *)j->status;
+  struct context *c = mmap(0, j->threads * sizeof *c, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (c == MAP_FAILED || j->threads > MOST_THREADS) return 5;
+  cc_catch_signals();
+  for (u64 t = 0; t < j->threads; t++) prepare(&c[t], j, t);
+  s[S_STATE] = 1;
+  if (!run_threads(c, j->threads)) return 5;
+  u64 end = now();
+  for (u64 t = 0; t < j->threads; t++)
+    if (c[t].run_ns > s[S_RUN_NS]) s[S_RUN_NS] = c[t].run_ns;
+  cc_self = c;
+  cc_write_results(c, j);
+  s[S_REDUCE_NS] = now() - end;
+  s[S_STATE] = 2;
+  return 0;
+}

@@ -1,0 +1,97 @@
+"""The runtime that is linked to every kernel: its object files, compiled once for this machine.
+
+They are needed last, when a kernel has been compiled and instrumented, and take longer than that:
+`start` compiles what is missing in the background, beside whatever the caller does meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import os
+import queue
+import threading
+from pathlib import Path
+
+from crosscast.characterization import toolchain
+from crosscast.errors import CrosscastError
+
+__all__ = ["objects", "start"]
+
+_FOLDER = Path(__file__).with_name("runtime")
+_HEADER = _FOLDER / "runtime.h"
+_LEVELS = {
+    "accesses": "-O2",
+    "logs": "-O2",
+    "reduction": "-O2",
+    "results": "-O1",
+    "histories": "-O2",
+    "groups": "-O1",
+    "spills": "-O1",
+    # On these no time depends but that of compiling them.
+    "threads": "-O0",
+    "faults": "-O0",
+    "printing": "-O0",
+    "collectives": "-O0",
+    "pages": "-O0",
+}
+"""Optimization of each unit, those that take longest to compile first."""
+
+
+@functools.cache
+def start() -> tuple[threading.Thread, ...]:
+    """Compile the units that are not in the cache, in the background.
+
+    Errors show when the objects are asked for. The threads do not keep the process from ending.
+    """
+    units: queue.SimpleQueue[str] = queue.SimpleQueue()
+    for unit in _LEVELS:
+        units.put(unit)
+    count = min(len(_LEVELS), os.cpu_count() or 1)
+    threads = tuple(threading.Thread(target=_compile_all, args=(units,), daemon=True) for _ in range(count))
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def objects() -> list[Path]:
+    """Object files of the runtime, which this waits for.
+
+    Raises
+    ------
+    EnvironmentFault
+        If the machine or the compiler is not one that runs kernels.
+    """
+    for thread in start():
+        thread.join()
+    return [_object(unit) for unit in _LEVELS]
+
+
+def _compile_all(units: queue.SimpleQueue[str]) -> None:
+    # What fails here is tried again by whoever needs it, and fails there.
+    with contextlib.suppress(queue.Empty, CrosscastError, OSError):
+        while True:
+            _object(units.get_nowait())
+
+
+def _object(unit: str) -> Path:
+    machine = toolchain.host_machine()
+    source, header = (_FOLDER / f"{unit}.c").read_bytes(), _HEADER.read_bytes()
+    target = f"{machine}-linux-gnu"
+    options = ["-x", "c", "-target", target, _LEVELS[unit], "-fPIC", "-D__GLIBC_MINOR__=17"]
+    arguments = [*options, *_include_folders(machine), "-c"]
+    make = functools.partial(toolchain.clang, arguments, source, f"{unit}.c")
+    return toolchain.cached([*options, toolchain.compiler_version(), header, source], ".o", make)
+
+
+def _include_folders(machine: str) -> list[str]:
+    """Options that name the folders of the C library's headers, which the compiler's wheel brings."""
+    spec = importlib.util.find_spec("ziglang")
+    assert spec is not None
+    assert spec.submodule_search_locations
+    root = Path(next(iter(spec.submodule_search_locations))) / "lib"
+    arch = machine.replace("x86_64", "x86")
+    system = ("generic-glibc", f"{arch}-linux-any", "any-linux-any")
+    libc = [root / "libc" / "include" / name for name in (f"{arch}-linux-gnu", *system)]
+    return ["-I", str(_FOLDER), *(f"-isystem{path}" for path in (root / "include", *libc))]
