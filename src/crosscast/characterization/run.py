@@ -42,6 +42,8 @@ _LIBRARIES = ("libm.so.6", "libc.so.6")
 _MOST_THREADS = 256
 _MOST_STACK_BYTES = 255 << 20
 _WORDS_DONE = 16
+_WORDS_A_THREAD = 8
+_STATUS_BYTES = 8 * (_WORDS_DONE + _WORDS_A_THREAD * _MOST_THREADS)
 _MOST_FOR_TWO_THREADS = 64 << 20
 """Bytes of buffers up to which a second set of counters is taken for granted."""
 
@@ -314,10 +316,10 @@ def _memory_file(name: str, content: bytes = b"", nbytes: int = 0) -> Iterator[i
 def _run(launch: Launch, memory: Memory, built: _Built, options: Options, threads: int) -> _Run:
     with (
         _memory_file("crosscast-kernel", built.library) as library_fd,
-        _memory_file("crosscast-status", nbytes=4096 * 4) as status_fd,
+        _memory_file("crosscast-status", nbytes=_STATUS_BYTES) as status_fd,
         _memory_file("crosscast-result") as result_fd,
         _memory_file("crosscast-printf") as print_fd,
-        mmap.mmap(status_fd, 4096 * 4) as status,
+        mmap.mmap(status_fd, _STATUS_BYTES) as status,
     ):
         job = _job(launch, memory, built.made, threads)
         job["library_fd"], job["status_fd"] = library_fd, status_fd
@@ -465,8 +467,8 @@ def _wait(
             )
         if options.progress and now - reported >= _REPORT_S:
             reported = now
-            words = np.frombuffer(status, np.uint64, _WORDS_DONE + 8 * job["threads"])
-            done = int(words[_WORDS_DONE :: 8].sum())
+            words = np.frombuffer(status, np.uint64, _WORDS_DONE + _WORDS_A_THREAD * job["threads"])
+            done = int(words[_WORDS_DONE::_WORDS_A_THREAD].sum())
             del words
             options.progress(Progress(done, total, now - start))
 

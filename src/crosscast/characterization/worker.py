@@ -24,7 +24,6 @@ _PAGE = 4096
 # Data and counters must not stand at the same distance from a page boundary: the processor would
 # take a load for one that depends on the store before it.
 _COUNTER_OFFSET = 5 * _PAGE + 9 * 64
-_REGION_WORDS = 7
 _JOB = (
     "threads regions n_regions status result_fd print_fd dims global0 global1 global2 local0 local1 local2 "
     "offset0 offset1 offset2 groups0 groups1 groups2 args shifts locals local_bytes private_bytes "
@@ -114,7 +113,7 @@ def main() -> int:
         threads=threads,
         n_regions=len(regions),
         n_in_memory=len(job["in_memory"]),
-        status=_map(0, _PAGE, _SHARED, job["status_fd"]),
+        status=_map(0, os.fstat(job["status_fd"]).st_size, _SHARED, job["status_fd"]),
         args=job["arguments_address"],
         local_bytes=local_bytes,
         next_group=0,
