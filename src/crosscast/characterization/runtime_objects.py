@@ -17,7 +17,7 @@ from pathlib import Path
 from crosscast.characterization import toolchain
 from crosscast.errors import CrosscastError
 
-__all__ = ["objects", "start"]
+__all__ = ["arguments", "objects", "start"]
 
 _FOLDER = Path(__file__).with_name("runtime")
 _HEADER = _FOLDER / "runtime.h"
@@ -75,14 +75,29 @@ def _compile_all(units: queue.SimpleQueue[str]) -> None:
             _object(units.get_nowait())
 
 
-def _object(unit: str) -> Path:
+def arguments(level: str) -> list[str]:
+    """Options that compile C which may include ``runtime.h``.
+
+    Parameters
+    ----------
+    level
+        Optimization, such as ``-O2``.
+    """
     machine = toolchain.host_machine()
+    return [*_options(machine, level), *_include_folders(machine), "-c"]
+
+
+def _options(machine: str, level: str) -> list[str]:
+    return ["-x", "c", "-target", f"{machine}-linux-gnu", level, "-fPIC", "-D__GLIBC_MINOR__=17"]
+
+
+def _object(unit: str) -> Path:
+    level = _LEVELS[unit]
     source, header = (_FOLDER / f"{unit}.c").read_bytes(), _HEADER.read_bytes()
-    target = f"{machine}-linux-gnu"
-    options = ["-x", "c", "-target", target, _LEVELS[unit], "-fPIC", "-D__GLIBC_MINOR__=17"]
-    arguments = [*options, *_include_folders(machine), "-c"]
-    make = functools.partial(toolchain.clang, arguments, source, f"{unit}.c")
-    return toolchain.cached([*options, toolchain.compiler_version(), header, source], ".o", make)
+    options = _options(toolchain.host_machine(), level)
+    key: list[str | bytes] = [*options, toolchain.compiler_version(), header, source]
+    make = functools.partial(toolchain.clang, arguments(level), source, f"{unit}.c")
+    return toolchain.cached(key, ".o", make)
 
 
 def _include_folders(machine: str) -> list[str]:

@@ -1,0 +1,63 @@
+/* Lets Python call the runtime as instrumented code would. */
+#include "runtime.h"
+#include <stdlib.h>
+#define CALL __attribute__((visibility("default")))
+
+static u64 weight = 1;
+static u64 status[64];
+static u64 in_memory[1];
+static struct region region = {.granule = 4};
+static struct job job = {.status = (u64)status, .regions = (u64)&region, .threads = 1, .n_regions = 1,
+                         .in_memory = (u64)in_memory, .n_in_memory = 1, .weights = (u64)&weight, .counters = 1};
+
+void cc_group(struct context *c) { (void)c; }
+
+CALL u64 history_bytes(void) { return sizeof(struct history); }
+
+CALL struct context *new_context(u64 data, u64 nbytes, u64 counters) {
+  struct context *c = cc_self = aligned_alloc(128, sizeof *c);
+  *c = (struct context){.job = &job, .shift_buffer = counters - data, .local = (u8 *)1};
+  region.start = data, region.size = nbytes, status[S_OVERFLOW] = 0;
+  c->histories = calloc(1, sizeof *c->histories);
+  c->histories->table = calloc(TABLE, 8), c->histories->past = 1;
+  c->counts = calloc(1, 8), c->dynamic = calloc(16, 8), c->exchange = calloc(16, MAX_ITEMS);
+  return c;
+}
+
+CALL u64 *table_of(struct context *c) { cc_settle(c->histories); return c->histories->table; }
+CALL u64 *exchange_of(struct context *c) { return c->exchange; }
+CALL void lead(struct context *c, const u8 *bits, u64 n) { for (u64 i = 0; i < n; i++) cc_lead_outcome(c, 0, bits[i]); }
+CALL void fold_lead(struct context *c, u64 items) { cc_fold_lead(c, items); }
+CALL void fold_row(struct context *c, const u8 *row, u64 n) { cc_fold_row(c->histories, row, n); }
+CALL void leave_loop(struct context *c, u64 n, u64 stay) {
+  struct history *h = c->histories;
+  if (h->steady && h->last == n) h->repeats++;
+  else cc_leave_loop(h, n, stay);
+}
+
+CALL void count_dynamic(struct context *c, u8 *p, u32 flags) { cc_count_dynamic(c, p, flags, 4); }
+CALL u64 guard(struct context *c, u64 accesses) {
+  c->counts[0] += accesses;
+  cc_guard_counters(c);
+  return status[S_OVERFLOW];
+}
+
+static u64 found(struct log *l, u64 key) {
+  u64 *k = l->capacity ? cc_log_find(l, key) : 0;
+  return k && *k ? l->values[k - l->keys] : 0;
+}
+
+CALL u64 reduced(struct context *c, u64 level, u64 count) {
+  struct levels v = {0};
+  cc_reduce(c, &job, &v);
+  return count < SMALL ? v.small[level * SMALL + count] : found(&v.large[level], count);
+}
+
+CALL u64 logged(struct context *c, const u64 *values, u64 n, u64 key) {
+  struct log log = {0};
+  (void)c;
+  cc_fold64(&log, values, n);
+  return found(&log, key);
+}
+
+CALL void collective(struct context *c, u32 operation, u32 type, u64 n) { cc_collective(c, operation, type, n); }
