@@ -74,6 +74,20 @@ def test_halves_are_storage() -> None:
     np.testing.assert_allclose(h, np.arange(8) / 3, rtol=1e-3)
 
 
+@unoptimized_too
+def test_halves_compute(level: str) -> None:
+    source = """#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+    kernel void k(global half *o, half h, double d) {
+      size_t i = get_global_id(0);
+      o[i] = h * (half)2.0h + (half)i + (half)(d * i);
+    }"""
+    out = zeros(8, np.float16)
+    launch(source, 8, 4, out, np.float16(1.5), np.float64(0.3), options=[level])
+    np.testing.assert_array_equal(
+        out, (3 + np.arange(8, dtype=np.float16)) + (0.3 * np.arange(8)).astype(np.float16)
+    )
+
+
 @every_level
 def test_structures_are_passed_by_value_and_stand_in_buffers(level: str) -> None:
     element = np.dtype([("a", "i4"), ("b", "f4", (3,)), ("c", "i1")], align=True)

@@ -14,7 +14,7 @@ from crosscast.characterization import ir, runtime_objects, toolchain
 from crosscast.characterization.builtin_calls import declarations
 from crosscast.characterization.builtins import library
 from crosscast.characterization.driver import group_function
-from crosscast.characterization.instrument import Instrumented, Switches
+from crosscast.characterization.instrumented import Instrumented, Switches
 from crosscast.characterization.prelude import helpers
 from crosscast.errors import UnsupportedError
 
@@ -138,7 +138,8 @@ def build_library(
         linked = llvm.parse_assembly(header + text)
         for function in linked.functions:
             if not function.is_declaration:
-                function.linkage = "linkonce_odr"
+                # What the backend alone calls is not called yet, and linkonce would leave it behind.
+                function.linkage = "external" if function.name in exported else "linkonce_odr"
         parsed.link_in(linked)
     parsed.verify()
     for function in parsed.functions:
