@@ -53,7 +53,7 @@ class Program:
     options
         Compiler options such as ``-DN=16`` or ``-cl-fast-relaxed-math`` (OpenCL C only).
     standard
-        OpenCL C version: ``"1.2"`` unless told otherwise.
+        OpenCL C version: ``"1.2"`` unless told otherwise; ``-cl-std=CL2.0`` among the options tells.
     """
 
     content: bytes
@@ -63,6 +63,12 @@ class Program:
     standard: str = "1.2"
 
     def __post_init__(self) -> None:
+        for option in self.options:
+            # Build options in the wild name the standard themselves; what they say counts.
+            if option.startswith("-cl-std=CL"):
+                object.__setattr__(self, "standard", option.removeprefix("-cl-std=CL"))
+        kept = tuple(option for option in self.options if not option.startswith("-cl-std=CL"))
+        object.__setattr__(self, "options", kept)
         if self.standard not in _STANDARDS:
             raise InputError(
                 f"OpenCL C standard must be one of {', '.join(_STANDARDS)}, found {self.standard!r}"
