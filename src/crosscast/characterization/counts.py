@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.characterization.instrument import Instrumented
+from crosscast.characterization.instrumented import Instrumented
 
 __all__ = ["ADDRESS_LEVELS", "Counts", "read_results"]
 
@@ -125,7 +125,7 @@ def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
         else:
             _read_levels(counts, body.reshape(-1, 3))
     _add_blocks(counts, made, counters.tolist())
-    if len(made.segments.segments) == 1:
+    if len(made.segments) == 1:
         counts.pieces = dict(counts.totals)
     return counts
 

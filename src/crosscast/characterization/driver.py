@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from crosscast.characterization import context, ir
-from crosscast.characterization.instrument import UNIFORM_STEP, Instrumented, Switches, invariant_type
-from crosscast.characterization.prelude import WORK_ITEM_LOOP
+from crosscast.characterization import context, ir, signature
 from crosscast.characterization.barriers import is_barrier
+from crosscast.characterization.instrumented import Instrumented, Switches
+from crosscast.characterization.live_memory import UNIFORM_STEP
+from crosscast.characterization.prelude import WORK_ITEM_LOOP
 
 __all__ = ["group_function"]
 
@@ -41,11 +42,11 @@ def group_function(function: ir.Function, made: Instrumented, switches: Switches
         ]
     sizes = [str(n) if switches.uniform else f"%cc.size{d}" for d, n in enumerate(switches.local_size)]
     rows += [f"  %cc.xy = mul i64 {sizes[0]}, {sizes[1]}", f"  %cc.items = mul i64 %cc.xy, {sizes[2]}"]
-    for segment in made.segments.segments:
+    for segment in made.segments:
         rows += [f"  %cc.all{segment.number} = alloca i32", f"  %cc.any{segment.number} = alloca i32"]
     rows.append("  br label %segment0")
-    for segment in made.segments.segments:
-        rows += _segment_loop(function, made, segment.number, sizes)
+    for segment in made.segments:
+        rows += _run_segment(function, made, segment.number, sizes)
     rows += ["end:", *_flush(made), "  ret void", "}"]
     return "\n".join(rows)
 
@@ -53,7 +54,7 @@ def group_function(function: ir.Function, made: Instrumented, switches: Switches
 def _invariants(switches: Switches) -> list[str]:
     rows = []
     for name in context.INVARIANTS:
-        type_ = invariant_type(name)
+        type_ = signature.invariant_type(name)
         stem, dimension = name[:-1], name[-1]
         fixed = stem == "enqueued" or (stem == "size" and switches.uniform)
         if fixed:
@@ -81,27 +82,12 @@ def _argument(position: int, parameter: ir.Parameter) -> list[str]:
     return [*rows, f"  {parameter.name} = load {parameter.type}, ptr {place}"]
 
 
-def _arguments(function: ir.Function, n: str) -> str:
-    return ", ".join(
-        [
-            "ptr %cc.ctx",
-            "ptr %cc.acc",
-            "ptr %cc.past",
-            *(f"i64 %{axis}{n}" for axis in "xyz"),
-            f"i64 %wi{n}",
-            "i64 %cc.items",
-            *(f"{invariant_type(name)} %cc.{name}" for name in context.INVARIANTS),
-            *(f"{p.type} {p.name}" for p in function.parameters),
-        ]
-    )
-
-
-def _loop(n: str, sizes: list[str], body: list[str], following: str) -> list[str]:
-    """A loop over the work-items in order, dimension 0 fastest, from ``segment<n>`` to `following`."""
+def _loop(n: str, sizes: list[str], body: list[str], origin: str, following: str) -> list[str]:
+    """A loop over the work-items in order, dimension 0 fastest, from block `origin` to `following`."""
     return [
         f"  br label %loopz{n}",
         f"loopz{n}:",
-        f"  %z{n} = phi i64 [ 0, %segment{n} ], [ %z{n}.next, %donez{n} ]",
+        f"  %z{n} = phi i64 [ 0, %{origin} ], [ %z{n}.next, %donez{n} ]",
         f"  %row{n} = mul i64 %z{n}, %cc.xy",
         f"  br label %loopy{n}",
         f"loopy{n}:",
@@ -127,47 +113,58 @@ def _loop(n: str, sizes: list[str], body: list[str], following: str) -> list[str
     ]
 
 
-def _segment_loop(
-    function: ir.Function, made: Instrumented, number: int, sizes: list[str]
-) -> list[str]:
-    segment = made.segments.segments[number]
+def _run_segment(function: ir.Function, made: Instrumented, number: int, sizes: list[str]) -> list[str]:
+    """Run a segment for every work-item, then go to the one that all of them go on to."""
+    segment = made.segments[number]
     following = sorted(set(segment.exits.values()))
-    n = f"{number}"
     if segment.once:
         sizes = ["1", "1", "1"]
+    counting = _count_apart(function, made, number, sizes)
+    origin = f"segment{number}.main" if counting else f"segment{number}"
+    rows = [f"segment{number}:", *counting]
+    if counting:
+        rows += [f"  br label %{origin}", f"{origin}:"]
+    call = f"call i32 @cc.segment{number}({signature.actual(function.parameters, str(number))})"
+    body = [f"  %next{number} = {call}"]
     several = len(following) > 1
-    rows = [f"segment{n}:"]
-    # Counted first: what these accesses depend on is overwritten when the segment runs.
-    for apart in range(made.apart[number]):
-        name = f"{n}.{apart}"
-        count = f"  call void @cc.segment{n}.count{apart}({_arguments(function, name)})"
-        rows += [
-            f"  br label %segment{name}",
-            f"segment{name}:",
-            *_loop(name, sizes, [count], f"counted{name}"),
-            f"counted{name}:",
-        ]
-    if made.apart[number]:
-        rows += [f"  br label %segment{n}.main", f"segment{n}.main:"]
-    body = [f"  %next{n} = call i32 @cc.segment{n}({_arguments(function, n)})"]
     if several:
-        rows += [f"  store i32 -1, ptr %cc.all{n}", f"  store i32 0, ptr %cc.any{n}"]
-        body += [
-            f"  %all{n}.old = load i32, ptr %cc.all{n}",
-            f"  %any{n}.old = load i32, ptr %cc.any{n}",
-            f"  %all{n}.new = and i32 %all{n}.old, %next{n}",
-            f"  %any{n}.new = or i32 %any{n}.old, %next{n}",
-            f"  store i32 %all{n}.new, ptr %cc.all{n}",
-            f"  store i32 %any{n}.new, ptr %cc.any{n}",
-        ]
-    loop = _loop(n, sizes, body, f"after{n}")
-    if made.apart[number]:
-        loop = [row.replace(f"[ 0, %segment{n} ]", f"[ 0, %segment{n}.main ]") for row in loop]
-    rows += [*loop, f"after{n}:"]
-    rows += _after_segment(made, number)
-    if not several:
-        return rows + _go_on(made, number, following[0])
-    rows += [
+        rows += [f"  store i32 -1, ptr %cc.all{number}", f"  store i32 0, ptr %cc.any{number}"]
+        body += _compare_exits(number)
+    rows += _loop(str(number), sizes, body, origin, f"after{number}")
+    rows += [f"after{number}:", *_after_segment(made, number)]
+    return rows + (_choose(made, number, following) if several else _go_on(made, number, following[0]))
+
+
+def _count_apart(function: ir.Function, made: Instrumented, number: int, sizes: list[str]) -> list[str]:
+    """Loops that count one access each; first, as the segment overwrites what these accesses depend on."""
+    rows = []
+    for apart in range(made.apart[number]):
+        name = f"{number}.{apart}"
+        arguments = signature.actual(function.parameters, name)
+        call = f"  call void @cc.segment{number}.count{apart}({arguments})"
+        rows += [f"  br label %segment{name}", f"segment{name}:"]
+        rows += _loop(name, sizes, [call], f"segment{name}", f"counted{name}")
+        rows.append(f"counted{name}:")
+    return rows
+
+
+def _compare_exits(number: int) -> list[str]:
+    """Note whether all work-items go on to the same segment."""
+    n = str(number)
+    return [
+        f"  %all{n}.old = load i32, ptr %cc.all{n}",
+        f"  %any{n}.old = load i32, ptr %cc.any{n}",
+        f"  %all{n}.new = and i32 %all{n}.old, %next{n}",
+        f"  %any{n}.new = or i32 %any{n}.old, %next{n}",
+        f"  store i32 %all{n}.new, ptr %cc.all{n}",
+        f"  store i32 %any{n}.new, ptr %cc.any{n}",
+    ]
+
+
+def _choose(made: Instrumented, number: int, following: list[int]) -> list[str]:
+    """Go to the segment that all work-items go on to; not all is a fault."""
+    n = str(number)
+    rows = [
         f"  %all{n}.end = load i32, ptr %cc.all{n}",
         f"  %any{n}.end = load i32, ptr %cc.any{n}",
         f"  %same{n} = icmp eq i32 %all{n}.end, %any{n}.end",
@@ -194,7 +191,7 @@ def _after_segment(made: Instrumented, number: int) -> list[str]:
         f"  store i64 %entries{number}.new, ptr %entries{number}.at",
     ]
     rows += _gather(made, number)
-    if made.segments.segments[number].once:
+    if made.segments[number].once:
         rows.append("  call void @cc_fold_lead(ptr %cc.ctx, i64 %cc.items)")
     for branch in made.cells[number]:
         name = f"%cell{number}.{branch}"
@@ -216,7 +213,7 @@ def _after_segment(made: Instrumented, number: int) -> list[str]:
 def _go_on(made: Instrumented, number: int, target: int) -> list[str]:
     """After a segment: log the instruction counts that are complete, then go to the next one."""
     bits = 32 if made.narrow else 64
-    segments = made.segments.segments
+    segments = made.segments
     rows = []
     cutter = segments[target].after if target else None
     collective = cutter is not None and not is_barrier(cutter)
@@ -238,11 +235,13 @@ def _go_on(made: Instrumented, number: int, target: int) -> list[str]:
 def _hand_on(made: Instrumented, number: int, target: int) -> list[str]:
     """Let the uniform values that left a segment be those that enter the next one."""
     rows = []
-    segment = made.segments.segments[number]
-    saved = {c.name: c for label, to in segment.exits.items() if to == target for c in segment.save.get(label, [])}
+    segment = made.segments[number]
+    saved = {
+        c.name: c for label, to in segment.exits.items() if to == target for c in segment.save.get(label, [])
+    }
     for position, carried in enumerate(c for c in saved.values() if c.uniform):
         name = f"%hand{number}.{target}.{position}"
-        offset = made.live_offsets[carried.name]
+        offset = made.live.offsets[carried.name]
         rows += [
             f"  {name}.from = getelementptr i8, ptr %cc.live, i64 {offset + UNIFORM_STEP}",
             f"  {name}.to = getelementptr i8, ptr %cc.live, i64 {offset}",
@@ -275,7 +274,7 @@ def _gather(made: Instrumented, number: int) -> list[str]:
 def _flush(made: Instrumented) -> list[str]:
     """Add the group's sums to the thread's counters."""
     rows = []
-    for number in range(len(made.segments.segments), made.edge_counters):
+    for number in range(len(made.segments), made.edge_counters):
         name = f"%flush{number}"
         rows += [
             f"  {name}.a = getelementptr i64, ptr %cc.sums, i64 {number}",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crosscast.characterization.arguments import Memory
-from crosscast.characterization.instrument import Instrumented
+from crosscast.characterization.instrumented import Instrumented
 from crosscast.kernel import Launch
 
 __all__ = ["Fault", "explain"]
@@ -77,17 +77,14 @@ def explain(fault: Fault, launch: Launch, memory: Memory, made: Instrumented) ->
         return f"{name}: {_bounds(fault, launch, memory, made)}"
     if fault.kind == _DIVERGED:
         return (
-            f"{name}: a barrier was not reached by all work-items of work-group {group}"
-            f"{_barrier_lines(made)}"
+            f"{name}: a barrier was not reached by all work-items of work-group {group}{_barrier_lines(made)}"
         )
     if fault.kind == _STACK:
         return f"{name}: work-group {group} needs more private memory than the stack of 256 MiB"
     if fault.kind == _NO_MEMORY:
         return f"{name}: no memory for {fault.address} bytes of counters"
     if fault.signal == signal.SIGFPE:
-        return (
-            f"{name}: integer division by zero (or the least integer divided by -1) in work-group {group}"
-        )
+        return f"{name}: integer division by zero (or the least integer divided by -1) in work-group {group}"
     if fault.signal in (signal.SIGSEGV, signal.SIGBUS):
         return (
             f"{name}: work-group {group} accessed memory that is not its own: "
@@ -102,26 +99,34 @@ def _tuple(values: Sequence[int]) -> str:
 
 
 def _barrier_lines(made: Instrumented) -> str:
-    lines = sorted({s.after.line for s in made.segments.segments if s.after is not None and s.after.line})
+    lines = sorted({s.after.line for s in made.segments if s.after is not None and s.after.line})
     if not lines:
         return ""
     return f" (barriers stand in line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))})"
 
 
 def _bounds(fault: Fault, launch: Launch, memory: Memory, made: Instrumented) -> str:
-    site = made.sites[fault.site]
+    line = made.sites[fault.site]
     nbytes, write = fault.details
-    x, y, z = fault.item, 0, 0
-    lx, ly = (*launch.local_size, 1, 1)[:2]
-    x, y, z = fault.item % lx, fault.item // lx % ly, fault.item // (lx * ly)
-    offsets = (*(launch.global_offset or (0,) * 3), 0, 0)
-    sizes = (*launch.local_size, 1, 1)
-    ids = [g * s + i + o for g, s, i, o in zip(fault.group, sizes, (x, y, z), offsets, strict=False)]
+    item = _tuple(_global_id(fault, launch))
     verb = "write to a read-only buffer" if fault.signal else f"out-of-bounds {'write' if write else 'read'}"
-    where = f" in line {site.line}" if site.line else ""
+    where = f" in line {line}" if line else ""
     target = _target(fault.address, launch, memory, made)
-    item = _tuple(ids[: len(launch.global_size)])
     return f"{verb} of {nbytes} bytes by work-item {item}{where}: {target}"
+
+
+def _global_id(fault: Fault, launch: Launch) -> list[int]:
+    """Global id of the work-item that faulted."""
+    ids, rest = [], fault.item
+    offsets = launch.global_offset or (0,) * len(launch.global_size)
+    for group, local, size, offset in zip(
+        fault.group, launch.local_size, launch.global_size, offsets, strict=False
+    ):
+        start = group * local
+        items = min(local, size - start)  # the last group may be smaller
+        ids.append(start + rest % items + offset)
+        rest //= items
+    return ids
 
 
 def _signalled(fault: Fault, launch: Launch, memory: Memory, made: Instrumented) -> str:
@@ -150,8 +155,10 @@ def _signed(word: int) -> int:
 def _target(address: int, launch: Launch, memory: Memory, made: Instrumented) -> str:
     if abs(address) < _NEAR:
         nulls = [p for p, a in enumerate(launch.args) if a is None and made.is_pointer(p)]
-        what = f"argument {nulls[0]} ({made.parameter_name(nulls[0])})" if len(nulls) == 1 else "a null pointer"
-        return f"byte offset {address} from a null pointer" + (f", {what}" if nulls and len(nulls) == 1 else "")
+        what = f"argument {nulls[0]} ({made.names[nulls[0]]})" if len(nulls) == 1 else "a null pointer"
+        return f"byte offset {address} from a null pointer" + (
+            f", {what}" if nulls and len(nulls) == 1 else ""
+        )
     best = None
     for placed in memory.placed:
         distance = address - placed.address
@@ -163,7 +170,7 @@ def _target(address: int, launch: Launch, memory: Memory, made: Instrumented) ->
         return f"address {address:#x} is in no buffer"
     placed, distance = best
     return (
-        f"byte offset {distance} of buffer {made.parameter_name(placed.position)!r} "
+        f"byte offset {distance} of buffer {made.names[placed.position]!r} "
         f"(argument {placed.position}, {placed.shared.nbytes} bytes)"
     )
 

@@ -14,7 +14,15 @@ from crosscast.characterization.toolchain import compile_opencl, compiler_versio
 from crosscast.errors import CompileError, InputError
 from crosscast.kernel import Parameter, ParameterKind, Program
 
-__all__ = ["Frontend", "kernel_names", "load", "parameters"]
+__all__ = [
+    "Frontend",
+    "byval_type",
+    "find_kernel",
+    "kernel_names",
+    "load",
+    "parameter_names",
+    "parameters",
+]
 
 
 @dataclass(frozen=True)
@@ -127,15 +135,20 @@ def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
     """
     function = find_kernel(program, kernel)
     sizes = load(program).module.sizes
-    names = _strings(function, "kernel_arg_name")
     types = _strings(function, "kernel_arg_type")
     found = []
-    for index, parameter in enumerate(function.parameters):
+    names = parameter_names(function)
+    for index, (name, parameter) in enumerate(zip(names, function.parameters, strict=True)):
         type_name = types[index] if index < len(types) else parameter.type
-        name = names[index] if index < len(names) else _bare(parameter.name, index)
         kind, size = _kind(parameter, type_name, sizes)
         found.append(Parameter(name, type_name, kind, size, bool(byval_type(parameter))))
     return tuple(found)
+
+
+def parameter_names(function: ir.Function) -> list[str]:
+    """Names of a kernel's parameters in its source, as far as the IR tells."""
+    names = _strings(function, "kernel_arg_name")
+    return names + [_bare(p.name, n) for n, p in enumerate(function.parameters) if n >= len(names)]
 
 
 def _bare(local: str, index: int) -> str:

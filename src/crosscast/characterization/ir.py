@@ -19,8 +19,11 @@ __all__ = [
     "Instruction",
     "Module",
     "Parameter",
+    "added",
     "bracketed",
+    "branch_targets",
     "copy_instruction",
+    "enclosing",
     "read_module",
     "split_top_level",
     "split_typed",
@@ -140,14 +143,6 @@ class Function:
         """The block where it starts."""
         return next(iter(self.blocks.values()))
 
-    def predecessors(self) -> dict[str, list[str]]:
-        """Labels of the blocks that go to each block."""
-        found: dict[str, list[str]] = {label: [] for label in self.blocks}
-        for label, block in self.blocks.items():
-            for successor in block.terminator.successors:
-                found[successor].append(label)
-        return found
-
     def instructions(self) -> Iterator[Instruction]:
         """All instructions, block by block."""
         for block in self.blocks.values():
@@ -195,6 +190,11 @@ class Module:
     def kernels(self) -> list[str]:
         """Names of the kernels."""
         return [f.name for f in self.functions.values() if f.is_kernel]
+
+
+def added(text: str) -> Instruction:
+    """Return an instruction that instrumentation adds; its text may begin with the name of a result."""
+    return Instruction(text, "cc", counted=False)
 
 
 def substitute(text: str, mapping: Callable[[str], str]) -> str:

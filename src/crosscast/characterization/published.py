@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from crosscast.characterization.counts import Counts
-from crosscast.characterization.instrument import Instrumented
+from crosscast.characterization.instrumented import Instrumented
 from crosscast.characterization.metrics import control
 from crosscast.characterization.metrics.coverage import covering
 from crosscast.profile import MetricValue

@@ -26,7 +26,8 @@ from crosscast.characterization.arguments import ARGUMENTS_ADDRESS, Memory, lay_
 from crosscast.characterization.codegen import build_library
 from crosscast.characterization.counts import Counts, read_results
 from crosscast.characterization.faults import Fault, explain
-from crosscast.characterization.instrument import Instrumented, Switches, instrument
+from crosscast.characterization.instrument import instrument
+from crosscast.characterization.instrumented import Instrumented, Switches
 from crosscast.characterization.metrics import compute_metrics
 from crosscast.characterization.printf import render
 from crosscast.characterization.published import published_metrics
@@ -142,7 +143,7 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
     threads = _threads(launch, options, built)
     before: dict[int, bytes] | None = None
     while True:
-        memory = lay_out(launch, parameters, built.made.local_bytes)
+        memory = lay_out(launch, parameters, built.made.local.nbytes)
         _check_memory(launch, memory, built, threads, options)
         before = _snapshot(memory, built.made) if before is None else _restore(memory, before)
         run = _run(launch, memory, built, options, threads)
@@ -229,12 +230,12 @@ def _threads(launch: Launch, options: Options, built: _Built) -> int:
 
 def _check_memory(launch: Launch, memory: Memory, built: _Built, threads: int, options: Options) -> None:
     name = launch.kernel.name
-    if built.made.stack_bytes > _MOST_STACK_BYTES:
+    if built.made.private.stack_bytes > _MOST_STACK_BYTES:
         raise KernelFault(
-            f"{name}: a work-item needs {built.made.stack_bytes} bytes of private memory, "
+            f"{name}: a work-item needs {built.made.private.stack_bytes} bytes of private memory, "
             f"over the limit of {_MOST_STACK_BYTES} bytes"
         )
-    private = built.made.private_bytes * int(np.prod(launch.local_size)) * threads
+    private = built.made.private.nbytes * int(np.prod(launch.local_size)) * threads
     needed = memory.nbytes * (1 + threads) + private
     limit = options.memory_limit or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > limit:
@@ -348,11 +349,11 @@ def _job(launch: Launch, memory: Memory, made: Instrumented, threads: int) -> di
     words |= {f"groups{d}": value for d, value in enumerate(groups)}
     words |= {
         "dims": len(launch.global_size),
-        "private_bytes": made.private_bytes,
-        "live_bytes": made.live_bytes,
+        "private_bytes": made.private.nbytes,
+        "live_bytes": made.live.nbytes,
         "histories": made.histories,
         "counters": made.counters,
-        "several": int(len(made.segments.segments) > 1),
+        "several": int(len(made.segments) > 1),
         "published": int(made.order_counter is not None),
     }
     return {
@@ -387,14 +388,14 @@ def _regions(launch: Launch, memory: Memory, made: Instrumented) -> list[list[in
             granule = placed.shared.data.itemsize
             found.append([placed.address, placed.shared.nbytes, granule, 3, 0, 0, 0])
             continue
-        granule, commutes = made.parameter_granule(placed.position)
+        granule, commutes = made.parameter_granule(placed.position), made.commutes(placed.position)
         read_only = int(placed.position in launch.read_only)
         constant = int(made.is_constant(placed.position))
         found.append(
             [placed.address, placed.shared.nbytes, granule, 0, constant, read_only, int(commutes)]
         )
     for position, offset, nbytes in memory.locals:
-        found.append([offset, nbytes, made.parameter_granule(position)[0], 2, 0, 0, 0])
+        found.append([offset, nbytes, made.parameter_granule(position), 2, 0, 0, 0])
     return [*found, *made.local_regions()]
 
 

@@ -27,8 +27,8 @@ _LEVELS = {
     "reduction": "-O2",
     "results": "-O1",
     "histories": "-O2",
-    "groups": "-O1",
-    "spills": "-O1",
+    "groups": "-O2",
+    "spills": "-O2",
     # On these no time depends but that of compiling them.
     "threads": "-O0",
     "faults": "-O0",

@@ -58,10 +58,10 @@ def _words(values: list[int]) -> Any:
     return (ctypes.c_uint64 * max(len(values), 1))(*(v & 0xFFFFFFFFFFFFFFFF for v in values))
 
 
-def _variables(library: Any, variables: list[list[Any]]) -> list[list[int]]:
+def _variables(library: Any, variables: list[tuple[str, list[int]]]) -> list[list[int]]:
     """Regions of the program's variables, where the library was loaded."""
     found = []
-    for name, *rest in variables:
+    for name, rest in variables:
         try:
             address = ctypes.addressof(ctypes.c_char.in_dll(library, name))
         except ValueError:  # nothing uses it
