@@ -37,7 +37,7 @@ def _plain(seed: int) -> tuple[Metrics, Counts]:
     return _run(random_kernels.make(seed))
 
 
-def _run(random_kernel: RandomKernel, threads: int = 1, **options: bool) -> tuple[Metrics, Counts]:
+def _run(random_kernel: RandomKernel, threads: int = 1, **options: Any) -> tuple[Metrics, Counts]:
     """Metrics of a random kernel, and the counts that they were computed from."""
     kernel = Kernel.from_source(random_kernel.source, "k", standard=random_kernel.standard)
     data, output, n = random_kernel.inputs()
