@@ -21,14 +21,13 @@ __attribute__((noinline)) static struct region *find_region(struct context *c, u
 }
 
 static void bump(struct context *c, u8 *counter, u64 granule, u64 read, u64 write) {
-  u64 word = 0, most = most_of(granule);
+  u64 word = load_counter(counter, granule), most = most_of(granule);
   /* Code that knows the memory adds to counters of 4 bytes without a look at their value. */
   u64 room_above = granule == 4 ? MOST_LEFT_BY_SWEEP : most;
-  memcpy(&word, counter, granule);
   if ((word & most) + 2 > room_above) word = cc_spill(c, counter, granule);
   word += read + write;
   word |= (read | write << 1) << (8 * granule - 2);
-  memcpy(counter, &word, granule);
+  store_counter(counter, granule, word);
 }
 
 void cc_count_dynamic(struct context *c, u8 *p, u32 flags, u32 granule) {
@@ -72,7 +71,8 @@ u32 cc_fence_of(struct context *c, void *p) {
   return !r ? 0 : r->place == LOCAL ? 1 : 2;
 }
 
-void cc_async_copy(struct context *c, u8 *to, u8 *from, u64 n, u64 stride, u64 bytes, u64 item, u32 to_local, u32 sites) {
+void cc_async_copy(struct context *c, u8 *to, u8 *from, u64 n, u64 stride, u64 bytes, u64 item, u32 to_local,
+                   u32 sites) {
   if (item) return; /* the group copies once, when its first work-item asks */
   u64 to_step = to_local ? bytes : bytes * stride, from_step = to_local ? bytes * stride : bytes;
   for (u64 i = 0; i < n; i++, to += to_step, from += from_step) {

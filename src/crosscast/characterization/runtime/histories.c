@@ -10,7 +10,7 @@ static u64 shifted(u64 outcomes) { return outcomes >= 2 * FULL ? (outcomes & (FU
 static u64 saturated(u64 bit) { return bit ? 2 * FULL - 1 : FULL; }
 
 /* Count `n` outcomes alike, `times` times over. */
-__attribute__((noinline)) static u64 run(u64 *table, u64 past, u64 bit, u64 n, u64 times) {
+static inline u64 run_here(u64 *table, u64 past, u64 bit, u64 n, u64 times) {
   for (u64 i = 0; i < n; i++) {
     u64 outcomes = past << 1 | bit;
     if (past == saturated(bit)) {
@@ -21,6 +21,11 @@ __attribute__((noinline)) static u64 run(u64 *table, u64 past, u64 bit, u64 n, u
     past = shifted(outcomes);
   }
   return past;
+}
+
+/* Not inlined everywhere: all kernels wait for this file to be compiled. */
+__attribute__((noinline)) static u64 run(u64 *table, u64 past, u64 bit, u64 n, u64 times) {
+  return run_here(table, past, bit, n, times);
 }
 
 void cc_settle(struct history *h) {
@@ -54,7 +59,7 @@ void cc_fold_row(struct history *h, const u8 *row, u64 n) {
     u64 eight = bit * 0x0101010101010101u, word;
     for (j = i + 1; j + 8 <= n && (memcpy(&word, row + j, 8), word == eight); j += 8) {}
     while (j < n && row[j] == bit) j++;
-    if (bit < 2) h->past = run(h->table, h->past, bit, j - i, 1);
+    if (bit < 2) h->past = run_here(h->table, h->past, bit, j - i, 1);
   }
 }
 

@@ -10,12 +10,6 @@ static void tally(struct context *c, struct levels *v, u64 level, u64 count, u64
   else cc_log_add(c, &v->large[level], count, addresses);
 }
 
-static u64 counter_at(const void *counter, u64 granule) {
-  if (granule == 4) return *(const u32 *)counter;
-  if (granule == 8) return *(const u64 *)counter;
-  return granule == 1 ? *(const u8 *)counter : *(const uint16_t *)counter;
-}
-
 static u64 put_aside(struct context *c, u64 counter) {
   if (!c->spilled) return 0;
   u64 *k = cc_log_find(&c->spills, counter);
@@ -30,7 +24,7 @@ static int reduce_even_chunk(struct context *c, u64 threads, struct region *r, u
   for (u64 t = 0; t < threads; t++) {
     const u8 *counter = (const u8 *)(at + shift_of(&c[t], r));
     if (c[t].spilled || memcmp(counter, counter + g, CHUNK - g)) return 0;
-    u64 word = counter_at(counter, g);
+    u64 word = load_counter(counter, g);
     sum += word & most, flags |= word >> (bits - 2), users += word != 0, writers += word >> (bits - 1);
   }
   v->reads += m * (flags & 1), v->writes += m * (flags >> 1 & 1);
@@ -48,7 +42,7 @@ static void reduce_chunk(struct context *c, u64 threads, struct region *r, u64 a
   for (u64 i = 0; i < m; i++) {
     u64 sum = 0, flags = 0, writers = 0, users = 0;
     for (u64 t = 0; t < threads; t++) {
-      u64 counter = at + i * g + shift_of(&c[t], r), word = counter_at((void *)counter, g);
+      u64 counter = at + i * g + shift_of(&c[t], r), word = load_counter((void *)counter, g);
       if (!word) continue;
       sum += (word & most) + put_aside(&c[t], counter), flags |= word >> (bits - 2);
       users++, writers += word >> (bits - 1);

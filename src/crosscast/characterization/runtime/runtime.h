@@ -171,4 +171,17 @@ static inline u64 shift_of(struct context *c, struct region *r) {
 /* Most accesses that a counter holds: the two bits above tell whether it was read and written. */
 static inline u64 most_of(u64 granule) { return ((u64)1 << (8 * granule - 2)) - 1; }
 
+static inline u64 load_counter(const void *counter, u64 granule) {
+  if (granule == 4) return *(const u32 *)counter;
+  if (granule == 8) return *(const u64 *)counter;
+  return granule == 1 ? *(const u8 *)counter : *(const uint16_t *)counter;
+}
+
+static inline void store_counter(void *counter, u64 granule, u64 word) {
+  if (granule == 4) *(u32 *)counter = word;
+  else if (granule == 8) *(u64 *)counter = word;
+  else if (granule == 1) *(u8 *)counter = word;
+  else *(uint16_t *)counter = word;
+}
+
 #endif

@@ -1,12 +1,10 @@
 /* Counters that become too large for their bytes: put aside, by address. */
 #include "runtime.h"
-#include <string.h>
 
 enum { SWEEP_AFTER = 1 << 29 };
 
 u64 cc_spill(struct context *c, u8 *counter, u32 granule) {
-  u64 word = 0, most = most_of(granule);
-  memcpy(&word, counter, granule);
+  u64 word = load_counter(counter, granule), most = most_of(granule);
   cc_log_add(c, &c->spills, (u64)counter, word & most);
   c->spilled = 1;
   return word & ~most;
