@@ -28,10 +28,14 @@ class Sharing:
     commuting
         All it does there is atomic, commutes, and its results are not used: work-groups can do it in
         any order and end up with the same.
+    overlapping
+        Written memory in which accesses may overlap without starting at the same address, so that
+        the counters cannot tell whether work-groups communicate.
     """
 
     written: set[str]
     commuting: set[str]
+    overlapping: set[str]
 
 
 def commutes(instruction: ir.Instruction, is_used: Callable[[ir.Instruction], bool]) -> bool:
@@ -64,6 +68,7 @@ def find_sharing(
     written: set[str] = set()
     touched: set[str] = set()
     ordered: set[str] = set()
+    extents: dict[str, set[int]] = {}
     for instruction in function.instructions():
         for access in instruction.accesses:
             members = classes.members(access.pointer)
@@ -72,4 +77,9 @@ def find_sharing(
                 written |= members
             if not commutes(instruction, is_used):
                 ordered |= members
-    return Sharing(written, touched - ordered)
+            # Of no known extent where its length is only known while running, or it may start anywhere.
+            known = 0 < access.nbytes <= access.alignment or access.repeated
+            for name in members:
+                extents.setdefault(name, set()).add(access.nbytes if known else 0)
+    mixed = {name for name, found in extents.items() if len(found) > 1 or 0 in found}
+    return Sharing(written, touched - ordered, written & mixed)
