@@ -334,9 +334,9 @@ class Launch:
                 f"{' x '.join(map(str, self.local_size))} = {group}"
             )
         if self.kernel.program.standard.startswith("1"):
-            for g, l in zip(self.global_size, self.local_size, strict=True):
-                if g % l:
+            for size, local in zip(self.global_size, self.local_size, strict=True):
+                if size % local:
                     raise LaunchError(
                         f"{name}: the global size must be a multiple of the local size in OpenCL C "
-                        f"{self.kernel.program.standard}, found {g} and {l}"
+                        f"{self.kernel.program.standard}, found {size} and {local}"
                     )

@@ -15,10 +15,18 @@ from crosscast.characterization.inline import Call, parse_call
 __all__ = ["MemoryAccess", "accesses_of", "async_element", "scalar_bytes"]
 
 _ALIGN = re.compile(r"\balign (\d+)")
+_POINTER = re.compile(r"ptr(?: addrspace\(\d+\))?")
 _TRANSFERS = re.compile(r"llvm\.(memcpy|memmove|memset)\.")
 _LLVM_TYPES = {
-    **{"char": "i8", "uchar": "i8", "short": "i16", "ushort": "i16", "int": "i32", "uint": "i32"},
-    **{"half": "half", "float": "float", "double": "double"},
+    "char": "i8",
+    "uchar": "i8",
+    "short": "i16",
+    "ushort": "i16",
+    "int": "i32",
+    "uint": "i32",
+    "half": "half",
+    "float": "float",
+    "double": "double",
 }
 
 
@@ -124,6 +132,13 @@ def scalar_bytes(type_: str) -> int:
     return {"half": 2, "bfloat": 2, "float": 4, "double": 8}.get(type_, 8)
 
 
+def _pointer_type(text: str) -> str:
+    """Pointer type at the start of an argument's type and attributes."""
+    match = _POINTER.match(text)
+    assert match is not None
+    return match[0]
+
+
 def _transfer(call: Call, name: str) -> list[MemoryAccess]:
     length = call.arguments[2][1]
     nbytes = int(length) if length.isdigit() else 0
@@ -131,19 +146,15 @@ def _transfer(call: Call, name: str) -> list[MemoryAccess]:
     def side(position: int, kind: Literal["read", "write"]) -> MemoryAccess:
         type_, pointer = call.arguments[position]
         align = _ALIGN.search(type_)
-        pointer_type = re.match(r"ptr(?: addrspace\(\d+\))?", type_)
-        assert pointer_type is not None
-        return MemoryAccess(
-            kind, pointer, pointer_type[0], nbytes, int(align[1]) if align else 1, length=length
-        )
+        pointer_type = _pointer_type(type_)
+        return MemoryAccess(kind, pointer, pointer_type, nbytes, int(align[1]) if align else 1, length=length)
 
     return [side(0, "write")] if name == "memset" else [side(1, "read"), side(0, "write")]
 
 
 def _builtin(call: Call, access: Access) -> MemoryAccess:
     type_, pointer = call.arguments[access.pointer]
-    pointer_type = re.match(r"ptr(?: addrspace\(\d+\))?", type_)
-    assert pointer_type is not None
+    pointer_type = _pointer_type(type_)
     index = None
     if access.index is not None:
         index_type, value = call.arguments[access.index]
@@ -151,7 +162,7 @@ def _builtin(call: Call, access: Access) -> MemoryAccess:
     return MemoryAccess(
         access.kind,
         pointer,
-        pointer_type[0],
+        pointer_type,
         access.nbytes,
         access.alignment,
         index,
@@ -166,9 +177,8 @@ def _async_copy(call: Call) -> list[MemoryAccess]:
 
     def side(position: int, kind: Literal["read", "write"]) -> MemoryAccess:
         type_, pointer = call.arguments[position]
-        pointer_type = re.match(r"ptr(?: addrspace\(\d+\))?", type_)
-        assert pointer_type is not None
-        return MemoryAccess(kind, pointer, pointer_type[0], nbytes, nbytes, repeated=True)
+        pointer_type = _pointer_type(type_)
+        return MemoryAccess(kind, pointer, pointer_type, nbytes, nbytes, repeated=True)
 
     return [side(1, "read"), side(0, "write")]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import struct
 from collections.abc import Sequence
@@ -54,7 +55,6 @@ class Placed:
     address: int
     shared: SharedBuffer
     copied_from: npt.NDArray[Any] | None
-    granule: int = 4
 
 
 @dataclass
@@ -104,7 +104,7 @@ def same_buffers(launch: Launch) -> tuple[tuple[int, ...], ...]:
             groups.setdefault((low, high), []).append(position)
             spans.append((low, high, position))
     spans.sort()
-    for (low, high, a), (start, end, b) in zip(spans, spans[1:], strict=False):
+    for (low, high, a), (start, end, b) in itertools.pairwise(spans):
         if start < high and (low, high) != (start, end):
             raise LaunchError(
                 f"{launch.kernel.name}: arguments {min(a, b)} and {max(a, b)} overlap in memory; "
@@ -226,7 +226,9 @@ def _describe(argument: Argument) -> str:
 
 def _check_elements(array: npt.NDArray[Any], parameter: Parameter, where: str) -> None:
     if array.dtype.hasobject or not array.dtype.isnative:
-        raise LaunchError(f"{where}: expected plain numbers in this machine's byte order, found {array.dtype}")
+        raise LaunchError(
+            f"{where}: expected plain numbers in this machine's byte order, found {array.dtype}"
+        )
     if not array.size:
         raise LaunchError(f"{where}: expected at least one element, found an empty array")
     match = _ELEMENT.fullmatch(parameter.type_name)
@@ -237,9 +239,7 @@ def _check_elements(array: npt.NDArray[Any], parameter: Parameter, where: str) -
         raise LaunchError(f"{where}: expected elements of {match[1]}, found {array.dtype}")
     width = {"": 1, "3": 4}.get(match[2], int(match[2] or 1))  # three components take the room of four
     if array.nbytes % (size * width):
-        raise LaunchError(
-            f"{where}: expected a multiple of {size * width} bytes, found {array.nbytes} bytes"
-        )
+        raise LaunchError(f"{where}: expected a multiple of {size * width} bytes, found {array.nbytes} bytes")
 
 
 def _value_bytes(argument: Argument, parameter: Parameter, where: str) -> bytes:
@@ -255,9 +255,7 @@ def _value_bytes(argument: Argument, parameter: Parameter, where: str) -> bytes:
                 argument = np.append(argument, argument.dtype.type(0))
         data = argument.tobytes()
     else:
-        raise LaunchError(
-            f"{where}: expected a value, as a NumPy scalar, found {_describe(argument)}"
-        )
+        raise LaunchError(f"{where}: expected a value, as a NumPy scalar, found {_describe(argument)}")
     if len(data) != parameter.size:
         raise LaunchError(f"{where}: expected {parameter.size} bytes, found {len(data)}")
     return data

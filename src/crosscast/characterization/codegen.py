@@ -18,13 +18,17 @@ from crosscast.characterization.instrumented import Instrumented, Switches
 from crosscast.characterization.prelude import helpers
 from crosscast.errors import UnsupportedError
 
-__all__ = ["VARIABLES_SECTION", "build_library", "host_ir"]
+__all__ = ["build_library", "host_ir", "kernel_ir"]
 
-VARIABLES_SECTION = "cc_variables"
+_VARIABLES_SECTION = "cc_variables"
 _TARGET_TYPE = re.compile(r'target\("spirv\.\w+"[^)]*\)')
 _OPAQUE = re.compile(r" addrspace\(\d+\)")
 _OVERLOAD = re.compile(r"(@llvm\.[-a-zA-Z$._0-9]*)")
 _CONVENTION = re.compile(r"\bspir_(?:kernel|func) ")
+_LINKAGE = re.compile(
+    r" (unnamed_addr|local_unnamed_addr|dso_local|private|internal|externally_initialized)\b"
+)
+_MODULE_LINE = re.compile(r"!(llvm\.(module\.flags|ident|errno)|opencl\.)|target |source_filename")
 
 
 def host_ir(text: str) -> str:
@@ -59,30 +63,23 @@ def _library_ir(symbols: frozenset[str]) -> str:
     return path.read_text()
 
 
-_KEPT_LINE = re.compile(r"!(llvm\.(module\.flags|ident|errno)|opencl\.)|target |source_filename")
-
-
 def _without_module_lines(text: str) -> str:
-    return "\n".join(line for line in text.splitlines() if not _KEPT_LINE.match(line))
+    return "\n".join(line for line in text.splitlines() if not _MODULE_LINE.match(line))
 
 
 def kernel_ir(module: ir.Module, kernel: ir.Function, made: Instrumented, switches: Switches) -> str:
     """Whole host IR of one instrumented kernel, without the library functions."""
     functions = "\n".join([made.functions, group_function(kernel, made, switches)])
-    shared = helpers(made.scopes)
-    counters = made.scopes.functions()
-    text = "\n".join(
-        [
-            *module.types,
-            *_variables(module),
-            *_declared(module, functions),
-            shared,
-            counters,
-            functions,
-            made.scopes.metadata(),
-        ]
-    )
-    return host_ir(text)
+    parts = [
+        *module.types,
+        *_variables(module),
+        *_declared(module, functions),
+        helpers(made.scopes),
+        made.scopes.functions(),
+        functions,
+        made.scopes.metadata(),  # last: what stands before may ask for scopes
+    ]
+    return host_ir("\n".join(parts))
 
 
 def _declared(module: ir.Module, functions: str) -> list[str]:
@@ -104,18 +101,27 @@ def _variables(module: ir.Module) -> list[str]:
         if variable.address_space == 3:
             continue
         text = re.sub(r", (section|align|comdat)\b.*$", "", variable.text)
-        text = re.sub(r" (unnamed_addr|local_unnamed_addr|dso_local|private|internal|externally_initialized)\b", "", text)
+        text = _LINKAGE.sub("", text)
         text = text.replace(" = ", " = protected ", 1).replace("protected external", "external")
         # One section holds constants and variables alike, so that one distance leads to their counters.
         text = re.sub(r"\bconstant\b", "global", text, count=1)
-        rows.append(f'{text}, section "{VARIABLES_SECTION}", align 1024')
+        rows.append(f'{text}, section "{_VARIABLES_SECTION}", align 1024')
     return rows
 
 
-def build_library(
-    module: ir.Module, kernel: ir.Function, made: Instrumented, switches: Switches
-) -> bytes:
+def build_library(module: ir.Module, kernel: ir.Function, made: Instrumented, switches: Switches) -> bytes:
     """Compile an instrumented kernel to a shared library.
+
+    Parameters
+    ----------
+    module
+        The program.
+    kernel
+        The kernel, for its parameters.
+    made
+        The instrumented kernel.
+    switches
+        What it was instrumented for.
 
     Raises
     ------
@@ -127,28 +133,10 @@ def build_library(
     header = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
     own = kernel_ir(module, kernel, made, switches)
     parsed = llvm.parse_assembly(header + own)
-    symbols = frozenset(made.lowering.library_symbols)
-    exported = {"cc_group"}
-    if " half" in own or any("Dh" in symbol for symbol in symbols):
-        # The backend calls these by name, whether or not the IR does.
-        symbols |= library.HALF_RUNTIME
-        exported |= library.HALF_RUNTIME
-    if symbols:
-        text = _without_module_lines(host_ir(_library_ir(symbols)))
-        linked = llvm.parse_assembly(header + text)
-        for function in linked.functions:
-            if not function.is_declaration:
-                # What the backend alone calls is not called yet, and linkonce would leave it behind.
-                function.linkage = "external" if function.name in exported else "linkonce_odr"
-        parsed.link_in(linked)
+    exported = _link_builtins(parsed, header, own, made.lowering.library_symbols)
     parsed.verify()
-    for function in parsed.functions:
-        if not function.is_declaration:
-            function.linkage = "external" if function.name in exported else "internal"
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = True
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(parsed, builder)
+    _set_linkage(parsed, exported, others="internal")
+    _optimize(parsed, machine)
     _refuse_unresolved(parsed)
     with tempfile.TemporaryDirectory(prefix="crosscast-") as folder:
         object_file, output = Path(folder) / "kernel.o", Path(folder) / "kernel.so"
@@ -157,10 +145,42 @@ def build_library(
         return output.read_bytes()
 
 
+def _link_builtins(parsed: Any, header: str, own: str, called: set[str]) -> set[str]:
+    """Link the library functions that a kernel calls; return the names that stay visible."""
+    symbols = frozenset(called)
+    exported = {"cc_group"}
+    if " half" in own or any("Dh" in symbol for symbol in symbols):
+        # The backend calls these by name, whether or not the IR does.
+        symbols |= library.HALF_RUNTIME
+        exported |= library.HALF_RUNTIME
+    if symbols:
+        text = _without_module_lines(host_ir(_library_ir(symbols)))
+        linked = llvm.parse_assembly(header + text)
+        # What the backend alone calls is not called yet, and linkonce would leave it behind.
+        _set_linkage(linked, exported, others="linkonce_odr")
+        parsed.link_in(linked)
+    return exported
+
+
+def _set_linkage(parsed: Any, exported: set[str], *, others: str) -> None:
+    for function in parsed.functions:
+        if not function.is_declaration:
+            function.linkage = "external" if function.name in exported else others
+
+
+def _optimize(parsed: Any, machine: Any) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(parsed, builder)
+
+
 def _refuse_unresolved(parsed: Any) -> None:
     for function in parsed.functions:
         name = function.name
         if not function.is_declaration or name.startswith(("llvm.", "cc_")):
             continue
         if name not in library.LIBM and name not in ("memcpy", "memset", "memmove"):
-            raise UnsupportedError(f"unresolved function {name!r}: neither the program nor OpenCL C defines it")
+            raise UnsupportedError(
+                f"unresolved function {name!r}: neither the program nor OpenCL C defines it"
+            )

@@ -6,7 +6,16 @@ each work-group.
 
 from __future__ import annotations
 
-__all__ = ["ARGUMENT_BYTES", "HISTORY_BYTES", "INVARIANTS", "MAX_ITEMS", "ROW_BYTES", "TABLE_BYTES", "WINDOW", "slot"]
+__all__ = [
+    "ARGUMENT_BYTES",
+    "HISTORY_BYTES",
+    "INVARIANTS",
+    "MAX_ITEMS",
+    "ROW_BYTES",
+    "TABLE_BYTES",
+    "WINDOW",
+    "slot",
+]
 
 _SLOTS = (
     *(f"group{d}" for d in range(3)),  # group id

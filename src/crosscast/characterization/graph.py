@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 from crosscast.characterization import ir
 
-__all__ = ["EXIT", "Edge", "Loop", "Placement", "find_loops", "immediate_postdominators", "innermost", "live_in", "place_counters"]
+__all__ = [
+    "EXIT",
+    "Edge",
+    "Loop",
+    "Placement",
+    "find_loops",
+    "immediate_postdominators",
+    "innermost",
+    "live_in",
+    "place_counters",
+]
 
 Edge = tuple[str, str]
 EXIT = ""

@@ -319,10 +319,8 @@ class _Reader:
         for text, argument in zip(split_top_level(arguments), value.arguments, strict=True):
             type_ = self._note_size(argument.type)
             words = split_top_level(text, " ")
-            if words[-1].startswith("%") and text != type_:
-                local = _named(words.pop())
-            else:
-                local = f"%.{unnamed}"
+            is_named = words[-1].startswith("%") and text != type_
+            local = _named(words.pop()) if is_named else f"%.{unnamed}"
             unnamed += local == f"%.{unnamed}"
             parameters.append(Parameter(type_, " ".join(words)[len(type_) :].strip(), local))
         metadata = {

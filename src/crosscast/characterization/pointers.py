@@ -15,7 +15,7 @@ from typing import Literal
 
 from crosscast.characterization import ir
 
-__all__ = ["Place", "PointerClass", "PointerClasses", "address_space", "address_space_of"]
+__all__ = ["Place", "PointerClass", "PointerClasses", "address_space"]
 
 Place = Literal["buffer", "global", "local", "private", "dynamic"]
 
@@ -31,11 +31,6 @@ def address_space(type_: str) -> int:
     return int(match[1]) if match else 0
 
 
-def address_space_of(variable: ir.GlobalVariable) -> int:
-    """Address space of a module-level variable."""
-    return variable.address_space
-
-
 @dataclass(frozen=True)
 class PointerClass:
     """Pointers into the same memory.
@@ -48,14 +43,11 @@ class PointerClass:
         What memory: a ``buffer``, a module ``global``, ``local``, ``private``, or ``dynamic``.
     granule
         Bytes that one counter stands for: 1, 2, 4 or 8.
-    root
-        The only parameter or variable it comes from, or ``None``.
     """
 
     number: int
     place: Place
     granule: int
-    root: str | None
 
 
 class PointerClasses:
@@ -84,13 +76,12 @@ class PointerClasses:
         self._places: dict[str, set[Place]] = {}
         self._parameters = {p.name for p in function.parameters}
         self._variables = variables
-        self._unknown_spaces: set[int] = set()
         for instruction in function.instructions():
             self._follow(instruction)
         for group in same:
             for name in group[1:]:
                 self._unite(group[0], name)
-        self._roots = self._find_roots(function)
+        self._find_places(function)
         accesses = list(accesses)
         self._merge_unknown(accesses)
         self._classes = self._number(accesses)
@@ -163,13 +154,11 @@ class PointerClasses:
         elif opcode != "alloca":
             self._unite(result, _UNKNOWN)
 
-    def _find_roots(self, function: ir.Function) -> dict[str, set[str]]:
-        roots: dict[str, set[str]] = {}
+    def _find_places(self, function: ir.Function) -> None:
+        """Note what memory the parameters, variables and private arrays of each class are."""
 
         def add(name: str, place: Place) -> None:
-            key = self._find(name)
-            roots.setdefault(key, set()).add(name)
-            self._places.setdefault(key, set()).add(place)
+            self._places.setdefault(self._find(name), set()).add(place)
 
         for parameter in function.parameters:
             space = address_space(parameter.type)
@@ -181,7 +170,6 @@ class PointerClasses:
         for instruction in function.instructions():
             if instruction.opcode == "alloca" and instruction.result:
                 add(instruction.result, "private")
-        return roots
 
     def _merge_unknown(self, accesses: Sequence[tuple[str, str, int]]) -> None:
         """Let a pointer of unknown origin join everything that it may point to."""
@@ -202,11 +190,9 @@ class PointerClasses:
             if places & reach:
                 self._unite(key, _UNKNOWN)
         merged: dict[str, set[Place]] = {}
-        roots: dict[str, set[str]] = {}
         for key, places in self._places.items():
             merged.setdefault(self._find(key), set()).update(places)
-            roots.setdefault(self._find(key), set()).update(self._roots[key])
-        self._places, self._roots = merged, roots
+        self._places = merged
 
     def _key(self, pointer: str, type_: str) -> tuple[str, int]:
         atom = self._atom(pointer)
@@ -218,16 +204,13 @@ class PointerClasses:
     def _number(self, accesses: Sequence[tuple[str, str, int]]) -> dict[tuple[str, int], PointerClass]:
         granules: dict[str, int] = {}
         for pointer, type_, alignment in accesses:
-            key, _ = self._key(pointer, type_)
-            granules[key] = min(granules.get(key, _WIDEST), alignment)
+            base, _ = self._key(pointer, type_)
+            granules[base] = min(granules.get(base, _WIDEST), alignment)
         found: dict[tuple[str, int], PointerClass] = {}
         for pointer, type_, _ in accesses:
             key = self._key(pointer, type_)
             if key not in found:
-                roots = self._roots.get(key[0], set())
-                root = next(iter(roots)) if len(roots) == 1 and key[0] != self._find(_UNKNOWN) else None
-                place = self._place(key)
-                found[key] = PointerClass(len(found), place, granules[key[0]], root)
+                found[key] = PointerClass(len(found), self._place(key), granules[key[0]])
         return found
 
     def _place(self, key: tuple[str, int]) -> Place:

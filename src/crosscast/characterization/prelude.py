@@ -148,7 +148,8 @@ define internal i64 @cc.small_sum(i64 %a, i64 %b) alwaysinline nounwind {{
   %z = zext nneg i32 %s to i64
   ret i64 %z
 }}
-define internal i64 @cc.pick_sum(i32 %d, i64 %a, i64 %b, i64 %c, i64 %x, i64 %y, i64 %z) alwaysinline nounwind {{
+define internal i64 @cc.pick_sum(i32 %d, i64 %a, i64 %b, i64 %c, i64 %x, i64 %y, i64 %z) \
+alwaysinline nounwind {{
   %s0 = add i64 %a, %x
   %s1 = add i64 %b, %y
   %s2 = add i64 %c, %z

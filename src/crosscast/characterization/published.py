@@ -14,7 +14,7 @@ from crosscast.characterization.metrics import control
 from crosscast.characterization.metrics.coverage import covering
 from crosscast.profile import MetricValue
 
-__all__ = ["published_metrics"]
+__all__ = ["Row", "published_metrics"]
 
 _LOW = (1 << control.WINDOW) - 1
 
@@ -109,7 +109,7 @@ def published_metrics(
         ("Yokota Branch Entropy", "Memory", yokota),
         ("Average Linear Branch Entropy", "Memory", linear),
     ]
-    return tuple([*compute, *parallelism, *memory, *control_rows])
+    return (*compute, *parallelism, *memory, *control_rows)
 
 
 def _branch_entropies(counts: Counts, made: Instrumented, lines: list[int]) -> tuple[float, float]:

@@ -48,9 +48,7 @@ class Uniformity:
         return block.label not in self.parted and block.terminator.uses() <= self.values
 
 
-def find_uniform(
-    blocks: Mapping[str, ir.Block], flow: graph.Graph, parameters: Sequence[str]
-) -> Uniformity:
+def find_uniform(blocks: Mapping[str, ir.Block], flow: graph.Graph, parameters: Sequence[str]) -> Uniformity:
     """Find the values that are uniform, and the blocks that diverging branches part.
 
     Parameters

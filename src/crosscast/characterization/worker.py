@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import ctypes
-import ctypes.util
 import json
 import os
 import resource
@@ -29,7 +28,7 @@ _JOB = (
     "offset0 offset1 offset2 groups0 groups1 groups2 args shifts locals local_bytes private_bytes "
     "live_bytes histories counters in_memory n_in_memory weights several published next_group"
 ).split()
-CANNOT_MAP = 6
+_CANNOT_MAP = 6
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p
@@ -44,7 +43,7 @@ def _map(address: int, nbytes: int, flags: int, fd: int = -1) -> int:
     found = libc.mmap(address or None, nbytes, _PROT_RW, flags, fd, 0)
     if found in (None, ctypes.c_void_p(-1).value) or (address and found != address):
         print(os.strerror(ctypes.get_errno()), file=sys.stderr)
-        os._exit(CANNOT_MAP)
+        os._exit(_CANNOT_MAP)
     return int(found)
 
 
@@ -80,26 +79,10 @@ def main() -> int:
     for name in job["libraries"]:
         ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
     library = ctypes.CDLL(f"/proc/self/fd/{job['library_fd']}")
-    arguments = base64.b64decode(job["arguments"])
-    ctypes.memmove(
-        _map(job["arguments_address"], max(len(arguments), 1), _PRIVATE | _ANONYMOUS | _FIXED_NOREPLACE),
-        arguments,
-        len(arguments),
-    )
+    _place_arguments(job)
     variables = _variables(library, job["variables"])
-    low = min((v[0] for v in variables), default=0)
-    high = max((v[0] + v[1] for v in variables), default=0)
-    threads, local_bytes = job["threads"], job["local_bytes"]
-    data = job["data_high"] - job["data_low"]
-    shifts: list[int] = []
-    locals_: list[int] = []
-    for _ in range(threads):
-        shifts.append(_map_private(data + 4 * _COUNTER_OFFSET) + _COUNTER_OFFSET - job["data_low"])
-        shifts.append(_map_private(high - low + 4 * _COUNTER_OFFSET) + _COUNTER_OFFSET - low)
-        local = _map_private(local_bytes + _PAGE)
-        locals_.append(local)
-        shifts.append(_map_private(local_bytes + 4 * _COUNTER_OFFSET) + _COUNTER_OFFSET - local)
     regions = sorted([*job["regions"], *variables])
+    locals_, shifts = _map_threads(job, variables)
     tables = {
         "regions": _words([word for region in regions for word in region]),
         "shifts": _words(shifts),
@@ -110,12 +93,12 @@ def main() -> int:
     values = dict(job["words"])
     values.update({name: ctypes.addressof(table) for name, table in tables.items()})
     values.update(
-        threads=threads,
+        threads=job["threads"],
         n_regions=len(regions),
         n_in_memory=len(job["in_memory"]),
         status=_map(0, os.fstat(job["status_fd"]).st_size, _SHARED, job["status_fd"]),
         args=job["arguments_address"],
-        local_bytes=local_bytes,
+        local_bytes=job["local_bytes"],
         next_group=0,
     )
     _limit_memory(job)
@@ -123,12 +106,47 @@ def main() -> int:
     return int(library.cc_run(packed))
 
 
+def _place_arguments(job: dict[str, Any]) -> None:
+    arguments = base64.b64decode(job["arguments"])
+    flags = _PRIVATE | _ANONYMOUS | _FIXED_NOREPLACE
+    address = _map(job["arguments_address"], max(len(arguments), 1), flags)
+    ctypes.memmove(address, arguments, len(arguments))
+
+
+def _map_threads(job: dict[str, Any], variables: list[list[int]]) -> tuple[list[int], list[int]]:
+    """Map each thread's local memory and counters.
+
+    Returns
+    -------
+    tuple
+        Address of each thread's local memory; and for each thread the distances from buffers, from
+        variables and from local memory to their counters.
+    """
+    low = min((start for start, *_ in variables), default=0)
+    high = max((start + nbytes for start, nbytes, *_ in variables), default=0)
+    locals_: list[int] = []
+    shifts: list[int] = []
+    for _ in range(job["threads"]):
+        shifts.append(_map_counters(job["data_low"], job["data_high"]))
+        shifts.append(_map_counters(low, high))
+        local = _map_private(job["local_bytes"] + _PAGE)
+        locals_.append(local)
+        shifts.append(_map_counters(local, local + job["local_bytes"]))
+    return locals_, shifts
+
+
+def _map_counters(low: int, high: int) -> int:
+    """Map the counters of a range of addresses, and return their distance from it."""
+    return _map_private(high - low + 4 * _COUNTER_OFFSET) + _COUNTER_OFFSET - low
+
+
 def _limit_memory(job: dict[str, Any]) -> None:
     """Allow what the runtime maps itself, and no more."""
     with open("/proc/self/statm") as handle:  # noqa: PTH123 - pathlib is not imported here, for start-up time
         now = int(handle.read().split()[0]) * _PAGE
     words = job["words"]
-    per_thread = (1 << 29) + words["histories"] * (3 << 20) + 4096 * words["private_bytes"] + words["live_bytes"]
+    carried = 4096 * words["private_bytes"] + words["live_bytes"]
+    per_thread = (1 << 29) + words["histories"] * (3 << 20) + carried
     limit = now + job["threads"] * per_thread + (1 << 31)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
