@@ -6,12 +6,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from crosscast.characterization import run, runtime_objects, toolchain
+from crosscast.characterization import runtime_objects, toolchain
 from crosscast.errors import EnvironmentFault
-from crosscast.kernel import Kernel, Launch
 
 FOLDER = Path(runtime_objects.__file__).with_name("runtime")
 
@@ -50,27 +48,18 @@ def test_what_fails_in_the_background_fails_where_it_is_needed(
 
 
 def test_a_process_that_needs_no_runtime_does_not_wait_for_it(tmp_path: Path) -> None:
-    code = "from crosscast.characterization import runtime_objects\nruntime_objects.start()"
+    code = """
+import time
+from crosscast.characterization import runtime_objects, toolchain
+toolchain.clang = lambda *_: time.sleep(3600)
+runtime_objects.start()
+"""
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
         capture_output=True,
         text=True,
+        timeout=60,
         check=True,
     )
     assert done.stdout == done.stderr == ""
-    assert len(list(tmp_path.glob("crosscast/*.o"))) < len(list(FOLDER.glob("*.c")))
-
-
-def test_as_many_threads_as_are_allowed_tell_how_far_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_REPORT_S", 0.0)
-    source = "kernel void k(global int *a) { int i = get_global_id(0); a[i] = 2 * i; }"
-    out = np.zeros(2048, np.int32)
-    seen: list[run.Progress] = []
-    run.characterize_launch(
-        Launch(Kernel.from_source(source, "k"), (2048,), (8,), (out,)),
-        options=run.Options(threads=256, progress=seen.append),
-    )
-    assert (out == 2 * np.arange(2048)).all()
-    assert seen
-    assert all(progress.groups_done <= progress.groups_total for progress in seen)
