@@ -22,6 +22,7 @@ __all__ = [
     "load",
     "parameter_names",
     "parameters",
+    "required_local_size",
 ]
 
 
@@ -123,6 +124,15 @@ def find_kernel(program: Program, kernel: str) -> ir.Function:
         there = ", ".join(module.kernels) or "none"
         raise InputError(f"{program.label}: no kernel named {kernel!r}; the kernels there are: {there}")
     return module.functions[kernel]
+
+
+def required_local_size(program: Program, kernel: str) -> tuple[int, int, int] | None:
+    """Work-group size that the kernel's attribute ``reqd_work_group_size`` asks for."""
+    entries = find_kernel(program, kernel).metadata.get("reqd_work_group_size")
+    if not entries:
+        return None
+    first, second, third = (int(entry.split()[-1]) for entry in entries)
+    return first, second, third
 
 
 def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:

@@ -116,9 +116,10 @@ class _Ran:
 def _run(launch: Launch, options: Options) -> _Ran:
     """Run a launch, again where the counts of a run would not be right."""
     parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
+    _check_local_size(launch)
     switches = _switches(launch, options)
     built = _build(launch.kernel, switches)
-    threads = _threads(launch, options, built)
+    threads = wanted = _threads(launch, options, built)
     before: dict[int, bytes] | None = None
     while True:
         memory = lay_out(launch, parameters, built.made.local.nbytes)
@@ -140,7 +141,8 @@ def _run(launch: Launch, options: Options) -> _Ran:
         else:
             read_s = time.perf_counter() - start
             copy_back(memory)
-            return _Ran(built, threads, result, counts, read_s)
+            # What was wanted, as whether threads got in each other's way depends on chance.
+            return _Ran(built, wanted, result, counts, read_s)
 
 
 def _published(launch: Launch, ran: _Ran, metrics: dict[str, MetricValue]) -> tuple[Row, ...]:
@@ -168,13 +170,25 @@ def _largest_id(launch: Launch) -> int:
 
 def _threads(launch: Launch, options: Options, built: _Built) -> int:
     """Threads to use: by default two, where that keeps memory within three times the buffers."""
-    if built.made.lowering.ordered:
+    made = built.made
+    if made.lowering.ordered or made.sharing.overlapping:
         return 1
     wanted = options.threads
     if wanted is None:
         nbytes = sum(a.nbytes for a in launch.args if isinstance(a, np.ndarray))
-        wanted = min(2, len(os.sched_getaffinity(0))) if nbytes <= _MOST_FOR_TWO_THREADS else 1
+        # Threads that update the same memory mostly wait for each other.
+        two = nbytes <= _MOST_FOR_TWO_THREADS and not made.sharing.commuting
+        wanted = min(2, len(os.sched_getaffinity(0))) if two else 1
     return min(wanted, math.prod(group_counts(launch)))
+
+
+def _check_local_size(launch: Launch) -> None:
+    required = frontend.required_local_size(launch.kernel.program, launch.kernel.name)
+    if required is not None and required != three(launch.local_size, 1):
+        raise LaunchError(
+            f"{launch.kernel.name}: the kernel requires work-groups of {required} work-items "
+            f"(reqd_work_group_size), found {launch.local_size}"
+        )
 
 
 def _check_memory(launch: Launch, memory: Memory, built: _Built, threads: int, options: Options) -> None:
