@@ -2,7 +2,7 @@
  *
  * Compiled by the pinned clang, once, and linked to each kernel. It runs only in the child process
  * that runs the kernel. `context.py` mirrors the first part of `struct context`, `worker.py` mirrors
- * `struct region` and `struct job`, `run.py` and `faults.py` the status page, `counts.py` the results. */
+ * `struct region` and `struct job`, `child.py` and `faults.py` the status page, `counts.py` the results. */
 #ifndef CC_RUNTIME_H
 #define CC_RUNTIME_H
 #include <stdint.h>
