@@ -16,7 +16,8 @@ __all__ = ["ADDRESS_LEVELS", "Counts", "read_results"]
 ADDRESS_LEVELS = 11
 """Addresses are told apart with 0 to 10 of their lowest bits skipped."""
 
-_TABLE = 1 << 18
+_COUNTERS, _TOTALS, _PIECES, _HISTORIES, _DYNAMIC, _UNIQUE = range(1, 7)
+"""Kinds of records, as the runtime numbers them; what is left are addresses by level."""
 _SPACES = ("global", "constant", "local")
 
 Histogram = dict[int, int]
@@ -111,15 +112,15 @@ def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
     counts = Counts()
     counters = np.zeros(max(made.counters, 1), np.uint64)
     for tag, body in _records(words):
-        if tag == 1:
+        if tag == _COUNTERS:
             counters[: len(body)] += body
-        elif tag in (2, 3):
-            _add(counts.totals if tag == 2 else counts.pieces, body[0::2], body[1::2])
-        elif tag == 4:
+        elif tag in (_TOTALS, _PIECES):
+            _add(counts.totals if tag == _TOTALS else counts.pieces, body[0::2], body[1::2])
+        elif tag == _HISTORIES:
             _read_histories(counts, body.reshape(-1, 3))
-        elif tag == 5:
+        elif tag == _DYNAMIC:
             _read_dynamic(counts, body.tolist())
-        elif tag == 6:
+        elif tag == _UNIQUE:
             counts.unique_reads, counts.unique_writes = int(body[0]), int(body[1])
             counts.conflict = bool(body[2])
         else:

@@ -90,10 +90,6 @@ class PointerClasses:
         """Class of a pointer value that some access uses."""
         return self._classes[self._key(pointer, type_)]
 
-    def all(self) -> list[PointerClass]:
-        """All classes, by number."""
-        return sorted(set(self._classes.values()), key=lambda c: c.number)
-
     def members(self, pointer: str) -> set[str]:
         """Parameters and variables that a pointer may point into."""
         atom = self._atom(pointer)
