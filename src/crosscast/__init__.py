@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crosscast import errors
     from crosscast.characterization import characterize
-    from crosscast.characterization.launches import read_launches
+    from crosscast.characterization.launchfiles.launches import read_launches
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
     from crosscast.profile import METRICS, Profile
 
@@ -44,7 +44,7 @@ _HOMES = {
     "Program": "crosscast.kernel",
     "Sampler": "crosscast.kernel",
     "characterize": "crosscast.characterization",
-    "read_launches": "crosscast.characterization.launches",
+    "read_launches": "crosscast.characterization.launchfiles.launches",
 }
 
 

@@ -16,7 +16,7 @@ from launching import ints, launch, local_ints, zeros
 
 import crosscast
 from crosscast.characterization import run
-from crosscast.characterization.buffers import shared_empty
+from crosscast.characterization.engine.buffers import shared_empty
 from crosscast.errors import (
     CompileError,
     CrosscastError,

@@ -19,8 +19,8 @@ from random_kernels import RandomKernel
 
 import crosscast
 from crosscast.characterization import run
-from crosscast.characterization.buffers import shared_empty
-from crosscast.characterization.counts import Counts
+from crosscast.characterization.engine.buffers import shared_empty
+from crosscast.characterization.engine.counts import Counts
 from crosscast.characterization.metrics import compute_metrics
 from crosscast.kernel import Kernel, Launch
 from crosscast.profile import MetricValue

@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from crosscast.characterization import context, runtime_objects, toolchain
+from crosscast.characterization import toolchain
+from crosscast.characterization.engine import runtime_objects
+from crosscast.characterization.instrumentation import context
 
 WINDOW = context.WINDOW
 LOW, FLAGS = (1 << 30) - 1, 3 << 30

@@ -69,7 +69,7 @@ def characterize(
         If the kernel fails while it runs, or does not end in time.
     """
     # Imported here: `import crosscast.characterization` must not pull in the compiler.
-    from crosscast.characterization import runtime_objects
+    from crosscast.characterization.engine import runtime_objects
 
     runtime_objects.start()
     from crosscast.characterization import run

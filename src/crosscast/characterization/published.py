@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from crosscast.characterization.counts import Counts
-from crosscast.characterization.instrumented import Instrumented
+from crosscast.characterization.engine.counts import Counts
+from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.characterization.metrics import control
 from crosscast.characterization.metrics.coverage import covering
 from crosscast.profile import MetricValue

@@ -11,15 +11,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crosscast import environment
-from crosscast.characterization import frontend, inline, runtime_objects
-from crosscast.characterization.arguments import Memory, lay_out, same_buffers
-from crosscast.characterization.child import RunResult, run_in_child
-from crosscast.characterization.codegen import build_library
-from crosscast.characterization.contents import copy_back, restore, snapshot
-from crosscast.characterization.counts import Counts, read_results
-from crosscast.characterization.instrument import instrument
-from crosscast.characterization.instrumented import Instrumented, Switches
-from crosscast.characterization.job import group_counts, three
+from crosscast.characterization import frontend
+from crosscast.characterization.engine import runtime_objects
+from crosscast.characterization.engine.arguments import Memory, lay_out, same_buffers
+from crosscast.characterization.engine.child import RunResult, run_in_child
+from crosscast.characterization.engine.codegen import build_library
+from crosscast.characterization.engine.contents import copy_back, restore, snapshot
+from crosscast.characterization.engine.counts import Counts, read_results
+from crosscast.characterization.engine.job import group_counts, three
+from crosscast.characterization.instrumentation import inline
+from crosscast.characterization.instrumentation.instrument import instrument
+from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
 from crosscast.characterization.metrics import compute_metrics
 from crosscast.characterization.options import Options, Progress
 from crosscast.characterization.provenance import describe_launch, describe_program

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crosscast.characterization import context, ir
+from crosscast.characterization import ir
+from crosscast.characterization.instrumentation import context
 
 __all__ = ["actual", "formal", "invariant_type"]
 

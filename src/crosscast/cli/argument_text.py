@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crosscast.characterization.fields import Fields
+from crosscast.characterization.launchfiles.fields import Fields
 from crosscast.errors import InputError
 
 __all__ = ["parse_argument"]

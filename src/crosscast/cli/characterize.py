@@ -119,7 +119,7 @@ def characterize(
         Most memory of the process that runs the kernel, such as `4G`.
     """
     # Imported here: the engine brings the compiler and NumPy, which `--help` does not need.
-    from crosscast.characterization import runtime_objects
+    from crosscast.characterization.engine import runtime_objects
 
     runtime_objects.start()
     from crosscast.characterization import run
@@ -155,8 +155,8 @@ def characterize(
 
 def _run(files: Sequence[Path], direct: Direct, outputs: Outputs, options: run.Options) -> None:
     """Run every launch; what is finished is shown even if a later one fails."""
+    from crosscast.characterization.launchfiles.simfile import render_dumps
     from crosscast.characterization.run import characterize_launch
-    from crosscast.characterization.simfile import render_dumps
     from crosscast.cli.inputs import read_inputs
     from crosscast.cli.progress import ProgressLine
 

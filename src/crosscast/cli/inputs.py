@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosscast.characterization import default_local_size, launchfile, simfile
-from crosscast.characterization.argument_table import build_argument
+from crosscast.characterization import default_local_size
+from crosscast.characterization.launchfiles import launchfile, simfile
+from crosscast.characterization.launchfiles.argument_table import build_argument
 from crosscast.cli.argument_text import parse_argument
 from crosscast.errors import InputError
 from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program

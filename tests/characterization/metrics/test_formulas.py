@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from crosscast.characterization.counts import ADDRESS_LEVELS, Counts
+from crosscast.characterization.engine.counts import ADDRESS_LEVELS, Counts
 from crosscast.characterization.metrics import compute, compute_metrics, control, memory, parallelism
 from crosscast.characterization.metrics.coverage import covering, covering_histogram
 from crosscast.profile import METRICS

@@ -12,7 +12,8 @@ from launching import ints, launch, zeros
 from random_kernels import RandomKernel
 from reference import branch_metrics, memory_metrics, published_entropies, same_metrics
 
-from crosscast.characterization import histories, instrument, regions, run, uniformity
+from crosscast.characterization import run
+from crosscast.characterization.instrumentation import histories, instrument, regions, uniformity
 from crosscast.kernel import Kernel, Launch
 from crosscast.profile import Profile
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crosscast.characterization.counts import Counts
+from crosscast.characterization.engine.counts import Counts
 from crosscast.characterization.metrics.coverage import covering
 from crosscast.profile import MetricValue
 

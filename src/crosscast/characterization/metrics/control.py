@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.characterization.counts import Counts
+from crosscast.characterization.engine.counts import Counts
 from crosscast.characterization.metrics.coverage import covering
 from crosscast.profile import MetricValue
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from crosscast.characterization.counts import Counts
+from crosscast.characterization.engine.counts import Counts
 from crosscast.characterization.metrics.coverage import covering_histogram
 from crosscast.profile import MetricValue
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from crosscast.characterization.counts import Counts
+from crosscast.characterization.engine.counts import Counts
 from crosscast.profile import MetricValue
 
 __all__ = ["median", "metrics"]

@@ -1,0 +1,1 @@
+"""Running an instrumented kernel: native code, a child process, its memory, its counts."""

@@ -1,0 +1,261 @@
+"""A launch's arguments: checked against the kernel's parameters, placed in memory, packed."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.characterization.builtins.images import pack_descriptor, sampler_bits
+from crosscast.characterization.engine.buffers import SharedBuffer, shared_buffer
+from crosscast.characterization.instrumentation import context
+from crosscast.errors import LaunchError
+from crosscast.kernel import Argument, Image, Launch, Local, Parameter, Sampler
+
+__all__ = ["ARGUMENTS_ADDRESS", "Memory", "Placed", "lay_out", "same_buffers"]
+
+DATA_ADDRESS = 0x2000_0000_0000
+"""Where buffers start in the child: the same every run, so that pointers are the same every run."""
+
+ARGUMENTS_ADDRESS = 0x1F00_0000_0000
+_GAP = 1 << 21
+_SCALARS = {
+    "char": ("iu", 1),
+    "uchar": ("iu", 1),
+    "unsigned char": ("iu", 1),
+    "bool": ("biu", 1),
+    "short": ("iu", 2),
+    "ushort": ("iu", 2),
+    "unsigned short": ("iu", 2),
+    "int": ("iu", 4),
+    "uint": ("iu", 4),
+    "unsigned int": ("iu", 4),
+    "long": ("iu", 8),
+    "ulong": ("iu", 8),
+    "unsigned long": ("iu", 8),
+    "half": ("f", 2),
+    "float": ("f", 4),
+    "double": ("f", 8),
+}
+_ELEMENT = re.compile(r"((?:unsigned )?[a-z]+?)(\d*)(\**)$")
+
+
+@dataclass
+class Placed:
+    """One buffer, where the child finds it."""
+
+    position: int
+    place: Literal["buffer", "image"]
+    address: int
+    shared: SharedBuffer
+    copied_from: npt.NDArray[Any] | None
+
+
+@dataclass
+class Memory:
+    """The memory of one launch.
+
+    Parameters
+    ----------
+    placed
+        Buffers and images, by rising address.
+    packed
+        The argument block.
+    low, high
+        Range of addresses that holds all buffers.
+    local_bytes
+        Local memory of a work-group, the program's variables and the arguments' together.
+    locals
+        (position, offset, size) of the local arguments.
+    """
+
+    placed: list[Placed] = field(default_factory=list)
+    packed: bytearray = field(default_factory=bytearray)
+    low: int = DATA_ADDRESS
+    high: int = DATA_ADDRESS
+    local_bytes: int = 0
+    locals: list[tuple[int, int, int]] = field(default_factory=list)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all buffers."""
+        return sum(p.shared.nbytes for p in self.placed)
+
+
+def same_buffers(launch: Launch) -> tuple[tuple[int, ...], ...]:
+    """Positions of arguments that are the same array.
+
+    Raises
+    ------
+    LaunchError
+        If two arrays overlap without being the same.
+    """
+    groups: dict[tuple[int, int], list[int]] = {}
+    spans: list[tuple[int, int, int]] = []
+    for position, argument in enumerate(launch.args):
+        if isinstance(argument, np.ndarray) and argument.nbytes and argument.ndim:
+            low, high = np.lib.array_utils.byte_bounds(argument)
+            groups.setdefault((low, high), []).append(position)
+            spans.append((low, high, position))
+    spans.sort()
+    for (low, high, a), (start, end, b) in itertools.pairwise(spans):
+        if start < high and (low, high) != (start, end):
+            raise LaunchError(
+                f"{launch.kernel.name}: arguments {min(a, b)} and {max(a, b)} overlap in memory; "
+                "expected the same array or separate ones"
+            )
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+
+def lay_out(launch: Launch, parameters: Sequence[Parameter], local_variables: int) -> Memory:
+    """Check all arguments and place them.
+
+    Parameters
+    ----------
+    launch
+        The launch.
+    parameters
+        The kernel's parameters.
+    local_variables
+        Bytes of the program's local variables.
+
+    Raises
+    ------
+    LaunchError
+        If number, type or size of the arguments does not fit.
+    """
+    name = launch.kernel.name
+    if len(launch.args) != len(parameters):
+        declared = ", ".join(f"{p.type_name} {p.name}" for p in parameters)
+        raise LaunchError(
+            f"{name}: expected {len(parameters)} arguments ({declared}), found {len(launch.args)}"
+        )
+    return _Layout(launch, parameters, local_variables).memory
+
+
+class _Layout:
+    def __init__(self, launch: Launch, parameters: Sequence[Parameter], local_variables: int) -> None:
+        self.memory = Memory(local_bytes=local_variables)
+        self.extra = bytearray()
+        self.known: dict[int, Placed] = {}
+        self.extra_start = context.ARGUMENT_BYTES * max(len(parameters), 1)
+        self.memory.packed = bytearray(self.extra_start)
+        for position, (argument, parameter) in enumerate(zip(launch.args, parameters, strict=True)):
+            where = f"{launch.kernel.name}: argument {position} ({parameter.type_name} {parameter.name})"
+            self._put(position, self._pack(position, argument, parameter, where))
+        self.memory.packed += self.extra
+
+    def _put(self, position: int, data: bytes) -> None:
+        if len(data) > context.ARGUMENT_BYTES:
+            data = struct.pack("<Q", self._beside(data))
+        start = context.ARGUMENT_BYTES * position
+        self.memory.packed[start : start + len(data)] = data
+
+    def _beside(self, data: bytes) -> int:
+        """Address of data kept behind the argument block."""
+        self.extra += bytes(-len(self.extra) % 128)
+        address = ARGUMENTS_ADDRESS + self.extra_start + len(self.extra)
+        self.extra += data
+        return address
+
+    def _pack(self, position: int, argument: Argument, parameter: Parameter, where: str) -> bytes:
+        if parameter.kind == "local":
+            return self._local(position, argument, where)
+        if parameter.kind == "image":
+            if not isinstance(argument, Image):
+                raise LaunchError(f"{where}: expected an image, found {_describe(argument)}")
+            placed = self._place(position, argument.array, "image")
+            return struct.pack("<Q", self._beside(pack_descriptor(argument, placed.address)))
+        if parameter.kind == "sampler":
+            if not isinstance(argument, Sampler):
+                raise LaunchError(f"{where}: expected a sampler, found {_describe(argument)}")
+            return struct.pack("<Q", sampler_bits(argument))
+        if parameter.kind == "value":
+            data = _value_bytes(argument, parameter, where)
+            return struct.pack("<Q", self._beside(data)) if parameter.indirect else data
+        return struct.pack("<Q", self._buffer(position, argument, parameter, where))
+
+    def _local(self, position: int, argument: Argument, where: str) -> bytes:
+        if not isinstance(argument, Local):
+            raise LaunchError(f"{where}: expected local memory, found {_describe(argument)}")
+        offset = self.memory.local_bytes
+        self.memory.locals.append((position, offset, argument.nbytes))
+        self.memory.local_bytes += -(-argument.nbytes // 1024) * 1024
+        return struct.pack("<Q", offset)
+
+    def _buffer(self, position: int, argument: Argument, parameter: Parameter, where: str) -> int:
+        if argument is None:
+            return 0
+        if not isinstance(argument, np.ndarray):
+            raise LaunchError(f"{where}: expected an array, found {_describe(argument)}")
+        _check_elements(argument, parameter, where)
+        return self._place(position, argument, "buffer").address
+
+    def _place(self, position: int, array: npt.NDArray[Any], place: Literal["buffer", "image"]) -> Placed:
+        address = array.__array_interface__["data"][0]
+        if array.nbytes and address in self.known:
+            return self.known[address]
+        shared, own = shared_buffer(array)
+        memory = self.memory
+        start = memory.high + shared.offset
+        placed = Placed(position, place, start, shared, None if own else array)
+        memory.placed.append(placed)
+        memory.high = start + -(-max(shared.nbytes, 1) // _GAP) * _GAP + _GAP
+        memory.high -= memory.high % _GAP
+        self.known[address] = placed
+        return placed
+
+
+def _describe(argument: Argument) -> str:
+    if argument is None:
+        return "a null buffer"
+    if isinstance(argument, np.ndarray):
+        return f"an array of {argument.dtype}"
+    if isinstance(argument, np.generic):
+        return f"a value of type {argument.dtype}"
+    if isinstance(argument, bytes):
+        return f"{len(argument)} bytes"
+    return type(argument).__name__
+
+
+def _check_elements(array: npt.NDArray[Any], parameter: Parameter, where: str) -> None:
+    if array.dtype.hasobject or not array.dtype.isnative:
+        raise LaunchError(
+            f"{where}: expected plain numbers in this machine's byte order, found {array.dtype}"
+        )
+    if not array.size:
+        raise LaunchError(f"{where}: expected at least one element, found an empty array")
+    match = _ELEMENT.fullmatch(parameter.type_name)
+    if match is None or match[1] not in _SCALARS or match[3] != "*" or array.dtype.names:
+        return  # structures, void and pointers to pointers: any bytes do
+    kinds, size = _SCALARS[match[1]]
+    if array.dtype.kind not in kinds or array.dtype.itemsize != size:
+        raise LaunchError(f"{where}: expected elements of {match[1]}, found {array.dtype}")
+    width = {"": 1, "3": 4}.get(match[2], int(match[2] or 1))  # three components take the room of four
+    if array.nbytes % (size * width):
+        raise LaunchError(f"{where}: expected a multiple of {size * width} bytes, found {array.nbytes} bytes")
+
+
+def _value_bytes(argument: Argument, parameter: Parameter, where: str) -> bytes:
+    if isinstance(argument, bytes):
+        data = argument
+    elif isinstance(argument, np.ndarray | np.generic):
+        match = _ELEMENT.fullmatch(parameter.type_name)
+        if match and match[1] in _SCALARS and not match[3] and not argument.dtype.names:
+            kinds, size = _SCALARS[match[1]]
+            if argument.dtype.kind not in kinds or argument.dtype.itemsize != size:
+                raise LaunchError(f"{where}: expected a value of {match[1]}, found {argument.dtype}")
+            if match[2] == "3" and argument.size == 3:
+                argument = np.append(argument, argument.dtype.type(0))
+        data = argument.tobytes()
+    else:
+        raise LaunchError(f"{where}: expected a value, as a NumPy scalar, found {_describe(argument)}")
+    if len(data) != parameter.size:
+        raise LaunchError(f"{where}: expected {parameter.size} bytes, found {len(data)}")
+    return data

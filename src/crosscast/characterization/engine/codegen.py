@@ -1,0 +1,187 @@
+"""Host machine code of an instrumented kernel: one shared library that the child process loads."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from crosscast.characterization import ir, toolchain
+from crosscast.characterization.builtins import library
+from crosscast.characterization.engine import runtime_objects
+from crosscast.characterization.instrumentation.builtin_calls import declarations
+from crosscast.characterization.instrumentation.driver import group_function
+from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
+from crosscast.characterization.instrumentation.prelude import helpers
+from crosscast.errors import UnsupportedError
+
+__all__ = ["build_library", "host_ir", "kernel_ir"]
+
+_VARIABLES_SECTION = "cc_variables"
+_TARGET_TYPE = re.compile(r'target\("spirv\.\w+"[^)]*\)')
+_OPAQUE = re.compile(r" addrspace\(\d+\)")
+_OVERLOAD = re.compile(r"(@llvm\.[-a-zA-Z$._0-9]*)")
+_CONVENTION = re.compile(r"\bspir_(?:kernel|func) ")
+_LINKAGE = re.compile(
+    r" (unnamed_addr|local_unnamed_addr|dso_local|private|internal|externally_initialized)\b"
+)
+_MODULE_LINE = re.compile(r"!(llvm\.(module\.flags|ident|errno)|opencl\.)|target |source_filename")
+
+
+def host_ir(text: str) -> str:
+    """Rewrite IR for ``spir64`` so that this machine's backend takes it: one flat address space."""
+    text = _TARGET_TYPE.sub("ptr", text)
+    text = _OPAQUE.sub("", text)
+    text = _CONVENTION.sub("", text)
+    text = _OVERLOAD.sub(lambda m: re.sub(r"\.p\d+", ".p0", m[1]), text)
+    return text.replace("addrspacecast", "bitcast")
+
+
+@functools.cache
+def _target_machine() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    features = llvm.get_host_cpu_features().flatten()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=3, reloc="pic", codemodel="default"
+    )
+
+
+def _library_ir(symbols: frozenset[str]) -> str:
+    """IR of the library functions that a kernel calls."""
+    source = library.source(sorted(symbols)).encode()
+    arguments = [
+        *("-x", "cl", "-cl-std=CL3.0", "-target", "spir64-unknown-unknown", "-O2"),
+        *("-isystem", str(toolchain.INCLUDE_DIR), "-S", "-emit-llvm"),
+    ]
+    make = functools.partial(toolchain.clang, arguments, source, "builtins")
+    path = toolchain.cached([*arguments[:6], toolchain.compiler_version(), source], ".ll", make)
+    return path.read_text()
+
+
+def _without_module_lines(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not _MODULE_LINE.match(line))
+
+
+def kernel_ir(module: ir.Module, kernel: ir.Function, made: Instrumented, switches: Switches) -> str:
+    """Whole host IR of one instrumented kernel, without the library functions."""
+    functions = "\n".join([made.functions, group_function(kernel, made, switches)])
+    parts = [
+        *module.types,
+        *_variables(module),
+        *_declared(module, functions),
+        helpers(made.scopes),
+        made.scopes.functions(),
+        functions,
+        made.scopes.metadata(),  # last: what stands before may ask for scopes
+    ]
+    return host_ir("\n".join(parts))
+
+
+def _declared(module: ir.Module, functions: str) -> list[str]:
+    """Declare each function once: copies between several address spaces are one in a flat one."""
+    copy = "llvm.memcpy.p0.p0.i64"
+    rows = declarations(module, functions)
+    if f"@{copy}(" in functions:
+        rows.append(f"declare void @{copy}(ptr, ptr, i64, i1)")
+    once: dict[str, str] = {}
+    for row in map(host_ir, rows):
+        once.setdefault(row[row.index("@") : row.index("(", row.index("@"))], row)
+    return list(once.values())
+
+
+def _variables(module: ir.Module) -> list[str]:
+    """Program-scope variables, each in address ranges of its own as METRICS asks."""
+    rows = []
+    for variable in module.globals.values():
+        if variable.address_space == 3:
+            continue
+        text = re.sub(r", (section|align|comdat)\b.*$", "", variable.text)
+        text = _LINKAGE.sub("", text)
+        text = text.replace(" = ", " = protected ", 1).replace("protected external", "external")
+        # One section holds constants and variables alike, so that one distance leads to their counters.
+        text = re.sub(r"\bconstant\b", "global", text, count=1)
+        rows.append(f'{text}, section "{_VARIABLES_SECTION}", align 1024')
+    return rows
+
+
+def build_library(module: ir.Module, kernel: ir.Function, made: Instrumented, switches: Switches) -> bytes:
+    """Compile an instrumented kernel to a shared library.
+
+    Parameters
+    ----------
+    module
+        The program.
+    kernel
+        The kernel, for its parameters.
+    made
+        The instrumented kernel.
+    switches
+        What it was instrumented for.
+
+    Raises
+    ------
+    UnsupportedError
+        If it calls a builtin that is not in the library.
+    """
+    toolchain.host_machine()
+    machine = _target_machine()
+    header = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
+    own = kernel_ir(module, kernel, made, switches)
+    parsed = llvm.parse_assembly(header + own)
+    exported = _link_builtins(parsed, header, own, made.lowering.library_symbols)
+    parsed.verify()
+    _set_linkage(parsed, exported, others="internal")
+    _optimize(parsed, machine)
+    _refuse_unresolved(parsed)
+    with tempfile.TemporaryDirectory(prefix="crosscast-") as folder:
+        object_file, output = Path(folder) / "kernel.o", Path(folder) / "kernel.so"
+        object_file.write_bytes(machine.emit_object(parsed))
+        toolchain.link_shared([object_file, *runtime_objects.objects()], output)
+        return output.read_bytes()
+
+
+def _link_builtins(parsed: Any, header: str, own: str, called: set[str]) -> set[str]:
+    """Link the library functions that a kernel calls; return the names that stay visible."""
+    symbols = frozenset(called)
+    exported = {"cc_group"}
+    if " half" in own or any("Dh" in symbol for symbol in symbols):
+        # The backend calls these by name, whether or not the IR does.
+        symbols |= library.HALF_RUNTIME
+        exported |= library.HALF_RUNTIME
+    if symbols:
+        text = _without_module_lines(host_ir(_library_ir(symbols)))
+        linked = llvm.parse_assembly(header + text)
+        # What the backend alone calls is not called yet, and linkonce would leave it behind.
+        _set_linkage(linked, exported, others="linkonce_odr")
+        parsed.link_in(linked)
+    return exported
+
+
+def _set_linkage(parsed: Any, exported: set[str], *, others: str) -> None:
+    for function in parsed.functions:
+        if not function.is_declaration:
+            function.linkage = "external" if function.name in exported else others
+
+
+def _optimize(parsed: Any, machine: Any) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(parsed, builder)
+
+
+def _refuse_unresolved(parsed: Any) -> None:
+    for function in parsed.functions:
+        name = function.name
+        if not function.is_declaration or name.startswith(("llvm.", "cc_")):
+            continue
+        if name not in library.LIBM and name not in ("memcpy", "memset", "memmove"):
+            raise UnsupportedError(
+                f"unresolved function {name!r}: neither the program nor OpenCL C defines it"
+            )

@@ -1,0 +1,181 @@
+"""What a run counted, in the form from which the metrics are computed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.characterization.instrumentation.instrumented import Instrumented
+
+__all__ = ["ADDRESS_LEVELS", "Counts", "read_results"]
+
+ADDRESS_LEVELS = 11
+"""Addresses are told apart with 0 to 10 of their lowest bits skipped."""
+
+_COUNTERS, _TOTALS, _PIECES, _HISTORIES, _DYNAMIC, _UNIQUE = range(1, 7)
+"""Kinds of records, as the runtime numbers them; what is left are addresses by level."""
+_SPACES = ("global", "constant", "local")
+
+Histogram = dict[int, int]
+
+
+@dataclass
+class Counts:
+    """Everything counted in one launch.
+
+    Parameters
+    ----------
+    opcodes, widths
+        Executed instructions by opcode, and by width of the result.
+    reads, writes, plain
+        Read events, write events, and load and store instructions, by address space.
+    private
+        Load and store instructions to private memory.
+    unique_reads, unique_writes
+        Distinct addresses read and written.
+    addresses
+        For each number of skipped bits: how many addresses have each number of accesses.
+    pieces, totals
+        How many pieces between barriers, and work-items, have each number of instructions.
+    barriers
+        Barriers hit.
+    branch_executions
+        Executions of each static branch.
+    histories
+        For each history: how often each sequence of outcomes occurred, by the outcomes behind a
+        leading 1.
+    order
+        Sum over work-items of the position of their last load or store; 0 if not asked for.
+    conflict
+        Threads wrote and used the same memory.
+    """
+
+    opcodes: Counter[str] = field(default_factory=Counter)
+    widths: Counter[int] = field(default_factory=Counter)
+    reads: Counter[str] = field(default_factory=Counter)
+    writes: Counter[str] = field(default_factory=Counter)
+    plain: Counter[str] = field(default_factory=Counter)
+    private: int = 0
+    unique_reads: int = 0
+    unique_writes: int = 0
+    addresses: list[Histogram] = field(default_factory=lambda: [{} for _ in range(ADDRESS_LEVELS)])
+    pieces: Histogram = field(default_factory=dict)
+    totals: Histogram = field(default_factory=dict)
+    barriers: int = 0
+    branch_executions: Counter[int] = field(default_factory=Counter)
+    histories: dict[int, Histogram] = field(default_factory=dict)
+    order: int = 0
+    conflict: bool = False
+
+    @property
+    def instructions(self) -> int:
+        """Executed instructions."""
+        return sum(self.opcodes.values())
+
+    @property
+    def accesses(self) -> int:
+        """Read and write events."""
+        return sum(self.reads.values()) + sum(self.writes.values())
+
+
+def _records(words: npt.NDArray[np.uint64]) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
+    position = 0
+    while position < len(words):
+        tag, length = int(words[position]), int(words[position + 1])
+        yield tag, words[position + 2 : position + 2 + length]
+        position += 2 + length
+
+
+def _add(histogram: Histogram, keys: npt.NDArray[np.uint64], counts: npt.NDArray[np.uint64]) -> None:
+    pairs = zip(keys.tolist(), counts.tolist(), strict=True)
+    if not histogram and len(set(keys.tolist())) == len(keys):
+        histogram.update(pairs)
+        return
+    for key, count in pairs:
+        histogram[key] = histogram.get(key, 0) + count
+
+
+def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
+    """Turn the records that the runtime wrote into counts.
+
+    Parameters
+    ----------
+    words
+        The records: a tag, a length, and that many words each.
+    made
+        The instrumented kernel that ran.
+    """
+    counts = Counts()
+    counters = np.zeros(max(made.counters, 1), np.uint64)
+    for tag, body in _records(words):
+        if tag == _COUNTERS:
+            counters[: len(body)] += body
+        elif tag in (_TOTALS, _PIECES):
+            _add(counts.totals if tag == _TOTALS else counts.pieces, body[0::2], body[1::2])
+        elif tag == _HISTORIES:
+            _read_histories(counts, body.reshape(-1, 3))
+        elif tag == _DYNAMIC:
+            _read_dynamic(counts, body.tolist())
+        elif tag == _UNIQUE:
+            counts.unique_reads, counts.unique_writes = int(body[0]), int(body[1])
+            counts.conflict = bool(body[2])
+        else:
+            _read_levels(counts, body.reshape(-1, 3))
+    _add_blocks(counts, made, counters.tolist())
+    if len(made.segments) == 1:
+        counts.pieces = dict(counts.totals)
+    return counts
+
+
+def _read_histories(counts: Counts, rows: npt.NDArray[np.uint64]) -> None:
+    for branch in np.unique(rows[:, 0]).tolist():
+        part = rows[rows[:, 0] == branch]
+        _add(counts.histories.setdefault(int(branch), {}), part[:, 1], part[:, 2])
+
+
+def _read_dynamic(counts: Counts, words: list[int]) -> None:
+    for number, space in enumerate(_SPACES):
+        counts.reads[space] += words[3 * number]
+        counts.writes[space] += words[3 * number + 1]
+        counts.plain[space] += words[3 * number + 2]
+    counts.private += words[9]
+
+
+def _read_levels(counts: Counts, rows: npt.NDArray[np.uint64]) -> None:
+    """Rows are (level, count, addresses); levels from 11 on are granules of 1, 2, 4 and 8 bytes."""
+    for level in np.unique(rows[:, 0]).tolist():
+        part = rows[rows[:, 0] == level]
+        # The addresses of a granule of 2^k bytes are as many with up to k bits skipped.
+        targets = [level] if level < ADDRESS_LEVELS else range(int(level) - ADDRESS_LEVELS + 1)
+        for target in targets:
+            _add(counts.addresses[int(target)], part[:, 1], part[:, 2])
+
+
+def _add_blocks(counts: Counts, made: Instrumented, counters: list[int]) -> None:
+    for block in made.blocks:
+        times = sum(sign * counters[number] for number, sign in block.executions.items())
+        if not times:
+            continue
+        for opcode, n in block.opcodes.items():
+            counts.opcodes[opcode] += n * times
+        for width, n in block.widths.items():
+            counts.widths[width] += n * times
+        for total, own in (
+            (counts.reads, block.reads),
+            (counts.writes, block.writes),
+            (counts.plain, block.plain),
+        ):
+            for space, n in own.items():
+                total[space] += n * times
+        counts.private += block.private * times
+        counts.barriers += block.barriers * times
+        if block.branch is not None:
+            counts.branch_executions[block.branch] += times
+    for number, space in made.conditional_writes.items():
+        counts.writes[space] += counters[number]
+    if made.order_counter is not None:
+        counts.order = counters[made.order_counter]

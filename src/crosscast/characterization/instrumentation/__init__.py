@@ -1,0 +1,1 @@
+"""From a kernel's IR to IR that counts what it does."""

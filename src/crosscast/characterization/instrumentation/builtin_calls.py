@@ -1,0 +1,217 @@
+"""Calls of OpenCL builtins, and what stands for each of them in host code.
+
+Work-item functions become values, fences nothing, ``printf`` and async copies calls of the runtime;
+other builtins are taken from the library. What Crosscast does not do is refused here, by line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from crosscast.characterization import ir
+from crosscast.characterization.builtins.mangling import parse
+from crosscast.characterization.instrumentation.accesses import async_element
+from crosscast.characterization.instrumentation.inline import Call, builtin_name, parse_call
+from crosscast.characterization.instrumentation.names import Names
+from crosscast.characterization.instrumentation.sharing import commutes
+from crosscast.characterization.instrumentation.work_items import is_work_item_function, work_item_value
+from crosscast.errors import UnsupportedError
+
+__all__ = ["Lowering", "declarations"]
+
+_NOTHING = frozenset(
+    "mem_fence read_mem_fence write_mem_fence atomic_work_item_fence prefetch wait_group_events".split()
+)
+_REFUSED = (
+    (
+        re.compile(r"__(enqueue_kernel|get_kernel_)|^(enqueue_|get_default_queue|ndrange_|.*user_event)"),
+        "device-side enqueue",
+    ),
+    (re.compile(r"__(read|write|reserve|commit|sub_group|work_group|get)_?.*pipe|^.*_pipe"), "a pipe"),
+    (
+        re.compile(
+            r"^(sub_group_|get_sub_group|get_num_sub_groups|get_max_sub_group|get_enqueued_num_sub|intel_sub)"
+        ),
+        "a sub-group function",
+    ),
+    (re.compile(r"^(work_group_(reserve|commit))"), "a pipe"),
+)
+_FUSED = re.compile(r"llvm\.fmuladd\.")
+_DROPPED = re.compile(r"llvm\.(assume|experimental\.noalias|lifetime|dbg|invariant)")
+_TO_SPACE = {"__to_global": 1, "__to_local": 3, "__to_private": 0}
+_ASYNC_COPIES = ("async_work_group_copy", "async_work_group_strided_copy")
+_MOST_PRINT_ARGUMENTS = 256
+_PRINT_RECORD_BYTES = 136
+
+
+class Lowering:
+    """Lowers the builtin calls of one kernel and remembers what they need.
+
+    Parameters
+    ----------
+    names
+        Where new names come from.
+    is_used
+        Whether the result of an instruction is used.
+    sites
+        Source line of each place that can fault; async copies are added.
+    small_ids
+        All global ids fit 31 bits.
+    check_bounds
+        Check async copies against their buffers.
+    """
+
+    def __init__(
+        self,
+        names: Names,
+        is_used: Callable[[ir.Instruction], bool],
+        sites: list[int],
+        *,
+        small_ids: bool,
+        check_bounds: bool,
+    ) -> None:
+        self._names, self._is_used, self._sites = names, is_used, sites
+        self._small_ids, self._check_bounds = small_ids, check_bounds
+        self.library_symbols: set[str] = set()
+        """Functions of the library that are called."""
+        self.print_calls: list[list[str]] = []
+        """Types of the arguments of each call of ``printf``, the format's included."""
+        self.ordered = False
+        """Whether results depend on the order of work-groups: these run on one thread."""
+
+    def lower(self, instruction: ir.Instruction) -> list[ir.Instruction]:
+        """Host instructions for one instruction of the kernel; the last one bears its result.
+
+        Raises
+        ------
+        UnsupportedError
+            If it uses what Crosscast does not do.
+        """
+        if instruction.opcode in ("atomicrmw", "cmpxchg"):
+            self._note_order(instruction)
+        if instruction.opcode != "call" or not instruction.text:
+            return [instruction]
+        if not instruction.counted and "@_Z" not in instruction.text:
+            return [instruction]
+        call = parse_call(instruction)
+        if call.name.startswith("llvm."):
+            return self._intrinsic(instruction, call)
+        return self._builtin(instruction, call, builtin_name(call.name))
+
+    def _builtin(self, instruction: ir.Instruction, call: Call, name: str) -> list[ir.Instruction]:
+        _refuse(instruction, name)
+        if name in _NOTHING:
+            return [self._empty(instruction)]
+        if name == "printf":
+            return self._print(instruction, call)
+        if name in _ASYNC_COPIES:
+            return self._async_copy(instruction, call, name)
+        if text := self._expression(call, name):
+            return [self._value(instruction, text)]
+        if not call.name.startswith("_Z") or parse(call.name) is None:
+            raise UnsupportedError(f"line {instruction.line}: unresolved function {name!r}")
+        self._from_library(instruction, call.name)
+        return [instruction]
+
+    def _expression(self, call: Call, name: str) -> str:
+        """The one instruction that stands for a builtin; empty if there is none."""
+        if is_work_item_function(name):
+            return work_item_value(name, call, small_ids=self._small_ids)
+        if name == "__translate_sampler_initializer":
+            return f"inttoptr i64 {call.arguments[0][1]} to ptr"
+        if name in _TO_SPACE:
+            return f"call ptr @cc_to_space(ptr %cc.ctx, ptr {call.arguments[0][1]}, i32 {_TO_SPACE[name]})"
+        if name == "get_fence":
+            return f"call i32 @cc_fence_of(ptr %cc.ctx, ptr {call.arguments[0][1]})"
+        return ""
+
+    def _from_library(self, instruction: ir.Instruction, symbol: str) -> None:
+        self.library_symbols.add(symbol)
+        if instruction.accesses and "atom" in symbol:
+            self._note_order(instruction)
+
+    def _note_order(self, instruction: ir.Instruction) -> None:
+        """Note an atomic whose result depends on which work-group comes first."""
+        shared = any("addrspace(3)" not in access.pointer_type for access in instruction.accesses)
+        if shared and not commutes(instruction, self._is_used):
+            self.ordered = True
+
+    @staticmethod
+    def _value(instruction: ir.Instruction, text: str) -> ir.Instruction:
+        copy = ir.copy_instruction(instruction)
+        copy.text = text if instruction.result else ""
+        return copy
+
+    def _empty(self, instruction: ir.Instruction) -> ir.Instruction:
+        return self._value(instruction, "bitcast ptr null to ptr")
+
+    def _intrinsic(self, instruction: ir.Instruction, call: Call) -> list[ir.Instruction]:
+        if _DROPPED.match(call.name):
+            return [self._empty(instruction)]
+        if _FUSED.match(call.name):
+            # Always fused: the same bits on every machine, whether its backend likes to fuse or not.
+            copy = ir.copy_instruction(instruction)
+            copy.text = copy.text.replace("@llvm.fmuladd.", "@llvm.fma.")
+            return [copy]
+        return [instruction]
+
+    def _print(self, instruction: ir.Instruction, call: Call) -> list[ir.Instruction]:
+        """Write the arguments to a record, each with whether it is a pointer, and hand it over."""
+        self.ordered = True
+        number = len(self.print_calls)
+        types = [_value_type(type_) for type_, _ in call.arguments]
+        self.print_calls.append(types)
+        if len(types) > _MOST_PRINT_ARGUMENTS:
+            raise UnsupportedError(
+                f"line {instruction.line}: printf with more than {_MOST_PRINT_ARGUMENTS - 1} values "
+                "is not supported"
+            )
+        steps = []
+        for position, (type_, (_, value)) in enumerate(zip(types, call.arguments, strict=True)):
+            place = self._names.unique("p")
+            steps += [
+                f"{place} = getelementptr i8, ptr %cc.scratch, i64 {_PRINT_RECORD_BYTES * position}",
+                f"store i64 {int(type_.startswith('ptr'))}, ptr {place}",
+                f"{place}.v = getelementptr i8, ptr {place}, i64 8",
+                f"store {type_} {value}, ptr {place}.v, align 1",
+            ]
+        steps.append(f"call void @cc_printf(ptr %cc.ctx, i32 {number}, ptr %cc.scratch, i64 {len(types)})")
+        return [*map(ir.added, steps), self._value(instruction, "add i32 0, 0")]
+
+    def _async_copy(self, instruction: ir.Instruction, call: Call, name: str) -> list[ir.Instruction]:
+        (to_type, to), (_, from_), (_, count), *rest = call.arguments
+        stride = rest[0][1] if "strided" in name else "1"
+        to_local = "addrspace(3)" in to_type
+        sites = 0  # no check; or 1 more than the number of the read's site, before the write's
+        if self._check_bounds:
+            sites = len(self._sites) + 1
+            self._sites += [instruction.line] * len(instruction.accesses)
+        text = (
+            f"call void @cc_async_copy(ptr %cc.ctx, ptr {to}, ptr {from_}, i64 {count}, i64 {stride}, "
+            f"i64 {async_element(call.name)}, i64 %cc.wi, i32 {int(to_local)}, i32 {sites})"
+        )
+        return [ir.added(text), self._empty(instruction)]
+
+
+def _refuse(instruction: ir.Instruction, name: str) -> None:
+    for pattern, what in _REFUSED:
+        if pattern.search(name):
+            raise UnsupportedError(f"line {instruction.line}: {what} ({name}) is not supported")
+
+
+def _value_type(text: str) -> str:
+    match = re.match(r"<[^>]*>|ptr(?: addrspace\(\d+\))?|\S+", text)
+    assert match is not None
+    return match[0]
+
+
+def declarations(module: ir.Module, text: str) -> list[str]:
+    """Declarations of the LLVM intrinsics and library functions that `text` calls."""
+    names = dict.fromkeys(re.findall(r"@(llvm\.[-a-zA-Z$._0-9]+|_Z\w+)\(", text))
+    rows = [module.declared[name] for name in names if name in module.declared]
+    for name in names:
+        unfused = name.replace("llvm.fma.", "llvm.fmuladd.")
+        if name not in module.declared and unfused in module.declared:
+            rows.append(module.declared[unfused].replace("llvm.fmuladd.", "llvm.fma."))
+    return rows

@@ -1,0 +1,288 @@
+"""The function that runs one work-group: each segment for every work-item in order, then the next."""
+
+from __future__ import annotations
+
+from crosscast.characterization import ir, signature
+from crosscast.characterization.instrumentation import context
+from crosscast.characterization.instrumentation.barriers import is_barrier
+from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
+from crosscast.characterization.instrumentation.live_memory import UNIFORM_STEP
+from crosscast.characterization.instrumentation.prelude import WORK_ITEM_LOOP
+
+__all__ = ["group_function"]
+
+
+def group_function(function: ir.Function, made: Instrumented, switches: Switches) -> str:
+    """IR of ``cc_group(ptr context)``.
+
+    Parameters
+    ----------
+    function
+        The kernel, for its parameters.
+    made
+        Its instrumented segments.
+    switches
+        What they were instrumented for.
+    """
+    count = "i32" if made.narrow else "i64"
+    rows = ["define void @cc_group(ptr %cc.ctx) nounwind {", "cc.start:"]
+    rows += _invariants(switches)
+    for position, parameter in enumerate(function.parameters):
+        rows += _argument(position, parameter)
+    rows += [
+        f"  %cc.acc = alloca [{max(made.counters, 1)} x {count}]",
+        f"  %cc.past = alloca [{max(made.histories, 1)} x i64]",
+        f"  store [{max(made.counters, 1)} x {count}] zeroinitializer, ptr %cc.acc",
+        f"  %cc.sums = alloca [{max(made.counters, 1)} x i64]",
+        f"  store [{max(made.counters, 1)} x i64] zeroinitializer, ptr %cc.sums",
+    ]
+    for number in range(made.histories):
+        rows += [
+            f"  %cc.past{number} = getelementptr i64, ptr %cc.past, i64 {number}",
+            f"  store i64 1, ptr %cc.past{number}",
+        ]
+    sizes = [str(n) if switches.uniform else f"%cc.size{d}" for d, n in enumerate(switches.local_size)]
+    rows += [f"  %cc.xy = mul i64 {sizes[0]}, {sizes[1]}", f"  %cc.items = mul i64 %cc.xy, {sizes[2]}"]
+    for segment in made.segments:
+        rows += [f"  %cc.all{segment.number} = alloca i32", f"  %cc.any{segment.number} = alloca i32"]
+    rows.append("  br label %segment0")
+    for segment in made.segments:
+        rows += _run_segment(function, made, segment.number, sizes)
+    rows += ["end:", *_flush(made), "  ret void", "}"]
+    return "\n".join(rows)
+
+
+def _invariants(switches: Switches) -> list[str]:
+    rows = []
+    for name in context.INVARIANTS:
+        type_ = signature.invariant_type(name)
+        stem, dimension = name[:-1], name[-1]
+        fixed = stem == "enqueued" or (stem == "size" and switches.uniform)
+        if fixed:
+            rows.append(f"  %cc.{name} = add i64 {switches.local_size[int(dimension)]}, 0")
+        else:
+            rows += [
+                f"  %cc.at.{name} = getelementptr i8, ptr %cc.ctx, i64 {context.slot(name)}",
+                f"  %cc.{name} = load {type_}, ptr %cc.at.{name}",
+            ]
+    return rows
+
+
+def _argument(position: int, parameter: ir.Parameter) -> list[str]:
+    """Load one kernel argument; a local pointer is given as an offset into local memory."""
+    place = f"%cc.at.arg{position}"
+    rows = [f"  {place} = getelementptr i8, ptr %cc.args, i64 {context.ARGUMENT_BYTES * position}"]
+    if parameter.type == "ptr addrspace(3)":
+        return [
+            *rows,
+            f"  {place}.offset = load i64, ptr {place}",
+            f"  {parameter.name} = getelementptr i8, ptr %cc.local, i64 {place}.offset",
+        ]
+    if parameter.name.startswith("%cc.given"):
+        return [*rows, f"  {parameter.name} = load ptr, ptr {place}"]
+    return [*rows, f"  {parameter.name} = load {parameter.type}, ptr {place}"]
+
+
+def _loop(n: str, sizes: list[str], body: list[str], origin: str, following: str) -> list[str]:
+    """A loop over the work-items in order, dimension 0 fastest, from block `origin` to `following`."""
+    return [
+        f"  br label %loopz{n}",
+        f"loopz{n}:",
+        f"  %z{n} = phi i64 [ 0, %{origin} ], [ %z{n}.next, %donez{n} ]",
+        f"  %row{n} = mul i64 %z{n}, %cc.xy",
+        f"  br label %loopy{n}",
+        f"loopy{n}:",
+        f"  %y{n} = phi i64 [ 0, %loopz{n} ], [ %y{n}.next, %doney{n} ]",
+        f"  %line{n} = mul i64 %y{n}, {sizes[0]}",
+        f"  %first{n} = add i64 %row{n}, %line{n}",
+        f"  br label %loopx{n}",
+        f"loopx{n}:",
+        f"  %x{n} = phi i64 [ 0, %loopy{n} ], [ %x{n}.next, %loopx{n} ]",
+        f"  %wi{n} = add i64 %first{n}, %x{n}",
+        *body,
+        f"  %x{n}.next = add nuw nsw i64 %x{n}, 1",
+        f"  %x{n}.more = icmp ult i64 %x{n}.next, {sizes[0]}",
+        f"  br i1 %x{n}.more, label %loopx{n}, label %doney{n}, !llvm.loop !{WORK_ITEM_LOOP}",
+        f"doney{n}:",
+        f"  %y{n}.next = add nuw nsw i64 %y{n}, 1",
+        f"  %y{n}.more = icmp ult i64 %y{n}.next, {sizes[1]}",
+        f"  br i1 %y{n}.more, label %loopy{n}, label %donez{n}",
+        f"donez{n}:",
+        f"  %z{n}.next = add nuw nsw i64 %z{n}, 1",
+        f"  %z{n}.more = icmp ult i64 %z{n}.next, {sizes[2]}",
+        f"  br i1 %z{n}.more, label %loopz{n}, label %{following}",
+    ]
+
+
+def _run_segment(function: ir.Function, made: Instrumented, number: int, sizes: list[str]) -> list[str]:
+    """Run a segment for every work-item, then go to the one that all of them go on to."""
+    segment = made.segments[number]
+    following = sorted(set(segment.exits.values()))
+    if segment.once:
+        sizes = ["1", "1", "1"]
+    counting = _count_apart(function, made, number, sizes)
+    origin = f"segment{number}.main" if counting else f"segment{number}"
+    rows = [f"segment{number}:", *counting]
+    if counting:
+        rows += [f"  br label %{origin}", f"{origin}:"]
+    call = f"call i32 @cc.segment{number}({signature.actual(function.parameters, str(number))})"
+    body = [f"  %next{number} = {call}"]
+    several = len(following) > 1
+    if several:
+        rows += [f"  store i32 -1, ptr %cc.all{number}", f"  store i32 0, ptr %cc.any{number}"]
+        body += _compare_exits(number)
+    rows += _loop(str(number), sizes, body, origin, f"after{number}")
+    rows += [f"after{number}:", *_after_segment(made, number)]
+    return rows + (_choose(made, number, following) if several else _go_on(made, number, following[0]))
+
+
+def _count_apart(function: ir.Function, made: Instrumented, number: int, sizes: list[str]) -> list[str]:
+    """Loops that count one access each; first, as the segment overwrites what these accesses depend on."""
+    rows = []
+    for apart in range(made.apart[number]):
+        name = f"{number}.{apart}"
+        arguments = signature.actual(function.parameters, name)
+        call = f"  call void @cc.segment{number}.count{apart}({arguments})"
+        rows += [f"  br label %segment{name}", f"segment{name}:"]
+        rows += _loop(name, sizes, [call], f"segment{name}", f"counted{name}")
+        rows.append(f"counted{name}:")
+    return rows
+
+
+def _compare_exits(number: int) -> list[str]:
+    """Note whether all work-items go on to the same segment."""
+    n = str(number)
+    return [
+        f"  %all{n}.old = load i32, ptr %cc.all{n}",
+        f"  %any{n}.old = load i32, ptr %cc.any{n}",
+        f"  %all{n}.new = and i32 %all{n}.old, %next{n}",
+        f"  %any{n}.new = or i32 %any{n}.old, %next{n}",
+        f"  store i32 %all{n}.new, ptr %cc.all{n}",
+        f"  store i32 %any{n}.new, ptr %cc.any{n}",
+    ]
+
+
+def _choose(made: Instrumented, number: int, following: list[int]) -> list[str]:
+    """Go to the segment that all work-items go on to; not all is a fault."""
+    n = str(number)
+    rows = [
+        f"  %all{n}.end = load i32, ptr %cc.all{n}",
+        f"  %any{n}.end = load i32, ptr %cc.any{n}",
+        f"  %same{n} = icmp eq i32 %all{n}.end, %any{n}.end",
+        f"  br i1 %same{n}, label %uniform{n}, label %diverged{n}",
+        f"diverged{n}:",
+        f"  call void @cc_diverged(ptr %cc.ctx, i32 %all{n}.end, i32 %any{n}.end)",
+        "  unreachable",
+        f"uniform{n}:",
+        f"  switch i32 %any{n}.end, label %end [",
+        *(f"    i32 {target}, label %go{n}.{target}" for target in following),
+        "  ]",
+    ]
+    for target in following:
+        rows += [f"go{n}.{target}:", *_go_on(made, number, target)]
+    return rows
+
+
+def _after_segment(made: Instrumented, number: int) -> list[str]:
+    """Count the work-items that entered, and fold the rows of branch outcomes into the histories."""
+    rows = [
+        f"  %entries{number}.at = getelementptr i8, ptr %cc.counts, i64 {8 * number}",
+        f"  %entries{number}.old = load i64, ptr %entries{number}.at",
+        f"  %entries{number}.new = add i64 %entries{number}.old, %cc.items",
+        f"  store i64 %entries{number}.new, ptr %entries{number}.at",
+    ]
+    rows += _gather(made, number)
+    if made.segments[number].once:
+        rows.append("  call void @cc_fold_lead(ptr %cc.ctx, i64 %cc.items)")
+    for branch in made.cells[number]:
+        name = f"%cell{number}.{branch}"
+        rows += [
+            f"  {name}.h = getelementptr i8, ptr %cc.histories, i64 {context.HISTORY_BYTES * branch}",
+            f"  {name}.r = getelementptr i8, ptr %cc.outcomes, i64 {context.ROW_BYTES * branch}",
+            f"  call void @cc_fold_cell(ptr {name}.h, ptr {name}.r, i64 %cc.items)",
+        ]
+    for branch in made.rows[number]:
+        name = f"%fold{number}.{branch}"
+        rows += [
+            f"  {name}.h = getelementptr i8, ptr %cc.histories, i64 {context.HISTORY_BYTES * branch}",
+            f"  {name}.r = getelementptr i8, ptr %cc.outcomes, i64 {context.ROW_BYTES * branch}",
+            f"  call void @cc_fold_row(ptr {name}.h, ptr {name}.r, i64 %cc.items)",
+        ]
+    return rows
+
+
+def _go_on(made: Instrumented, number: int, target: int) -> list[str]:
+    """After a segment: log the instruction counts that are complete, then go to the next one."""
+    bits = 32 if made.narrow else 64
+    segments = made.segments
+    rows = []
+    cutter = segments[target].after if target else None
+    collective = cutter is not None and not is_barrier(cutter)
+    goes_on = collective or segments[number].once
+    if len(segments) > 1 and not goes_on:
+        rows.append(
+            f"  call void @cc_fold_piece{bits}(ptr %cc.ctx, i64 %cc.items, i{bits} {int(target > 0)})"
+        )
+    if target == 0:
+        wide = 64 if len(segments) > 1 else bits
+        rows.append(f"  call void @cc_fold{wide}(ptr %cc.totals_log, ptr %cc.total, i64 %cc.items)")
+    if collective:
+        operation, type_ = made.collective_codes[target]
+        rows.append(f"  call void @cc_collective(ptr %cc.ctx, i32 {operation}, i32 {type_}, i64 %cc.items)")
+    rows += _hand_on(made, number, target)
+    return [*rows, f"  br label %{f'segment{target}' if target else 'end'}"]
+
+
+def _hand_on(made: Instrumented, number: int, target: int) -> list[str]:
+    """Let the uniform values that left a segment be those that enter the next one."""
+    rows = []
+    segment = made.segments[number]
+    saved = {
+        c.name: c for label, to in segment.exits.items() if to == target for c in segment.save.get(label, [])
+    }
+    for position, carried in enumerate(c for c in saved.values() if c.uniform):
+        name = f"%hand{number}.{target}.{position}"
+        offset = made.live.offsets[carried.name]
+        rows += [
+            f"  {name}.from = getelementptr i8, ptr %cc.live, i64 {offset + UNIFORM_STEP}",
+            f"  {name}.to = getelementptr i8, ptr %cc.live, i64 {offset}",
+            f"  {name}.v = load {carried.type}, ptr {name}.from",
+            f"  store {carried.type} {name}.v, ptr {name}.to",
+        ]
+    return rows
+
+
+def _gather(made: Instrumented, number: int) -> list[str]:
+    """Add what one run of a segment counted to the group's sums, which are wide enough for many runs."""
+    count = "i32" if made.narrow else "i64"
+    rows = []
+    for counter in made.counters_of[number]:
+        name = f"%gather{number}.{counter}"
+        extend = f"zext i32 {name}.v to i64" if made.narrow else f"add i64 {name}.v, 0"
+        rows += [
+            f"  {name}.a = getelementptr {count}, ptr %cc.acc, i64 {counter}",
+            f"  {name}.v = load {count}, ptr {name}.a",
+            f"  store {count} 0, ptr {name}.a",
+            f"  {name}.w = {extend}",
+            f"  {name}.s = getelementptr i64, ptr %cc.sums, i64 {counter}",
+            f"  {name}.o = load i64, ptr {name}.s",
+            f"  {name}.n = add i64 {name}.o, {name}.w",
+            f"  store i64 {name}.n, ptr {name}.s",
+        ]
+    return rows
+
+
+def _flush(made: Instrumented) -> list[str]:
+    """Add the group's sums to the thread's counters."""
+    rows = []
+    for number in range(len(made.segments), made.edge_counters):
+        name = f"%flush{number}"
+        rows += [
+            f"  {name}.a = getelementptr i64, ptr %cc.sums, i64 {number}",
+            f"  {name}.v = load i64, ptr {name}.a",
+            f"  {name}.c = getelementptr i8, ptr %cc.counts, i64 {8 * number}",
+            f"  {name}.o = load i64, ptr {name}.c",
+            f"  {name}.n = add i64 {name}.o, {name}.v",
+            f"  store i64 {name}.n, ptr {name}.c",
+        ]
+    return rows

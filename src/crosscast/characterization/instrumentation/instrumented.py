@@ -1,0 +1,185 @@
+"""What instrumentation is told to do, and what it makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crosscast.characterization import ir
+from crosscast.characterization.instrumentation.block_costs import BlockCosts
+from crosscast.characterization.instrumentation.builtin_calls import Lowering
+from crosscast.characterization.instrumentation.live_memory import LiveMemory
+from crosscast.characterization.instrumentation.local_variables import LocalVariables
+from crosscast.characterization.instrumentation.pointers import address_space
+from crosscast.characterization.instrumentation.prelude import Scopes
+from crosscast.characterization.instrumentation.private_memory import PrivateArrays
+from crosscast.characterization.instrumentation.segments import Segment
+from crosscast.characterization.instrumentation.sharing import Sharing
+
+__all__ = ["Instrumented", "Switches"]
+
+
+@dataclass(frozen=True)
+class Switches:
+    """What to instrument, beyond the metrics.
+
+    Parameters
+    ----------
+    local_size
+        Work-items of a group, three numbers.
+    uniform
+        Every work-group is full.
+    check_bounds
+        Check every access against its buffer.
+    published
+        Also record what only the published tool's conventions need.
+    checked
+        Let counters of 4 bytes spill before they overflow.
+    small_ids
+        All global ids fit 31 bits, so that LLVM can see through conversions to ``int``.
+    same
+        Groups of positions of arguments that are the same buffer.
+    """
+
+    local_size: tuple[int, int, int]
+    uniform: bool = True
+    check_bounds: bool = False
+    published: bool = False
+    checked: bool = False
+    small_ids: bool = True
+    same: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Instrumented:
+    """An instrumented kernel.
+
+    Parameters
+    ----------
+    functions
+        IR of the functions of the segments.
+    segments
+        What they were made from.
+    counters
+        Number of counters; the first ones are the entries into each segment.
+    edge_counters
+        Number of counters of edges and entries among them; these come first.
+    counters_of
+        Numbers of the edge counters of each segment.
+    collective_codes
+        What the runtime has to do before a segment that follows a collective, and the type.
+    blocks
+        Costs of every block of every segment.
+    rows
+        Branches of each segment whose outcomes go to rows.
+    cells
+        Branches of each segment that have one outcome for all work-items.
+    apart
+        For each segment, how many accesses are counted in loops of their own.
+    in_memory
+        Branches whose history is kept in memory.
+    line_branches
+        For published conventions: number of the history of each source line that several branches
+        share.
+    conditional_writes
+        Address space of each counter of successful exchanges.
+    narrow
+        What one run of a segment counts fits 32 bits.
+    lowering
+        Builtins that are used, and what they need.
+    scopes
+        Alias scopes.
+    sites
+        Source line of each place that can fault, by its number; 0 where unknown.
+    private
+        Private arrays.
+    live
+        Memory of values that live across barriers.
+    local
+        The program's local variables.
+    order_counter
+        Counter of the published tool's freedom to reorder, if asked for.
+    histories
+        Number of branch histories.
+    parameters, names
+        The kernel's parameters, and their names in the source.
+    granules
+        Bytes that one counter stands for, by parameter or variable.
+    sharing
+        What the kernel does to the memory of its parameters and variables.
+    variables
+        The program's variables.
+    """
+
+    functions: str
+    segments: list[Segment]
+    counters: int
+    edge_counters: int
+    counters_of: list[range]
+    collective_codes: dict[int, tuple[int, int]]
+    blocks: list[BlockCosts]
+    rows: list[list[int]]
+    cells: list[list[int]]
+    apart: list[int]
+    in_memory: list[int]
+    line_branches: dict[int, int]
+    conditional_writes: dict[int, str]
+    narrow: bool
+    lowering: Lowering
+    scopes: Scopes
+    sites: list[int]
+    private: PrivateArrays
+    live: LiveMemory
+    local: LocalVariables
+    order_counter: int | None
+    histories: int
+    parameters: list[ir.Parameter]
+    names: list[str]
+    granules: dict[str, int]
+    sharing: Sharing
+    variables: dict[str, ir.GlobalVariable]
+
+    def parameter_granule(self, position: int) -> int:
+        """Bytes that one counter of a pointer parameter's memory stands for."""
+        return self.granules.get(self.parameters[position].name, 4)
+
+    def commutes(self, position: int) -> bool:
+        """Whether work-groups may access a parameter's buffer in any order, to the same end."""
+        return self.parameters[position].name in self.sharing.commuting
+
+    def is_written(self, position: int) -> bool:
+        """Whether the kernel may write to a parameter's buffer."""
+        return self.parameters[position].name in self.sharing.written
+
+    def is_constant(self, position: int) -> bool:
+        """Whether a parameter points to constant memory."""
+        return address_space(self.parameters[position].type) == 2
+
+    def is_pointer(self, position: int) -> bool:
+        """Whether a parameter is a pointer to a buffer."""
+        return address_space(self.parameters[position].type) in (1, 2)
+
+    def access_weights(self) -> list[int]:
+        """Accesses that one count of each counter stands for."""
+        weights = [0] * max(self.counters, 1)
+        for block in self.blocks:
+            for number, sign in block.executions.items():
+                weights[number] += sign * block.accesses
+        return weights
+
+    def variable_regions(self) -> list[tuple[str, list[int]]]:
+        """Regions of the program's variables: name; size, granule, place, and three flags."""
+        return [
+            (
+                variable.name.removeprefix("@").strip('"'),
+                [variable.nbytes, self.granules.get(name, 4), 1, int(variable.address_space == 2), 0, 0],
+            )
+            for name, variable in self.variables.items()
+            if variable.address_space != 3 and variable.nbytes
+        ]
+
+    def local_regions(self) -> list[list[int]]:
+        """Regions of the local variables: offset, size, granule, place, and three flags."""
+        return [
+            [offset, self.variables[name].nbytes, self.granules.get(name, 4), 2, 0, 0, 0]
+            for name, offset in self.local.offsets.items()
+        ]

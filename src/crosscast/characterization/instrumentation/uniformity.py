@@ -1,0 +1,114 @@
+"""Which values are the same for all work-items of a work-group, whenever they run in step.
+
+A value diverges if it comes from an id, from memory, or from a value that diverges; a phi also
+diverges where paths meet that a divergent branch has parted. All that does not diverge is uniform:
+conditions of loops with barriers in them nearly always are. The analysis is conservative: what it
+calls uniform is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from crosscast.characterization import ir
+from crosscast.characterization.instrumentation import graph
+from crosscast.characterization.instrumentation.inline import called_builtin
+
+__all__ = ["PURE", "Uniformity", "find_uniform"]
+
+PURE = frozenset(
+    "add sub mul udiv sdiv urem srem shl lshr ashr and or xor icmp fcmp select trunc zext sext fpext fptrunc "
+    "fadd fsub fmul fdiv frem fneg uitofp sitofp fptoui fptosi bitcast addrspacecast ptrtoint inttoptr "
+    "getelementptr freeze extractelement insertelement shufflevector extractvalue insertvalue".split()
+)
+"""Operations that depend on their operands alone and have no effect."""
+_UNIFORM_CALLS = frozenset(
+    "get_group_id get_local_size get_enqueued_local_size get_global_size get_num_groups "
+    "get_global_offset get_work_dim".split()
+)
+
+
+@dataclass(frozen=True)
+class Uniformity:
+    """What is the same for all work-items of a group.
+
+    Parameters
+    ----------
+    values
+        Names of uniform values.
+    parted
+        Blocks that only some of the work-items may run, or not all equally often.
+    """
+
+    values: set[str]
+    parted: set[str]
+
+    def decides_for_all(self, block: ir.Block) -> bool:
+        """Whether all work-items that reach a segment take the same way at the end of a block."""
+        return block.label not in self.parted and block.terminator.uses() <= self.values
+
+
+def find_uniform(blocks: Mapping[str, ir.Block], flow: graph.Graph, parameters: Sequence[str]) -> Uniformity:
+    """Find the values that are uniform, and the blocks that diverging branches part.
+
+    Parameters
+    ----------
+    blocks
+        The kernel's blocks.
+    flow
+        Successors of each block, across barriers too.
+    parameters
+        Names of the kernel's parameters, which are uniform.
+    """
+    divergent: set[str] = set()
+    after = graph.immediate_postdominators(flow)
+    spread: set[str] = set()  # blocks whose divergent branches have been followed
+    joins: set[str] = set()  # blocks whose phis diverge
+    parted: set[str] = set()
+    known = set(parameters)
+    changed = True
+    while changed:
+        changed = False
+        for label, block in blocks.items():
+            for instruction in block.instructions:
+                result = instruction.result
+                if result is None or result in divergent or result in known:
+                    continue
+                if _diverges(instruction, divergent, label in joins):
+                    divergent.add(result)
+                    changed = True
+            if label not in spread and len(flow[label]) > 1 and _condition(block) & divergent:
+                spread.add(label)
+                reached = _between(flow, flow[label], after.get(label))
+                joins |= reached
+                parted |= reached - {after.get(label, "")}
+                changed = True
+    defined = {i.result for b in blocks.values() for i in b.instructions if i.result}
+    return Uniformity((defined - divergent) | known, parted)
+
+
+def _diverges(instruction: ir.Instruction, divergent: set[str], at_join: bool) -> bool:
+    if instruction.opcode == "phi":
+        used = {name for value, _ in instruction.incoming for name in ir.LOCAL.findall(value)}
+        return at_join or bool(used & divergent)
+    pure = instruction.opcode in PURE or called_builtin(instruction) in _UNIFORM_CALLS
+    return not pure or bool(instruction.uses() & divergent)
+
+
+def _condition(block: ir.Block) -> set[str]:
+    return block.terminator.uses()
+
+
+def _between(flow: graph.Graph, starts: Sequence[str], end: str | None) -> set[str]:
+    """Blocks on the way from `starts` to `end`, `end` included."""
+    reached: set[str] = set()
+    pending = list(starts)
+    while pending:
+        label = pending.pop()
+        if label in reached:
+            continue
+        reached.add(label)
+        if label != end:
+            pending.extend(flow[label])
+    return reached

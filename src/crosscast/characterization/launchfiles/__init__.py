@@ -1,0 +1,1 @@
+"""Launches from files: launch files and simulator files."""

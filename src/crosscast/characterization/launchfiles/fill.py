@@ -1,0 +1,226 @@
+"""What buffers hold before the kernel runs: rules that make an array from a type, a length and a seed.
+
+Arrays are made once, in memory that the engine shares with the process that runs the kernel, and filled
+block by block: buffers may take most of the memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.characterization.engine.buffers import shared_empty
+from crosscast.characterization.launchfiles.fields import Fields
+from crosscast.characterization.launchfiles.value_type import ValueType
+from crosscast.errors import InputError
+
+__all__ = ["FILLS", "make_array", "read_array"]
+
+Array = npt.NDArray[Any]
+_Draw = Callable[[int], Array]
+_Rule = Callable[[Fields, ValueType, int, np.random.Generator], _Draw]
+
+# Random numbers and rounding take temporaries; a block of this many elements bounds them.
+_BLOCK = 1 << 20
+
+
+def make_array(fields: Fields, kind: ValueType, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Make an array by the rule that the field ``fill`` names (``zeros`` if absent).
+
+    Parameters
+    ----------
+    fields
+        Table with ``fill`` and the rule's own fields.
+    kind
+        Type of the elements.
+    shape
+        Shape of the array, components of vectors included.
+    rng
+        Where random rules draw from.
+
+    Raises
+    ------
+    InputError
+        If a field is wrong, or the array does not fit into memory.
+    """
+    name = fields.choice("fill", tuple(FILLS), "zeros")
+    count = int(np.prod(shape, dtype=object))
+    draw = FILLS[name](fields, kind, count, rng)
+    array = _allocate(shape, kind, fields.where)
+    if name != "zeros":
+        flat = array.reshape(-1)
+        for start in range(0, count, _BLOCK):
+            flat[start : start + _BLOCK] = draw(min(_BLOCK, count - start))
+    return array
+
+
+def _allocate(shape: tuple[int, ...], kind: ValueType, where: str) -> Array:
+    """Array of zeros that the engine need not copy; its pages exist once they are written."""
+    size = int(np.prod(shape, dtype=object)) * kind.dtype.itemsize
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if size > memory:
+        raise InputError(
+            f"{where}: expected at most this machine's memory ({memory} bytes), found {size} bytes"
+        )
+    return shared_empty(shape, kind.dtype)
+
+
+def read_array(path: Path, kind: ValueType, where: str) -> Array:
+    """Read the elements of ``.npy`` (which holds its type) or of a file of raw values.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or does not hold values of the type.
+    """
+    try:
+        return _read_npy(path, kind, where) if path.suffix == ".npy" else _read_raw(path, kind, where)
+    except OSError as error:
+        raise InputError(f"{where}: file: cannot read {path} ({error.strerror or error})") from error
+
+
+def _read_raw(path: Path, kind: ValueType, where: str) -> Array:
+    size = path.stat().st_size
+    if size == 0 or size % kind.dtype.itemsize:
+        raise InputError(
+            f"{where}: file: expected a multiple of {kind.dtype.itemsize} B ({kind.name}) in {path}, "
+            f"found {size} bytes"
+        )
+    array = _allocate((size // kind.dtype.itemsize,), kind, where)
+    with path.open("rb") as file:
+        file.readinto(array.view(np.uint8).data)
+    return array
+
+
+def _read_npy(path: Path, kind: ValueType, where: str) -> Array:
+    try:
+        # Mapped, so that its only copy is the one into the engine's memory.
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise InputError(f"{where}: file: {path} is not a readable .npy file ({error})") from error
+    if array.dtype != kind.dtype:
+        raise InputError(
+            f"{where}: file: expected {kind.dtype} for {kind.name} in {path}, found {array.dtype}"
+        )
+    if array.size == 0:
+        raise InputError(f"{where}: file: expected values in {path}, found an empty array")
+    made = _allocate(array.shape, kind, where)
+    made[...] = array
+    return made
+
+
+def _zeros(fields: Fields, kind: ValueType, count: int, rng: np.random.Generator) -> _Draw:
+    del fields, count, rng
+    return lambda size: np.zeros(size, kind.dtype)
+
+
+def _constant(fields: Fields, kind: ValueType, count: int, rng: np.random.Generator) -> _Draw:
+    del count, rng
+    fields.require("value", "the number that fills the buffer")
+    value = _fitting(fields, "value", kind, 0)
+    return lambda size: np.full(size, value, dtype=kind.dtype)
+
+
+def _arange(fields: Fields, kind: ValueType, count: int, rng: np.random.Generator) -> _Draw:
+    del rng
+    start = _fitting(fields, "start", kind, 0)
+    step = _fitting(fields, "step", kind, 1)
+    last = start + step * (count - 1)
+    least, greatest = kind.limits
+    if not least <= last <= greatest:
+        raise InputError(
+            f"{fields.where}: fill: the last of {count} numbers from {start} by {step} is {last}, "
+            f"expected at most what {kind.name} holds ({least} to {greatest})"
+        )
+    done = 0
+
+    def draw(size: int) -> Array:
+        nonlocal done
+        # Whole numbers are computed in unsigned 64 bits: what leaves the type on the way comes back.
+        values: Array = np.arange(done, done + size, dtype=np.uint64 if kind.is_integer else np.float64)
+        values *= _wrapped(step, values.dtype)
+        values += _wrapped(start, values.dtype)
+        done += size
+        return values.astype(kind.dtype)
+
+    return draw
+
+
+def _wrapped(value: float, dtype: np.dtype[Any]) -> Any:
+    """`value` in `dtype`; negative ones modulo its range where it has no sign."""
+    return dtype.type(int(value) % (1 << 64) if dtype.kind == "u" else value)
+
+
+def _uniform(fields: Fields, kind: ValueType, count: int, rng: np.random.Generator) -> _Draw:
+    del count
+    greatest = min(255, kind.limits[1]) if kind.is_integer else 1
+    low = _fitting(fields, "low", kind, 0)
+    high = _fitting(fields, "high", kind, greatest)
+    if low > high:
+        raise InputError(f"{fields.where}: high: expected at least low ({low}), found {high}")
+    if kind.is_integer:
+        return lambda size: rng.integers(int(low), int(high), size=size, dtype=kind.dtype.type, endpoint=True)
+
+    def draw(size: int) -> Array:
+        values: Array = rng.random(size=size, dtype=_draw_type(kind))
+        values *= high - low
+        values += low
+        return values
+
+    return draw
+
+
+def _normal(fields: Fields, kind: ValueType, count: int, rng: np.random.Generator) -> _Draw:
+    del count
+    mean = fields.number("mean") or 0
+    deviation = fields.number("sd")
+    deviation = 1 if deviation is None else deviation
+    if deviation < 0:
+        raise fields.fail("sd", "a number of at least 0")
+    least, greatest = kind.limits
+    if kind.is_integer and greatest > 1 << 53:
+        # A real that rounds up to 2^63 would wrap; the nearest real below the limit does not.
+        greatest = float(np.nextafter(greatest, 0))
+
+    def draw(size: int) -> Array:
+        values: Array = rng.standard_normal(size=size, dtype=_draw_type(kind))
+        values *= deviation
+        values += mean
+        if kind.is_integer:
+            np.clip(np.rint(values, out=values), least, greatest, out=values)
+        return values
+
+    return draw
+
+
+FILLS: dict[str, _Rule] = {
+    "zeros": _zeros,
+    "constant": _constant,
+    "arange": _arange,
+    "uniform": _uniform,
+    "normal": _normal,
+}
+"""The rules by name."""
+
+
+def _draw_type(kind: ValueType) -> np.dtype[Any]:
+    """Type in which random reals are drawn: single precision is not drawn in double, for memory's sake."""
+    return np.dtype(np.float32) if kind.dtype.itemsize <= 4 and not kind.is_integer else np.dtype(np.float64)
+
+
+def _fitting(fields: Fields, name: str, kind: ValueType, default: float) -> int | float:
+    """Field `name`, as a number that a component can hold (a step may be negative for any type)."""
+    value = fields.number(name)
+    if value is None:
+        return default
+    if kind.is_integer and not isinstance(value, int):
+        raise fields.fail(name, f"a whole number for {kind.name}")
+    least, greatest = kind.limits
+    if not (-greatest if name == "step" else least) <= value <= greatest:
+        raise fields.fail(name, f"a number from {least} to {greatest} for {kind.name}")
+    return value

@@ -1,0 +1,269 @@
+"""Launch files: a kernel, its sizes and its arguments, written in TOML.
+
+``docs/launch-file.md`` describes the format for its users.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crosscast.characterization import default_local_size
+from crosscast.characterization.launchfiles.argument_table import build_argument
+from crosscast.characterization.launchfiles.fields import Fields
+from crosscast.characterization.launchfiles.value_type import SCALAR_DTYPES, ValueType
+from crosscast.errors import InputError
+from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
+
+__all__ = ["read"]
+
+Parameters = Callable[[Program, str], tuple[Parameter, ...]]
+
+
+def read(path: str | Path, *, parameters: Parameters | None = None) -> list[Launch]:
+    """Read the launches of a launch file, in the order in which they run.
+
+    Launches share the arrays of their arguments: what one writes the next one reads.
+
+    Parameters
+    ----------
+    path
+        The launch file; paths in it start from its folder.
+    parameters
+        Gives a kernel's parameters; by default the frontend, which compiles the program. It is
+        called only where the file names an argument or leaves out its type.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a field is missing, unknown or wrong.
+    """
+    path = Path(path)
+    fields = Fields(_load(path), str(path))
+    base = path.parent
+    launch = _Header.read(fields, base)
+    seed = fields.integer("seed", 0) or 0
+    tables = fields.tables("arg")
+    variants = fields.tables("launch")
+    fields.finish()
+
+    arguments = [
+        _SharedArgument.read(
+            table,
+            base,
+            (seed, index),
+            index,
+            _Lookup(parameters or _frontend_parameters, launch, table.where),
+        )
+        for index, table in enumerate(tables)
+    ]
+    if not variants:
+        return [launch.launch(str(path), arguments, parameters or _frontend_parameters)]
+    return [_variant(variant, launch, arguments, parameters or _frontend_parameters) for variant in variants]
+
+
+def _load(path: Path) -> dict[str, Any]:
+    """Read and parse the file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the launch file ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: expected a TOML text, found binary data") from error
+    if not text.strip():
+        raise InputError(f"{path}: the launch file is empty")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from error
+
+
+def _frontend_parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
+    # Imported here, as the frontend brings the compiler, which a file without names does not need.
+    from crosscast.characterization import frontend
+
+    return frontend.parameters(program, kernel)
+
+
+@dataclass(frozen=True)
+class _Lookup:
+    """Finds the kernel parameter of an argument, when it is needed."""
+
+    parameters: Parameters
+    header: _Header
+    where: str
+
+    def __call__(self, index: int) -> Parameter:
+        if self.header.kernel is None:
+            raise InputError(f"{self.where}: type is missing, and the kernel is not known yet")
+        declared = self.parameters(self.header.program, self.header.kernel)
+        if index >= len(declared):
+            raise InputError(
+                f"{self.where}: {self.header.kernel} has {len(declared)} parameters, "
+                f"this is argument {index} (from 0)"
+            )
+        return declared[index]
+
+
+@dataclass(frozen=True)
+class _SharedArgument:
+    """An argument of the file, which one or several launches use."""
+
+    name: str | None
+    index: int
+    value: Argument
+    read_only: bool
+    where: str
+
+    @classmethod
+    def read(
+        cls, fields: Fields, base: Path, seed: tuple[int, ...], index: int, lookup: _Lookup
+    ) -> _SharedArgument:
+        name = fields.text("name")
+        read_only = fields.flag("read_only")
+        value = build_argument(fields, base, seed, lambda: lookup(index))
+        return cls(name, index, value, read_only, fields.where)
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What a launch consists of beside its arguments."""
+
+    program: Program
+    kernel: str | None
+    global_size: tuple[int, ...] | None
+    local_size: tuple[int, ...] | None
+    offset: tuple[int, ...]
+
+    @classmethod
+    def read(cls, fields: Fields, base: Path) -> _Header:
+        fields.require("source", "the path of the program")
+        source = base / str(fields.text("source"))
+        options = fields.texts("options")
+        standard = fields.choice("standard", ("1.0", "1.1", "1.2", "2.0", "3.0"), "1.2")
+        program = Program.from_file(source, options=options, standard=standard)
+        return cls(
+            program,
+            fields.text("kernel"),
+            fields.sizes("global", 1),
+            fields.sizes("local", 1),
+            fields.sizes("offset", 0) or (),
+        )
+
+    def override(self, fields: Fields) -> _Header:
+        """Copy with what a ``[[launch]]`` table says otherwise."""
+        global_size = fields.sizes("global", 1)
+        local_size = fields.sizes("local", 1)
+        return replace(
+            self,
+            kernel=fields.text("kernel") or self.kernel,
+            global_size=global_size or self.global_size,
+            # A local size for other dimensions than the new global size cannot be meant.
+            local_size=local_size or (self.local_size if _same_rank(global_size, self.local_size) else None),
+            offset=fields.sizes("offset", 0) or self.offset,
+        )
+
+    def launch(
+        self,
+        where: str,
+        arguments: list[_SharedArgument],
+        parameters: Parameters,
+        *,
+        check_names: bool = True,
+    ) -> Launch:
+        """Make the launch, after checking the names of its arguments against the kernel's."""
+        if self.kernel is None:
+            raise InputError(f"{where}: kernel is missing, expected the name of a kernel")
+        if self.global_size is None:
+            raise InputError(f"{where}: global is missing, expected the global size")
+        if check_names:
+            _check_names(self, arguments, parameters)
+        return Launch(
+            Kernel(self.program, self.kernel),
+            self.global_size,
+            self.local_size or default_local_size(self.global_size),
+            tuple(argument.value for argument in arguments),
+            self.offset,
+            frozenset(index for index, argument in enumerate(arguments) if argument.read_only),
+        )
+
+
+def _same_rank(global_size: tuple[int, ...] | None, local_size: tuple[int, ...] | None) -> bool:
+    return global_size is None or (local_size is not None and len(global_size) == len(local_size))
+
+
+def _check_names(header: _Header, arguments: list[_SharedArgument], parameters: Parameters) -> None:
+    """Refuse an argument whose name is not that of the kernel's parameter at its place."""
+    if header.kernel is None or not any(argument.name for argument in arguments):
+        return
+    declared = parameters(header.program, header.kernel)
+    for index, argument in enumerate(arguments):
+        if argument.name is None or index >= len(declared):
+            continue
+        expected = declared[index].name
+        # Programs without names of parameters (stripped bitcode) give arg<k>.
+        if argument.name != expected and expected != f"arg{index}":
+            raise InputError(
+                f"{argument.where}: name: expected {expected!r}, "
+                f"which parameter {index} of {header.kernel} is called, found {argument.name!r}"
+            )
+
+
+def _variant(
+    fields: Fields, common: _Header, arguments: list[_SharedArgument], parameters: Parameters
+) -> Launch:
+    """One ``[[launch]]`` table: what it says otherwise than the file's head."""
+    header = common.override(fields)
+    names = fields.texts("use")
+    chosen = _choose(fields, names, arguments) if names else list(arguments)
+    values = fields.table("set")
+    if values is not None:
+        chosen = _set_values(values, chosen)
+    fields.finish()
+    return header.launch(fields.where, chosen, parameters, check_names=not names)
+
+
+def _choose(
+    fields: Fields, names: tuple[str, ...], arguments: list[_SharedArgument]
+) -> list[_SharedArgument]:
+    """Arguments by name, in the order of this launch's kernel."""
+    by_name = {argument.name: argument for argument in arguments if argument.name}
+    for name in names:
+        if name not in by_name:
+            raise InputError(
+                f"{fields.where}: use: expected names of [[arg]] tables "
+                f"({', '.join(by_name) or 'none has a name'}), found {name!r}"
+            )
+    return [by_name[name] for name in names]
+
+
+def _set_values(values: Fields, arguments: list[_SharedArgument]) -> list[_SharedArgument]:
+    """Arguments with other values for this launch; the types stay."""
+    given: Mapping[str, Any] = dict(values.items())
+    by_name = {argument.name: argument for argument in arguments if argument.name}
+    for name, value in given.items():
+        argument = by_name.get(name)
+        if argument is None or not isinstance(argument.value, np.generic):
+            scalars = [n for n, a in by_name.items() if isinstance(a.value, np.generic)]
+            raise InputError(
+                f"{values.where}: expected names of scalar arguments ({', '.join(scalars) or 'none'}), "
+                f"found {name!r}"
+            )
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise values.fail(name, "a number")
+        by_name[name] = replace(argument, value=_cast(values, name, value, argument.value.dtype))
+    return [by_name.get(argument.name, argument) if argument.name else argument for argument in arguments]
+
+
+def _cast(values: Fields, name: str, value: float, dtype: Any) -> Argument:
+    """`value` in the type of the argument that it replaces."""
+    kind = next(n for n, candidate in SCALAR_DTYPES.items() if candidate == dtype)
+    try:
+        return ValueType.parse(kind).scalar(value)
+    except InputError as error:
+        raise InputError(f"{values.where}: {name}: {error}") from None

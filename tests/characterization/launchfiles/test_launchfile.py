@@ -1,0 +1,294 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosscast.characterization.launchfiles import launchfile
+from crosscast.errors import InputError
+from crosscast.kernel import Image, Launch, Local, Parameter, Program, Sampler
+
+PARAMETERS = (
+    Parameter("a", "float*", "global", 8),
+    Parameter("b", "uchar*", "global", 8),
+    Parameter("n", "int", "value", 4),
+)
+
+Reader = Callable[[str], list[Launch]]
+
+
+def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
+    del program, kernel
+    return PARAMETERS
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Reader:
+    """Reader of a launch file with a head, and the given rest."""
+
+    def read_text(rest: str) -> list[Launch]:
+        (tmp_path / "k.cl").write_text("kernel void k() {}")
+        path = tmp_path / "k.toml"
+        path.write_text(f'source = "k.cl"\nkernel = "k"\n{rest}')
+        return launchfile.read(path, parameters=parameters)
+
+    return read_text
+
+
+def only_argument(launches: list[Launch]) -> Any:
+    (launch,) = launches
+    (argument,) = launch.args
+    return argument
+
+
+def test_the_head_says_program_and_sizes(read: Reader) -> None:
+    (launch,) = read(
+        'global = [64, 4]\nlocal = [8, 2]\noffset = [1, 0]\noptions = ["-DN=3"]\nstandard = "2.0"'
+    )
+    assert (launch.global_size, launch.local_size, launch.global_offset) == ((64, 4), (8, 2), (1, 0))
+    assert (launch.kernel.name, launch.kernel.program.options) == ("k", ("-DN=3",))
+    assert launch.kernel.program.standard == "2.0"
+
+
+def test_the_local_size_has_a_default(read: Reader) -> None:
+    assert read("global = 1000")[0].local_size == (50,)
+
+
+def test_a_buffer_without_fill_is_zeros(read: Reader) -> None:
+    array = only_argument(read('global = 4\n[[arg]]\ntype = "float4"\nlength = 3'))
+    assert array.shape == (3, 4)
+    assert array.dtype == np.float32
+    assert not array.any()
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ('fill = "constant"\nvalue = 7', [7, 7, 7, 7]),
+        ('fill = "arange"', [0, 1, 2, 3]),
+        ('fill = "arange"\nstart = 9\nstep = -3', [9, 6, 3, 0]),
+    ],
+)
+@pytest.mark.parametrize("kind", ["uchar", "long", "half", "double"])
+def test_rules_without_chance_give_exact_values(
+    read: Reader, kind: str, rule: str, expected: list[int]
+) -> None:
+    array = only_argument(read(f'global = 4\n[[arg]]\ntype = "{kind}"\nlength = 4\n{rule}'))
+    assert array.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high"), [("float", -2, 2), ("char", -128, 127), ("ulong", 3, 5), ("half", 0, 1)]
+)
+def test_uniform_stays_within_its_ends(read: Reader, kind: str, low: int, high: int) -> None:
+    text = f'global = 4\n[[arg]]\ntype = "{kind}"\nlength = 500\nfill = "uniform"\nlow = {low}\nhigh = {high}'
+    array = only_argument(read(text))
+    assert low <= array.min() < array.max() <= high
+
+
+def test_normal_has_its_mean_and_deviation(read: Reader) -> None:
+    text = 'global = 4\n[[arg]]\ntype = "{}"\nlength = 20000\nfill = "normal"\nmean = 50\nsd = 10'
+    for kind in ("float", "int", "uchar"):
+        array = only_argument(read(text.format(kind))).astype(float)
+        assert array.mean() == pytest.approx(50, abs=0.5)
+        assert array.std() == pytest.approx(10, abs=0.5)
+
+
+def test_normal_is_cut_where_the_type_ends(read: Reader) -> None:
+    text = 'global = 4\n[[arg]]\ntype = "{}"\nlength = 99\nfill = "normal"\nsd = 1e30'
+    assert set(only_argument(read(text.format("char")))) == {-128, 127}
+    assert only_argument(read(text.format("ulong"))).max() > 1 << 63
+
+
+def test_the_seed_decides_the_content(read: Reader) -> None:
+    text = 'global = 4\nseed = {}\n[[arg]]\ntype = "float"\nlength = 9\nfill = "normal"\n'
+    first, again, other = (only_argument(read(text.format(seed))) for seed in (1, 1, 2))
+    own = only_argument(read(text.format(2) + "seed = 5"))
+    also_own = only_argument(read(text.format(1) + "seed = 5"))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert np.array_equal(own, also_own)
+
+
+def test_arguments_with_the_same_rule_differ(read: Reader) -> None:
+    argument = '[[arg]]\ntype = "float"\nlength = 9\nfill = "uniform"\n'
+    (launch,) = read(f"global = 4\n{argument}{argument}")
+    first, second = launch.args
+    assert not np.array_equal(first, second)  # type: ignore[arg-type]
+
+
+def test_scalars_have_their_type(read: Reader) -> None:
+    value = only_argument(read('global = 4\n[[arg]]\ntype = "ushort"\nvalue = 65535'))
+    assert value == 65535
+    assert value.dtype == np.uint16
+
+
+def test_vectors_take_one_number_or_one_each(read: Reader) -> None:
+    text = 'global = 4\n[[arg]]\ntype = "{}"\nvalue = {}'
+    assert only_argument(read(text.format("float2", 3))).tolist() == [3, 3]
+    assert only_argument(read(text.format("int3", "[1, 2, 3]"))).tolist() == [1, 2, 3, 0]
+
+
+def test_numbers_of_a_scalar_type_fill_a_struct(read: Reader) -> None:
+    assert only_argument(read('global = 4\n[[arg]]\ntype = "int"\nvalue = [1, 2, 3]')).tolist() == [1, 2, 3]
+
+
+def test_values_are_a_buffer_as_they_stand(read: Reader) -> None:
+    assert only_argument(read('global = 4\n[[arg]]\ntype = "int"\nvalues = [3, 1]')).tolist() == [3, 1]
+
+
+def test_local_null_and_samplers_are_known(read: Reader) -> None:
+    assert only_argument(read("global = 4\n[[arg]]\nlocal = 64")) == Local(64)
+    assert only_argument(read("global = 4\n[[arg]]\nnull = true")) is None
+    sampler = only_argument(read('global = 4\n[[arg]]\nsampler = { addressing = "repeat", linear = true }'))
+    assert sampler == Sampler("repeat", linear=True)
+
+
+def test_images_have_shape_order_and_type(read: Reader) -> None:
+    table = 'shape = [3, 5], type = "uchar", channel_order = "RG", fill = "uniform"'
+    text = f"global = 4\n[[arg]]\nimage = {{ {table} }}"
+    image = only_argument(read(text))
+    assert isinstance(image, Image)
+    assert image.array.shape == (3, 5, 2)
+    assert image.array.dtype == np.uint8
+
+
+def test_files_hold_buffers(tmp_path: Path, read: Reader) -> None:
+    np.save(tmp_path / "a.npy", np.arange(4, dtype=np.float32))
+    (tmp_path / "b.bin").write_bytes(bytes(range(8)))
+    array = only_argument(read('global = 4\n[[arg]]\ntype = "float"\nfile = "a.npy"'))
+    assert array.tolist() == [0, 1, 2, 3]
+    assert array.flags.writeable
+    raw = only_argument(read('global = 4\n[[arg]]\ntype = "uchar4"\nfile = "b.bin"\nlength = 2'))
+    assert raw.tolist() == list(range(8))
+
+
+def test_the_type_may_come_from_the_kernel(read: Reader) -> None:
+    assert only_argument(read("global = 4\n[[arg]]\nlength = 2")).dtype == np.float32
+
+
+def test_read_only_buffers_are_noted(read: Reader) -> None:
+    argument = '[[arg]]\ntype = "float"\nlength = 1\n'
+    (launch,) = read(f"global = 4\n{argument}{argument}read_only = true")
+    assert launch.read_only == {1}
+
+
+SHARED = """global = 64
+[[arg]]
+name = "a"
+type = "float"
+length = 4
+[[arg]]
+name = "b"
+type = "uchar"
+length = 4
+[[arg]]
+name = "n"
+type = "int"
+value = 4
+"""
+
+
+def test_launches_share_their_buffers(read: Reader) -> None:
+    first, second = read(SHARED + "[[launch]]\n[[launch]]\nglobal = [8, 8]\nset = { n = 5 }")
+    assert first.args[0] is second.args[0]
+    assert [int(launch.args[2]) for launch in (first, second)] == [4, 5]  # type: ignore[arg-type]
+    assert isinstance(second.args[2], np.int32)
+    assert second.global_size == second.local_size == (8, 8)
+
+
+def test_a_launch_may_choose_and_reorder_arguments(read: Reader) -> None:
+    (launch,) = read(SHARED + '[[launch]]\nkernel = "other"\nuse = ["n", "a"]')
+    assert launch.kernel.name == "other"
+    assert launch.args[0] == 4
+    assert len(launch.args) == 2
+
+
+BUFFER = 'global = 4\n[[arg]]\ntype = "float"\nlength = 4\n'
+SCALAR = 'global = 4\n[[arg]]\ntype = "int"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "global is missing"),
+        ("global = 0", r"k\.toml: global: expected 1 to 3 whole numbers of at least 1, found 0"),
+        ("global = [1, 2, 3, 4]", "global: expected 1 to 3 whole numbers"),
+        ("global = true", "global: expected 1 to 3 whole numbers"),
+        ("global = 4\nlocal = 3", "multiple of the local size"),
+        ("global = 8192\nlocal = 8192", "at most 4096 work-items"),
+        ('global = 4\nstandard = "9"', "standard: expected one of 1.0"),
+        ("global = 4\noptions = 3", "options: expected a list of texts"),
+        ("global = 4\nsize = 3", "unknown key 'size', expected one of source"),
+        ("global = 4\nseed = -1", "seed: expected a whole number of at least 0"),
+        ("global = 4\narg = 3", r"arg: expected tables, each under \[\[arg\]\]"),
+        ('global = 4\n[[arg]]\ntype = "float"', r"k\.toml: arg\[0\]: length is missing"),
+        ('global = 4\n[[arg]]\ntype = "flaot"\nlength = 1', r"arg\[0\]: type: expected a type such as"),
+        ('global = 4\n[[arg]]\ntype = "float5"\nlength = 1', "found 'float5'"),
+        (BUFFER + "fil = 3", r"arg\[0\]: unknown key 'fil'"),
+        (BUFFER + 'fill = "random"', r"arg\[0\]: fill: expected one of zeros"),
+        (BUFFER + 'fill = "uniform"\nlow = 3', r"high: expected at least low \(3\), found 1"),
+        (BUFFER + 'fill = "uniform"\nmean = 3', "unknown key 'mean'"),
+        (BUFFER + 'fill = "uniform"\nlow = "a"', "low: expected a number, found 'a'"),
+        (BUFFER + 'fill = "uniform"\nhigh = inf', "high: expected a number, found inf"),
+        (BUFFER + 'fill = "normal"\nsd = -1', "sd: expected a number of at least 0"),
+        (BUFFER + 'fill = "constant"', "value is missing"),
+        (BUFFER + 'fill = "constant"\nvalue = 1e39', "value: expected a number from"),
+        ('global = 4\n[[arg]]\ntype = "uchar"\nlength = 300\nfill = "arange"', "the last of 300 numbers"),
+        (
+            'global = 4\n[[arg]]\ntype = "int"\nlength = 3\nfill = "constant"\nvalue = 1.5',
+            "a whole number for int",
+        ),
+        (SCALAR + "value = 1.5", r"arg\[0\]: value: expected a whole number for int, found 1\.5"),
+        (SCALAR + "value = 3000000000", "value: expected a number from -2147483648"),
+        (SCALAR + 'value = "4"', "value: expected a number or a list of numbers"),
+        (SCALAR + "value = true", "value: expected a number or a list of numbers"),
+        ('global = 4\n[[arg]]\ntype = "int4"\nvalue = [1, 2]', "expected 4 numbers for int4, found 2"),
+        (SCALAR + 'file = "none.npy"', r"file: cannot read .*none\.npy"),
+        (SCALAR + 'file = "k.cl"', "expected a multiple of 4 B"),
+        ("global = 4\n[[arg]]\nlocal = 0", "local: expected a whole number of at least 1"),
+        ("global = 4\n[[arg]]\nnull = false", "null: expected true"),
+        ("global = 4\n[[arg]]\nlocal = 4\nlength = 4", "unknown key 'length'"),
+        ('global = 4\n[[arg]]\nimage = { type = "float" }', r"arg\[0\]: image: shape is missing"),
+        ('global = 4\n[[arg]]\nimage = { shape = [2], type = "float4" }', "a scalar type"),
+        ('global = 4\n[[arg]]\nsampler = { filter = "linear" }', r"sampler: unknown key 'filter'"),
+        ('global = 4\n[[arg]]\nname = "x"\ntype = "float"\nlength = 1', r"arg\[0\]: name: expected 'a'"),
+        (SHARED + '[[launch]]\nuse = ["z"]', r"launch\[0\]: use: expected names .*a, b, n.*found 'z'"),
+        (
+            SHARED + "[[launch]]\nset = { a = 1 }",
+            r"launch\[0\]: set: expected names of scalar arguments \(n\)",
+        ),
+        (SHARED + "[[launch]]\nset = { n = 1.5 }", "n: expected a whole number for int"),
+        (SHARED + "[[launch]]\nglobl = 3", r"launch\[0\]: unknown key 'globl'"),
+        ("global = = 4", r"k\.toml: not valid TOML: .*line 3"),
+    ],
+)
+def test_each_mistake_is_one_sentence_with_its_place(read: Reader, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        read(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_of_another_type_is_refused(tmp_path: Path, read: Reader) -> None:
+    np.save(tmp_path / "a.npy", np.arange(4))
+    with pytest.raises(InputError, match=r"expected float32 for float in .* found int64"):
+        read('global = 4\n[[arg]]\ntype = "float"\nfile = "a.npy"')
+    (tmp_path / "a.npy").write_bytes(b"garbage")
+    with pytest.raises(InputError, match=r"not a readable \.npy file"):
+        read('global = 4\n[[arg]]\ntype = "float"\nfile = "a.npy"')
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"", "is empty"), (b"\xff\xfe\x00", "found binary data"), (b"kernel = 3", "source is missing")],
+)
+def test_files_that_are_no_launch_files_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "x.toml").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        launchfile.read(tmp_path / "x.toml")
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read the launch file"):
+        launchfile.read(tmp_path / "none.toml")

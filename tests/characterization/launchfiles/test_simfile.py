@@ -1,0 +1,294 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosscast.characterization.launchfiles import simfile
+from crosscast.characterization.launchfiles.simfile import SimFile, render_dumps
+from crosscast.errors import InputError
+from crosscast.kernel import Local, Parameter, Program
+
+A = Parameter("a", "float*", "global", 8)
+N = Parameter("n", "int", "value", 4)
+BYTES = Parameter("bytes", "uchar*", "global", 8)
+CONSTANT = Parameter("table", "float*", "constant", 8)
+LOCAL = Parameter("scratch", "float*", "local", 8)
+STRUCT = Parameter("config", "struct config", "value", 12)
+VOID = Parameter("raw", "void*", "global", 8)
+IMAGE = Parameter("picture", "image2d_t", "image", 8)
+
+Reader = Callable[..., SimFile]
+
+
+@pytest.fixture
+def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
+    """Reader of a simulator file with a head of five lines, and the given rest."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "k.cl").write_text("kernel void k() {}")
+
+    def read_text(rest: str, *parameters: Parameter) -> SimFile:
+        Path("k.sim").write_text(f"# a file\nk.cl\nk\n8 1 1\n4 1 1\n{rest}")
+        return simfile.read("k.sim", lambda program, kernel: parameters)
+
+    return read_text
+
+
+def only_argument(sim: SimFile) -> Any:
+    (argument,) = sim.launch.args
+    return argument
+
+
+def test_the_head_says_program_kernel_and_sizes(read: Reader) -> None:
+    launch = read("").launch
+    assert launch.kernel.name == "k"
+    assert (launch.global_size, launch.local_size) == ((8, 1, 1), (4, 1, 1))
+    assert launch.kernel.program.form == "opencl-c"
+
+
+def test_the_head_may_stand_on_one_line(tmp_path: Path, read: Reader) -> None:
+    read("")
+    (tmp_path / "k.sim").write_text("k.cl k 8 1 1 4 1 # sizes go on\n 1")
+    assert simfile.read("k.sim", lambda program, kernel: ()).launch.local_size == (4, 1, 1)
+
+
+def test_bitcode_is_known_by_its_first_bytes(tmp_path: Path, read: Reader) -> None:
+    (tmp_path / "k.cl").write_bytes(b"BC\xc0\xde....")
+    assert read("").launch.kernel.program.form == "bitcode"
+
+
+def test_options_and_standard_come_from_outside(read: Reader) -> None:
+    read("")
+    program: Program = simfile.read(
+        "k.sim", lambda program, kernel: (), options=["-DN=1"], standard="2.0"
+    ).launch.kernel.program
+    assert (program.options, program.standard) == (("-DN=1",), "2.0")
+
+
+def test_values_may_go_on_over_lines_with_comments(read: Reader) -> None:
+    assert only_argument(read("<size=16>\n1 2 # two\n\n 3.5\n-4e1\n", A)).tolist() == [1, 2, 3.5, -40]
+
+
+def test_values_may_start_behind_the_header(read: Reader) -> None:
+    assert only_argument(read("<size=4> 42", N)) == np.int32(42)
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("<size=16 fill=2.5>", [2.5] * 4),
+        ("<range=0:1:3 size=16>", [0, 1, 2, 3]),
+        ("<size=16 range=3:-1:0>", [3, 2, 1, 0]),
+        ("<size=16 range=0:0.5:1.5>", [0, 0.5, 1, 1.5]),
+        ("<size=16 noinit>", [0, 0, 0, 0]),
+        ("<   size=16   fill=-1   >", [-1] * 4),
+    ],
+)
+def test_headers_fill_buffers(read: Reader, header: str, expected: list[float]) -> None:
+    array = only_argument(read(header + "\n", A))
+    assert array.dtype == np.float32
+    assert array.tolist() == expected
+
+
+def test_hexadecimal_values_fills_and_ranges(read: Reader) -> None:
+    assert only_argument(read("<size=4 hex>\n0x01 0a FF 10\n", BYTES)).tolist() == [1, 10, 255, 16]
+    assert only_argument(read("<size=2 fill=1F hex>\n", BYTES)).tolist() == [31, 31]
+    assert only_argument(read("<size=2 hex range=f:1:10>\n", BYTES)).tolist() == [15, 16]
+
+
+def test_hexadecimal_ends_with_its_argument(read: Reader) -> None:
+    sim = read("<size=1 hex>\n10\n<size=4>\n10\n", BYTES, N)
+    first, second = sim.launch.args
+    assert isinstance(first, np.ndarray)
+    assert first.tolist() == [16]
+    assert second == np.int32(10)
+
+
+def test_the_header_may_name_another_type(read: Reader) -> None:
+    struct = only_argument(read("<size=12 float>\n42\n3\n18\n", STRUCT))
+    assert np.frombuffer(struct, np.float32).tolist() == [42, 3, 18]
+    assert only_argument(read("<size=4 uchar>\n1 2 3 4\n", N)) == 0x04030201
+
+
+def test_buffers_have_the_kernels_type_whatever_fills_them(read: Reader) -> None:
+    array = only_argument(read("<size=4 uchar>\n0 0 128 63\n", A))
+    assert array.dtype == np.float32
+    assert array.tolist() == [1.0]
+    assert only_argument(read("<size=5 uchar fill=7>\n", A)).tobytes() == bytes([7] * 5)
+    sim = read("<size=4 uchar dump>\n0 0 128 63\n", A)
+    assert "a[3] = 63" in render_dumps(sim)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("char4*", np.int8),
+        ("uchar", np.uint8),
+        ("short2*", np.int16),
+        ("ushort*", np.uint16),
+        ("int*", np.int32),
+        ("uint", np.uint32),
+        ("long*", np.int64),
+        ("ulong*", np.uint64),
+        ("float16*", np.float32),
+        ("double*", np.float64),
+        ("void*", np.uint8),
+    ],
+)
+def test_the_type_follows_from_the_parameter(read: Reader, name: str, dtype: type) -> None:
+    parameter = Parameter("x", name, "global", 8)
+    assert only_argument(read("<size=64 fill=0>\n", parameter)).dtype == dtype
+
+
+def test_local_memory_has_a_size_only(read: Reader) -> None:
+    assert only_argument(read("<size=16>\n", LOCAL)) == Local(16)
+
+
+def test_null_is_a_null_pointer(read: Reader) -> None:
+    assert only_argument(read("<null>\n", A)) is None
+
+
+def test_ro_buffers_are_read_only(read: Reader) -> None:
+    sim = read("<size=4 ro fill=0>\n<size=4 wo fill=0>\n", A, A)
+    assert sim.launch.read_only == {0}
+
+
+def test_negative_numbers_wrap_in_unsigned_types(read: Reader) -> None:
+    assert only_argument(read("<size=8>\n-1 -2\n", Parameter("x", "uint*", "global", 8))).tolist() == [
+        4294967295,
+        4294967294,
+    ]
+
+
+def test_a_range_of_floats_adds_up_in_floats(read: Reader) -> None:
+    array = only_argument(read("<size=40 range=0:0.25:2.25>\n", A))
+    assert array.tolist() == [0.25 * i for i in range(10)]
+
+
+def test_the_rest_of_the_last_line_is_left_unread(read: Reader) -> None:
+    assert only_argument(read("<size=4>\n7 8 9\n", N)) == np.int32(7)
+
+
+def test_comments_may_follow_the_last_argument(read: Reader) -> None:
+    assert only_argument(read("<size=4>\n7\n\n# the end\n", N)) == np.int32(7)
+
+
+def test_dumps_look_as_the_original_prints_them(read: Reader) -> None:
+    sim = read("<size=8 dump>\n1.5 1234567\n<size=2 char dump>\n-1 65\n", A, VOID)
+    assert render_dumps(sim) == (
+        "\nArgument 'a': 8 bytes\n  a[0] = 1.5\n  a[1] = 1.23457e+06\n\n"
+        "\nArgument 'raw': 2 bytes\n  raw[0] = -1\n  raw[1] = 65\n\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "values", "shown"),
+    [
+        ("uint", "1 10000000", ["0x00000001", "0x10000000"]),
+        ("short", "-1 12", ["0xffff", "0x0012"]),
+        ("char", "-1 7f", ["0xffffffff", "0x7f"]),
+        ("ulong", "8000000000000000", ["0x8000000000000000"]),
+        ("float", "1.5 -1.5", ["0x000001.5", "0x0000-1.5"]),
+    ],
+)
+def test_hexadecimal_dumps_have_all_digits(read: Reader, header: str, values: str, shown: list[str]) -> None:
+    size = {"uint": 4, "short": 2, "char": 1, "ulong": 8, "float": 4}[header] * len(shown)
+    text = render_dumps(read(f"<size={size} {header} hex dump>\n{values}\n", VOID))
+    assert [line.split(" = ")[1] for line in text.splitlines() if " = " in line] == shown
+
+
+def test_dumps_show_what_the_kernel_left(read: Reader) -> None:
+    sim = read("<size=20 fill=0 dump>\n", A)
+    array = only_argument(sim)
+    array[:] = [np.inf, -np.inf, np.nan, -0.0, 1e-5]
+    values = [line.split(" = ")[1] for line in render_dumps(sim).splitlines() if " = " in line]
+    assert values == ["inf", "-inf", "nan", "-0", "1e-05"]
+
+
+def test_big_files_are_read_in_time(read: Reader) -> None:
+    text = "\n".join(" ".join(str(i % 100) for i in range(100)) for _ in range(1000))
+    assert only_argument(read(f"<size=400000>\n{text}\n", A)).sum() == 4950 * 1000
+
+
+@pytest.mark.parametrize(
+    ("rest", "parameters", "message"),
+    [
+        ("", [A], r"k\.sim:\d+: Unexpected EOF when parsing argument 0: a"),
+        ("<size=8>\n1\n", [A], r"Unexpected EOF when parsing argument 0: a"),
+        ("<size=4>\n1\n", [A, N], r"Unexpected EOF when parsing argument 1: n"),
+        ("<size=4>\n1\n<size=4>\n2\n", [N], r"k\.sim:8: Unexpected token '<size=4>' \(expected EOF\)"),
+        ("1 2 3\n", [A], r"k\.sim:6: Expected argument header <...>, found '1' \(argument 0: a\)"),
+        ("<size=4\n>\n", [A], r"k\.sim:6: Missing '>' at end of argument header"),
+        ("<fill=0>\n", [A], r"k\.sim:6: size required \(argument 0: a\)"),
+        ("<size=x>\n", [A], "Invalid value for 'size'"),
+        ("<size=0>\n", [A], "at least 1 byte, found 0"),
+        ("<size=-4>\n", [A], "Invalid value for 'size'"),
+        ("<size>\n", [A], "Expected = after 'size'"),
+        ("<size=4 fill>\n", [A], "Expected =VALUE after 'fill'"),
+        ("<size=4 range=>\n", [A], "Expected =START:INC:END after 'range'"),
+        ("<size=4 flots>\n", [A], "Unrecognised header token 'flots'"),
+        ("<size=4 float int>\n", [A], "Argument type defined multiple times"),
+        ("<size=6 fill=0>\n", [A], "Initialiser type must exactly divide argument size"),
+        ("<size=4 fill=0 noinit>\n", [A], "Multiple initializers present"),
+        ("<size=4 fill=0 range=0:1:0>\n", [A], "Multiple initializers present"),
+        ("<size=4 fill=1.0f>\n", [A], "Invalid fill value '1.0f'"),
+        ("<size=4 fill=x>\n", [A], "Failed to parse 'x' as a real number"),
+        ("<size=4 range=0:1>\n", [A], "Invalid range format '0:1'"),
+        ("<size=4 range=0:1:3:4>\n", [A], "Invalid range format"),
+        ("<size=8 range=0:1:3>\n", [A], "Range doesn't produce correct buffer size: '0:1:3' has 4 values"),
+        ("<size=8 range=0:0:0>\n", [A], "Range doesn't produce correct buffer size"),
+        ("<size=8>\n1.0f 2.0f\n", [A], r"k\.sim:7: Failed to parse 'f' as a real number \(argument 0: a\)"),
+        ("<size=4>\nabc\n", [A], r"k\.sim:7: Failed to parse 'abc' as a real number"),
+        ("<size=4>\n99999999999\n", [N], "Number out of range for a 32-bit integer: '99999999999'"),
+        ("<size=1>\n300\n", [BYTES], "Invalid char value '300', expected 0 to 255"),
+        ("<size=8 fill=0>\n", [N], r"expected size=4 for int, found size=8 \(argument 0: n\)"),
+        ("<size=4 noinit>\n", [N], "'noinit' only valid for buffer arguments"),
+        ("<null>\n", [LOCAL], "'null' only valid for buffer arguments"),
+        ("<null size=4>\n", [A], "'null' not valid with other argument descriptors"),
+        ("<size=4 ro wo>\n", [A], "'ro' and 'wo' are mutually exclusive"),
+        ("<size=4 ro>\n", [CONSTANT], "'ro' only valid for global memory buffers"),
+        ("<size=4 wo>\n", [N], "'wo' only valid for global memory buffers"),
+        ("<size=4 dump>\n", [N], "'dump' only valid for memory objects"),
+        ("<size=12 fill=0>\n", [STRUCT], "Invalid default kernel argument type 'struct config'"),
+        ("<size=8 fill=0>\n", [IMAGE], "cannot hold the image"),
+    ],
+)
+def test_each_mistake_is_one_sentence_with_its_line(
+    read: Reader, rest: str, parameters: list[Parameter], message: str
+) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        read(rest, *parameters)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "Unexpected EOF when parsing program file"),
+        (b"# only a comment\n", "Unexpected EOF when parsing program file"),
+        (b"k.cl\n", "Unexpected EOF when parsing kernel"),
+        (b"k.cl\nk\n8 1\n", "Unexpected EOF when parsing NDRange"),
+        (b"k.cl\nk\n8 1 1\n4 1", "Unexpected EOF when parsing work-group size"),
+        (b"k.cl\nk\n8 x 1\n4 1 1\n", r"k\.sim:3: Failed to parse 'x' as a 64-bit integer \(NDRange\)"),
+        (b"k.cl\nk\n8 1 1\n3 1 1\n", "multiple of the local size"),
+        (b"k.cl\nk\n8 1 1\n0 1 1\n", "local size must be at least 1"),
+        (b"k.cl\nk\n-8 1 1\n4 1 1\n", "global size must be at least 1"),
+        (b"k.cl\nk\n8192 1 1\n8192 1 1\n", "at most 4096 work-items"),
+        (b"none.cl\nk\n8 1 1\n4 1 1\n", r"none\.cl: cannot read the program file"),
+        (b"\xff\xfe\x80", "found binary data"),
+        (b"k.cl\n\0", "found binary data"),
+    ],
+)
+def test_files_that_are_no_simulator_files_are_refused(
+    tmp_path: Path, read: Reader, content: bytes, message: str
+) -> None:
+    read("")
+    (tmp_path / "k.sim").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        simfile.read("k.sim", lambda program, kernel: ())
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read the simulator file"):
+        simfile.read(tmp_path / "none.sim")
