@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from crosscast.characterization import ir, signature
-from crosscast.characterization.instrumentation import context
+from crosscast.characterization import ir
+from crosscast.characterization.instrumentation import context, signature
 from crosscast.characterization.instrumentation.barriers import is_barrier
 from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
 from crosscast.characterization.instrumentation.live_memory import UNIFORM_STEP

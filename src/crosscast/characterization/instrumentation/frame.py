@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from crosscast.characterization import ir, signature
-from crosscast.characterization.instrumentation import collectives
+from crosscast.characterization import ir
+from crosscast.characterization.instrumentation import collectives, signature
 from crosscast.characterization.instrumentation.segments import Segment, slot_name
 from crosscast.characterization.instrumentation.shared import Shared
 
