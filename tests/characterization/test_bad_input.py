@@ -446,3 +446,57 @@ def test_a_second_run_starts_from_the_first_ones_input() -> None:
     buffer = shared_empty(1, np.int32)
     launch(source, 2000, 1, buffer, np.int32(300), threads=2)
     assert buffer[0] == 600_000
+
+
+# -- IR that tries to reach outside
+
+_IR = """\
+target datalayout = "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024-G1"
+target triple = "spir64-unknown-unknown"
+{module}
+define spir_kernel void @k(ptr addrspace(1) %a) {{
+  {body}
+  store i32 1, ptr addrspace(1) %a, align 4
+  ret void
+}}
+"""
+_CONSTRUCTORS = """\
+@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 1, ptr @c, ptr null }]
+define internal void @c() {
+  ret void
+}"""
+
+
+@pytest.mark.parametrize(
+    ("module", "body", "words"),
+    [
+        (
+            "@x = external addrspace(1) global i32",
+            "store i32 2, ptr addrspace(1) @x",
+            "'x' is declared but not",
+        ),
+        (_CONSTRUCTORS, "", "llvm.global_ctors"),
+        (
+            "@y = addrspace(1) global i32 0\n@z = alias i32, ptr addrspace(1) @y",
+            "store i32 2, ptr addrspace(1) @z",
+            "cannot be rewritten",
+        ),
+        (
+            "@cc_group = addrspace(1) global i32 0",
+            "store i32 2, ptr addrspace(1) @cc_group",
+            "cannot be rewritten",
+        ),
+        ("declare i32 @system(ptr)", "%r = call i32 @system(ptr null)", "unresolved function 'system'"),
+        ("declare void @cc_spill()", "call void @cc_spill()", "unresolved function 'cc_spill'"),
+        ("", 'call void asm sideeffect "nop", ""()', "inline assembly"),
+        ("", "%f = inttoptr i64 4096 to ptr\n  call void %f()", "a call through a function pointer"),
+    ],
+)
+def test_ir_that_reaches_outside_the_program_is_refused(module: str, body: str, words: str) -> None:
+    kernel = Kernel.from_ir(_IR.format(module=module, body=body), "k")
+    assert words in _refusal(UnsupportedError, lambda: crosscast.characterize(kernel, 1, 1, [ints(1)]))
+
+
+def test_the_same_ir_without_that_runs() -> None:
+    kernel = Kernel.from_ir(_IR.format(module="", body=""), "k")
+    assert crosscast.characterize(kernel, 1, 1, [ints(1)]).metrics["total_instruction_count"] == 2

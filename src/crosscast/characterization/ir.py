@@ -77,6 +77,11 @@ class Instruction:
     accesses: list[Any] = field(default_factory=list)
 
     @property
+    def where(self) -> str:
+        """Start of a message about it: its line, if the program says which."""
+        return f"line {self.line}: " if self.line else ""
+
+    @property
     def successors(self) -> list[str]:
         """Labels a terminator can go to, without repetition, in order."""
         return list(dict.fromkeys(_TARGET.findall(self.text)))

@@ -29,6 +29,8 @@ _CONVENTION = re.compile(r"\bspir_(?:kernel|func) ")
 _LINKAGE = re.compile(
     r" (unnamed_addr|local_unnamed_addr|dso_local|private|internal|externally_initialized)\b"
 )
+_EXTERNAL = re.compile(r" = (?:\w+ )*(external|extern_weak) ")
+_NOTES = frozenset({"@llvm.used", "@llvm.compiler.used"})
 _MODULE_LINE = re.compile(r"!(llvm\.(module\.flags|ident|errno)|opencl\.)|target |source_filename")
 
 
@@ -99,8 +101,9 @@ def _variables(module: ir.Module) -> list[str]:
     """Program-scope variables, each in address ranges of its own as METRICS asks."""
     rows = []
     for variable in module.globals.values():
-        if variable.address_space == 3:
+        if variable.address_space == 3 or variable.name in _NOTES:
             continue
+        _refuse_variable(variable)
         text = re.sub(r", (section|align|comdat)\b.*$", "", variable.text)
         text = _LINKAGE.sub("", text)
         text = text.replace(" = ", " = protected ", 1).replace("protected external", "external")
@@ -108,6 +111,18 @@ def _variables(module: ir.Module) -> list[str]:
         text = re.sub(r"\bconstant\b", "global", text, count=1)
         rows.append(f'{text}, section "{_VARIABLES_SECTION}", align 1024')
     return rows
+
+
+def _refuse_variable(variable: ir.GlobalVariable) -> None:
+    """Refuse what would run code, or reach into other libraries, when the kernel is loaded."""
+    if variable.name.startswith("@llvm."):
+        raise UnsupportedError(
+            f"the program's {variable.name[1:]} (code that runs on loading) is not supported"
+        )
+    if _EXTERNAL.search(variable.text):
+        raise UnsupportedError(
+            f"the variable {variable.name[1:]!r} is declared but not defined in the program"
+        )
 
 
 def build_library(module: ir.Module, kernel: ir.Function, made: Instrumented, switches: Switches) -> bytes:
@@ -127,15 +142,22 @@ def build_library(module: ir.Module, kernel: ir.Function, made: Instrumented, sw
     Raises
     ------
     UnsupportedError
-        If it calls a builtin that is not in the library.
+        If it calls a builtin that is not in the library, or its IR uses something that cannot be
+        rewritten for this machine.
     """
     toolchain.host_machine()
     machine = _target_machine()
     header = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
     own = kernel_ir(module, kernel, made, switches)
-    parsed = llvm.parse_assembly(header + own)
-    exported = _link_builtins(parsed, header, own, made.lowering.library_symbols)
-    parsed.verify()
+    try:
+        parsed = llvm.parse_assembly(header + own)
+        exported = _link_builtins(parsed, header, own, made.lowering.library_symbols)
+        parsed.verify()
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise UnsupportedError(
+            f"the program's IR uses something that cannot be rewritten for this machine ({reason})"
+        ) from error
     _set_linkage(parsed, exported, others="internal")
     _optimize(parsed, machine)
     _refuse_unresolved(parsed)

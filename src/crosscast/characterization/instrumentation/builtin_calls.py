@@ -110,7 +110,7 @@ class Lowering:
         if text := self._expression(call, name):
             return [self._value(instruction, text)]
         if not call.name.startswith("_Z") or parse(call.name) is None:
-            raise UnsupportedError(f"line {instruction.line}: unresolved function {name!r}")
+            raise UnsupportedError(f"{instruction.where}unresolved function {name!r}")
         self._from_library(instruction, call.name)
         return [instruction]
 
@@ -164,7 +164,7 @@ class Lowering:
         self.print_calls.append(types)
         if len(types) > _MOST_PRINT_ARGUMENTS:
             raise UnsupportedError(
-                f"line {instruction.line}: printf with more than {_MOST_PRINT_ARGUMENTS - 1} values "
+                f"{instruction.where}printf with more than {_MOST_PRINT_ARGUMENTS - 1} values "
                 "is not supported"
             )
         steps = []
@@ -197,7 +197,7 @@ class Lowering:
 def _refuse(instruction: ir.Instruction, name: str) -> None:
     for pattern, what in _REFUSED:
         if pattern.search(name):
-            raise UnsupportedError(f"line {instruction.line}: {what} ({name}) is not supported")
+            raise UnsupportedError(f"{instruction.where}{what} ({name}) is not supported")
 
 
 def _value_type(text: str) -> str:

@@ -36,7 +36,7 @@ def collective_code(call: ir.Instruction) -> tuple[int, int]:
     match = _COLLECTIVE.match(name)
     letter = symbol[len(f"_Z{len(name)}{name}") :][:1]
     if match is None or letter not in _TYPES:
-        raise UnsupportedError(f"line {call.line}: {name} is not supported")
+        raise UnsupportedError(f"{call.where}{name} is not supported")
     operation = _OPERATIONS.index(match[2]) if match[2] else 0
     return _KINDS.index(match[1]) + 16 * operation, _TYPES[letter]
 

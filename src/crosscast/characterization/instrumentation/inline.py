@@ -41,7 +41,7 @@ def parse_call(instruction: ir.Instruction) -> Call:
     match = _CALLEE.search(instruction.text)
     if match is None or " asm " in instruction.text[: match.start()]:
         what = "inline assembly" if " asm " in instruction.text else "a call through a function pointer"
-        raise UnsupportedError(f"line {instruction.line}: {what} is not supported")
+        raise UnsupportedError(f"{instruction.where}{what} is not supported")
     inside, _ = ir.bracketed(instruction.text, match.end() - 1)
     return Call(match[1].strip('"'), [ir.split_typed(part) for part in ir.split_top_level(inside)])
 
@@ -149,7 +149,7 @@ class _Inliner:
     ) -> ir.Block:
         if callee.name in stack:
             circle = " -> ".join((*stack[stack.index(callee.name) :], callee.name))
-            raise UnsupportedError(f"line {call.line}: recursion is not allowed in OpenCL C ({circle})")
+            raise UnsupportedError(f"{call.where}recursion is not allowed in OpenCL C ({circle})")
         self.copies += 1
         number = self.copies
         suffix = f".i{number}"
