@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.characterization.instrumentation.block_costs import Tally
 from crosscast.characterization.instrumentation.instrumented import Instrumented
 
 __all__ = ["ADDRESS_LEVELS", "Counts", "read_results"]
@@ -24,25 +25,17 @@ Histogram = dict[int, int]
 
 
 @dataclass
-class Counts:
+class Counts(Tally):
     """Everything counted in one launch.
 
     Parameters
     ----------
-    opcodes, widths
-        Executed instructions by opcode, and by width of the result.
-    reads, writes, plain
-        Read events, write events, and load and store instructions, by address space.
-    private
-        Load and store instructions to private memory.
     unique_reads, unique_writes
         Distinct addresses read and written.
     addresses
         For each number of skipped bits: how many addresses have each number of accesses.
     pieces, totals
         How many pieces between barriers, and work-items, have each number of instructions.
-    barriers
-        Barriers hit.
     branch_executions
         Executions of each static branch.
     histories
@@ -54,32 +47,15 @@ class Counts:
         Threads wrote and used the same memory.
     """
 
-    opcodes: Counter[str] = field(default_factory=Counter)
-    widths: Counter[int] = field(default_factory=Counter)
-    reads: Counter[str] = field(default_factory=Counter)
-    writes: Counter[str] = field(default_factory=Counter)
-    plain: Counter[str] = field(default_factory=Counter)
-    private: int = 0
     unique_reads: int = 0
     unique_writes: int = 0
     addresses: list[Histogram] = field(default_factory=lambda: [{} for _ in range(ADDRESS_LEVELS)])
     pieces: Histogram = field(default_factory=dict)
     totals: Histogram = field(default_factory=dict)
-    barriers: int = 0
     branch_executions: Counter[int] = field(default_factory=Counter)
     histories: dict[int, Histogram] = field(default_factory=dict)
     order: int = 0
     conflict: bool = False
-
-    @property
-    def instructions(self) -> int:
-        """Executed instructions."""
-        return sum(self.opcodes.values())
-
-    @property
-    def accesses(self) -> int:
-        """Read and write events."""
-        return sum(self.reads.values()) + sum(self.writes.values())
 
 
 def _records(words: npt.NDArray[np.uint64]) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
@@ -91,11 +67,7 @@ def _records(words: npt.NDArray[np.uint64]) -> Iterator[tuple[int, npt.NDArray[n
 
 
 def _add(histogram: Histogram, keys: npt.NDArray[np.uint64], counts: npt.NDArray[np.uint64]) -> None:
-    pairs = zip(keys.tolist(), counts.tolist(), strict=True)
-    if not histogram and len(set(keys.tolist())) == len(keys):
-        histogram.update(pairs)
-        return
-    for key, count in pairs:
+    for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
         histogram[key] = histogram.get(key, 0) + count
 
 
@@ -160,19 +132,7 @@ def _add_blocks(counts: Counts, made: Instrumented, counters: list[int]) -> None
         times = sum(sign * counters[number] for number, sign in block.executions.items())
         if not times:
             continue
-        for opcode, n in block.opcodes.items():
-            counts.opcodes[opcode] += n * times
-        for width, n in block.widths.items():
-            counts.widths[width] += n * times
-        for total, own in (
-            (counts.reads, block.reads),
-            (counts.writes, block.writes),
-            (counts.plain, block.plain),
-        ):
-            for space, n in own.items():
-                total[space] += n * times
-        counts.private += block.private * times
-        counts.barriers += block.barriers * times
+        counts.add_times(block, times)
         if block.branch is not None:
             counts.branch_executions[block.branch] += times
     for number, space in made.conditional_writes.items():

@@ -9,47 +9,40 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation.accesses import MemoryAccess
 from crosscast.characterization.instrumentation.pointers import PointerClass, PointerClasses, address_space
 from crosscast.characterization.instrumentation.segments import Segment
 
-__all__ = ["BlockCosts", "costs_of", "space_name"]
+__all__ = ["BlockCosts", "Tally", "costs_of", "space_name"]
+
+Key = TypeVar("Key")
 
 
 @dataclass
-class BlockCosts:
-    """What one execution of a block costs, and how to know how often it ran.
+class Tally:
+    """Instructions, accesses and barriers, by kind.
 
     Parameters
     ----------
-    executions
-        Coefficient of each counter in the number of executions.
-    opcodes
-        Executed instructions by opcode.
-    widths
-        Executed instructions by width of the result.
-    reads, writes
-        Access events by address space.
-    plain
-        Load and store instructions by address space.
+    opcodes, widths
+        Executed instructions by opcode, and by width of the result.
+    reads, writes, plain
+        Read events, write events, and load and store instructions, by address space.
     private
         Load and store instructions to private memory.
-    branch
-        Static branch at its end, ``None`` if there is none.
     barriers
         Barriers hit.
     """
 
-    executions: dict[int, int]
     opcodes: Counter[str] = field(default_factory=Counter)
     widths: Counter[int] = field(default_factory=Counter)
     reads: Counter[str] = field(default_factory=Counter)
     writes: Counter[str] = field(default_factory=Counter)
     plain: Counter[str] = field(default_factory=Counter)
     private: int = 0
-    branch: int | None = None
     barriers: int = 0
 
     @property
@@ -59,8 +52,41 @@ class BlockCosts:
 
     @property
     def accesses(self) -> int:
-        """Access events whose address space is known."""
+        """Read and write events."""
         return sum(self.reads.values()) + sum(self.writes.values())
+
+    def add_times(self, other: Tally, times: int) -> None:
+        """Add another tally, so many times."""
+        _add_counters(self.opcodes, other.opcodes, times)
+        _add_counters(self.widths, other.widths, times)
+        _add_counters(self.reads, other.reads, times)
+        _add_counters(self.writes, other.writes, times)
+        _add_counters(self.plain, other.plain, times)
+        self.private += other.private * times
+        self.barriers += other.barriers * times
+
+
+def _add_counters(total: Counter[Key], own: Counter[Key], times: int) -> None:
+    for key, n in own.items():
+        total[key] += n * times
+
+
+@dataclass
+class BlockCosts(Tally):
+    """What one execution of a block costs, and how to know how often it ran.
+
+    Its accesses are those whose address space is known.
+
+    Parameters
+    ----------
+    executions
+        Coefficient of each counter in the number of executions.
+    branch
+        Static branch at its end, ``None`` if there is none.
+    """
+
+    executions: dict[int, int] = field(default_factory=dict)
+    branch: int | None = None
 
     def add(self, instruction: ir.Instruction, classes: PointerClasses) -> None:
         """Add one instruction."""
@@ -104,7 +130,7 @@ def costs_of(
     """
     found = {}
     for label, block in segment.blocks.items():
-        cost = BlockCosts(executions[label], branch=block.terminator.branch)
+        cost = BlockCosts(executions=executions[label], branch=block.terminator.branch)
         for instruction in block.instructions:
             if instruction.counted:
                 cost.add(instruction, classes)
