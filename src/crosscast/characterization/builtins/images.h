@@ -126,29 +126,20 @@ static void cc_image_store_int(global uchar *p, uint type, long value) {
 
 /* ---- Channel order ---- */
 
-static float4 cc_image_order_float(const global cc_image *image, float4 stored) {
-    switch (image->channel_order) {
-    case CLK_RGBA: return stored;
-    case CLK_BGRA: return stored.zyxw;
-    case CLK_RG: return (float4)(stored.xy, 0.0f, 1.0f);
-    case CLK_A: return (float4)(0.0f, 0.0f, 0.0f, stored.x);
-    case CLK_INTENSITY: return stored.xxxx;
-    case CLK_LUMINANCE: return (float4)(stored.xxx, 1.0f);
-    default: return (float4)(stored.x, 0.0f, 0.0f, 1.0f);
+#define CC_IMAGE_ORDER(type4, kind)                                                        \
+    static type4 cc_image_order_##kind(const global cc_image *image, type4 stored) {       \
+        switch (image->channel_order) {                                                    \
+        case CLK_RGBA: return stored;                                                      \
+        case CLK_BGRA: return stored.zyxw;                                                 \
+        case CLK_RG: return (type4)(stored.xy, 0, 1);                                      \
+        case CLK_A: return (type4)(0, 0, 0, stored.x);                                     \
+        case CLK_INTENSITY: return stored.xxxx;                                            \
+        case CLK_LUMINANCE: return (type4)(stored.xxx, 1);                                 \
+        default: return (type4)(stored.x, 0, 0, 1);                                        \
+        }                                                                                  \
     }
-}
-
-static int4 cc_image_order_int(const global cc_image *image, int4 stored) {
-    switch (image->channel_order) {
-    case CLK_RGBA: return stored;
-    case CLK_BGRA: return stored.zyxw;
-    case CLK_RG: return (int4)(stored.xy, 0, 1);
-    case CLK_A: return (int4)(0, 0, 0, stored.x);
-    case CLK_INTENSITY: return stored.xxxx;
-    case CLK_LUMINANCE: return (int4)(stored.xxx, 1);
-    default: return (int4)(stored.x, 0, 0, 1);
-    }
-}
+CC_IMAGE_ORDER(float4, float)
+CC_IMAGE_ORDER(int4, int)
 
 /* ---- Texels ---- */
 
@@ -164,35 +155,23 @@ static global uchar *cc_image_texel(const global cc_image *image, int4 at) {
 }
 
 /* The border's channels are 0 as stored; the channel order makes its alpha 0 or 1. */
-static float4 cc_image_fetch_float(const global cc_image *image, int4 at) {
-    float4 stored = 0.0f;
-    if (!cc_image_inside(image, at)) return stored;
-    const global uchar *p = cc_image_texel(image, at);
-    cc_texel_read(p);
-    uint type = image->channel_type, size = image->channel_size;
-    stored.x = cc_image_channel_float(p, type);
-    if (image->channels >= 2) stored.y = cc_image_channel_float(p + size, type);
-    if (image->channels == 4) {
-        stored.z = cc_image_channel_float(p + 2 * size, type);
-        stored.w = cc_image_channel_float(p + 3 * size, type);
+#define CC_IMAGE_FETCH(type4, kind)                                                        \
+    static type4 cc_image_fetch_##kind(const global cc_image *image, int4 at) {            \
+        type4 stored = 0;                                                                  \
+        if (!cc_image_inside(image, at)) return stored;                                    \
+        const global uchar *p = cc_image_texel(image, at);                                 \
+        cc_texel_read(p);                                                                  \
+        uint type = image->channel_type, size = image->channel_size;                       \
+        stored.x = cc_image_channel_##kind(p, type);                                       \
+        if (image->channels >= 2) stored.y = cc_image_channel_##kind(p + size, type);      \
+        if (image->channels == 4) {                                                        \
+            stored.z = cc_image_channel_##kind(p + 2 * size, type);                        \
+            stored.w = cc_image_channel_##kind(p + 3 * size, type);                        \
+        }                                                                                  \
+        return stored;                                                                     \
     }
-    return stored;
-}
-
-static int4 cc_image_fetch_int(const global cc_image *image, int4 at) {
-    int4 stored = 0;
-    if (!cc_image_inside(image, at)) return stored;
-    const global uchar *p = cc_image_texel(image, at);
-    cc_texel_read(p);
-    uint type = image->channel_type, size = image->channel_size;
-    stored.x = cc_image_channel_int(p, type);
-    if (image->channels >= 2) stored.y = cc_image_channel_int(p + size, type);
-    if (image->channels == 4) {
-        stored.z = cc_image_channel_int(p + 2 * size, type);
-        stored.w = cc_image_channel_int(p + 3 * size, type);
-    }
-    return stored;
-}
+CC_IMAGE_FETCH(float4, float)
+CC_IMAGE_FETCH(int4, int)
 
 /* ---- Addressing modes ---- */
 
