@@ -7,14 +7,14 @@ import numpy as np
 from benchmarks.kernels.case import Case, Workload
 
 
-def prepare(size: int, random: np.random.Generator) -> Workload:
-    """Matrices of `size` rows and columns."""
+def prepare(size: int, random: np.random.Generator, *, group: int = 8) -> Workload:
+    """Matrices of `size` rows and columns, for square work-groups of `group` rows and columns."""
     a = random.random((size, size), dtype=np.float32)
     b = random.random((size, size), dtype=np.float32)
     c = np.zeros((size, size), np.float32)
     return Workload(
         (size, size),
-        (8, 8),
+        (group, group),
         (a, b, c, np.int32(size)),
         outputs=(2,),
         expected=(a.astype(np.float64) @ b,),

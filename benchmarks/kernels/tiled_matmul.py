@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+import functools
 
-from benchmarks.kernels.case import Case, Workload
+from benchmarks.kernels import matmul
+from benchmarks.kernels.case import Case
 
-
-def prepare(size: int, random: np.random.Generator) -> Workload:
-    """Matrices of `size` rows and columns, a multiple of 16."""
-    a = random.random((size, size), dtype=np.float32)
-    b = random.random((size, size), dtype=np.float32)
-    c = np.zeros((size, size), np.float32)
-    return Workload(
-        (size, size),
-        (16, 16),
-        (a, b, c, np.int32(size)),
-        outputs=(2,),
-        expected=(a.astype(np.float64) @ b,),
-        work=float(size) ** 3,
-        tolerance=1e-5,
-    )
-
-
-CASE = Case("tiled_matmul", "matrix product by tiles, barriers", size=512, reduced=128, prepare=prepare)
+CASE = Case(
+    "tiled_matmul",
+    "matrix product by tiles, barriers",
+    size=512,
+    reduced=128,
+    prepare=functools.partial(matmul.prepare, group=16),
+)
