@@ -6,7 +6,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crosscast.characterization.engine.arguments import Memory
+from crosscast.characterization.engine.arguments import Memory, Placed
 from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.kernel import Launch
 
@@ -155,23 +155,18 @@ def _signed(word: int) -> int:
 def _target(address: int, launch: Launch, memory: Memory, made: Instrumented) -> str:
     if abs(address) < _NEAR:
         nulls = [p for p, a in enumerate(launch.args) if a is None and made.is_pointer(p)]
-        what = f"argument {nulls[0]} ({made.names[nulls[0]]})" if len(nulls) == 1 else "a null pointer"
-        return f"byte offset {address} from a null pointer" + (
-            f", {what}" if nulls and len(nulls) == 1 else ""
-        )
-    best = None
-    for placed in memory.placed:
-        distance = address - placed.address
-        if best is None or _outside(distance, placed.shared.nbytes) < _outside(
-            best[1], best[0].shared.nbytes
-        ):
-            best = (placed, distance)
-    if best is None or _outside(best[1], best[0].shared.nbytes) > _FAR:
+        which = f", argument {nulls[0]} ({made.names[nulls[0]]})" if len(nulls) == 1 else ""
+        return f"byte offset {address} from a null pointer{which}"
+
+    def away(placed: Placed) -> int:
+        return _outside(address - placed.address, placed.shared.nbytes)
+
+    nearest = min(memory.placed, key=away, default=None)
+    if nearest is None or away(nearest) > _FAR:
         return f"address {address:#x} is in no buffer"
-    placed, distance = best
     return (
-        f"byte offset {distance} of buffer {made.names[placed.position]!r} "
-        f"(argument {placed.position}, {placed.shared.nbytes} bytes)"
+        f"byte offset {address - nearest.address} of buffer {made.names[nearest.position]!r} "
+        f"(argument {nearest.position}, {nearest.shared.nbytes} bytes)"
     )
 
 

@@ -194,20 +194,14 @@ def _after_segment(made: Instrumented, number: int) -> list[str]:
     rows += _gather(made, number)
     if made.segments[number].once:
         rows.append("  call void @cc_fold_lead(ptr %cc.ctx, i64 %cc.items)")
-    for branch in made.cells[number]:
-        name = f"%cell{number}.{branch}"
-        rows += [
-            f"  {name}.h = getelementptr i8, ptr %cc.histories, i64 {context.HISTORY_BYTES * branch}",
-            f"  {name}.r = getelementptr i8, ptr %cc.outcomes, i64 {context.ROW_BYTES * branch}",
-            f"  call void @cc_fold_cell(ptr {name}.h, ptr {name}.r, i64 %cc.items)",
-        ]
-    for branch in made.rows[number]:
-        name = f"%fold{number}.{branch}"
-        rows += [
-            f"  {name}.h = getelementptr i8, ptr %cc.histories, i64 {context.HISTORY_BYTES * branch}",
-            f"  {name}.r = getelementptr i8, ptr %cc.outcomes, i64 {context.ROW_BYTES * branch}",
-            f"  call void @cc_fold_row(ptr {name}.h, ptr {name}.r, i64 %cc.items)",
-        ]
+    for fold, branches in (("cell", made.cells[number]), ("row", made.rows[number])):
+        for branch in branches:
+            name = f"%fold{number}.{fold}{branch}"
+            rows += [
+                f"  {name}.h = getelementptr i8, ptr %cc.histories, i64 {context.HISTORY_BYTES * branch}",
+                f"  {name}.r = getelementptr i8, ptr %cc.outcomes, i64 {context.ROW_BYTES * branch}",
+                f"  call void @cc_fold_{fold}(ptr {name}.h, ptr {name}.r, i64 %cc.items)",
+            ]
     return rows
 
 
