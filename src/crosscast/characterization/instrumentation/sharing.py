@@ -10,10 +10,11 @@ from crosscast.characterization import ir
 from crosscast.characterization.builtins import atomics
 from crosscast.characterization.builtins.mangling import parse
 from crosscast.characterization.instrumentation.inline import parse_call
-from crosscast.characterization.instrumentation.pointers import PointerClasses
+from crosscast.characterization.instrumentation.pointers import PointerClasses, address_space
 
 __all__ = ["Sharing", "commutes", "find_sharing"]
 
+_LOCAL = 3
 _COMMUTATIVE = frozenset("add sub and or xor max min umax umin".split())
 
 
@@ -71,6 +72,8 @@ def find_sharing(
     extents: dict[str, set[int]] = {}
     for instruction in function.instructions():
         for access in instruction.accesses:
+            if address_space(access.pointer_type) == _LOCAL:
+                continue  # no other work-group sees it
             members = classes.members(access.pointer)
             touched |= members
             if access.kind != "read":
