@@ -2,6 +2,7 @@
 
 import numpy as np
 
+import crosscast
 from crosscast.characterization import run
 from crosscast.kernel import Kernel, Launch
 
