@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 
 from crosscast.characterization import ir
+from crosscast.characterization.interruption import interruption_deferred
 from crosscast.characterization.toolchain import compile_opencl, compiler_version
 from crosscast.errors import CompileError, InputError
 from crosscast.kernel import Parameter, ParameterKind, Program
@@ -52,6 +53,7 @@ def _initialize() -> None:
 
 
 @functools.lru_cache(maxsize=32)
+@interruption_deferred()
 def load(program: Program) -> Frontend:
     """Compile or parse a program.
 
