@@ -13,7 +13,7 @@ LAYERS = {
     "errors": 0,
     "units": 0,
     "profile": 0,
-    "tables": 0,
+    "tables": 1,
     "environment": 0,
     "kernel": 1,
     "device": 1,

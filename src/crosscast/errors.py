@@ -9,6 +9,8 @@
     │   ├── LaunchError                 sizes or arguments that do not fit the kernel
     │   └── KernelFault                 the kernel itself failed while it ran
     │       └── KernelTimeout           ... or did not end in time
+    ├── CheckFailed                     an application's result on a device is wrong; exit code 1
+    ├── DeviceFault                     a device failed, or was lost, in the middle of a run; exit code 1
     ├── MissingExtraError               an optional part is not installed; exit code 2
     └── EnvironmentFault                this machine cannot do it (no toolchain, no memory); exit code 1
 """
@@ -16,8 +18,10 @@
 from __future__ import annotations
 
 __all__ = [
+    "CheckFailed",
     "CompileError",
     "CrosscastError",
+    "DeviceFault",
     "EnvironmentFault",
     "InputError",
     "KernelFault",
@@ -62,6 +66,14 @@ class KernelFault(InputError):
 
 class KernelTimeout(KernelFault):
     """The kernel did not end within the time limit."""
+
+
+class CheckFailed(CrosscastError):
+    """The result of an application is not what another implementation computes."""
+
+
+class DeviceFault(CrosscastError):
+    """A device failed in the middle of a run, or is there no longer."""
 
 
 class MissingExtraError(CrosscastError):

@@ -113,6 +113,10 @@ class Profile:
     published
         Metrics under the published tool's names and conventions, in its order, as
         (metric, category, value); empty unless asked for.
+    application
+        Application that launched the kernel, where it is one of a suite.
+    size
+        Name of its problem size.
     """
 
     kernel: str
@@ -124,6 +128,8 @@ class Profile:
     environment: Mapping[str, Any]
     printed: str = ""
     published: tuple[tuple[str, str, int | float], ...] = field(default=())
+    application: str | None = None
+    size: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as the object that ``--json`` prints."""

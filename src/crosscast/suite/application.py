@@ -1,0 +1,153 @@
+"""What a benchmark application is: kernels, a problem of some size, a run, and a check of the result.
+
+A driver says what to do with buffers and kernels, and nothing of how: the same driver runs on an
+OpenCL device that is being measured and in the engine that characterizes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.errors import CheckFailed
+from crosscast.kernel import Argument
+
+__all__ = ["Application", "Array", "Parameters", "Queue", "expect_close", "expect_equal"]
+
+Array = npt.NDArray[Any]
+Parameters = Mapping[str, int]
+Sizes = tuple[int, ...]
+
+
+class Queue(Protocol):
+    """What a driver may do with a device; everything happens in order.
+
+    A NumPy array stands for a buffer on the device, the same array for the same buffer. Only `write`
+    and `read` copy between them; a buffer that was never written holds anything.
+    """
+
+    def write(self, *arrays: Array) -> None:
+        """Copy arrays to their buffers on the device."""
+
+    def read(self, *arrays: Array) -> None:
+        """Copy buffers from the device into their arrays, and wait for it."""
+
+    def launch(self, kernel: str, global_size: Sizes, local_size: Sizes, *args: Argument) -> None:
+        """Run a kernel; arguments are as in `crosscast.kernel.Launch`."""
+
+
+class Application(ABC):
+    """A problem of one size, ready to run; each application of the suite is a subclass.
+
+    Parameters
+    ----------
+    parameters
+        Extents of the problem, as `fit` returns them.
+    seed
+        Start of the random numbers that fill it.
+    """
+
+    name: ClassVar[str]
+    """Name of the application, which is that of its folder and of its ``.cl`` file."""
+
+    kernels: ClassVar[tuple[str, ...]]
+    """Kernels that a run launches, each at least once at every size."""
+
+    options: ClassVar[tuple[str, ...]] = ()
+    """Options of the kernel compiler."""
+
+    arrays: tuple[Array, ...]
+    """Every array that stands for a buffer: together, the working set."""
+
+    @abstractmethod
+    def __init__(self, parameters: Parameters, seed: int) -> None: ...
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, nbytes: int) -> dict[str, int]:
+        """Parameters of about the largest problem whose working set is at most `nbytes`."""
+
+    @abstractmethod
+    def run(self, queue: Queue) -> None:
+        """Solve the problem: write the input, launch kernels, read the result.
+
+        Called many times; each starts from the same input and gives the same result.
+        """
+
+    @abstractmethod
+    def check(self) -> None:
+        """Compare the result of the last run with that of another implementation.
+
+        Raises
+        ------
+        CheckFailed
+            If it is wrong.
+        """
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the working set."""
+        return sum(array.nbytes for array in self.arrays)
+
+    @classmethod
+    def folder(cls) -> Path:
+        """Folder of the driver and of the kernels."""
+        import sys
+
+        file = sys.modules[cls.__module__].__file__
+        assert file is not None
+        return Path(file).parent
+
+    @classmethod
+    def source_path(cls) -> Path:
+        """The OpenCL C file."""
+        return cls.folder() / f"{cls.name}.cl"
+
+
+def expect_close(what: str, found: Array, expected: Array, *, rtol: float, atol: float = 0.0) -> None:
+    """Check a result of real numbers.
+
+    Parameters
+    ----------
+    what
+        Which result it is, for the message.
+    found, expected
+        Arrays of the same shape.
+    rtol, atol
+        As in `numpy.isclose`; NaN and infinities are never close.
+
+    Raises
+    ------
+    CheckFailed
+        If an element is too far from what it should be.
+    """
+    close = np.isclose(found, expected, rtol=rtol, atol=atol) & np.isfinite(found)
+    _expect(what, found, expected, np.asarray(close))
+
+
+def expect_equal(what: str, found: Array, expected: Array) -> None:
+    """Check a result of whole numbers.
+
+    Raises
+    ------
+    CheckFailed
+        If an element differs.
+    """
+    _expect(what, found, expected, np.asarray(found == expected))
+
+
+def _expect(what: str, found: Array, expected: Array, right: npt.NDArray[np.bool_]) -> None:
+    if found.shape != expected.shape:
+        raise CheckFailed(f"{what}: expected shape {expected.shape}, found {found.shape}")
+    if not right.all():
+        wrong: Iterable[Any] = np.argwhere(~right)[0]
+        place = tuple(int(index) for index in wrong)
+        raise CheckFailed(
+            f"{what}: {int(np.count_nonzero(~right))} of {right.size} values are wrong, first at {place}: "
+            f"expected {expected[place]}, found {found[place]}"
+        )

@@ -1,0 +1,85 @@
+"""Characterize an application: run it in the engine, one profile a launch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from crosscast.characterization import run
+from crosscast.kernel import Argument, Kernel, Launch, Program
+from crosscast.profile import Profile
+from crosscast.suite.application import Application, Array
+
+__all__ = ["profiles_of"]
+
+
+def profiles_of(
+    application: Application,
+    size: str,
+    *,
+    options: run.Options | None = None,
+    launched: Callable[[Profile], None] = lambda profile: None,
+) -> list[Profile]:
+    """Run an application once and return the profile of each of its launches, in order.
+
+    The result is checked, as it is on a device.
+
+    Parameters
+    ----------
+    application
+        A problem, ready to run.
+    size
+        Name of its size, for the profiles.
+    options
+        How to run each launch.
+    launched
+        Called with each profile as soon as it is there.
+
+    Raises
+    ------
+    KernelFault
+        If a kernel fails.
+    CheckFailed
+        If the result is wrong.
+    """
+    queue = _Engine(application, size, options or run.Options(), launched)
+    application.run(queue)
+    application.check()
+    return queue.profiles
+
+
+class _Engine:
+    """A queue whose device is the characterizing engine: arrays are its buffers."""
+
+    def __init__(
+        self,
+        application: Application,
+        size: str,
+        options: run.Options,
+        launched: Callable[[Profile], None],
+    ) -> None:
+        self.profiles: list[Profile] = []
+        self._program = Program.from_file(application.source_path(), options=application.options)
+        self._application = application.name
+        self._size = size
+        self._options = options
+        self._launched = launched
+        self._invocations: Counter[str] = Counter()
+
+    def write(self, *arrays: Array) -> None:
+        """Nothing: the engine works on the arrays."""
+
+    def read(self, *arrays: Array) -> None:
+        """Nothing: the engine works on the arrays."""
+
+    def launch(
+        self, kernel: str, global_size: tuple[int, ...], local_size: tuple[int, ...], *args: Argument
+    ) -> None:
+        """Characterize a launch."""
+        launch = Launch(Kernel(self._program, kernel), global_size, local_size, args)
+        found = run.characterize_launch(launch, invocation=self._invocations[kernel], options=self._options)
+        self._invocations[kernel] += 1
+        profile = replace(found, application=self._application, size=self._size)
+        self.profiles.append(profile)
+        self._launched(profile)

@@ -1,0 +1,38 @@
+"""The table of records: a row for each run of a kernel's application on a device.
+
+The published summary, the mean time of an invocation in a run, is derived from `time_s`.
+"""
+
+from __future__ import annotations
+
+from crosscast.tables.schema import Column, Schema
+
+__all__ = ["RECORDS"]
+
+RECORDS = Schema(
+    "records",
+    1,
+    (
+        Column("application", "text", title="application", required=True),
+        Column("kernel", "text", title="kernel", required=True),
+        Column("size", "text", title="problem size", required=True),
+        Column("device", "text", title="key of the device in the table of devices", required=True),
+        Column("configuration", "json", title="settings of the device; {} for its defaults", required=True),
+        Column("repeat", "integer", "count", "number of the process, from 0", required=True, least=0),
+        Column("run", "integer", "count", "number of the run in its process, from 0", required=True, least=0),
+        Column("invocations", "integer", "count", "invocations of the kernel in the run", least=1),
+        Column(
+            "time_s",
+            "reals",
+            "s",
+            "time on the device of each invocation, in order; their mean alone where no more was recorded",
+            required=True,
+            least=0,
+        ),
+        Column("transfer_s", "real", "s", "time on the device of all copies of the run", least=0),
+        Column("host_s", "real", "s", "time of the whole run on the host, copies included", least=0),
+        Column("started_s", "real", "s", "when the run started, since 1970-01-01 UTC", least=0),
+    ),
+    key=("application", "kernel", "size", "device", "configuration", "repeat", "run"),
+)
+"""Version 1."""
