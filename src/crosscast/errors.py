@@ -11,6 +11,7 @@
     │       └── KernelTimeout           ... or did not end in time
     ├── CheckFailed                     an application's result on a device is wrong; exit code 1
     ├── DeviceFault                     a device failed, or was lost, in the middle of a run; exit code 1
+    ├── SensorFault                     a sensor failed, or went away, while it watched; exit code 1
     ├── MissingExtraError               an optional part is not installed; exit code 2
     └── EnvironmentFault                this machine cannot do it (no toolchain, no memory); exit code 1
 """
@@ -28,6 +29,7 @@ __all__ = [
     "KernelTimeout",
     "LaunchError",
     "MissingExtraError",
+    "SensorFault",
     "UnsupportedError",
 ]
 
@@ -74,6 +76,10 @@ class CheckFailed(CrosscastError):
 
 class DeviceFault(CrosscastError):
     """A device failed in the middle of a run, or is there no longer."""
+
+
+class SensorFault(CrosscastError):
+    """A sensor failed, or went away, while it watched; what it watched has no energy then."""
 
 
 class MissingExtraError(CrosscastError):

@@ -1,0 +1,1 @@
+"""Measuring on real devices: times, energy, CPU counters, and the state of the host meanwhile."""

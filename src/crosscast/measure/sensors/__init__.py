@@ -1,0 +1,1 @@
+"""Sensors of energy, one a file, and which of them a device has."""
