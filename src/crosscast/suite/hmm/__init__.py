@@ -1,0 +1,1 @@
+"""Training of a hidden Markov model."""
