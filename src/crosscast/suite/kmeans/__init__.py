@@ -1,0 +1,1 @@
+"""k-means clustering of points with many features."""
