@@ -1,0 +1,1 @@
+"""Cyclic redundancy check of a buffer."""
