@@ -1,0 +1,1 @@
+"""gem: electrostatic potential around a molecule (n-body)."""
