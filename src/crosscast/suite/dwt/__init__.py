@@ -1,0 +1,1 @@
+"""dwt: forward discrete wavelet transform of an image (spectral method)."""
