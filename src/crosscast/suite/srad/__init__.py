@@ -1,0 +1,1 @@
+"""srad: speckle-reducing anisotropic diffusion of an image (structured grid)."""
