@@ -1,0 +1,1 @@
+"""bfs: breadth-first search of a graph (graph traversal)."""
