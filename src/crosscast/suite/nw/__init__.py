@@ -1,0 +1,1 @@
+"""nw: Needleman-Wunsch alignment of two sequences (dynamic programming)."""
