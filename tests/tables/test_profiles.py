@@ -1,10 +1,14 @@
 import csv
 import io
+import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.profile import METRICS, Profile
@@ -12,17 +16,16 @@ from crosscast.tables.profiles import (
     COLUMNS,
     csv_header,
     csv_row,
+    from_row,
     read_csv,
     read_parquet,
+    to_row,
     write_csv,
     write_parquet,
 )
 
 ProfileMaker = Callable[..., Profile]
-
-
-def same(first: Profile, second: Profile) -> bool:
-    return first.to_dict() == second.to_dict()
+DATA = Path(__file__).parent / "data"
 
 
 def test_each_metric_has_one_column() -> None:
@@ -31,16 +34,58 @@ def test_each_metric_has_one_column() -> None:
     assert {metric.name for metric in METRICS} <= set(names)
 
 
-def test_parquet_gives_back_what_it_got(tmp_path: Path, make_profile: ProfileMaker) -> None:
-    profiles = [make_profile(median_ipt=7.0, median_itb=7.0), make_profile("k", 1, rewrite_ratio=None)]
-    write_parquet(profiles, tmp_path / "p.parquet")
-    assert all(map(same, profiles, read_parquet(tmp_path / "p.parquet")))
+@pytest.fixture
+def profiles(make_profile: ProfileMaker) -> list[Profile]:
+    """Launches of a suite's application, and of a file of one's own where two kernels share a name."""
+    suite = replace(make_profile(median_ipt=7.0, median_itb=7.5), application="sums", size="tiny")
+    odd = replace(make_profile("k", 1, rewrite_ratio=None, reread_ratio=1 / 3), application='a "b",\r\nc')
+    return [suite, odd, make_profile(), make_profile()]
 
 
-def test_csv_gives_back_what_it_got(tmp_path: Path, make_profile: ProfileMaker) -> None:
-    profiles = [make_profile(), make_profile("k", 1, rewrite_ratio=None, reread_ratio=1 / 3)]
-    write_csv(profiles, tmp_path / "p.csv")
-    assert all(map(same, profiles, read_csv(tmp_path / "p.csv")))
+@pytest.mark.parametrize(
+    ("write", "read"), [(write_csv, read_csv), (write_parquet, read_parquet)], ids=["csv", "parquet"]
+)
+def test_a_file_gives_back_what_it_got(
+    tmp_path: Path,
+    profiles: list[Profile],
+    write: Callable[[list[Profile], Path], None],
+    read: Callable[[Path], list[Profile]],
+) -> None:
+    write(profiles, tmp_path / "p")
+    assert read(tmp_path / "p") == profiles
+
+
+metric_values = st.fixed_dictionaries(
+    {
+        column.name: st.none()
+        | (st.integers(0, 2**63 - 1) if column.type == "integer" else st.floats(0, allow_infinity=False))
+        for column in COLUMNS
+        if column.name in {metric.name for metric in METRICS}
+    }
+)
+facts = st.dictionaries(
+    st.text(), st.none() | st.integers() | st.text() | st.lists(st.floats(0, 1)), max_size=2
+)
+
+
+@given(metrics=metric_values, fact=facts, seconds=st.dictionaries(st.sampled_from(["run"]), st.floats(0, 9)))
+def test_a_row_gives_back_its_profile(
+    metrics: dict[str, int | float | None], fact: dict[str, object], seconds: dict[str, float]
+) -> None:
+    profile = Profile("k", 3, metrics, seconds, fact, fact, fact, application="a", size="tiny")
+    assert from_row(to_row(profile)) == profile
+
+
+@pytest.mark.parametrize(
+    ("name", "read"), [("profiles-1.csv", read_csv), ("profiles-1.parquet", read_parquet)]
+)
+def test_version_1_is_read(
+    name: str, read: Callable[[Path], list[Profile]], make_profile: ProfileMaker
+) -> None:
+    first, second, third = read(DATA / name)
+    assert first == make_profile()
+    assert second == make_profile("reduce", 1, rewrite_ratio=None, reread_ratio=1 / 3)
+    assert third == make_profile("scan", 0, total_instruction_count=1 << 40, median_ipt=12.5)
 
 
 def test_parquet_carries_units_and_its_version(tmp_path: Path, make_profile: ProfileMaker) -> None:
@@ -48,7 +93,7 @@ def test_parquet_carries_units_and_its_version(tmp_path: Path, make_profile: Pro
 
     write_parquet([make_profile()], tmp_path / "p.parquet")
     schema = parquet.read_schema(tmp_path / "p.parquet")
-    assert schema.metadata[b"crosscast.version"] == b"1"
+    assert schema.metadata[b"crosscast.version"] == b"2"
     assert schema.field("run_s").metadata == {b"unit": b"s"}
     assert str(schema.field("total_instruction_count").type) == "int64"
 
@@ -82,6 +127,28 @@ def test_a_damaged_csv_row_is_named(tmp_path: Path, make_profile: ProfileMaker) 
         read_csv(path)
 
 
+@pytest.mark.parametrize("wrong", ["", "-1", "nan", "inf", "x"])
+def test_a_cell_that_no_profile_has_is_named(tmp_path: Path, make_profile: ProfileMaker, wrong: str) -> None:
+    row = dict(zip(csv_header().split(","), next(csv.reader([csv_row(make_profile())])), strict=True))
+    row["run_s" if wrong else "kernel"] = wrong
+    with (tmp_path / "p.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(row))
+        writer.writeheader()
+        writer.writerow(row)
+    with pytest.raises(InputError, match=r"p\.csv:2: not a row of a table of profiles"):
+        read_csv(tmp_path / "p.csv")
+
+
+def test_csv_needs_no_pyarrow(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "from pathlib import Path; from crosscast.tables.profiles import read_csv, write_csv\n"
+        f"write_csv(read_csv(Path({str(DATA / 'profiles-1.csv')!r})), Path({str(tmp_path / 'p.csv')!r}))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert read_csv(tmp_path / "p.csv") == read_csv(DATA / "profiles-1.csv")
+
+
 def test_a_missing_pyarrow_names_the_extra(
     tmp_path: Path, make_profile: ProfileMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,7 +162,7 @@ def test_a_failed_write_leaves_nothing(
 ) -> None:
     import pyarrow.parquet
 
-    def fail(table: object, path: Path) -> None:
+    def fail(table: object, path: Path, **options: object) -> None:
         path.write_bytes(b"half")
         raise OSError("disk full")
 

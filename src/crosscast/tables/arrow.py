@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from crosscast.errors import InputError
 from crosscast.tables.library import pa, pc
-from crosscast.tables.schema import Column, ColumnType, Schema
+from crosscast.tables.schema import Column, ColumnType, Schema, json_text
 
-__all__ = ["Table", "arrow_schema", "cast", "check", "concatenated", "identity_of", "notes_of", "table_of"]
+__all__ = [
+    "Table",
+    "arrow_schema",
+    "cast",
+    "check",
+    "concatenated",
+    "identity_of",
+    "in_order",
+    "notes_of",
+    "table_of",
+]
 
 Table: TypeAlias = pa.Table
 
@@ -19,6 +30,13 @@ _TYPES: dict[ColumnType, pa.DataType] = {
     "integer": pa.int64(),
     "real": pa.float64(),
     "reals": pa.list_(pa.float64()),
+}
+_MEANINGS: dict[ColumnType, str] = {
+    "text": "a text",
+    "json": "a JSON value",
+    "integer": "a whole number",
+    "real": "a number",
+    "reals": "a list of numbers",
 }
 _TABLE = b"crosscast.table"
 _VERSION = b"crosscast.version"
@@ -47,22 +65,50 @@ def table_of(
     schema
         What the table must be.
     rows
-        Cells by column; ``None`` or nothing where a cell is empty.
+        Cells by column; ``None`` or nothing where a cell is empty. In a JSON column, a text is taken
+        as it is, and any other value is written as JSON.
     notes
         Texts that are kept with the table, by name.
 
     Raises
     ------
     InputError
-        If a value does not fit its column.
+        If a value does not fit its column, or there is no such column.
     """
-    listed = [{c.name: row.get(c.name) for c in schema.columns} for row in rows]
-    try:
-        table = pa.Table.from_pylist(listed, schema=arrow_schema(schema, notes))
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InputError(f"{schema.table}: a value does not fit its column ({error})") from error
+    listed = list(rows)
+    unknown = {name for row in listed for name in row} - {c.name for c in schema.columns}
+    if unknown:
+        raise InputError(f"{schema.table}: expected columns of the table, found {min(unknown)!r}")
+    arrays = [_array(schema, column, [row.get(column.name) for row in listed]) for column in schema.columns]
+    table = pa.Table.from_arrays(arrays, schema=arrow_schema(schema, notes))
     check(schema, table, schema.table)
     return table
+
+
+def _array(schema: Schema, column: Column, cells: list[Any]) -> pa.Array:
+    try:
+        return _converted(column, cells)
+    except (TypeError, ValueError, OverflowError, pa.ArrowException):
+        row, cell = next((i, cell) for i, cell in enumerate(cells, start=1) if not _fits(column, cell))
+    place = f"{schema.table}: column {column.name!r}, row {row}"
+    raise InputError(f"{place}: expected {_MEANINGS[column.type]}, found {cell!r}")
+
+
+def _converted(column: Column, cells: list[Any]) -> pa.Array:
+    if column.type == "json":
+        cells = [cell if cell is None or isinstance(cell, str) else json_text(cell) for cell in cells]
+    elif column.type == "integer" and any(isinstance(c, float) and not c.is_integer() for c in cells):
+        # Arrow would cut them off.
+        raise ValueError
+    return pa.array(cells, type=_TYPES[column.type])
+
+
+def _fits(column: Column, cell: Any) -> bool:
+    try:
+        _converted(column, [cell])
+    except (TypeError, ValueError, OverflowError, pa.ArrowException):
+        return False
+    return True
 
 
 def cast(schema: Schema, table: Table, label: str) -> Table:
@@ -73,14 +119,18 @@ def cast(schema: Schema, table: Table, label: str) -> Table:
     InputError
         If a column is missing or has another type.
     """
-    missing = [c.name for c in schema.columns if c.name not in table.column_names]
-    if missing:
-        raise InputError(f"{label}: column {missing[0]!r} of the table of {schema.table} is missing")
-    try:
-        return table.select([c.name for c in schema.columns]).cast(arrow_schema(schema, notes_of(table)))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"{label}: a column has another type than expected ({reason})") from error
+    arrays = []
+    for column in schema.columns:
+        if table.column_names.count(column.name) != 1:
+            found = "is missing" if column.name not in table.column_names else "is there more than once"
+            raise InputError(f"{label}: column {column.name!r} of the table of {schema.table} {found}")
+        cells = table.column(column.name)
+        try:
+            arrays.append(cells.cast(_TYPES[column.type]))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            reason = f"expected {_MEANINGS[column.type]} in each row, found {cells.type}"
+            raise InputError(f"{label}: column {column.name!r}: {reason}") from error
+    return pa.Table.from_arrays(arrays, schema=arrow_schema(schema, notes_of(table)))
 
 
 def check(schema: Schema, table: Table, label: str) -> None:
@@ -98,8 +148,9 @@ def check(schema: Schema, table: Table, label: str) -> None:
     Raises
     ------
     InputError
-        If a required cell is empty, a number is not finite or too small, or two rows have the same
-        key. The message names the column and the row (the first is row 1).
+        If a required cell is empty, a number is not finite or too small, a text is not JSON where it
+        must be, or two rows have the same key. The message names the column and the row (the first is
+        row 1).
     """
     for column in schema.columns:
         cells = table.column(column.name)
@@ -107,15 +158,19 @@ def check(schema: Schema, table: Table, label: str) -> None:
             _refuse(label, column, pc.is_null(cells), "expected a value, found none")
         # Cell i of what is checked is in row rows[i].
         rows = None
+        if column.type == "json":
+            _check_json(label, column, cells, of_key=column.name in schema.key)
         if column.type == "reals":
+            _refuse(label, column, pc.equal(pc.list_value_length(cells), 0), "expected numbers, found none")
             cells, rows = pc.list_flatten(cells), pc.list_parent_indices(cells)
-            _refuse(label, column, pc.is_null(cells), "expected numbers, found none", rows=rows)
+            _refuse(label, column, pc.is_null(cells), "expected numbers, found an empty one", rows=rows)
         if column.type in ("real", "reals"):
             _refuse(label, column, pc.invert(pc.is_finite(cells)), "expected a finite number", cells, rows)
         if column.least is not None:
             reason = f"expected at least {column.least:g}"
             _refuse(label, column, pc.less(cells, column.least), reason, cells, rows)
-    _check_key(schema, table, label)
+    if schema.key:
+        _check_key(schema, table, label)
 
 
 def _refuse(
@@ -131,6 +186,18 @@ def _refuse(
         row = place if rows is None else rows[place].as_py()
         found = "" if cells is None else f", found {cells[place].as_py()}"
         raise InputError(f"{label}: column {column.name!r}, row {row + 1}: {reason}{found}")
+
+
+def _check_json(label: str, column: Column, cells: pa.ChunkedArray, *, of_key: bool) -> None:
+    for text in pc.unique(cells).drop_null().to_pylist():
+        try:
+            sorted_text = json_text(json.loads(text))
+        except ValueError:
+            _refuse(label, column, pc.equal(cells, text), "expected a JSON value", cells)
+            raise  # pragma: no cover
+        if of_key and sorted_text != text:
+            # Two texts of one value would be two keys.
+            _refuse(label, column, pc.equal(cells, text), f"expected the form {sorted_text}", cells)
 
 
 def _check_key(schema: Schema, table: Table, label: str) -> None:
@@ -170,3 +237,9 @@ def concatenated(schema: Schema, tables: Sequence[Table]) -> Table:
     arrow = arrow_schema(schema, notes)
     parts = [table.replace_schema_metadata(arrow.metadata) for table in tables]
     return pa.concat_tables([arrow.empty_table(), *parts])
+
+
+def in_order(schema: Schema, table: Table) -> Table:
+    """Rows of a table in the order of its key, so that equal contents are equal tables."""
+    keys = [(name, "ascending") for name in schema.key]
+    return table.take(pc.sort_indices(table, sort_keys=keys))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from crosscast.errors import InputError
@@ -11,7 +12,7 @@ from crosscast.tables.library import pa, pq
 from crosscast.tables.schema import Schema
 from crosscast.tables.whole_file import whole_file
 
-__all__ = ["Upgrade", "read_table", "write_table"]
+__all__ = ["Upgrade", "read_table", "save", "write_table", "write_tables"]
 
 Upgrade = Callable[[Table], Table]
 """Makes a table of one version of the next."""
@@ -25,9 +26,39 @@ def write_table(table: Table, path: Path) -> None:
     InputError
         If the file cannot be written (a full disk, say); nothing is left of it then.
     """
+    write_tables({path: table})
+
+
+def write_tables(tables: Mapping[Path, Table]) -> None:
+    """Write several tables, each to its path: if one cannot be written, none is.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be written; the files that were there before are as they were.
+    """
+    with ExitStack() as stack:
+        for path, table in tables.items():
+            stack.enter_context(_named(path))
+            save(table, stack.enter_context(whole_file(path)))
+
+
+def save(table: Table, path: Path) -> None:
+    """Write a table to a path as it is, whole or in part: for those who care for the rest themselves.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    # Chunks of a table in memory would show in the pages of its file.
+    pq.write_table(table.combine_chunks(), path, compression="zstd", compression_level=9)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
     try:
-        with whole_file(path) as temporary:
-            pq.write_table(table, temporary, compression="zstd", compression_level=9)
+        yield
     except OSError as error:
         raise InputError(f"{path}: cannot write the table ({error.strerror or error})") from error
 
@@ -50,8 +81,10 @@ def read_table(path: Path, schema: Schema, upgrades: Mapping[int, Upgrade] | Non
         If it cannot be read, is another table, is of a newer version, or holds what it must not.
     """
     try:
-        table = pq.read_table(path, memory_map=False)
-    except (OSError, pa.ArrowInvalid) as error:
+        # Unlike read_table of the library, this takes no columns from names of folders.
+        with pq.ParquetFile(path) as file:
+            table = file.read()
+    except (OSError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: cannot read the table of {schema.table} ({reason})") from error
     identity = identity_of(table)

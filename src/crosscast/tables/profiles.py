@@ -1,6 +1,7 @@
 """The table of profiles: a row a launch, with typed columns, units and a version.
 
-Version 1: identification, one column a metric, seconds spent, and JSON for what has no fixed fields.
+Identification, one column a metric, seconds spent, and JSON for what has no fixed fields.
+Version 1 had no columns ``application`` and ``size``.
 """
 
 from __future__ import annotations
@@ -8,21 +9,30 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.profile import METRICS, Metric, Profile
+from crosscast.tables.schema import Column, ColumnType, Schema, json_text
 from crosscast.tables.whole_file import whole_file
+
+if TYPE_CHECKING:
+    from crosscast.tables.arrow import Table
+    from crosscast.tables.parquet import Upgrade
 
 __all__ = [
     "COLUMNS",
+    "PROFILES",
+    "UPGRADES",
     "VERSION",
     "Column",
     "csv_header",
     "csv_row",
+    "from_row",
     "read_csv",
     "read_parquet",
     "require_pyarrow",
@@ -31,62 +41,88 @@ __all__ = [
     "write_parquet",
 ]
 
-VERSION = 1
+VERSION = 2
 """Version of the schema; it rises when a column changes its name, type or meaning."""
 
-ColumnType = Literal["text", "integer", "real", "json"]
-_TIMES = ("compile", "instrument", "run", "run_cpu", "metrics")
+_TIMES = {
+    "compile": "time to compile the program",
+    "instrument": "time to instrument it",
+    "run": "time of the instrumented run",
+    "run_cpu": "the same, of all threads together",
+    "metrics": "time to compute the metrics",
+}
 _REAL_COUNTS = frozenset({"median_itb", "median_ipt", "mean_simd_width", "sd_simd_width"})
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of the table.
-
-    Parameters
-    ----------
-    name
-        Its name.
-    type
-        What its cells hold; any cell may be empty.
-    unit
-        Unit of its numbers; empty for texts.
-    """
-
-    name: str
-    type: ColumnType
-    unit: str = ""
+_NEW_IN_2 = ("application", "size")
 
 
 def _metric_column(metric: Metric) -> Column:
     real = metric.unit in ("1", "bits") or metric.name in _REAL_COUNTS
-    return Column(metric.name, "real" if real else "integer", metric.unit)
+    return Column(metric.name, "real" if real else "integer", metric.unit, metric.title, least=0)
 
 
 COLUMNS: tuple[Column, ...] = (
-    Column("kernel", "text"),
-    Column("invocation", "integer", "count"),
+    Column("application", "text", title="application that launched it; empty outside a suite"),
+    Column("size", "text", title="problem size; empty outside a suite"),
+    Column("kernel", "text", title="kernel", required=True),
+    Column(
+        "invocation", "integer", "count", "number of the launch in its run, from 0", required=True, least=0
+    ),
     *(_metric_column(metric) for metric in METRICS),
-    *(Column(f"{name}_s", "real", "s") for name in _TIMES),
-    Column("launch", "json"),
-    Column("program", "json"),
-    Column("environment", "json"),
+    *(Column(f"{name}_s", "real", "s", title, least=0) for name, title in _TIMES.items()),
+    Column("launch", "json", title="sizes of the launch, and a summary of each argument"),
+    Column("program", "json", title="path, hash, compiler and options of what was characterized"),
+    Column("environment", "json", title="package, toolchain and machine"),
 )
 """The columns in order."""
+
+PROFILES = Schema("profiles", VERSION, COLUMNS, key=("application", "kernel", "size", "invocation"))
+"""Profiles of a dataset."""
+
+_LOOSE = replace(PROFILES, key=())
+"""Profiles in a file of their own: two of them may be of kernels with one name."""
+
+
+def _upgrade_1(table: Table) -> Table:
+    from crosscast.tables.library import pa
+
+    for name in _NEW_IN_2:
+        table = table.append_column(name, pa.nulls(table.num_rows, pa.string()))
+    return table
+
+
+UPGRADES: Mapping[int, Upgrade] = {1: _upgrade_1}
+"""For each past version, what makes a table of it one of the next version."""
 
 
 def to_row(profile: Profile) -> dict[str, Any]:
     """Cells of a profile by column; ``None`` is an empty one."""
     cells: dict[str, Any] = {
+        "application": profile.application,
+        "size": profile.size,
         "kernel": profile.kernel,
         "invocation": profile.invocation,
         **profile.metrics,
         **{f"{name}_s": profile.timing_s.get(name) for name in _TIMES},
-        "launch": json.dumps(dict(profile.launch)),
-        "program": json.dumps(dict(profile.program)),
-        "environment": json.dumps(dict(profile.environment)),
+        "launch": json_text(dict(profile.launch)),
+        "program": json_text(dict(profile.program)),
+        "environment": json_text(dict(profile.environment)),
     }
     return {column.name: cells.get(column.name) for column in COLUMNS}
+
+
+def from_row(cells: Mapping[str, Any]) -> Profile:
+    """Profile of a row; what the table does not hold (printed text, published metrics) is empty."""
+    return Profile(
+        kernel=cells["kernel"],
+        invocation=cells["invocation"],
+        metrics={metric.name: cells[metric.name] for metric in METRICS},
+        timing_s={name: cells[f"{name}_s"] for name in _TIMES if cells[f"{name}_s"] is not None},
+        launch=json.loads(cells["launch"] or "{}"),
+        program=json.loads(cells["program"] or "{}"),
+        environment=json.loads(cells["environment"] or "{}"),
+        application=cells["application"],
+        size=cells["size"],
+    )
 
 
 def csv_header() -> str:
@@ -97,21 +133,25 @@ def csv_header() -> str:
 def csv_row(profile: Profile) -> str:
     """Line of a profile, without its end; numbers have all their digits."""
     text = io.StringIO()
-    row = to_row(profile)
-    csv.writer(text, lineterminator="").writerow(
-        "" if row[column.name] is None else row[column.name] for column in COLUMNS
-    )
+    cells = to_row(profile).values()
+    csv.writer(text, lineterminator="").writerow("" if cell is None else cell for cell in cells)
     return text.getvalue()
 
 
 def write_csv(profiles: Iterable[Profile], path: Path) -> None:
-    """Write a CSV file."""
-    with whole_file(path) as temporary:
-        temporary.write_text("\n".join([csv_header(), *map(csv_row, profiles)]) + "\n", encoding="utf-8")
+    """Write a CSV file.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; nothing is left of it then.
+    """
+    with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(f"{line}\n" for line in [csv_header(), *map(csv_row, profiles)])
 
 
 def read_csv(path: Path) -> list[Profile]:
-    """Read a CSV file that `write_csv` or the command wrote.
+    """Read a CSV file of this or a past version.
 
     Raises
     ------
@@ -119,105 +159,94 @@ def read_csv(path: Path) -> list[Profile]:
         If it cannot be read or is not such a table.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.reader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot read the table of profiles ({error})") from error
-    rows = list(csv.reader(io.StringIO(text)))
-    names = [column.name for column in COLUMNS]
-    if not rows or rows[0] != names:
-        raise InputError(f"{path}: expected a table of profiles, version {VERSION}, found other columns")
+    versions = (COLUMNS, tuple(c for c in COLUMNS if c.name not in _NEW_IN_2))
+    columns = next((v for v in versions if rows and rows[0] == [column.name for column in v]), None)
+    if columns is None:
+        raise InputError(
+            f"{path}: expected a table of profiles, version {VERSION} or older, found other columns"
+        )
     profiles = []
     for number, row in enumerate(rows[1:], start=2):
         try:
-            cells = {c.name: _READERS[c.type](cell) for c, cell in zip(COLUMNS, row, strict=True)}
+            cells = {column.name: _read(column, text) for column, text in zip(columns, row, strict=True)}
         except ValueError as error:
             raise InputError(f"{path}:{number}: not a row of a table of profiles ({error})") from error
-        profiles.append(_from_row(cells))
+        profiles.append(from_row(dict.fromkeys(_NEW_IN_2) | cells))
     return profiles
 
 
-def write_parquet(profiles: Sequence[Profile], path: Path) -> None:
+def _read(column: Column, text: str) -> Any:
+    if not text:
+        if column.required:
+            raise ValueError(f"column {column.name!r}: expected a value, found none")
+        return None
+    cell = _READERS[column.type](text)
+    if column.least is not None and not column.least <= cell < math.inf:
+        raise ValueError(f"column {column.name!r}: expected at least {column.least:g}, found {text}")
+    return cell
+
+
+def _checked_json(text: str) -> str:
+    json.loads(text)
+    return text
+
+
+_READERS: dict[ColumnType, Callable[[str], Any]] = {
+    "text": str,
+    "integer": int,
+    "real": float,
+    "json": _checked_json,
+}
+
+
+def write_parquet(profiles: Iterable[Profile], path: Path) -> None:
     """Write a Parquet file; units and the schema's version are in its metadata.
 
     Raises
     ------
     MissingExtraError
         If pyarrow is not installed.
+    OSError
+        If it cannot be written; nothing is left of it then.
     """
-    arrow, parquet = require_pyarrow()
-    types = {
-        "text": arrow.string(),
-        "json": arrow.string(),
-        "integer": arrow.int64(),
-        "real": arrow.float64(),
-    }
-    schema = arrow.schema(
-        [arrow.field(c.name, types[c.type], metadata={"unit": c.unit} if c.unit else None) for c in COLUMNS],
-        metadata={"crosscast.table": "profiles", "crosscast.version": str(VERSION)},
-    )
-    table = arrow.Table.from_pylist([to_row(profile) for profile in profiles], schema=schema)
+    require_pyarrow()
+    from crosscast.tables.arrow import table_of
+    from crosscast.tables.parquet import save
+
+    table = table_of(_LOOSE, map(to_row, profiles))
     with whole_file(path) as temporary:
-        parquet.write_table(table, temporary)
+        save(table, temporary)
 
 
 def read_parquet(path: Path) -> list[Profile]:
-    """Read a Parquet file that `write_parquet` wrote.
+    """Read a Parquet file of this or a past version: one that `write_parquet` wrote, or a dataset's.
 
     Raises
     ------
     InputError
-        If it cannot be read, or is another kind or version of table.
+        If it cannot be read, is another table, is of a newer version, or holds what it must not.
     MissingExtraError
         If pyarrow is not installed.
     """
-    arrow, parquet = require_pyarrow()
-    try:
-        table = parquet.read_table(path)
-    except (OSError, arrow.ArrowInvalid) as error:
-        raise InputError(f"{path}: cannot read the table of profiles ({error})") from error
-    metadata = table.schema.metadata or {}
-    found = (metadata.get(b"crosscast.table"), metadata.get(b"crosscast.version"))
-    if found != (b"profiles", str(VERSION).encode()):
-        raise InputError(f"{path}: expected a table of profiles, version {VERSION}, found another kind")
-    return [_from_row(_parse_json(row)) for row in table.to_pylist()]
+    require_pyarrow()
+    from crosscast.tables.parquet import read_table
+
+    return [from_row(row) for row in read_table(path, _LOOSE, UPGRADES).to_pylist()]
 
 
-def require_pyarrow() -> tuple[Any, Any]:
-    """Modules ``pyarrow`` and ``pyarrow.parquet``.
+def require_pyarrow() -> None:
+    """Make sure that Parquet files can be read and written.
 
     Raises
     ------
     MissingExtraError
-        If they are not installed.
+        If pyarrow is not installed.
     """
     try:
-        import pyarrow
-        import pyarrow.parquet
+        import pyarrow.parquet  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("parquet", "a Parquet file") from error
-    return pyarrow, pyarrow.parquet
-
-
-def _parse_json(row: Mapping[str, Any]) -> dict[str, Any]:
-    texts = {column.name for column in COLUMNS if column.type == "json"}
-    return {name: json.loads(cell) if name in texts else cell for name, cell in row.items()}
-
-
-def _from_row(cells: Mapping[str, Any]) -> Profile:
-    return Profile(
-        kernel=cells["kernel"],
-        invocation=cells["invocation"],
-        metrics={metric.name: cells[metric.name] for metric in METRICS},
-        timing_s={name: cells[f"{name}_s"] for name in _TIMES if cells[f"{name}_s"] is not None},
-        launch=cells["launch"],
-        program=cells["program"],
-        environment=cells["environment"],
-    )
-
-
-_READERS: dict[ColumnType, Callable[[str], Any]] = {
-    "text": str,
-    "integer": lambda cell: int(cell) if cell else None,
-    "real": lambda cell: float(cell) if cell else None,
-    "json": json.loads,
-}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-__all__ = ["Column", "ColumnType", "Schema"]
+__all__ = ["Column", "ColumnType", "Schema", "json_text"]
 
 ColumnType = Literal["text", "json", "integer", "real", "reals"]
-"""``json`` is text that holds a JSON value, ``reals`` a list of real numbers."""
+"""``json`` is text that holds a JSON value, ``reals`` a list of one or more real numbers."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,26 @@ class Schema:
     columns
         The columns, in order.
     key
-        Columns that tell rows apart: no two rows agree in all of them.
+        Columns that tell rows apart: no two rows agree in all of them. Without any, all rows may.
     """
 
     table: str
     version: int
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+
+
+def json_text(value: Any) -> str:
+    """Write a JSON value as tables hold it: equal values give equal texts.
+
+    Raises
+    ------
+    ValueError
+        If a number in it is not finite.
+
+    Examples
+    --------
+    >>> json_text({"cores": 2, "clock_hz": 1e9})
+    '{"clock_hz": 1000000000.0, "cores": 2}'
+    """
+    return json.dumps(value, sort_keys=True, allow_nan=False)
