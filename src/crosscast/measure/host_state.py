@@ -1,0 +1,97 @@
+"""What the host is, and how it is doing now: caches and memory, clock and load.
+
+Every function takes the root of the file system, so that it can be tried on a tree of files. What the
+system does not tell is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from crosscast.errors import InputError
+from crosscast.units import parse_bytes
+
+__all__ = ["Caches", "caches", "clock_hz", "governor", "load", "memory_bytes", "others_running"]
+
+_ROOT = Path("/")
+_CPUS = "sys/devices/system/cpu"
+
+
+class Caches(NamedTuple):
+    """Caches that the first CPU uses, in bytes: its own, or its share-holders' together."""
+
+    l1d: int | None
+    l2: int | None
+    l3: int | None
+
+
+def clock_hz(root: Path = _ROOT) -> float | None:
+    """Tell the clock of the fastest CPU now, in hertz.
+
+    CPUs that idle clock down, which says nothing about a run.
+    """
+    files = (root / _CPUS).glob("cpu[0-9]*/cpufreq/scaling_cur_freq")
+    now_khz = [float(text) for text in map(_text, files) if text.isdecimal()]
+    if now_khz:
+        return max(now_khz) * 1e3
+    now_mhz = re.findall(r"^cpu MHz\s*:\s*(\d+(?:\.\d+)?)$", _text(root / "proc/cpuinfo"), re.MULTILINE)
+    return max(map(float, now_mhz)) * 1e6 if now_mhz else None
+
+
+def governor(root: Path = _ROOT) -> str | None:
+    """Tell what sets the CPUs' clocks, such as ``performance``; several are joined by commas."""
+    found = {_text(file) for file in (root / _CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    return ",".join(sorted(found - {""})) or None
+
+
+def load(root: Path = _ROOT) -> float | None:
+    """Tell how many threads of the whole system wanted to run, on average of the last minute."""
+    match = _load_average(root)
+    return float(match[1]) if match else None
+
+
+def others_running(root: Path = _ROOT) -> int | None:
+    """Count the threads of other processes that run, or wait for a CPU, now."""
+    match = _load_average(root)
+    if match is None:
+        return None
+    # The state is the first field after the name, which stands in parentheses and may hold any character.
+    stats = map(_text, (root / "proc/self/task").glob("*/stat"))
+    own = sum(stat.rpartition(")")[2].split()[:1] == ["R"] for stat in stats)
+    return max(0, int(match[2]) - own)
+
+
+def caches(root: Path = _ROOT) -> Caches:
+    """Tell the sizes of the first CPU's caches."""
+    sizes = dict(_data_caches(root / _CPUS / "cpu0/cache"))
+    return Caches(sizes.get("1"), sizes.get("2"), sizes.get("3"))
+
+
+def memory_bytes(root: Path = _ROOT) -> int | None:
+    """Tell the size of the main memory, in bytes."""
+    match = re.search(r"^MemTotal:\s*(\d+) kB$", _text(root / "proc/meminfo"), re.MULTILINE)
+    return int(match[1]) * 1024 if match else None
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _load_average(root: Path) -> re.Match[str] | None:
+    return re.match(r"(\d+\.\d+) \S+ \S+ (\d+)/\d+", _text(root / "proc/loadavg"))
+
+
+def _data_caches(folder: Path) -> Iterator[tuple[str, int]]:
+    """Level and size in bytes of each cache that holds data."""
+    for cache in folder.glob("index[0-9]*"):
+        if _text(cache / "type") in ("Data", "Unified"):
+            try:
+                yield _text(cache / "level"), parse_bytes(_text(cache / "size"))
+            except InputError:
+                continue  # Some virtual machines show a cache of no size.
