@@ -6,9 +6,10 @@ import re
 
 from crosscast.errors import InputError
 
-__all__ = ["format_bytes", "format_count", "format_seconds", "parse_bytes"]
+__all__ = ["format_bytes", "format_count", "format_hertz", "format_seconds", "parse_bytes"]
 
 _TIME_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_HERTZ_STEPS = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"))
 _BYTE_STEPS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _BYTE_SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -43,6 +44,20 @@ def format_bytes(size: int) -> str:
         if size >= scale:
             return f"{size / scale:.4g} {unit}"
     return f"{size} B"
+
+
+def format_hertz(frequency: float) -> str:
+    """Write a frequency for people.
+
+    Examples
+    --------
+    >>> format_hertz(2.596e9), format_hertz(745e6)
+    ('2.6 GHz', '745 MHz')
+    """
+    for scale, unit in _HERTZ_STEPS:
+        if frequency >= scale:
+            return f"{frequency / scale:.3g} {unit}"
+    return f"{frequency:.3g} Hz"
 
 
 def format_count(value: int) -> str:

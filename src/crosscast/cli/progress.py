@@ -1,4 +1,4 @@
-"""Progress of a running kernel on standard error, for runs that take a while."""
+"""Progress of long work on standard error, for what takes a while."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from crosscast.units import format_count, format_seconds
 if TYPE_CHECKING:
     from crosscast.characterization.run import Progress
 
-__all__ = ["ProgressLine"]
+__all__ = ["ProgressLine", "StatusLine", "describe"]
 
 _QUIET_S = 2.0
 _PLAIN_INTERVAL_S = 5.0
 
 
-class ProgressLine:
-    """Shows how far a kernel is, from two seconds on: rewritten on a terminal, else line by line.
+class StatusLine:
+    """A line that says what is going on, from two seconds on: rewritten on a terminal, else line by line.
 
     Parameters
     ----------
     stream
         Where to write.
-    label
-        What runs.
     """
 
-    def __init__(self, stream: TextIO, label: str) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._label = label
         self._terminal = stream.isatty()
         self._shown = 0
         self._next_s = _QUIET_S
 
-    def __call__(self, progress: Progress) -> None:
-        """Show the state if it is time to."""
-        if progress.elapsed_s < self._next_s:
-            return
-        self._next_s = progress.elapsed_s + (0 if self._terminal else _PLAIN_INTERVAL_S)
-        text = describe(self._label, progress.groups_done, progress.groups_total, progress.elapsed_s)
+    def is_due(self, elapsed_s: float) -> bool:
+        """Whether it is time to show the state, this long after the start."""
+        if elapsed_s < self._next_s:
+            return False
+        self._next_s = elapsed_s + (0 if self._terminal else _PLAIN_INTERVAL_S)
+        return True
+
+    def show(self, text: str) -> None:
+        """Show the state."""
         if self._terminal:
             self._stream.write("\r" + text.ljust(self._shown))
             self._shown = len(text)
@@ -52,6 +52,28 @@ class ProgressLine:
             self._stream.write("\r" + " " * self._shown + "\r")
             self._stream.flush()
             self._shown = 0
+
+
+class ProgressLine(StatusLine):
+    """Shows how far a running kernel is.
+
+    Parameters
+    ----------
+    stream
+        Where to write.
+    label
+        What runs.
+    """
+
+    def __init__(self, stream: TextIO, label: str) -> None:
+        super().__init__(stream)
+        self._label = label
+
+    def __call__(self, progress: Progress) -> None:
+        """Show the state if it is time to."""
+        if self.is_due(progress.elapsed_s):
+            done, total = progress.groups_done, progress.groups_total
+            self.show(describe(self._label, done, total, progress.elapsed_s))
 
 
 def describe(label: str, done: int, total: int, elapsed_s: float) -> str:

@@ -22,7 +22,9 @@ ENERGY = Schema(
         Column("energy_j", "real", "J", "energy of all runs that it watched", required=True, least=0),
         Column("duration_s", "real", "s", "how long it watched", least=0),
         Column("runs", "integer", "count", "runs that it watched", required=True, least=1),
-        Column("samples", "integer", "count", "readings of the sensor", least=2),
+        Column("samples", "integer", "count", "readings of the sensor that brought news", least=0),
+        Column("times_s", "reals", "s", "when each reading was taken, since the first", least=0),
+        Column("energies_j", "reals", "J", "energy since the first reading, at each", least=0),
     ),
     key=(
         "application",

@@ -1,0 +1,197 @@
+"""A campaign: fill a dataset with profiles and records, piece by piece.
+
+Each finished piece is a part of the dataset on disk, so that a campaign that was stopped in any way
+goes on where it was.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crosscast.characterization.options import Options
+from crosscast.errors import CrosscastError
+from crosscast.measure.child import run_job
+from crosscast.measure.jobs import DescribeJob, SessionJob
+from crosscast.measure.plan import CharacterizePiece, DescribePiece, MeasurePiece, Piece, Plan, missing, pieces
+from crosscast.measure.session import session_row
+from crosscast.measure.subjects import SuiteProblem, load
+from crosscast.suite.profiles import profiles_of
+from crosscast.tables import profiles
+from crosscast.tables.arrow import Table, table_of
+from crosscast.tables.dataset import locked, merge_parts, read_or_empty, write_part
+from crosscast.tables.devices import DEVICES
+from crosscast.tables.energy import ENERGY
+from crosscast.tables.records import RECORDS
+from crosscast.tables.schema import Schema
+from crosscast.tables.sessions import SESSIONS
+
+__all__ = ["Failure", "Outcome", "State", "run_campaign"]
+
+_GUESS_S = {"DescribePiece": 4.0, "CharacterizePiece": 3.0, "MeasurePiece": 4.0}
+"""Seconds of a piece of each kind, before one was done."""
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a campaign is.
+
+    Parameters
+    ----------
+    done, total
+        Pieces of the plan.
+    label
+        What is being done.
+    left_s
+        Seconds that are left, by what the pieces took so far.
+    """
+
+    done: int
+    total: int
+    label: str
+    left_s: float
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A piece that failed.
+
+    Parameters
+    ----------
+    piece
+        Which one.
+    reason
+        Why, as a sentence.
+    """
+
+    piece: Piece
+    reason: str
+
+
+@dataclass
+class Outcome:
+    """What a campaign did.
+
+    Parameters
+    ----------
+    done
+        Pieces that were done now.
+    kept
+        Pieces that were there already.
+    failures
+        Pieces that failed.
+    notes
+        What went wrong without failing.
+    """
+
+    done: int = 0
+    kept: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def run_campaign(
+    plan: Plan, folder: Path, report: Callable[[State], None] = lambda state: None
+) -> Outcome:
+    """Do all that a dataset lacks of a plan.
+
+    Parameters
+    ----------
+    plan
+        What to do.
+    folder
+        The dataset's folder, which is made if need be.
+    report
+        Told what is being done.
+
+    Raises
+    ------
+    InputError
+        If the folder is in use, cannot be written, or holds what must not be mixed with the plan.
+    """
+    with locked(folder):
+        todo = missing(plan, read_or_empty(folder))
+        total = len(pieces(plan))
+        outcome = Outcome(kept=total - len(todo))
+        pace = _Pace(todo)
+        for number, piece in enumerate(todo):
+            report(State(outcome.kept + number, total, piece.label, pace.left_s()))
+            start = time.perf_counter()
+            try:
+                parts = _done(plan, piece, outcome)
+                outcome.done += 1
+            except CrosscastError as error:
+                outcome.failures.append(Failure(piece, str(error)))
+                parts = _failed(plan, piece, str(error))
+            # Not in the block above: a disk that is full ends the campaign.
+            for part in parts:
+                write_part(folder, part.schema, part.name, part.table)
+            pace.took(piece, time.perf_counter() - start)
+        merge_parts(folder)
+    return outcome
+
+
+class _Pace:
+    """Estimates the time left from the time that pieces of each kind took."""
+
+    def __init__(self, todo: list[Piece]) -> None:
+        self._left: dict[str, int] = {}
+        self._took: dict[str, list[float]] = {}
+        for piece in todo:
+            kind = type(piece).__name__
+            self._left[kind] = self._left.get(kind, 0) + 1
+
+    def took(self, piece: Piece, seconds: float) -> None:
+        """Note a piece that is over."""
+        kind = type(piece).__name__
+        self._left[kind] -= 1
+        self._took.setdefault(kind, []).append(seconds)
+
+    def left_s(self) -> float:
+        """Seconds for all that is left."""
+        means = {
+            kind: sum(seconds) / len(seconds) for kind, seconds in self._took.items() if seconds
+        }
+        return sum(count * means.get(kind, _GUESS_S[kind]) for kind, count in self._left.items())
+
+
+@dataclass(frozen=True)
+class _Part:
+    schema: Schema
+    name: str
+    table: Table
+
+
+def _done(plan: Plan, piece: Piece, outcome: Outcome) -> list[_Part]:
+    """Do a piece; return what to write, in order."""
+    if isinstance(piece, DescribePiece):
+        row = run_job(DescribeJob(piece.device.id), plan.settings.timeout_s)
+        return [_Part(DEVICES, piece.device.key, table_of(DEVICES, [row]))]
+    if isinstance(piece, CharacterizePiece):
+        problem = plan.applications[piece.name](plan.parameters(piece.name, piece.size), plan.seed)
+        found = profiles_of(problem, piece.size, options=Options(timeout_s=plan.settings.timeout_s))
+        return [_Part(profiles.PROFILES, f"{piece.application}-{piece.size}", profiles.to_table(found))]
+    job = SessionJob(_subject(plan, piece), piece.device.id, plan.settings, piece.repeat)
+    answer = run_job(job, plan.settings.timeout_s)
+    outcome.notes.extend(f"{piece.label}: {note}" for note in answer["notes"])
+    # The session last: it tells that the others are whole.
+    rows = ((RECORDS, answer["records"]), (ENERGY, answer["energy"]), (SESSIONS, [answer["session"]]))
+    return [_Part(schema, _part_name(piece), table_of(schema, given)) for schema, given in rows if given]
+
+
+def _failed(plan: Plan, piece: Piece, reason: str) -> list[_Part]:
+    """What to write of a piece that failed: of a measurement, that it did."""
+    if not isinstance(piece, MeasurePiece):
+        return []
+    row = session_row(load(_subject(plan, piece)), piece.device, plan.settings, piece.repeat)
+    return [_Part(SESSIONS, _part_name(piece), table_of(SESSIONS, [row | {"failure": reason}]))]
+
+
+def _subject(plan: Plan, piece: MeasurePiece) -> SuiteProblem:
+    return SuiteProblem(piece.name, piece.size, plan.parameters(piece.name, piece.size), plan.seed)
+
+
+def _part_name(piece: MeasurePiece) -> str:
+    return f"{piece.application}-{piece.size}-{piece.device.key}-{piece.repeat}"

@@ -1,0 +1,161 @@
+"""A queue on an OpenCL device, which times every launch and every copy."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.errors import CompileError, LaunchError, UnsupportedError
+from crosscast.kernel import Argument, Image, Local, Program, Sampler
+from crosscast.measure.opencl.devices import OpenCLDevice
+from crosscast.measure.opencl.faults import opencl_faults
+from crosscast.measure.opencl.library import cl
+
+__all__ = ["OpenCLQueue", "RunTimes"]
+
+_S_PER_NS = 1e-9
+
+
+class RunTimes(NamedTuple):
+    """What one run of an application took.
+
+    Parameters
+    ----------
+    kernels_s
+        Time on the device of each invocation, by kernel, in order.
+    transfer_s
+        Time on the device of all copies.
+    host_s
+        Time on the host, from the first command to the end of the last.
+    started_s
+        When it started, in seconds since 1970-01-01 UTC.
+    """
+
+    kernels_s: dict[str, list[float]]
+    transfer_s: float
+    host_s: float
+    started_s: float
+
+
+class OpenCLQueue:
+    """An in-order queue with profiling; arrays stand for buffers of their size.
+
+    Parameters
+    ----------
+    device
+        Where to run.
+    program
+        OpenCL C.
+    arrays
+        Arrays that stand for buffers, which must live as long as the queue.
+
+    Raises
+    ------
+    UnsupportedError
+        If the program is not OpenCL C.
+    CompileError
+        If the device's compiler refuses it.
+    DeviceFault
+        If the device has not enough memory.
+    """
+
+    def __init__(self, device: OpenCLDevice, program: Program, arrays: Sequence[npt.NDArray[Any]]) -> None:
+        if program.form != "opencl-c":
+            raise UnsupportedError(
+                f"{program.label}: measuring needs OpenCL C, which the device's own compiler reads; "
+                f"found {program.form}"
+            )
+        self._device = device
+        self._arrays = list(arrays)
+        with opencl_faults(device.id, program.label):
+            self._context = cl.Context([device.handle])
+            profiling = cl.command_queue_properties.PROFILING_ENABLE
+            self._queue = cl.CommandQueue(self._context, device.handle, properties=profiling)
+            self._program = _built(self._context, device, program)
+            self._buffers = {id(array): self._buffer(array) for array in arrays}
+        self._kernels: dict[str, Any] = {}
+        self._launches: list[tuple[str, Any]] = []
+        self._copies: list[Any] = []
+
+    def write(self, *arrays: npt.NDArray[Any]) -> None:
+        """Copy arrays to their buffers."""
+        for array in arrays:
+            self._copies.append(cl.enqueue_copy(self._queue, self._buffers[id(array)], array))
+
+    def read(self, *arrays: npt.NDArray[Any]) -> None:
+        """Copy buffers into their arrays."""
+        for array in arrays:
+            self._copies.append(cl.enqueue_copy(self._queue, array, self._buffers[id(array)]))
+
+    def launch(
+        self, kernel: str, global_size: tuple[int, ...], local_size: tuple[int, ...], *args: Argument
+    ) -> None:
+        """Enqueue a launch."""
+        entry = self._kernels.get(kernel)
+        if entry is None:
+            entry = self._kernels[kernel] = self._kernel(kernel)
+        buffers = self._buffers
+        given = [buffers.get(id(arg)) or _value(kernel, arg) for arg in args]
+        self._launches.append((kernel, entry(self._queue, global_size, local_size, *given)))
+
+    def timed(self, run: Callable[[OpenCLQueue], None]) -> RunTimes:
+        """Run something on this queue and say what it took.
+
+        Called in the measuring loop, so errors of OpenCL are left to the caller's `opencl_faults`.
+        """
+        launches = self._launches = []
+        copies = self._copies = []
+        started, start = time.time(), time.perf_counter()
+        run(self)
+        self._queue.finish()
+        host = time.perf_counter() - start
+        times: dict[str, list[float]] = {}
+        for kernel, event in launches:
+            times.setdefault(kernel, []).append(_duration(event))
+        return RunTimes(times, sum(map(_duration, copies)), host, started)
+
+    def _buffer(self, array: npt.NDArray[Any]) -> Any:
+        return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(array.nbytes, 1))
+
+    def _kernel(self, name: str) -> Any:
+        try:
+            return cl.Kernel(self._program, name)
+        except cl.LogicError as error:
+            there = ", ".join(kernel.function_name for kernel in self._program.all_kernels())
+            raise LaunchError(f"kernel {name!r}: expected one of {there}") from error
+
+
+def _built(context: Any, device: OpenCLDevice, program: Program) -> Any:
+    options = [*program.options, f"-cl-std=CL{program.standard}"]
+    if program.path is not None:
+        options += ["-I", str(program.path.parent)]
+    with warnings.catch_warnings():
+        # pyopencl warns of what a compiler says; it is in the error if it matters.
+        warnings.simplefilter("ignore")
+        try:
+            return cl.Program(context, program.content.decode()).build(options, [device.handle])
+        except cl.RuntimeError as error:
+            log = " ".join(str(error).split())
+            raise CompileError(f"{program.label}: the compiler of {device.id} refuses it: {log}") from error
+
+
+def _value(kernel: str, arg: Argument) -> Any:
+    if isinstance(arg, np.generic):
+        return arg
+    if isinstance(arg, Local):
+        return cl.LocalMemory(arg.nbytes)
+    if isinstance(arg, Image | Sampler):
+        raise UnsupportedError(f"{kernel}: images and samplers are not measured")
+    if isinstance(arg, bytes):
+        return np.frombuffer(arg, np.uint8)
+    return arg
+
+
+def _duration(event: Any) -> float:
+    profile = event.profile
+    return float((profile.end - profile.start) * _S_PER_NS)

@@ -1,0 +1,225 @@
+"""One session: measure an application on a device in this process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from crosscast import environment
+from crosscast.errors import SensorFault
+from crosscast.measure import host_state
+from crosscast.measure.counters import Counters
+from crosscast.measure.opencl.devices import OpenCLDevice
+from crosscast.measure.opencl.faults import opencl_faults
+from crosscast.measure.opencl.queue import OpenCLQueue, RunTimes
+from crosscast.measure.sensors.sensor import Reading, Sensor
+from crosscast.measure.settings import Settings
+from crosscast.measure.subjects import Loaded
+
+__all__ = ["Measured", "Report", "measure_here", "session_row"]
+
+Report = Callable[[int, float], None]
+"""Called now and then with the runs so far and the seconds that they took."""
+
+_REPORT_S = 0.5
+_MOST_S_FOR_SAMPLES = 60.0
+_DEFAULT_CONFIGURATION = "{}"
+
+
+@dataclass
+class Measured:
+    """Rows of the tables that a session gives.
+
+    Parameters
+    ----------
+    session
+        Its row of the table of sessions.
+    records
+        Its rows of the table of records.
+    energy
+        Its rows of the table of energy.
+    notes
+        What went wrong without ending it, for people.
+    """
+
+    session: dict[str, Any]
+    records: list[dict[str, Any]] = field(default_factory=list)
+    energy: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def measure_here(
+    loaded: Loaded,
+    device: OpenCLDevice,
+    settings: Settings,
+    sensor: Sensor,
+    *,
+    repeat: int = 0,
+    report: Report = lambda runs, elapsed_s: None,
+) -> Measured:
+    """Measure in this process: warm-ups, a check, the recorded runs, a check again.
+
+    Parameters
+    ----------
+    loaded
+        What to measure.
+    device
+        Where.
+    settings
+        How long.
+    sensor
+        What watches the energy meanwhile.
+    repeat
+        Number of this process among those that measure the same.
+    report
+        Told how far it is.
+
+    Raises
+    ------
+    CheckFailed
+        If the result is wrong.
+    CompileError
+        If the device's compiler refuses the kernels.
+    DeviceFault
+        If the device fails.
+    """
+    session = session_row(loaded, device, settings, repeat)
+    queue = OpenCLQueue(device, loaded.program, loaded.application.arrays)
+    with opencl_faults(device.id, loaded.name):
+        for _ in range(max(settings.warmups, 1)):
+            queue.timed(loaded.application.run)
+    loaded.application.check()
+    before = host_state.clock_hz(), host_state.others_running()
+    notes: list[str] = []
+    counting = Counters() if settings.counters else nullcontext()
+    with opencl_faults(device.id, loaded.name), counting as counters:
+        watch = _Watch(sensor, notes)
+        runs, loop_s = _loop(loaded, queue, settings, watch, report)
+        readings = watch.readings()
+    after = host_state.clock_hz(), host_state.others_running()
+    loaded.application.check()
+    session |= {
+        "runs": len(runs),
+        "loop_s": loop_s,
+        "clock_before_hz": before[0],
+        "clock_after_hz": after[0],
+        "load_before": before[1],
+        "load_after": after[1],
+        "counters": json.dumps(counters.values) if counters and counters.values else None,
+    }
+    cell = {name: session[name] for name in ("application", "size", "device", "configuration", "repeat")}
+    records = [
+        {**cell, "kernel": kernel, "run": number, **_times(times, kernel)}
+        for number, times in enumerate(runs)
+        for kernel in loaded.kernels
+        if kernel in times.kernels_s
+    ]
+    energy = [{**cell, **_energy(sensor, reading, len(runs))} for reading in readings]
+    return Measured(session, records, energy, notes)
+
+
+def session_row(loaded: Loaded, device: OpenCLDevice, settings: Settings, repeat: int) -> dict[str, Any]:
+    """Row of the table of sessions with all that is known before the first run."""
+    return {
+        "application": loaded.name,
+        "size": loaded.size,
+        "device": device.key,
+        "configuration": _DEFAULT_CONFIGURATION,
+        "repeat": repeat,
+        "kernels": json.dumps(loaded.kernels),
+        "started_s": time.time(),
+        "warmups": max(settings.warmups, 1),
+        "working_set_bytes": loaded.application.nbytes,
+        "parameters": json.dumps(dict(loaded.parameters)),
+        "seed": loaded.seed,
+        "source_sha256": hashlib.sha256(loaded.program.content).hexdigest(),
+        "timer_resolution_s": device.timer_resolution_s,
+        "environment": json.dumps({**environment.facts(), **_driver(device)}),
+    }
+
+
+def _driver(device: OpenCLDevice) -> Mapping[str, str]:
+    return {"opencl_platform": device.platform, "opencl_driver": device.driver}
+
+
+def _loop(
+    loaded: Loaded, queue: OpenCLQueue, settings: Settings, watch: _Watch, report: Report
+) -> tuple[list[RunTimes], float]:
+    """Run again and again; return what each run took, and the seconds of all."""
+    runs: list[RunTimes] = []
+    run = loaded.application.run
+    start = reported = time.perf_counter()
+    while True:
+        runs.append(queue.timed(run))
+        now = time.perf_counter()
+        elapsed = now - start
+        if now - reported >= _REPORT_S:
+            reported = now
+            report(len(runs), elapsed)
+        if len(runs) < settings.min_runs or elapsed < settings.min_time_s:
+            continue
+        if elapsed > settings.min_time_s + _MOST_S_FOR_SAMPLES or watch.has_enough():
+            return runs, elapsed
+
+
+class _Watch:
+    """A sensor during the loop; one that goes away costs its readings, and nothing else."""
+
+    def __init__(self, sensor: Sensor, notes: list[str]) -> None:
+        self._sensor = sensor
+        self._notes = notes
+        self._lost = False
+        with self._noting():
+            sensor.start()
+
+    def has_enough(self) -> bool:
+        """Whether the sensor needs no more runs."""
+        enough = True
+        if not self._lost:
+            with self._noting():
+                enough = self._sensor.samples_so_far() >= self._sensor.samples_wanted
+        return enough
+
+    def readings(self) -> tuple[Reading, ...]:
+        """What it saw, after which it watches no longer."""
+        readings: tuple[Reading, ...] = ()
+        if not self._lost:
+            with self._noting():
+                readings = self._sensor.stop()
+        return readings
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except SensorFault as error:
+            self._lost = True
+            self._notes.append(str(error))
+
+
+def _times(times: RunTimes, kernel: str) -> dict[str, Any]:
+    return {
+        "invocations": len(times.kernels_s[kernel]),
+        "time_s": times.kernels_s[kernel],
+        "transfer_s": times.transfer_s,
+        "host_s": times.host_s,
+        "started_s": times.started_s,
+    }
+
+
+def _energy(sensor: Sensor, reading: Reading, runs: int) -> dict[str, Any]:
+    return {
+        "sensor": sensor.name,
+        "domain": reading.domain,
+        "energy_j": reading.energy_j,
+        "duration_s": reading.duration_s,
+        "runs": runs,
+        "samples": reading.samples,
+        "times_s": list(reading.times_s),
+        "energies_j": list(reading.energies_j),
+    }

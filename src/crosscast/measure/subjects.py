@@ -1,0 +1,153 @@
+"""What is measured: an application of the suite at some size, or the launches of a launch file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crosscast.characterization import frontend
+from crosscast.characterization.launchfiles.launches import read_launches
+from crosscast.errors import InputError
+from crosscast.kernel import Argument, Launch, Program
+from crosscast.suite.application import Application, Array, Queue
+from crosscast.suite.registry import application
+
+__all__ = ["GIVEN", "LaunchFile", "Subject", "SuiteProblem", "load"]
+
+GIVEN = "given"
+"""Name of the size of a launch file, whose sizes are what they are."""
+
+
+@dataclass(frozen=True)
+class SuiteProblem:
+    """An application of the suite with its parameters.
+
+    Parameters
+    ----------
+    name
+        Name in the suite, or path of its folder.
+    size
+        Name of the size.
+    parameters
+        Extents of the problem.
+    seed
+        Start of its random numbers.
+    """
+
+    name: str
+    size: str
+    parameters: Mapping[str, int]
+    seed: int
+
+
+@dataclass(frozen=True)
+class LaunchFile:
+    """The launches of a file, one after another.
+
+    Parameters
+    ----------
+    path
+        A launch file (TOML) or a simulator file of Oclgrind.
+    """
+
+    path: str
+
+
+Subject = SuiteProblem | LaunchFile
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A subject that is ready to run.
+
+    Parameters
+    ----------
+    name
+        Name of the application.
+    size
+        Name of the size.
+    kernels
+        Kernels that it launches.
+    program
+        Their source.
+    application
+        What runs, and is checked.
+    parameters
+        Extents of the problem; empty for a launch file.
+    seed
+        Start of its random numbers; ``None`` for a launch file.
+    """
+
+    name: str
+    size: str
+    kernels: tuple[str, ...]
+    program: Program
+    application: Application | _Launches
+    parameters: Mapping[str, int]
+    seed: int | None
+
+
+def load(subject: Subject) -> Loaded:
+    """Load what is to be measured.
+
+    Raises
+    ------
+    InputError
+        If there is no such application, or the file is wrong.
+    """
+    if isinstance(subject, LaunchFile):
+        launches = _Launches(Path(subject.path))
+        name = Path(subject.path).stem
+        return Loaded(name, GIVEN, launches.kernels, launches.program, launches, {}, None)
+    kind = application(subject.name)
+    program = Program.from_file(kind.source_path(), options=kind.options)
+    problem = kind(subject.parameters, subject.seed)
+    return Loaded(kind.name, subject.size, kind.kernels, program, problem, subject.parameters, subject.seed)
+
+
+class _Launches:
+    """Runs the launches of a file: writes their buffers, and launches one after another.
+
+    Nothing is read back, so that each run starts from the same contents.
+    """
+
+    def __init__(self, path: Path) -> None:
+        launches = read_launches(path)
+        programs = {launch.kernel.program for launch in launches}
+        if len(programs) != 1:
+            raise InputError(f"{path}: expected launches of one program, found {len(programs)} programs")
+        self.program = programs.pop()
+        self.kernels = tuple(dict.fromkeys(launch.kernel.name for launch in launches))
+        self._launches = [(launch, _arguments(launch)) for launch in launches]
+        buffers = {id(arg): arg for _, args in self._launches for arg in args if isinstance(arg, np.ndarray)}
+        self.arrays: tuple[Array, ...] = tuple(buffers.values())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all buffers."""
+        return sum(array.nbytes for array in self.arrays)
+
+    def run(self, queue: Queue) -> None:
+        """Write all buffers, then launch."""
+        queue.write(*self.arrays)
+        for launch, args in self._launches:
+            if any(launch.global_offset):
+                raise InputError(f"{launch.kernel.name}: a launch with a global offset is not measured")
+            queue.launch(launch.kernel.name, launch.global_size, launch.local_size, *args)
+
+    def check(self) -> None:
+        """Nothing: a launch file does not say what the result should be."""
+
+
+def _arguments(launch: Launch) -> tuple[Argument, ...]:
+    """Arguments with vectors and structures as bytes, so that every array left is a buffer."""
+    parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
+    found: list[Any] = []
+    for parameter, arg in zip(parameters, launch.args, strict=False):
+        by_value = parameter.kind == "value" and isinstance(arg, np.ndarray)
+        found.append(np.asarray(arg).tobytes() if by_value else arg)
+    return (*found, *launch.args[len(found) :])

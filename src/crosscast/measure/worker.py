@@ -1,0 +1,68 @@
+"""The process that measures: reads a job, runs it, and answers in lines of JSON.
+
+A line is ``{"runs": …, "elapsed_s": …}`` now and then, and at the end ``{"answer": …}`` or
+``{"error": …, "message": …}``. Kernels and drivers may write to standard output as they like: the
+answers go to a copy of it, and the rest to standard error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import resource
+import sys
+from typing import Any, TextIO
+
+from crosscast.errors import CrosscastError
+from crosscast.measure.jobs import DescribeJob, Job, SessionJob, read_job
+
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Run the job on standard input; return the exit code."""
+    # A kernel that crashes is no reason to write this process's memory to a file.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as answers:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        try:
+            _send(answers, answer=_run(read_job(sys.stdin.read()), answers))
+        except CrosscastError as error:
+            _send(answers, error=type(error).__name__, message=str(error))
+        except MemoryError:
+            _send(answers, error="DeviceFault", message="this machine has not enough memory for the problem")
+    return 0
+
+
+def _run(job: Job, answers: TextIO) -> dict[str, Any]:
+    # Imported here, so that a missing extra becomes an answer.
+    from crosscast.measure.opencl.describe import describe
+    from crosscast.measure.opencl.devices import find
+    from crosscast.measure.sensors.available import open_sensor
+    from crosscast.measure.session import measure_here
+    from crosscast.measure.subjects import load
+
+    device = find(job.device)
+    if isinstance(job, DescribeJob):
+        return describe(device)
+    assert isinstance(job, SessionJob)
+    sensor = open_sensor(job.settings.sensor, device.type, device.pci_bus_id)
+    measured = measure_here(
+        load(job.subject),
+        device,
+        job.settings,
+        sensor,
+        repeat=job.repeat,
+        report=lambda runs, elapsed_s: _send(answers, runs=runs, elapsed_s=elapsed_s),
+    )
+    return dataclasses.asdict(measured)
+
+
+def _send(answers: TextIO, **fields: Any) -> None:
+    answers.write(json.dumps(fields) + "\n")
+    answers.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
