@@ -1,0 +1,1 @@
+"""Local alignment of two sequences."""
