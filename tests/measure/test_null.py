@@ -1,0 +1,11 @@
+"""The sensor that measures nothing."""
+
+from crosscast.measure.sensors.null import NullSensor
+from crosscast.measure.sensors.sensor import Sensor
+
+
+def test_it_is_a_sensor_that_asks_for_nothing_and_says_nothing() -> None:
+    sensor: Sensor = NullSensor()
+    sensor.start()
+    assert sensor.samples_so_far() >= sensor.samples_wanted
+    assert len(sensor.stop()) == len(sensor.domains) == 0
