@@ -6,7 +6,7 @@ import re
 
 from crosscast.errors import InputError
 
-__all__ = ["format_bytes", "format_count", "format_hertz", "format_seconds", "parse_bytes"]
+__all__ = ["format_bytes", "format_count", "format_hertz", "format_seconds", "microseconds", "parse_bytes"]
 
 _TIME_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _HERTZ_STEPS = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"))
@@ -69,6 +69,17 @@ def format_count(value: int) -> str:
     '1,048,576'
     """
     return f"{value:,}"
+
+
+def microseconds(value: float) -> float:
+    """Seconds of a number of microseconds.
+
+    Examples
+    --------
+    >>> microseconds(12.5)
+    1.25e-05
+    """
+    return value / 1e6
 
 
 def parse_bytes(text: str) -> int:

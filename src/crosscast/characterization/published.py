@@ -13,6 +13,7 @@ from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.characterization.metrics import control
 from crosscast.characterization.metrics.coverage import covering
 from crosscast.profile import MetricValue
+from crosscast.tables.published_metrics import PUBLISHED_METRICS
 
 __all__ = ["Row", "published_metrics"]
 
@@ -51,65 +52,31 @@ def published_metrics(
     for branch, n in counts.branch_executions.items():
         executions[lines[branch]] = executions.get(lines[branch], 0) + n
     yokota, linear = _branch_entropies(counts, made, lines)
-    entropy = "local_memory_address_entropy_{}"
-    compute: list[Row] = [
-        ("Opcode", "Compute", own["opcode"]),
-        ("Total Instruction Count", "Compute", own["total_instruction_count"]),
-        ("Freedom to Reorder", "Compute", counts.order / instructions if instructions else 0.0),
-        ("Resource Pressure", "Compute", instructions / own["work_items"]),
-    ]
-    parallelism: list[Row] = [
-        (name, "Parallelism", value)
-        for name, value in (
-            ("Work-items", own["work_items"]),
-            ("Work-groups", own["work_groups"]),
-            ("Work-items per Work-group", group_items),
-            ("SIMD Operand Sum", sum(width * n for width, n in counts.widths.items())),
-            ("Total Barriers Hit", own["total_barriers_hit"]),
-            ("Min ITB", own["min_itb"]),
-            ("Max ITB", own["max_itb"]),
-            ("Median ITB", int(own["median_itb"])),
-            ("Min IPT", own["min_ipt"]),
-            ("Max IPT", own["max_ipt"]),
-            ("Median IPT", int(own["median_ipt"])),
-            ("Max SIMD Width", own["max_simd_width"]),
-            ("Mean SIMD Width", own["mean_simd_width"]),
-            ("SD SIMD Width", own["sd_simd_width"]),
-            ("Granularity", own["granularity"]),
-            ("Barriers Per Instruction", own["barriers_per_instruction"]),
-            ("Instructions Per Operand", own["instructions_per_operand"]),
+    other: dict[str, int | float] = {
+        "Freedom to Reorder": counts.order / instructions if instructions else 0.0,
+        "Resource Pressure": instructions / own["work_items"],
+        "Work-items per Work-group": group_items,
+        "SIMD Operand Sum": sum(width * n for width, n in counts.widths.items()),
+        "Median ITB": int(own["median_itb"]),
+        "Median IPT": int(own["median_ipt"]),
+        "Unique Memory Accesses": own["total_memory_footprint"],
+        "Rereads": reads / own["unique_reads"] if own["unique_reads"] else 0.0,
+        "Rewrites": writes / own["unique_writes"] if own["unique_writes"] else 0.0,
+        "Relative Local Memory Usage": 100 * own["local_accesses"] / plain if plain else 0.0,
+        "Relative Constant Memory Usage": 100 * own["constant_accesses"] / plain if plain else 0.0,
+        "Total Unique Branch Instructions": sum(n > 0 for n in executions.values()),
+        "90% Branch Instructions": covering(executions.values()),
+        "Yokota Branch Entropy": yokota,
+        "Average Linear Branch Entropy": linear,
+    }
+    return tuple(
+        (
+            row.name,
+            row.category,
+            other[row.name] if row.metric is None or row.name in other else own[row.metric],
         )
-    ]
-    memory: list[Row] = [
-        (name, "Memory", value)
-        for name, value in (
-            ("Total Memory Footprint", own["total_memory_footprint"]),
-            ("Unique Memory Accesses", own["total_memory_footprint"]),
-            ("Unique Reads", own["unique_reads"]),
-            ("Unique Writes", own["unique_writes"]),
-            ("Unique Read/Write Ratio", own["unique_read_write_ratio"]),
-            ("Total Reads", reads),
-            ("Total Writes", writes),
-            ("Rereads", reads / own["unique_reads"] if own["unique_reads"] else 0.0),
-            ("Rewrites", writes / own["unique_writes"] if own["unique_writes"] else 0.0),
-            ("90% Memory Footprint", own["footprint_90"]),
-            ("Global Memory Address Entropy", own["global_memory_address_entropy"]),
-            *((f"LMAE -- Skipped {n} LSBs", own[entropy.format(n)]) for n in range(1, 11)),
-            ("Total Global Memory Accessed", own["global_accesses"]),
-            ("Total Local Memory Accessed", own["local_accesses"]),
-            ("Total Constant Memory Accessed", own["constant_accesses"]),
-            ("Relative Local Memory Usage", 100 * own["local_accesses"] / plain if plain else 0.0),
-            ("Relative Constant Memory Usage", 100 * own["constant_accesses"] / plain if plain else 0.0),
-        )
-    ]
-    control_rows: list[Row] = [
-        ("Total Unique Branch Instructions", "Control", sum(n > 0 for n in executions.values())),
-        ("90% Branch Instructions", "Control", covering(executions.values())),
-        # The tool files these two under Memory.
-        ("Yokota Branch Entropy", "Memory", yokota),
-        ("Average Linear Branch Entropy", "Memory", linear),
-    ]
-    return (*compute, *parallelism, *memory, *control_rows)
+        for row in PUBLISHED_METRICS
+    )
 
 
 def _branch_entropies(counts: Counts, made: Instrumented, lines: list[int]) -> tuple[float, float]:

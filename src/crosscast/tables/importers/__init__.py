@@ -1,0 +1,1 @@
+"""Importers: others' formats, and past versions of our own, into the tables."""
