@@ -1,0 +1,1 @@
+"""Counting the ways to place queens on a board."""
