@@ -1,0 +1,1 @@
+"""Fourier transforms with four radices."""
