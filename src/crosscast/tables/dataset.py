@@ -1,0 +1,306 @@
+"""Datasets: a folder with a Parquet file for each table, and parts of them while a build is unfinished.
+
+A build writes a part for each finished piece of work. Nobody needs to wait for the end of the build: whoever
+reads the folder gets the tables and the parts, and where both hold a piece, the part.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+import numpy as np
+
+from crosscast.errors import InputError
+from crosscast.tables.arrow import Table, arrow_schema, cast, check, concatenated, in_order
+from crosscast.tables.devices import DEVICES
+from crosscast.tables.energy import ENERGY
+from crosscast.tables.keys import key_numbers
+from crosscast.tables.library import pa, pc
+from crosscast.tables.lock import locked, made
+from crosscast.tables.parquet import Upgrade, read_table, write_table, write_tables
+from crosscast.tables.profiles import PROFILES, UPGRADES
+from crosscast.tables.records import RECORDS
+from crosscast.tables.schema import Schema
+from crosscast.tables.sessions import SESSIONS
+
+__all__ = [
+    "TABLES",
+    "Dataset",
+    "Part",
+    "locked",
+    "merge_parts",
+    "parts",
+    "read_dataset",
+    "validate",
+    "write_dataset",
+    "write_part",
+]
+
+TABLES: tuple[Schema, ...] = (DEVICES, PROFILES, RECORDS, ENERGY, SESSIONS)
+"""The tables, in the order in which a build should write their parts: a session is the last word."""
+
+_UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {PROFILES.table: UPGRADES}
+_PIECES: tuple[tuple[tuple[Schema, ...], tuple[str, ...]], ...] = (
+    ((DEVICES,), DEVICES.key),
+    ((PROFILES,), ("application", "size")),
+    # A session that failed replaces the records of an earlier one.
+    ((RECORDS, ENERGY, SESSIONS), SESSIONS.key),
+)
+_PARTS = "parts"
+_MERGED = ".merged-parts"
+
+
+def _empty(schema: Schema) -> Table:
+    return arrow_schema(schema).empty_table()
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The tables of a dataset.
+
+    Parameters
+    ----------
+    label
+        Where it is from, such as its folder, for messages.
+    devices, profiles, records, energy, sessions
+        The tables; empty ones where there is nothing to say.
+    """
+
+    label: str
+    devices: Table = field(default_factory=lambda: _empty(DEVICES))
+    profiles: Table = field(default_factory=lambda: _empty(PROFILES))
+    records: Table = field(default_factory=lambda: _empty(RECORDS))
+    energy: Table = field(default_factory=lambda: _empty(ENERGY))
+    sessions: Table = field(default_factory=lambda: _empty(SESSIONS))
+
+    def table(self, schema: Schema) -> Table:
+        """The table that a schema describes."""
+        tables: dict[str, Table] = vars(self)
+        return tables[schema.table]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a table, in a file of its own.
+
+    Parameters
+    ----------
+    schema
+        Schema of the table.
+    name
+        Name that its writer gave it.
+    path
+        The file.
+    """
+
+    schema: Schema
+    name: str
+    path: Path
+
+
+def validate(dataset: Dataset) -> None:
+    """Check that each table is what its schema says, and that the tables fit together.
+
+    Raises
+    ------
+    InputError
+        If not; the message names the table, column and row.
+    """
+    for schema in TABLES:
+        check(schema, dataset.table(schema), f"{dataset.label}: {schema.table}")
+    known = dataset.devices.column("device").combine_chunks()
+    for schema in (RECORDS, ENERGY, SESSIONS):
+        devices = dataset.table(schema).column("device")
+        row = _first(pc.invert(pc.is_in(devices, value_set=known)))
+        if row is not None:
+            raise InputError(
+                f"{dataset.label}: {schema.table}: column 'device', row {row + 1}: expected a device of the "
+                f"table of devices, found {devices[row].as_py()!r}"
+            )
+    _check_times(dataset)
+
+
+def _check_times(dataset: Dataset) -> None:
+    times = pc.list_value_length(dataset.records.column("time_s"))
+    invocations = dataset.records.column("invocations")
+    row = _first(pc.and_(pc.not_equal(times, 1), pc.not_equal(times, invocations)))
+    if row is not None:
+        raise InputError(
+            f"{dataset.label}: records: column 'time_s', row {row + 1}: expected a time for each of "
+            f"{invocations[row].as_py()} invocations, or one, found {times[row].as_py()}"
+        )
+
+
+def _first(wrong: pa.ChunkedArray) -> int | None:
+    place: int = pc.index(pc.fill_null(wrong, False), True).as_py()
+    return None if place < 0 else place
+
+
+def read_dataset(folder: Path) -> Dataset:
+    """Read the tables of a folder, and the parts of an unfinished build.
+
+    Where a part and a table hold rows of the same piece of work (a device; the profiles of an
+    application at a size; the session, records and energy of a process that measured), those of the
+    table are left out.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no dataset, a file is damaged or of a newer version, or the tables do not fit
+        together.
+    """
+    if not folder.is_dir():
+        found = "a file" if folder.exists() else "nothing"
+        raise InputError(f"{folder}: expected a folder with a dataset, found {found}")
+    # Parts first: a build that merges them meanwhile puts what they hold into the tables.
+    found_parts = parts(folder)
+    new = {
+        schema.table: concatenated(
+            schema, [_read(part.path, schema) for part in found_parts if part.schema is schema]
+        )
+        for schema in TABLES
+    }
+    if not found_parts and not any(_path(folder, schema).exists() for schema in (PROFILES, RECORDS)):
+        raise InputError(
+            f"{folder}: expected profiles.parquet or records.parquet of a dataset, found neither"
+        )
+    old = {
+        schema.table: _read(path, schema) if (path := _path(folder, schema)).exists() else _empty(schema)
+        for schema in TABLES
+    }
+    tables: dict[str, Table] = {}
+    for schemas, piece in _PIECES:
+        tables |= _replaced(schemas, piece, old, new)
+    dataset = Dataset(str(folder), **tables)
+    validate(dataset)
+    return dataset
+
+
+def _path(folder: Path, schema: Schema) -> Path:
+    return folder / f"{schema.table}.parquet"
+
+
+def _read(path: Path, schema: Schema) -> Table:
+    return read_table(path, schema, _UPGRADES.get(schema.table))
+
+
+def _replaced(
+    schemas: tuple[Schema, ...],
+    piece: tuple[str, ...],
+    old: Mapping[str, Table],
+    new: Mapping[str, Table],
+) -> dict[str, Table]:
+    names = [schema.table for schema in schemas]
+    numbers = key_numbers([old[name] for name in names] + [new[name] for name in names], piece)
+    fresh = np.concatenate(numbers[len(names) :])
+    kept = [pa.array(~np.isin(number, fresh)) for number in numbers[: len(names)]]
+    return {
+        schema.table: concatenated(schema, [old[schema.table].filter(keep), new[schema.table]])
+        for schema, keep in zip(schemas, kept, strict=True)
+    }
+
+
+def write_dataset(dataset: Dataset, folder: Path) -> None:
+    """Write the tables of a dataset into a folder, in the place of those that are there.
+
+    The same contents give the same bytes. Hold the folder's lock (`locked`) meanwhile.
+
+    Raises
+    ------
+    InputError
+        If the dataset is not valid, the folder has parts of an unfinished build, or a file cannot be
+        written: nothing has changed then.
+    """
+    if found := parts(folder):
+        raise InputError(
+            f"{folder}: expected no unfinished build, found {found[0].path} (finish it, or take another)"
+        )
+    _write(dataset, made(folder))
+
+
+def _write(dataset: Dataset, folder: Path) -> None:
+    tables = {
+        schema.table: cast(schema, dataset.table(schema), f"{dataset.label}: {schema.table}")
+        for schema in TABLES
+    }
+    validate(Dataset(dataset.label, **tables))
+    write_tables({_path(folder, schema): in_order(schema, tables[schema.table]) for schema in TABLES})
+
+
+def write_part(folder: Path, schema: Schema, name: str, table: Table) -> Path:
+    """Write a part of a table, in the place of the part of that name, and return its path.
+
+    Write the parts of one piece of work in the order of `TABLES`, so that a session is there only with
+    its records.
+
+    Parameters
+    ----------
+    folder
+        Folder of the dataset; it need not exist.
+    schema
+        One of `TABLES`.
+    name
+        Any text: the name of the piece of work.
+    table
+        All rows that the piece has in this table.
+
+    Raises
+    ------
+    InputError
+        If the table does not follow the schema, or cannot be written; nothing has changed then.
+    """
+    path = folder / _PARTS / schema.table / f"{quote(name, safe=':=,+@ ')}.parquet"
+    if path.name.startswith("."):
+        raise InputError(f"{folder}: expected the name of a part not to start with a dot, found {name!r}")
+    table = cast(schema, table, str(path))
+    check(schema, table, str(path))
+    made(path.parent)
+    write_table(in_order(schema, table), path)
+    return path
+
+
+def parts(folder: Path) -> tuple[Part, ...]:
+    """Parts of an unfinished build, table by table and in the order of their names."""
+    return tuple(
+        Part(schema, unquote(path.stem), path)
+        # The last table first: a piece that is being finished shows no session without its records.
+        for schema in reversed(TABLES)
+        for path in sorted((folder / _PARTS / schema.table).glob("[!.]*.parquet"))
+    )
+
+
+def merge_parts(folder: Path) -> None:
+    """Put the parts of a build into the tables, and remove them.
+
+    It may be killed at any moment: `read_dataset` gives the same before, after, and in between. Hold the
+    folder's lock (`locked`) meanwhile.
+
+    Raises
+    ------
+    InputError
+        If the parts and tables cannot be read or do not fit together, or a file cannot be written; the
+        parts stay then.
+    """
+    if parts(folder):
+        _write(read_dataset(folder), folder)
+    try:
+        _remove(folder)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot remove parts that are merged ({error.strerror})") from error
+
+
+def _remove(folder: Path) -> None:
+    merged = folder / _MERGED
+    if merged.exists():
+        shutil.rmtree(merged)
+    if (folder / _PARTS).exists():
+        # All at once: a part that is there alone would replace the rest of its piece.
+        (folder / _PARTS).rename(merged)
+        shutil.rmtree(merged)
+    for schema in TABLES:
+        for left in folder.glob(f".{schema.table}.*.parquet"):
+            left.unlink()

@@ -1,0 +1,57 @@
+"""Rows of a small made-up dataset, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from crosscast.tables.arrow import table_of
+from crosscast.tables.dataset import Dataset
+from crosscast.tables.devices import DEVICES
+from crosscast.tables.energy import ENERGY
+from crosscast.tables.profiles import PROFILES
+from crosscast.tables.records import RECORDS
+from crosscast.tables.sessions import SESSIONS
+
+Row = dict[str, Any]
+PIECE = {"application": "sums", "size": "tiny", "device": "cpu", "configuration": "{}", "repeat": 0}
+
+
+def device(key: str = "cpu", **cells: Any) -> Row:
+    return {"device": key, "name": f"the {key}", "type": "cpu", "sources": {}, **cells}
+
+
+def profile(kernel: str = "sum", invocation: int = 0, **cells: Any) -> Row:
+    return {"application": "sums", "size": "tiny", "kernel": kernel, "invocation": invocation, **cells}
+
+
+def record(run: int = 0, time_s: Sequence[float] = (1e-3,), **cells: Any) -> Row:
+    times = list(time_s)
+    row = {**PIECE, "kernel": "sum", "run": run, "time_s": times, "invocations": len(times)}
+    return row | cells
+
+
+def energy(**cells: Any) -> Row:
+    return {**PIECE, "sensor": "rapl", "domain": "package-0", "energy_j": 2.0, "runs": 50, **cells}
+
+
+def session(**cells: Any) -> Row:
+    return {**PIECE, "kernels": ["sum"], "runs": 50, "loop_s": 3.0, **cells}
+
+
+def dataset(
+    *,
+    devices: Sequence[Row] | None = None,
+    profiles: Sequence[Row] = (),
+    records: Sequence[Row] = (),
+    energies: Sequence[Row] = (),
+    sessions: Sequence[Row] = (),
+) -> Dataset:
+    return Dataset(
+        "made up",
+        table_of(DEVICES, [device()] if devices is None else devices),
+        table_of(PROFILES, profiles),
+        table_of(RECORDS, records),
+        table_of(ENERGY, energies),
+        table_of(SESSIONS, sessions),
+    )

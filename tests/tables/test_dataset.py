@@ -1,0 +1,337 @@
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dataset_rows as rows
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crosscast.errors import InputError
+from crosscast.tables.arrow import Table, notes_of, table_of
+from crosscast.tables.dataset import (
+    TABLES,
+    Dataset,
+    merge_parts,
+    parts,
+    read_dataset,
+    write_dataset,
+    write_part,
+)
+from crosscast.tables.devices import DEVICES
+from crosscast.tables.energy import ENERGY
+from crosscast.tables.profiles import PROFILES
+from crosscast.tables.records import RECORDS
+from crosscast.tables.schema import Schema
+from crosscast.tables.sessions import SESSIONS
+
+FULL = rows.dataset(
+    profiles=[rows.profile(), rows.profile("scale"), rows.profile(invocation=1)],
+    records=[rows.record(), rows.record(1, [2e-3, 3e-3])],
+    energies=[rows.energy()],
+    sessions=[rows.session()],
+)
+
+
+def contents(dataset: Dataset) -> dict[str, list[dict[str, Any]]]:
+    """Rows of each table, in an order that does not depend on theirs."""
+    return {
+        schema.table: sorted(dataset.table(schema).to_pylist(), key=lambda row: str([*row.values()]))
+        for schema in TABLES
+    }
+
+
+def cells(table: Table, *columns: str) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row.values()) for row in table.select(columns).to_pylist())
+
+
+def file_bytes(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def put(folder: Path, schema: Schema, name: str, *cells: rows.Row) -> None:
+    write_part(folder, schema, name, table_of(schema, cells))
+
+
+def test_a_folder_gives_back_what_it_got(tmp_path: Path) -> None:
+    write_dataset(FULL, tmp_path / "new" / "folder")
+    assert contents(read_dataset(tmp_path / "new" / "folder")) == contents(FULL)
+
+
+@pytest.mark.parametrize("kept", ["profiles", "records"])
+def test_a_table_without_rows_may_be_absent(tmp_path: Path, kept: str) -> None:
+    write_dataset(FULL, tmp_path)
+    needed = {"devices.parquet", f"{kept}.parquet"}
+    for path in tmp_path.iterdir():
+        if path.name not in needed:
+            path.unlink()
+    found = contents(read_dataset(tmp_path))
+    assert found[kept] == contents(FULL)[kept]
+    assert not any(cells for name, cells in found.items() if name not in (kept, "devices"))
+
+
+def test_equal_contents_are_equal_bytes_and_notes_stay(tmp_path: Path) -> None:
+    profiles = table_of(PROFILES, FULL.profiles.to_pylist(), {"origin": "made", "about": "sums"})
+    backward = profiles.take(list(reversed(range(profiles.num_rows))))
+    for name, table in (("a", profiles), ("b", backward)):
+        write_dataset(Dataset("made up", profiles=table), tmp_path / name)
+    assert file_bytes(tmp_path / "a") == file_bytes(tmp_path / "b")
+    assert notes_of(read_dataset(tmp_path / "a").profiles) == {"origin": "made", "about": "sums"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            rows.dataset(records=[rows.record(), rows.record(1, device="gpu")]),
+            "records: column 'device', row 2: expected a device of the table of devices, found 'gpu'",
+        ),
+        (
+            rows.dataset(sessions=[rows.session(device="gpu")]),
+            "sessions: column 'device', row 1: expected a device of the table of devices, found 'gpu'",
+        ),
+        (
+            rows.dataset(records=[rows.record(0, [1.0, 2.0], invocations=3)]),
+            "records: column 'time_s', row 1: expected a time for each of 3 invocations, or one, found 2",
+        ),
+        (
+            Dataset("made up", profiles=pa.concat_tables([FULL.profiles, FULL.profiles])),
+            "profiles: rows 1 and 4 are both of application sums, kernel sum, size tiny, invocation 0",
+        ),
+    ],
+)
+def test_tables_that_do_not_fit_together_are_refused(tmp_path: Path, wrong: Dataset, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        write_dataset(wrong, tmp_path)
+    assert str(caught.value) == f"made up: {message}"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_mean_alone_may_stand_for_many_invocations(tmp_path: Path) -> None:
+    write_dataset(rows.dataset(records=[rows.record(0, [1.0], invocations=9)]), tmp_path)
+    assert read_dataset(tmp_path).records.num_rows == 1
+
+
+def test_what_is_no_dataset_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    for name, message in [
+        ("none", "none: expected a folder with a dataset, found nothing"),
+        ("file", "file: expected a folder with a dataset, found a file"),
+        ("folder", r"folder: expected profiles\.parquet or records\.parquet of a dataset, found neither"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            read_dataset(tmp_path / name)
+
+
+def test_a_part_replaces_what_the_table_has_of_its_piece(tmp_path: Path) -> None:
+    write_dataset(
+        rows.dataset(
+            profiles=[rows.profile(), rows.profile("old"), rows.profile(size="small")],
+            records=[rows.record(run) for run in range(3)] + [rows.record(repeat=1)],
+            energies=[rows.energy(), rows.energy(repeat=1)],
+            sessions=[rows.session(), rows.session(repeat=1)],
+        ),
+        tmp_path,
+    )
+    put(tmp_path, DEVICES, "cpu", rows.device(vendor="new"))
+    put(tmp_path, PROFILES, "sums tiny", rows.profile(opcode=3))
+    put(tmp_path, RECORDS, "again", rows.record(0, [5.0]))
+    put(tmp_path, SESSIONS, "again", rows.session(seed=8))
+    found = read_dataset(tmp_path)
+    assert found.devices.column("vendor").to_pylist() == ["new"]
+    assert cells(found.profiles, "size", "kernel", "opcode") == [
+        ("small", "sum", None),
+        ("tiny", "sum", 3),
+    ]
+    assert cells(found.records, "repeat", "time_s") == [
+        (0, [5.0]),
+        (1, [1e-3]),
+    ]
+    assert cells(found.sessions, "repeat", "seed") == [
+        (0, 8),
+        (1, None),
+    ]
+    # What the new session did not watch, the old one's energy does not stand for.
+    assert found.energy.column("repeat").to_pylist() == [1]
+
+
+def test_a_session_that_failed_leaves_no_older_records(tmp_path: Path) -> None:
+    write_dataset(FULL, tmp_path)
+    put(tmp_path, SESSIONS, "again", rows.session(failure="wrong result"))
+    found = read_dataset(tmp_path)
+    assert found.records.num_rows == 0
+    assert found.profiles.num_rows == 3
+
+
+def test_a_part_may_have_any_name_but_that_of_a_hidden_file(tmp_path: Path) -> None:
+    name = "sums/tiny, gpu:0 100 % ü.x"
+    put(tmp_path, DEVICES, name, rows.device())
+    put(tmp_path, RECORDS, name, rows.record())
+    assert [(part.schema.table, part.name) for part in parts(tmp_path)] == [
+        ("records", name),
+        ("devices", name),
+    ]
+    assert read_dataset(tmp_path).records.num_rows == 1
+    with pytest.raises(InputError, match=r"expected the name of a part not to start with a dot, found '\.x'"):
+        put(tmp_path, DEVICES, ".x", rows.device())
+
+
+def test_two_parts_may_not_hold_the_same_row(tmp_path: Path) -> None:
+    for name in "ab":
+        put(tmp_path, PROFILES, name, rows.profile())
+    with pytest.raises(InputError, match="profiles: rows 1 and 2 are both of application sums, kernel sum"):
+        read_dataset(tmp_path)
+
+
+def test_a_damaged_part_is_named(tmp_path: Path) -> None:
+    put(tmp_path, PROFILES, "piece", rows.profile())
+    path = tmp_path / "parts" / "profiles" / "piece.parquet"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match=r"parts/profiles/piece\.parquet: cannot read the table of profiles"):
+        read_dataset(tmp_path)
+    with pytest.raises(InputError, match=r"piece\.parquet"):
+        merge_parts(tmp_path)
+    assert path.exists()
+
+
+def test_an_unfinished_build_is_not_overwritten(tmp_path: Path) -> None:
+    put(tmp_path, PROFILES, "piece", rows.profile())
+    with pytest.raises(InputError, match=r"expected no unfinished build, found .*piece\.parquet"):
+        write_dataset(FULL, tmp_path)
+
+
+@pytest.mark.parametrize("table", [schema.table for schema in TABLES])
+def test_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str) -> None:
+    write_dataset(FULL, tmp_path)
+    put(tmp_path, PROFILES, "piece", rows.profile(opcode=3))
+    before = file_bytes(tmp_path)
+    write = pq.write_table
+
+    def fail(content: Any, path: Path, **options: Any) -> None:
+        write(content, path, **options)
+        if table in path.name or "other" in path.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pq, "write_table", fail)
+    with pytest.raises(InputError, match=rf"{table}\.parquet: cannot write the table \(No space left"):
+        merge_parts(tmp_path)
+    with pytest.raises(InputError, match=r"other\.parquet: cannot write the table \(No space left"):
+        put(tmp_path, PROFILES, "other", rows.profile())
+    assert file_bytes(tmp_path) == before
+
+
+# ---- laws -----------------------------------------------------------------------------------------------
+
+pieces = st.tuples(st.sampled_from(["tiny", "small"]), st.integers(0, 2))
+builds = st.dictionaries(pieces, st.integers(1, 3), max_size=5)
+
+
+def rows_of(piece: tuple[str, int], runs: int, generation: int) -> dict[str, list[rows.Row]]:
+    size, repeat = piece
+    key = {"size": size, "repeat": repeat}
+    return {
+        "records": [rows.record(run, [1.0 + generation], **key) for run in range(runs)],
+        "energy": [rows.energy(**key, energy_j=1.0 + generation)],
+        "sessions": [rows.session(**key, seed=generation)],
+    }
+
+
+def built(*generations: dict[tuple[str, int], int]) -> Dataset:
+    """What a dataset must hold after builds of which the later ones measured pieces again."""
+    latest = {
+        piece: (runs, number) for number, build in enumerate(generations) for piece, runs in build.items()
+    }
+    found = [rows_of(piece, runs, number) for piece, (runs, number) in latest.items()]
+    return rows.dataset(
+        records=[row for piece in found for row in piece["records"]],
+        energies=[row for piece in found for row in piece["energy"]],
+        sessions=[row for piece in found for row in piece["sessions"]],
+    )
+
+
+def put_pieces(folder: Path, build: dict[tuple[str, int], int], order: list[int], generation: int) -> None:
+    """Write the parts of a build, the tables of all pieces in any order."""
+    jobs = [
+        (schema, f"{generation} {piece}", rows_of(piece, runs, generation)[schema.table])
+        for piece, runs in build.items()
+        for schema in (RECORDS, ENERGY, SESSIONS)
+    ]
+    for place in order:
+        if place < len(jobs):
+            put(folder, jobs[place][0], jobs[place][1], *jobs[place][2])
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    return lambda: tmp_path_factory.mktemp("dataset")
+
+
+@settings(max_examples=15, deadline=None)
+@given(first=builds, second=builds, order=st.permutations(range(15)))
+def test_parts_in_any_order_give_the_bytes_of_an_undisturbed_build(
+    fresh: Callable[[], Path],
+    first: dict[tuple[str, int], int],
+    second: dict[tuple[str, int], int],
+    order: list[int],
+) -> None:
+    parted, whole = fresh(), fresh()
+    write_dataset(built(first), parted)
+    put_pieces(parted, second, order, 1)
+    expected = built(first, second)
+    assert contents(read_dataset(parted)) == contents(expected)
+    merge_parts(parted)
+    write_dataset(expected, whole)
+    assert file_bytes(parted) == file_bytes(whole)
+
+
+class Killed(BaseException):
+    """Stands for a signal that ends the process."""
+
+
+@contextmanager
+def killed_at(step: int) -> Iterator[list[int]]:
+    """Stop at the given change of the file system; the list grows by one a change that is made."""
+    done: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, name in ((Path, "replace"), (Path, "rename"), (Path, "unlink"), (os, "unlink")):
+            change = getattr(owner, name)
+
+            def counted(*args: Any, change: Callable[..., Any] = change, **options: Any) -> Any:
+                if len(done) >= step:
+                    raise Killed
+                done.append(step)
+                return change(*args, **options)
+
+            patch.setattr(owner, name, counted)
+        yield done
+
+
+def test_a_merge_may_be_killed_at_any_moment(fresh: Callable[[], Path]) -> None:
+    first, second = {("tiny", 0): 2, ("tiny", 1): 1}, {("tiny", 1): 3}
+    expected = built(first, second)
+    undisturbed = fresh()
+    write_dataset(expected, undisturbed)
+    for step in range(100):
+        folder = fresh()
+        write_dataset(built(first), folder)
+        put_pieces(folder, second, list(range(15)), 1)
+        with killed_at(step) as done:
+            try:
+                merge_parts(folder)
+            except Killed:
+                finished = False
+            else:
+                finished = True
+        assert contents(read_dataset(folder)) == contents(expected)
+        merge_parts(folder)
+        assert file_bytes(folder) == file_bytes(undisturbed)
+        if finished:
+            break
+    assert finished
+    assert len(done) > len(TABLES) + 4
