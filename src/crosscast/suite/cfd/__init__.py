@@ -1,0 +1,1 @@
+"""Flow of a compressible gas over a mesh."""
