@@ -682,6 +682,25 @@ define internal spir_func void @__clang_ocl_kern_imp_k(ptr addrspace(1) %o) {
     assert profile.metrics["total_instruction_count"] == 3 * 2
 
 
+def test_names_that_look_like_those_of_inlined_copies_do_not_clash() -> None:
+    text = """target datalayout = "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-n8:16:32:64"
+target triple = "spir64"
+define i32 @twice(i32 %x) noinline {
+  %add = add i32 %x, %x
+  ret i32 %add
+}
+define spir_kernel void @k(ptr addrspace(1) %out) {
+  %add.i1 = call i32 @twice(i32 3)
+  %add.i2 = call i32 @twice(i32 %add.i1)
+  store i32 %add.i2, ptr addrspace(1) %out
+  ret void
+}
+"""
+    out = ints(1)
+    crosscast.characterize(Kernel.from_ir(text, "k"), 1, 1, [out])
+    assert out[0] == 12
+
+
 # -- refused
 
 

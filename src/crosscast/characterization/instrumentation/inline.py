@@ -152,7 +152,7 @@ class _Inliner:
             raise UnsupportedError(f"{call.where}recursion is not allowed in OpenCL C ({circle})")
         self.copies += 1
         number = self.copies
-        suffix = f".i{number}"
+        suffix = f".cc.i{number}"
         body = self._expand(callee, suffix, (*stack, callee.name))
         self._bind(callee, call, body, suffix, before)
         after = ir.Block(f"%cc.after{number}", [])
