@@ -16,10 +16,12 @@ from typing import Any
 
 from crosscast.errors import InputError
 from crosscast.profile import METRICS
-from crosscast.tables.profiles import COLUMNS
+from crosscast.tables.arrow import table_of
+from crosscast.tables.dataset import Dataset
+from crosscast.tables.profiles import COLUMNS, PROFILES
 from crosscast.tables.published_metrics import PUBLISHED_METRICS
 
-__all__ = ["profile_notes", "profile_rows"]
+__all__ = ["import_aiwc_folder"]
 
 _HEADER = ["metric", "category", "count"]
 _FILE_NAME = re.compile(r"aiwc_(?P<kernel>.+)_(?P<invocation>\d+)\.csv")
@@ -28,11 +30,18 @@ _OURS: dict[str, str | None] = {**{row.name: row.metric for row in PUBLISHED_MET
 """Our metric of each name that a file may hold: the published tool's names, and our own."""
 _INTEGERS = frozenset(column.name for column in COLUMNS if column.type == "integer")
 
+_RATIOS = (
+    ("unique_read_write_ratio", "unique_reads", "unique_writes"),
+    ("reread_ratio", "unique_reads", "total_reads"),
+    ("rewrite_ratio", "unique_writes", "total_writes"),
+)
+
 _NOTES = {
     "origin": "Files of the published AIWC tool.",
     "definitions": (
         "Numbers of the tool by its conventions: medians of an even count are cut to whole numbers, "
-        "branches are told apart by their source line, and numbers have 6 or 4 significant digits. Its two "
+        "branches are told apart by their source line, and numbers have 6 or 4 significant digits. Ratios "
+        "of reads and writes are computed here from the counts. The tool's two "
         "branch entropies follow other formulas than ours, so our columns are empty. What has no column "
         "is in the column program, under published."
     ),
@@ -44,10 +53,8 @@ _NOTES = {
 }
 
 
-def profile_rows(
-    folder: Path, application: str | None = None, size: str | None = None
-) -> list[dict[str, Any]]:
-    """Rows of the table of profiles, in the order of their paths.
+def import_aiwc_folder(folder: Path, application: str | None = None, size: str | None = None) -> Dataset:
+    """Make a dataset, with profiles only.
 
     Parameters
     ----------
@@ -68,10 +75,11 @@ def profile_rows(
     if not paths:
         raise InputError(f"{folder}: expected files aiwc_<kernel>_<n>.csv, found none")
     default = (application or folder.resolve().name, size or "unknown")
-    return [_row(path, *(_place(path, folder) or default)) for path in paths]
+    rows = [_row(path, *(_place(path, folder) or default)) for path in paths]
+    return Dataset(str(folder), profiles=table_of(PROFILES, rows, _notes(rows)))
 
 
-def profile_notes(rows: list[dict[str, Any]]) -> dict[str, str]:
+def _notes(rows: list[dict[str, Any]]) -> dict[str, str]:
     """Notes on a table of these rows; they name the metrics of the files that nobody knows."""
     unknown = Counter(name for row in rows for name in row["program"]["published"] if name not in _OURS)
     if not unknown:
@@ -151,15 +159,12 @@ def _number(path: Path, metric: str, ours: str, value: float) -> int | float:
     return int(value)
 
 
-def _derived(metrics: Mapping[str, int | float]) -> dict[str, int | float]:
-    """Metrics of ours that the tool has not, or in another form."""
-    derived: dict[str, int | float] = {}
-    for ratio, part, whole in (
-        ("reread_ratio", "unique_reads", "total_reads"),
-        ("rewrite_ratio", "unique_writes", "total_writes"),
-    ):
-        if ratio not in metrics and part in metrics and metrics.get(whole):
-            derived[ratio] = metrics[part] / metrics[whole]
-    if {"min_ipt", "max_ipt"} <= metrics.keys() and "load_imbalance" not in metrics:
+def _derived(metrics: Mapping[str, int | float]) -> dict[str, int | float | None]:
+    """Metrics of ours that the tool has not, or with fewer digits, or as 0 where they are not defined."""
+    derived: dict[str, int | float | None] = {}
+    for ratio, part, whole in _RATIOS:
+        if {part, whole} <= metrics.keys():
+            derived[ratio] = metrics[part] / metrics[whole] if metrics[whole] else None
+    if {"min_ipt", "max_ipt"} <= metrics.keys():
         derived["load_imbalance"] = metrics["max_ipt"] - metrics["min_ipt"]
     return derived

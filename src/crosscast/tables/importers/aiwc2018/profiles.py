@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from crosscast.errors import InputError
@@ -12,6 +13,7 @@ from crosscast.tables.profiles import COLUMNS
 __all__ = ["is_stray", "profile_row"]
 
 _STRAY = ("kmeans", "calc_potential_single_step_dev")
+_DIVISORS = ("work_items", "total_instruction_count")
 _INTEGERS = frozenset(column.name for column in COLUMNS if column.type == "integer")
 
 
@@ -20,26 +22,27 @@ def is_stray(features: Mapping[str, Any]) -> bool:
     return (features["application"], features["kernel"]) == _STRAY
 
 
-def profile_row(features: Mapping[str, Any], where: str) -> dict[str, Any]:
+def profile_row(features: Mapping[str, Any], path: Path, number: int) -> dict[str, Any]:
     """Row of the table of profiles.
 
     Parameters
     ----------
     features
         A row of the source.
-    where
-        File and row, for messages.
+    path, number
+        Its file and the number of the row, for messages.
 
     Raises
     ------
     InputError
         If a count is not a whole number, or there are no work-items or instructions.
     """
-    metrics = {metric: _value(metric, features[name], name, where) for name, metric in SAME_METRICS.items()}
+    metrics: dict[str, Any] = {}
+    for name, metric in SAME_METRICS.items():
+        metrics[metric] = features[name]
+        if metric in _INTEGERS:
+            metrics[metric] = _whole(f"{path}: column {name!r}, row {number}", features[name], metric)
     items, instructions = metrics["work_items"], metrics["total_instruction_count"]
-    for name, value in (("workitems", items), ("total_instruction_count", instructions)):
-        if value < 1:
-            raise InputError(f"{where}: column {name!r}: expected at least 1, found {value}")
     return {
         "application": features["application"],
         "kernel": features["kernel"],
@@ -52,9 +55,9 @@ def profile_row(features: Mapping[str, Any], where: str) -> dict[str, Any]:
     }
 
 
-def _value(metric: str, value: float, name: str, where: str) -> int | float:
-    if metric not in _INTEGERS:
-        return value
+def _whole(where: str, value: float, metric: str) -> int:
     if not value.is_integer():
-        raise InputError(f"{where}: column {name!r}: expected a whole number, found {value:g}")
+        raise InputError(f"{where}: expected a whole number, found {value:g}")
+    if metric in _DIVISORS and value < 1:
+        raise InputError(f"{where}: expected at least 1, found {value:g}")
     return int(value)

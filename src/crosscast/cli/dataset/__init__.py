@@ -1,0 +1,17 @@
+"""``crosscast dataset``: what is done with whole datasets."""
+
+from __future__ import annotations
+
+import cyclopts
+
+from crosscast.cli.dataset.importing import aiwc, aiwc2018, crosscast_format
+
+__all__ = ["app"]
+
+app = cyclopts.App(name="dataset", help="Import, build and describe datasets.")
+
+imports = cyclopts.App(name="import", help="Import others' data, or our own past versions, into the tables.")
+imports.command(aiwc2018)
+imports.command(aiwc)
+imports.command(crosscast_format, name="crosscast")
+app.command(imports)
