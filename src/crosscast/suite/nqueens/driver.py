@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from operator import itemgetter
+
 import numpy as np
 import numpy.typing as npt
 
@@ -26,9 +29,7 @@ _PROBLEMS = (
 )
 """Side of the board, rows that have queens at the start, and the boards which that makes."""
 
-_SOLUTIONS = (
-    *(1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2_680, 14_200, 73_712, 365_596, 2_279_184, 14_772_512),
-)
+_SOLUTIONS = (1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680, 14200, 73712, 365596, 2279184, 14772512)
 """By side of the board: sequence A000170 of the On-Line Encyclopedia of Integer Sequences."""
 
 
@@ -64,10 +65,8 @@ class Nqueens(Application):
     @classmethod
     def fit(cls, nbytes: int) -> dict[str, int]:
         """The last of a few problems whose boards fit."""
-        side, placed, _ = max(
-            (problem for problem in _PROBLEMS if problem[2] * _BYTES_A_BOARD <= nbytes),
-            key=lambda found: found[2],
-        )
+        fitting = bisect_right(_PROBLEMS, nbytes // _BYTES_A_BOARD, key=itemgetter(2))
+        side, placed, _ = _PROBLEMS[fitting - 1]
         return {"side": side, "placed": placed}
 
     def run(self, queue: Queue) -> None:

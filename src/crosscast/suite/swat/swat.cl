@@ -144,8 +144,8 @@ __kernel void trace_back2(__global const uchar *path, int database_length,
         database_positions[length] = way == GAP_IN_DATABASE ? -1 : column;
         length++;
         in_gap = 0;
-        if (way == GAP_IN_QUERY && (cell & LONG_GAP_IN_QUERY)
-            || way == GAP_IN_DATABASE && (cell & LONG_GAP_IN_DATABASE))
+        if ((way == GAP_IN_QUERY && (cell & LONG_GAP_IN_QUERY))
+            || (way == GAP_IN_DATABASE && (cell & LONG_GAP_IN_DATABASE)))
             in_gap = way;
         row -= way != GAP_IN_QUERY;
         column -= way != GAP_IN_DATABASE;
