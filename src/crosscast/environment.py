@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["facts"]
 
-_PACKAGES = ("crosscast", "llvmlite", "ziglang", "numpy")
+_PACKAGES = ("crosscast", "llvmlite", "ziglang", "numpy", "pyopencl", "pocl-binary-distribution")
 
 
 def _version(package: str) -> str | None:

@@ -25,7 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 if all went well, 2 for wrong input, 1 if this machine cannot do it, 130 after Ctrl-C.
+        0 if all went well, 2 for wrong input, 1 if this machine cannot do it or a part of the work
+        failed, 130 after Ctrl-C.
     """
     # Imported here so that `import crosscast.cli` stays as quick as `import crosscast`.
     import cyclopts
@@ -33,12 +34,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     from crosscast.cli.app import app
 
     try:
-        app(
+        code = app(
             list(sys.argv[1:] if argv is None else argv),
             exit_on_error=False,
             print_error=False,
             result_action="return_value",
         )
+        return code if isinstance(code, int) else 0
     except cyclopts.CycloptsError as error:
         return _fail(" ".join(str(error).split()), BAD_USAGE)
     except CrosscastError as error:

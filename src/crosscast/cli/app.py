@@ -6,6 +6,9 @@ import cyclopts
 
 import crosscast
 from crosscast.cli.characterize import characterize
+from crosscast.cli.dataset import app as dataset
+from crosscast.cli.devices import devices
+from crosscast.cli.measure import measure
 
 __all__ = ["app"]
 
@@ -18,3 +21,6 @@ app = cyclopts.App(
     suppress_keyboard_interrupt=False,
 )
 app.command(characterize)
+app.command(dataset)
+app.command(devices)
+app.command(measure)

@@ -15,13 +15,21 @@ from crosscast.characterization.options import Options
 from crosscast.errors import CrosscastError
 from crosscast.measure.child import run_job
 from crosscast.measure.jobs import DescribeJob, SessionJob
-from crosscast.measure.plan import CharacterizePiece, DescribePiece, MeasurePiece, Piece, Plan, missing, pieces
+from crosscast.measure.plan import (
+    CharacterizePiece,
+    DescribePiece,
+    MeasurePiece,
+    Piece,
+    Plan,
+    missing,
+    pieces,
+)
 from crosscast.measure.session import session_row
 from crosscast.measure.subjects import SuiteProblem, load
 from crosscast.suite.profiles import profiles_of
 from crosscast.tables import profiles
 from crosscast.tables.arrow import Table, table_of
-from crosscast.tables.dataset import locked, merge_parts, read_or_empty, write_part
+from crosscast.tables.dataset import TABLES, Dataset, locked, merge_parts, parts, read_dataset, write_part
 from crosscast.tables.devices import DEVICES
 from crosscast.tables.energy import ENERGY
 from crosscast.tables.records import RECORDS
@@ -92,9 +100,7 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
 
 
-def run_campaign(
-    plan: Plan, folder: Path, report: Callable[[State], None] = lambda state: None
-) -> Outcome:
+def run_campaign(plan: Plan, folder: Path, report: Callable[[State], None] = lambda state: None) -> Outcome:
     """Do all that a dataset lacks of a plan.
 
     Parameters
@@ -112,7 +118,7 @@ def run_campaign(
         If the folder is in use, cannot be written, or holds what must not be mixed with the plan.
     """
     with locked(folder):
-        todo = missing(plan, read_or_empty(folder))
+        todo = missing(plan, _dataset(folder))
         total = len(pieces(plan))
         outcome = Outcome(kept=total - len(todo))
         pace = _Pace(todo)
@@ -120,17 +126,23 @@ def run_campaign(
             report(State(outcome.kept + number, total, piece.label, pace.left_s()))
             start = time.perf_counter()
             try:
-                parts = _done(plan, piece, outcome)
+                written = _done(plan, piece, outcome)
                 outcome.done += 1
             except CrosscastError as error:
                 outcome.failures.append(Failure(piece, str(error)))
-                parts = _failed(plan, piece, str(error))
+                written = _failed(plan, piece, str(error))
             # Not in the block above: a disk that is full ends the campaign.
-            for part in parts:
+            for part in written:
                 write_part(folder, part.schema, part.name, part.table)
             pace.took(piece, time.perf_counter() - start)
         merge_parts(folder)
     return outcome
+
+
+def _dataset(folder: Path) -> Dataset:
+    """What the folder holds; an empty dataset if nothing."""
+    there = parts(folder) or any((folder / f"{schema.table}.parquet").exists() for schema in TABLES)
+    return read_dataset(folder) if there else Dataset(str(folder))
 
 
 class _Pace:
@@ -151,9 +163,7 @@ class _Pace:
 
     def left_s(self) -> float:
         """Seconds for all that is left."""
-        means = {
-            kind: sum(seconds) / len(seconds) for kind, seconds in self._took.items() if seconds
-        }
+        means = {kind: sum(seconds) / len(seconds) for kind, seconds in self._took.items() if seconds}
         return sum(count * means.get(kind, _GUESS_S[kind]) for kind, count in self._left.items())
 
 
@@ -172,7 +182,13 @@ def _done(plan: Plan, piece: Piece, outcome: Outcome) -> list[_Part]:
     if isinstance(piece, CharacterizePiece):
         problem = plan.applications[piece.name](plan.parameters(piece.name, piece.size), plan.seed)
         found = profiles_of(problem, piece.size, options=Options(timeout_s=plan.settings.timeout_s))
-        return [_Part(profiles.PROFILES, f"{piece.application}-{piece.size}", profiles.to_table(found))]
+        return [
+            _Part(
+                profiles.PROFILES,
+                f"{piece.application}-{piece.size}",
+                table_of(profiles.PROFILES, map(profiles.to_row, found)),
+            )
+        ]
     job = SessionJob(_subject(plan, piece), piece.device.id, plan.settings, piece.repeat)
     answer = run_job(job, plan.settings.timeout_s)
     outcome.notes.extend(f"{piece.label}: {note}" for note in answer["notes"])

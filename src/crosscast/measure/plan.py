@@ -110,9 +110,7 @@ def pieces(plan: Plan) -> list[Piece]:
         *(CharacterizePiece(name, names[name], size) for size, name in product(plan.sizes, names)),
         *(
             MeasurePiece(name, names[name], size, device, repeat)
-            for size, name, device, repeat in product(
-                plan.sizes, names, plan.devices, range(plan.repeats)
-            )
+            for size, name, device, repeat in product(plan.sizes, names, plan.devices, range(plan.repeats))
         ),
     ]
 
@@ -168,9 +166,7 @@ def _refuse_unlike_device(dataset: Dataset, device: OpenCLDevice, row: Mapping[s
             )
 
 
-def _refuse_unlike_problem(
-    dataset: Dataset, plan: Plan, piece: MeasurePiece, row: Mapping[str, Any]
-) -> None:
+def _refuse_unlike_problem(dataset: Dataset, plan: Plan, piece: MeasurePiece, row: Mapping[str, Any]) -> None:
     parameters = plan.parameters(piece.name, piece.size)
     if json.loads(row["parameters"]) != parameters or row["seed"] != plan.seed:
         raise InputError(

@@ -143,8 +143,12 @@ def session_row(loaded: Loaded, device: OpenCLDevice, settings: Settings, repeat
     }
 
 
-def _driver(device: OpenCLDevice) -> Mapping[str, str]:
-    return {"opencl_platform": device.platform, "opencl_driver": device.driver}
+def _driver(device: OpenCLDevice) -> Mapping[str, str | None]:
+    return {
+        "opencl_platform": device.platform,
+        "opencl_driver": device.driver,
+        "governor": host_state.governor(),
+    }
 
 
 def _loop(

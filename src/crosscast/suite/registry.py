@@ -50,21 +50,24 @@ def application(name: str) -> type[Application]:
     return found
 
 
-def selected(words: Iterable[str]) -> list[type[Application]]:
+def selected(words: Iterable[str]) -> dict[str, type[Application]]:
     """Applications by name or path; ``all`` stands for the whole suite.
+
+    Returns
+    -------
+    dict
+        The applications by the name or path that `application` finds them by.
 
     Raises
     ------
     InputError
         If there is no such application, or two have the same name.
     """
-    found: dict[str, type[Application]] = {}
-    for word in words:
-        for name in names() if word == "all" else (word,):
-            one = application(name)
-            if found.setdefault(one.name, one) is not one:
-                raise InputError(f"application {one.name!r}: there are two of this name")
-    return list(found.values())
+    found = {name: application(name) for word in words for name in (names() if word == "all" else (word,))}
+    for kind in found.values():
+        if sum(other.name == kind.name for other in found.values()) > 1:
+            raise InputError(f"application {kind.name!r}: there are two of this name")
+    return found
 
 
 def _module_of(driver: Path) -> ModuleType:

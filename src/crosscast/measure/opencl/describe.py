@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.errors import InputError
 from crosscast.kernel import Program
 from crosscast.measure import host_state
 from crosscast.measure.opencl.devices import OpenCLDevice
 from crosscast.measure.opencl.faults import opencl_faults
 from crosscast.measure.opencl.queue import OpenCLQueue
+from crosscast.suite.sizes import Caches
 
-__all__ = ["describe", "static_facts"]
+__all__ = ["caches_of", "describe", "static_facts"]
 
 _SOURCE = Path(__file__).with_name("probes.cl")
 _STEPS = 1024
@@ -53,7 +55,7 @@ def describe(device: OpenCLDevice) -> dict[str, Any]:
             "peak_flop_per_s": _peak(device, program),
             "launch_overhead_s": _overhead(device, program),
         }
-    sources = {name: "OpenCL driver" for name, value in facts.items() if value is not None}
+    sources = {name: "OpenCL driver" for name, value in facts.items() if isinstance(value, int | float)}
     sources |= dict.fromkeys(_host_facts(device), "operating system")
     sources |= {
         "bandwidth_bytes_per_s": "measured: triad kernel, best of several",
@@ -84,6 +86,28 @@ def static_facts(device: OpenCLDevice) -> dict[str, Any]:
     }
 
 
+def caches_of(device: OpenCLDevice) -> Caches:
+    """Caches that problem sizes can fit.
+
+    A GPU has two levels that matter here: the local memory of a compute unit, and the cache that all
+    share, which then stands for the last two.
+
+    Raises
+    ------
+    InputError
+        If the device does not tell them.
+    """
+    facts = static_facts(device)
+    l1 = facts.get("l1_bytes") or (facts["local_memory_bytes"] if device.type == "gpu" else None)
+    l2 = facts["l2_bytes"]
+    l3 = facts.get("l3_bytes") or (l2 if device.type == "gpu" else None)
+    if not (l1 and l2 and l3):
+        raise InputError(
+            f"{device.id}: expected a device that tells its cache sizes, found one that does not"
+        )
+    return Caches(l1, l2, l3)
+
+
 def _host_facts(device: OpenCLDevice) -> dict[str, Any]:
     """Caches of a CPU, of which OpenCL tells only the last."""
     if device.type != "cpu":
@@ -105,7 +129,7 @@ def _bandwidth(device: OpenCLDevice, program: Program, facts: dict[str, Any]) ->
     def run(queue: OpenCLQueue) -> None:
         queue.launch("triad", (count,), (256,), *arrays, scale)
 
-    return 3 * 4 * count / _best(queue, run, "triad")
+    return float(3 * 4 * count / _best(queue, run, "triad"))
 
 
 def _peak(device: OpenCLDevice, program: Program) -> float:

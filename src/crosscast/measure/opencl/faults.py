@@ -60,7 +60,7 @@ def opencl_faults(device: str, what: str) -> Iterator[None]:
 
 
 def _translated(error: cl.Error, device: str, what: str) -> CrosscastError:
-    reason = f"{error.routine}: {cl.status_code.to_string(error.code, 'error %d')}"
+    reason = " ".join(str(error).split())
     if error.code in _LAUNCH:
         return LaunchError(f"{what} on {device}: the launch does not fit the kernel or the device ({reason})")
     if error.code in _MEMORY:

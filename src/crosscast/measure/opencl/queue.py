@@ -18,7 +18,7 @@ from crosscast.measure.opencl.library import cl
 
 __all__ = ["OpenCLQueue", "RunTimes"]
 
-_S_PER_NS = 1e-9
+_NS_PER_S = 1e9
 
 
 class RunTimes(NamedTuple):
@@ -158,4 +158,4 @@ def _value(kernel: str, arg: Argument) -> Any:
 
 def _duration(event: Any) -> float:
     profile = event.profile
-    return float((profile.end - profile.start) * _S_PER_NS)
+    return float((profile.end - profile.start) / _NS_PER_S)

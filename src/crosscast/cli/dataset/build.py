@@ -1,0 +1,149 @@
+"""``crosscast dataset build``: profiles and records of the suite on the devices of this machine."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from crosscast.cli.progress import StatusLine
+from crosscast.errors import InputError
+from crosscast.units import format_seconds
+
+if TYPE_CHECKING:
+    from crosscast.measure.campaign import Outcome, State
+    from crosscast.suite.sizes import Caches
+
+__all__ = ["build"]
+
+_FAILED = 1
+
+
+def build(
+    *,
+    out: Path,
+    suite: str = "all",
+    sizes: str = "tiny,small",
+    devices: str = "all",
+    fit: str = "typical",
+    repeats: int = 1,
+    min_runs: int = 50,
+    min_time: float = 2.0,
+    warmups: int = 2,
+    seed: int = 0,
+    sensor: str = "auto",
+    timeout: float = 600.0,
+    json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+) -> int:
+    """Characterize and measure applications of the suite, into a dataset.
+
+    What the dataset has already is not done again: run the same command to go on after an interruption,
+    or one with more sizes, devices or applications to add to it. An application that fails is recorded
+    as failed, and the rest goes on; the exit code is 1 then.
+
+    Parameters
+    ----------
+    out
+        Folder of the dataset.
+    suite
+        Applications, separated by commas: names, folders of your own, or `all`.
+    sizes
+        Of `tiny`, `small`, `medium` and `large`.
+    devices
+        Ids, as `crosscast devices` shows them, or `all`.
+    fit
+        What the sizes fit: the caches of a `typical` CPU, so that datasets can be compared, or those of
+        the device of an id.
+    repeats
+        Processes that measure the same.
+    min_runs
+        Runs to record at least, for each application, size and device.
+    min_time
+        Seconds that these take at least.
+    warmups
+        Runs before those that are recorded.
+    seed
+        Start of the problems' random numbers.
+    sensor
+        `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
+    timeout
+        Longest time of a process, in seconds.
+    json
+        Print what the dataset holds as JSON.
+    """
+    # Imported here: `--help` needs no OpenCL and no pyarrow.
+    from crosscast.report.description import print_description
+    from crosscast.tables.description import describe
+
+    from crosscast.measure.campaign import run_campaign
+    from crosscast.measure.opencl.devices import selected as selected_devices
+    from crosscast.measure.plan import Plan
+    from crosscast.measure.settings import Settings
+    from crosscast.suite.registry import selected
+    from crosscast.suite.sizes import working_set
+    from crosscast.tables.dataset import read_dataset
+
+    names = _words("--sizes", sizes)
+    for name in names:
+        working_set(name)
+    plan = Plan(
+        applications=selected(_words("--suite", suite)),
+        sizes=tuple(names),
+        devices=tuple(selected_devices(_words("--devices", devices))),
+        caches=_caches(fit),
+        settings=Settings(min_runs, min_time, warmups, timeout, sensor),
+        repeats=repeats,
+        seed=seed,
+    )
+    status = _Status()
+    try:
+        outcome = run_campaign(plan, out, status)
+    finally:
+        status.close()
+    _tell(outcome)
+    description = describe(read_dataset(out))
+    if json:
+        print(json_format.dumps(description.to_dict(), allow_nan=False))
+    else:
+        print_description(description, sys.stdout)
+    return _FAILED if outcome.failures else 0
+
+
+class _Status(StatusLine):
+    """Says what is being done, how much is done, and how long the rest will take."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+        self._start = time.monotonic()
+
+    def __call__(self, state: State) -> None:
+        """Show the state if it is time to."""
+        if self.is_due(time.monotonic() - self._start):
+            left = format_seconds(state.left_s)
+            self.show(f"{state.done} of {state.total} done, about {left} left: {state.label}")
+
+
+def _words(flag: str, text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",")]
+    if not all(words):
+        raise InputError(f"{flag}: expected names separated by commas, found {text!r}")
+    return list(dict.fromkeys(words))
+
+
+def _caches(fit: str) -> Caches:
+    from crosscast.measure.opencl.describe import caches_of
+    from crosscast.measure.opencl.devices import find
+    from crosscast.suite.sizes import TYPICAL
+
+    return TYPICAL if fit == "typical" else caches_of(find(fit))
+
+
+def _tell(outcome: Outcome) -> None:
+    for note in outcome.notes:
+        print(f"crosscast: note: {note}", file=sys.stderr)
+    for failure in outcome.failures:
+        print(f"crosscast: failed: {failure.piece.label}: {failure.reason}", file=sys.stderr)

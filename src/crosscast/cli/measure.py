@@ -1,0 +1,120 @@
+"""``crosscast measure``: the time, and where a sensor works the energy, of launches on a device."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from crosscast.cli.progress import StatusLine
+from crosscast.errors import InputError
+from crosscast.units import format_seconds
+
+if TYPE_CHECKING:
+    from crosscast.measure.settings import Settings
+    from crosscast.measure.subjects import Subject
+
+__all__ = ["measure"]
+
+
+def measure(
+    what: str,
+    /,
+    *,
+    device: str | None = None,
+    size: Literal["tiny", "small", "medium", "large"] | None = None,
+    min_runs: int = 50,
+    min_time: float = 2.0,
+    warmups: int = 2,
+    repeats: int = 1,
+    sensor: str = "auto",
+    timeout: float = 600.0,
+    json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+) -> None:
+    """Measure the kernels of WHAT on an OpenCL device, again and again.
+
+    WHAT is a launch file (`.toml`, `.sim`), or an application of the suite with `--size`. A run writes
+    the buffers and launches the kernels; runs are repeated until there are enough of them and enough
+    time has passed. Times are those of the device's own timer.
+
+    Parameters
+    ----------
+    what
+        Launch file, or name of an application.
+    device
+        Id of the device, as `crosscast devices` shows it; by default the first one.
+    size
+        Size of the application's problem.
+    min_runs
+        Runs to record at least.
+    min_time
+        Seconds that the recorded runs take at least.
+    warmups
+        Runs before those that are recorded.
+    repeats
+        Processes that measure the same, one after another.
+    sensor
+        `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
+    timeout
+        Longest time of a process, in seconds.
+    json
+        Print one JSON object, with every recorded time.
+    """
+    # Imported here: `--help` needs no OpenCL.
+    from crosscast.measure.child import run_job
+    from crosscast.measure.jobs import SessionJob
+    from crosscast.measure.opencl.devices import devices, find
+    from crosscast.measure.settings import Settings
+    from crosscast.report.measurement import Measurement, print_measurement
+
+    if repeats < 1:
+        raise InputError(f"--repeats: expected at least 1, found {repeats}")
+    subject = _subject(what, size)
+    settings = Settings(min_runs, min_time, warmups, timeout, sensor)
+    target = devices()[0] if device is None else find(device)
+    answers = []
+    for repeat in range(repeats):
+        status = _Status(what, settings)
+        try:
+            answers.append(run_job(SessionJob(subject, target.id, settings, repeat), timeout, status))
+        finally:
+            status.close()
+    measurement = Measurement.of(target.id, target.name, answers)
+    if json:
+        print(json_format.dumps(measurement.to_dict(), allow_nan=False))
+    else:
+        print_measurement(measurement, sys.stdout)
+
+
+class _Status(StatusLine):
+    """Says how many runs there are."""
+
+    def __init__(self, what: str, settings: Settings) -> None:
+        super().__init__(sys.stderr)
+        self._what = what
+        self._settings = settings
+
+    def __call__(self, runs: int, elapsed_s: float) -> None:
+        """Show the state if it is time to."""
+        if self.is_due(elapsed_s):
+            least, seconds = self._settings.min_runs, format_seconds(self._settings.min_time_s)
+            done = f"{runs} runs in {format_seconds(elapsed_s)}"
+            self.show(f"{self._what}: {done}, of at least {least} in {seconds}")
+
+
+def _subject(what: str, size: str | None) -> Subject:
+    from crosscast.measure.subjects import LaunchFile, SuiteProblem
+    from crosscast.suite.registry import application, names
+    from crosscast.suite.sizes import working_set
+
+    path = Path(what)
+    if what not in names() and not path.is_dir():
+        if size is not None:
+            raise InputError(f"--size: {what} is a launch file, whose sizes are what they are")
+        return LaunchFile(str(path))
+    if size is None:
+        raise InputError(f"{what}: an application needs --size (tiny, small, medium or large)")
+    return SuiteProblem(what, size, application(what).fit(working_set(size)), seed=0)
