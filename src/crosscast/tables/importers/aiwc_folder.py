@@ -129,7 +129,8 @@ def _read(path: Path) -> dict[str, float]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot read the file ({error})") from error
     if not rows or rows[0] != _HEADER:
-        raise InputError(f"{path}: expected the columns {', '.join(_HEADER)}, found {','.join(*rows[:1])!r}")
+        found = ",".join(rows[0]) if rows else ""
+        raise InputError(f"{path}: expected the columns {', '.join(_HEADER)}, found {found!r}")
     values: dict[str, float] = {}
     for number, row in enumerate(rows[1:], start=1):
         if len(row) != len(_HEADER):
