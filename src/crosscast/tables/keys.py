@@ -10,7 +10,7 @@ import numpy.typing as npt
 from crosscast.tables.arrow import Table
 from crosscast.tables.library import pa
 
-__all__ = ["Numbers", "key_numbers"]
+__all__ = ["Numbers", "distinct", "key_numbers"]
 
 Numbers = npt.NDArray[np.int64]
 
@@ -39,3 +39,10 @@ def key_numbers(tables: Sequence[Table], names: Sequence[str]) -> list[Numbers]:
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         numbers = np.unique(numbers * len(encoded.dictionary) + codes, return_inverse=True)[1]
     return np.split(numbers, np.cumsum([table.num_rows for table in tables])[:-1])
+
+
+def distinct(table: Table, names: Sequence[str]) -> tuple[Table, Numbers]:
+    """Keys of a table, each once, and for each row of the table its key's row among them."""
+    (numbers,) = key_numbers([table], names)
+    first = np.unique(numbers, return_index=True)[1]
+    return table.select(names).take(pa.array(first)), numbers
