@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import numpy as np
+
+from crosscast.tables.arrow import Table
+from crosscast.tables.cells import cells_of
+from crosscast.tables.library import pc
 
 __all__ = ["KernelSummary", "summaries"]
 
@@ -47,29 +51,27 @@ class KernelSummary:
         return asdict(self)
 
 
-def summaries(records: Iterable[Mapping[str, Any]]) -> list[KernelSummary]:
-    """Summarize records of one application on one device, kernel by kernel.
+def summaries(records: Table) -> list[KernelSummary]:
+    """Summarize the records of one application on one device, kernel by kernel.
 
     Parameters
     ----------
     records
-        Rows of the table of records.
+        Table of records.
     """
-    runs: dict[str, list[list[float]]] = {}
-    for record in records:
-        runs.setdefault(record["kernel"], []).append(record["time_s"])
-    return [_summary(kernel, times) for kernel, times in runs.items()]
-
-
-def _summary(kernel: str, runs: list[list[float]]) -> KernelSummary:
-    means = [statistics.fmean(times) for times in runs]
-    return KernelSummary(
-        kernel,
-        runs=len(runs),
-        invocations=sum(map(len, runs)),
-        median_s=statistics.median(means),
-        mean_s=statistics.fmean(means),
-        min_s=min(means),
-        max_s=max(means),
-        sd_s=statistics.stdev(means) if len(means) > 1 else None,
-    )
+    cells = cells_of(records)
+    times, counts = cells.times, cells.times.counts
+    invocations = np.bincount(cells.numbers, weights=pc.list_value_length(records.column("time_s")))
+    return [
+        KernelSummary(
+            kernel,
+            runs=int(counts[cell]),
+            invocations=int(invocations[cell]),
+            median_s=float(times.quantile(0.5)[cell]),
+            mean_s=float(times.mean()[cell]),
+            min_s=float(times.least()[cell]),
+            max_s=float(times.most()[cell]),
+            sd_s=float(times.sd()[cell]) if counts[cell] > 1 else None,
+        )
+        for cell, kernel in enumerate(cells.keys.column("kernel").to_pylist())
+    ]

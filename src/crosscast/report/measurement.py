@@ -12,7 +12,7 @@ from rich.text import Text
 
 from crosscast.measure.summary import KernelSummary, summaries
 from crosscast.tables.arrow import table_of
-from crosscast.tables.noise import warnings_of
+from crosscast.tables.warnings_of import RecordWarning, warnings_of
 from crosscast.tables.records import RECORDS
 from crosscast.tables.sessions import SESSIONS
 from crosscast.units import format_count, format_seconds
@@ -57,16 +57,17 @@ class Measurement:
         """Put the answers of processes together."""
         sessions = [answer["session"] for answer in answers]
         records = [record for answer in answers for record in answer["records"]]
-        warnings = warnings_of(table_of(RECORDS, records), table_of(SESSIONS, sessions))
+        table = table_of(RECORDS, records)
+        warnings = warnings_of(table, table_of(SESSIONS, sessions))
         return cls(
             device,
             device_name,
             sessions,
             records,
             energy=[row for answer in answers for row in answer["energy"]],
-            kernels=summaries(records),
+            kernels=summaries(table),
             warnings=[
-                *(warning.text for warning in warnings),
+                *map(_sentence, warnings),
                 *(note for answer in answers for note in answer["notes"]),
             ],
         )
@@ -140,3 +141,7 @@ def _lines(measurement: Measurement) -> list[str]:
         *([] if measurement.energy else ["energy: no sensor (crosscast devices says why)"]),
         *(f"warning: {warning}" for warning in measurement.warnings),
     ]
+
+
+def _sentence(warning: RecordWarning) -> str:
+    return warning.warning if warning.kernel is None else f"{warning.kernel}: {warning.warning}"
