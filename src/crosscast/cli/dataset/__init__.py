@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cyclopts
 
+from crosscast.cli.dataset.describe import describe
 from crosscast.cli.dataset.importing import aiwc, aiwc2018, crosscast_format
 
 __all__ = ["app"]
@@ -15,3 +16,4 @@ imports.command(aiwc2018)
 imports.command(aiwc)
 imports.command(crosscast_format, name="crosscast")
 app.command(imports)
+app.command(describe)

@@ -1,0 +1,38 @@
+"""``crosscast dataset describe``: what is in a dataset."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+__all__ = ["describe"]
+
+
+def describe(
+    folder: Path, /, *, json: Annotated[bool, Parameter(negative="", show_default=False)] = False
+) -> None:
+    """Say what a dataset holds, what is missing, how noisy it is, and what to be careful with.
+
+    A build need not be finished.
+
+    Parameters
+    ----------
+    folder
+        Folder of the dataset.
+    json
+        Print everything as one JSON object.
+    """
+    # Imported here: `--help` needs no pyarrow.
+    from crosscast.report.description import print_description
+    from crosscast.tables import description
+    from crosscast.tables.dataset import read_dataset
+
+    found = description.describe(read_dataset(folder))
+    if json:
+        print(json_format.dumps(found.to_dict(), allow_nan=False))
+    else:
+        print_description(found, sys.stdout)

@@ -1,0 +1,193 @@
+"""A dataset on a terminal: what is in it, what is missing, how noisy it is, and what to be careful with."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
+from typing import TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from crosscast.suite.sizes import SIZES
+from crosscast.tables.description import CellNoise, Description
+from crosscast.tables.warnings_of import RecordWarning
+from crosscast.units import format_count
+
+__all__ = ["print_description"]
+
+_WIDTH = 110
+_SHOWN = 3
+"""Failures, and warnings of a rule, that are spelled out; the JSON form has all."""
+_NONE = "—"
+
+
+def print_description(description: Description, stream: TextIO) -> None:
+    """Print a page about a dataset.
+
+    Parameters
+    ----------
+    description
+        What is in it.
+    stream
+        Where to print.
+    """
+    console = Console(file=stream, highlight=False)
+    if not console.is_terminal:
+        console = Console(file=stream, highlight=False, width=_WIDTH)
+    for line in _counts(description):
+        console.print(Text(line, style="bold"))
+    if description.kernels:
+        _print_grid(console, description)
+    if description.devices:
+        _print_devices(console, description)
+    _print_failures(console, description)
+    _print_warnings(console, description.warnings)
+    _print_notes(console, description)
+
+
+def _counts(description: Description) -> Iterator[str]:
+    yield ", ".join(
+        _count(len(names), noun)
+        for names, noun in (
+            (description.applications, "application"),
+            (description.kernels, "kernel"),
+            (description.sizes, "size"),
+            (description.devices, "device"),
+        )
+    )
+    rows = [
+        _count(description.cells, "cell"),
+        _count(description.records, "record"),
+        _count(description.profiles, "profile"),
+        _count(description.sessions, "session"),
+        f"{format_count(len(description.failed))} failed",
+    ]
+    if description.energy:
+        rows.append(_count(description.energy, "row of energy", "rows of energy"))
+    yield ", ".join(rows)
+
+
+def _count(number: int, noun: str, plural: str | None = None) -> str:
+    return f"{format_count(number)} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def _print_grid(console: Console, description: Description) -> None:
+    kernels = Counter(name.rpartition("/")[0] for name in description.kernels)
+    lacking = Counter((gap.application or "", gap.size, gap.lacks) for gap in description.missing)
+    devices = len(description.devices)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("application")
+    table.add_column("kernels", justify="right")
+    sizes = sorted(description.sizes, key=_size_order)
+    for size in sizes:
+        table.add_column(size, justify="right")
+    for application, number in sorted(kernels.items()):
+        row = [application or _NONE, format_count(number)]
+        for size in sizes:
+            profiled = _share(number, lacking[application, size, "profile"])
+            measured = _share(number * devices, lacking[application, size, "records"]) if devices else ""
+            row.append(_NONE if {measured, profiled} <= {_NONE, ""} else f"{measured} ({profiled})".strip())
+        table.add_row(*map(Text, row))
+    console.print()
+    console.print(table)
+    parts = ["kernels profiled, of all, in brackets"]
+    if devices:
+        parts.insert(0, "cells measured, of all kernels on all devices")
+    console.print(Text(f"{'; '.join(parts)}{_missing(description)}"), soft_wrap=True)
+
+
+def _size_order(size: str) -> tuple[int, str]:
+    """Ours in their order, then others in that of their names."""
+    return (SIZES.index(size) if size in SIZES else len(SIZES), size)
+
+
+def _share(whole: int, lacking: int) -> str:
+    return f"{format_count(whole - lacking)}/{format_count(whole)}" if whole > lacking else _NONE
+
+
+def _missing(description: Description) -> str:
+    lacking = Counter(gap.lacks for gap in description.missing)
+    if not lacking:
+        return "; nothing is missing"
+    cells, profiles = _count(lacking["records"], "cell"), _count(lacking["profile"], "profile")
+    return f"; {cells} and {profiles} are missing (--json names them)"
+
+
+def _print_devices(console: Console, description: Description) -> None:
+    noise: defaultdict[str, list[CellNoise]] = defaultdict(list)
+    for cell in description.noise:
+        noise[cell.device].append(cell)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("device")
+    for heading in ("cells", "median spread", "largest"):
+        table.add_column(heading, justify="right")
+    table.add_column("which is that of")
+    for device in description.devices:
+        table.add_row(*map(Text, _device_cells(device, noise[device])))
+    console.print()
+    console.print(table)
+    console.print(Text("spread: standard deviation of a cell's run means over their mean"))
+
+
+def _device_cells(device: str, cells: Sequence[CellNoise]) -> list[str]:
+    spreads = [(cell.relative_sd, cell) for cell in cells if cell.relative_sd is not None]
+    if not spreads:
+        return [device, format_count(len(cells)), _NONE, _NONE, ""]
+    largest, worst = max(spreads, key=lambda pair: pair[0])
+    middle = median(spread for spread, _ in spreads)
+    place = _place(worst.application, worst.kernel, worst.size)
+    return [device, format_count(len(cells)), f"{middle:.1%}", f"{largest:.1%}", place]
+
+
+def _place(*names: str | None) -> str:
+    return " ".join(filter(None, names))
+
+
+def _print_failures(console: Console, description: Description) -> None:
+    if not description.failed:
+        return
+    console.print()
+    console.print(Text(f"{_count(len(description.failed), 'session')} failed", style="bold"))
+    lines = (
+        f"{_place(failure.application, failure.size)} on {failure.device}: {failure.reason}"
+        for failure in description.failed
+    )
+    _print_first(console, list(lines))
+
+
+def _print_warnings(console: Console, warnings: Sequence[RecordWarning]) -> None:
+    by_rule: defaultdict[str, list[str]] = defaultdict(list)
+    for warning in warnings:
+        place = _place(warning.application, warning.kernel, warning.size)
+        by_rule[warning.rule].append(f"{place} on {warning.device}: {warning.warning}")
+    for rule, lines in sorted(by_rule.items()):
+        console.print()
+        console.print(Text(f"{_count(len(lines), 'warning')} by the rule {rule}", style="bold"))
+        _print_first(console, lines)
+
+
+def _print_first(console: Console, lines: Sequence[str]) -> None:
+    """Some lines, and how many there are beside them."""
+    for line in lines[:_SHOWN]:
+        console.print(Text(f"  {line}"), soft_wrap=True)
+    if len(lines) > _SHOWN:
+        console.print(Text(f"  and {format_count(len(lines) - _SHOWN)} more (--json names them)"))
+
+
+def _print_notes(console: Console, description: Description) -> None:
+    for name, text, tables in _notes(description):
+        console.print()
+        console.print(Text(f"note on {tables}: {name}", style="bold"))
+        console.print(Text(text))
+
+
+def _notes(description: Description) -> Iterable[tuple[str, str, str]]:
+    """Name, text and tables of each note; one that several tables have comes once."""
+    tables: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for table, notes in description.notes.items():
+        for name, text in notes.items():
+            tables[name, text].append(table)
+    return [(name, text, ", ".join(found)) for (name, text), found in tables.items()]

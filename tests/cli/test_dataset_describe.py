@@ -1,0 +1,124 @@
+"""``crosscast dataset describe``: the page and the JSON of a small dataset with gaps."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crosscast.cli import main
+from crosscast.tables.arrow import table_of
+from crosscast.tables.dataset import Dataset, write_dataset
+from crosscast.tables.devices import DEVICES
+from crosscast.tables.records import RECORDS
+from crosscast.tables.sessions import SESSIONS
+
+Output = pytest.CaptureFixture[str]
+
+
+def record(kernel: str, size: str, device: str, run: int, time_s: float) -> dict[str, Any]:
+    place = {"application": "lud", "kernel": kernel, "size": size, "device": device}
+    return {**place, "configuration": "{}", "repeat": 0, "run": run, "time_s": [time_s]}
+
+
+def session(size: str, device: str, failure: str | None = None) -> dict[str, Any]:
+    return {
+        "application": "lud",
+        "size": size,
+        "device": device,
+        "configuration": "{}",
+        "repeat": 0,
+        "kernels": ["diagonal", "internal"],
+        "failure": failure,
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two kernels, two sizes and two devices: one session failed, one cell is noisy, one has no records."""
+    records = [
+        *(record("internal", "tiny", "cpu:0", run, 1e-3) for run in range(60)),
+        *(record("diagonal", "tiny", "cpu:0", run, 1e-3 * (1 + run % 2)) for run in range(60)),
+        *(record("internal", "small", "cpu:0", run, 2e-3) for run in range(60)),
+    ]
+    devices = [{"device": f"cpu:{n}", "name": "a CPU", "type": "cpu", "sources": {}} for n in range(2)]
+    sessions = [
+        session("tiny", "cpu:0"),
+        session("small", "cpu:0"),
+        session("tiny", "cpu:1", "it caught fire"),
+    ]
+    dataset = Dataset(
+        "test",
+        devices=table_of(DEVICES, devices),
+        records=table_of(RECORDS, records, {"weather": "It rained [all day]."}),
+        sessions=table_of(SESSIONS, sessions),
+    )
+    write_dataset(dataset, tmp_path / "mine")
+    return tmp_path / "mine"
+
+
+def page(folder: Path, capsys: Output) -> str:
+    assert main(["dataset", "describe", str(folder)]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_page_starts_with_what_is_in_it(folder: Path, capsys: Output) -> None:
+    lines = page(folder, capsys).splitlines()
+    assert lines[0] == "1 application, 2 kernels, 2 sizes, 2 devices"
+    assert lines[1] == "3 cells, 180 records, 0 profiles, 3 sessions, 1 failed"
+
+
+def test_the_grid_shows_what_is_missing_in_the_order_of_the_sizes(folder: Path, capsys: Output) -> None:
+    lines = page(folder, capsys).splitlines()
+    (heading,) = (line for line in lines if line.startswith("application"))
+    assert heading.split() == ["application", "kernels", "tiny", "small"]
+    (row,) = (line for line in lines if line.startswith("lud "))
+    assert row.split() == ["lud", "2", "2/4", "(—)", "1/4", "(—)"]
+    assert "5 cells and 4 profiles are missing" in "\n".join(lines)
+
+
+def test_noise_names_the_worst_cell_of_a_device(folder: Path, capsys: Output) -> None:
+    text = page(folder, capsys)
+    (quiet,) = (line for line in text.splitlines() if line.startswith("cpu:1"))
+    assert quiet.split() == ["cpu:1", "0", "—", "—"]
+    (noisy,) = (line for line in text.splitlines() if line.startswith("cpu:0"))
+    assert noisy.rstrip().endswith("lud diagonal tiny")
+    assert "33.6%" in noisy
+
+
+def test_failures_warnings_and_notes_are_spelled_out(folder: Path, capsys: Output) -> None:
+    text = page(folder, capsys)
+    assert "lud tiny on cpu:1: it caught fire" in text
+    assert "1 warning by the rule spread" in text
+    assert "lud diagonal tiny on cpu:0: the times of its 60 runs spread by" in text
+    assert "note on records: weather\nIt rained [all day].\n" in text
+
+
+def test_json_says_the_same(folder: Path, capsys: Output) -> None:
+    assert main(["dataset", "describe", str(folder), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["applications"] == ["lud"]
+    assert found["kernels"] == ["lud/diagonal", "lud/internal"]
+    assert sorted(found["sizes"]) == ["small", "tiny"]
+    assert found["devices"] == ["cpu:0", "cpu:1"]
+    assert (found["cells"], found["records"]) == (3, 180)
+    assert [failure["reason"] for failure in found["failed"]] == ["it caught fire"]
+    assert [warning["rule"] for warning in found["warnings"]] == ["spread"]
+    assert found["notes"] == {"records": {"weather": "It rained [all day]."}}
+
+
+def test_more_warnings_than_fit_are_counted(tmp_path: Path, capsys: Output) -> None:
+    names = [f"k{number}" for number in range(5)]
+    records = [record(name, "tiny", "cpu:0", run, 1e-3 * (1 + run)) for name in names for run in range(60)]
+    devices = [{"device": "cpu:0", "name": "a CPU", "type": "cpu", "sources": {}}]
+    dataset = Dataset("test", devices=table_of(DEVICES, devices), records=table_of(RECORDS, records))
+    write_dataset(dataset, tmp_path / "mine")
+    text = page(tmp_path / "mine", capsys)
+    assert "5 warnings by the rule spread" in text
+    assert "  and 2 more (--json names them)" in text
+
+
+def test_a_folder_without_a_dataset_is_one_sentence(tmp_path: Path, capsys: Output) -> None:
+    assert main(["dataset", "describe", str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(tmp_path) in line

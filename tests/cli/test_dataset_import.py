@@ -1,0 +1,76 @@
+"""``crosscast dataset import``: files in, a dataset out, and one sentence for what is wrong."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from crosscast.cli import main
+from crosscast.profile import Profile
+from crosscast.tables.dataset import read_dataset
+from crosscast.tables.profiles import write_parquet
+
+ProfileMaker = Callable[..., Profile]
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def aiwc_folder(tmp_path: Path) -> Path:
+    """A folder with one file of the published tool."""
+    folder = tmp_path / "lud" / "tiny"
+    folder.mkdir(parents=True)
+    (folder / "aiwc_k_0.csv").write_text("metric,category,count\nOpcode,Compute,3\n", encoding="utf-8")
+    return folder
+
+
+def test_a_folder_of_the_published_tool_becomes_a_dataset(
+    tmp_path: Path, aiwc_folder: Path, capsys: Output
+) -> None:
+    words = [str(aiwc_folder), "--out", str(tmp_path / "out"), "--application", "a", "--size", "s"]
+    assert main(["dataset", "import", "aiwc", *words]) == 0
+    (profile,) = read_dataset(tmp_path / "out").profiles.to_pylist()
+    assert (profile["application"], profile["size"], profile["opcode"]) == ("a", "s", 3)
+    assert capsys.readouterr().err == f"wrote {tmp_path / 'out'} (1 profiles, 0 records)\n"
+
+
+def test_profiles_of_characterize_become_a_dataset(tmp_path: Path, make_profile: ProfileMaker) -> None:
+    write_parquet([make_profile("reduce")], tmp_path / "p.parquet")
+    words = [str(tmp_path / "p.parquet"), "--out", str(tmp_path / "out"), "--application", "sums"]
+    assert main(["dataset", "import", "crosscast", *words]) == 0
+    (profile,) = read_dataset(tmp_path / "out").profiles.to_pylist()
+    assert (profile["application"], profile["kernel"]) == ("sums", "reduce")
+
+
+def test_another_dataset_stays_unless_it_is_to_be_replaced(
+    tmp_path: Path, aiwc_folder: Path, capsys: Output
+) -> None:
+    command = ["dataset", "import", "aiwc", str(aiwc_folder), "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    assert main(command) == 0
+    capsys.readouterr()
+    assert main([*command, "--size", "small"]) == 2
+    assert "--replace" in capsys.readouterr().err
+    assert main([*command, "--size", "small", "--replace"]) == 0
+    assert read_dataset(tmp_path / "out").profiles.column("size").to_pylist() == ["small"]
+
+
+def test_a_missing_folder_is_one_sentence_and_exit_2(tmp_path: Path, capsys: Output) -> None:
+    words = [str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]
+    assert main(["dataset", "import", "aiwc2018", *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "features_all_invocations.parquet" in line
+    assert "no such file" in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_newer_dataset_is_refused(tmp_path: Path, make_profile: ProfileMaker, capsys: Output) -> None:
+    path = tmp_path / "old" / "profiles.parquet"
+    path.parent.mkdir()
+    write_parquet([make_profile()], path)
+    table = pq.read_table(path)
+    metadata = {**table.schema.metadata, b"crosscast.version": b"99"}
+    pq.write_table(pa.table(table).replace_schema_metadata(metadata), path)
+    assert main(["dataset", "import", "crosscast", str(path.parent), "--out", str(tmp_path / "new")]) == 2
+    assert "a newer Crosscast wrote it" in capsys.readouterr().err
