@@ -31,12 +31,12 @@ def test_nothing_known_of_sessions_is_no_warning() -> None:
         (
             {"clock_before_hz": 2e9, "clock_after_hz": 1.8e9},
             "clock",
-            "the clock changed by -10% during its runs, more than 5%",
+            "the clock changed by -10 % during its runs, more than 5 %",
         ),
         (
             {"clock_before_hz": 2e9, "clock_after_hz": 2.2e9},
             "clock",
-            "the clock changed by +10% during its runs, more than 5%",
+            "the clock changed by +10 % during its runs, more than 5 %",
         ),
         ({"load_before": 0.75}, "load", "0.75 other processes wanted to run before it, more than 0.5"),
         ({"load_after": 3.0}, "load", "3 other processes wanted to run after it, more than 0.5"),
@@ -62,7 +62,7 @@ def test_times_that_spread_are_a_warning_of_their_kernel() -> None:
     (warning,) = found(STEADY + wide)
     assert (warning.rule, warning.kernel, warning.repeat) == ("spread", "wide", None)
     assert warning.warning == (
-        "the times of its 50 runs spread by 34% (standard deviation over mean), more than 10%"
+        "the times of its 50 runs spread by 34 % (standard deviation over mean), more than 10 %"
     )
 
 

@@ -48,7 +48,8 @@ class Samples:
 
     def most(self) -> Reals:
         """Greatest value of each sample."""
-        return self.values[self._starts() + self.counts - 1]
+        most: Reals = self.values[self._starts() + self.counts - 1]
+        return most
 
     def quantile(self, share: float) -> Reals:
         """Value below which a share of each sample lies, between two values on a straight line."""

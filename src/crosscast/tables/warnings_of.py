@@ -133,8 +133,8 @@ def _cell_warnings(records: Table, sessions: Table) -> Iterator[RecordWarning]:
         if spread[place]:
             yield RecordWarning(
                 "spread",
-                f"the times of its {runs} runs spread by {deviations[place] / mean:.0%} "
-                f"(standard deviation over mean), more than {MOST_SPREAD:.0%}",
+                f"the times of its {runs} runs spread by {_percent(deviations[place] / mean)} "
+                f"(standard deviation over mean), more than {_percent(MOST_SPREAD)}",
                 **where,
             )
         if too_short[place]:
@@ -151,6 +151,10 @@ def _cell_warnings(records: Table, sessions: Table) -> Iterator[RecordWarning]:
                 f"resolution{_in_brackets(coarsest[place])}",
                 **where,
             )
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %"
 
 
 def _in_brackets(seconds: float) -> str:
@@ -181,8 +185,8 @@ def _session_warnings(session: Mapping[str, Any]) -> Iterator[RecordWarning]:
     if before and after is not None and abs(after - before) > MOST_CLOCK_CHANGE * before:
         yield RecordWarning(
             "clock",
-            f"the clock changed by {(after - before) / before:+.0%} during its runs, more than "
-            f"{MOST_CLOCK_CHANGE:.0%}",
+            f"the clock changed by {(after - before) / before * 100:+.0f} % during its runs, more than "
+            f"{_percent(MOST_CLOCK_CHANGE)}",
             **where,
         )
     loads = {when: session[f"load_{when}"] for when in ("before", "after")}
