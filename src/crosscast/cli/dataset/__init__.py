@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cyclopts
 
+from crosscast.cli.dataset.build import build
 from crosscast.cli.dataset.describe import describe
 from crosscast.cli.dataset.importing import aiwc, aiwc2018, crosscast_format
 
@@ -15,5 +16,6 @@ imports = cyclopts.App(name="import", help="Import others' data, or our own past
 imports.command(aiwc2018)
 imports.command(aiwc)
 imports.command(crosscast_format, name="crosscast")
+app.command(build)
 app.command(imports)
 app.command(describe)
