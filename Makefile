@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 EXAMPLES := $(patsubst %,examples/%.toml,vecadd matmul histogram reduce)
 
-.PHONY: demo test lint types unit format clean
+.PHONY: demo test lint types unit format clean data
 
 demo: $(STAMP)
 	mkdir -p out
@@ -22,6 +22,10 @@ types: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/pytest
+
+# The dataset that comes with the package; run it on a machine with nothing else to do.
+data: $(STAMP)
+	$(BIN)/crosscast dataset build --out src/crosscast/data/suite --suite all --sizes tiny,small,medium --devices all
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -14,11 +14,15 @@ if TYPE_CHECKING:
     from crosscast.characterization.launchfiles.launches import read_launches
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
     from crosscast.profile import METRICS, Profile
+    from crosscast.tables.bundled import bundled_dataset
+    from crosscast.tables.dataset import Dataset, read_dataset
+    from crosscast.tables.joined import join
 
 __version__ = "0.1.0"
 
 __all__ = [
     "METRICS",
+    "Dataset",
     "Image",
     "Kernel",
     "Launch",
@@ -28,13 +32,17 @@ __all__ = [
     "Program",
     "Sampler",
     "__version__",
+    "bundled_dataset",
     "characterize",
     "errors",
+    "join",
+    "read_dataset",
     "read_launches",
 ]
 
 _HOMES = {
     "METRICS": "crosscast.profile",
+    "Dataset": "crosscast.tables.dataset",
     "Image": "crosscast.kernel",
     "Kernel": "crosscast.kernel",
     "Launch": "crosscast.kernel",
@@ -43,7 +51,10 @@ _HOMES = {
     "Profile": "crosscast.profile",
     "Program": "crosscast.kernel",
     "Sampler": "crosscast.kernel",
+    "bundled_dataset": "crosscast.tables.bundled",
     "characterize": "crosscast.characterization",
+    "join": "crosscast.tables.joined",
+    "read_dataset": "crosscast.tables.dataset",
     "read_launches": "crosscast.characterization.launchfiles.launches",
 }
 

@@ -22,16 +22,18 @@ def describe(
     Parameters
     ----------
     folder
-        Folder of the dataset.
+        Folder of the dataset, or `bundled` for the one that comes with Crosscast.
     json
         Print everything as one JSON object.
     """
     # Imported here: `--help` needs no pyarrow.
     from crosscast.report.description import print_description
     from crosscast.tables import description
+    from crosscast.tables.bundled import BUNDLED, bundled_folder
     from crosscast.tables.dataset import read_dataset
 
-    found = description.describe(read_dataset(folder))
+    named = str(folder) == BUNDLED and not folder.exists()
+    found = description.describe(read_dataset(bundled_folder() if named else folder))
     if json:
         print(json_format.dumps(found.to_dict(), allow_nan=False))
     else:
