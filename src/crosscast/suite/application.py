@@ -14,14 +14,27 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.errors import CheckFailed
+from crosscast.errors import CheckFailed, InputError, MissingExtraError
 from crosscast.kernel import Argument
 
-__all__ = ["Application", "Array", "Parameters", "Queue", "expect_close", "expect_equal"]
+__all__ = [
+    "Application",
+    "Array",
+    "Checked",
+    "Parameters",
+    "Queue",
+    "check_result",
+    "expect_close",
+    "expect_equal",
+    "whole_groups",
+]
 
 Array = npt.NDArray[Any]
 Parameters = Mapping[str, int]
 Sizes = tuple[int, ...]
+
+_REFERENCES = frozenset({"networkx", "scipy"})
+"""Modules that the extra `suite` brings."""
 
 
 class Queue(Protocol):
@@ -107,6 +120,46 @@ class Application(ABC):
     def source_path(cls) -> Path:
         """The OpenCL C file."""
         return cls.folder() / f"{cls.name}.cl"
+
+
+class Checked(Protocol):
+    """What has a result that can be checked."""
+
+    def check(self) -> None:
+        """Raise `CheckFailed` if the result of the last run is wrong."""
+
+
+def check_result(application: Checked) -> None:
+    """Check the result of an application's last run.
+
+    Raises
+    ------
+    CheckFailed
+        If it is wrong.
+    MissingExtraError
+        If the library that the check compares with is not installed.
+    InputError
+        If the check of a person's own application needs another module, which is not installed.
+    """
+    try:
+        application.check()
+    except ImportError as error:
+        if str(error.name).partition(".")[0] in _REFERENCES:
+            raise MissingExtraError("suite", "checking results of the suite") from error
+        raise InputError(
+            f"{type(application).__name__}: its check does not import a module ({error})"
+        ) from error
+
+
+def whole_groups(items: int, group: int) -> int:
+    """Work-items of as many whole work-groups as have at least so many work-items.
+
+    Examples
+    --------
+    >>> whole_groups(65, 64), whole_groups(64, 64)
+    (128, 64)
+    """
+    return -(-items // group) * group
 
 
 def expect_close(what: str, found: Array, expected: Array, *, rtol: float, atol: float = 0.0) -> None:

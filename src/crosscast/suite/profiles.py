@@ -9,7 +9,7 @@ from dataclasses import replace
 from crosscast.characterization import run
 from crosscast.kernel import Argument, Kernel, Launch, Program
 from crosscast.profile import Profile
-from crosscast.suite.application import Application, Array
+from crosscast.suite.application import Application, Array, check_result
 
 __all__ = ["profiles_of"]
 
@@ -42,10 +42,12 @@ def profiles_of(
         If a kernel fails.
     CheckFailed
         If the result is wrong.
+    MissingExtraError
+        If the library that the check compares with is not installed.
     """
     queue = _Engine(application, size, options or run.Options(), launched)
     application.run(queue)
-    application.check()
+    check_result(application)
     return queue.profiles
 
 

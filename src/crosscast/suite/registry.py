@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -17,6 +18,18 @@ from crosscast.suite.application import Application
 __all__ = ["application", "names", "selected"]
 
 _DRIVER = "driver.py"
+_FAILURES_TO_LOAD = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    OSError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
 
 
 @cache
@@ -25,7 +38,6 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in Path(__file__).parent.glob(f"*/{_DRIVER}")))
 
 
-@cache
 def application(name: str) -> type[Application]:
     """An application by its name in the suite, or by the path of its folder.
 
@@ -37,17 +49,14 @@ def application(name: str) -> type[Application]:
         If there is none, or its driver or kernel file is not as it should be.
     """
     if name in names():
-        module = importlib.import_module(f"crosscast.suite.{name}.driver")
-        return _only_application(module, name)
+        return _of_suite(name)
     driver = Path(name) / _DRIVER
     if not driver.is_file():
         raise InputError(
             f"application {name!r}: expected one of {', '.join(names())}, or a folder with a {_DRIVER}"
         )
-    found = _only_application(_module_of(driver), str(driver))
-    if not found.source_path().is_file():
-        raise InputError(f"{driver}: expected the kernels in {found.source_path()}, found no such file")
-    return found
+    # A relative path means another folder once the working directory is another.
+    return _of_folder(driver.resolve(), str(driver))
 
 
 def selected(words: Iterable[str]) -> dict[str, type[Application]]:
@@ -70,8 +79,28 @@ def selected(words: Iterable[str]) -> dict[str, type[Application]]:
     return found
 
 
-def _module_of(driver: Path) -> ModuleType:
-    name = f"crosscast_application_{driver.parent.resolve().name}"
+@cache
+def _of_suite(name: str) -> type[Application]:
+    return _only_application(importlib.import_module(f"crosscast.suite.{name}.driver"), name)
+
+
+@cache
+def _of_folder(driver: Path, label: str) -> type[Application]:
+    found = _only_application(_module_of(driver, label), label)
+    for attribute, kind in (("name", str), ("kernels", tuple)):
+        value = getattr(found, attribute, None)
+        if not value or not isinstance(value, kind):
+            raise InputError(f"{label}: expected {attribute} to be a {kind.__name__}, found {value!r}")
+    if not found.name.isidentifier():
+        raise InputError(f"{label}: expected a name of letters, digits and _, found {found.name!r}")
+    if not found.source_path().is_file():
+        raise InputError(f"{label}: expected the kernels in {found.source_path()}, found no such file")
+    return found
+
+
+def _module_of(driver: Path, label: str) -> ModuleType:
+    # Folders in different places may have the same name.
+    name = f"crosscast_application_{hashlib.sha256(bytes(driver)).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(name, driver)
     assert spec is not None
     assert spec.loader is not None
@@ -79,8 +108,9 @@ def _module_of(driver: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except (ImportError, SyntaxError, AttributeError, TypeError, NameError, ValueError) as error:
-        raise InputError(f"{driver}: the driver does not load ({error})") from error
+    except _FAILURES_TO_LOAD as error:
+        del sys.modules[name]
+        raise InputError(f"{label}: the driver does not load ({type(error).__name__}: {error})") from error
     return module
 
 
@@ -90,8 +120,9 @@ def _only_application(module: ModuleType, label: str) -> type[Application]:
         for value in vars(module).values()
         if inspect.isclass(value) and issubclass(value, Application) and value.__module__ == module.__name__
     ]
-    if len(classes) != 1 or inspect.isabstract(classes[0]):
-        raise InputError(
-            f"{label}: expected one subclass of Application with fit, run and check, found {len(classes)}"
-        )
+    if len(classes) != 1:
+        raise InputError(f"{label}: expected one subclass of Application, found {len(classes)}")
+    if inspect.isabstract(classes[0]):
+        lacking = ", ".join(sorted(classes[0].__abstractmethods__))
+        raise InputError(f"{label}: expected {classes[0].__name__} to define {lacking}, found it does not")
     return classes[0]

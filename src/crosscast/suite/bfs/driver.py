@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crosscast.suite.application import Application, Array, Parameters, Queue, expect_equal
+from crosscast.suite.application import Application, Array, Parameters, Queue, expect_equal, whole_groups
 
 __all__ = ["Bfs"]
 
@@ -44,7 +44,7 @@ class Bfs(Application):
         self._visit = self.nodes, self.edges, *self._state, np.int32(vertices)
         masks = self.frontier, self.reached, self.visited
         self._advance = *masks, self.go_on, np.int32(vertices)
-        self._sizes = (-(-vertices // _GROUP) * _GROUP,), (_GROUP,)
+        self._sizes = (whole_groups(vertices, _GROUP),), (_GROUP,)
 
     @classmethod
     def fit(cls, nbytes: int) -> dict[str, int]:

@@ -7,7 +7,7 @@ from math import isqrt
 
 import numpy as np
 
-from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close
+from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close, whole_groups
 
 __all__ = ["Csr"]
 
@@ -46,7 +46,7 @@ class Csr(Application):
         self.vectors = self.start.copy(), np.zeros_like(self.start)
         self.arrays = (self.row_starts, self.columns, self.values, *self.vectors)
         self._rows = np.int32(rows)
-        self._global = (-(-rows // _GROUP) * _GROUP,)
+        self._global = (whole_groups(rows, _GROUP),)
 
     @classmethod
     def fit(cls, nbytes: int) -> dict[str, int]:

@@ -9,7 +9,7 @@ from math import isqrt
 import numpy as np
 
 from crosscast.kernel import Argument
-from crosscast.suite.application import Application, Array, Parameters, Queue, expect_equal
+from crosscast.suite.application import Application, Array, Parameters, Queue, expect_equal, whole_groups
 
 __all__ = ["Dwt"]
 
@@ -42,7 +42,7 @@ class Dwt(Application):
         self.bands = tuple(np.zeros(shape, np.int32) for _ in range(_COMPONENTS))
         self.low = np.zeros((_half(height), _half(width)), np.int32)
         pixels = height * width
-        self._split_sizes = (-(-pixels // _PIXELS) * _PIXELS,), (_PIXELS,)
+        self._split_sizes = (whole_groups(pixels, _PIXELS),), (_PIXELS,)
         self._split: tuple[Argument, ...] = *self.planes, self.picture, np.int32(pixels)
         self._transforms = [
             launch for pair in zip(self.planes, self.bands, strict=True) for launch in self._levels(*pair)

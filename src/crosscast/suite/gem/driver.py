@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close
+from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close, whole_groups
 
 __all__ = ["Gem"]
 
@@ -54,7 +54,7 @@ class Gem(Application):
         scale = _COULOMB / (_SOLVENT * (1 + _ALPHA * beta))
         self._near = np.float32(scale * (1 + _ALPHA))
         self._far = np.float32(scale * _ALPHA * (1 - beta) / (radius + _PROJECTION))
-        self._global_size = (-(-vertices // _GROUP) * _GROUP,)
+        self._global_size = (whole_groups(vertices, _GROUP),)
 
     @classmethod
     def fit(cls, nbytes: int) -> dict[str, int]:

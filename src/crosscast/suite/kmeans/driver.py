@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close, expect_equal
+from crosscast.suite.application import (
+    Application,
+    Array,
+    Parameters,
+    Queue,
+    expect_close,
+    expect_equal,
+    whole_groups,
+)
 
 __all__ = ["Kmeans"]
 
@@ -47,7 +55,7 @@ class Kmeans(Application):
         self.means = self.points[:clusters].copy()
         self._clusters = np.arange(clusters, dtype=np.int32)
         self._belongs = np.zeros((clusters, n), np.float32)
-        self._global = (-(-n // _GROUP) * _GROUP,)
+        self._global = (whole_groups(n, _GROUP),)
         self._extents = np.int32(n), np.int32(features), np.int32(clusters)
 
     @classmethod

@@ -8,7 +8,7 @@ from math import exp, isqrt
 import numpy as np
 
 from crosscast.kernel import Argument
-from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close
+from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close, whole_groups
 
 __all__ = ["Srad"]
 
@@ -42,7 +42,7 @@ class Srad(Application):
 
         extents = [np.int32(extent) for extent in shape]
         self._arguments: tuple[Argument, ...] = *self.differences, self.image, self.coefficient, *extents
-        self._sizes = tuple(-(-extent // _TILE) * _TILE for extent in reversed(shape)), (_TILE, _TILE)
+        self._sizes = tuple(whole_groups(extent, _TILE) for extent in reversed(shape)), (_TILE, _TILE)
         self._speckles = [np.float32((_SPECKLE * exp(-_DECAY * i)) ** 2) for i in range(_ITERATIONS)]
 
     @classmethod
