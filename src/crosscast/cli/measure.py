@@ -106,7 +106,7 @@ class _Status(StatusLine):
 
 
 def _subject(what: str, size: str | None) -> Subject:
-    from crosscast.measure.subjects import LaunchFile, SuiteProblem
+    from crosscast.measure.subjects import LaunchFile, SuiteProblem, fitted
     from crosscast.suite.registry import application, names
     from crosscast.suite.sizes import working_set
 
@@ -117,4 +117,4 @@ def _subject(what: str, size: str | None) -> Subject:
         return LaunchFile(str(path))
     if size is None:
         raise InputError(f"{what}: an application needs --size (tiny, small, medium or large)")
-    return SuiteProblem(what, size, application(what).fit(working_set(size)), seed=0)
+    return SuiteProblem(what, size, fitted(application(what), working_set(size)), seed=0)

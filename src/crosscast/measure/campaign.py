@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from crosscast.characterization.options import Options
 from crosscast.errors import CrosscastError
 from crosscast.measure.child import run_job
-from crosscast.measure.jobs import DescribeJob, SessionJob
+from crosscast.measure.jobs import CharacterizeJob, DescribeJob, SessionJob
+from crosscast.measure.opencl.describe import known_row
+from crosscast.measure.opencl.devices import OpenCLDevice
 from crosscast.measure.plan import (
     CharacterizePiece,
     DescribePiece,
@@ -24,14 +26,14 @@ from crosscast.measure.plan import (
     missing,
     pieces,
 )
+from crosscast.measure.sensors.available import open_sensor
 from crosscast.measure.session import session_row
-from crosscast.measure.subjects import SuiteProblem, load
-from crosscast.suite.profiles import profiles_of
-from crosscast.tables import profiles
+from crosscast.measure.subjects import identity
 from crosscast.tables.arrow import Table, table_of
 from crosscast.tables.dataset import TABLES, Dataset, locked, merge_parts, parts, read_dataset, write_part
 from crosscast.tables.devices import DEVICES
 from crosscast.tables.energy import ENERGY
+from crosscast.tables.profiles import PROFILES
 from crosscast.tables.records import RECORDS
 from crosscast.tables.schema import Schema
 from crosscast.tables.sessions import SESSIONS
@@ -115,8 +117,14 @@ def run_campaign(plan: Plan, folder: Path, report: Callable[[State], None] = lam
     Raises
     ------
     InputError
-        If the folder is in use, cannot be written, or holds what must not be mixed with the plan.
+        If the folder is in use, cannot be written, or holds what must not be mixed with the plan, or
+        there is no such sensor.
+    EnvironmentFault
+        If the sensor does not work here.
     """
+    for device in plan.devices:
+        # One that does not work would fail in every process.
+        open_sensor(plan.settings.sensor, device.type, device.pci_bus_id)
     with locked(folder):
         todo = missing(plan, _dataset(folder))
         total = len(pieces(plan))
@@ -176,37 +184,35 @@ class _Part:
 
 def _done(plan: Plan, piece: Piece, outcome: Outcome) -> list[_Part]:
     """Do a piece; return what to write, in order."""
+    timeout_s = plan.settings.timeout_s
     if isinstance(piece, DescribePiece):
-        row = run_job(DescribeJob(piece.device.id), plan.settings.timeout_s)
-        return [_Part(DEVICES, piece.device.key, table_of(DEVICES, [row]))]
+        return [_device_part(piece.device, run_job(DescribeJob(piece.device.id), timeout_s))]
+    problem = plan.problem(piece.name, piece.size)
     if isinstance(piece, CharacterizePiece):
-        problem = plan.applications[piece.name](plan.parameters(piece.name, piece.size), plan.seed)
-        found = profiles_of(problem, piece.size, options=Options(timeout_s=plan.settings.timeout_s))
-        return [
-            _Part(
-                profiles.PROFILES,
-                f"{piece.application}-{piece.size}",
-                table_of(profiles.PROFILES, map(profiles.to_row, found)),
-            )
-        ]
-    job = SessionJob(_subject(plan, piece), piece.device.id, plan.settings, piece.repeat)
-    answer = run_job(job, plan.settings.timeout_s)
+        answer = run_job(CharacterizeJob(problem, timeout_s), timeout_s)
+        name = f"{piece.application}-{piece.size}"
+        return [_Part(PROFILES, name, table_of(PROFILES, answer["profiles"]))]
+    answer = run_job(SessionJob(problem, piece.device.id, plan.settings, piece.repeat), timeout_s)
     outcome.notes.extend(f"{piece.label}: {note}" for note in answer["notes"])
     # The session last: it tells that the others are whole.
-    rows = ((RECORDS, answer["records"]), (ENERGY, answer["energy"]), (SESSIONS, [answer["session"]]))
-    return [_Part(schema, _part_name(piece), table_of(schema, given)) for schema, given in rows if given]
+    tables = ((RECORDS, answer["records"]), (ENERGY, answer["energy"]), (SESSIONS, [answer["session"]]))
+    return [_Part(schema, _part_name(piece), table_of(schema, given)) for schema, given in tables if given]
 
 
 def _failed(plan: Plan, piece: Piece, reason: str) -> list[_Part]:
     """What to write of a piece that failed: of a measurement, that it did."""
-    if not isinstance(piece, MeasurePiece):
+    if isinstance(piece, CharacterizePiece):
         return []
-    row = session_row(load(_subject(plan, piece)), piece.device, plan.settings, piece.repeat)
+    if isinstance(piece, DescribePiece):
+        # Without a row, the records of the device would belong to none.
+        return [_device_part(piece.device, known_row(piece.device))]
+    subject = identity(plan.problem(piece.name, piece.size))
+    row = session_row(subject, piece.device, plan.settings, piece.repeat)
     return [_Part(SESSIONS, _part_name(piece), table_of(SESSIONS, [row | {"failure": reason}]))]
 
 
-def _subject(plan: Plan, piece: MeasurePiece) -> SuiteProblem:
-    return SuiteProblem(piece.name, piece.size, plan.parameters(piece.name, piece.size), plan.seed)
+def _device_part(device: OpenCLDevice, row: dict[str, Any]) -> _Part:
+    return _Part(DEVICES, device.key, table_of(DEVICES, [row]))
 
 
 def _part_name(piece: MeasurePiece) -> str:

@@ -8,10 +8,10 @@ import selectors
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from typing import IO, Any
+from contextlib import suppress
+from typing import Any
 
 from crosscast import errors
 from crosscast.errors import CrosscastError, DeviceFault, MissingExtraError
@@ -24,6 +24,9 @@ Report = Callable[[int, float], None]
 
 _WORKER = "crosscast.measure.worker"
 _CHUNK = 1 << 16
+_MOST_COMPLAINTS = 1 << 16
+_LAST_WORDS_S = 10.0
+"""Time from the last that a process can say to its end."""
 
 
 def run_job(job: Job, timeout_s: float, report: Report = lambda runs, elapsed_s: None) -> dict[str, Any]:
@@ -45,70 +48,80 @@ def run_job(job: Job, timeout_s: float, report: Report = lambda runs, elapsed_s:
     DeviceFault
         If it crashed, or did not end in time.
     """
-    with (
-        tempfile.TemporaryFile() as complaints,
-        subprocess.Popen(
-            [sys.executable, "-m", _WORKER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=complaints,
-            # Ctrl-C is for the process that started it, which then ends it.
-            start_new_session=True,
-        ) as child,
-    ):
+    with subprocess.Popen(
+        # Not with the modules of the current folder, which may have the names of others.
+        [sys.executable, "-P", "-m", _WORKER, str(os.getpid())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Ctrl-C is for the process that started it, which then ends it.
+        start_new_session=True,
+    ) as child:
         try:
-            assert child.stdin is not None
-            child.stdin.write(render_job(job).encode())
-            child.stdin.close()
-            answer = _answer(child, job, timeout_s, report)
+            _ask(child, job)
+            complaints = bytearray()
+            for line in _lines(child, job, timeout_s, complaints):
+                said = json.loads(line)
+                if "error" in said:
+                    raise _raised(said["error"], said["message"])
+                if "answer" in said:
+                    return dict(said["answer"])
+                report(said["runs"], said["elapsed_s"])
+            raise _crash(child, complaints, job)
         finally:
             child.kill()
-        if answer is None:
-            raise _crash(child.wait(), complaints, job)
-        return answer
 
 
-def _answer(
-    child: subprocess.Popen[bytes], job: Job, timeout_s: float, report: Report
-) -> dict[str, Any] | None:
-    """Read what the child says up to its answer; nothing if it ends without."""
-    for line in _lines(child, job, timeout_s):
-        said = json.loads(line)
-        if "error" in said:
-            raise _raised(said["error"], said["message"])
-        if "answer" in said:
-            return dict(said["answer"])
-        report(said["runs"], said["elapsed_s"])
-    return None
+def _ask(child: subprocess.Popen[bytes], job: Job) -> None:
+    assert child.stdin is not None
+    # A process that died already says why elsewhere.
+    with suppress(BrokenPipeError), child.stdin as asked:
+        asked.write(render_job(job).encode())
 
 
-def _lines(child: subprocess.Popen[bytes], job: Job, timeout_s: float) -> Iterator[bytes]:
+def _lines(
+    child: subprocess.Popen[bytes], job: Job, timeout_s: float, complaints: bytearray
+) -> Iterator[bytes]:
+    """Lines that the child answers, until it ends; the last of its complaints are kept."""
     assert child.stdout is not None
+    assert child.stderr is not None
     end = time.monotonic() + timeout_s
     rest = b""
     with selectors.DefaultSelector() as selector:
         selector.register(child.stdout, selectors.EVENT_READ)
-        while True:
-            if not selector.select(max(end - time.monotonic(), 0)):
-                raise DeviceFault(f"{job.device}: did not end within {timeout_s:g} s (the time limit)")
-            chunk = os.read(child.stdout.fileno(), _CHUNK)
-            if not chunk:
-                return
-            *lines, rest = (rest + chunk).split(b"\n")
-            yield from lines
+        selector.register(child.stderr, selectors.EVENT_READ)
+        while selector.get_map():
+            ready = selector.select(max(end - time.monotonic(), 0))
+            if not ready:
+                raise DeviceFault(f"{job.label}: did not end within {timeout_s:g} s (the time limit)")
+            for key, _ in ready:
+                chunk = os.read(key.fd, _CHUNK)
+                if not chunk:
+                    selector.unregister(key.fileobj)
+                elif key.fileobj is child.stderr:
+                    complaints += chunk
+                    del complaints[:-_MOST_COMPLAINTS]
+                else:
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    yield from lines
 
 
 def _raised(name: str, message: str) -> CrosscastError:
     kind = getattr(errors, name, DeviceFault)
-    if kind is MissingExtraError:
-        # Its constructor makes the message.
-        return CrosscastError(message)
-    return kind(message) if issubclass(kind, CrosscastError) else DeviceFault(message)
+    if not issubclass(kind, MissingExtraError):
+        return kind(message) if issubclass(kind, CrosscastError) else DeviceFault(message)
+    # Its constructor makes the message.
+    error = CrosscastError(message)
+    error.exit_code = kind.exit_code
+    return error
 
 
-def _crash(code: int, complaints: IO[bytes], job: Job) -> DeviceFault:
-    complaints.seek(0)
-    lines = complaints.read().decode(errors="replace").strip().splitlines()
+def _crash(child: subprocess.Popen[bytes], complaints: bytearray, job: Job) -> DeviceFault:
+    try:
+        code = child.wait(_LAST_WORDS_S)
+    except subprocess.TimeoutExpired:
+        return DeviceFault(f"{job.label}: the process that measured closed its output and did not end")
+    lines = complaints.decode(errors="replace").strip().splitlines()
     last = f": {lines[-1]}" if lines else ""
     how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-    return DeviceFault(f"{job.device}: the process that measured {how}{last}")
+    return DeviceFault(f"{job.label}: the process that measured {how}{last}")

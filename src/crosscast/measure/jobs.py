@@ -10,7 +10,7 @@ from typing import Any
 from crosscast.measure.settings import Settings
 from crosscast.measure.subjects import LaunchFile, Subject, SuiteProblem
 
-__all__ = ["DescribeJob", "Job", "SessionJob", "read_job", "render_job"]
+__all__ = ["CharacterizeJob", "DescribeJob", "Job", "SessionJob", "read_job", "render_job"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +34,11 @@ class SessionJob:
     settings: Settings
     repeat: int = 0
 
+    @property
+    def label(self) -> str:
+        """What it is about, for messages."""
+        return self.device
+
 
 @dataclasses.dataclass(frozen=True)
 class DescribeJob:
@@ -47,14 +52,40 @@ class DescribeJob:
 
     device: str
 
+    @property
+    def label(self) -> str:
+        """What it is about, for messages."""
+        return self.device
 
-Job = SessionJob | DescribeJob
+
+@dataclasses.dataclass(frozen=True)
+class CharacterizeJob:
+    """Make the profiles of an application.
+
+    Parameters
+    ----------
+    subject
+        The application.
+    timeout_s
+        Longest time of a launch, in seconds.
+    """
+
+    subject: SuiteProblem
+    timeout_s: float
+
+    @property
+    def label(self) -> str:
+        """What it is about, for messages."""
+        return f"{self.subject.name} {self.subject.size}"
+
+
+Job = SessionJob | DescribeJob | CharacterizeJob
 
 
 def render_job(job: Job) -> str:
     """A job as JSON."""
     fields = dataclasses.asdict(job)
-    if isinstance(job, SessionJob):
+    if not isinstance(job, DescribeJob):
         fields["subject"] = {"kind": type(job.subject).__name__, **fields["subject"]}
     return json.dumps({"job": type(job).__name__, **fields})
 
@@ -62,14 +93,14 @@ def render_job(job: Job) -> str:
 def read_job(text: str) -> Job:
     """A job that `render_job` wrote."""
     fields: dict[str, Any] = json.loads(text)
-    if fields.pop("job") == DescribeJob.__name__:
+    kind = fields.pop("job")
+    if "subject" in fields:
+        fields["subject"] = _subject(fields["subject"])
+    if kind == CharacterizeJob.__name__:
+        return CharacterizeJob(**fields)
+    if kind == DescribeJob.__name__:
         return DescribeJob(**fields)
-    return SessionJob(
-        subject=_subject(fields["subject"]),
-        device=fields["device"],
-        settings=Settings(**fields["settings"]),
-        repeat=fields["repeat"],
-    )
+    return SessionJob(**{**fields, "settings": Settings(**fields["settings"])})
 
 
 def _subject(fields: Mapping[str, Any]) -> Subject:

@@ -11,6 +11,7 @@ from typing import Any
 from crosscast.errors import InputError
 from crosscast.measure.opencl.devices import OpenCLDevice
 from crosscast.measure.settings import Settings
+from crosscast.measure.subjects import SuiteProblem, fitted, identity
 from crosscast.suite.application import Application
 from crosscast.suite.sizes import Caches, working_set
 from crosscast.tables.dataset import Dataset
@@ -52,9 +53,16 @@ class Plan:
         if self.repeats < 1:
             raise InputError(f"repeats: expected at least 1, found {self.repeats}")
 
-    def parameters(self, name: str, size: str) -> dict[str, int]:
-        """Extents of an application at a size."""
-        return self.applications[name].fit(working_set(size, self.caches))
+    def problem(self, name: str, size: str) -> SuiteProblem:
+        """An application, by the name or path that it is found by, at a size.
+
+        Raises
+        ------
+        InputError
+            If its driver fails to fit the size.
+        """
+        parameters = fitted(self.applications[name], working_set(size, self.caches))
+        return SuiteProblem(name, size, parameters, self.seed)
 
 
 @dataclass(frozen=True)
@@ -118,59 +126,98 @@ def pieces(plan: Plan) -> list[Piece]:
 def missing(plan: Plan, dataset: Dataset) -> list[Piece]:
     """Pieces that a dataset lacks; what failed before is tried again.
 
+    Profiles of another source or other parameters are made again, if no measurement goes with them.
+
     Raises
     ------
     InputError
         If the dataset holds some that were made from another source, with other parameters, or on
         another machine: these must not be mixed.
     """
-    devices = {row["device"]: row for row in dataset.devices.to_pylist()}
-    sessions = {_key(row): row for row in dataset.sessions.to_pylist()}
-    profiles = set(
-        zip(
-            dataset.profiles.column("application").to_pylist(),
-            dataset.profiles.column("size").to_pylist(),
-            strict=True,
-        )
-    )
-    left: list[Piece] = []
-    for piece in pieces(plan):
+    _refuse_unlike_devices(plan, dataset)
+    origins = _origins(plan)
+    _refuse_unlike_sessions(dataset, origins)
+    profiled = _profiled(dataset, origins)
+    described = {row["device"] for row in dataset.devices.to_pylist() if row[_MEASURED] is not None}
+    measured = {_key(row) for row in dataset.sessions.to_pylist() if row["failure"] is None}
+
+    def is_done(piece: Piece) -> bool:
         if isinstance(piece, DescribePiece):
-            row = devices.get(piece.device.key)
-            if row is None:
-                left.append(piece)
-            else:
-                _refuse_unlike_device(dataset, piece.device, row)
-        elif isinstance(piece, CharacterizePiece):
-            if (piece.application, piece.size) not in profiles:
-                left.append(piece)
-        else:
-            row = sessions.get((piece.application, piece.size, piece.device.key, piece.repeat))
-            if row is None or row["failure"] is not None:
-                left.append(piece)
-            else:
-                _refuse_unlike_problem(dataset, plan, piece, row)
-    return left
+            return piece.device.key in described
+        if isinstance(piece, CharacterizePiece):
+            return (piece.application, piece.size) in profiled
+        return (piece.application, piece.size, piece.device.key, piece.repeat) in measured
+
+    return [piece for piece in pieces(plan) if not is_done(piece)]
+
+
+_MEASURED = "launch_overhead_s"
+"""Column of the table of devices that is empty if measuring what describes the device failed."""
+
+_Cell = tuple[str, str]
+"""Application and size."""
+
+_Origin = tuple[Any, ...]
+"""Parameters and seed of a problem, and hash of its source."""
+
+_ORIGIN = ("the parameters", "the seed", "the source of hash")
 
 
 def _key(row: Mapping[str, Any]) -> tuple[str, str, str, int]:
     return row["application"], row["size"], row["device"], row["repeat"]
 
 
-def _refuse_unlike_device(dataset: Dataset, device: OpenCLDevice, row: Mapping[str, Any]) -> None:
-    for what, found in (("driver", device.driver), ("platform", device.platform)):
-        if row[what] != found:
+def _origins(plan: Plan) -> dict[_Cell, _Origin]:
+    found: dict[_Cell, _Origin] = {}
+    for name, size in product(plan.applications, plan.sizes):
+        subject = identity(plan.problem(name, size))
+        found[subject.name, size] = (dict(subject.parameters), subject.seed, subject.program.sha256)
+    return found
+
+
+def _profiled(dataset: Dataset, origins: Mapping[_Cell, _Origin]) -> set[_Cell]:
+    """Cells whose profiles are those that would be made now."""
+    columns = dataset.profiles.select(("application", "size", "launch", "program"))
+    there: dict[_Cell, list[_Origin | None]] = {}
+    for row in columns.to_pylist():
+        problem = json.loads(row["launch"] or "{}").get("problem")
+        sha256 = json.loads(row["program"] or "{}").get("sha256")
+        origin = (problem["parameters"], problem["seed"], sha256) if problem else None
+        there.setdefault((row["application"], row["size"]), []).append(origin)
+    for (application, size), found in there.items():
+        if None in found and (application, size) in origins:
             raise InputError(
-                f"{dataset.label}: {device.key} was measured with {what} {row[what]!r}, and now has "
-                f"{found!r}: choose another folder for it"
+                f"{dataset.label}: the profiles of {application} {size} come from elsewhere: choose another "
+                "folder for those of this build"
             )
+    return {cell for cell, found in there.items() if all(origin == origins.get(cell) for origin in found)}
 
 
-def _refuse_unlike_problem(dataset: Dataset, plan: Plan, piece: MeasurePiece, row: Mapping[str, Any]) -> None:
-    parameters = plan.parameters(piece.name, piece.size)
-    if json.loads(row["parameters"]) != parameters or row["seed"] != plan.seed:
-        raise InputError(
-            f"{dataset.label}: {piece.application} {piece.size} was measured with the parameters "
-            f"{row['parameters']} and seed {row['seed']}, and now has {json.dumps(parameters)} and "
-            f"{plan.seed}: choose another folder for it"
-        )
+def _refuse_unlike_devices(plan: Plan, dataset: Dataset) -> None:
+    devices = {row["device"]: row for row in dataset.devices.to_pylist()}
+    for device in plan.devices:
+        row = devices.get(device.key)
+        for what, now in (("driver", device.driver), ("platform", device.platform)):
+            if row is not None and row[what] != now:
+                raise InputError(
+                    f"{dataset.label}: {device.key} was measured with {what} {row[what]!r}, and now has "
+                    f"{now!r}: choose another folder for it"
+                )
+
+
+def _refuse_unlike_sessions(dataset: Dataset, origins: Mapping[_Cell, _Origin]) -> None:
+    for row in dataset.sessions.to_pylist():
+        now = origins.get((row["application"], row["size"]))
+        if now is None or row["failure"] is not None:
+            continue
+        before = (json.loads(row["parameters"] or "null"), row["seed"], row["source_sha256"])
+        for what, old, new in zip(_ORIGIN, before, now, strict=True):
+            if old != new:
+                raise InputError(
+                    f"{dataset.label}: {row['application']} {row['size']} was measured with {what} "
+                    f"{_text(old)}, and now has {_text(new)}: choose another folder for it"
+                )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

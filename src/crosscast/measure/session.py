@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crosscast import environment
-from crosscast.errors import SensorFault
+from crosscast.errors import InputError, SensorFault
 from crosscast.measure import host_state
 from crosscast.measure.counters import Counters
 from crosscast.measure.opencl.devices import OpenCLDevice
@@ -19,7 +18,7 @@ from crosscast.measure.opencl.faults import opencl_faults
 from crosscast.measure.opencl.queue import OpenCLQueue, RunTimes
 from crosscast.measure.sensors.sensor import Reading, Sensor
 from crosscast.measure.settings import Settings
-from crosscast.measure.subjects import Loaded
+from crosscast.measure.subjects import Identity, Loaded
 
 __all__ = ["Measured", "Report", "measure_here", "session_row"]
 
@@ -83,6 +82,8 @@ def measure_here(
     ------
     CheckFailed
         If the result is wrong.
+    InputError
+        If it launches other kernels than it says.
     CompileError
         If the device's compiler refuses the kernels.
     DeviceFault
@@ -92,7 +93,7 @@ def measure_here(
     queue = OpenCLQueue(device, loaded.program, loaded.application.arrays)
     with opencl_faults(device.id, loaded.name):
         for _ in range(max(settings.warmups, 1)):
-            queue.timed(loaded.application.run)
+            _expect_kernels(loaded, queue.timed(loaded.application.run))
     loaded.application.check()
     before = host_state.clock_hz(), host_state.others_running()
     notes: list[str] = []
@@ -103,7 +104,10 @@ def measure_here(
         readings = watch.readings()
     after = host_state.clock_hz(), host_state.others_running()
     loaded.application.check()
+    for times in runs:
+        _expect_kernels(loaded, times)
     session |= {
+        "working_set_bytes": loaded.application.nbytes,
         "runs": len(runs),
         "loop_s": loop_s,
         "clock_before_hz": before[0],
@@ -117,30 +121,37 @@ def measure_here(
         {**cell, "kernel": kernel, "run": number, **_times(times, kernel)}
         for number, times in enumerate(runs)
         for kernel in loaded.kernels
-        if kernel in times.kernels_s
     ]
     energy = [{**cell, **_energy(sensor, reading, len(runs))} for reading in readings]
     return Measured(session, records, energy, notes)
 
 
-def session_row(loaded: Loaded, device: OpenCLDevice, settings: Settings, repeat: int) -> dict[str, Any]:
+def session_row(subject: Identity, device: OpenCLDevice, settings: Settings, repeat: int) -> dict[str, Any]:
     """Row of the table of sessions with all that is known before the first run."""
     return {
-        "application": loaded.name,
-        "size": loaded.size,
+        "application": subject.name,
+        "size": subject.size,
         "device": device.key,
         "configuration": _DEFAULT_CONFIGURATION,
         "repeat": repeat,
-        "kernels": json.dumps(loaded.kernels),
+        "kernels": json.dumps(subject.kernels),
         "started_s": time.time(),
         "warmups": max(settings.warmups, 1),
-        "working_set_bytes": loaded.application.nbytes,
-        "parameters": json.dumps(dict(loaded.parameters)),
-        "seed": loaded.seed,
-        "source_sha256": hashlib.sha256(loaded.program.content).hexdigest(),
+        "parameters": json.dumps(dict(subject.parameters)),
+        "seed": subject.seed,
+        "source_sha256": subject.program.sha256,
         "timer_resolution_s": device.timer_resolution_s,
         "environment": json.dumps({**environment.facts(), **_driver(device)}),
     }
+
+
+def _expect_kernels(loaded: Loaded, times: RunTimes) -> None:
+    launched, named = sorted(times.kernels_s), sorted(loaded.kernels)
+    if launched != named or not named:
+        raise InputError(
+            f"{loaded.name}: expected each run to launch the kernels that its driver names "
+            f"({', '.join(named) or 'none'}), found {', '.join(launched) or 'none'}"
+        )
 
 
 def _driver(device: OpenCLDevice) -> Mapping[str, str | None]:

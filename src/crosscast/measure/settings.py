@@ -45,3 +45,8 @@ class Settings:
             value = getattr(self, name)
             if not math.isfinite(value) or value < 0 or (name == "timeout_s" and value == 0):
                 raise InputError(f"{name}: expected a number of seconds, found {value:g}")
+        if self.min_time_s >= self.timeout_s:
+            raise InputError(
+                f"min_time_s: expected less than the time limit of {self.timeout_s:g} s, "
+                f"found {self.min_time_s:g}"
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,17 @@ from crosscast.kernel import Argument, Launch, Program
 from crosscast.suite.application import Application, Array, Queue
 from crosscast.suite.registry import application
 
-__all__ = ["GIVEN", "LaunchFile", "Subject", "SuiteProblem", "load"]
+__all__ = [
+    "GIVEN",
+    "Identity",
+    "LaunchFile",
+    "Loaded",
+    "Subject",
+    "SuiteProblem",
+    "fitted",
+    "identity",
+    "load",
+]
 
 GIVEN = "given"
 """Name of the size of a launch file, whose sizes are what they are."""
@@ -61,8 +72,8 @@ Subject = SuiteProblem | LaunchFile
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """A subject that is ready to run.
+class Identity:
+    """What a subject is, before it is ready to run.
 
     Parameters
     ----------
@@ -74,8 +85,6 @@ class Loaded:
         Kernels that it launches.
     program
         Their source.
-    application
-        What runs, and is checked.
     parameters
         Extents of the problem; empty for a launch file.
     seed
@@ -86,9 +95,55 @@ class Loaded:
     size: str
     kernels: tuple[str, ...]
     program: Program
-    application: Application | _Launches
     parameters: Mapping[str, int]
     seed: int | None
+
+
+@dataclass(frozen=True)
+class Loaded(Identity):
+    """A subject that is ready to run.
+
+    Parameters
+    ----------
+    application
+        What runs, and is checked.
+    """
+
+    application: Application | _Launches
+
+
+def fitted(kind: type[Application], nbytes: int) -> dict[str, int]:
+    """Extents of an application whose working set is at most `nbytes`.
+
+    Raises
+    ------
+    InputError
+        If the application's driver fails at it.
+    """
+    try:
+        return {name: operator.index(value) for name, value in kind.fit(nbytes).items()}
+    except _MISTAKES as error:
+        raise InputError(
+            f"{kind.name}: expected its driver to fit a problem into {nbytes} bytes, found "
+            f"{type(error).__name__} ({error})"
+        ) from error
+
+
+_MISTAKES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError, ValueError)
+"""What Python code with a mistake raises."""
+
+
+def identity(problem: SuiteProblem) -> Identity:
+    """What an application of the suite is; nothing of its driver runs but its definition.
+
+    Raises
+    ------
+    InputError
+        If there is no such application.
+    """
+    kind = application(problem.name)
+    program = Program.from_file(kind.source_path(), options=kind.options)
+    return Identity(kind.name, problem.size, kind.kernels, program, problem.parameters, problem.seed)
 
 
 def load(subject: Subject) -> Loaded:
@@ -102,11 +157,9 @@ def load(subject: Subject) -> Loaded:
     if isinstance(subject, LaunchFile):
         launches = _Launches(Path(subject.path))
         name = Path(subject.path).stem
-        return Loaded(name, GIVEN, launches.kernels, launches.program, launches, {}, None)
-    kind = application(subject.name)
-    program = Program.from_file(kind.source_path(), options=kind.options)
-    problem = kind(subject.parameters, subject.seed)
-    return Loaded(kind.name, subject.size, kind.kernels, program, problem, subject.parameters, subject.seed)
+        return Loaded(name, GIVEN, launches.kernels, launches.program, {}, None, launches)
+    problem = application(subject.name)(subject.parameters, subject.seed)
+    return Loaded(**vars(identity(subject)), application=problem)
 
 
 class _Launches:

@@ -7,21 +7,26 @@ answers go to a copy of it, and the rest to standard error.
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import json
 import os
 import resource
+import signal
 import sys
 from typing import Any, TextIO
 
 from crosscast.errors import CrosscastError
-from crosscast.measure.jobs import DescribeJob, Job, SessionJob, read_job
+from crosscast.measure.jobs import CharacterizeJob, DescribeJob, Job, SessionJob, read_job
 
 __all__ = ["main"]
 
+_PR_SET_PDEATHSIG = 1
+
 
 def main() -> int:
-    """Run the job on standard input; return the exit code."""
+    """Run the job on standard input for the process of the id in `sys.argv`; return the exit code."""
+    _end_with(int(sys.argv[1]))
     # A kernel that crashes is no reason to write this process's memory to a file.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as answers:
@@ -35,7 +40,27 @@ def main() -> int:
     return 0
 
 
+def _end_with(parent: int) -> None:
+    """Let this process end with the one that wants the answer, even if that is killed."""
+    if hasattr(ctypes.CDLL(None), "prctl"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        # It ended before the line above.
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def _run(job: Job, answers: TextIO) -> dict[str, Any]:
+    return _characterize(job) if isinstance(job, CharacterizeJob) else _measure(job, answers)
+
+
+def _characterize(job: CharacterizeJob) -> dict[str, Any]:
+    # Imported here, as measuring does not need it.
+    from crosscast.measure.profiling import profile_rows
+
+    return {"profiles": profile_rows(job.subject, job.timeout_s)}
+
+
+def _measure(job: SessionJob | DescribeJob, answers: TextIO) -> dict[str, Any]:
     # Imported here, so that a missing extra becomes an answer.
     from crosscast.measure.opencl.describe import describe
     from crosscast.measure.opencl.devices import find
@@ -46,7 +71,6 @@ def _run(job: Job, answers: TextIO) -> dict[str, Any]:
     device = find(job.device)
     if isinstance(job, DescribeJob):
         return describe(device)
-    assert isinstance(job, SessionJob)
     sensor = open_sensor(job.settings.sensor, device.type, device.pci_bus_id)
     measured = measure_here(
         load(job.subject),

@@ -12,9 +12,9 @@ from rich.text import Text
 
 from crosscast.measure.summary import KernelSummary, summaries
 from crosscast.tables.arrow import table_of
-from crosscast.tables.warnings_of import RecordWarning, warnings_of
 from crosscast.tables.records import RECORDS
 from crosscast.tables.sessions import SESSIONS
+from crosscast.tables.warnings_of import RecordWarning, warnings_of
 from crosscast.units import format_count, format_seconds
 
 __all__ = ["Measurement", "print_measurement"]

@@ -18,7 +18,7 @@ from crosscast.measure.opencl.faults import opencl_faults
 from crosscast.measure.opencl.queue import OpenCLQueue
 from crosscast.suite.sizes import Caches
 
-__all__ = ["caches_of", "describe", "static_facts"]
+__all__ = ["caches_of", "describe", "known_row", "static_facts"]
 
 _SOURCE = Path(__file__).with_name("probes.cl")
 _STEPS = 1024
@@ -47,22 +47,36 @@ def describe(device: OpenCLDevice) -> dict[str, Any]:
     DeviceFault
         If the device fails.
     """
-    facts = static_facts(device)
+    row = known_row(device)
     program = Program(_SOURCE.read_bytes(), path=_SOURCE, options=(f"-DSTEPS={_STEPS}",))
     with opencl_faults(device.id, "describing it"):
         measured = {
-            "bandwidth_bytes_per_s": _bandwidth(device, program, facts),
+            "bandwidth_bytes_per_s": _bandwidth(device, program, row),
             "peak_flop_per_s": _peak(device, program),
             "launch_overhead_s": _overhead(device, program),
         }
-    sources = {name: "OpenCL driver" for name, value in facts.items() if isinstance(value, int | float)}
-    sources |= dict.fromkeys(_host_facts(device), "operating system")
-    sources |= {
+    sources = {
+        **json.loads(row["sources"]),
         "bandwidth_bytes_per_s": "measured: triad kernel, best of several",
         "peak_flop_per_s": "measured: multiply-add kernel, best of several",
         "launch_overhead_s": "measured: empty kernel, median",
     }
-    return {**facts, **measured, "sources": json.dumps(sources)}
+    return {**row, **measured, "sources": json.dumps(sources)}
+
+
+def known_row(device: OpenCLDevice) -> dict[str, Any]:
+    """Row of the table of devices without what has to be measured.
+
+    Raises
+    ------
+    DeviceFault
+        If the device does not answer.
+    """
+    with opencl_faults(device.id, "describing it"):
+        facts = static_facts(device)
+    sources = {name: "OpenCL driver" for name, value in facts.items() if isinstance(value, int | float)}
+    sources |= dict.fromkeys(_host_facts(device), "operating system")
+    return {**facts, "sources": json.dumps(sources)}
 
 
 def static_facts(device: OpenCLDevice) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def devices() -> list[OpenCLDevice]:
     numbers: dict[str, int] = {}
     for platform in _platforms():
         short = _short_name(platform.name)
-        for handle in platform.get_devices():
+        for handle in _handles(platform):
             number = numbers.setdefault(short, 0)
             numbers[short] += 1
             found.extend(_with_parts(handle, f"{short}:{number}"))
@@ -152,6 +152,16 @@ def _platforms() -> list[Any]:
         ) from error
 
 
+def _handles(platform: Any) -> list[Any]:
+    try:
+        return list(platform.get_devices())
+    except cl.Error as error:
+        raise EnvironmentFault(
+            f"the OpenCL platform {platform.name!r} does not list its devices ({error}); "
+            "OCL_ICD_VENDORS can name a folder without it"
+        ) from error
+
+
 def _with_parts(handle: Any, name: str) -> Iterator[OpenCLDevice]:
     kind = next((label for bit, label in _TYPES if handle.type & bit), "accelerator")
     units = int(handle.max_compute_units)
@@ -165,7 +175,11 @@ def _with_parts(handle: Any, name: str) -> Iterator[OpenCLDevice]:
         return
     part = 1
     while part < units:
-        handles = handle.create_sub_devices([by_counts, part, 0])
+        try:
+            handles = handle.create_sub_devices([by_counts, part, 0])
+        except cl.Error:
+            # Some drivers say that they can, and cannot.
+            return
         yield OpenCLDevice(f"{name}/{part}", f"{slug}-{part}cu", kind, handles[0])
         part *= 2
 
