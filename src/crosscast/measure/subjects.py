@@ -6,11 +6,11 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from crosscast.characterization import frontend
+from crosscast.characterization.engine.arguments import lay_out
 from crosscast.characterization.launchfiles.launches import read_launches
 from crosscast.errors import InputError
 from crosscast.kernel import Argument, Launch, Program
@@ -199,8 +199,9 @@ class _Launches:
 def _arguments(launch: Launch) -> tuple[Argument, ...]:
     """Arguments with vectors and structures as bytes, so that every array left is a buffer."""
     parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
-    found: list[Any] = []
-    for parameter, arg in zip(parameters, launch.args, strict=False):
-        by_value = parameter.kind == "value" and isinstance(arg, np.ndarray)
-        found.append(np.asarray(arg).tobytes() if by_value else arg)
-    return (*found, *launch.args[len(found) :])
+    # OpenCL looks at sizes alone; this checks number and types too.
+    lay_out(launch, parameters, 0)
+    return tuple(
+        np.asarray(arg).tobytes() if parameter.kind == "value" and isinstance(arg, np.ndarray) else arg
+        for parameter, arg in zip(parameters, launch.args, strict=True)
+    )

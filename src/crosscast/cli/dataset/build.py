@@ -76,16 +76,15 @@ def build(
         Print what the dataset holds as JSON.
     """
     # Imported here: `--help` needs no OpenCL and no pyarrow.
-    from crosscast.report.description import print_description
-    from crosscast.tables.description import describe
-
     from crosscast.measure.campaign import run_campaign
     from crosscast.measure.opencl.devices import selected as selected_devices
     from crosscast.measure.plan import Plan
     from crosscast.measure.settings import Settings
+    from crosscast.report.description import print_description
     from crosscast.suite.registry import selected
     from crosscast.suite.sizes import working_set
     from crosscast.tables.dataset import read_dataset
+    from crosscast.tables.description import describe
 
     names = _words("--sizes", sizes)
     for name in names:
