@@ -34,7 +34,7 @@ class Nw(Application):
         one, other = random.integers(_LETTERS, size=(2, length))
         self.substitution = _substitution_scores(random)[one[:, None], other]
         self.scores = np.zeros((length + 1, length + 1), np.int32)
-        self.scores[0] = self.scores[:, 0] = -_PENALTY * np.arange(length + 1)
+        self._gaps = -_PENALTY * np.arange(length + 1, dtype=np.int32)
         self.arrays = (self.substitution, self.scores)
 
         self._tiles = -(-length // _TILE)
@@ -52,6 +52,7 @@ class Nw(Application):
 
     def run(self, queue: Queue) -> None:
         """Fill the scores from the upper left corner to the lower right one."""
+        self.scores[0] = self.scores[:, 0] = self._gaps
         queue.write(self.substitution, self.scores)
         for diagonal in range(self._tiles):
             size = (diagonal + 1) * _TILE
