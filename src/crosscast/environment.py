@@ -32,10 +32,15 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
+@functools.cache
+def _versions() -> dict[str, str]:
+    return {name: version for name in _PACKAGES if (version := _version(name))}
+
+
 def facts() -> dict[str, Any]:
     """Versions of what computes, and the machine it computes on."""
     return {
-        "packages": {name: version for name in _PACKAGES if (version := _version(name))},
+        "packages": dict(_versions()),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()}",
         "machine": platform.machine(),

@@ -8,7 +8,7 @@ from math import isqrt
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close
+from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close, whole_groups
 from crosscast.suite.cfd.mesh import FAR_FIELD, WALL, make_mesh
 
 _GROUP = 64
@@ -58,7 +58,7 @@ class Cfd(Application):
         self._steps = parameters["steps"]
         self.result = self._states[self._steps % 2]
         self._elements = np.int32(elements)
-        self._global_size = (-(-elements // _GROUP) * _GROUP,)
+        self._global_size = (whole_groups(elements, _GROUP),)
 
     @classmethod
     def fit(cls, nbytes: int) -> dict[str, int]:

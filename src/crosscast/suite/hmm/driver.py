@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crosscast.kernel import Local
-from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close
+from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close, whole_groups
 
 _GROUP = 64
 _TILE = 16
@@ -210,9 +210,9 @@ class Hmm(Application):
 
 
 def _padded(items: int) -> tuple[int]:
-    return (-(-items // _GROUP) * _GROUP,)
+    return (whole_groups(items, _GROUP),)
 
 
 def _tiled(columns: np.int32, rows: np.int32) -> tuple[int, int]:
-    columns_up, rows_up = (-(-int(extent) // _TILE) * _TILE for extent in (columns, rows))
+    columns_up, rows_up = (whole_groups(int(extent), _TILE) for extent in (columns, rows))
     return (columns_up, rows_up)

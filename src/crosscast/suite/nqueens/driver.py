@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.kernel import Local
-from crosscast.suite.application import Application, Parameters, Queue, expect_equal
+from crosscast.suite.application import Application, Parameters, Queue, expect_equal, whole_groups
 
 _GROUP = 64
 
@@ -53,7 +53,7 @@ class Nqueens(Application):
         self.solutions = np.zeros(len(self._columns), np.uint32)
         self.arrays = (self._columns, self._lefts, self._rights, self.solutions)
         self._side = side
-        self._global_size = (-(-len(self.solutions) // _GROUP) * _GROUP,)
+        self._global_size = (whole_groups(len(self.solutions), _GROUP),)
         rows = max(1, side - placed)
         self._arguments = (
             *self.arrays,
