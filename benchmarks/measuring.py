@@ -140,7 +140,8 @@ def _steps(bare: _Bare) -> int:
 def _ours_s(device: OpenCLDevice, steps: int, runs: int) -> float:
     """Seconds of a run on the host, as a session records them."""
     chain = _Chain({"steps": steps}, 0)
-    loaded = Loaded("chain", "given", chain.kernels, Program(_SOURCE.encode()), chain, {}, 0)
+    program = Program(_SOURCE.encode())
+    loaded = Loaded("chain", "given", chain.kernels, program, {}, None, application=chain)
     settings = Settings(min_runs=runs, min_time_s=0)
     session = measure_here(loaded, device, settings, NullSensor()).session
     return float(session["loop_s"] / session["runs"])

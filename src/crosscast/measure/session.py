@@ -94,7 +94,7 @@ def measure_here(
     with opencl_faults(device.id, loaded.name):
         for _ in range(max(settings.warmups, 1)):
             _expect_kernels(loaded, queue.timed(loaded.application.run))
-    loaded.application.check()
+    check_result(loaded.application)
     before = host_state.clock_hz(), host_state.others_running()
     notes: list[str] = []
     counting = Counters() if settings.counters else nullcontext()
@@ -103,7 +103,7 @@ def measure_here(
         runs, loop_s = _loop(loaded, queue, settings, watch, report)
         readings = watch.readings()
     after = host_state.clock_hz(), host_state.others_running()
-    loaded.application.check()
+    check_result(loaded.application)
     for times in runs:
         _expect_kernels(loaded, times)
     session |= {
