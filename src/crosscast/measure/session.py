@@ -19,6 +19,7 @@ from crosscast.measure.opencl.queue import OpenCLQueue, RunTimes
 from crosscast.measure.sensors.sensor import Reading, Sensor
 from crosscast.measure.settings import Settings
 from crosscast.measure.subjects import Identity, Loaded
+from crosscast.suite.application import check_result
 
 __all__ = ["Measured", "Report", "measure_here", "session_row"]
 
