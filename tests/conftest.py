@@ -1,6 +1,7 @@
 """Fixtures that tests of several rooms share."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,50 @@ import pytest
 from crosscast.profile import METRICS, Profile
 
 ProfileMaker = Callable[..., Profile]
+ApplicationMaker = Callable[..., Path]
+
+KERNELS = """
+kernel void twice(global const int *in, global int *out) { out[get_global_id(0)] = 2 * in[get_global_id(0)]; }
+kernel void nothing() {}
+kernel void crash(global int *in, global int *out) { out[(long)in[get_global_id(0)] << 40] = 1; }
+kernel void endless(global volatile int *in, global int *out) { while (in[0] == 0) out[0]++; }
+"""
+DRIVER = """
+import os, signal, sys, time
+from pathlib import Path
+import numpy as np
+from crosscast.errors import CheckFailed, MissingExtraError
+from crosscast.suite.application import Application, expect_equal
+
+class Own(Application):
+    name = {name!r}
+    kernels = {kernels!r}
+
+    def __init__(self, parameters, seed):
+        self.values = np.arange(parameters["items"], dtype=np.int32)
+        self.out = np.zeros_like(self.values)
+        self.arrays = (self.values, self.out)
+        self.count = 0
+        {init}
+
+    @classmethod
+    def fit(cls, nbytes):
+        {fit}
+        return {{"items": 1024}}
+
+    def run(self, queue):
+        self.count += 1
+        queue.write(self.values)
+        {run}
+        for kernel in self.kernels:
+            queue.launch(kernel, (1024,), (64,), self.values, self.out)
+        queue.read(self.out)
+
+    def check(self):
+        {check}
+        if self.kernels == ("twice",):
+            expect_equal("twice", self.out, 2 * self.values)
+"""
 
 
 @pytest.fixture
@@ -27,5 +72,26 @@ def make_profile() -> ProfileMaker:
             program={"path": "reduce.cl", "sha256": "ab" * 32, "compiler": "clang 22", "options": ["-DN=3"]},
             environment={"crosscast": "0.1.0", "machine": "x86_64"},
         )
+
+    return make
+
+
+@pytest.fixture
+def make_application(tmp_path: Path) -> ApplicationMaker:
+    """Maker of folders with an application of one's own, whose methods begin with the given statements."""
+
+    def make(
+        name: str = "own",
+        *,
+        kernels: tuple[str, ...] = ("twice",),
+        source: str = KERNELS,
+        **statements: str,
+    ) -> Path:
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        body = {method: statements.get(method, "pass") for method in ("init", "fit", "run", "check")}
+        (folder / f"{name}.cl").write_text(source)
+        (folder / "driver.py").write_text(DRIVER.format(name=name, kernels=kernels, **body))
+        return folder
 
     return make

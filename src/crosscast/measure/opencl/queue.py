@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from crosscast.measure.opencl.library import cl
 __all__ = ["OpenCLQueue", "RunTimes"]
 
 _NS_PER_S = 1e9
+_NO_BUFFER = "expected one of the application's arrays (its `arrays`), found another"
 _START, _END = cl.profiling_info.START, cl.profiling_info.END
 
 
@@ -78,7 +80,7 @@ class OpenCLQueue:
             profiling = cl.command_queue_properties.PROFILING_ENABLE
             self._queue = cl.CommandQueue(self._context, device.handle, properties=profiling)
             self._program = _built(self._context, device, program)
-            self._buffers = {id(array): self._buffer(array) for array in arrays}
+            self._buffers = _Buffers({id(array): self._buffer(array) for array in arrays})
         self._kernels: dict[str, Any] = {}
         self._launches: list[tuple[str, Any]] = []
         self._copies: list[Any] = []
@@ -131,6 +133,13 @@ class OpenCLQueue:
             raise LaunchError(f"kernel {name!r}: expected one of {there}") from error
 
 
+class _Buffers(dict[int, Any]):
+    """Buffers by the `id` of their array."""
+
+    def __missing__(self, array: int) -> Any:
+        raise LaunchError(_NO_BUFFER)
+
+
 def _built(context: Any, device: OpenCLDevice, program: Program) -> Any:
     options = [*program.options, f"-cl-std=CL{program.standard}"]
     if program.path is not None:
@@ -141,8 +150,16 @@ def _built(context: Any, device: OpenCLDevice, program: Program) -> Any:
         try:
             return cl.Program(context, program.content.decode()).build(options, [device.handle])
         except cl.RuntimeError as error:
-            log = " ".join(str(error).split())
+            log = _log(error)
             raise CompileError(f"{program.label}: the compiler of {device.id} refuses it: {log}") from error
+
+
+def _log(error: Exception) -> str:
+    """What the compiler says, in a line; pyopencl's copy of the source is removed."""
+    text, _, saved = str(error).partition("\n(source saved as ")
+    if saved:
+        Path(saved.rstrip(")")).unlink(missing_ok=True)
+    return " ".join(text.split())
 
 
 def _value(kernel: str, arg: Argument) -> Any:
@@ -154,6 +171,8 @@ def _value(kernel: str, arg: Argument) -> Any:
         raise UnsupportedError(f"{kernel}: images and samplers are not measured")
     if isinstance(arg, bytes):
         return np.frombuffer(arg, np.uint8)
+    if isinstance(arg, np.ndarray):
+        raise LaunchError(f"{kernel}: {_NO_BUFFER}")
     return arg
 
 

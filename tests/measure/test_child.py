@@ -1,0 +1,168 @@
+"""Jobs in a process of their own: whatever happens to it becomes a sentence."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from crosscast.errors import CheckFailed, CrosscastError, DeviceFault, InputError
+from crosscast.measure.child import run_job
+from crosscast.measure.jobs import CharacterizeJob, DescribeJob, Job, SessionJob, render_job
+from crosscast.measure.opencl.devices import devices
+from crosscast.measure.settings import Settings
+from crosscast.measure.subjects import SuiteProblem
+
+Folder = Callable[..., Path]
+NOTE_PROCESS = "Path(__file__ + '.pid').write_text(str(os.getpid()))"
+QUICK = Settings(min_runs=2, min_time_s=0.0, warmups=1, sensor="none")
+
+
+def problem(folder: Path) -> SuiteProblem:
+    return SuiteProblem(str(folder), "tiny", {"items": 1024}, 0)
+
+
+def session(folder: Path, settings: Settings = QUICK) -> SessionJob:
+    return SessionJob(problem(folder), devices()[-1].id, settings)
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended, even if nobody has asked for its code."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def wait_until(happens: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not happens():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_the_answer_is_that_of_the_process(make_application: Folder) -> None:
+    noise = "os.write(1, b'{\"answer\": 1}\\n'); print('{', flush=True); os.write(2, b'noise')"
+    answer = run_job(session(make_application(run=noise)), 60)
+    assert answer["session"]["application"] == "own"
+    assert len(answer["records"]) == answer["session"]["runs"] >= 2
+
+
+def test_progress_is_passed_on(make_application: Folder) -> None:
+    told: list[tuple[int, float]] = []
+    run_job(
+        session(make_application(run="time.sleep(0.3)")),
+        60,
+        lambda runs, seconds: told.append((runs, seconds)),
+    )
+    assert told
+    assert all(runs >= 1 and seconds >= 0.5 for runs, seconds in told)
+
+
+def test_each_job_has_a_process_of_its_own(make_application: Folder) -> None:
+    folder = make_application(init="Path(f'{__file__}.{os.getpid()}').touch()")
+    for _ in range(2):
+        run_job(session(folder), 60)
+    pids = {int(path.suffix[1:]) for path in folder.glob("driver.py.*")}
+    assert len(pids | {os.getpid()}) == 3
+
+
+def test_two_characterizations_give_the_same_rows(make_application: Folder) -> None:
+    job = CharacterizeJob(problem(make_application()), 60)
+    first, second = (run_job(job, 60)["profiles"] for _ in range(2))
+    assert first == second
+    (row,) = first
+    assert (row["application"], row["size"], row["kernel"], row["invocation"]) == ("own", "tiny", "twice", 0)
+    assert row["run_s"] is None
+    assert '"problem": {"parameters": {"items": 1024}, "seed": 0}' in row["launch"]
+    assert '"path": "own.cl"' in row["program"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind", "message"),
+    [
+        ("raise CheckFailed('first at 3')", CheckFailed, "^first at 3$"),
+        (
+            "raise KeyError('x')",
+            DeviceFault,
+            "the process that measured ended with code 1: KeyError: 'x'",
+        ),
+        ("os.write(2, b'x\\n' * 10**6); sys.exit(3)", DeviceFault, "ended with code 3: x$"),
+        ("os.kill(os.getpid(), signal.SIGABRT)", DeviceFault, "was killed by SIGABRT"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", DeviceFault, "was killed by SIGKILL"),
+        ("raise MemoryError", DeviceFault, "this machine has not enough memory for the problem"),
+        ("raise MissingExtraError('suite', 'checking')", CrosscastError, r"pip install 'crosscast\[suite\]'"),
+    ],
+)
+def test_what_the_process_dies_of_is_a_sentence(
+    make_application: Folder, statement: str, kind: type[CrosscastError], message: str
+) -> None:
+    with pytest.raises(kind, match=message) as caught:
+        run_job(session(make_application(init=statement)), 60)
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == (2 if "MissingExtra" in statement else 1)
+
+
+@pytest.mark.parametrize("job", [session, lambda folder: CharacterizeJob(problem(folder), 60.0)])
+def test_a_driver_that_raises_in_either_job_is_a_fault(
+    make_application: Folder, job: Callable[[Path], Job]
+) -> None:
+    with pytest.raises(DeviceFault, match="ended with code 1: ZeroDivisionError: division by zero"):
+        run_job(job(make_application(run="1 / 0")), 60)
+
+
+def test_a_kernel_that_crashes_is_a_fault(make_application: Folder) -> None:
+    with pytest.raises(DeviceFault, match="the process that measured was killed by SIG"):
+        run_job(session(make_application(kernels=("crash",))), 60)
+
+
+def test_a_kernel_without_end_is_stopped(make_application: Folder) -> None:
+    folder = make_application(kernels=("endless",), run=NOTE_PROCESS)
+    with pytest.raises(DeviceFault, match=r"did not end within 2 s \(the time limit\)"):
+        run_job(session(folder), 2)
+    assert is_gone(int((folder / "driver.py.pid").read_text()))
+
+
+def test_an_unknown_device_is_refused() -> None:
+    with pytest.raises(InputError, match="device 'abacus:0': expected one of"):
+        run_job(DescribeJob("abacus:0"), 60)
+
+
+def test_modules_of_the_current_folder_are_left_alone(
+    make_application: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "numpy.py").write_text("raise ValueError('wrong numpy')\n")
+    monkeypatch.chdir(tmp_path)
+    assert run_job(session(make_application()), 60)["records"]
+
+
+def test_an_interruption_ends_the_process(make_application: Folder) -> None:
+    folder = make_application(run=f"{NOTE_PROCESS}; time.sleep(0.3)")
+
+    def interrupt(runs: int, elapsed_s: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_job(session(folder), 60, interrupt)
+    assert is_gone(int((folder / "driver.py.pid").read_text()))
+
+
+def test_the_process_ends_with_the_one_that_asked(make_application: Folder) -> None:
+    folder = make_application(kernels=("endless",), run=NOTE_PROCESS)
+    script = (
+        "import sys\n"
+        "from crosscast.measure.child import run_job\n"
+        "from crosscast.measure.jobs import read_job\n"
+        "run_job(read_job(sys.argv[1]), 60)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script, render_job(session(folder))])
+    note = folder / "driver.py.pid"
+    try:
+        wait_until(lambda: note.exists() and note.read_text() != "")
+    finally:
+        parent.kill()
+        parent.wait()
+    wait_until(lambda: is_gone(int(note.read_text())))

@@ -1,0 +1,145 @@
+"""What can be measured: applications, and launch files."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosscast.errors import CheckFailed, InputError, LaunchError
+from crosscast.kernel import Argument
+from crosscast.measure.subjects import GIVEN, LaunchFile, SuiteProblem, fitted, identity, load
+from crosscast.suite.application import Array
+from crosscast.suite.registry import application
+
+SOURCE = """
+kernel void add(global int *a, float4 b) { a[get_global_id(0)] += b.x; }
+kernel void set(global int *a) { a[get_global_id(0)] = 1; }
+"""
+LAUNCHES = """
+source = "k.cl"
+kernel = "set"
+global = 8
+[[arg]]
+type = "int"
+length = 8
+[[launch]]
+[[launch]]
+kernel = "add"
+[[launch.arg]]
+ref = 0
+"""
+Folder = Callable[..., Path]
+
+
+class Recorder:
+    """A queue that only remembers."""
+
+    def __init__(self) -> None:
+        self.written: list[Array] = []
+        self.launched: list[tuple[str, tuple[Argument, ...]]] = []
+
+    def write(self, *arrays: Array) -> None:
+        self.written.extend(arrays)
+
+    def read(self, *arrays: Array) -> None:
+        raise AssertionError("a launch file reads nothing")
+
+    def launch(
+        self, kernel: str, global_size: tuple[int, ...], local_size: tuple[int, ...], *args: Argument
+    ) -> None:
+        self.launched.append((kernel, args))
+
+
+def test_an_application_of_the_suite_is_loaded_at_its_size() -> None:
+    loaded = load(SuiteProblem("crc", "tiny", {"bytes": 100}, 3))
+    assert (loaded.name, loaded.size, loaded.kernels) == ("crc", "tiny", ("crc32_slice8",))
+    assert (loaded.parameters, loaded.seed) == ({"bytes": 100}, 3)
+    assert loaded.application.nbytes == 100 + 4 * 256 + 4
+
+
+def test_identity_runs_nothing_of_the_driver(make_application: Folder) -> None:
+    folder = str(make_application("bad", init="raise CheckFailed('no')"))
+    problem = SuiteProblem(folder, "tiny", {"items": 1024}, 0)
+    found = identity(problem)
+    assert (found.name, found.kernels, found.program.path) == ("bad", ("twice",), Path(folder) / "bad.cl")
+    with pytest.raises(CheckFailed):
+        load(problem)
+
+
+def test_extents_are_whole_numbers_of_python(make_application: Folder) -> None:
+    kind = application(str(make_application("counts", fit="return {'items': np.int64(1024)}")))
+    assert type(fitted(kind, 1 << 15)["items"]) is int
+
+
+@pytest.mark.parametrize(
+    ("statement", "mistake"),
+    [
+        ("return {'items': nbytes // 0}", "ZeroDivisionError"),
+        ("return {'items': nbytes / 2}", "TypeError"),
+        ("return {'items': nothing}", "NameError"),
+        ("return None", "AttributeError"),
+        ("assert nbytes < 0", "AssertionError"),
+    ],
+)
+def test_a_driver_that_cannot_fit_is_named(make_application: Folder, statement: str, mistake: str) -> None:
+    kind = application(str(make_application(f"unfit_{mistake}", fit=statement)))
+    with pytest.raises(InputError, match=f"unfit_{mistake}: expected its driver to fit .* {mistake}"):
+        fitted(kind, 1 << 15)
+
+
+@pytest.fixture
+def launches(tmp_path: Path) -> Path:
+    """A launch file of two launches on one buffer."""
+    (tmp_path / "k.cl").write_text(SOURCE)
+    return tmp_path / "two.toml"
+
+
+def write(path: Path, text: str) -> LaunchFile:
+    path.write_text(text)
+    return LaunchFile(str(path))
+
+
+def test_launches_of_a_file_share_their_buffers(launches: Path) -> None:
+    text = LAUNCHES.replace("[[launch.arg]]\nref = 0\n", "")
+    text = text.replace('kernel = "add"', 'kernel = "set"')
+    loaded = load(write(launches, text))
+    assert (loaded.name, loaded.size, loaded.kernels, loaded.seed) == ("two", GIVEN, ("set",), None)
+    queue = Recorder()
+    loaded.application.run(queue)
+    loaded.application.check()
+    (buffer,) = queue.written
+    assert loaded.application.nbytes == buffer.nbytes == 32
+    assert [kernel for kernel, _ in queue.launched] == ["set", "set"]
+    assert all(args[0] is buffer for _, args in queue.launched)
+
+
+def test_vectors_are_passed_by_value(launches: Path) -> None:
+    text = (
+        'source = "k.cl"\nkernel = "add"\nglobal = 8\n[[arg]]\ntype = "int"\nlength = 8\n'
+        '[[arg]]\ntype = "float4"\nvalue = [1, 2, 3, 4]\n'
+    )
+    loaded = load(write(launches, text))
+    queue = Recorder()
+    loaded.application.run(queue)
+    ((_, args),) = queue.launched
+    assert args[1] == np.array([1, 2, 3, 4], np.float32).tobytes()
+    assert len(queue.written) == 1
+
+
+def test_arguments_that_do_not_fit_are_refused_before_anything_runs(launches: Path) -> None:
+    text = 'source = "k.cl"\nkernel = "add"\nglobal = 8\n[[arg]]\ntype = "int"\nlength = 8\n'
+    with pytest.raises(LaunchError, match=r"add: expected 2 arguments \(int\* a, float4 b\), found 1"):
+        load(write(launches, text))
+
+
+def test_a_global_offset_is_refused(launches: Path) -> None:
+    text = 'source = "k.cl"\nkernel = "set"\nglobal = 8\noffset = 8\n[[arg]]\ntype = "int"\nlength = 16\n'
+    loaded = load(write(launches, text))
+    with pytest.raises(InputError, match="set: a launch with a global offset is not measured"):
+        loaded.application.run(Recorder())
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none.toml: cannot read the launch file"):
+        load(LaunchFile(str(tmp_path / "none.toml")))

@@ -1,0 +1,41 @@
+"""The published summary of records."""
+
+import pytest
+
+from crosscast.measure.summary import summaries
+from crosscast.tables.arrow import Table, table_of
+from crosscast.tables.records import RECORDS
+
+
+def records(times: dict[str, list[list[float]]]) -> Table:
+    cell = {"application": "a", "size": "tiny", "device": "d", "configuration": "{}", "repeat": 0}
+    rows = [
+        {**cell, "kernel": kernel, "run": number, "invocations": len(run), "time_s": run}
+        for kernel, runs in times.items()
+        for number, run in enumerate(runs)
+    ]
+    return table_of(RECORDS, rows)
+
+
+def test_statistics_are_over_runs_of_the_mean_of_their_invocations() -> None:
+    (found,) = summaries(records({"k": [[1.0, 3.0], [5.0], [2.0, 2.0, 2.0]]}))
+    assert (found.kernel, found.runs, found.invocations) == ("k", 3, 6)
+    assert (found.min_s, found.median_s, found.mean_s, found.max_s) == (2.0, 2.0, 3.0, 5.0)
+    assert found.sd_s == pytest.approx(3**0.5)
+    assert found.spread == pytest.approx(3**0.5 / 3)
+
+
+def test_one_run_has_no_spread() -> None:
+    (found,) = summaries(records({"k": [[1.0]]}))
+    assert (found.sd_s, found.spread) == (None, None)
+    assert found.to_dict()["sd_s"] is None
+
+
+def test_times_of_zero_have_no_spread() -> None:
+    (found,) = summaries(records({"k": [[0.0], [0.0]]}))
+    assert (found.sd_s, found.spread) == (0.0, None)
+
+
+def test_each_kernel_has_its_own_summary() -> None:
+    found = summaries(records({"one": [[1.0], [2.0]], "two": [[4.0], [4.0]]}))
+    assert {summary.kernel: summary.mean_s for summary in found} == {"one": 1.5, "two": 4.0}
