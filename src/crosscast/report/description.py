@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from crosscast.report.console import console_on
 from crosscast.suite.sizes import SIZES
 from crosscast.tables.description import CellNoise, Description
 from crosscast.tables.warnings_of import RecordWarning
@@ -18,7 +19,6 @@ from crosscast.units import format_count
 
 __all__ = ["print_description"]
 
-_WIDTH = 110
 _SHOWN = 3
 """Failures, and warnings of a rule, that are spelled out; the JSON form has all."""
 _NONE = "—"
@@ -34,9 +34,7 @@ def print_description(description: Description, stream: TextIO) -> None:
     stream
         Where to print.
     """
-    console = Console(file=stream, highlight=False)
-    if not console.is_terminal:
-        console = Console(file=stream, highlight=False, width=_WIDTH)
+    console = console_on(stream)
     for line in _counts(description):
         console.print(Text(line, style="bold"))
     if description.kernels:

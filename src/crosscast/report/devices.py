@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from crosscast.report.console import console_on
 from crosscast.units import format_bytes, format_hertz
 
 if TYPE_CHECKING:
     from crosscast.measure.inventory import Entry
 
 __all__ = ["print_devices"]
-
-_WIDTH = 110
 
 
 def print_devices(entries: Sequence[Entry], stream: TextIO) -> None:
@@ -29,9 +27,7 @@ def print_devices(entries: Sequence[Entry], stream: TextIO) -> None:
     stream
         Where to print.
     """
-    console = Console(file=stream, highlight=False)
-    if not console.is_terminal:
-        console = Console(file=stream, highlight=False, width=_WIDTH)
+    console = console_on(stream)
     table = Table(box=None, pad_edge=False)
     for heading in ("id", "name", "type", "units", "clock", "L1", "L2", "L3", "memory", "sensors"):
         table.add_column(heading, justify="right" if heading in _RIGHT else "left")

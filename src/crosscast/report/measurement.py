@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from crosscast.measure.summary import KernelSummary, summaries
+from crosscast.report.console import console_on
 from crosscast.tables.arrow import table_of
 from crosscast.tables.records import RECORDS
 from crosscast.tables.sessions import SESSIONS
@@ -18,8 +18,6 @@ from crosscast.tables.warnings_of import RecordWarning, warnings_of
 from crosscast.units import format_count, format_seconds
 
 __all__ = ["Measurement", "print_measurement"]
-
-_WIDTH = 110
 
 
 @dataclass(frozen=True)
@@ -94,9 +92,7 @@ def print_measurement(measurement: Measurement, stream: TextIO) -> None:
     stream
         Where to print.
     """
-    console = Console(file=stream, highlight=False)
-    if not console.is_terminal:
-        console = Console(file=stream, highlight=False, width=_WIDTH)
+    console = console_on(stream)
     processes = len(measurement.sessions)
     title = f"{measurement.sessions[0]['application']} on {measurement.device} ({measurement.device_name})"
     console.print(Text(title, style="bold"))

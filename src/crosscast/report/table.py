@@ -10,12 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from crosscast.profile import CATEGORIES, METRICS, Metric, MetricValue, Profile
+from crosscast.report.console import PLAIN_WIDTH, console_on
 from crosscast.units import format_bytes, format_count, format_seconds
 
 __all__ = ["format_value", "print_table", "profile_facts"]
 
 _SIDE_BY_SIDE = 5
-_PLAIN_WIDTH = 110
 _TIME_NAMES = {"run_cpu": "CPU of the run"}
 
 
@@ -29,10 +29,7 @@ def print_table(profiles: Sequence[Profile], stream: TextIO) -> None:
     stream
         Where to print; colours only on a terminal.
     """
-    console = Console(file=stream, highlight=False)
-    if not console.is_terminal:
-        # Not 80 columns, which break the table when its text goes to a file.
-        console = Console(file=stream, highlight=False, width=max(_PLAIN_WIDTH, _natural_width(profiles)))
+    console = console_on(stream, max(PLAIN_WIDTH, _natural_width(profiles)))
     for profile in profiles:
         _print_facts(console, profile)
     for first in range(0, len(profiles), _SIDE_BY_SIDE):
