@@ -91,7 +91,7 @@ def test_two_characterizations_give_the_same_rows(make_application: Folder) -> N
             "the process that measured ended with code 1: KeyError: 'x'",
         ),
         ("os.write(2, b'x\\n' * 10**6); sys.exit(3)", DeviceFault, "ended with code 3: x$"),
-        ("os.kill(os.getpid(), signal.SIGABRT)", DeviceFault, "was killed by SIGABRT"),
+        ("os.abort()", DeviceFault, "was killed by SIGABRT"),
         ("os.kill(os.getpid(), signal.SIGKILL)", DeviceFault, "was killed by SIGKILL"),
         ("raise MemoryError", DeviceFault, "this machine has not enough memory for the problem"),
         ("raise MissingExtraError('suite', 'checking')", CrosscastError, r"pip install 'crosscast\[suite\]'"),

@@ -194,9 +194,7 @@ def _done(plan: Plan, piece: Piece, outcome: Outcome) -> list[_Part]:
         return [_Part(PROFILES, name, table_of(PROFILES, answer["profiles"]))]
     answer = run_job(SessionJob(problem, piece.device.id, plan.settings, piece.repeat), timeout_s)
     outcome.notes.extend(f"{piece.label}: {note}" for note in answer["notes"])
-    # The session last: it tells that the others are whole.
-    tables = ((RECORDS, answer["records"]), (ENERGY, answer["energy"]), (SESSIONS, [answer["session"]]))
-    return [_Part(schema, _part_name(piece), table_of(schema, given)) for schema, given in tables if given]
+    return _session_parts(piece, answer["session"], answer["records"], answer["energy"])
 
 
 def _failed(plan: Plan, piece: Piece, reason: str) -> list[_Part]:
@@ -208,12 +206,20 @@ def _failed(plan: Plan, piece: Piece, reason: str) -> list[_Part]:
         return [_device_part(piece.device, known_row(piece.device))]
     subject = identity(plan.problem(piece.name, piece.size))
     row = session_row(subject, piece.device, plan.settings, piece.repeat)
-    return [_Part(SESSIONS, _part_name(piece), table_of(SESSIONS, [row | {"failure": reason}]))]
+    return _session_parts(piece, row | {"failure": reason}, [], [])
 
 
 def _device_part(device: OpenCLDevice, row: dict[str, Any]) -> _Part:
     return _Part(DEVICES, device.key, table_of(DEVICES, [row]))
 
 
-def _part_name(piece: MeasurePiece) -> str:
-    return f"{piece.application}-{piece.size}-{piece.device.key}-{piece.repeat}"
+def _session_parts(
+    piece: MeasurePiece, session: dict[str, Any], records: list[dict[str, Any]], energy: list[dict[str, Any]]
+) -> list[_Part]:
+    """Parts of a session, empty ones too: they replace those of an earlier try that was killed.
+
+    The session is last: it tells that the others are whole.
+    """
+    name = f"{piece.application}-{piece.size}-{piece.device.key}-{piece.repeat}"
+    tables = ((RECORDS, records), (ENERGY, energy), (SESSIONS, [session]))
+    return [_Part(schema, name, table_of(schema, rows)) for schema, rows in tables]

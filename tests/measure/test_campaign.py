@@ -1,0 +1,307 @@
+"""Campaigns: failures are recorded and the rest goes on; what is done is not done again."""
+
+import errno
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crosscast.errors import CheckFailed, DeviceFault, EnvironmentFault, InputError
+from crosscast.measure import campaign
+from crosscast.measure.campaign import Outcome, State, run_campaign
+from crosscast.measure.jobs import CharacterizeJob, DescribeJob, Job, SessionJob
+from crosscast.measure.opencl.describe import known_row
+from crosscast.measure.opencl.devices import devices, find
+from crosscast.measure.plan import DescribePiece, MeasurePiece, Plan
+from crosscast.measure.session import session_row
+from crosscast.measure.settings import Settings
+from crosscast.measure.subjects import SuiteProblem, identity
+from crosscast.suite.registry import selected
+from crosscast.suite.sizes import TYPICAL
+from crosscast.tables import parquet
+from crosscast.tables.dataset import Dataset, locked, parts, read_dataset, write_part
+from crosscast.tables.description import describe
+
+Folder = Callable[..., Path]
+Answer = dict[str, Any]
+
+
+class Machine:
+    """Answers jobs at once, instead of a process that measures; some fail.
+
+    Parameters
+    ----------
+    failing
+        For each application or device that fails, what is raised.
+    """
+
+    def __init__(self) -> None:
+        self.failing: dict[str, Exception] = {}
+        self.done: list[Job] = []
+        self.energy_j: float | None = 1.0
+
+    def __call__(self, job: Job, timeout_s: float) -> Answer:
+        self.done.append(job)
+        name = job.device if isinstance(job, DescribeJob) else self._name(job)
+        if name in self.failing:
+            raise self.failing[name]
+        if isinstance(job, DescribeJob):
+            return known_row(find(job.device)) | {"launch_overhead_s": 1e-5}
+        subject = identity(self._problem(job))
+        if isinstance(job, CharacterizeJob):
+            made_for = {"parameters": dict(subject.parameters), "seed": subject.seed}
+            row = {"application": subject.name, "size": subject.size, "invocation": 0}
+            row |= {"program": json.dumps({"sha256": subject.program.sha256})}
+            row |= {"launch": json.dumps({"problem": made_for})}
+            return {"profiles": [{**row, "kernel": kernel} for kernel in subject.kernels]}
+        session = session_row(subject, find(job.device), job.settings, job.repeat)
+        cell = {n: session[n] for n in ("application", "size", "device", "configuration", "repeat")}
+        record = {**cell, "run": 0, "invocations": 1, "time_s": [1e-3]}
+        energy = {**cell, "sensor": "fake", "domain": "all", "energy_j": self.energy_j, "runs": 1}
+        return {
+            "session": session | {"runs": 1},
+            "records": [{**record, "kernel": kernel} for kernel in subject.kernels],
+            "energy": [] if self.energy_j is None else [energy],
+            "notes": ["it was warm"],
+        }
+
+    def kinds(self) -> list[str]:
+        return [type(job).__name__ for job in self.done]
+
+    def _name(self, job: SessionJob | CharacterizeJob) -> str:
+        name = self._problem(job).name
+        return name if isinstance(job, CharacterizeJob) else f"{name} on {job.device}"
+
+    def _problem(self, job: SessionJob | CharacterizeJob) -> SuiteProblem:
+        assert isinstance(job.subject, SuiteProblem)
+        return job.subject
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    found = Machine()
+    monkeypatch.setattr(campaign, "run_job", found)
+    return found
+
+
+def plan(*applications: object, **options: Any) -> Plan:
+    names = [str(name) for name in applications] or ["crc", "gem"]
+    settings = options.pop("settings", Settings(min_runs=2, min_time_s=0.0, sensor="none"))
+    return Plan(selected(names), ("tiny",), (devices()[0],), TYPICAL, settings, **options)
+
+
+def failed(dataset: Dataset) -> dict[str, str]:
+    return {failure.application: failure.reason for failure in describe(dataset).failed}
+
+
+def test_a_campaign_fills_all_tables_and_leaves_no_parts(machine: Machine, tmp_path: Path) -> None:
+    outcome = run_campaign(plan(repeats=2), tmp_path / "new")
+    dataset = read_dataset(tmp_path / "new")
+    assert (outcome.done, outcome.kept, outcome.failures) == (7, 0, [])
+    assert dataset.devices.num_rows == 1
+    assert dataset.profiles.num_rows == 2
+    assert dataset.records.num_rows == dataset.energy.num_rows == dataset.sessions.num_rows == 4
+    assert (parts(tmp_path / "new"), describe(dataset).missing) == ((), ())
+    assert outcome.notes[0] == f"measure crc tiny on {devices()[0].id}: it was warm"
+
+
+def test_a_second_time_there_is_nothing_to_do(machine: Machine, tmp_path: Path) -> None:
+    run_campaign(plan(), tmp_path)
+    files = {path: path.read_bytes() for path in tmp_path.glob("*.parquet")}
+    machine.done.clear()
+    assert run_campaign(plan(), tmp_path) == Outcome(kept=5)
+    assert machine.done == []
+    assert {path: path.read_bytes() for path in tmp_path.glob("*.parquet")} == files
+
+
+def test_more_can_be_added(machine: Machine, tmp_path: Path) -> None:
+    run_campaign(plan("crc"), tmp_path)
+    machine.done.clear()
+    outcome = run_campaign(plan("crc", "gem", repeats=2), tmp_path)
+    assert machine.kinds() == ["CharacterizeJob", *["SessionJob"] * 3]
+    assert (outcome.done, outcome.kept) == (4, 3)
+    assert describe(read_dataset(tmp_path)).missing == ()
+
+
+def test_a_failed_session_is_recorded_and_tried_again(machine: Machine, tmp_path: Path) -> None:
+    device = devices()[0].id
+    machine.failing[f"crc on {device}"] = CheckFailed("CRC-32: 1 of 1 values are wrong")
+    outcome = run_campaign(plan(), tmp_path)
+    ((piece, reason),) = [(failure.piece, failure.reason) for failure in outcome.failures]
+    assert isinstance(piece, MeasurePiece)
+    assert (piece.application, reason) == ("crc", "CRC-32: 1 of 1 values are wrong")
+    dataset = read_dataset(tmp_path)
+    assert failed(dataset) == {"crc": reason}
+    assert dataset.records.column("application").to_pylist() == ["gem"]
+    machine.failing.clear()
+    machine.done.clear()
+    assert run_campaign(plan(), tmp_path).failures == []
+    assert machine.kinds() == ["SessionJob"]
+    assert failed(read_dataset(tmp_path)) == {}
+    assert describe(read_dataset(tmp_path)).missing == ()
+
+
+def test_a_failed_characterization_is_told_and_tried_again(machine: Machine, tmp_path: Path) -> None:
+    machine.failing["crc"] = InputError("crc: no")
+    outcome = run_campaign(plan(), tmp_path)
+    assert [failure.piece.label for failure in outcome.failures] == ["characterize crc tiny"]
+    assert [missing.lacks for missing in describe(read_dataset(tmp_path)).missing] == ["profile"]
+    machine.failing.clear()
+    machine.done.clear()
+    run_campaign(plan(), tmp_path)
+    assert machine.kinds() == ["CharacterizeJob"]
+
+
+def test_a_device_that_is_lost_leaves_a_dataset_that_can_be_read(machine: Machine, tmp_path: Path) -> None:
+    device = devices()[0].id
+    for name in (device, f"crc on {device}", f"gem on {device}"):
+        machine.failing[name] = DeviceFault("the device failed or was lost")
+    outcome = run_campaign(plan(), tmp_path)
+    assert [type(failure.piece) for failure in outcome.failures] == [
+        DescribePiece,
+        MeasurePiece,
+        MeasurePiece,
+    ]
+    dataset = read_dataset(tmp_path)
+    assert failed(dataset).keys() == {"crc", "gem"}
+    assert dataset.devices.column("launch_overhead_s").to_pylist() == [None]
+    machine.failing.clear()
+    assert run_campaign(plan(), tmp_path).done == 3
+    assert read_dataset(tmp_path).devices.column("launch_overhead_s").to_pylist() == [1e-5]
+
+
+def interrupt_at(monkeypatch: pytest.MonkeyPatch, table: str, number: int, error: BaseException) -> None:
+    """Let writing a part of a table fail at its n-th time, from 0."""
+    count = iter(range(100))
+
+    def fail(folder: Path, schema: Any, name: str, rows: Any) -> Path:
+        if schema.table == table and next(count) == number:
+            raise error
+        return write_part(folder, schema, name, rows)
+
+    monkeypatch.setattr(campaign, "write_part", fail)
+
+
+def test_energy_of_a_try_that_was_killed_is_not_kept(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, "sessions", 0, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            run_campaign(plan(), tmp_path)
+    assert read_dataset(tmp_path).energy.num_rows == 1
+    machine.energy_j = None
+    run_campaign(plan(), tmp_path)
+    dataset = read_dataset(tmp_path)
+    assert (dataset.energy.num_rows, dataset.records.num_rows) == (0, 2)
+
+
+@pytest.mark.parametrize("table", ["devices", "profiles", "records", "sessions"])
+def test_a_campaign_goes_on_where_it_was(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    number = 0 if table == "devices" else 1
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, table, number, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            run_campaign(plan(), tmp_path / "a")
+    before = len(machine.done)
+    run_campaign(plan(), tmp_path / "a")
+    # Only the piece in progress is done again.
+    assert len(machine.done) == 5 + 1
+    assert before + len(machine.done[before:]) == 6
+    run_campaign(plan(), tmp_path / "b")
+    one, other = read_dataset(tmp_path / "a"), read_dataset(tmp_path / "b")
+    assert describe(one).noise == describe(other).noise
+    assert (tmp_path / "a/profiles.parquet").read_bytes() == (tmp_path / "b/profiles.parquet").read_bytes()
+
+
+@pytest.fixture
+def full_disk() -> Iterator[pytest.MonkeyPatch]:
+    """A disk that is full at the second profile; undo it to make room."""
+    save = parquet.save
+
+    def fail(table: Any, path: Path) -> None:
+        if "gem" in str(path):
+            path.write_bytes(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        save(table, path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet, "save", fail)
+        yield patch
+
+
+def test_a_full_disk_ends_the_campaign_and_keeps_what_is_there(
+    machine: Machine, tmp_path: Path, full_disk: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match=r"cannot write the table \(No space left on device\)"):
+        run_campaign(plan(), tmp_path)
+    assert machine.kinds() == ["DescribeJob", *["CharacterizeJob"] * 2]
+    dataset = read_dataset(tmp_path)
+    assert dataset.profiles.column("application").to_pylist() == ["crc"]
+    full_disk.undo()
+    assert run_campaign(plan(), tmp_path).kept == 2
+
+
+def test_a_folder_in_use_is_refused(machine: Machine, tmp_path: Path) -> None:
+    with locked(tmp_path), pytest.raises(InputError, match="another process is writing this dataset"):
+        run_campaign(plan(), tmp_path)
+    assert machine.done == []
+
+
+@pytest.mark.parametrize(
+    ("sensor", "kind", "message"),
+    [
+        ("magic", InputError, "sensor must be one of"),
+        ("replay:none.csv", InputError, "none.csv: cannot read the recording"),
+        ("nvml", EnvironmentFault, "nvml"),
+    ],
+)
+def test_a_sensor_that_does_not_work_is_refused_at_the_start(
+    machine: Machine, tmp_path: Path, sensor: str, kind: type[Exception], message: str
+) -> None:
+    if devices()[0].type != "cpu":
+        pytest.skip("the first device is no CPU")
+    with pytest.raises(kind, match=message):
+        run_campaign(plan(settings=Settings(sensor=sensor)), tmp_path / "new")
+    assert (machine.done, (tmp_path / "new").exists()) == ([], False)
+
+
+def test_the_time_left_follows_from_what_was_done(machine: Machine, tmp_path: Path) -> None:
+    states: list[State] = []
+    run_campaign(plan(), tmp_path, states.append)
+    assert [(state.done, state.total) for state in states] == [(number, 5) for number in range(5)]
+    assert states[0].left_s > 0
+    # Both were quick, so the second of its kind is no longer a guess.
+    assert states[-1].left_s < 1 < states[0].left_s
+
+
+def test_failures_of_real_processes_are_recorded_with_their_reasons(
+    make_application: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described = known_row(devices()[0]) | {"launch_overhead_s": 1e-5}
+
+    def run(job: Job, timeout_s: float) -> Answer:
+        return described if isinstance(job, DescribeJob) else run_job(job, timeout_s)
+
+    monkeypatch.setattr(campaign, "run_job", run)
+    names = [
+        make_application("good"),
+        make_application("wrong", check="raise CheckFailed('sum: expected 3, found 4')"),
+        make_application("raises", init="1 / 0"),
+        make_application("refused", source="kernel void twice(global int *a) { a[0] = oops; }"),
+        make_application("killed", run="os.kill(os.getpid(), signal.SIGKILL)"),
+    ]
+    outcome = run_campaign(plan(*names), tmp_path / "new")
+    dataset = read_dataset(tmp_path / "new")
+    reasons = failed(dataset)
+    assert reasons.keys() == {"wrong", "raises", "refused", "killed"}
+    assert reasons["wrong"] == "sum: expected 3, found 4"
+    assert reasons["raises"].endswith("ended with code 1: ZeroDivisionError: division by zero")
+    assert "refuses it" in reasons["refused"]
+    assert reasons["killed"].endswith("the process that measured was killed by SIGKILL")
+    assert len(outcome.failures) == 8
+    assert set(dataset.records.column("application").to_pylist()) == {"good"}
