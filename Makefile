@@ -9,7 +9,11 @@ EXAMPLES := $(patsubst %,examples/%.toml,vecadd matmul histogram reduce)
 demo: $(STAMP)
 	mkdir -p out
 	$(BIN)/crosscast characterize $(EXAMPLES) --check-bounds --parquet out/profiles.parquet --plot out/kiviat.png
-	@echo "The table is above; the picture is out/kiviat.png."
+	$(BIN)/crosscast devices
+	$(BIN)/crosscast measure examples/matmul.toml --device pocl:0 --min-time 0.5
+	$(BIN)/crosscast dataset build --out out/dataset --suite kmeans,nw,srad --sizes tiny --devices pocl:0 --min-time 0.5
+	@echo "The picture of the profiles is out/kiviat.png, the dataset out/dataset;"
+	@echo "'$(BIN)/crosscast dataset describe bundled' shows the one that comes with Crosscast."
 
 test: lint types unit
 
