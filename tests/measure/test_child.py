@@ -1,9 +1,7 @@
 """Jobs in a process of their own: whatever happens to it becomes a sentence."""
 
-import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,10 +9,11 @@ import pytest
 
 from crosscast.errors import CheckFailed, CrosscastError, DeviceFault, InputError
 from crosscast.measure.child import run_job
-from crosscast.measure.jobs import CharacterizeJob, DescribeJob, Job, SessionJob, render_job
+from crosscast.measure.jobs import CharacterizeJob, DescribeJob, SessionJob, render_job
 from crosscast.measure.opencl.devices import devices
 from crosscast.measure.settings import Settings
 from crosscast.measure.subjects import SuiteProblem
+from processes import is_gone, wait_until
 
 Folder = Callable[..., Path]
 NOTE_PROCESS = "Path(__file__ + '.pid').write_text(str(os.getpid()))"
@@ -27,21 +26,6 @@ def problem(folder: Path) -> SuiteProblem:
 
 def session(folder: Path, settings: Settings = QUICK) -> SessionJob:
     return SessionJob(problem(folder), devices()[-1].id, settings)
-
-
-def is_gone(pid: int) -> bool:
-    """Whether a process has ended, even if nobody has asked for its code."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
-def wait_until(happens: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not happens():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_the_answer_is_that_of_the_process(make_application: Folder) -> None:
@@ -60,14 +44,6 @@ def test_progress_is_passed_on(make_application: Folder) -> None:
     )
     assert told
     assert all(runs >= 1 and seconds >= 0.5 for runs, seconds in told)
-
-
-def test_each_job_has_a_process_of_its_own(make_application: Folder) -> None:
-    folder = make_application(init="Path(f'{__file__}.{os.getpid()}').touch()")
-    for _ in range(2):
-        run_job(session(folder), 60)
-    pids = {int(path.suffix[1:]) for path in folder.glob("driver.py.*")}
-    assert len(pids | {os.getpid()}) == 3
 
 
 def test_two_characterizations_give_the_same_rows(make_application: Folder) -> None:
@@ -106,12 +82,9 @@ def test_what_the_process_dies_of_is_a_sentence(
     assert caught.value.exit_code == (2 if "MissingExtra" in statement else 1)
 
 
-@pytest.mark.parametrize("job", [session, lambda folder: CharacterizeJob(problem(folder), 60.0)])
-def test_a_driver_that_raises_in_either_job_is_a_fault(
-    make_application: Folder, job: Callable[[Path], Job]
-) -> None:
+def test_a_driver_that_raises_while_it_is_characterized_is_a_fault(make_application: Folder) -> None:
     with pytest.raises(DeviceFault, match="ended with code 1: ZeroDivisionError: division by zero"):
-        run_job(job(make_application(run="1 / 0")), 60)
+        run_job(CharacterizeJob(problem(make_application(run="1 / 0")), 60), 60)
 
 
 def test_a_kernel_that_crashes_is_a_fault(make_application: Folder) -> None:
@@ -132,11 +105,12 @@ def test_an_unknown_device_is_refused() -> None:
 
 
 def test_modules_of_the_current_folder_are_left_alone(
-    make_application: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "numpy.py").write_text("raise ValueError('wrong numpy')\n")
     monkeypatch.chdir(tmp_path)
-    assert run_job(session(make_application()), 60)["records"]
+    crc = SuiteProblem("crc", "tiny", {"bytes": 1000}, 0)
+    assert run_job(SessionJob(crc, devices()[-1].id, QUICK), 60)["records"]
 
 
 def test_an_interruption_ends_the_process(make_application: Folder) -> None:

@@ -1,0 +1,196 @@
+"""The command dataset build: whole, killed, interrupted, and with applications that fail."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from crosscast.cli import main
+from crosscast.measure.opencl.describe import known_row
+from crosscast.measure.opencl.devices import devices
+from crosscast.tables.arrow import table_of
+from crosscast.tables.dataset import Dataset, locked, parts, read_dataset, write_dataset
+from crosscast.tables.description import describe
+from crosscast.tables.devices import DEVICES
+from processes import is_gone, wait_until
+
+Folder = Callable[..., Path]
+Output = pytest.CaptureFixture[str]
+Process = subprocess.Popen[str]
+APPLICATIONS = ["crc", "gem"]
+DEVICE = devices()[-1]
+QUICK = ["--sizes", "tiny", "--min-runs", "3", "--min-time", "0.02", "--sensor", "none"]
+
+
+@pytest.fixture
+def described(tmp_path: Path) -> Path:
+    """A dataset that holds no more than the device, so that no test waits for that."""
+    row = known_row(DEVICE) | {"launch_overhead_s": 1e-5}
+    write_dataset(Dataset("new", devices=table_of(DEVICES, [row])), tmp_path / "set")
+    return tmp_path / "set"
+
+
+def words(out: Path, *applications: object) -> list[str]:
+    suite = ",".join(map(str, applications))
+    return ["dataset", "build", "--out", str(out), "--suite", suite, "--devices", DEVICE.id, *QUICK]
+
+
+def start(out: Path, *applications: object) -> Process:
+    command = [sys.executable, "-m", "crosscast.cli", *words(out, *applications)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def ended(build: Process) -> tuple[int, str]:
+    """Exit code of a build, and its complaints other than its progress."""
+    _, errors = build.communicate(timeout=120)
+    complaints = [line for line in errors.splitlines() if " done, about " not in line]
+    return build.returncode, "\n".join(complaints)
+
+
+def sessions(folder: Path) -> dict[str, float]:
+    """When each application was measured."""
+    rows = read_dataset(folder).sessions.to_pylist()
+    return {row["application"]: row["started_s"] for row in rows}
+
+
+def test_a_build_describes_characterizes_and_measures(tmp_path: Path, capfd: Output) -> None:
+    assert main([*words(tmp_path / "new", *APPLICATIONS), "--json"]) == 0
+    output = capfd.readouterr()
+    found = json.loads(output.out)
+    assert (found["applications"], found["sizes"], found["devices"]) == (
+        ["crc", "gem"],
+        ["tiny"],
+        [DEVICE.key],
+    )
+    assert (found["cells"], found["failed"], found["missing"]) == (2, [], [])
+    dataset = read_dataset(tmp_path / "new")
+    assert dataset.devices.column("bandwidth_bytes_per_s").to_pylist()[0] > 0
+    assert parts(tmp_path / "new") == ()
+    assert main([*words(tmp_path / "new", *APPLICATIONS), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out) == found
+
+
+def test_a_build_that_is_killed_again_and_again_ends_as_if_it_had_not_been(
+    described: Path, tmp_path: Path
+) -> None:
+    undisturbed = tmp_path / "undisturbed"
+    write_dataset(read_dataset(described), undisturbed)
+    began = time.monotonic()
+    assert ended(start(undisturbed, *APPLICATIONS)) == (0, "")
+    whole_s = time.monotonic() - began
+    chance = random.Random(7)
+    before: dict[str, float] = {}
+    for _ in range(3):
+        build = start(described, *APPLICATIONS)
+        time.sleep(chance.uniform(0.1, 0.8) * whole_s)
+        os.killpg(build.pid, signal.SIGKILL)
+        build.communicate()
+        now = sessions(described)
+        # What was done is not done again.
+        assert before.items() <= now.items()
+        before = now
+    assert ended(start(described, *APPLICATIONS)) == (0, "")
+    assert before.items() <= sessions(described).items()
+    cells = [
+        [(noise.application, noise.kernel, noise.size, noise.device) for noise in describe(dataset).noise]
+        for dataset in map(read_dataset, (described, undisturbed))
+    ]
+    assert cells[0] == cells[1]
+    assert (described / "profiles.parquet").read_bytes() == (undisturbed / "profiles.parquet").read_bytes()
+    assert parts(described) == ()
+    assert {path.name for path in described.iterdir()} == {path.name for path in undisturbed.iterdir()}
+
+
+def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(described: Path, make_application: Folder) -> None:
+    slow = make_application(
+        "slow", run="Path(__file__ + '.pid').write_text(str(os.getpid())); time.sleep(0.1)"
+    )
+    build = start(described, "crc", slow)
+    note = slow / "driver.py.pid"
+    wait_until(lambda: any(part.schema.table == "sessions" for part in parts(described)))
+    measuring = int(note.read_text())
+    wait_until(lambda: int(note.read_text() or measuring) != measuring)
+    build.send_signal(signal.SIGINT)
+    output, errors = build.communicate(timeout=60)
+    assert (output, errors.splitlines()[-1], build.returncode) == ("", "crosscast: interrupted", 130)
+    assert "Traceback" not in errors
+    assert sessions(described).keys() == {"crc"}
+    wait_until(lambda: is_gone(int(note.read_text())))
+
+
+def test_an_application_that_fails_is_recorded_and_tried_again(
+    described: Path, make_application: Folder, capfd: Output
+) -> None:
+    wrong = make_application("wrong", check="raise CheckFailed('sum: expected 3, found 4')")
+    folders = (wrong, make_application("good"))
+    assert main([*words(described, *folders), "--json"]) == 1
+    output = capfd.readouterr()
+    (failure,) = json.loads(output.out)["failed"]
+    assert (failure["application"], failure["reason"]) == ("wrong", "sum: expected 3, found 4")
+    assert f"crosscast: failed: measure wrong tiny on {DEVICE.id}: sum: expected 3, found 4\n" in output.err
+    assert "crosscast: failed: characterize wrong tiny: sum: expected 3, found 4\n" in output.err
+    first = sessions(described)
+    make_application("wrong")
+    # In a process of its own, as this one has loaded the driver that was wrong.
+    assert ended(start(described, *folders)) == (0, "")
+    assert describe(read_dataset(described)).failed == ()
+    assert sessions(described)["good"] == first["good"]
+    assert describe(read_dataset(described)).missing == ()
+
+
+def test_a_sensor_that_goes_away_is_a_note(
+    described: Path, make_application: Folder, tmp_path: Path, capfd: Output
+) -> None:
+    short = tmp_path / "short.csv"
+    short.write_text("domain,time_s,energy_j\npackage-0,0,0\npackage-0,0.01,1\n")
+    folder = make_application(run="time.sleep(0.01)")
+    given = [*words(described, folder)[:-1], f"replay:{short}", "--json"]
+    assert main(given) == 0
+    output = capfd.readouterr()
+    assert f"crosscast: note: measure own tiny on {DEVICE.id}: replay: {short} ends after" in output.err
+    found = json.loads(output.out)
+    assert (found["energy"], found["cells"], found["failed"]) == (0, 1, [])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--suite", "none"], "application 'none': expected one of bfs, "),
+        (["--suite", "crc,,gem"], "--suite: expected names separated by commas, found 'crc,,gem'"),
+        (["--sizes", "tiny,huge"], "size: expected one of tiny, small, medium, large, found 'huge'"),
+        (["--devices", "abacus:0"], "device 'abacus:0': expected one of"),
+        (["--fit", "abacus:0"], "device 'abacus:0': expected one of"),
+        (["--repeats", "0"], "repeats: expected at least 1, found 0"),
+        (["--sensor", "magic"], "sensor must be one of"),
+        (["--timeout", "1"], "min_time_s: expected less than the time limit of 1 s, found 2"),
+    ],
+)
+def test_wrong_words_are_one_sentence_and_make_nothing(
+    tmp_path: Path, capfd: Output, given: list[str], message: str
+) -> None:
+    assert main(["dataset", "build", "--out", str(tmp_path / "new"), *given]) == 2
+    output = capfd.readouterr()
+    assert (output.out, output.err.count("\n")) == ("", 1)
+    assert message in output.err
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path, capfd: Output) -> None:
+    with locked(tmp_path):
+        assert main(words(tmp_path, "crc")) == 2
+    assert "another process is writing this dataset" in capfd.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, capfd: Output) -> None:
+    (tmp_path / "file").touch()
+    assert main(words(tmp_path / "file/new", "crc")) == 2
+    assert "cannot make the folder" in capfd.readouterr().err

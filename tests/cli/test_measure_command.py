@@ -1,0 +1,148 @@
+"""The command measure, on a real device."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crosscast.cli import main
+from crosscast.measure.opencl.devices import devices
+from crosscast.tables.arrow import check, table_of
+from crosscast.tables.energy import ENERGY
+from crosscast.tables.records import RECORDS
+from crosscast.tables.sessions import SESSIONS
+
+Folder = Callable[..., Path]
+Output = pytest.CaptureFixture[str]
+QUICK = ["--min-runs", "3", "--min-time", "0.02"]
+SOURCE = """
+kernel void fill(global float *a, float b) { a[get_global_id(0)] = b; }
+kernel void wild(global float *a, float b) { a[(long)1 << 40] = b; }
+"""
+LAUNCH = """
+source = "k.cl"
+kernel = "fill"
+global = 64
+[[arg]]
+type = "float"
+length = 64
+[[arg]]
+type = "float"
+value = 2
+"""
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Callable[[str], str]:
+    """Maker of launch files of a kernel."""
+    (tmp_path / "k.cl").write_text(SOURCE)
+
+    def make(kernel: str) -> str:
+        path = tmp_path / f"{kernel}.toml"
+        path.write_text(LAUNCH.replace("fill", kernel))
+        return str(path)
+
+    return make
+
+
+def measured(capsys: Output, *words: object) -> tuple[dict[str, Any], str]:
+    assert main(["measure", *map(str, words), *QUICK, "--device", devices()[-1].id, "--json"]) == 0
+    output = capsys.readouterr()
+    return json.loads(output.out), output.err
+
+
+def test_json_holds_every_time_of_a_launch_file(launch: Callable[[str], str], capsys: Output) -> None:
+    found, _ = measured(capsys, launch("fill"))
+    assert found["device"] == {"id": devices()[-1].id, "name": devices()[-1].name}
+    (kernel,), (session,) = found["kernels"], found["sessions"]
+    check(RECORDS, table_of(RECORDS, found["records"]), "records")
+    check(SESSIONS, table_of(SESSIONS, found["sessions"]), "sessions")
+    assert (session["application"], session["size"]) == ("fill", "given")
+    assert kernel["kernel"] == "fill"
+    assert kernel["runs"] == kernel["invocations"] == session["runs"] == len(found["records"]) >= 3
+    times = [time for record in found["records"] for time in record["time_s"]]
+    assert 0 < min(times) == kernel["min_s"] <= kernel["median_s"] <= kernel["max_s"] == max(times)
+    assert any("less than 2 s" in warning for warning in found["warnings"])
+
+
+def test_repeats_are_distinct_processes(make_application: Folder, capsys: Output) -> None:
+    folder = make_application(init="Path(f'{__file__}.{os.getpid()}').touch()")
+    found, _ = measured(capsys, folder, "--size", "tiny", "--repeats", 2)
+    assert [session["repeat"] for session in found["sessions"]] == [0, 1]
+    assert {record["repeat"] for record in found["records"]} == {0, 1}
+    assert len(list(folder.glob("driver.py.*"))) == 2
+    (kernel,) = found["kernels"]
+    assert kernel["runs"] == sum(session["runs"] for session in found["sessions"])
+
+
+def recording(path: Path, seconds: float) -> Path:
+    """Readings of 10 W each 10 ms."""
+    count = round(seconds * 100) + 1
+    rows = [f"package-0,{number / 100},{number / 10}" for number in range(count)]
+    path.write_text("\n".join(["domain,time_s,energy_j", *rows, ""]))
+    return path
+
+
+def test_a_replayed_sensor_tells_the_energy(make_application: Folder, tmp_path: Path, capsys: Output) -> None:
+    sensor = f"replay:{recording(tmp_path / 'long.csv', 100)}"
+    found, _ = measured(capsys, make_application(), "--size", "tiny", "--sensor", sensor)
+    check(ENERGY, table_of(ENERGY, found["energy"]), "energy")
+    (row,) = found["energy"]
+    assert (row["sensor"], row["domain"]) == ("replay", "package-0")
+    assert row["energy_j"] == pytest.approx(10 * row["duration_s"])
+    assert row["samples"] >= 20
+    assert row["runs"] == found["sessions"][0]["runs"]
+
+
+def test_a_sensor_that_goes_away_is_told_and_times_stay(
+    make_application: Folder, tmp_path: Path, capsys: Output
+) -> None:
+    short = recording(tmp_path / "short.csv", 0.02)
+    folder = make_application(run="time.sleep(0.02)")
+    found, _ = measured(capsys, folder, "--size", "tiny", "--sensor", f"replay:{short}")
+    assert found["energy"] == []
+    assert f"replay: {short} ends after 0.02 s" in found["warnings"]
+    assert len(found["records"]) >= 3
+
+
+def test_people_get_a_summary(capsys: Output) -> None:
+    words = ["measure", "crc", "--size", "tiny", "--sensor", "none", *QUICK]
+    assert main(words) == 0
+    output = capsys.readouterr()
+    first = devices()[0]
+    assert output.out.startswith(f"crc on {first.id} ({first.name})\nkernel ")
+    assert "\ncrc32_slice8 " in output.out
+    assert "energy: no sensor" in output.out
+    assert "less than 2 s" in output.out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("{fill} --device abacus:0", 2, "device 'abacus:0': expected one of"),
+        ("{fill} --size tiny", 2, "is a launch file, whose sizes are what they are"),
+        ("crc", 2, "crc: an application needs --size (tiny, small, medium or large)"),
+        ("crc --size huge", 2, "huge"),
+        ("none.toml", 2, "none.toml: cannot read the launch file"),
+        ("{fill} --repeats 0", 2, "--repeats: expected at least 1, found 0"),
+        ("{fill} --min-runs 0", 2, "min_runs: expected at least 1, found 0"),
+        ("{fill} --min-time nan", 2, "min_time_s: expected a number of seconds, found nan"),
+        ("{fill} --min-time 9 --timeout 5", 2, "expected less than the time limit of 5 s, found 9"),
+        ("{fill} --sensor magic", 2, "sensor must be one of"),
+        ("{wild} --device {device}", 1, "the process that measured was killed by SIG"),
+    ],
+)
+def test_what_cannot_be_measured_is_one_sentence(
+    launch: Callable[[str], str], capfd: Output, words: str, code: int, message: str
+) -> None:
+    kernels = {name: launch(name) for name in ("fill", "wild")}
+    given = words.format(**kernels, device=devices()[-1].id).split()
+    assert main(["measure", *given]) == code
+    output = capfd.readouterr()
+    assert output.out == ""
+    assert message in output.err
+    assert [line for line in output.err.splitlines() if line.startswith("crosscast: ")] == [
+        output.err.splitlines()[-1]
+    ]
