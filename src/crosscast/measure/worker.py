@@ -14,10 +14,12 @@ import os
 import resource
 import signal
 import sys
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from crosscast.errors import CrosscastError
-from crosscast.measure.jobs import CharacterizeJob, DescribeJob, Job, SessionJob, read_job
+
+if TYPE_CHECKING:
+    from crosscast.measure.jobs import CharacterizeJob, DescribeJob, Job, SessionJob
 
 __all__ = ["main"]
 
@@ -27,6 +29,9 @@ _PR_SET_PDEATHSIG = 1
 def main() -> int:
     """Run the job on standard input for the process of the id in `sys.argv`; return the exit code."""
     _end_with(int(sys.argv[1]))
+    # Imported here, as that takes a while, in which the other process may be killed.
+    from crosscast.measure.jobs import read_job
+
     # A kernel that crashes is no reason to write this process's memory to a file.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as answers:
@@ -50,6 +55,8 @@ def _end_with(parent: int) -> None:
 
 
 def _run(job: Job, answers: TextIO) -> dict[str, Any]:
+    from crosscast.measure.jobs import CharacterizeJob
+
     return _characterize(job) if isinstance(job, CharacterizeJob) else _measure(job, answers)
 
 
@@ -62,6 +69,7 @@ def _characterize(job: CharacterizeJob) -> dict[str, Any]:
 
 def _measure(job: SessionJob | DescribeJob, answers: TextIO) -> dict[str, Any]:
     # Imported here, so that a missing extra becomes an answer.
+    from crosscast.measure.jobs import DescribeJob
     from crosscast.measure.opencl.describe import describe
     from crosscast.measure.opencl.devices import find
     from crosscast.measure.sensors.available import open_sensor
