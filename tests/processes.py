@@ -4,7 +4,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+NOTE = "Path(f'{__file__}.{os.getpid()}').touch()"
+"""Statement of a driver that notes its process."""
+
 _MOST_S = 60.0
+
+
+def noted(folder: Path) -> list[int]:
+    """Ids of the processes that a driver noted."""
+    return [int(path.suffix[1:]) for path in folder.glob("driver.py.*")]
 
 
 def is_gone(pid: int) -> bool:

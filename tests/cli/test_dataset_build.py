@@ -19,7 +19,7 @@ from crosscast.tables.arrow import table_of
 from crosscast.tables.dataset import Dataset, locked, parts, read_dataset, write_dataset
 from crosscast.tables.description import describe
 from crosscast.tables.devices import DEVICES
-from processes import is_gone, wait_until
+from processes import NOTE, is_gone, noted, wait_until
 
 Folder = Callable[..., Path]
 Output = pytest.CaptureFixture[str]
@@ -111,20 +111,16 @@ def test_a_build_that_is_killed_again_and_again_ends_as_if_it_had_not_been(
 
 
 def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(described: Path, make_application: Folder) -> None:
-    slow = make_application(
-        "slow", run="Path(__file__ + '.pid').write_text(str(os.getpid())); time.sleep(0.1)"
-    )
+    slow = make_application("slow", init=NOTE, run="time.sleep(0.1)")
     build = start(described, "crc", slow)
-    note = slow / "driver.py.pid"
-    wait_until(lambda: any(part.schema.table == "sessions" for part in parts(described)))
-    measuring = int(note.read_text())
-    wait_until(lambda: int(note.read_text() or measuring) != measuring)
+    # One process characterizes, the other measures.
+    wait_until(lambda: len(noted(slow)) == 2)
     build.send_signal(signal.SIGINT)
     output, errors = build.communicate(timeout=60)
     assert (output, errors.splitlines()[-1], build.returncode) == ("", "crosscast: interrupted", 130)
     assert "Traceback" not in errors
     assert sessions(described).keys() == {"crc"}
-    wait_until(lambda: is_gone(int(note.read_text())))
+    wait_until(lambda: all(map(is_gone, noted(slow))))
 
 
 def test_an_application_that_fails_is_recorded_and_tried_again(

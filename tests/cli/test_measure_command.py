@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import NOTE, noted
 
 from crosscast.cli import main
 from crosscast.measure.opencl.devices import devices
@@ -68,11 +69,11 @@ def test_json_holds_every_time_of_a_launch_file(launch: Callable[[str], str], ca
 
 
 def test_repeats_are_distinct_processes(make_application: Folder, capsys: Output) -> None:
-    folder = make_application(init="Path(f'{__file__}.{os.getpid()}').touch()")
+    folder = make_application(init=NOTE)
     found, _ = measured(capsys, folder, "--size", "tiny", "--repeats", 2)
     assert [session["repeat"] for session in found["sessions"]] == [0, 1]
     assert {record["repeat"] for record in found["records"]} == {0, 1}
-    assert len(list(folder.glob("driver.py.*"))) == 2
+    assert len(noted(folder)) == 2
     (kernel,) = found["kernels"]
     assert kernel["runs"] == sum(session["runs"] for session in found["sessions"])
 

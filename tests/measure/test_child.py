@@ -13,10 +13,9 @@ from crosscast.measure.jobs import CharacterizeJob, DescribeJob, SessionJob, ren
 from crosscast.measure.opencl.devices import devices
 from crosscast.measure.settings import Settings
 from crosscast.measure.subjects import SuiteProblem
-from processes import is_gone, wait_until
+from processes import NOTE, is_gone, noted, wait_until
 
 Folder = Callable[..., Path]
-NOTE_PROCESS = "Path(__file__ + '.pid').write_text(str(os.getpid()))"
 QUICK = Settings(min_runs=2, min_time_s=0.0, warmups=1, sensor="none")
 
 
@@ -93,10 +92,11 @@ def test_a_kernel_that_crashes_is_a_fault(make_application: Folder) -> None:
 
 
 def test_a_kernel_without_end_is_stopped(make_application: Folder) -> None:
-    folder = make_application(kernels=("endless",), run=NOTE_PROCESS)
-    with pytest.raises(DeviceFault, match=r"did not end within 2 s \(the time limit\)"):
-        run_job(session(folder), 2)
-    assert is_gone(int((folder / "driver.py.pid").read_text()))
+    folder = make_application(kernels=("endless",), init=NOTE)
+    with pytest.raises(DeviceFault, match=r"did not end within 3 s \(the time limit\)"):
+        run_job(session(folder), 3)
+    (process,) = noted(folder)
+    assert is_gone(process)
 
 
 def test_an_unknown_device_is_refused() -> None:
@@ -114,18 +114,19 @@ def test_modules_of_the_current_folder_are_left_alone(
 
 
 def test_an_interruption_ends_the_process(make_application: Folder) -> None:
-    folder = make_application(run=f"{NOTE_PROCESS}; time.sleep(0.3)")
+    folder = make_application(init=NOTE, run="time.sleep(0.3)")
 
     def interrupt(runs: int, elapsed_s: float) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         run_job(session(folder), 60, interrupt)
-    assert is_gone(int((folder / "driver.py.pid").read_text()))
+    (process,) = noted(folder)
+    assert is_gone(process)
 
 
 def test_the_process_ends_with_the_one_that_asked(make_application: Folder) -> None:
-    folder = make_application(kernels=("endless",), run=NOTE_PROCESS)
+    folder = make_application(kernels=("endless",), init=NOTE)
     script = (
         "import sys\n"
         "from crosscast.measure.child import run_job\n"
@@ -133,10 +134,9 @@ def test_the_process_ends_with_the_one_that_asked(make_application: Folder) -> N
         "run_job(read_job(sys.argv[1]), 60)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script, render_job(session(folder))])
-    note = folder / "driver.py.pid"
     try:
-        wait_until(lambda: note.exists() and note.read_text() != "")
+        wait_until(lambda: noted(folder) != [])
     finally:
         parent.kill()
         parent.wait()
-    wait_until(lambda: is_gone(int(note.read_text())))
+    wait_until(lambda: all(map(is_gone, noted(folder))))
