@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import NOTE, noted
 
 from crosscast.cli import main
 from crosscast.measure.opencl.devices import devices
@@ -14,6 +13,7 @@ from crosscast.tables.arrow import check, table_of
 from crosscast.tables.energy import ENERGY
 from crosscast.tables.records import RECORDS
 from crosscast.tables.sessions import SESSIONS
+from processes import NOTE, noted
 
 Folder = Callable[..., Path]
 Output = pytest.CaptureFixture[str]
