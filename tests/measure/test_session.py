@@ -122,7 +122,7 @@ def test_runs_go_on_until_the_time_has_passed(device: OpenCLDevice, make_applica
 def test_progress_is_told(
     device: OpenCLDevice, make_application: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crosscast.measure.session._REPORT_S", 0.0)
+    monkeypatch.setattr("crosscast.measure.loop._REPORT_S", 0.0)
     told: list[tuple[int, float]] = []
     found = measured(device, make_application(), report=lambda runs, elapsed: told.append((runs, elapsed)))
     assert [runs for runs, _ in told] == list(range(1, found.session["runs"] + 1))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from crosscast import environment
-from crosscast.errors import InputError, SensorFault
+from crosscast.errors import InputError
 from crosscast.measure import host_state
 from crosscast.measure.counters import Counters
+from crosscast.measure.loop import Report, Watch, measuring_loop
 from crosscast.measure.opencl.devices import OpenCLDevice
 from crosscast.measure.opencl.faults import opencl_faults
 from crosscast.measure.opencl.queue import OpenCLQueue, RunTimes
@@ -21,13 +22,8 @@ from crosscast.measure.settings import Settings
 from crosscast.measure.subjects import Identity, Loaded
 from crosscast.suite.application import check_result
 
-__all__ = ["Measured", "Report", "measure_here", "session_row"]
+__all__ = ["Measured", "measure_here", "session_row"]
 
-Report = Callable[[int, float], None]
-"""Called now and then with the runs so far and the seconds that they took."""
-
-_REPORT_S = 0.5
-_MOST_S_FOR_SAMPLES = 60.0
 _DEFAULT_CONFIGURATION = "{}"
 
 
@@ -100,8 +96,8 @@ def measure_here(
     notes: list[str] = []
     counting = Counters() if settings.counters else nullcontext()
     with opencl_faults(device.id, loaded.name), counting as counters:
-        watch = _Watch(sensor, notes)
-        runs, loop_s = _loop(loaded, queue, settings, watch, report)
+        watch = Watch(sensor, notes)
+        runs, loop_s = measuring_loop(loaded.application.run, queue, settings, watch, report)
         readings = watch.readings()
     after = host_state.clock_hz(), host_state.others_running()
     check_result(loaded.application)
@@ -161,61 +157,6 @@ def _driver(device: OpenCLDevice) -> Mapping[str, str | None]:
         "opencl_driver": device.driver,
         "governor": host_state.governor(),
     }
-
-
-def _loop(
-    loaded: Loaded, queue: OpenCLQueue, settings: Settings, watch: _Watch, report: Report
-) -> tuple[list[RunTimes], float]:
-    """Run again and again; return what each run took, and the seconds of all."""
-    runs: list[RunTimes] = []
-    run = loaded.application.run
-    start = reported = time.perf_counter()
-    while True:
-        runs.append(queue.timed(run))
-        now = time.perf_counter()
-        elapsed = now - start
-        if now - reported >= _REPORT_S:
-            reported = now
-            report(len(runs), elapsed)
-        if len(runs) < settings.min_runs or elapsed < settings.min_time_s:
-            continue
-        if elapsed > settings.min_time_s + _MOST_S_FOR_SAMPLES or watch.has_enough():
-            return runs, elapsed
-
-
-class _Watch:
-    """A sensor during the loop; one that goes away costs its readings, and nothing else."""
-
-    def __init__(self, sensor: Sensor, notes: list[str]) -> None:
-        self._sensor = sensor
-        self._notes = notes
-        self._lost = False
-        with self._noting():
-            sensor.start()
-
-    def has_enough(self) -> bool:
-        """Whether the sensor needs no more runs."""
-        enough = True
-        if not self._lost:
-            with self._noting():
-                enough = self._sensor.samples_so_far() >= self._sensor.samples_wanted
-        return enough
-
-    def readings(self) -> tuple[Reading, ...]:
-        """What it saw, after which it watches no longer."""
-        readings: tuple[Reading, ...] = ()
-        if not self._lost:
-            with self._noting():
-                readings = self._sensor.stop()
-        return readings
-
-    @contextmanager
-    def _noting(self) -> Iterator[None]:
-        try:
-            yield
-        except SensorFault as error:
-            self._lost = True
-            self._notes.append(str(error))
 
 
 def _times(times: RunTimes, kernel: str) -> dict[str, Any]:
