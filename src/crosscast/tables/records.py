@@ -33,6 +33,7 @@ RECORDS = Schema(
         Column("host_s", "real", "s", "time of the whole run on the host, copies included", least=0),
         Column("started_s", "real", "s", "when the run started, since 1970-01-01 UTC", least=0),
     ),
-    key=("application", "kernel", "size", "device", "configuration", "repeat", "run"),
+    # The kernels of a run are neighbours, as they share its times.
+    key=("application", "size", "device", "configuration", "repeat", "run", "kernel"),
 )
 """Version 1."""
