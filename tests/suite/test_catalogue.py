@@ -50,6 +50,10 @@ def test_an_extent_counts_bytes_and_launches() -> None:
     assert extent_of(application("csr"), "tiny") == Extent(8 * 2941 + 12 * 767 + 4, 4)
 
 
+def without_space(code: str) -> str:
+    return re.sub(r"\s|,(?=\s*\))", "", code)
+
+
 @pytest.mark.parametrize("language", ["c", "python"])
 def test_code_on_the_page_is_that_of_the_example(language: str) -> None:
     file = {"c": "heat.cl", "python": "driver.py"}[language]
@@ -57,7 +61,8 @@ def test_code_on_the_page_is_that_of_the_example(language: str) -> None:
     blocks = re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
     pieces = [block for block in blocks if ">>>" not in block]
     assert pieces
-    assert all(piece in example for piece in pieces)
+    # Lines are broken elsewhere where the page has less of an indent.
+    assert all(without_space(piece) in without_space(example) for piece in pieces)
 
 
 def test_examples_in_python_hold(monkeypatch: pytest.MonkeyPatch) -> None:
