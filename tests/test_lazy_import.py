@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-HEAVY = ("numpy", "llvmlite", "rich", "matplotlib", "pyarrow", "cyclopts", "ziglang", "scipy", "pyopencl")
+HEAVY = ("numpy", "llvmlite", "rich", "matplotlib", "pyarrow", "cyclopts", "ziglang", "scipy", "pyopencl", "pynvml")
 
 
 def modules_after(code: str) -> set[str]:
