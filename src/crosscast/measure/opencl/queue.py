@@ -73,7 +73,6 @@ class OpenCLQueue:
                 f"{program.label}: measuring needs OpenCL C, which the device's own compiler reads; "
                 f"found {program.form}"
             )
-        self._device = device
         self._arrays = list(arrays)
         with opencl_faults(device.id, program.label):
             self._context = cl.Context([device.handle])
