@@ -7,7 +7,7 @@ goes on where it was.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,8 @@ def run_campaign(plan: Plan, folder: Path, report: Callable[[State], None] = lam
         todo = missing(plan, _dataset(folder))
         total = len(pieces(plan))
         outcome = Outcome(kept=total - len(todo))
+        # Asked before anything runs: a device that is lost later answers no more.
+        known = {device.key: known_row(device) for device in plan.devices}
         pace = _Pace(todo)
         for number, piece in enumerate(todo):
             report(State(outcome.kept + number, total, piece.label, pace.left_s()))
@@ -138,7 +140,7 @@ def run_campaign(plan: Plan, folder: Path, report: Callable[[State], None] = lam
                 outcome.done += 1
             except CrosscastError as error:
                 outcome.failures.append(Failure(piece, str(error)))
-                written = _failed(plan, piece, str(error))
+                written = _failed(plan, piece, str(error), known)
             # Not in the block above: a disk that is full ends the campaign.
             for part in written:
                 write_part(folder, part.schema, part.name, part.table)
@@ -197,13 +199,13 @@ def _done(plan: Plan, piece: Piece, outcome: Outcome) -> list[_Part]:
     return _session_parts(piece, answer["session"], answer["records"], answer["energy"])
 
 
-def _failed(plan: Plan, piece: Piece, reason: str) -> list[_Part]:
+def _failed(plan: Plan, piece: Piece, reason: str, known: Mapping[str, dict[str, Any]]) -> list[_Part]:
     """What to write of a piece that failed: of a measurement, that it did."""
     if isinstance(piece, CharacterizePiece):
         return []
     if isinstance(piece, DescribePiece):
         # Without a row, the records of the device would belong to none.
-        return [_device_part(piece.device, known_row(piece.device))]
+        return [_device_part(piece.device, known[piece.device.key])]
     subject = identity(plan.problem(piece.name, piece.size))
     row = session_row(subject, piece.device, plan.settings, piece.repeat)
     return _session_parts(piece, row | {"failure": reason}, [], [])

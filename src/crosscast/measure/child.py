@@ -86,13 +86,14 @@ def _lines(
     assert child.stdout is not None
     assert child.stderr is not None
     end = time.monotonic() + timeout_s
-    rest = b""
+    rest = bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(child.stdout, selectors.EVENT_READ)
         selector.register(child.stderr, selectors.EVENT_READ)
         while selector.get_map():
             ready = selector.select(max(end - time.monotonic(), 0))
-            if not ready:
+            # A process that says something at all times must end too.
+            if not ready or time.monotonic() > end:
                 raise DeviceFault(f"{job.label}: did not end within {timeout_s:g} s (the time limit)")
             for key, _ in ready:
                 chunk = os.read(key.fd, _CHUNK)
@@ -102,8 +103,11 @@ def _lines(
                     complaints += chunk
                     del complaints[:-_MOST_COMPLAINTS]
                 else:
-                    *lines, rest = (rest + chunk).split(b"\n")
-                    yield from lines
+                    # Looked through only when a line ends: an answer may be hundreds of megabytes.
+                    rest += chunk
+                    if b"\n" in chunk:
+                        *lines, rest = rest.split(b"\n")
+                        yield from map(bytes, lines)
 
 
 def _raised(name: str, message: str) -> CrosscastError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,10 +91,12 @@ def measure_here(
         for _ in range(max(settings.warmups, 1)):
             _expect_kernels(loaded, queue.timed(loaded.application.run))
     check_result(loaded.application)
+    with opencl_faults(device.id, loaded.name):
+        # Else the check after the loop would pass with what the warm-up left.
+        queue.spoil()
     before = host_state.clock_hz(), host_state.others_running()
     notes: list[str] = []
-    counting = Counters() if settings.counters else nullcontext()
-    with opencl_faults(device.id, loaded.name), counting as counters:
+    with opencl_faults(device.id, loaded.name), Counters(settings.counters) as counters:
         watch = Watch(sensor, notes)
         runs, loop_s = measuring_loop(loaded.application.run, queue, settings, watch, report)
         readings = watch.readings()
@@ -111,7 +112,7 @@ def measure_here(
         "clock_after_hz": after[0],
         "load_before": before[1],
         "load_after": after[1],
-        "counters": json.dumps(counters.values) if counters and counters.values else None,
+        "counters": json.dumps(counters.values) if counters.values else None,
     }
     cell = {name: session[name] for name in ("application", "size", "device", "configuration", "repeat")}
     records = [

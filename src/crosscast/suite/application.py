@@ -7,7 +7,7 @@ OpenCL device that is being measured and in the engine that characterizes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -32,6 +32,7 @@ __all__ = [
 Array = npt.NDArray[Any]
 Parameters = Mapping[str, int]
 Sizes = tuple[int, ...]
+_PIECE = 1 << 18
 
 _REFERENCES = frozenset({"networkx", "scipy"})
 """Modules that the extra `suite` brings."""
@@ -179,8 +180,12 @@ def expect_close(what: str, found: Array, expected: Array, *, rtol: float, atol:
     CheckFailed
         If an element is too far from what it should be.
     """
-    close = np.isclose(found, expected, rtol=rtol, atol=atol) & np.isfinite(found)
-    _expect(what, found, expected, np.asarray(close))
+    _expect(
+        what,
+        found,
+        expected,
+        lambda some, right: np.isclose(some, right, rtol=rtol, atol=atol) & np.isfinite(some),
+    )
 
 
 def expect_equal(what: str, found: Array, expected: Array) -> None:
@@ -191,16 +196,25 @@ def expect_equal(what: str, found: Array, expected: Array) -> None:
     CheckFailed
         If an element differs.
     """
-    _expect(what, found, expected, np.asarray(found == expected))
+    _expect(what, found, expected, np.equal)
 
 
-def _expect(what: str, found: Array, expected: Array, right: npt.NDArray[np.bool_]) -> None:
+def _expect(what: str, found: Array, expected: Array, agree: Callable[[Array, Array], Array]) -> None:
     if found.shape != expected.shape:
         raise CheckFailed(f"{what}: expected shape {expected.shape}, found {found.shape}")
-    if not right.all():
-        wrong: Iterable[Any] = np.argwhere(~right)[0]
-        place = tuple(int(index) for index in wrong)
+    wrong = np.concatenate([np.zeros(0, np.intp), *_disagreeing(found.ravel(), expected.ravel(), agree)])
+    if wrong.size:
+        place = tuple(int(index) for index in np.unravel_index(wrong[0], found.shape))
         raise CheckFailed(
-            f"{what}: {int(np.count_nonzero(~right))} of {right.size} values are wrong, first at {place}: "
+            f"{what}: {wrong.size} of {found.size} values are wrong, first at {place}: "
             f"expected {expected[place]}, found {found[place]}"
         )
+
+
+def _disagreeing(
+    found: Array, expected: Array, agree: Callable[[Array, Array], Array]
+) -> Iterator[npt.NDArray[np.intp]]:
+    """Places where flat arrays disagree, piece by piece, as comparing takes several times their memory."""
+    for start in range(0, found.size, _PIECE):
+        piece = slice(start, start + _PIECE)
+        yield start + np.flatnonzero(~agree(found[piece], expected[piece]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from crosscast.errors import EnvironmentFault, InputError
@@ -52,32 +53,32 @@ class OpenCLDevice:
     type: str
     handle: Any
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Name that the driver gives, without the marks of PoCL."""
         return _model(self.handle)
 
-    @property
+    @cached_property
     def compute_units(self) -> int:
         """Compute units."""
         return int(self.handle.max_compute_units)
 
-    @property
+    @cached_property
     def platform(self) -> str:
         """Name and version of its platform."""
         return " ".join(f"{self.handle.platform.name} {self.handle.platform.version}".split())
 
-    @property
+    @cached_property
     def driver(self) -> str:
         """Version of its driver."""
         return str(self.handle.driver_version)
 
-    @property
+    @cached_property
     def timer_resolution_s(self) -> float:
         """Resolution of its timer, in seconds."""
         return float(self.handle.profiling_timer_resolution * 1e-9)
 
-    @property
+    @cached_property
     def pci_bus_id(self) -> str | None:
         """Bus id such as ``0000:3b:00.0``, where the driver tells it."""
         try:
@@ -120,6 +121,8 @@ def find(name: str) -> OpenCLDevice:
     InputError
         If there is none.
     """
+    if name == "all":
+        raise InputError("device 'all': expected one device, found all")
     return selected([name])[0]
 
 

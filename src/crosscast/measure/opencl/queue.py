@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,6 +123,12 @@ class OpenCLQueue:
             times.setdefault(kernel, []).append(_duration(event))
         return RunTimes(times, sum(map(_duration, copies)), host, started)
 
+    def spoil(self) -> None:
+        """Fill all buffers with bytes that no run leaves behind, so that results must be made anew."""
+        for buffer in self._buffers.values():
+            cl.enqueue_fill_buffer(self._queue, buffer, np.full(1, 0xA5, np.uint8), 0, buffer.size)
+        self._queue.finish()
+
     def _buffer(self, array: npt.NDArray[Any]) -> Any:
         return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(array.nbytes, 1))
 
@@ -141,9 +149,8 @@ class _Buffers(dict[int, Any]):
 
 def _built(context: Any, device: OpenCLDevice, program: Program) -> Any:
     options = [*program.options, f"-cl-std=CL{program.standard}"]
-    if program.path is not None:
-        options += ["-I", str(program.path.parent)]
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _include_folder(program) as folder:
+        options += ["-I", folder] if folder else []
         # pyopencl warns of what a compiler says; it is in the error if it matters.
         warnings.simplefilter("ignore")
         try:
@@ -151,6 +158,19 @@ def _built(context: Any, device: OpenCLDevice, program: Program) -> Any:
         except cl.RuntimeError as error:
             log = _log(error)
             raise CompileError(f"{program.label}: the compiler of {device.id} refuses it: {log}") from error
+
+
+@contextmanager
+def _include_folder(program: Program) -> Iterator[str | None]:
+    """Folder of the source, by a name that compilers take: options cannot hold spaces (PoCL)."""
+    folder = None if program.path is None else str(program.path.parent.absolute())
+    if folder is None or " " not in folder:
+        yield folder
+        return
+    with TemporaryDirectory() as temporary:
+        link = Path(temporary) / "include"
+        link.symlink_to(folder)
+        yield str(link)
 
 
 def _log(error: Exception) -> str:

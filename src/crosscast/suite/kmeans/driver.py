@@ -102,7 +102,7 @@ class Kmeans(Application):
         from scipy.cluster.vq import kmeans2, vq
 
         clusters = len(self.centres)
-        expect_equal("membership", self.membership.clip(0, clusters - 1), self.membership)
+        expect_equal("membership", self.membership, self.membership.clip(0, clusters - 1))
         points = self.points.astype(np.float64)
         _, nearest = vq(points, self.centres.astype(np.float64))
         # Rounding may decide between two centres that are equally near: compare how far, not which.

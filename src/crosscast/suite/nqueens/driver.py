@@ -66,7 +66,7 @@ class Nqueens(Application):
     def fit(cls, nbytes: int) -> dict[str, int]:
         """The last of a few problems whose boards fit."""
         fitting = bisect_right(_PROBLEMS, nbytes // _BYTES_A_BOARD, key=itemgetter(2))
-        side, placed, _ = _PROBLEMS[fitting - 1]
+        side, placed, _ = _PROBLEMS[max(fitting, 1) - 1]
         return {"side": side, "placed": placed}
 
     def run(self, queue: Queue) -> None:
