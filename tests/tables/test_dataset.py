@@ -100,6 +100,14 @@ def test_equal_contents_are_equal_bytes_and_notes_stay(tmp_path: Path) -> None:
             "records: column 'time_s', row 1: expected a time for each of 3 invocations, or one, found 2",
         ),
         (
+            rows.dataset(energies=[rows.energy(), rows.energy(run=1, times_s=[0.0, 1.0], energies_j=[0.0])]),
+            "energy: column 'energies_j', row 2: expected an energy for each of 2 times, found 1",
+        ),
+        (
+            rows.dataset(energies=[rows.energy(energies_j=[0.0])]),
+            "energy: column 'energies_j', row 1: expected an energy for each of 0 times, found 1",
+        ),
+        (
             Dataset("made up", profiles=pa.concat_tables([FULL.profiles, FULL.profiles])),
             "profiles: rows 1 and 4 are both of application sums, kernel sum, size tiny, invocation 0",
         ),

@@ -98,6 +98,44 @@ def test_a_file_that_was_cut_off_is_named(tmp_path: Path) -> None:
             read_table(path, SCHEMA)
 
 
+def test_no_flipped_bit_is_read_as_other_data(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    schema = Schema("things", 1, COLUMNS[:3], key=("name",))
+    table = table_of(schema, [{"name": f"n{n}", "settings": {"a": n}, "count": n * n} for n in range(20)])
+    write_table(table, path)
+    content = path.read_bytes()
+    refused = 0
+    for place in range(len(content)):
+        for bit in (place % 8, (place + 3) % 8):
+            damaged = bytearray(content)
+            damaged[place] ^= 1 << bit
+            path.write_bytes(damaged)
+            try:
+                assert read_table(path, schema).equals(table), (place, bit)
+            except InputError:
+                refused += 1
+    assert refused > len(content)
+
+
+def test_a_file_that_lost_rows_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write_table(table_of(SCHEMA, [{"name": f"n{n}"} for n in range(20)]), path)
+    content = path.read_bytes()
+    # The number of rows of the only group, as the footer has it after its size: 20, doubled.
+    place = content.rindex(bytes([0x16, 40, 0x26]))
+    path.write_bytes(content[: place + 1] + bytes([32]) + content[place + 2 :])
+    with pytest.raises(InputError, match=r"t\.parquet: cannot read .*expected 20 rows, found 16"):
+        read_table(path, SCHEMA)
+
+
+def test_notes_that_are_no_text_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    table = table_of(SCHEMA, [{"name": "a"}])
+    write_table(table.replace_schema_metadata({**table.schema.metadata, b"crosscast.note.x": b"\xff"}), path)
+    with pytest.raises(InputError, match=r"t\.parquet: cannot read the table of things"):
+        read_table(path, SCHEMA)
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"t\.parquet: cannot read the table of things"):
         read_table(tmp_path / "t.parquet", SCHEMA)

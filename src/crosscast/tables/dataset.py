@@ -122,6 +122,7 @@ def validate(dataset: Dataset) -> None:
                 f"table of devices, found {devices[row].as_py()!r}"
             )
     _check_times(dataset)
+    _check_readings(dataset)
 
 
 def _check_times(dataset: Dataset) -> None:
@@ -132,6 +133,17 @@ def _check_times(dataset: Dataset) -> None:
         raise InputError(
             f"{dataset.label}: records: column 'time_s', row {row + 1}: expected a time for each of "
             f"{invocations[row].as_py()} invocations, or one, found {times[row].as_py()}"
+        )
+
+
+def _check_readings(dataset: Dataset) -> None:
+    times = pc.fill_null(pc.list_value_length(dataset.energy.column("times_s")), 0)
+    energies = pc.fill_null(pc.list_value_length(dataset.energy.column("energies_j")), 0)
+    row = _first(pc.not_equal(times, energies))
+    if row is not None:
+        raise InputError(
+            f"{dataset.label}: energy: column 'energies_j', row {row + 1}: expected an energy for each of "
+            f"{times[row].as_py()} times, found {energies[row].as_py()}"
         )
 
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from crosscast.errors import InputError
-from crosscast.tables.arrow import Table, cast, check, identity_of
+from crosscast.tables.arrow import Table, cast, check, identity_of, notes_of
 from crosscast.tables.library import pa, pq
 from crosscast.tables.schema import Schema
 from crosscast.tables.whole_file import whole_file
@@ -66,6 +66,8 @@ def save(table: Table, path: Path) -> None:
         column_encoding={
             field.name: "DELTA_BINARY_PACKED" for field in table.schema if field.type == pa.int64()
         },
+        # Without them, a flipped bit is read as another number.
+        write_page_checksum=True,
     )
 
 
@@ -96,12 +98,15 @@ def read_table(path: Path, schema: Schema, upgrades: Mapping[int, Upgrade] | Non
     """
     try:
         # Unlike read_table of the library, this takes no columns from names of folders.
-        with pq.ParquetFile(path) as file:
-            table = file.read()
-    except (OSError, pa.ArrowException) as error:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            table, rows = file.read(), file.metadata.num_rows
+        table.validate(full=True)
+        if table.num_rows != rows:
+            raise pa.ArrowInvalid(f"expected {rows} rows, found {table.num_rows}")
+        identity, _ = identity_of(table), notes_of(table)
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: cannot read the table of {schema.table} ({reason})") from error
-    identity = identity_of(table)
     if identity is None or identity[0] != schema.table:
         found = "no Crosscast table" if identity is None else f"a table of {identity[0]}"
         raise InputError(f"{path}: expected a table of {schema.table}, found {found}")
