@@ -17,6 +17,7 @@ from crosscast.tables.arrow import Table, notes_of, table_of
 from crosscast.tables.dataset import (
     TABLES,
     Dataset,
+    locked,
     merge_parts,
     parts,
     read_dataset,
@@ -61,6 +62,16 @@ def put(folder: Path, schema: Schema, name: str, *cells: rows.Row) -> None:
 def test_a_folder_gives_back_what_it_got(tmp_path: Path) -> None:
     write_dataset(FULL, tmp_path / "new" / "folder")
     assert contents(read_dataset(tmp_path / "new" / "folder")) == contents(FULL)
+
+
+def test_a_folder_may_be_a_text(tmp_path: Path) -> None:
+    folder = str(tmp_path / "mine")
+    with locked(folder):
+        write_dataset(FULL, folder)
+        write_part(folder, DEVICES, "cpu", FULL.devices)
+        assert len(parts(folder)) == 1
+        merge_parts(folder)
+    assert contents(read_dataset(f"{folder}/")) == contents(FULL)
 
 
 @pytest.mark.parametrize("kept", ["profiles", "records"])

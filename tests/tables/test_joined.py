@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.errors import InputError
 from crosscast.profile import METRICS
 from crosscast.tables.arrow import check, table_of
 from crosscast.tables.dataset import Dataset
@@ -65,6 +66,12 @@ def test_metrics_are_means_over_invocations_or_the_first() -> None:
     assert (mean["opcode"], mean["rewrite_ratio"], mean["granularity"]) == (3.5, 0.25, 0.5)
     assert (first["opcode"], first["rewrite_ratio"], first["granularity"]) == (2, None, 0.5)
     assert mean["unique_reads"] is None
+
+
+def test_another_word_for_the_invocations_is_refused() -> None:
+    word: Any = "foo"
+    with pytest.raises(InputError, match="invocations: expected mean or first, found 'foo'"):
+        join(rows.dataset(), invocations=word)
 
 
 def test_a_cell_without_a_profile_stays() -> None:

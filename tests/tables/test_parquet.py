@@ -50,6 +50,12 @@ def test_a_file_gives_back_what_it_got(folder: Path, rows: Sequence[dict[str, An
     assert back.schema.equals(table.schema, check_metadata=True)
 
 
+def test_a_path_may_be_a_text(tmp_path: Path) -> None:
+    table = table_of(SCHEMA, [{"name": "a"}])
+    write_table(table, str(tmp_path / "t.parquet"))
+    assert read_table(str(tmp_path / "t.parquet"), SCHEMA).equals(table)
+
+
 @given(rows=rows, cut=st.integers(0, 8))
 def test_the_chunks_of_a_table_do_not_show_in_its_file(
     folder: Path, rows: Sequence[dict[str, Any]], cut: int

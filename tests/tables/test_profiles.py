@@ -55,6 +55,13 @@ def test_a_file_gives_back_what_it_got(
     assert read(tmp_path / "p") == profiles
 
 
+def test_a_path_may_be_a_text(tmp_path: Path, profiles: list[Profile]) -> None:
+    write_csv(profiles, str(tmp_path / "p"))
+    assert read_csv(str(tmp_path / "p")) == profiles
+    write_parquet(profiles, str(tmp_path / "p"))
+    assert read_parquet(str(tmp_path / "p")) == profiles
+
+
 metric_values = st.fixed_dictionaries(
     {
         column.name: st.none()

@@ -27,7 +27,7 @@ def render_aiwc(profile: Profile) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_aiwc(profile: Profile, folder: Path) -> Path:
+def write_aiwc(profile: Profile, folder: str | Path) -> Path:
     """Write ``aiwc_<kernel>_<n>.csv`` with the first free number; return its path.
 
     Raises
@@ -35,6 +35,7 @@ def write_aiwc(profile: Profile, folder: Path) -> Path:
     InputError
         If it cannot be written.
     """
+    folder = Path(folder)
     names = (folder / f"aiwc_{profile.kernel}_{number}.csv" for number in count())
     path = next(name for name in names if not name.exists())
     try:

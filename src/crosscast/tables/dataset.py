@@ -152,7 +152,7 @@ def _first(wrong: pa.ChunkedArray) -> int | None:
     return None if place < 0 else place
 
 
-def read_dataset(folder: Path) -> Dataset:
+def read_dataset(folder: str | Path) -> Dataset:
     """Read the tables of a folder, and the parts of an unfinished build.
 
     Where a part and a table hold rows of the same piece of work (a device; the profiles of an
@@ -165,6 +165,7 @@ def read_dataset(folder: Path) -> Dataset:
         If the folder holds no dataset, a file is damaged or of a newer version, or the tables do not fit
         together.
     """
+    folder = Path(folder)
     if not folder.is_dir():
         found = "a file" if folder.exists() else "nothing"
         raise InputError(f"{folder}: expected a folder with a dataset, found {found}")
@@ -216,7 +217,7 @@ def _replaced(
     }
 
 
-def write_dataset(dataset: Dataset, folder: Path) -> None:
+def write_dataset(dataset: Dataset, folder: str | Path) -> None:
     """Write the tables of a dataset into a folder, in the place of those that are there.
 
     The same contents give the same bytes. Hold the folder's lock (`locked`) meanwhile.
@@ -243,7 +244,7 @@ def _write(dataset: Dataset, folder: Path) -> None:
     write_tables({_path(folder, schema): in_order(schema, tables[schema.table]) for schema in TABLES})
 
 
-def write_part(folder: Path, schema: Schema, name: str, table: Table) -> Path:
+def write_part(folder: str | Path, schema: Schema, name: str, table: Table) -> Path:
     """Write a part of a table, in the place of the part of that name, and return its path.
 
     Write the parts of one piece of work in the order of `TABLES`, so that a session is there only with
@@ -265,6 +266,7 @@ def write_part(folder: Path, schema: Schema, name: str, table: Table) -> Path:
     InputError
         If the table does not follow the schema, or cannot be written; nothing has changed then.
     """
+    folder = Path(folder)
     path = folder / _PARTS / schema.table / f"{quote(name, safe=':=,+@ ')}.parquet"
     if path.name.startswith("."):
         raise InputError(f"{folder}: expected the name of a part not to start with a dot, found {name!r}")
@@ -275,8 +277,9 @@ def write_part(folder: Path, schema: Schema, name: str, table: Table) -> Path:
     return path
 
 
-def parts(folder: Path) -> tuple[Part, ...]:
+def parts(folder: str | Path) -> tuple[Part, ...]:
     """Parts of an unfinished build, table by table and in the order of their names."""
+    folder = Path(folder)
     return tuple(
         Part(schema, unquote(path.stem), path)
         # The last table first: a piece that is being finished shows no session without its records.
@@ -285,7 +288,7 @@ def parts(folder: Path) -> tuple[Part, ...]:
     )
 
 
-def merge_parts(folder: Path) -> None:
+def merge_parts(folder: str | Path) -> None:
     """Put the parts of a build into the tables, and remove them.
 
     It may be killed at any moment: `read_dataset` gives the same before, after, and in between. Hold the
@@ -297,6 +300,7 @@ def merge_parts(folder: Path) -> None:
         If the parts and tables cannot be read or do not fit together, or a file cannot be written; the
         parts stay then.
     """
+    folder = Path(folder)
     if parts(folder):
         _write(read_dataset(folder), folder)
     try:

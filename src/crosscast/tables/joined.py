@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from crosscast.errors import InputError
 from crosscast.profile import METRICS
 from crosscast.tables.arrow import Table, arrow_schema, in_order
 from crosscast.tables.cells import CELL, cells_of, sound
@@ -66,7 +67,14 @@ def join(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean") ->
     -------
     Table
         A table of `JOINED`.
+
+    Raises
+    ------
+    InputError
+        If `invocations` is another word.
     """
+    if invocations not in ("mean", "first"):
+        raise InputError(f"invocations: expected mean or first, found {invocations!r}")
     cells = cells_of(sound(dataset.records, dataset.sessions))
     times = cells.times
     columns = [

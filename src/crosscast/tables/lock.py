@@ -13,7 +13,7 @@ from crosscast.errors import InputError
 __all__ = ["locked", "made"]
 
 
-def made(folder: Path) -> Path:
+def made(folder: str | Path) -> Path:
     """Make a folder if it is not there, and return it.
 
     Raises
@@ -21,6 +21,7 @@ def made(folder: Path) -> Path:
     InputError
         If it cannot be made.
     """
+    folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -29,7 +30,7 @@ def made(folder: Path) -> Path:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: str | Path) -> Iterator[None]:
     """Keep other builds from writing a folder; make it if it is not there.
 
     The lock goes with the process, however that ends.

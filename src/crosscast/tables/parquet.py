@@ -21,7 +21,7 @@ Upgrade = Callable[[Table], Table]
 """Makes a table of one version of the next."""
 
 
-def write_table(table: Table, path: Path) -> None:
+def write_table(table: Table, path: str | Path) -> None:
     """Write a table that has a schema's metadata; the same table gives the same bytes.
 
     Raises
@@ -29,7 +29,7 @@ def write_table(table: Table, path: Path) -> None:
     InputError
         If the file cannot be written (a full disk, say); nothing is left of it then.
     """
-    write_tables({path: table})
+    write_tables({Path(path): table})
 
 
 def write_tables(tables: Mapping[Path, Table]) -> None:
@@ -79,7 +79,7 @@ def _named(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: cannot write the table ({error.strerror or error})") from error
 
 
-def read_table(path: Path, schema: Schema, upgrades: Mapping[int, Upgrade] | None = None) -> Table:
+def read_table(path: str | Path, schema: Schema, upgrades: Mapping[int, Upgrade] | None = None) -> Table:
     """Read a table and check it.
 
     Parameters
@@ -96,6 +96,7 @@ def read_table(path: Path, schema: Schema, upgrades: Mapping[int, Upgrade] | Non
     InputError
         If it cannot be read, is another table, is of a newer version, or holds what it must not.
     """
+    path = Path(path)
     try:
         # Unlike read_table of the library, this takes no columns from names of folders.
         with pq.ParquetFile(path, page_checksum_verification=True) as file:

@@ -138,7 +138,7 @@ def csv_row(profile: Profile) -> str:
     return text.getvalue()
 
 
-def write_csv(profiles: Iterable[Profile], path: Path) -> None:
+def write_csv(profiles: Iterable[Profile], path: str | Path) -> None:
     """Write a CSV file.
 
     Raises
@@ -146,11 +146,12 @@ def write_csv(profiles: Iterable[Profile], path: Path) -> None:
     OSError
         If it cannot be written; nothing is left of it then.
     """
+    path = Path(path)
     with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         file.writelines(f"{line}\n" for line in [csv_header(), *map(csv_row, profiles)])
 
 
-def read_csv(path: Path) -> list[Profile]:
+def read_csv(path: str | Path) -> list[Profile]:
     """Read a CSV file of this or a past version.
 
     Raises
@@ -158,6 +159,7 @@ def read_csv(path: Path) -> list[Profile]:
     InputError
         If it cannot be read or is not such a table.
     """
+    path = Path(path)
     try:
         with path.open(encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file))
@@ -203,7 +205,7 @@ _READERS: dict[ColumnType, Callable[[str], Any]] = {
 }
 
 
-def write_parquet(profiles: Iterable[Profile], path: Path) -> None:
+def write_parquet(profiles: Iterable[Profile], path: str | Path) -> None:
     """Write a Parquet file; units and the schema's version are in its metadata.
 
     Raises
@@ -213,6 +215,7 @@ def write_parquet(profiles: Iterable[Profile], path: Path) -> None:
     OSError
         If it cannot be written; nothing is left of it then.
     """
+    path = Path(path)
     require_pyarrow()
     from crosscast.tables.arrow import table_of
     from crosscast.tables.parquet import save
@@ -222,7 +225,7 @@ def write_parquet(profiles: Iterable[Profile], path: Path) -> None:
         save(table, temporary)
 
 
-def read_parquet(path: Path) -> list[Profile]:
+def read_parquet(path: str | Path) -> list[Profile]:
     """Read a Parquet file of this or a past version: one that `write_parquet` wrote, or a dataset's.
 
     Raises
@@ -232,6 +235,7 @@ def read_parquet(path: Path) -> list[Profile]:
     MissingExtraError
         If pyarrow is not installed.
     """
+    path = Path(path)
     require_pyarrow()
     from crosscast.tables.parquet import read_table
 

@@ -35,7 +35,7 @@ def write(folder: Path, name: str = "aiwc_reduce_0.csv", text: str = FILE) -> Pa
 
 
 def profiles(folder: Path, **words: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = import_aiwc_folder(folder, **words).profiles.to_pylist()
+    found: list[dict[str, Any]] = import_aiwc_folder(str(folder), **words).profiles.to_pylist()
     return found
 
 

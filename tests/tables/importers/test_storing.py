@@ -8,6 +8,7 @@ from source_rows import runtime, write_source
 from crosscast.errors import InputError
 from crosscast.tables.dataset import Dataset, read_dataset
 from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
+from crosscast.tables.importers.own import import_own
 from crosscast.tables.importers.storing import store
 
 
@@ -26,6 +27,12 @@ def test_it_goes_when_told_to(tmp_path: Path) -> None:
     store(make(tmp_path, 1.0), tmp_path / "out")
     store(make(tmp_path, 2.0), tmp_path / "out", replace=True)
     assert read_dataset(tmp_path / "out").records.column("time_s").to_pylist() == [[2e-6]]
+
+
+def test_folders_may_be_texts(tmp_path: Path) -> None:
+    store(import_aiwc2018(str(write_source(tmp_path / "s"))), str(tmp_path / "out"))
+    store(import_own(str(tmp_path / "out")), str(tmp_path / "again"))
+    assert read_dataset(tmp_path / "again").records.num_rows > 0
 
 
 def test_a_damaged_dataset_stays(tmp_path: Path) -> None:

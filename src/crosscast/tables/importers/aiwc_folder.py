@@ -53,7 +53,9 @@ _NOTES = {
 }
 
 
-def import_aiwc_folder(folder: Path, application: str | None = None, size: str | None = None) -> Dataset:
+def import_aiwc_folder(
+    folder: str | Path, application: str | None = None, size: str | None = None
+) -> Dataset:
     """Make a dataset, with profiles only.
 
     Parameters
@@ -69,6 +71,7 @@ def import_aiwc_folder(folder: Path, application: str | None = None, size: str |
     InputError
         If there is no such file, or one is not as it should be.
     """
+    folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder}: expected a folder with files aiwc_<kernel>_<n>.csv, found none")
     paths = sorted(folder.rglob("aiwc_*.csv"))

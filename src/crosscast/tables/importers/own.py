@@ -16,7 +16,7 @@ __all__ = ["import_own"]
 _READERS = {".parquet": read_parquet, ".csv": read_csv}
 
 
-def import_own(path: Path, application: str | None = None, size: str | None = None) -> Dataset:
+def import_own(path: str | Path, application: str | None = None, size: str | None = None) -> Dataset:
     """Make a dataset of the current version.
 
     Parameters
@@ -32,6 +32,7 @@ def import_own(path: Path, application: str | None = None, size: str | None = No
     InputError
         If there is nothing of that kind, or it is damaged or of a newer version.
     """
+    path = Path(path)
     if path.is_dir():
         if application is not None or size is not None:
             raise InputError(f"{path}: --application and --size are for a table of profiles, found a dataset")

@@ -12,7 +12,7 @@ from crosscast.tables.lock import locked
 __all__ = ["store"]
 
 
-def store(dataset: Dataset, folder: Path, *, replace: bool = False) -> None:
+def store(dataset: Dataset, folder: str | Path, *, replace: bool = False) -> None:
     """Write a dataset into a folder.
 
     Parameters
@@ -29,6 +29,7 @@ def store(dataset: Dataset, folder: Path, *, replace: bool = False) -> None:
     InputError
         If the folder holds another dataset, or cannot be written; nothing has changed then.
     """
+    folder = Path(folder)
     with locked(folder):
         if not replace and _holds_another(folder, dataset):
             raise InputError(f"{folder}: expected no other dataset: choose another folder, or give --replace")

@@ -28,7 +28,7 @@ _RUNTIMES = "runtimes.parquet"
 _ENERGY = "energy_joules.csv"
 
 
-def import_aiwc2018(folder: Path) -> Dataset:
+def import_aiwc2018(folder: str | Path) -> Dataset:
     """Make a dataset of the published data.
 
     Parameters
@@ -43,6 +43,7 @@ def import_aiwc2018(folder: Path) -> Dataset:
         If a file or column is missing, or a cell holds what it must not. The message names file,
         column and row.
     """
+    folder = Path(folder)
     features, runtimes, energy = folder / _FEATURES, folder / _RUNTIMES, folder / _ENERGY
     profiles = [
         profile_row(row, features, number)
