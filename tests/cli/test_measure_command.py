@@ -123,6 +123,7 @@ def test_people_get_a_summary(capsys: Output) -> None:
     ("words", "code", "message"),
     [
         ("{fill} --device abacus:0", 2, "device 'abacus:0': expected one of"),
+        ("{fill} --device all", 2, "device 'all': expected one of"),
         ("{fill} --size tiny", 2, "is a launch file, whose sizes are what they are"),
         ("crc", 2, "crc: an application needs --size (tiny, small, medium or large)"),
         ("crc --size huge", 2, "huge"),

@@ -92,6 +92,9 @@ def test_devices_are_found_by_id() -> None:
 def test_an_unknown_device_is_refused_with_those_there_are() -> None:
     with pytest.raises(InputError, match=r"device 'abacus:0': expected one of .*, or all"):
         selected(["abacus:0"])
+    with pytest.raises(InputError, match="device 'all': expected one of") as caught:
+        find("all")
+    assert "or all" not in str(caught.value)
 
 
 def test_devices_are_numbered_within_their_platform(platforms: list[Any]) -> None:

@@ -135,10 +135,15 @@ def _words(flag: str, text: str) -> list[str]:
 
 def _caches(fit: str) -> Caches:
     from crosscast.measure.opencl.describe import caches_of
-    from crosscast.measure.opencl.devices import find
+    from crosscast.measure.opencl.devices import devices
     from crosscast.suite.sizes import TYPICAL
 
-    return TYPICAL if fit == "typical" else caches_of(find(fit))
+    if fit == "typical":
+        return TYPICAL
+    there = {device.id: device for device in devices()}
+    if fit not in there:
+        raise InputError(f"--fit: expected one of typical, {', '.join(there)}, found {fit!r}")
+    return caches_of(there[fit])
 
 
 def _tell(outcome: Outcome) -> None:

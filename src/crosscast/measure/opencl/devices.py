@@ -121,9 +121,10 @@ def find(name: str) -> OpenCLDevice:
     InputError
         If there is none.
     """
-    if name == "all":
-        raise InputError("device 'all': expected one device, found all")
-    return selected([name])[0]
+    there = {device.id: device for device in devices()}
+    if name not in there:
+        raise InputError(f"device {name!r}: expected one of {', '.join(there)}")
+    return there[name]
 
 
 def selected(names: list[str]) -> list[OpenCLDevice]:
