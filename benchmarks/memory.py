@@ -77,12 +77,27 @@ def _tree(root: int) -> list[int]:
     """A process and all its descendants; those that end meanwhile are left out."""
     found = [root]
     for pid in found:
-        for children in Path(f"/proc/{pid}/task").glob("*/children"):
-            try:
-                found.extend(int(child) for child in children.read_text().split())
-            except OSError:
-                continue
+        found.extend(child for child in _children(pid) if not _is_starting(child, pid))
     return found
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        lists = [task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:
+        return []
+    return [int(child) for text in lists for child in text.split()]
+
+
+def _is_starting(child: int, parent: int) -> bool:
+    """Whether a child has not yet begun its own program.
+
+    Until then it has the memory of its parent (vfork), which would be counted twice.
+    """
+    try:
+        return Path(f"/proc/{child}/cmdline").read_bytes() == Path(f"/proc/{parent}/cmdline").read_bytes()
+    except OSError:
+        return True
 
 
 def _field(pid: int, file: str, name: str) -> int:

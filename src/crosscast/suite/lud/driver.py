@@ -70,16 +70,23 @@ class Lud(Application):
     def check(self) -> None:
         """Compare both triangles with LAPACK's."""
         expected = self._expected
-        # L's elements are about as small as the diagonal is large. Times the diagonal they are of the
-        # order of 1, as U's are, and one tolerance fits all.
-        scale = np.tril(np.broadcast_to(np.diag(expected), expected.shape), -1)
-        scale += np.triu(np.ones_like(expected))
-        expect_close("L and U", self.matrix * scale, expected * scale, rtol=1e-5, atol=1e-5)
+        diagonal = np.diag(expected)
+        column = np.arange(len(expected))
+        for start in range(0, len(expected), _BLOCK):
+            # By rows of blocks, as all at once would take several times the memory of the working set.
+            rows = slice(start, start + _BLOCK)
+            # L's elements are about as small as the diagonal is large. Times the diagonal they are of the
+            # order of 1, as U's are, and one tolerance fits all.
+            scale = np.where(column[rows, np.newaxis] > column, diagonal, 1)
+            what = f"L and U from row {start}"
+            expect_close(what, self.matrix[rows] * scale, expected[rows] * scale, rtol=1e-5, atol=1e-5)
 
     @cached_property
     def _expected(self) -> Array:
         """L below the diagonal and U from there, in double precision."""
         from scipy.linalg import lu_factor
 
-        factors: Array = lu_factor(self.original.astype(np.float64), overwrite_a=True)[0]
+        # In LAPACK's own order, so that it factors in place.
+        matrix = np.asarray(self.original, np.float64, order="F")
+        factors: Array = lu_factor(matrix, overwrite_a=True)[0]
         return factors
