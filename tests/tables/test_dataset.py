@@ -354,3 +354,62 @@ def test_a_merge_may_be_killed_at_any_moment(fresh: Callable[[], Path]) -> None:
             break
     assert finished
     assert len(done) > len(TABLES) + 4
+
+
+def test_a_write_that_is_killed_leaves_no_mixture(fresh: Callable[[], Path]) -> None:
+    old, new = built({("tiny", 0): 2}), built({("tiny", 0): 1, ("small", 1): 3})
+    outcomes = set()
+    for step in range(100):
+        folder = fresh()
+        write_dataset(old, folder)
+        # As by a process that was killed while it wrote.
+        (folder / ".records.1.parquet").write_bytes(b"half")
+        with killed_at(step):
+            try:
+                write_dataset(new, folder)
+            except Killed:
+                finished = False
+            else:
+                finished = True
+        try:
+            found = contents(read_dataset(folder))
+        except InputError as error:
+            assert str(error).endswith("found some of an import that was cut off or is under way: import again")
+            outcomes.add("refused")
+        else:
+            assert found in (contents(old), contents(new))
+            outcomes.add("old" if found == contents(old) else "new")
+        write_dataset(new, folder)
+        assert contents(read_dataset(folder)) == contents(new)
+        assert file_bytes(folder).keys() == {f"{schema.table}.parquet" for schema in TABLES}
+        if finished:
+            break
+    assert finished
+    assert outcomes == {"old", "refused", "new"}
+
+
+def test_a_table_that_cannot_take_its_place_leaves_no_mixture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_dataset(built({("tiny", 0): 2}), tmp_path)
+    replace = Path.replace
+
+    def fail(path: Path, target: Path) -> Path:
+        if target.name == "profiles.parquet":
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(InputError, match=r"profiles\.parquet: cannot write the table \(Device or resource"):
+        write_dataset(built({("small", 1): 3}), tmp_path)
+    with pytest.raises(InputError, match="import again"):
+        read_dataset(tmp_path)
+
+
+def test_a_build_may_follow_a_write_that_was_killed_before_its_first_table(tmp_path: Path) -> None:
+    with killed_at(0), pytest.raises(Killed):
+        write_dataset(FULL, tmp_path)
+    put_pieces(tmp_path, {("tiny", 0): 2}, list(range(15)), 0)
+    put(tmp_path, DEVICES, "cpu", rows.device())
+    merge_parts(tmp_path)
+    assert contents(read_dataset(tmp_path)) == contents(built({("tiny", 0): 2}))

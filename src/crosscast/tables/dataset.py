@@ -7,7 +7,8 @@ reads the folder gets the tables and the parts, and where both hold a piece, the
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -31,6 +32,7 @@ __all__ = [
     "TABLES",
     "Dataset",
     "Part",
+    "is_cut_off",
     "locked",
     "merge_parts",
     "parts",
@@ -52,6 +54,7 @@ _PIECES: tuple[tuple[tuple[Schema, ...], tuple[str, ...]], ...] = (
 )
 _PARTS = "parts"
 _MERGED = ".merged-parts"
+_UNFINISHED = ".unfinished"
 
 
 def _empty(schema: Schema) -> Table:
@@ -162,13 +165,18 @@ def read_dataset(folder: str | Path) -> Dataset:
     Raises
     ------
     InputError
-        If the folder holds no dataset, a file is damaged or of a newer version, or the tables do not fit
-        together.
+        If the folder holds no dataset, a file is damaged or of a newer version, the tables do not fit
+        together, or `write_dataset` was cut off while it replaced them.
     """
     folder = Path(folder)
     if not folder.is_dir():
         found = "a file" if folder.exists() else "nothing"
         raise InputError(f"{folder}: expected a folder with a dataset, found {found}")
+    if is_cut_off(folder):
+        raise InputError(
+            f"{folder}: expected tables that were written together, found some of an import that was cut off "
+            "or is under way: import again"
+        )
     # Parts first: a build that merges them meanwhile puts what they hold into the tables.
     found_parts = parts(folder)
     new = {
@@ -191,6 +199,11 @@ def read_dataset(folder: str | Path) -> Dataset:
     dataset = Dataset(str(folder), **tables)
     validate(dataset)
     return dataset
+
+
+def is_cut_off(folder: Path) -> bool:
+    """Whether some of a folder's tables are of a `write_dataset` that has not come to its end."""
+    return (folder / _UNFINISHED).exists() and any(_path(folder, schema).exists() for schema in TABLES)
 
 
 def _path(folder: Path, schema: Schema) -> Path:
@@ -220,28 +233,33 @@ def _replaced(
 def write_dataset(dataset: Dataset, folder: str | Path) -> None:
     """Write the tables of a dataset into a folder, in the place of those that are there.
 
-    The same contents give the same bytes. Hold the folder's lock (`locked`) meanwhile.
+    The same contents give the same bytes. Hold the folder's lock (`locked`) meanwhile. If it is killed
+    while tables replace others, `read_dataset` refuses the folder until it is written again.
 
     Raises
     ------
     InputError
         If the dataset is not valid, the folder has parts of an unfinished build, or a file cannot be
-        written: nothing has changed then.
+        written: nothing has changed then. If a file that is written cannot take its place, the folder is
+        left as by a kill.
     """
     if found := parts(folder):
         raise InputError(
             f"{folder}: expected no unfinished build, found {found[0].path} (finish it, or take another)"
         )
-    _write(dataset, made(folder))
+    folder = made(folder)
+    with _removing(folder):
+        _remove_temporary(folder)
+    _write(dataset, folder, folder / _UNFINISHED)
 
 
-def _write(dataset: Dataset, folder: Path) -> None:
+def _write(dataset: Dataset, folder: Path, marker: Path | None = None) -> None:
     tables = {
         schema.table: cast(schema, dataset.table(schema), f"{dataset.label}: {schema.table}")
         for schema in TABLES
     }
     validate(Dataset(dataset.label, **tables))
-    write_tables({_path(folder, schema): in_order(schema, tables[schema.table]) for schema in TABLES})
+    write_tables({_path(folder, schema): in_order(schema, tables[schema.table]) for schema in TABLES}, marker)
 
 
 def write_part(folder: str | Path, schema: Schema, name: str, table: Table) -> Path:
@@ -302,14 +320,25 @@ def merge_parts(folder: str | Path) -> None:
     """
     folder = Path(folder)
     if parts(folder):
-        _write(read_dataset(folder), folder)
+        dataset = read_dataset(folder)
+        with _removing(folder):
+            # Of an import that was cut off before its first table: those of this build belong together.
+            (folder / _UNFINISHED).unlink(missing_ok=True)
+        _write(dataset, folder)
+    with _removing(folder):
+        _remove_parts(folder)
+        _remove_temporary(folder)
+
+
+@contextmanager
+def _removing(folder: Path) -> Iterator[None]:
     try:
-        _remove(folder)
+        yield
     except OSError as error:
-        raise InputError(f"{folder}: cannot remove parts that are merged ({error.strerror})") from error
+        raise InputError(f"{folder}: cannot remove what an earlier write left ({error.strerror})") from error
 
 
-def _remove(folder: Path) -> None:
+def _remove_parts(folder: Path) -> None:
     merged = folder / _MERGED
     if merged.exists():
         shutil.rmtree(merged)
@@ -317,6 +346,9 @@ def _remove(folder: Path) -> None:
         # All at once: a part that is there alone would replace the rest of its piece.
         (folder / _PARTS).rename(merged)
         shutil.rmtree(merged)
+
+
+def _remove_temporary(folder: Path) -> None:
     for schema in TABLES:
         for left in folder.glob(f".{schema.table}.*.parquet"):
             left.unlink()

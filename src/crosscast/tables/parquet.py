@@ -32,18 +32,32 @@ def write_table(table: Table, path: str | Path) -> None:
     write_tables({Path(path): table})
 
 
-def write_tables(tables: Mapping[Path, Table]) -> None:
-    """Write several tables, each to its path: if one cannot be written, none is.
+def write_tables(tables: Mapping[Path, Table], marker: Path | None = None) -> None:
+    """Write several tables, each to its path: all are written before the first takes the place of another.
+
+    Parameters
+    ----------
+    tables
+        The table of each path.
+    marker
+        A file that is there while tables take their places: it stays if that does not come to its end.
 
     Raises
     ------
     InputError
-        If a file cannot be written; the files that were there before are as they were.
+        If a file cannot be written. The files that were there before are as they were then, unless the
+        marker is there.
     """
     with ExitStack() as stack:
         for path, table in tables.items():
             stack.enter_context(_named(path))
             save(table, stack.enter_context(whole_file(path)))
+        if marker is not None:
+            with _named(marker):
+                marker.touch()
+    if marker is not None:
+        with _named(marker):
+            marker.unlink()
 
 
 def save(table: Table, path: Path) -> None:

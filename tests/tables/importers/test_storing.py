@@ -49,3 +49,12 @@ def test_an_unfinished_build_stays(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected no other dataset"):
         store(make(tmp_path, 1.0), tmp_path / "out")
     assert part.exists()
+
+
+def test_an_import_that_was_cut_off_may_be_done_again(tmp_path: Path) -> None:
+    store(make(tmp_path, 1.0), tmp_path / "out")
+    (tmp_path / "out" / ".unfinished").touch()
+    with pytest.raises(InputError, match="import again"):
+        read_dataset(tmp_path / "out")
+    store(make(tmp_path, 2.0), tmp_path / "out")
+    assert read_dataset(tmp_path / "out").records.column("time_s").to_pylist() == [[2e-6]]

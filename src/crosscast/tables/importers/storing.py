@@ -6,7 +6,7 @@ from pathlib import Path
 
 from crosscast.errors import InputError
 from crosscast.tables.arrow import in_order
-from crosscast.tables.dataset import TABLES, Dataset, parts, read_dataset, write_dataset
+from crosscast.tables.dataset import TABLES, Dataset, is_cut_off, parts, read_dataset, write_dataset
 from crosscast.tables.lock import locked
 
 __all__ = ["store"]
@@ -27,7 +27,8 @@ def store(dataset: Dataset, folder: str | Path, *, replace: bool = False) -> Non
     Raises
     ------
     InputError
-        If the folder holds another dataset, or cannot be written; nothing has changed then.
+        If the folder holds another dataset, or cannot be written; nothing has changed then, but for what
+        `write_dataset` says.
     """
     folder = Path(folder)
     with locked(folder):
@@ -39,7 +40,7 @@ def store(dataset: Dataset, folder: str | Path, *, replace: bool = False) -> Non
 def _holds_another(folder: Path, dataset: Dataset) -> bool:
     if parts(folder):
         return True
-    if not any((folder / f"{schema.table}.parquet").exists() for schema in TABLES):
+    if is_cut_off(folder) or not any((folder / f"{schema.table}.parquet").exists() for schema in TABLES):
         return False
     try:
         there = read_dataset(folder)
