@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from crosscast.errors import CheckFailed, DeviceFault, EnvironmentFault, InputError
+from crosscast.errors import CheckFailed, DeviceFault, EnvironmentFault, InputError, MissingExtraError
 from crosscast.measure import campaign
 from crosscast.measure.campaign import Outcome, State, run_campaign
 from crosscast.measure.child import run_job
@@ -171,6 +171,17 @@ def test_a_device_that_is_lost_leaves_a_dataset_that_can_be_read(machine: Machin
     machine.failing.clear()
     assert run_campaign(plan(), tmp_path).done == 3
     assert read_dataset(tmp_path).devices.column("launch_overhead_s").to_pylist() == [1e-5]
+
+
+def test_a_part_that_is_not_installed_ends_the_campaign_and_is_not_recorded(
+    machine: Machine, tmp_path: Path
+) -> None:
+    machine.failing[f"crc on {devices()[0].id}"] = MissingExtraError("suite", "checking")
+    with pytest.raises(MissingExtraError, match=r"crosscast\[suite\]"):
+        run_campaign(plan(), tmp_path)
+    assert read_dataset(tmp_path).sessions.num_rows == 0
+    machine.failing.clear()
+    assert run_campaign(plan(), tmp_path).failures == []
 
 
 def interrupt_at(monkeypatch: pytest.MonkeyPatch, table: str, number: int, error: BaseException) -> None:

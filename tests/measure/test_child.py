@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.errors import CheckFailed, CrosscastError, DeviceFault, InputError
+from crosscast.errors import CheckFailed, CrosscastError, DeviceFault, InputError, MissingExtraError
 from crosscast.measure.child import run_job
 from crosscast.measure.jobs import CharacterizeJob, DescribeJob, SessionJob, render_job
 from crosscast.measure.opencl.devices import devices
@@ -69,7 +69,11 @@ def test_two_characterizations_give_the_same_rows(make_application: Folder) -> N
         ("os.abort()", DeviceFault, "was killed by SIGABRT"),
         ("os.kill(os.getpid(), signal.SIGKILL)", DeviceFault, "was killed by SIGKILL"),
         ("raise MemoryError", DeviceFault, "this machine has not enough memory for the problem"),
-        ("raise MissingExtraError('suite', 'checking')", CrosscastError, r"pip install 'crosscast\[suite\]'"),
+        (
+            "raise MissingExtraError('suite', 'checking')",
+            MissingExtraError,
+            r"pip install 'crosscast\[suite\]'",
+        ),
     ],
 )
 def test_what_the_process_dies_of_is_a_sentence(

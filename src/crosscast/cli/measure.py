@@ -63,6 +63,7 @@ def measure(
     json
         Print one JSON object, with every recorded time.
     """
+    subject = _subject(what, size)
     # Imported here: `--help` needs no OpenCL.
     from crosscast.measure.child import run_job
     from crosscast.measure.jobs import SessionJob
@@ -72,7 +73,6 @@ def measure(
 
     if repeats < 1:
         raise InputError(f"--repeats: expected at least 1, found {repeats}")
-    subject = _subject(what, size)
     settings = Settings(min_runs, min_time, warmups, timeout, sensor)
     target = devices()[0] if device is None else find(device)
     answers = []
@@ -106,6 +106,7 @@ class _Status(StatusLine):
 
 
 def _subject(what: str, size: str | None) -> Subject:
+    from crosscast.measure.needs import expect_installed
     from crosscast.measure.subjects import LaunchFile, SuiteProblem, fitted
     from crosscast.suite.registry import application, names
     from crosscast.suite.sizes import working_set
@@ -117,4 +118,5 @@ def _subject(what: str, size: str | None) -> Subject:
         return LaunchFile(str(path))
     if size is None:
         raise InputError(f"{what}: an application needs --size (tiny, small, medium or large)")
+    expect_installed([what])
     return SuiteProblem(what, size, fitted(application(what), working_set(size)), seed=0)

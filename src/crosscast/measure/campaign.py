@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crosscast.errors import CrosscastError
+from crosscast.errors import CrosscastError, MissingExtraError
 from crosscast.measure.child import run_job
 from crosscast.measure.jobs import CharacterizeJob, DescribeJob, SessionJob
 from crosscast.measure.opencl.describe import known_row
@@ -121,6 +121,8 @@ def run_campaign(plan: Plan, folder: Path, report: Callable[[State], None] = lam
         there is no such sensor.
     EnvironmentFault
         If the sensor does not work here.
+    MissingExtraError
+        If an optional part that the work needs is not installed.
     """
     for device in plan.devices:
         # One that does not work would fail in every process.
@@ -138,6 +140,9 @@ def run_campaign(plan: Plan, folder: Path, report: Callable[[State], None] = lam
             try:
                 written = _done(plan, piece, outcome)
                 outcome.done += 1
+            except MissingExtraError:
+                # No fault of the piece, and the next would lack it too.
+                raise
             except CrosscastError as error:
                 outcome.failures.append(Failure(piece, str(error)))
                 written = _failed(plan, piece, str(error), known)

@@ -63,7 +63,7 @@ def run_job(job: Job, timeout_s: float, report: Report = lambda runs, elapsed_s:
             for line in _lines(child, job, timeout_s, complaints):
                 said = json.loads(line)
                 if "error" in said:
-                    raise _raised(said["error"], said["message"])
+                    raise _raised(said["error"], said["message"], said.get("extra"))
                 if "answer" in said:
                     return dict(said["answer"])
                 report(said["runs"], said["elapsed_s"])
@@ -110,14 +110,19 @@ def _lines(
                         yield from map(bytes, lines)
 
 
-def _raised(name: str, message: str) -> CrosscastError:
+class _MissingThere(MissingExtraError):
+    """A part that the process lacks, in its own words."""
+
+    def __init__(self, message: str, extra: str) -> None:
+        CrosscastError.__init__(self, message)
+        self.extra = extra
+
+
+def _raised(name: str, message: str, extra: str | None) -> CrosscastError:
+    if extra is not None:
+        return _MissingThere(message, extra)
     kind = getattr(errors, name, DeviceFault)
-    if not issubclass(kind, MissingExtraError):
-        return kind(message) if issubclass(kind, CrosscastError) else DeviceFault(message)
-    # Its constructor makes the message.
-    error = CrosscastError(message)
-    error.exit_code = kind.exit_code
-    return error
+    return kind(message) if issubclass(kind, CrosscastError) else DeviceFault(message)
 
 
 def _crash(child: subprocess.Popen[bytes], complaints: bytearray, job: Job) -> DeviceFault:

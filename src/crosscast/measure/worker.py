@@ -1,8 +1,8 @@
 """The process that measures: reads a job, runs it, and answers in lines of JSON.
 
 A line is ``{"runs": …, "elapsed_s": …}`` now and then, and at the end ``{"answer": …}`` or
-``{"error": …, "message": …}``. Kernels and drivers may write to standard output as they like: the
-answers go to a copy of it, and the rest to standard error.
+``{"error": …, "message": …, "extra": …}``. Kernels and drivers may write to standard output as they
+like: the answers go to a copy of it, and the rest to standard error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def main() -> int:
         try:
             _send(answers, answer=_run(read_job(sys.stdin.read()), answers))
         except CrosscastError as error:
-            _send(answers, error=type(error).__name__, message=str(error))
+            # Of a part that is missing, also how to get it.
+            said = {"error": type(error).__name__, "message": str(error)}
+            _send(answers, **said, extra=getattr(error, "extra", None))
         except MemoryError:
             _send(answers, error="DeviceFault", message="this machine has not enough memory for the problem")
     return 0

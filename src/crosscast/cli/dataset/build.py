@@ -76,12 +76,17 @@ def build(
         Print what the dataset holds as JSON.
     """
     # Imported here: `--help` needs no OpenCL and no pyarrow.
+    from crosscast.measure.needs import expect_installed
+    from crosscast.suite.registry import selected
+
+    applications = selected(_words("--suite", suite))
+    expect_installed(applications)
+    # Imported here, as they need what the line above found.
     from crosscast.measure.campaign import run_campaign
     from crosscast.measure.opencl.devices import selected as selected_devices
     from crosscast.measure.plan import Plan
     from crosscast.measure.settings import Settings
     from crosscast.report.description import print_description
-    from crosscast.suite.registry import selected
     from crosscast.suite.sizes import working_set
     from crosscast.tables.dataset import read_dataset
     from crosscast.tables.description import describe
@@ -90,7 +95,7 @@ def build(
     for name in names:
         working_set(name)
     plan = Plan(
-        applications=selected(_words("--suite", suite)),
+        applications=applications,
         sizes=tuple(names),
         devices=tuple(selected_devices(_words("--devices", devices))),
         caches=_caches(fit),
