@@ -134,16 +134,30 @@ def test_a_damaged_csv_row_is_named(tmp_path: Path, make_profile: ProfileMaker) 
         read_csv(path)
 
 
-@pytest.mark.parametrize("wrong", ["", "-1", "nan", "inf", "x"])
-def test_a_cell_that_no_profile_has_is_named(tmp_path: Path, make_profile: ProfileMaker, wrong: str) -> None:
+@pytest.mark.parametrize(
+    ("column", "wrong", "reason"),
+    [
+        ("kernel", "", "expected a value, found none"),
+        *(("run_s", wrong, f"expected at least 0, found {wrong}") for wrong in ("-1", "nan", "inf")),
+        ("run_s", "x", "could not convert string to float: 'x'"),
+        *(("launch", wrong, f"expected a JSON object, found {wrong}") for wrong in ("3", "[1]", "null")),
+        *(("launch", wrong, "Out of range float") for wrong in ('{"a": NaN}', '{"a": 1e999}')),
+        ("program", "{", "Expecting property name"),
+    ],
+)
+def test_a_cell_that_no_profile_has_is_named(
+    tmp_path: Path, make_profile: ProfileMaker, column: str, wrong: str, reason: str
+) -> None:
     row = dict(zip(csv_header().split(","), next(csv.reader([csv_row(make_profile())])), strict=True))
-    row["run_s" if wrong else "kernel"] = wrong
+    row[column] = wrong
     with (tmp_path / "p.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, list(row))
         writer.writeheader()
         writer.writerow(row)
-    with pytest.raises(InputError, match=r"p\.csv:2: not a row of a table of profiles"):
+    with pytest.raises(InputError) as caught:
         read_csv(tmp_path / "p.csv")
+    place = f"{tmp_path / 'p.csv'}:2: not a row of a table of profiles (column '{column}': "
+    assert str(caught.value).startswith(place + reason)
 
 
 def test_csv_needs_no_pyarrow(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNS",
+    "LOOSE_PROFILES",
     "PROFILES",
     "UPGRADES",
     "VERSION",
@@ -78,7 +79,7 @@ COLUMNS: tuple[Column, ...] = (
 PROFILES = Schema("profiles", VERSION, COLUMNS, key=("application", "kernel", "size", "invocation"))
 """Profiles of a dataset."""
 
-_LOOSE = replace(PROFILES, key=())
+LOOSE_PROFILES = replace(PROFILES, key=())
 """Profiles in a file of their own: two of them may be of kernels with one name."""
 
 
@@ -186,14 +187,21 @@ def _read(column: Column, text: str) -> Any:
         if column.required:
             raise ValueError(f"column {column.name!r}: expected a value, found none")
         return None
-    cell = _READERS[column.type](text)
+    try:
+        cell = _READERS[column.type](text)
+    except ValueError as error:
+        raise ValueError(f"column {column.name!r}: {error}") from error
     if column.least is not None and not column.least <= cell < math.inf:
         raise ValueError(f"column {column.name!r}: expected at least {column.least:g}, found {text}")
     return cell
 
 
 def _checked_json(text: str) -> str:
-    json.loads(text)
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a JSON object, found {text}")
+    # Python reads numbers that are not finite; JSON has none.
+    json_text(value)
     return text
 
 
@@ -220,7 +228,7 @@ def write_parquet(profiles: Iterable[Profile], path: str | Path) -> None:
     from crosscast.tables.arrow import table_of
     from crosscast.tables.parquet import save
 
-    table = table_of(_LOOSE, map(to_row, profiles))
+    table = table_of(LOOSE_PROFILES, map(to_row, profiles))
     with whole_file(path) as temporary:
         save(table, temporary)
 
@@ -239,7 +247,7 @@ def read_parquet(path: str | Path) -> list[Profile]:
     require_pyarrow()
     from crosscast.tables.parquet import read_table
 
-    return [from_row(row) for row in read_table(path, _LOOSE, UPGRADES).to_pylist()]
+    return [from_row(row) for row in read_table(path, LOOSE_PROFILES, UPGRADES).to_pylist()]
 
 
 def require_pyarrow() -> None:

@@ -9,10 +9,12 @@ import pytest
 
 from crosscast.errors import InputError
 from crosscast.profile import Profile
-from crosscast.tables.arrow import identity_of
+from crosscast.tables.arrow import identity_of, notes_of, table_of
+from crosscast.tables.dataset import read_dataset
 from crosscast.tables.importers.own import import_own
 from crosscast.tables.importers.storing import store
-from crosscast.tables.profiles import write_csv, write_parquet
+from crosscast.tables.parquet import write_table
+from crosscast.tables.profiles import PROFILES, to_row, write_csv, write_parquet
 
 ProfileMaker = Callable[..., Profile]
 
@@ -34,6 +36,13 @@ def test_a_table_of_version_1_becomes_a_dataset_of_the_current_one(tmp_path: Pat
     assert identity_of(table) == ("profiles", 2)
     assert table.column("application").to_pylist() == ["sums", "sums"]
     assert table.column("size").to_pylist() == ["tiny", "tiny"]
+
+
+def test_the_notes_of_a_table_stay(tmp_path: Path, make_profile: ProfileMaker) -> None:
+    table = table_of(PROFILES, [to_row(make_profile())], {"origin": "made up"})
+    write_table(table, tmp_path / "p.parquet")
+    store(import_own(tmp_path / "p.parquet", "sums"), tmp_path / "out")
+    assert notes_of(read_dataset(tmp_path / "out").profiles) == {"origin": "made up"}
 
 
 def test_an_old_dataset_is_brought_up_in_its_own_place(tmp_path: Path, old_file: Path) -> None:

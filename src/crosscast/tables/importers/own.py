@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from crosscast.errors import InputError
-from crosscast.profile import Profile
-from crosscast.tables.arrow import table_of
+from crosscast.tables.arrow import Table, check, table_of
 from crosscast.tables.dataset import Dataset, read_dataset
-from crosscast.tables.profiles import PROFILES, read_csv, read_parquet, to_row
+from crosscast.tables.library import pc
+from crosscast.tables.parquet import read_table
+from crosscast.tables.profiles import LOOSE_PROFILES, PROFILES, UPGRADES, read_csv, to_row
 
 __all__ = ["import_own"]
 
-_READERS = {".parquet": read_parquet, ".csv": read_csv}
+
+
+def _from_parquet(path: Path) -> Table:
+    return read_table(path, LOOSE_PROFILES, UPGRADES)
+
+
+def _from_csv(path: Path) -> Table:
+    return table_of(LOOSE_PROFILES, map(to_row, read_csv(path)))
+
+
+_READERS = {".parquet": _from_parquet, ".csv": _from_csv}
 
 
 def import_own(path: str | Path, application: str | None = None, size: str | None = None) -> Dataset:
@@ -41,9 +51,10 @@ def import_own(path: str | Path, application: str | None = None, size: str | Non
         raise InputError(
             f"{path}: expected a folder with a dataset, or a table of profiles (.parquet or .csv)"
         )
-    profiles = [_placed(profile, application, size) for profile in _READERS[path.suffix](path)]
-    return Dataset(str(path), profiles=table_of(PROFILES, map(to_row, profiles)))
-
-
-def _placed(profile: Profile, application: str | None, size: str | None) -> Profile:
-    return replace(profile, application=profile.application or application, size=profile.size or size)
+    table = _READERS[path.suffix](path)
+    for name, text in (("application", application), ("size", size)):
+        if text is not None:
+            place = table.schema.get_field_index(name)
+            table = table.set_column(place, table.field(place), pc.fill_null(table.column(place), text))
+    check(PROFILES, table, str(path))
+    return Dataset(str(path), profiles=table)
