@@ -143,6 +143,18 @@ def test_an_application_that_fails_is_recorded_and_tried_again(
     assert describe(read_dataset(described)).missing == ()
 
 
+def test_measurements_of_a_driver_that_changed_are_not_mixed(
+    described: Path, make_application: Folder
+) -> None:
+    folder = make_application()
+    assert ended(start(described, folder)) == (0, "")
+    make_application(run="time.sleep(0.001)")
+    code, errors = ended(start(described, folder))
+    assert code == 2
+    assert "own tiny was measured with the source of hash" in errors
+    assert "choose another folder" in errors
+
+
 def test_a_sensor_that_goes_away_is_a_note(
     described: Path, make_application: Folder, tmp_path: Path, capfd: Output
 ) -> None:

@@ -1,5 +1,6 @@
 """Jobs in a process of their own: whatever happens to it becomes a sentence."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from crosscast.measure.child import run_job
 from crosscast.measure.jobs import CharacterizeJob, DescribeJob, SessionJob, render_job
 from crosscast.measure.opencl.devices import devices
 from crosscast.measure.settings import Settings
-from crosscast.measure.subjects import SuiteProblem
+from crosscast.measure.subjects import SuiteProblem, identity
 from processes import NOTE, is_gone, noted, wait_until
 
 Folder = Callable[..., Path]
@@ -52,7 +53,9 @@ def test_two_characterizations_give_the_same_rows(make_application: Folder) -> N
     (row,) = first
     assert (row["application"], row["size"], row["kernel"], row["invocation"]) == ("own", "tiny", "twice", 0)
     assert row["run_s"] is None
-    assert '"problem": {"parameters": {"items": 1024}, "seed": 0}' in row["launch"]
+    made_for = json.loads(row["launch"])["problem"]
+    assert (made_for["parameters"], made_for["seed"]) == ({"items": 1024}, 0)
+    assert made_for["source_sha256"] == identity(job.subject).source_sha256
     assert '"path": "own.cl"' in row["program"]
 
 

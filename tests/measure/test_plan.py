@@ -133,7 +133,7 @@ def test_failed_sessions_of_other_problems_are_done_again(plan: Plan) -> None:
 def test_devices_with_another_driver_are_not_mixed(plan: Plan, column: str) -> None:
     described, profile, sessions = rows(plan)
     described[column] = "old"
-    with pytest.raises(InputError, match=f"mine: {plan.devices[0].key} was measured with {column} 'old'"):
+    with pytest.raises(InputError, match=f"was measured with the OpenCL {column} 'old'"):
         missing(plan, dataset(described, profile, sessions))
 
 

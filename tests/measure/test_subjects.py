@@ -67,6 +67,24 @@ def test_identity_runs_nothing_of_the_driver(make_application: Folder) -> None:
         load(problem)
 
 
+def test_the_source_of_one_s_own_application_is_its_kernels_and_its_driver(make_application: Folder) -> None:
+    def source() -> str:
+        return identity(SuiteProblem(str(folder), "tiny", {"items": 1024}, 0)).source_sha256
+
+    folder = make_application("own")
+    before = source()
+    assert source() == before
+    (folder / "own.cl").write_text("kernel void twice() {}")
+    with_other_kernels = source()
+    make_application("own", run="queue.launch('nothing', (1,), (1,))")
+    assert len({before, with_other_kernels, source()}) == 3
+
+
+def test_the_source_of_an_application_of_the_suite_is_its_kernels() -> None:
+    found = identity(SuiteProblem("crc", "tiny", {"bytes": 100}, 0))
+    assert found.source_sha256 == found.program.sha256
+
+
 def test_extents_are_whole_numbers_of_python(make_application: Folder) -> None:
     kind = application(str(make_application("counts", fit="return {'items': np.int64(1024)}")))
     assert type(fitted(kind, 1 << 15)["items"]) is int

@@ -171,7 +171,7 @@ def _origins(plan: Plan) -> dict[_Cell, _Origin]:
     found: dict[_Cell, _Origin] = {}
     for name, size in product(plan.applications, plan.sizes):
         subject = identity(plan.problem(name, size))
-        found[subject.name, size] = (dict(subject.parameters), subject.seed, subject.program.sha256)
+        found[subject.name, size] = (dict(subject.parameters), subject.seed, subject.source_sha256)
     return found
 
 
@@ -181,7 +181,8 @@ def _profiled(dataset: Dataset, origins: Mapping[_Cell, _Origin]) -> set[_Cell]:
     there: dict[_Cell, list[_Origin | None]] = {}
     for row in columns.to_pylist():
         problem = json.loads(row["launch"] or "{}").get("problem")
-        sha256 = json.loads(row["program"] or "{}").get("sha256")
+        program = json.loads(row["program"] or "{}").get("sha256")
+        sha256 = problem and problem.get("source_sha256", program)
         origin = (problem["parameters"], problem["seed"], sha256) if problem else None
         there.setdefault((row["application"], row["size"]), []).append(origin)
     for (application, size), found in there.items():
@@ -200,8 +201,8 @@ def _refuse_unlike_devices(plan: Plan, dataset: Dataset) -> None:
         for what, now in (("driver", device.driver), ("platform", device.platform)):
             if row is not None and row[what] != now:
                 raise InputError(
-                    f"{dataset.label}: {device.key} was measured with {what} {row[what]!r}, and now has "
-                    f"{now!r}: choose another folder for it"
+                    f"{dataset.label}: {device.key} was measured with the OpenCL {what} {row[what]!r}, and "
+                    f"now has {now!r}: choose another folder for it"
                 )
 
 

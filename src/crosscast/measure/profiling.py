@@ -8,7 +8,7 @@ from typing import Any
 
 from crosscast.characterization.options import Options
 from crosscast.errors import InputError
-from crosscast.measure.subjects import SuiteProblem, load
+from crosscast.measure.subjects import Identity, SuiteProblem, load
 from crosscast.profile import Profile
 from crosscast.suite.application import Application
 from crosscast.suite.profiles import profiles_of
@@ -38,16 +38,19 @@ def profile_rows(problem: SuiteProblem, timeout_s: float) -> list[dict[str, Any]
     InputError
         If the application launches nothing.
     """
-    application = load(problem).application
+    loaded = load(problem)
+    application = loaded.application
     assert isinstance(application, Application)
     found = profiles_of(application, problem.size, options=Options(timeout_s=timeout_s))
     if not found:
         raise InputError(f"{application.name}: expected a run to launch kernels, found none")
-    return [to_row(_lasting(profile, problem)) for profile in found]
+    return [to_row(_lasting(profile, loaded)) for profile in found]
 
 
-def _lasting(profile: Profile, problem: SuiteProblem) -> Profile:
-    made_for = {"parameters": dict(problem.parameters), "seed": problem.seed}
+def _lasting(profile: Profile, subject: Identity) -> Profile:
+    made_for: dict[str, Any] = {"parameters": dict(subject.parameters), "seed": subject.seed}
+    if subject.source_sha256 != subject.program.sha256:
+        made_for["source_sha256"] = subject.source_sha256
     return replace(
         profile,
         timing_s={},

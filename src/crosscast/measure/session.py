@@ -137,7 +137,7 @@ def session_row(subject: Identity, device: OpenCLDevice, settings: Settings, rep
         "warmups": max(settings.warmups, 1),
         "parameters": json.dumps(dict(subject.parameters)),
         "seed": subject.seed,
-        "source_sha256": subject.program.sha256,
+        "source_sha256": subject.source_sha256,
         "timer_resolution_s": device.timer_resolution_s,
         "environment": json.dumps({**environment.facts(), **_driver(device)}),
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from crosscast.characterization.launchfiles.launches import read_launches
 from crosscast.errors import InputError
 from crosscast.kernel import Argument, Launch, Program
 from crosscast.suite.application import Application, Array, Queue
-from crosscast.suite.registry import application
+from crosscast.suite.registry import application, names
 
 __all__ = [
     "GIVEN",
@@ -89,6 +91,8 @@ class Identity:
         Extents of the problem; empty for a launch file.
     seed
         Start of its random numbers; ``None`` for a launch file.
+    source_sha256
+        Hash of the kernels' source, and outside the suite of the driver too.
     """
 
     name: str
@@ -97,6 +101,7 @@ class Identity:
     program: Program
     parameters: Mapping[str, int]
     seed: int | None
+    source_sha256: str
 
 
 @dataclass(frozen=True)
@@ -143,7 +148,14 @@ def identity(problem: SuiteProblem) -> Identity:
     """
     kind = application(problem.name)
     program = Program.from_file(kind.source_path(), options=kind.options)
-    return Identity(kind.name, problem.size, kind.kernels, program, problem.parameters, problem.seed)
+    sha256 = program.sha256 if problem.name in names() else _with_driver(program, kind)
+    return Identity(kind.name, problem.size, kind.kernels, program, problem.parameters, problem.seed, sha256)
+
+
+def _with_driver(program: Program, kind: type[Application]) -> str:
+    """Hash of kernels and driver; those of the suite's drivers go by the version of the package."""
+    driver = Path(inspect.getfile(kind)).read_bytes()
+    return hashlib.sha256(program.content + b"\0" + driver).hexdigest()
 
 
 def load(subject: Subject) -> Loaded:
@@ -157,7 +169,8 @@ def load(subject: Subject) -> Loaded:
     if isinstance(subject, LaunchFile):
         launches = _Launches(Path(subject.path))
         name = Path(subject.path).stem
-        return Loaded(name, GIVEN, launches.kernels, launches.program, {}, None, launches)
+        program = launches.program
+        return Loaded(name, GIVEN, launches.kernels, program, {}, None, program.sha256, launches)
     problem = application(subject.name)(subject.parameters, subject.seed)
     return Loaded(**vars(identity(subject)), application=problem)
 
