@@ -21,7 +21,8 @@ def aiwc_folder(tmp_path: Path) -> Path:
     """A folder with one file of the published tool."""
     folder = tmp_path / "lud" / "tiny"
     folder.mkdir(parents=True)
-    (folder / "aiwc_k_0.csv").write_text("metric,category,count\nOpcode,Compute,3\n", encoding="utf-8")
+    text = "metric,category,count\nOpcode,Compute,3\nTotal Instruction Count,Compute,12\n"
+    (folder / "aiwc_k_0.csv").write_text(text, encoding="utf-8")
     return folder
 
 

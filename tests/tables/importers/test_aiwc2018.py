@@ -95,6 +95,15 @@ def test_energy_names_sensor_and_domain(tmp_path: Path) -> None:
     ]
 
 
+def test_energy_of_one_kernel_names_it(tmp_path: Path) -> None:
+    text = f"{ENERGY}kmeans,gtx1080,large,1.0,1\ndwt,i7-6700k,large,2.0,1\n"
+    energy = rows(import_aiwc2018(write_source(tmp_path / "s", energy=text)).energy)
+    assert [(e["application"], e["kernel"]) for e in energy[2:]] == [
+        ("kmeans", "kmeansPoint"),
+        ("dwt", "cl_fdwt53Kernel"),
+    ]
+
+
 def test_energy_may_be_absent(tmp_path: Path) -> None:
     assert import_aiwc2018(write_source(tmp_path / "s")).energy.num_rows == 0
 

@@ -71,7 +71,7 @@ def test_what_has_no_column_is_kept(tmp_path: Path) -> None:
 
 
 def test_our_own_names_are_known_too(tmp_path: Path) -> None:
-    text = "metric,category,count\nopcode,compute,10\nyokota_branch_entropy,control,0.5\n"
+    text = "metric,category,count\nopcode,compute,10\ntotal_instruction_count,compute,12\nyokota_branch_entropy,control,0.5\n"
     (profile,) = profiles(write(tmp_path / "sums", text=text))
     assert (profile["opcode"], profile["yokota_branch_entropy"]) == (10, 0.5)
 
@@ -100,7 +100,7 @@ def test_else_the_options_say_them_and_else_the_name_of_the_folder(tmp_path: Pat
 def test_a_file_that_we_write_is_read_back(tmp_path: Path, make_profile: Any) -> None:
     from crosscast.tables.aiwc import write_aiwc
 
-    rows = (("Opcode", "Compute", 12), ("SD SIMD Width", "Parallelism", 0.25))
+    rows = (("Opcode", "Compute", 12), ("Total Instruction Count", "Compute", 40), ("SD SIMD Width", "Parallelism", 0.25))
     write_aiwc(replace(make_profile("k"), published=rows), tmp_path)
     (profile,) = profiles(tmp_path)
     assert (profile["opcode"], profile["sd_simd_width"], profile["kernel"]) == (12, 0.25, "k")
@@ -111,6 +111,12 @@ def test_a_file_that_we_write_is_read_back(tmp_path: Path, make_profile: Any) ->
     [
         ("aiwc_k_0.csv", "a,b\n", "expected the columns metric, category, count"),
         ("aiwc_k_0.csv", "", "expected the columns metric, category, count"),
+        ("aiwc_k_0.csv", "metric,category,count\n", "expected the metric Opcode, found none"),
+        (
+            "aiwc_k_0.csv",
+            "metric,category,count\nOpcode,Compute,3\n",
+            "expected the metric Total Instruction Count, found none: the file may be cut off",
+        ),
         ("aiwc_k_0.csv", f"{FILE}Opcode,Compute,3\n", "row 14: the metric Opcode is there a second time"),
         ("aiwc_k_0.csv", f"{FILE}opcode,Compute,3\n", "the metric opcode is there under two names"),
         ("aiwc_k_0.csv", f"{FILE}Work-items,Compute\n", "row 14: expected 3 cells, found 2"),

@@ -28,6 +28,8 @@ _FILE_NAME = re.compile(r"aiwc_(?P<kernel>.+)_(?P<invocation>\d+)\.csv")
 _DEFINED = {metric.name: metric.name for metric in METRICS}
 _OURS: dict[str, str | None] = {**{row.name: row.metric for row in PUBLISHED_METRICS}, **_DEFINED}
 """Our metric of each name that a file may hold: the published tool's names, and our own."""
+_NEEDED = ("Opcode", "Total Instruction Count")
+"""Of each profile, by the tool's names: the first that it writes."""
 _INTEGERS = frozenset(column.name for column in COLUMNS if column.type == "integer")
 
 _RATIOS = (
@@ -115,6 +117,9 @@ def _row(path: Path, application: str, size: str) -> dict[str, Any]:
             raise InputError(f"{path}: the metric {ours} is there under two names")
         else:
             metrics[ours] = _number(path, metric, ours, value)
+    for needed in _NEEDED:
+        if _OURS[needed] not in metrics:
+            raise InputError(f"{path}: expected the metric {needed}, found none: the file may be cut off")
     return {
         "application": application,
         "kernel": name["kernel"],

@@ -1,4 +1,4 @@
-"""Energy of the published data: one row for each application and run that was watched."""
+"""Energy of the published data: one row for each application, or kernel of it, and run that was watched."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ __all__ = ["energy_rows"]
 
 _SENSORS = {"i7-6700k": ("rapl", "package-0/core"), "gtx1080": ("nvml", "gpu")}
 """Sensor and domain on each device, as our own sensors name them."""
+
+_ONLY_KERNELS = {"kmeans": "kmeansPoint", "dwt": "cl_fdwt53Kernel"}
+"""Applications of which the source watched one kernel alone."""
 
 
 def energy_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> Iterator[dict[str, Any]]:
@@ -38,6 +41,7 @@ def energy_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> Iterator[dict[
         sensor, domain = _SENSORS[device]
         yield {
             "application": row["application"],
+            "kernel": _ONLY_KERNELS.get(row["application"]),
             "size": row["size"],
             "device": device,
             "configuration": "{}",
