@@ -62,7 +62,7 @@ class Machine:
         record = {**cell, "run": 0, "invocations": 1, "time_s": [1e-3]}
         energy = {**cell, "sensor": "fake", "domain": "all", "energy_j": self.energy_j, "runs": 1}
         return {
-            "session": session | {"runs": 1},
+            "session": session | {"runs": job.settings.min_runs, "loop_s": job.settings.min_time_s},
             "records": [{**record, "kernel": kernel} for kernel in subject.kernels],
             "energy": [] if self.energy_j is None else [energy],
             "notes": ["it was warm"],
@@ -280,6 +280,30 @@ def test_a_sensor_that_does_not_work_is_refused_at_the_start(
     with pytest.raises(kind, match=message):
         run_campaign(plan(settings=Settings(sensor=sensor)), tmp_path / "new")
     assert (machine.done, (tmp_path / "new").exists()) == ([], False)
+
+
+def test_sessions_that_are_kept_with_less_than_is_wanted_now_are_a_note(
+    machine: Machine, tmp_path: Path
+) -> None:
+    run_campaign(plan("crc"), tmp_path)
+    less = "kept that {} fewer than {} runs or less than {} s; measure them again in another folder"
+    longer = run_campaign(plan(settings=Settings(2, 1.5, sensor="none")), tmp_path)
+    assert longer.notes[0] == "1 session " + less.format("has", 2, 1.5)
+    more = run_campaign(plan(settings=Settings(50, 0.0, sensor="none")), tmp_path)
+    assert more.notes == ["2 sessions " + less.format("have", 50, 0)]
+    assert run_campaign(plan("gem", settings=Settings(2, 1.5, sensor="none")), tmp_path).notes == []
+
+
+def test_the_first_estimate_counts_the_time_that_the_runs_take_at_least(
+    machine: Machine, tmp_path: Path
+) -> None:
+    def first(min_time_s: float) -> float:
+        states: list[State] = []
+        settings = Settings(2, min_time_s, sensor="none")
+        run_campaign(plan(settings=settings), tmp_path / str(min_time_s), states.append)
+        return states[0].left_s
+
+    assert first(30.0) - first(0.0) == pytest.approx(2 * 30)
 
 
 def test_the_time_left_follows_from_what_was_done(machine: Machine, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from crosscast.measure.plan import (
     MeasurePiece,
     Piece,
     Plan,
+    measured_less,
     missing,
     pieces,
 )
@@ -37,11 +38,12 @@ from crosscast.tables.profiles import PROFILES
 from crosscast.tables.records import RECORDS
 from crosscast.tables.schema import Schema
 from crosscast.tables.sessions import SESSIONS
+from crosscast.units import format_count
 
 __all__ = ["Failure", "Outcome", "State", "run_campaign"]
 
-_GUESS_S = {"DescribePiece": 4.0, "CharacterizePiece": 3.0, "MeasurePiece": 4.0}
-"""Seconds of a piece of each kind, before one was done."""
+_GUESS_S = {"DescribePiece": 4.0, "CharacterizePiece": 3.0, "MeasurePiece": 2.0}
+"""Seconds of a piece of each kind, before one was done; of a measurement, beside its loop."""
 
 
 @dataclass(frozen=True)
@@ -128,12 +130,13 @@ def run_campaign(plan: Plan, folder: Path, report: Callable[[State], None] = lam
         # One that does not work would fail in every process.
         open_sensor(plan.settings.sensor, device.type, device.pci_bus_id)
     with locked(folder):
-        todo = missing(plan, _dataset(folder))
+        before = _dataset(folder)
+        todo = missing(plan, before)
         total = len(pieces(plan))
-        outcome = Outcome(kept=total - len(todo))
+        outcome = Outcome(kept=total - len(todo), notes=_doubts(plan, before))
         # Asked before anything runs: a device that is lost later answers no more.
         known = {device.key: known_row(device) for device in plan.devices}
-        pace = _Pace(todo)
+        pace = _Pace(todo, plan.settings.min_time_s)
         for number, piece in enumerate(todo):
             report(State(outcome.kept + number, total, piece.label, pace.left_s()))
             start = time.perf_counter()
@@ -160,10 +163,23 @@ def _dataset(folder: Path) -> Dataset:
     return read_dataset(folder) if there else Dataset(str(folder))
 
 
+def _doubts(plan: Plan, dataset: Dataset) -> list[str]:
+    """What to tell of sessions that are kept."""
+    count, settings = measured_less(plan, dataset), plan.settings
+    if not count:
+        return []
+    kept = "1 session kept that has" if count == 1 else f"{format_count(count)} sessions kept that have"
+    return [
+        f"{kept} fewer than {settings.min_runs} runs or less than {settings.min_time_s:g} s; measure them "
+        "again in another folder"
+    ]
+
+
 class _Pace:
     """Estimates the time left from the time that pieces of each kind took."""
 
-    def __init__(self, todo: list[Piece]) -> None:
+    def __init__(self, todo: list[Piece], loop_s: float) -> None:
+        self._guess_s = _GUESS_S | {"MeasurePiece": _GUESS_S["MeasurePiece"] + loop_s}
         self._left: dict[str, int] = {}
         self._took: dict[str, list[float]] = {}
         for piece in todo:
@@ -179,7 +195,7 @@ class _Pace:
     def left_s(self) -> float:
         """Seconds for all that is left."""
         means = {kind: sum(seconds) / len(seconds) for kind, seconds in self._took.items() if seconds}
-        return sum(count * means.get(kind, _GUESS_S[kind]) for kind, count in self._left.items())
+        return sum(count * means.get(kind, self._guess_s[kind]) for kind, count in self._left.items())
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,16 @@ from crosscast.suite.application import Application
 from crosscast.suite.sizes import Caches, working_set
 from crosscast.tables.dataset import Dataset
 
-__all__ = ["CharacterizePiece", "DescribePiece", "MeasurePiece", "Piece", "Plan", "missing", "pieces"]
+__all__ = [
+    "CharacterizePiece",
+    "DescribePiece",
+    "MeasurePiece",
+    "Piece",
+    "Plan",
+    "measured_less",
+    "missing",
+    "pieces",
+]
 
 
 @dataclass(frozen=True)
@@ -149,6 +158,21 @@ def missing(plan: Plan, dataset: Dataset) -> list[Piece]:
         return (piece.application, piece.size, piece.device.key, piece.repeat) in measured
 
     return [piece for piece in pieces(plan) if not is_done(piece)]
+
+
+def measured_less(plan: Plan, dataset: Dataset) -> int:
+    """Sessions of a plan that a dataset holds with fewer runs or less time than the plan wants."""
+    wanted = {
+        (piece.application, piece.size, piece.device.key, piece.repeat)
+        for piece in pieces(plan)
+        if isinstance(piece, MeasurePiece)
+    }
+    settings = plan.settings
+    return sum(
+        row["runs"] < settings.min_runs or row["loop_s"] < settings.min_time_s
+        for row in dataset.sessions.to_pylist()
+        if _key(row) in wanted and None not in (row["runs"], row["loop_s"])
+    )
 
 
 _MEASURED = "launch_overhead_s"
