@@ -57,11 +57,32 @@ def test_kernels_are_summarized_over_all_processes() -> None:
 def test_the_object_holds_everything_and_is_json() -> None:
     answers = [answer(0, energy_j=7.0), answer(1, energy_j=8.0)]
     shown = json.loads(json.dumps(Measurement.of("pocl:0", "a CPU", answers).to_dict(), allow_nan=False))
-    assert shown["device"] == {"id": "pocl:0", "name": "a CPU"}
+    assert shown["device"] == {"id": "pocl:0", "key": "cpu", "name": "a CPU"}
+    assert (shown["transfer_median_s"], shown["host_median_s"]) == (5e-4, 2e-2)
     assert len(shown["records"]) == 40
     assert shown["records"][0]["time_s"] == [1e-3, 3e-3]
     assert [row["energy_j"] for row in shown["energy"]] == [7.0, 8.0]
     assert [session["repeat"] for session in shown["sessions"]] == [0, 1]
+
+
+def test_the_object_holds_no_json_within_text() -> None:
+    facts = {"counters": None, "environment": '{"crosscast": "1"}', "parameters": '{"items": 3}'}
+    shown = Measurement.of("pocl:0", "a CPU", [answer(energy_j=1.0, **facts)]).to_dict()
+    (session,) = shown["sessions"]
+    assert session["kernels"] == ["add", "shift"]
+    assert (session["parameters"], session["counters"]) == ({"items": 3}, None)
+    assert session["environment"] == {"crosscast": "1"}
+    assert all(row["configuration"] == {} for row in (session, *shown["records"], *shown["energy"]))
+
+
+def test_copies_and_host_times_are_medians_over_runs() -> None:
+    slow = answer()
+    for record in slow["records"]:
+        # One run of ten was disturbed.
+        if record["run"] == 3:
+            record["host_s"] = record["transfer_s"] = 5.0
+    found = Measurement.of("pocl:0", "a CPU", [slow])
+    assert (found.transfer_median_s, found.host_median_s) == (5e-4, 2e-2)
 
 
 def test_doubts_and_notes_are_warnings() -> None:
@@ -87,3 +108,9 @@ def test_people_see_that_there_is_no_energy_and_how_many_processes() -> None:
     text = printed(answer(0), answer(1))
     assert "energy: no sensor (crosscast devices says why)" in text
     assert "over the runs of 2 processes" in text
+
+
+def test_energy_that_was_not_asked_for_is_not_missed() -> None:
+    stream = io.StringIO()
+    print_measurement(Measurement.of("pocl:0", "a CPU", [answer()], sensor="none"), stream)
+    assert "energy" not in stream.getvalue()

@@ -82,7 +82,7 @@ def measure(
             answers.append(run_job(SessionJob(subject, target.id, settings, repeat), timeout, status))
         finally:
             status.close()
-    measurement = Measurement.of(target.id, target.name, answers)
+    measurement = Measurement.of(target.id, target.name, answers, sensor)
     if json:
         print(json_format.dumps(measurement.to_dict(), allow_nan=False))
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
@@ -12,7 +14,9 @@ from rich.text import Text
 from crosscast.measure.summary import KernelSummary, summaries
 from crosscast.report.console import console_on
 from crosscast.tables.arrow import table_of
+from crosscast.tables.energy import ENERGY
 from crosscast.tables.records import RECORDS
+from crosscast.tables.schema import Schema
 from crosscast.tables.sessions import SESSIONS
 from crosscast.tables.warnings_of import RecordWarning, warnings_of
 from crosscast.units import format_count, format_seconds
@@ -40,6 +44,8 @@ class Measurement:
         Summary of each kernel over all of them.
     warnings
         What makes the times doubtful, and what went wrong, as sentences.
+    sensor
+        Sensor of energy that was asked for.
     """
 
     device: str
@@ -49,9 +55,12 @@ class Measurement:
     energy: Sequence[Mapping[str, Any]]
     kernels: Sequence[KernelSummary]
     warnings: Sequence[str]
+    sensor: str = "auto"
 
     @classmethod
-    def of(cls, device: str, device_name: str, answers: Sequence[Mapping[str, Any]]) -> Measurement:
+    def of(
+        cls, device: str, device_name: str, answers: Sequence[Mapping[str, Any]], sensor: str = "auto"
+    ) -> Measurement:
         """Put the answers of processes together."""
         sessions = [answer["session"] for answer in answers]
         records = [record for answer in answers for record in answer["records"]]
@@ -68,18 +77,44 @@ class Measurement:
                 *map(_sentence, warnings),
                 *(note for answer in answers for note in answer["notes"]),
             ],
+            sensor=sensor,
         )
+
+    @property
+    def transfer_median_s(self) -> float:
+        """Median over the runs of the time of all copies, in seconds."""
+        return statistics.median(record["transfer_s"] for record in self._runs())
+
+    @property
+    def host_median_s(self) -> float:
+        """Median over the runs of the time of a whole run on the host, in seconds."""
+        return statistics.median(record["host_s"] for record in self._runs())
+
+    def _runs(self) -> list[Mapping[str, Any]]:
+        """A record of each run: what is of the whole run, the records of all its kernels repeat."""
+        return [record for record in self.records if record["kernel"] == self.kernels[0].kernel]
 
     def to_dict(self) -> dict[str, Any]:
         """The object that ``--json`` prints."""
         return {
-            "device": {"id": self.device, "name": self.device_name},
+            "device": {"id": self.device, "key": self.sessions[0]["device"], "name": self.device_name},
             "kernels": [kernel.to_dict() for kernel in self.kernels],
-            "sessions": list(self.sessions),
-            "records": list(self.records),
-            "energy": list(self.energy),
+            "transfer_median_s": self.transfer_median_s,
+            "host_median_s": self.host_median_s,
+            "sessions": _decoded(SESSIONS, self.sessions),
+            "records": _decoded(RECORDS, self.records),
+            "energy": _decoded(ENERGY, self.energy),
             "warnings": list(self.warnings),
         }
+
+
+def _decoded(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows whose columns of JSON are what it stands for, not text."""
+    texts = {column.name for column in schema.columns if column.type == "json"}
+    return [
+        {name: json.loads(value) if name in texts and value else value for name, value in row.items()}
+        for row in rows
+    ]
 
 
 def print_measurement(measurement: Measurement, stream: TextIO) -> None:
@@ -122,19 +157,16 @@ def _cells(kernel: KernelSummary) -> list[str]:
 
 
 def _lines(measurement: Measurement) -> list[str]:
-    # A run has one transfer time, which the records of all its kernels repeat.
-    first = measurement.kernels[0].kernel
-    runs = [record for record in measurement.records if record["kernel"] == first]
-    transfer = sum(record["transfer_s"] for record in runs) / len(runs)
-    host = sum(record["host_s"] for record in runs) / len(runs)
+    copies, host = map(format_seconds, (measurement.transfer_median_s, measurement.host_median_s))
+    expected = not measurement.energy and measurement.sensor != "none"
     return [
-        f"copies {format_seconds(transfer)} a run; whole run on the host {format_seconds(host)}",
+        f"copies {copies} a run; whole run on the host {host} (medians)",
         *(
             f"energy {row['energy_j'] / row['runs']:.4g} J a run ({row['sensor']} {row['domain']}, "
             f"{row['samples']} samples in {format_seconds(row['duration_s'])})"
             for row in measurement.energy
         ),
-        *([] if measurement.energy else ["energy: no sensor (crosscast devices says why)"]),
+        *(["energy: no sensor (crosscast devices says why)"] if expected else []),
         *(f"warning: {warning}" for warning in measurement.warnings),
     ]
 
