@@ -15,6 +15,7 @@ import pytest
 from crosscast.cli import main
 from crosscast.measure.opencl.describe import known_row
 from crosscast.measure.opencl.devices import devices
+from crosscast.suite.registry import names
 from crosscast.tables.arrow import table_of
 from crosscast.tables.dataset import Dataset, locked, parts, read_dataset, write_dataset
 from crosscast.tables.description import describe
@@ -174,13 +175,13 @@ def test_a_sensor_that_goes_away_is_a_note(
     [
         (["--suite", "none"], "application 'none': expected one of bfs, "),
         (["--suite", "crc,,gem"], "--suite: expected names separated by commas, found 'crc,,gem'"),
-        (["--sizes", "tiny,huge"], "size: expected one of tiny, small, medium, large, found 'huge'"),
+        (["--sizes", "tiny,huge"], "--sizes: expected one of tiny, small, medium, large, found 'huge'"),
         (["--devices", "abacus:0"], "device 'abacus:0': expected one of"),
         (["--fit", "abacus:0"], "--fit: expected one of typical, "),
         (["--fit", "all"], "found 'all'"),
-        (["--repeats", "0"], "repeats: expected at least 1, found 0"),
+        (["--repeats", "0"], "--repeats: expected at least 1, found 0"),
         (["--sensor", "magic"], "sensor must be one of"),
-        (["--timeout", "1"], "min_time_s: expected less than the time limit of 1 s, found 2"),
+        (["--timeout", "1"], "--min-time: expected less than the time limit of 1 s, found 2"),
     ],
 )
 def test_wrong_words_are_one_sentence_and_make_nothing(
@@ -203,3 +204,10 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, capfd: Output) 
     (tmp_path / "file").touch()
     assert main(words(tmp_path / "file/new", "crc")) == 2
     assert "cannot make the folder" in capfd.readouterr().err
+
+
+def test_help_names_the_applications_and_folders_of_one_s_own(capfd: Output) -> None:
+    assert main(["dataset", "build", "--help"]) == 0
+    text = " ".join(capfd.readouterr().out.replace("│", " ").split())
+    assert ", ".join(names()) in text
+    assert "of your own" in text

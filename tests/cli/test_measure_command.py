@@ -9,6 +9,7 @@ import pytest
 
 from crosscast.cli import main
 from crosscast.measure.opencl.devices import devices
+from crosscast.suite.registry import names
 from crosscast.tables.arrow import Table, check, table_of
 from crosscast.tables.energy import ENERGY
 from crosscast.tables.records import RECORDS
@@ -146,10 +147,14 @@ def test_people_get_a_summary(capsys: Output) -> None:
         ("{fill} --size tiny", 2, "is a launch file, whose sizes are what they are"),
         ("crc", 2, "crc: an application needs --size (tiny, small, medium or large)"),
         ("crc --size huge", 2, "huge"),
+        ("ludd", 2, "application 'ludd': expected one of bfs, cfd, "),
+        ("{source}", 2, "k.cl: expected an application or a launch file (.toml, .sim), which names a source"),
         ("none.toml", 2, "none.toml: cannot read the launch file"),
         ("{fill} --repeats 0", 2, "--repeats: expected at least 1, found 0"),
-        ("{fill} --min-runs 0", 2, "min_runs: expected at least 1, found 0"),
-        ("{fill} --min-time nan", 2, "min_time_s: expected a number of seconds, found nan"),
+        ("{fill} --min-runs 0", 2, "--min-runs: expected at least 1, found 0"),
+        ("{fill} --warmups -1", 2, "--warmups: expected at least 0, found -1"),
+        ("{fill} --timeout 0", 2, "--timeout: expected a number of seconds, found 0"),
+        ("{fill} --min-time nan", 2, "--min-time: expected a number of seconds, found nan"),
         ("{fill} --min-time 9 --timeout 5", 2, "expected less than the time limit of 5 s, found 9"),
         ("{fill} --sensor magic", 2, "sensor must be one of"),
         ("{wild} --device {device}", 1, "the process that measured was killed by SIG"),
@@ -159,6 +164,7 @@ def test_what_cannot_be_measured_is_one_sentence(
     launch: Callable[[str], str], capfd: Output, words: str, code: int, message: str
 ) -> None:
     kernels = {name: launch(name) for name in ("fill", "wild")}
+    kernels["source"] = str(Path(kernels["fill"]).with_name("k.cl"))
     given = words.format(**kernels, device=devices()[-1].id).split()
     assert main(["measure", *given]) == code
     output = capfd.readouterr()
@@ -167,3 +173,10 @@ def test_what_cannot_be_measured_is_one_sentence(
     assert [line for line in output.err.splitlines() if line.startswith("crosscast: ")] == [
         output.err.splitlines()[-1]
     ]
+
+
+def test_help_names_the_applications_and_folders_of_one_s_own(capfd: Output) -> None:
+    assert main(["measure", "--help"]) == 0
+    text = " ".join(capfd.readouterr().out.replace("│", " ").split())
+    assert ", ".join(names()) in text
+    assert "of your own" in text

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from crosscast.cli.option_names import option_names
 from crosscast.cli.progress import StatusLine
 from crosscast.errors import InputError
 from crosscast.units import format_seconds
@@ -36,14 +37,15 @@ def measure(
 ) -> None:
     """Measure the kernels of WHAT on an OpenCL device, again and again.
 
-    WHAT is a launch file (`.toml`, `.sim`), or an application of the suite with `--size`. A run writes
-    the buffers and launches the kernels; runs are repeated until there are enough of them and enough
-    time has passed. Times are those of the device's own timer.
+    WHAT is a launch file (`.toml`, `.sim`), or with `--size` an application: one of the suite (bfs, cfd,
+    crc, csr, dwt, fft, gem, hmm, kmeans, lud, nqueens, nw, srad, swat) or a folder of your own
+    (docs/suite.md). A run writes the buffers and launches the kernels; runs are repeated until there are
+    enough of them and enough time has passed. Times are those of the device's own timer.
 
     Parameters
     ----------
     what
-        Launch file, or name of an application.
+        Launch file, or name or folder of an application.
     device
         Id of the device, as `crosscast devices` shows it; by default the first one.
     size
@@ -73,7 +75,8 @@ def measure(
 
     if repeats < 1:
         raise InputError(f"--repeats: expected at least 1, found {repeats}")
-    settings = Settings(min_runs, min_time, warmups, timeout, sensor)
+    with option_names():
+        settings = Settings(min_runs, min_time, warmups, timeout, sensor)
     target = devices()[0] if device is None else find(device)
     answers = []
     for repeat in range(repeats):
@@ -105,6 +108,9 @@ class _Status(StatusLine):
             self.show(f"{self._what}: {done}, of at least {least} in {seconds}")
 
 
+_LAUNCH_FILES = (".toml", ".sim")
+
+
 def _subject(what: str, size: str | None) -> Subject:
     from crosscast.measure.needs import expect_installed
     from crosscast.measure.subjects import LaunchFile, SuiteProblem, fitted
@@ -112,11 +118,17 @@ def _subject(what: str, size: str | None) -> Subject:
     from crosscast.suite.sizes import working_set
 
     path = Path(what)
-    if what not in names() and not path.is_dir():
+    if path.suffix in _LAUNCH_FILES and not path.is_dir():
         if size is not None:
             raise InputError(f"--size: {what} is a launch file, whose sizes are what they are")
         return LaunchFile(str(path))
+    if path.is_file() and what not in names():
+        raise InputError(
+            f"{what}: expected an application or a launch file ({', '.join(_LAUNCH_FILES)}), which names a "
+            "source and says what to launch, found neither"
+        )
+    kind = application(what)
     if size is None:
         raise InputError(f"{what}: an application needs --size (tiny, small, medium or large)")
     expect_installed([what])
-    return SuiteProblem(what, size, fitted(application(what), working_set(size)), seed=0)
+    return SuiteProblem(what, size, fitted(kind, working_set(size)), seed=0)

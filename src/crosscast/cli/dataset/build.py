@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from crosscast.cli.option_names import option_names
 from crosscast.cli.progress import StatusLine
 from crosscast.errors import InputError
 from crosscast.units import format_seconds
@@ -50,7 +51,8 @@ def build(
     out
         Folder of the dataset.
     suite
-        Applications, separated by commas: names, folders of your own, or `all`.
+        Applications, separated by commas: `all`, folders of your own (docs/suite.md), or names of the suite:
+        bfs, cfd, crc, csr, dwt, fft, gem, hmm, kmeans, lud, nqueens, nw, srad, swat.
     sizes
         Of `tiny`, `small`, `medium` and `large`.
     devices
@@ -92,17 +94,18 @@ def build(
     from crosscast.tables.description import describe
 
     names = _words("--sizes", sizes)
-    for name in names:
-        working_set(name)
-    plan = Plan(
-        applications=applications,
-        sizes=tuple(names),
-        devices=tuple(selected_devices(_words("--devices", devices))),
-        caches=_caches(fit),
-        settings=Settings(min_runs, min_time, warmups, timeout, sensor),
-        repeats=repeats,
-        seed=seed,
-    )
+    with option_names():
+        for name in names:
+            working_set(name)
+        plan = Plan(
+            applications=applications,
+            sizes=tuple(names),
+            devices=tuple(selected_devices(_words("--devices", devices))),
+            caches=_caches(fit),
+            settings=Settings(min_runs, min_time, warmups, timeout, sensor),
+            repeats=repeats,
+            seed=seed,
+        )
     status = _Status()
     try:
         outcome = run_campaign(plan, out, status)

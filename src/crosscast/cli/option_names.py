@@ -1,0 +1,37 @@
+"""Names of options in messages about what the options stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from crosscast.errors import InputError
+
+__all__ = ["option_names"]
+
+_OPTIONS = {
+    "min_runs": "--min-runs",
+    "min_time_s": "--min-time",
+    "repeats": "--repeats",
+    "size": "--sizes",
+    "timeout_s": "--timeout",
+    "warmups": "--warmups",
+}
+
+
+@contextmanager
+def option_names() -> Iterator[None]:
+    """Let errors of wrong input begin with the option that was typed instead of the field it fills.
+
+    Raises
+    ------
+    InputError
+        As raised within, with that name.
+    """
+    try:
+        yield
+    except InputError as error:
+        field, colon, rest = str(error).partition(":")
+        if field not in _OPTIONS:
+            raise
+        raise InputError(f"{_OPTIONS[field]}{colon}{rest}") from error
