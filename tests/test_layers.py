@@ -26,6 +26,7 @@ LAYERS = {
     "cluster": 4,
     "report": 5,
     "cli": 6,
+    "__main__": 7,
 }
 
 

@@ -15,6 +15,7 @@ from crosscast.suite.catalogue import (
     description_table,
     extent_of,
     extent_table,
+    main,
     parameter_table,
 )
 from crosscast.suite.registry import application, names
@@ -48,6 +49,18 @@ def test_the_page_has_working_sets_and_launches() -> None:
 
 def test_an_extent_counts_bytes_and_launches() -> None:
     assert extent_of(application("csr"), "tiny") == Extent(8 * 2941 + 12 * 767 + 4, 4)
+
+
+@pytest.mark.parametrize("lacking", ["pyopencl", "scipy"])
+def test_what_is_not_installed_is_one_sentence(
+    lacking: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, lacking, None)
+    assert main() == 2
+    output = capsys.readouterr()
+    assert (output.out, output.err.count("\n")) == ("", 1)
+    assert "crosscast: " in output.err
+    assert "pip install 'crosscast[suite]'" in output.err
 
 
 def without_space(code: str) -> str:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from crosscast.errors import CrosscastError
 from crosscast.kernel import Program
 from crosscast.suite.application import Application, check_result
 from crosscast.suite.registry import application, names
@@ -102,8 +103,17 @@ def extent_of(kind: type[Application], size: str) -> Extent:
 
 
 def main() -> int:
-    """Print the three tables."""
-    print(description_table(), parameter_table(), extent_table(SIZES), sep="\n")
+    """Print the three tables; return the exit code."""
+    # Imported here: the tables alone need nothing that is not installed.
+    from crosscast.measure.needs import expect_installed
+
+    try:
+        expect_installed(names())
+        tables = description_table(), parameter_table(), extent_table(SIZES)
+    except CrosscastError as error:
+        print(f"crosscast: {error}", file=sys.stderr)
+        return error.exit_code
+    print(*tables, sep="\n")
     return 0
 
 
