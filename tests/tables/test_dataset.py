@@ -64,6 +64,10 @@ def test_a_folder_gives_back_what_it_got(tmp_path: Path) -> None:
     assert contents(read_dataset(tmp_path / "new" / "folder")) == contents(FULL)
 
 
+def test_a_dataset_is_shown_by_its_label_and_numbers_of_rows() -> None:
+    assert repr(FULL) == "<Dataset 'made up': devices 1, profiles 3, records 2, energy 1, sessions 1>"
+
+
 def test_a_folder_may_be_a_text(tmp_path: Path) -> None:
     folder = str(tmp_path / "mine")
     with locked(folder):
@@ -117,6 +121,18 @@ def test_equal_contents_are_equal_bytes_and_notes_stay(tmp_path: Path) -> None:
         (
             rows.dataset(energies=[rows.energy(energies_j=[0.0])]),
             "energy: column 'energies_j', row 1: expected an energy for each of 0 times, found 1",
+        ),
+        *(
+            (
+                rows.dataset(sessions=[rows.session(), rows.session(repeat=1, kernels=kernels)]),
+                f"sessions: column 'kernels', row 2: expected a list of names, found {kernels}",
+            )
+            for kernels in ("3", '"sum"', '{"sum": 1}', "[1]", "[null]")
+        ),
+        (
+            rows.dataset(sessions=[rows.session(failure="")]),
+            "sessions: column 'failure', row 1: expected why it failed, or an empty cell, "
+            "found a text without a letter",
         ),
         (
             Dataset("made up", profiles=pa.concat_tables([FULL.profiles, FULL.profiles])),

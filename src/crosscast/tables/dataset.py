@@ -6,6 +6,7 @@ reads the folder gets the tables and the parts, and where both hold a piece, the
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -80,6 +81,11 @@ class Dataset:
     energy: Table = field(default_factory=lambda: _empty(ENERGY))
     sessions: Table = field(default_factory=lambda: _empty(SESSIONS))
 
+    def __repr__(self) -> str:
+        """Label and numbers of rows."""
+        rows = ", ".join(f"{schema.table} {self.table(schema).num_rows}" for schema in TABLES)
+        return f"<Dataset {self.label!r}: {rows}>"
+
     def table(self, schema: Schema) -> Table:
         """The table that a schema describes."""
         tables: dict[str, Table] = vars(self)
@@ -126,6 +132,7 @@ def validate(dataset: Dataset) -> None:
             )
     _check_times(dataset)
     _check_readings(dataset)
+    _check_sessions(dataset)
 
 
 def _check_times(dataset: Dataset) -> None:
@@ -147,6 +154,23 @@ def _check_readings(dataset: Dataset) -> None:
         raise InputError(
             f"{dataset.label}: energy: column 'energies_j', row {row + 1}: expected an energy for each of "
             f"{times[row].as_py()} times, found {energies[row].as_py()}"
+        )
+
+
+def _check_sessions(dataset: Dataset) -> None:
+    kernels, failures = (dataset.sessions.column(name) for name in ("kernels", "failure"))
+    for text in pc.unique(kernels).to_pylist():
+        names = json.loads(text)
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            row = (_first(pc.equal(kernels, text)) or 0) + 1
+            raise InputError(
+                f"{dataset.label}: sessions: column 'kernels', row {row}: expected a list of names, found {text}"
+            )
+    row = _first(pc.equal(failures, ""))
+    if row is not None:
+        raise InputError(
+            f"{dataset.label}: sessions: column 'failure', row {row + 1}: expected why it failed, or an empty "
+            "cell, found a text without a letter"
         )
 
 
