@@ -94,12 +94,27 @@ def test_failures_warnings_and_notes_are_spelled_out(folder: Path, capsys: Outpu
     assert "note on records: weather\nIt rained [all day].\n" in text
 
 
+def test_the_process_is_named_where_there_are_several(tmp_path: Path, capsys: Output) -> None:
+    sessions = [
+        {**session("tiny", "cpu:0"), "repeat": 1, "runs": 1},
+        {**session("small", "cpu:0", "it caught fire"), "repeat": 2},
+    ]
+    devices = [{"device": "cpu:0", "name": "a CPU", "type": "cpu", "sources": {}}]
+    dataset = Dataset(
+        "test", devices=table_of(DEVICES, devices), sessions=table_of(SESSIONS, sessions)
+    )
+    write_dataset(dataset, tmp_path / "mine")
+    text = page(tmp_path / "mine", capsys)
+    assert "lud tiny on cpu:0, process 1: its session has 1 run, fewer than 50\n" in text
+    assert "lud small on cpu:0, process 2: it caught fire\n" in text
+
+
 def test_json_says_the_same(folder: Path, capsys: Output) -> None:
     assert main(["dataset", "describe", str(folder), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["applications"] == ["lud"]
     assert found["kernels"] == ["lud/diagonal", "lud/internal"]
-    assert sorted(found["sizes"]) == ["small", "tiny"]
+    assert found["sizes"] == ["tiny", "small"]
     assert found["devices"] == ["cpu:0", "cpu:1"]
     assert (found["cells"], found["records"]) == (3, 180)
     assert [failure["reason"] for failure in found["failed"]] == ["it caught fire"]

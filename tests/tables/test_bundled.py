@@ -13,7 +13,7 @@ from crosscast.tables.bundled import bundled_folder
 from crosscast.tables.dataset import TABLES
 from crosscast.tables.description import describe
 
-SIZES = ("medium", "small", "tiny")
+SIZES = ("tiny", "small", "medium")
 MOST_BYTES = 5_000_000
 
 

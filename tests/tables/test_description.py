@@ -23,9 +23,10 @@ def test_names_and_counts_are_those_of_the_tables() -> None:
     found = describe(dataset).to_dict()
     assert found["applications"] == ["b", "c", "sums"]
     assert found["kernels"] == ["b/k", "c/x", "c/y", "sums/sum"]
-    assert found["sizes"] == ["large", "small", "tiny"]
+    assert found["sizes"] == ["tiny", "small", "large"]
     assert found["devices"] == ["cpu", "gpu"]
     counts = {name: found[name] for name in ("cells", "profiles", "records", "energy", "sessions")}
+    assert found["repeats"] == 1
     assert counts == {"cells": 3, "profiles": 3, "records": 4, "energy": 1, "sessions": 1}
 
 
@@ -61,11 +62,11 @@ def test_what_the_full_grid_lacks_is_missing() -> None:
     )
     found = [(m.kernel, m.size, m.device, m.lacks) for m in describe(dataset).missing]
     assert found == [
-        ("other", "small", None, "profile"),
-        ("other", "small", "gpu", "records"),
         ("other", "tiny", None, "profile"),
         ("other", "tiny", "cpu", "records"),
         ("other", "tiny", "gpu", "records"),
+        ("other", "small", None, "profile"),
+        ("other", "small", "gpu", "records"),
         ("sum", "small", "cpu", "records"),
         ("sum", "small", "gpu", "records"),
     ]
@@ -89,7 +90,7 @@ def test_noise_is_a_number_or_absent(times: list[float]) -> None:
 
 
 def test_warnings_are_those_of_records_and_sessions() -> None:
-    found = describe(rows.dataset(records=[rows.record()], sessions=[rows.session(load_after=2.0)]))
+    found = describe(rows.dataset(records=[rows.record()], sessions=[rows.session(load_after=2.0, runs=1)]))
     assert [warning.rule for warning in found.warnings] == ["load", "runs"]
 
 

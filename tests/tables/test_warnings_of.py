@@ -38,20 +38,23 @@ def test_nothing_known_of_sessions_is_no_warning() -> None:
             "clock",
             "the clock changed by +10 % during its runs, more than 5 %",
         ),
-        ({"load_before": 0.75}, "load", "0.75 other processes wanted to run before it, more than 0.5"),
-        ({"load_after": 3.0}, "load", "3 other processes wanted to run after it, more than 0.5"),
+        ({"load_before": 0.75}, "load", "0.75 other processes wanted to run before its runs, more than 0.5"),
+        ({"load_after": 3.0}, "load", "3 other processes wanted to run after its runs, more than 0.5"),
+        ({"load_after": 1.0}, "load", "1 other process wanted to run after its runs, more than 0.5"),
+        ({"runs": 49}, "runs", "its session has 49 runs, fewer than 50"),
+        ({"runs": 1}, "runs", "its session has 1 run, fewer than 50"),
         ({"loop_s": 1.5}, "loop", "its runs took 1.5 s, less than 2 s"),
     ],
 )
 def test_what_a_session_saw_is_a_warning(facts: dict[str, float], rule: str, sentence: str) -> None:
     (warning,) = found(STEADY, rows.session(**facts))
-    assert warning.to_dict() == {
+    assert vars(warning) == {
         "rule": rule,
         "warning": sentence,
         "application": "sums",
         "size": "tiny",
         "device": "cpu",
-        "configuration": {},
+        "configuration": "{}",
         "kernel": None,
         "repeat": 0,
     }
@@ -88,7 +91,7 @@ def test_a_time_of_0_is_a_warning_whatever_the_timer() -> None:
     times = [[0.0, *[1e-3] * 99], *[[1e-3] * 100] * 49]
     (warning,) = found([rows.record(run, values) for run, values in enumerate(times)])
     assert warning.rule == "resolution"
-    assert warning.warning == "1 of its 50 runs have a time of 0 or under the timer's resolution"
+    assert warning.warning == "1 of its 50 runs has a time of 0 or under the timer's resolution"
 
 
 def test_the_timer_is_that_of_the_records_session() -> None:
@@ -98,11 +101,17 @@ def test_the_timer_is_that_of_the_records_session() -> None:
     assert [(w.rule, w.device) for w in found(STEADY + other, coarse, fine)] == [("ticks", "gpu")]
 
 
-def test_few_runs_are_a_warning_of_their_session() -> None:
+def test_without_sessions_the_runs_are_those_of_the_records() -> None:
     records = [rows.record(run, kernel=kernel) for run in range(49) for kernel in ("first", "second")]
-    (warning,) = found(records)
+    dataset = rows.dataset(records=records)
+    (warning,) = warnings_of(dataset.records, dataset.sessions)
     assert (warning.rule, warning.kernel, warning.repeat) == ("runs", None, 0)
-    assert warning.warning == "it has 49 runs, fewer than 50"
+    assert warning.warning == "its session has 49 runs, fewer than 50"
+
+
+def test_a_session_whose_runs_nobody_recorded_is_not_judged_by_those_that_were_kept() -> None:
+    assert found(STEADY[:40], rows.session(runs=None)) == []
+    assert found(STEADY[:40], rows.session(runs=50)) == []
 
 
 def test_a_session_that_failed_is_left_out() -> None:

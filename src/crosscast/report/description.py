@@ -12,9 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crosscast.report.console import console_on
-from crosscast.suite.sizes import SIZES
 from crosscast.tables.description import CellNoise, Description
-from crosscast.tables.warnings_of import RecordWarning
 from crosscast.units import format_count
 
 __all__ = ["print_description"]
@@ -42,7 +40,7 @@ def print_description(description: Description, stream: TextIO) -> None:
     if description.devices:
         _print_devices(console, description)
     _print_failures(console, description)
-    _print_warnings(console, description.warnings)
+    _print_warnings(console, description)
     _print_notes(console, description)
 
 
@@ -79,12 +77,11 @@ def _print_grid(console: Console, description: Description) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("application")
     table.add_column("kernels", justify="right")
-    sizes = sorted(description.sizes, key=_size_order)
-    for size in sizes:
+    for size in description.sizes:
         table.add_column(size, justify="right")
     for application, number in sorted(kernels.items()):
         row = [application or _NONE, format_count(number)]
-        for size in sizes:
+        for size in description.sizes:
             profiled = _share(number, lacking[application, size, "profile"])
             measured = _share(number * devices, lacking[application, size, "records"]) if devices else ""
             row.append(_NONE if {measured, profiled} <= {_NONE, ""} else f"{measured} ({profiled})".strip())
@@ -95,11 +92,6 @@ def _print_grid(console: Console, description: Description) -> None:
     if devices:
         parts.insert(0, "cells measured, of all kernels on all devices")
     console.print(Text(f"{'; '.join(parts)}{_missing(description)}"), soft_wrap=True)
-
-
-def _size_order(size: str) -> tuple[int, str]:
-    """Ours in their order, then others in that of their names."""
-    return (SIZES.index(size) if size in SIZES else len(SIZES), size)
 
 
 def _share(whole: int, lacking: int) -> str:
@@ -150,21 +142,27 @@ def _print_failures(console: Console, description: Description) -> None:
     console.print()
     console.print(Text(f"{_count(len(description.failed), 'session')} failed", style="bold"))
     lines = (
-        f"{_place(failure.application, failure.size)} on {failure.device}: {failure.reason}"
+        f"{_place(failure.application, failure.size)} on {failure.device}"
+        f"{_process(description, failure.repeat)}: {failure.reason}"
         for failure in description.failed
     )
     _print_first(console, list(lines))
 
 
-def _print_warnings(console: Console, warnings: Sequence[RecordWarning]) -> None:
+def _print_warnings(console: Console, description: Description) -> None:
     by_rule: defaultdict[str, list[str]] = defaultdict(list)
-    for warning in warnings:
+    for warning in description.warnings:
         place = _place(warning.application, warning.kernel, warning.size)
-        by_rule[warning.rule].append(f"{place} on {warning.device}: {warning.warning}")
+        process = _process(description, warning.repeat)
+        by_rule[warning.rule].append(f"{place} on {warning.device}{process}: {warning.warning}")
     for rule, lines in sorted(by_rule.items()):
         console.print()
         console.print(Text(f"{_count(len(lines), 'warning')} by the rule {rule}", style="bold"))
         _print_first(console, lines)
+
+
+def _process(description: Description, repeat: int | None) -> str:
+    return "" if repeat is None or description.repeats < 2 else f", process {repeat}"
 
 
 def _print_first(console: Console, lines: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from crosscast.tables.cells import cells_of, sound
 from crosscast.tables.dataset import TABLES, Dataset
 from crosscast.tables.library import pc
 from crosscast.tables.sessions import SESSIONS
+from crosscast.tables.size_order import size_order
 from crosscast.tables.warnings_of import RecordWarning, warnings_of
 
 __all__ = ["CellNoise", "Description", "Failure", "Missing", "describe"]
@@ -65,7 +66,9 @@ class Description:
     Parameters
     ----------
     applications, kernels, sizes, devices
-        Names, sorted; a kernel's is ``application/kernel``.
+        Names, sorted (the known sizes from tiny to large); a kernel's is ``application/kernel``.
+    repeats
+        How many numbers of processes (`repeat`) there are.
     cells
         Number of cells that have records of sessions that did not fail.
     profiles, records, energy, sessions
@@ -86,6 +89,7 @@ class Description:
     kernels: tuple[str, ...]
     sizes: tuple[str, ...]
     devices: tuple[str, ...]
+    repeats: int
     cells: int
     profiles: int
     records: int
@@ -117,14 +121,15 @@ def describe(dataset: Dataset) -> Description:
     """Describe a valid dataset."""
     records = sound(dataset.records, dataset.sessions)
     kernels = _kernels(dataset)
-    sizes = _names(dataset, "size")
+    sizes = tuple(sorted(_names(dataset, "size"), key=size_order))
     devices = tuple(sorted(dataset.devices.column("device").to_pylist()))
     noise = _noise(records)
     return Description(
-        applications=_names(dataset, "application"),
+        applications=tuple(sorted(_names(dataset, "application"))),
         kernels=tuple("/".join(filter(None, kernel)) for kernel in kernels),
         sizes=sizes,
         devices=devices,
+        repeats=len(_distinct(dataset.sessions, "repeat") | _distinct(dataset.records, "repeat")),
         cells=len(noise),
         profiles=dataset.profiles.num_rows,
         records=dataset.records.num_rows,
@@ -138,11 +143,9 @@ def describe(dataset: Dataset) -> Description:
     )
 
 
-def _names(dataset: Dataset, column: str) -> tuple[str, ...]:
+def _names(dataset: Dataset, column: str) -> set[str]:
     tables = (dataset.profiles, dataset.records, dataset.sessions)
-    return tuple(
-        sorted({name for table in tables for name in pc.unique(table.column(column)).to_pylist()} - {None})
-    )
+    return {name for table in tables for name in pc.unique(table.column(column)).to_pylist()} - {None}
 
 
 def _kernels(dataset: Dataset) -> list[_Kernel]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,7 +11,7 @@ import numpy as np
 from crosscast.tables.arrow import Table
 from crosscast.tables.cells import cells_of, least_times, sound
 from crosscast.tables.keys import distinct, key_numbers
-from crosscast.tables.library import pc
+from crosscast.tables.library import pa, pc
 from crosscast.tables.samples import Reals
 from crosscast.tables.sessions import SESSIONS
 from crosscast.units import format_seconds
@@ -72,10 +71,6 @@ class RecordWarning:
     kernel: str | None = None
     repeat: int | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, as an object for ``--json``."""
-        return {**vars(self), "configuration": json.loads(self.configuration)}
-
 
 def warnings_of(records: Table, sessions: Table) -> list[RecordWarning]:
     """Look for what makes times doubtful, in one session or many.
@@ -98,7 +93,7 @@ def warnings_of(records: Table, sessions: Table) -> list[RecordWarning]:
     sessions = sessions.filter(pc.is_null(sessions.column("failure")))
     found = [
         *_cell_warnings(records, sessions),
-        *_few_runs(records),
+        *_few_runs(records, sessions),
         *(warning for row in sessions.to_pylist() for warning in _session_warnings(row)),
     ]
     return sorted(
@@ -140,7 +135,8 @@ def _cell_warnings(records: Table, sessions: Table) -> Iterator[RecordWarning]:
         if too_short[place]:
             yield RecordWarning(
                 "resolution",
-                f"{too_short[place]:.0f} of its {runs} runs have a time of 0 or under the timer's "
+                f"{too_short[place]:.0f} of its {_runs(runs)} {'has' if too_short[place] == 1 else 'have'} "
+                "a time of 0 or under the timer's "
                 f"resolution{_in_brackets(coarsest[place])}",
                 **where,
             )
@@ -169,18 +165,31 @@ def _resolution(records: Table, sessions: Table) -> Reals:
     return known[wanted]
 
 
-def _few_runs(records: Table) -> Iterator[RecordWarning]:
+def _few_runs(records: Table, sessions: Table) -> Iterator[RecordWarning]:
+    """Of sessions that only their records tell of."""
+    wanted, numbers = key_numbers([records, sessions], SESSIONS.key)
+    records = records.filter(pa.array(~np.isin(wanted, numbers)))
     # The kernels of a session share its runs.
     runs, _ = distinct(records, (*SESSIONS.key, "run"))
-    keys, numbers = distinct(runs, SESSIONS.key)
-    counts = np.bincount(numbers)
-    for place in np.flatnonzero(counts < LEAST_RUNS):
-        where = keys.slice(place, 1).to_pylist()[0]
-        yield RecordWarning("runs", f"it has {counts[place]} runs, fewer than {LEAST_RUNS}", **where)
+    keys, places = distinct(runs, SESSIONS.key)
+    for key, count in zip(keys.to_pylist(), np.bincount(places).tolist(), strict=True):
+        if count < LEAST_RUNS:
+            yield RecordWarning("runs", _few(count), **key)
+
+
+def _few(runs: int) -> str:
+    return f"its session has {_runs(runs)}, fewer than {LEAST_RUNS}"
+
+
+def _runs(number: int) -> str:
+    return "1 run" if number == 1 else f"{number} runs"
 
 
 def _session_warnings(session: Mapping[str, Any]) -> Iterator[RecordWarning]:
     where = {name: session[name] for name in SESSIONS.key}
+    runs = session["runs"]
+    if runs is not None and runs < LEAST_RUNS:
+        yield RecordWarning("runs", _few(runs), **where)
     before, after = session["clock_before_hz"], session["clock_after_hz"]
     if before and after is not None and abs(after - before) > MOST_CLOCK_CHANGE * before:
         yield RecordWarning(
@@ -192,9 +201,10 @@ def _session_warnings(session: Mapping[str, Any]) -> Iterator[RecordWarning]:
     loads = {when: session[f"load_{when}"] for when in ("before", "after")}
     for when, load in loads.items():
         if load is not None and load > MOST_LOAD:
+            others = "1 other process" if f"{load:.2g}" == "1" else f"{load:.2g} other processes"
             yield RecordWarning(
                 "load",
-                f"{load:.2g} other processes wanted to run {when} it, more than {MOST_LOAD:g}",
+                f"{others} wanted to run {when} its runs, more than {MOST_LOAD:g}",
                 **where,
             )
     loop = session["loop_s"]

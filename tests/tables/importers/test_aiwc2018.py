@@ -14,6 +14,7 @@ from crosscast.tables.arrow import notes_of
 from crosscast.tables.dataset import TABLES, read_dataset, validate
 from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
 from crosscast.tables.importers.storing import store
+from crosscast.tables.warnings_of import warnings_of
 
 ENERGY = "application,device,size,energy,run\nlud,i7-6700k,large,20.5,1.0\nlud,gtx1080,large,1.25,1.0\n"
 
@@ -57,6 +58,12 @@ def test_a_session_has_the_kernels_of_its_application(tmp_path: Path) -> None:
     sessions = rows(import_aiwc2018(write_source(tmp_path / "s")).sessions)
     kernels = {s["device"]: json.loads(s["kernels"]) for s in sessions}
     assert kernels == {"gtx1080": ["lud_internal"], "i5-3350": ["lud_diagonal", "lud_internal"]}
+
+
+def test_runs_that_the_source_left_out_are_no_warning(tmp_path: Path) -> None:
+    runtimes = [runtime("gtx1080", run, 1e3) for run in range(1, 41)]
+    dataset = import_aiwc2018(write_source(tmp_path / "s", runtimes=runtimes))
+    assert warnings_of(dataset.records, dataset.sessions) == []
 
 
 def test_metrics_that_the_old_tool_defined_otherwise_are_computed_by_our_definitions(tmp_path: Path) -> None:

@@ -48,11 +48,9 @@ def record_rows(
 def session_rows(runtimes: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Rows of the table of sessions: one for each application, size and device."""
     kernels: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
-    runs: defaultdict[tuple[str, str, str], set[int]] = defaultdict(set)
     for row in runtimes:
         session = (row["application"], row["size"], row["device"])
         kernels[session].add(row["kernel"])
-        runs[session].add(row["run"])
     for (application, size, device), names in kernels.items():
         yield {
             "application": application,
@@ -61,5 +59,4 @@ def session_rows(runtimes: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, An
             "configuration": _DEFAULTS,
             "repeat": 0,
             "kernels": sorted(names),
-            "runs": len(runs[application, size, device]),
         }
