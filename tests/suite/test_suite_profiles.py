@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from crosscast.characterization.run import Options
-from crosscast.errors import CheckFailed, InputError, KernelTimeout, MissingExtraError
+from crosscast.errors import CheckFailed, InputError, KernelTimeout, LaunchError, MissingExtraError
 from crosscast.profile import Profile
 from crosscast.suite.application import Application, check_result
 from crosscast.suite.profiles import profiles_of
@@ -51,6 +52,24 @@ def test_the_example_s_check_sees_a_wrong_point(steps: int) -> None:
     problem.arrays[steps % 2][4, 5] *= np.float32(1.001)
     with pytest.raises(CheckFailed, match=r"temperature: 1 of 660 values are wrong, first at \(4, 5\)"):
         check_result(problem)
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("3", "twice: argument 2: expected a NumPy scalar, found int"),
+        ("2.5", "twice: argument 2: expected a NumPy scalar, found float"),
+        ("self.out.copy()", "twice: argument 2: expected one of the application's arrays"),
+        ("np.int32(3)", "twice: argument 2: expected 2 arguments, found 3"),
+    ],
+)
+def test_a_wrong_argument_is_named_as_on_a_device(
+    make_application: Callable[..., Path], argument: str, message: str
+) -> None:
+    launch = f"queue.launch('twice', (64,), (64,), self.values, self.out, {argument})"
+    kind = application(str(make_application(run=launch)))
+    with pytest.raises(LaunchError, match=message):
+        profiles_of(kind({"items": 64}, 0), "odd")
 
 
 def test_a_wrong_result_is_not_profiled(monkeypatch: pytest.MonkeyPatch) -> None:

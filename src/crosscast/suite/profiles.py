@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from crosscast.characterization import run
+from crosscast.characterization import frontend, run
 from crosscast.kernel import Argument, Kernel, Launch, Program
 from crosscast.profile import Profile
 from crosscast.suite.application import Application, Array, check_result
+from crosscast.suite.arguments import expect_arguments
 
 __all__ = ["profiles_of"]
 
@@ -38,6 +39,8 @@ def profiles_of(
 
     Raises
     ------
+    LaunchError
+        If an argument of a launch is not as it should be.
     KernelFault
         If a kernel fails.
     CheckFailed
@@ -64,6 +67,7 @@ class _Engine:
         self.profiles: list[Profile] = []
         self._program = Program.from_file(application.source_path(), options=application.options)
         self._application = application.name
+        self._arrays = application.arrays
         self._size = size
         self._options = options
         self._launched = launched
@@ -79,6 +83,8 @@ class _Engine:
         self, kernel: str, global_size: tuple[int, ...], local_size: tuple[int, ...], *args: Argument
     ) -> None:
         """Characterize a launch."""
+        parameters = frontend.parameters(self._program, kernel)
+        expect_arguments(kernel, args, self._arrays, len(parameters))
         launch = Launch(Kernel(self._program, kernel), global_size, local_size, args)
         found = run.characterize_launch(launch, invocation=self._invocations[kernel], options=self._options)
         self._invocations[kernel] += 1

@@ -1,6 +1,7 @@
 """A queue on a real device: what it copies, launches and times."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,6 +125,25 @@ def test_arguments_that_cannot_be_passed_are_refused(
 ) -> None:
     with pytest.raises(kind, match=message):
         queue_of(device).launch("add", (64,), (16,), argument, np.int32(1))
+
+
+@pytest.mark.parametrize(
+    ("rest", "message"),
+    [
+        ((1.0,), "^add: argument 1: expected a NumPy scalar, found float$"),
+        ((1,), "^add: argument 1: expected a NumPy scalar, found int$"),
+        (([1],), "^add: argument 1: expected a NumPy scalar, found list$"),
+        ((np.zeros(1, np.int32),), r"^add: argument 1: expected one of the application's arrays"),
+        ((), "^add: argument 1: expected 2 arguments, found 1$"),
+        ((np.int32(1), np.int32(2)), "^add: argument 2: expected 2 arguments, found 3$"),
+    ],
+)
+def test_a_wrong_argument_is_named_by_kernel_and_number(
+    device: OpenCLDevice, rest: tuple[Any, ...], message: str
+) -> None:
+    ints = np.zeros(64, np.int32)
+    with pytest.raises(LaunchError, match=message):
+        queue_of(device, ints).launch("add", (64,), (16,), ints, *rest)
 
 
 def test_copies_of_an_array_without_buffer_are_refused(device: OpenCLDevice) -> None:

@@ -18,6 +18,7 @@ from crosscast.kernel import Argument, Image, Local, Program, Sampler
 from crosscast.measure.opencl.devices import OpenCLDevice
 from crosscast.measure.opencl.faults import opencl_faults
 from crosscast.measure.opencl.library import cl
+from crosscast.suite.arguments import expect_arguments
 
 __all__ = ["OpenCLQueue", "RunTimes"]
 
@@ -104,8 +105,13 @@ class OpenCLQueue:
         if entry is None:
             entry = self._kernels[kernel] = self._kernel(kernel)
         buffers = self._buffers
-        given = [buffers.get(id(arg)) or _value(kernel, arg) for arg in args]
-        self._launches.append((kernel, entry(self._queue, global_size, local_size, *given)))
+        try:
+            given = [buffers.get(id(arg)) or _value(kernel, arg) for arg in args]
+            self._launches.append((kernel, entry(self._queue, global_size, local_size, *given)))
+        except TypeError:
+            # What pyopencl and `_value` say of a wrong argument; looked at here, where time is not measured.
+            expect_arguments(kernel, args, self._arrays, entry.num_args)
+            raise
 
     def timed(self, run: Callable[[OpenCLQueue], None]) -> RunTimes:
         """Run something on this queue and say what it took.
@@ -190,8 +196,8 @@ def _value(kernel: str, arg: Argument) -> Any:
         raise UnsupportedError(f"{kernel}: images and samplers are not measured")
     if isinstance(arg, bytes):
         return np.frombuffer(arg, np.uint8)
-    if isinstance(arg, np.ndarray):
-        raise LaunchError(f"{kernel}: {_NO_BUFFER}")
+    if arg is not None:
+        raise TypeError(type(arg))
     return arg
 
 
