@@ -158,18 +158,16 @@ def _check_readings(dataset: Dataset) -> None:
 
 
 def _check_sessions(dataset: Dataset) -> None:
-    kernels, failures = (dataset.sessions.column(name) for name in ("kernels", "failure"))
-    for text in pc.unique(kernels).to_pylist():
+    for row, text in enumerate(dataset.sessions.column("kernels").to_pylist(), start=1):
         names = json.loads(text)
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            row = (_first(pc.equal(kernels, text)) or 0) + 1
             raise InputError(
                 f"{dataset.label}: sessions: column 'kernels', row {row}: expected a list of names, found {text}"
             )
-    row = _first(pc.equal(failures, ""))
-    if row is not None:
+    place = _first(pc.equal(dataset.sessions.column("failure"), ""))
+    if place is not None:
         raise InputError(
-            f"{dataset.label}: sessions: column 'failure', row {row + 1}: expected why it failed, or an empty "
+            f"{dataset.label}: sessions: column 'failure', row {place + 1}: expected why it failed, or an empty "
             "cell, found a text without a letter"
         )
 
