@@ -100,9 +100,7 @@ def test_the_process_is_named_where_there_are_several(tmp_path: Path, capsys: Ou
         {**session("small", "cpu:0", "it caught fire"), "repeat": 2},
     ]
     devices = [{"device": "cpu:0", "name": "a CPU", "type": "cpu", "sources": {}}]
-    dataset = Dataset(
-        "test", devices=table_of(DEVICES, devices), sessions=table_of(SESSIONS, sessions)
-    )
+    dataset = Dataset("test", devices=table_of(DEVICES, devices), sessions=table_of(SESSIONS, sessions))
     write_dataset(dataset, tmp_path / "mine")
     text = page(tmp_path / "mine", capsys)
     assert "lud tiny on cpu:0, process 1: its session has 1 run, fewer than 50\n" in text

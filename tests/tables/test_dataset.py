@@ -390,7 +390,9 @@ def test_a_write_that_is_killed_leaves_no_mixture(fresh: Callable[[], Path]) -> 
         try:
             found = contents(read_dataset(folder))
         except InputError as error:
-            assert str(error).endswith("found some of an import that was cut off or is under way: import again")
+            assert str(error).endswith(
+                "found some of an import that was cut off or is under way: import again"
+            )
             outcomes.add("refused")
         else:
             assert found in (contents(old), contents(new))

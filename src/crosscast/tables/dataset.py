@@ -162,13 +162,14 @@ def _check_sessions(dataset: Dataset) -> None:
         names = json.loads(text)
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise InputError(
-                f"{dataset.label}: sessions: column 'kernels', row {row}: expected a list of names, found {text}"
+                f"{dataset.label}: sessions: column 'kernels', row {row}: expected a list of names, "
+                f"found {text}"
             )
     place = _first(pc.equal(dataset.sessions.column("failure"), ""))
     if place is not None:
         raise InputError(
-            f"{dataset.label}: sessions: column 'failure', row {place + 1}: expected why it failed, or an empty "
-            "cell, found a text without a letter"
+            f"{dataset.label}: sessions: column 'failure', row {place + 1}: expected why it failed, or an "
+            "empty cell, found a text without a letter"
         )
 
 

@@ -71,7 +71,10 @@ def test_what_has_no_column_is_kept(tmp_path: Path) -> None:
 
 
 def test_our_own_names_are_known_too(tmp_path: Path) -> None:
-    text = "metric,category,count\nopcode,compute,10\ntotal_instruction_count,compute,12\nyokota_branch_entropy,control,0.5\n"
+    text = (
+        "metric,category,count\nopcode,compute,10\ntotal_instruction_count,compute,12\n"
+        "yokota_branch_entropy,control,0.5\n"
+    )
     (profile,) = profiles(write(tmp_path / "sums", text=text))
     assert (profile["opcode"], profile["yokota_branch_entropy"]) == (10, 0.5)
 
@@ -100,7 +103,11 @@ def test_else_the_options_say_them_and_else_the_name_of_the_folder(tmp_path: Pat
 def test_a_file_that_we_write_is_read_back(tmp_path: Path, make_profile: Any) -> None:
     from crosscast.tables.aiwc import write_aiwc
 
-    rows = (("Opcode", "Compute", 12), ("Total Instruction Count", "Compute", 40), ("SD SIMD Width", "Parallelism", 0.25))
+    rows = (
+        ("Opcode", "Compute", 12),
+        ("Total Instruction Count", "Compute", 40),
+        ("SD SIMD Width", "Parallelism", 0.25),
+    )
     write_aiwc(replace(make_profile("k"), published=rows), tmp_path)
     (profile,) = profiles(tmp_path)
     assert (profile["opcode"], profile["sd_simd_width"], profile["kernel"]) == (12, 0.25, "k")

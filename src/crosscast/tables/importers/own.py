@@ -14,7 +14,6 @@ from crosscast.tables.profiles import LOOSE_PROFILES, PROFILES, UPGRADES, read_c
 __all__ = ["import_own"]
 
 
-
 def _from_parquet(path: Path) -> Table:
     return read_table(path, LOOSE_PROFILES, UPGRADES)
 

@@ -81,8 +81,8 @@ SESSION_NOTES = {
     "origin": _ORIGIN,
     "sessions": (
         "One for each application, size and device; how many processes there were was not recorded. Each "
-        "ran for at least 50 iterations and 2 s (table II's paper, section III-A). The column runs is empty: the "
-        "source does not have all of them."
+        "ran for at least 50 iterations and 2 s (table II's paper, section III-A). The column runs is "
+        "empty: the source does not have all of them."
     ),
 }
 
