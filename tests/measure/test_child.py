@@ -10,7 +10,7 @@ import pytest
 
 from crosscast.errors import CheckFailed, CrosscastError, DeviceFault, InputError, MissingExtraError
 from crosscast.measure.child import run_job
-from crosscast.measure.jobs import CharacterizeJob, DescribeJob, SessionJob, render_job
+from crosscast.measure.jobs import CharacterizeJob, DescribeJob, Job, SessionJob, render_job
 from crosscast.measure.opencl.devices import devices
 from crosscast.measure.settings import Settings
 from crosscast.measure.subjects import SuiteProblem, identity
@@ -91,6 +91,23 @@ def test_what_the_process_dies_of_is_a_sentence(
 def test_a_driver_that_raises_while_it_is_characterized_is_a_fault(make_application: Folder) -> None:
     with pytest.raises(DeviceFault, match="ended with code 1: ZeroDivisionError: division by zero"):
         run_job(CharacterizeJob(problem(make_application(run="1 / 0")), 60), 60)
+
+
+def test_the_line_of_the_driver_that_raises_is_told(make_application: Folder) -> None:
+    folder = make_application(run="self.values.reshape(3, 5)")
+    lines = (folder / "driver.py").read_text().splitlines()
+    number = next(n for n, line in enumerate(lines, 1) if "reshape" in line)
+    jobs: list[Job] = [session(folder), CharacterizeJob(problem(folder), 60)]
+    for job in jobs:
+        with pytest.raises(DeviceFault, match=rf"ValueError: .* \(own/driver\.py, line {number}\)$"):
+            run_job(job, 60)
+
+
+def test_a_segmentation_fault_tells_what_finds_its_access(make_application: Folder) -> None:
+    # The device's driver may have set a handler.
+    die = "signal.signal(signal.SIGSEGV, signal.SIG_DFL); os.kill(os.getpid(), signal.SIGSEGV)"
+    with pytest.raises(DeviceFault, match=r"SIGSEGV.*; crosscast characterize .* --check-bounds finds"):
+        run_job(session(make_application(init=die)), 60)
 
 
 def test_a_kernel_that_crashes_is_a_fault(make_application: Folder) -> None:

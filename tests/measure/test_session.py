@@ -208,6 +208,16 @@ def test_runs_must_launch_the_kernels_that_the_driver_names(
         measured(device, make_application(run=run))
 
 
+@pytest.mark.parametrize(("most", "told"), [(8191, True), (8192, False), (None, False)])
+def test_a_working_set_over_the_size_is_a_note(
+    device: OpenCLDevice, make_application: Folder, most: int | None, told: bool
+) -> None:
+    problem = SuiteProblem(str(make_application()), "tiny", {"items": 1024}, 0, most)
+    found = measure_here(load(problem), device, QUICK, NullSensor())
+    note = "own: its working set has 8192 bytes, more than the 8191 that tiny stands for (its driver's fit)"
+    assert found.notes == [note] * told
+
+
 def test_kernels_that_do_not_compile_are_quoted(device: OpenCLDevice, make_application: Folder) -> None:
     with pytest.raises(CompileError, match=f"the compiler of {device.id} refuses it"):
         measured(device, make_application(source="kernel void twice(global int *a) { a[0] = oops; }"))

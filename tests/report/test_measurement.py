@@ -66,7 +66,11 @@ def test_the_object_holds_everything_and_is_json() -> None:
 
 
 def test_the_object_holds_no_json_within_text() -> None:
-    facts = {"counters": None, "environment": '{"crosscast": "1"}', "parameters": '{"items": 3}'}
+    facts: dict[str, Any] = {
+        "counters": None,
+        "environment": '{"crosscast": "1"}',
+        "parameters": '{"items": 3}',
+    }
     shown = Measurement.of("pocl:0", "a CPU", [answer(energy_j=1.0, **facts)]).to_dict()
     (session,) = shown["sessions"]
     assert session["kernels"] == ["add", "shift"]

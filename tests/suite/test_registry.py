@@ -104,7 +104,7 @@ def test_two_applications_of_one_name_are_refused(folder: Maker) -> None:
 
 
 def test_a_folder_may_not_have_the_name_of_one_of_the_suite_beside_it(folder: Maker) -> None:
-    path = folder(DRIVER.replace('"own"', '"lud"'), kernels="lud.cl")
+    path = folder(DRIVER.replace('"own"', '"lud"'), name="one/lud", kernels="lud.cl")
     with pytest.raises(InputError, match="application 'lud': there are two of this name"):
         selected(["lud", str(path)])
 
@@ -138,6 +138,11 @@ def test_a_driver_that_does_not_load_is_refused(folder: Maker, driver: str, reas
     assert not {name for name in set(sys.modules) - before if name.startswith("crosscast_application")}
 
 
+def test_where_a_driver_does_not_load_is_told(folder: Maker) -> None:
+    with pytest.raises(InputError, match=r"does not load \(NameError: .*\) \(own/driver\.py, line 3\)$"):
+        application(str(folder("\n\nunknown")))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
@@ -150,7 +155,7 @@ def test_a_driver_that_does_not_load_is_refused(folder: Maker, driver: str, reas
         ('"own"', '"../own"', r"expected a name of letters, digits and _, found '\.\./own'"),
         ('("nothing",)', '"nothing"', "expected kernels to be a tuple, found 'nothing'"),
         ('("nothing",)', "()", r"expected kernels to be a tuple, found \(\)"),
-        ('"own"', '"other"', r"expected the kernels in .*/own/other\.cl, found no such file"),
+        ('"own"', '"other"', "expected name to be that of the folder, 'own', found 'other'"),
     ],
 )
 def test_a_driver_that_is_not_as_it_should_be_is_refused(

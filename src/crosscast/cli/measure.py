@@ -131,4 +131,5 @@ def _subject(what: str, size: str | None) -> Subject:
     if size is None:
         raise InputError(f"{what}: an application needs --size (tiny, small, medium or large)")
     expect_installed([what])
-    return SuiteProblem(what, size, fitted(kind, working_set(size)), seed=0)
+    nbytes = working_set(size)
+    return SuiteProblem(what, size, fitted(kind, nbytes), seed=0, most_bytes=nbytes)

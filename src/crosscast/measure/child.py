@@ -15,7 +15,7 @@ from typing import Any
 
 from crosscast import errors
 from crosscast.errors import CrosscastError, DeviceFault, MissingExtraError
-from crosscast.measure.jobs import Job, render_job
+from crosscast.measure.jobs import Job, SessionJob, render_job
 
 __all__ = ["Report", "run_job"]
 
@@ -25,6 +25,7 @@ Report = Callable[[int, float], None]
 _WORKER = "crosscast.measure.worker"
 _CHUNK = 1 << 16
 _MOST_COMPLAINTS = 1 << 16
+_OUT_OF_BOUNDS = "; crosscast characterize ... --check-bounds finds accesses that are out of bounds"
 _LAST_WORDS_S = 10.0
 """Time from the last that a process can say to its end."""
 
@@ -133,4 +134,5 @@ def _crash(child: subprocess.Popen[bytes], complaints: bytearray, job: Job) -> D
     lines = complaints.decode(errors="replace").strip().splitlines()
     last = f": {lines[-1]}" if lines else ""
     how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-    return DeviceFault(f"{job.label}: the process that measured {how}{last}")
+    hint = _OUT_OF_BOUNDS if code == -signal.SIGSEGV and isinstance(job, SessionJob) else ""
+    return DeviceFault(f"{job.label}: the process that measured {how}{last}{hint}")

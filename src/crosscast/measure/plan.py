@@ -70,8 +70,8 @@ class Plan:
         InputError
             If its driver fails to fit the size.
         """
-        parameters = fitted(self.applications[name], working_set(size, self.caches))
-        return SuiteProblem(name, size, parameters, self.seed)
+        nbytes = working_set(size, self.caches)
+        return SuiteProblem(name, size, fitted(self.applications[name], nbytes), self.seed, nbytes)
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def measure_here(
         # Else the check after the loop would pass with what the warm-up left.
         queue.spoil()
     before = host_state.clock_hz(), host_state.others_running()
-    notes: list[str] = []
+    notes = _size_notes(loaded)
     with opencl_faults(device.id, loaded.name), Counters(settings.counters) as counters:
         watch = Watch(sensor, notes)
         runs, loop_s = measuring_loop(loaded.application.run, queue, settings, watch, report)
@@ -141,6 +141,16 @@ def session_row(subject: Identity, device: OpenCLDevice, settings: Settings, rep
         "timer_resolution_s": device.timer_resolution_s,
         "environment": json.dumps({**environment.facts(), **_driver(device)}),
     }
+
+
+def _size_notes(loaded: Loaded) -> list[str]:
+    nbytes, most = loaded.application.nbytes, loaded.most_bytes
+    if most is None or nbytes <= most:
+        return []
+    return [
+        f"{loaded.name}: its working set has {nbytes} bytes, more than the {most} that {loaded.size} stands "
+        "for (its driver's fit)"
+    ]
 
 
 def _expect_kernels(loaded: Loaded, times: RunTimes) -> None:

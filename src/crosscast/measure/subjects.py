@@ -17,7 +17,7 @@ from crosscast.characterization.launchfiles.launches import read_launches
 from crosscast.errors import InputError
 from crosscast.kernel import Argument, Launch, Program
 from crosscast.suite.application import Application, Array, Queue
-from crosscast.suite.registry import application, names
+from crosscast.suite.registry import application, names, place_in_driver
 
 __all__ = [
     "GIVEN",
@@ -49,12 +49,15 @@ class SuiteProblem:
         Extents of the problem.
     seed
         Start of its random numbers.
+    most_bytes
+        What its working set should fit, in bytes; ``None`` if nothing.
     """
 
     name: str
     size: str
     parameters: Mapping[str, int]
     seed: int
+    most_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -112,9 +115,12 @@ class Loaded(Identity):
     ----------
     application
         What runs, and is checked.
+    most_bytes
+        What its working set should fit, in bytes; ``None`` if nothing.
     """
 
     application: Application | _Launches
+    most_bytes: int | None = None
 
 
 def fitted(kind: type[Application], nbytes: int) -> dict[str, int]:
@@ -130,7 +136,7 @@ def fitted(kind: type[Application], nbytes: int) -> dict[str, int]:
     except _MISTAKES as error:
         raise InputError(
             f"{kind.name}: expected its driver to fit a problem into {nbytes} bytes, found "
-            f"{type(error).__name__} ({error})"
+            f"{type(error).__name__} ({error}){place_in_driver(error.__traceback__)}"
         ) from error
 
 
@@ -172,7 +178,7 @@ def load(subject: Subject) -> Loaded:
         program = launches.program
         return Loaded(name, GIVEN, launches.kernels, program, {}, None, program.sha256, launches)
     problem = application(subject.name)(subject.parameters, subject.seed)
-    return Loaded(**vars(identity(subject)), application=problem)
+    return Loaded(**vars(identity(subject)), application=problem, most_bytes=subject.most_bytes)
 
 
 class _Launches:

@@ -14,6 +14,7 @@ import os
 import resource
 import signal
 import sys
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from crosscast.errors import CrosscastError
@@ -29,6 +30,7 @@ _PR_SET_PDEATHSIG = 1
 def main() -> int:
     """Run the job on standard input for the process of the id in `sys.argv`; return the exit code."""
     _end_with(int(sys.argv[1]))
+    sys.excepthook = _complain
     # Imported here, as that takes a while, in which the other process may be killed.
     from crosscast.measure.jobs import read_job
 
@@ -45,6 +47,15 @@ def main() -> int:
         except MemoryError:
             _send(answers, error="DeviceFault", message="this machine has not enough memory for the problem")
     return 0
+
+
+def _complain(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Say what a driver with a mistake raised, and at last, in the line that is shown, where."""
+    from crosscast.suite.registry import place_in_driver
+
+    sys.__excepthook__(kind, error, trace)
+    said = " ".join(str(error).split())
+    print(f"{kind.__name__}: {said}{place_in_driver(trace)}", file=sys.stderr)
 
 
 def _end_with(parent: int) -> None:

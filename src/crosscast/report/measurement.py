@@ -83,12 +83,12 @@ class Measurement:
     @property
     def transfer_median_s(self) -> float:
         """Median over the runs of the time of all copies, in seconds."""
-        return statistics.median(record["transfer_s"] for record in self._runs())
+        return float(statistics.median(record["transfer_s"] for record in self._runs()))
 
     @property
     def host_median_s(self) -> float:
         """Median over the runs of the time of a whole run on the host, in seconds."""
-        return statistics.median(record["host_s"] for record in self._runs())
+        return float(statistics.median(record["host_s"] for record in self._runs()))
 
     def _runs(self) -> list[Mapping[str, Any]]:
         """A record of each run: what is of the whole run, the records of all its kernels repeat."""

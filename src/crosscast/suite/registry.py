@@ -7,15 +7,16 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import traceback
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, TracebackType
 
 from crosscast.errors import InputError
 from crosscast.suite.application import Application
 
-__all__ = ["application", "names", "selected"]
+__all__ = ["application", "names", "place_in_driver", "selected"]
 
 _DRIVER = "driver.py"
 _FAILURES_TO_LOAD = (
@@ -79,6 +80,15 @@ def selected(words: Iterable[str]) -> dict[str, type[Application]]:
     return found
 
 
+def place_in_driver(trace: TracebackType | None) -> str:
+    """Where in a driver an error came from, as `` (own/driver.py, line 7)``; nothing if in none."""
+    for frame in reversed(traceback.extract_tb(trace)):
+        path = Path(frame.filename)
+        if path.name == _DRIVER:
+            return f" ({path.parent.name}/{path.name}, line {frame.lineno})"
+    return ""
+
+
 @cache
 def _of_suite(name: str) -> type[Application]:
     return _only_application(importlib.import_module(f"crosscast.suite.{name}.driver"), name)
@@ -93,6 +103,10 @@ def _of_folder(driver: Path, label: str) -> type[Application]:
             raise InputError(f"{label}: expected {attribute} to be a {kind.__name__}, found {value!r}")
     if not found.name.isidentifier():
         raise InputError(f"{label}: expected a name of letters, digits and _, found {found.name!r}")
+    if found.name != driver.parent.name:
+        raise InputError(
+            f"{label}: expected name to be that of the folder, {driver.parent.name!r}, found {found.name!r}"
+        )
     if not found.source_path().is_file():
         raise InputError(f"{label}: expected the kernels in {found.source_path()}, found no such file")
     return found
@@ -110,7 +124,10 @@ def _module_of(driver: Path, label: str) -> ModuleType:
         spec.loader.exec_module(module)
     except _FAILURES_TO_LOAD as error:
         del sys.modules[name]
-        raise InputError(f"{label}: the driver does not load ({type(error).__name__}: {error})") from error
+        place = place_in_driver(error.__traceback__)
+        raise InputError(
+            f"{label}: the driver does not load ({type(error).__name__}: {error}){place}"
+        ) from error
     return module
 
 
