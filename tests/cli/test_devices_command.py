@@ -46,11 +46,9 @@ def without_pyopencl(*words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize(
-    "words", ["devices", "measure crc --size tiny", "dataset build --out {}", "devices --json"]
-)
-def test_without_pyopencl_the_extra_is_named(words: str, tmp_path: object) -> None:
-    ran = without_pyopencl(*words.format(f"{tmp_path}/new").split())
+@pytest.mark.parametrize("words", ["devices", "devices --json"])
+def test_without_pyopencl_the_extra_is_named(words: str) -> None:
+    ran = without_pyopencl(*words.split())
     assert (ran.stdout, ran.returncode) == ("", 2)
     assert ran.stderr == (
         "crosscast: measuring on OpenCL devices needs an optional part: pip install 'crosscast[opencl]'\n"
