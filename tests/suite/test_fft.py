@@ -42,16 +42,16 @@ def test_four_transforms_give_the_signal_back() -> None:
 def test_a_second_run_starts_from_the_same_signal() -> None:
     application = Fft({"log2_points": 4}, seed=5)
     profiles_of(application, "tiny")
-    first = application.spectra.copy()
+    first = [spectrum.copy() for spectrum in application.spectra]
     profiles_of(application, "tiny")
-    assert np.array_equal(application.spectra, first)
+    assert np.array_equal(np.stack(application.spectra), np.stack(first))
 
 
 @pytest.mark.parametrize(("transform", "radix"), [(0, 2), (1, 4), (2, 8), (3, 16)])
 def test_one_wrong_point_of_any_spectrum_fails_the_check(transform: int, radix: int) -> None:
     application = Fft({"log2_points": 5}, seed=6)
     profiles_of(application, "tiny")
-    application.spectra[transform, 31] *= np.float32(1.001)
+    application.spectra[transform][31] *= np.float32(1.001)
     with pytest.raises(CheckFailed, match=rf"spectrum of radix {radix}: 1 of 32 .* first at \(31,\)"):
         application.check()
 
@@ -59,6 +59,6 @@ def test_one_wrong_point_of_any_spectrum_fails_the_check(transform: int, radix: 
 def test_a_spectrum_that_is_not_finite_fails_the_check() -> None:
     application = Fft({"log2_points": 4}, seed=7)
     profiles_of(application, "tiny")
-    application.spectra[0, 3, 1] = np.nan
+    application.spectra[0][3, 1] = np.nan
     with pytest.raises(CheckFailed, match="spectrum of radix 2"):
         application.check()
