@@ -6,7 +6,18 @@ import sys
 
 import pytest
 
-HEAVY = ("numpy", "llvmlite", "rich", "matplotlib", "pyarrow", "cyclopts", "ziglang", "scipy", "pyopencl", "pynvml")
+HEAVY = (
+    "numpy",
+    "llvmlite",
+    "rich",
+    "matplotlib",
+    "pyarrow",
+    "cyclopts",
+    "ziglang",
+    "scipy",
+    "pyopencl",
+    "pynvml",
+)
 
 
 def modules_after(code: str) -> set[str]:

@@ -174,3 +174,6 @@ def test_a_driver_that_does_not_fit_is_named(plan: Plan, make_application: Folde
 def test_a_plan_measures_once_at_least(plan: Plan) -> None:
     with pytest.raises(InputError, match="repeats: expected at least 1, found 0"):
         replace(plan, repeats=0)
+    for seed in (-1, 1 << 63):
+        with pytest.raises(InputError, match=f"seed: expected a number from 0 to .*, found {seed}"):
+            replace(plan, seed=seed)

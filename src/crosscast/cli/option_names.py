@@ -13,6 +13,7 @@ _OPTIONS = {
     "min_runs": "--min-runs",
     "min_time_s": "--min-time",
     "repeats": "--repeats",
+    "seed": "--seed",
     "size": "--sizes",
     "timeout_s": "--timeout",
     "warmups": "--warmups",

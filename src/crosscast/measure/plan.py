@@ -28,6 +28,10 @@ __all__ = [
 ]
 
 
+_SEEDS = 1 << 63
+"""What a column of the tables holds."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """The grid of a campaign, and how to fill it.
@@ -61,6 +65,8 @@ class Plan:
     def __post_init__(self) -> None:
         if self.repeats < 1:
             raise InputError(f"repeats: expected at least 1, found {self.repeats}")
+        if not 0 <= self.seed < _SEEDS:
+            raise InputError(f"seed: expected a number from 0 to {_SEEDS - 1}, found {self.seed}")
 
     def problem(self, name: str, size: str) -> SuiteProblem:
         """An application, by the name or path that it is found by, at a size.

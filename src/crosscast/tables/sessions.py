@@ -24,7 +24,11 @@ SESSIONS = Schema(
         Column("working_set_bytes", "integer", "B", "size of the application's buffers", least=0),
         Column("parameters", "json", title="extents of the problem"),
         Column("seed", "integer", "", "start of the problem's random numbers"),
-        Column("source_sha256", "text", title="hash of the kernels' source"),
+        Column(
+            "source_sha256",
+            "text",
+            title="hash of the kernels' source, and outside the suite of the driver's",
+        ),
         Column("timer_resolution_s", "real", "s", "resolution of the device's timer", least=0),
         Column("clock_before_hz", "real", "Hz", "clock of the device before the runs", least=0),
         Column("clock_after_hz", "real", "Hz", "clock of the device after the runs", least=0),
