@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crosscast.errors import InputError
+from crosscast.tables.size_order import SIZES
 
 __all__ = ["SIZES", "TYPICAL", "Caches", "working_set"]
-
-SIZES = ("tiny", "small", "medium", "large")
-"""Names of the sizes: the working set fits the L1, L2 and L3 cache, and only main memory."""
 
 _TIMES_LAST_CACHE = 4
 
