@@ -9,18 +9,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from crosscast import errors
 from crosscast.errors import CrosscastError, DeviceFault, MissingExtraError
-from crosscast.measure.jobs import Job, SessionJob, render_job
+from crosscast.measure.jobs import Job, Report, SessionJob, render_job
 
-__all__ = ["Report", "run_job"]
-
-Report = Callable[[int, float], None]
-"""Called now and then with the runs so far and the seconds that they took."""
+__all__ = ["run_job"]
 
 _WORKER = "crosscast.measure.worker"
 _CHUNK = 1 << 16

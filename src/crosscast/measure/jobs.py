@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from crosscast.measure.settings import Settings
 from crosscast.measure.subjects import LaunchFile, Subject, SuiteProblem
 
-__all__ = ["CharacterizeJob", "DescribeJob", "Job", "SessionJob", "read_job", "render_job"]
+__all__ = ["CharacterizeJob", "DescribeJob", "Job", "Report", "SessionJob", "read_job", "render_job"]
+
+
+Report = Callable[[int, float], None]
+"""Called now and then with the runs so far and the seconds that they took."""
 
 
 @dataclasses.dataclass(frozen=True)

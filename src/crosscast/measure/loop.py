@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from crosscast.errors import SensorFault
+from crosscast.measure.jobs import Report
 from crosscast.measure.opencl.queue import OpenCLQueue, RunTimes
 from crosscast.measure.sensors.sensor import Reading, Sensor
 from crosscast.measure.settings import Settings
 
-__all__ = ["Report", "Watch", "measuring_loop"]
-
-Report = Callable[[int, float], None]
-"""Called now and then with the runs so far and the seconds that they took."""
+__all__ = ["Watch", "measuring_loop"]
 
 _REPORT_S = 0.5
 _MOST_S_FOR_SAMPLES = 60.0

@@ -12,7 +12,8 @@ from crosscast import environment
 from crosscast.errors import InputError
 from crosscast.measure import host_state
 from crosscast.measure.counters import Counters
-from crosscast.measure.loop import Report, Watch, measuring_loop
+from crosscast.measure.jobs import Report
+from crosscast.measure.loop import Watch, measuring_loop
 from crosscast.measure.opencl.devices import OpenCLDevice
 from crosscast.measure.opencl.faults import opencl_faults
 from crosscast.measure.opencl.queue import OpenCLQueue, RunTimes

@@ -10,7 +10,11 @@ from crosscast.errors import LaunchError
 from crosscast.kernel import Argument, Image, Local, Sampler
 from crosscast.suite.application import Array
 
-__all__ = ["expect_arguments"]
+__all__ = ["NO_BUFFER", "expect_arguments"]
+
+NO_BUFFER = "expected one of the application's arrays (its `arrays`), found another"
+"""What is wrong with an array that stands for no buffer."""
+
 
 _KINDS = np.ndarray | np.generic | bytes | Local | Image | Sampler | None
 
@@ -41,10 +45,7 @@ def expect_arguments(kernel: str, args: Sequence[Argument], arrays: Sequence[Arr
                 f"{kernel}: argument {number}: expected a NumPy scalar, found {type(arg).__name__}"
             )
         if isinstance(arg, np.ndarray) and id(arg) not in buffers:
-            raise LaunchError(
-                f"{kernel}: argument {number}: expected one of the application's arrays (its `arrays`), "
-                "found another"
-            )
+            raise LaunchError(f"{kernel}: argument {number}: {NO_BUFFER}")
     if len(args) < count:
         raise LaunchError(f"{kernel}: argument {len(args)}: expected {count} arguments, found {len(args)}")
     if len(args) > count:

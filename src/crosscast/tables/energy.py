@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from crosscast.tables.cell_columns import APPLICATION, CONFIGURATION, DEVICE, REPEAT, SIZE
 from crosscast.tables.schema import Column, Schema
 
 __all__ = ["ENERGY"]
@@ -10,12 +11,12 @@ ENERGY = Schema(
     "energy",
     1,
     (
-        Column("application", "text", title="application", required=True),
+        APPLICATION,
         Column("kernel", "text", title="kernel; empty for the whole application"),
-        Column("size", "text", title="problem size", required=True),
-        Column("device", "text", title="key of the device in the table of devices", required=True),
-        Column("configuration", "json", title="settings of the device; {} for its defaults", required=True),
-        Column("repeat", "integer", "count", "number of the process, from 0", required=True, least=0),
+        SIZE,
+        DEVICE,
+        CONFIGURATION,
+        REPEAT,
         Column("run", "integer", "count", "number of the run; empty for all runs of the process", least=0),
         Column("sensor", "text", title="name of the sensor, such as rapl", required=True),
         Column("domain", "text", title="what it measures, such as package-0", required=True),

@@ -5,6 +5,7 @@ The published summary, the mean time of an invocation in a run, is derived from 
 
 from __future__ import annotations
 
+from crosscast.tables.cell_columns import APPLICATION, CONFIGURATION, DEVICE, REPEAT, SIZE
 from crosscast.tables.schema import Column, Schema
 
 __all__ = ["RECORDS"]
@@ -13,12 +14,12 @@ RECORDS = Schema(
     "records",
     1,
     (
-        Column("application", "text", title="application", required=True),
+        APPLICATION,
         Column("kernel", "text", title="kernel", required=True),
-        Column("size", "text", title="problem size", required=True),
-        Column("device", "text", title="key of the device in the table of devices", required=True),
-        Column("configuration", "json", title="settings of the device; {} for its defaults", required=True),
-        Column("repeat", "integer", "count", "number of the process, from 0", required=True, least=0),
+        SIZE,
+        DEVICE,
+        CONFIGURATION,
+        REPEAT,
         Column("run", "integer", "count", "number of the run in its process, from 0", required=True, least=0),
         Column("invocations", "integer", "count", "invocations of the kernel in the run", least=1),
         Column(

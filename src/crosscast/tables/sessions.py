@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from crosscast.tables.cell_columns import APPLICATION, CONFIGURATION, DEVICE, REPEAT, SIZE
 from crosscast.tables.schema import Column, Schema
 
 __all__ = ["SESSIONS"]
@@ -10,11 +11,11 @@ SESSIONS = Schema(
     "sessions",
     1,
     (
-        Column("application", "text", title="application", required=True),
-        Column("size", "text", title="problem size", required=True),
-        Column("device", "text", title="key of the device in the table of devices", required=True),
-        Column("configuration", "json", title="settings of the device; {} for its defaults", required=True),
-        Column("repeat", "integer", "count", "number of the process, from 0", required=True, least=0),
+        APPLICATION,
+        SIZE,
+        DEVICE,
+        CONFIGURATION,
+        REPEAT,
         Column("kernels", "json", title="names of the application's kernels", required=True),
         Column("failure", "text", title="why it failed; empty if it did not"),
         Column("started_s", "real", "s", "when it started, since 1970-01-01 UTC", least=0),

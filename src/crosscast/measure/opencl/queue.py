@@ -18,12 +18,11 @@ from crosscast.kernel import Argument, Image, Local, Program, Sampler
 from crosscast.measure.opencl.devices import OpenCLDevice
 from crosscast.measure.opencl.faults import opencl_faults
 from crosscast.measure.opencl.library import cl
-from crosscast.suite.arguments import expect_arguments
+from crosscast.suite.arguments import NO_BUFFER, expect_arguments
 
 __all__ = ["OpenCLQueue", "RunTimes"]
 
 _NS_PER_S = 1e9
-_NO_BUFFER = "expected one of the application's arrays (its `arrays`), found another"
 _START, _END = cl.profiling_info.START, cl.profiling_info.END
 
 
@@ -150,7 +149,7 @@ class _Buffers(dict[int, Any]):
     """Buffers by the `id` of their array."""
 
     def __missing__(self, array: int) -> Any:
-        raise LaunchError(_NO_BUFFER)
+        raise LaunchError(NO_BUFFER)
 
 
 def _built(context: Any, device: OpenCLDevice, program: Program) -> Any:
