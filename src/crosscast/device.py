@@ -1,0 +1,33 @@
+"""A device, by its key in the tables and what describes it to a predictor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["Device"]
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device on which kernels run.
+
+    Parameters
+    ----------
+    key
+        Its key in all tables.
+    name
+        Its name for people.
+    vendor, type, series
+        Who makes it; ``cpu``, ``gpu`` or ``accelerator``; its architecture. Empty where not known.
+    numbers
+        Descriptors that are numbers, by the columns of the table of devices and in their units; what is
+        not known is not there.
+    """
+
+    key: str
+    name: str = ""
+    vendor: str = ""
+    type: str = ""
+    series: str = ""
+    numbers: Mapping[str, float] = field(default_factory=dict)

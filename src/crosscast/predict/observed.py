@@ -1,0 +1,108 @@
+"""The grid of a dataset: one row a kernel at a size, one column a device."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.predict.grid import Grid, Profiles, Reals
+from crosscast.profile import METRICS
+from crosscast.tables.arrow import Table
+from crosscast.tables.cells import CELL, run_means, sound
+from crosscast.tables.dataset import Dataset
+from crosscast.tables.joined import join
+from crosscast.tables.keys import distinct, key_numbers
+from crosscast.tables.library import pa, pc
+from crosscast.tables.samples import samples_of
+
+__all__ = ["devices_of", "grid_of"]
+
+_TEXTS = ("name", "vendor", "type", "series")
+
+
+def devices_of(dataset: Dataset) -> dict[str, Device]:
+    """The devices of a dataset, by key."""
+    found = {}
+    for row in dataset.devices.to_pylist():
+        numbers = {
+            name: float(value)
+            for name, value in row.items()
+            if isinstance(value, int | float) and not isinstance(value, bool)
+        }
+        texts = {name: row[name] or "" for name in _TEXTS}
+        found[row["device"]] = Device(row["device"], **texts, numbers=numbers)
+    return found
+
+
+def grid_of(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean") -> Grid:
+    """Collapse the records of a dataset into a cell each, and put the cells into a grid.
+
+    Kernels without a profile are left out.
+
+    Parameters
+    ----------
+    dataset
+        A valid dataset.
+    invocations
+        Metrics of a kernel that was launched more than once: their mean, or those of invocation 0.
+
+    Raises
+    ------
+    InputError
+        If no kernel has both a profile and a record, or a device has more than one configuration.
+    """
+    joined = join(dataset, invocations=invocations)
+    joined = joined.filter(_profiled(joined))
+    if joined.num_rows == 0:
+        raise InputError(f"{dataset.label}: expected a kernel with a profile and records, found none")
+    _check_configurations(dataset.label, joined)
+    kernels, rows = distinct(joined, CELL[:3])
+    names, columns = distinct(joined, ("device",))
+    devices = devices_of(dataset)
+    shape = (kernels.num_rows, names.num_rows)
+    log_time, spread = np.full(shape, np.nan), np.full(shape, np.nan)
+    runs = np.zeros(shape, dtype=np.int64)
+    metrics = np.full((kernels.num_rows, len(METRICS)), np.nan)
+    log_time[rows, columns] = np.log(joined.column("time_median_s").to_numpy())
+    runs[rows, columns] = joined.column("runs").to_numpy()
+    spread[rows, columns] = _log_spreads(dataset, joined)
+    for place, each in enumerate(METRICS):
+        metrics[rows, place] = joined.column(each.name).to_numpy()
+    texts = [tuple(kernels.column(name).to_pylist()) for name in CELL[:3]]
+    return Grid(
+        Profiles(texts[0], texts[1], texts[2], metrics),
+        tuple(devices[key] for key in names.column("device").to_pylist()),
+        log_time,
+        spread,
+        runs,
+    )
+
+
+def _profiled(joined: Table) -> pa.Array:
+    return pc.is_valid(joined.column("total_instruction_count"))
+
+
+def _check_configurations(label: str, joined: Table) -> None:
+    pairs, _ = distinct(joined, ("device", "configuration"))
+    (numbers,) = key_numbers([pairs], ("device",))
+    counts = np.bincount(numbers)
+    if counts.max() > 1:
+        device = pairs.column("device")[int(np.argmax(counts[numbers] > 1))].as_py()
+        raise InputError(
+            f"{label}: records: expected one configuration a device, found {counts.max()} of {device!r}"
+        )
+
+
+def _log_spreads(dataset: Dataset, joined: Table) -> Reals:
+    """For each row of the joined view, the standard deviation of the logarithms of its runs' times."""
+    records = sound(dataset.records, dataset.sessions)
+    keys, numbers = distinct(records, CELL)
+    spreads = samples_of(numbers, np.log(run_means(records))).sd()
+    wanted, known = key_numbers([joined, keys], CELL)
+    by_number = np.full(int(max(wanted.max(), known.max())) + 1, np.nan)
+    by_number[known] = spreads
+    spread: Reals = by_number[wanted]
+    return spread
