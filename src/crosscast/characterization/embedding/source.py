@@ -1,0 +1,99 @@
+"""Profiles in a source text: a comment behind its last line, where no line number changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from crosscast.characterization.embedding.payload import NAME, Payload, damaged, decode, digest, encode
+from crosscast.errors import InputError
+from crosscast.profile import Profile
+
+__all__ = ["embed", "holds", "take_out"]
+
+_BEGIN = re.compile(rb"^/\* %b " % NAME.encode(), re.MULTILINE)
+_END = b"*/"
+_WIDTH = 100
+
+
+def holds(content: bytes) -> bool:
+    """Whether there is such a comment, in whatever state."""
+    return _BEGIN.search(content) is not None
+
+
+def embed(content: bytes, profiles: Sequence[Profile], where: str) -> bytes:
+    """Return the source with the profiles as a comment, in place of those that it held.
+
+    Parameters
+    ----------
+    content
+        The source text.
+    profiles
+        One or more profiles of its kernels.
+    where
+        The file, for messages.
+
+    Raises
+    ------
+    InputError
+        If it holds profiles that cannot be read, and so cannot be replaced.
+    """
+    source, _ = take_out(content, where)
+    # A second line end also ends a last line that goes on by a backslash.
+    newlines = 1 if source.endswith(b"\n") else 2
+    header, body = encode(Payload(tuple(profiles), digest(source), newlines)).split("\n")
+    lines = "\n".join(("", "/* " + header, *_lines(body), _END.decode(), ""))
+    return source + b"\n" * (newlines - 1) + lines.encode()
+
+
+def take_out(content: bytes, where: str) -> tuple[bytes, Payload | None]:
+    """Return the source as it was before profiles were embedded, and what was embedded, if anything.
+
+    Raises
+    ------
+    InputError
+        If what is embedded cannot be read.
+    """
+    comment = _find(content, where)
+    if comment is None:
+        return content, None
+    start, end, payload = comment
+    before = content[start - payload.newlines : start]
+    if before == b"\n" * payload.newlines:
+        start -= payload.newlines
+    return content[:start] + content[end:], payload
+
+
+class _Comment(NamedTuple):
+    start: int
+    end: int
+    payload: Payload
+
+
+def _find(content: bytes, where: str) -> _Comment | None:
+    begins = list(_BEGIN.finditer(content))
+    if not begins:
+        return None
+    if len(begins) > 1:
+        raise InputError(f"{where}: expected one comment with embedded profiles, found {len(begins)}")
+    start = begins[0].start()
+    end = content.find(_END, start)
+    if end < 0:
+        damaged(where, "its comment does not end")
+    try:
+        text = content[start + len("/* ") : end].decode("ascii")
+    except UnicodeDecodeError as error:
+        damaged(where, f"byte {start + len('/* ') + error.start} of the file is not ASCII")
+    end += len(_END)
+    return _Comment(start, end + content.startswith(b"\n", end), decode(text, where))
+
+
+def _lines(body: str) -> list[str]:
+    """Break behind commas, so that people can read it; lines without one stay as long as they are."""
+    lines = [""]
+    for part in re.findall(r"[^,]*,|[^,]+$", body):
+        if lines[-1] and len(lines[-1]) + len(part) > _WIDTH:
+            lines.append("")
+        lines[-1] += part
+    return lines
