@@ -1,0 +1,158 @@
+"""Forecasts of finished folds in a folder, so that work that was cut off goes on where it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, is_dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+import crosscast
+from crosscast.errors import InputError
+from crosscast.evaluate.asking import Answers
+from crosscast.evaluate.splits import Fold
+from crosscast.predict.grid import Flags, Grid, Reals
+from crosscast.predict.model import Model
+from crosscast.tables.whole_file import whole_file
+
+__all__ = ["Cache", "default_folder", "grid_digest"]
+
+_FIELDS = ("centre", "low", "high")
+_LIBRARIES = ("numpy", "scipy", "scikit-learn")
+_SOURCES = ("predict", "evaluate/asking.py", "evaluate/cache.py")
+_DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+"""What numpy raises on files that are no archive of arrays, or half of one."""
+
+
+def default_folder() -> Path:
+    """Folder of the cache: ``crosscast/evaluate`` in ``XDG_CACHE_HOME``, or in ``~/.cache``."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "crosscast" / "evaluate"
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A folder of forecasts, each under a name made of all that it depends on.
+
+    That is the grid, the model with its parameters, the fold, what was told and asked, the seed, the source
+    of `crosscast.predict`, and the versions of the libraries. A model that is no dataclass is known by its
+    name and class alone.
+
+    Parameters
+    ----------
+    folder
+        Where; made if it is not there.
+    grid
+        The digest of the grid that the forecasts are of, as `grid_digest` gives it.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be made.
+    """
+
+    folder: Path
+    grid: str
+
+    def __post_init__(self) -> None:
+        """Make the folder."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cache: cannot make the folder {self.folder} ({error.strerror})") from error
+
+    def key(self, model: Model, fold: Fold, known: Flags, seed: int, level: float) -> str:
+        """The name of a forecast."""
+        facts = {
+            "sources": _sources(),
+            "grid": self.grid,
+            "model": [model.name, _fingerprint(model)],
+            "train": [fold.train_rows.tolist(), fold.train_devices.tolist()],
+            "asked": [fold.test_rows.tolist(), known.astype(int).tolist(), level],
+            "seed": seed,
+        }
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    def load(self, key: str, shape: tuple[int, int, int]) -> Answers | None:
+        """A forecast that was kept, or ``None``; a damaged one is as good as none."""
+        try:
+            with np.load(self._path(key), allow_pickle=False) as archive:
+                arrays = [archive[name] for name in _FIELDS]
+        except _DAMAGE:
+            return None
+        if any(array.shape != shape or array.dtype != np.float64 for array in arrays):
+            return None
+        if any(np.isnan(array).any() for array in arrays):
+            return None
+        return Answers(*arrays)
+
+    def save(self, key: str, answers: Answers) -> None:
+        """Keep a forecast.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written.
+        """
+        path = self._path(key)
+        try:
+            with whole_file(path) as temporary:
+                np.savez_compressed(temporary, **{name: getattr(answers, name) for name in _FIELDS})
+        except OSError as error:
+            raise InputError(f"cache: cannot write {path} ({error.strerror or error})") from error
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.npz"
+
+
+def grid_digest(grid: Grid) -> str:
+    """A hash of all that is in a grid."""
+    digest = hashlib.sha256()
+    names = [grid.profiles.application, grid.profiles.kernel, grid.profiles.size]
+    devices = [
+        [device.key, device.name, device.vendor, device.type, device.series, sorted(device.numbers.items())]
+        for device in grid.devices
+    ]
+    digest.update(json.dumps([names, devices]).encode())
+    arrays: list[Reals] = [grid.profiles.metrics, grid.log_time, grid.spread, grid.runs.astype(np.float64)]
+    for array in arrays:
+        # All that is not a number is the same, whatever its bits.
+        digest.update(np.where(np.isnan(array), np.nan, array).tobytes())
+    return digest.hexdigest()
+
+
+def _fingerprint(model: Model) -> str:
+    kind = f"{type(model).__module__}.{type(model).__qualname__}"
+    return f"{kind} {model!r}" if is_dataclass(model) else kind
+
+
+@cache
+def _sources() -> str:
+    digest = hashlib.sha256(crosscast.__version__.encode())
+    for path in _source_files():
+        digest.update(path.read_bytes())
+    for name in _LIBRARIES:
+        digest.update(_version(name).encode())
+    return digest.hexdigest()
+
+
+def _source_files() -> Iterator[Path]:
+    root = Path(crosscast.__file__).parent
+    for name in _SOURCES:
+        path = root / name
+        yield from sorted(path.rglob("*.py")) if path.is_dir() else (path,)
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""

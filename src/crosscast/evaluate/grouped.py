@@ -1,0 +1,87 @@
+"""Means and medians of values that belong to groups, with the groups weighted in many ways at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crosscast.predict.grid import Integers, Reals
+
+__all__ = ["Grouped", "average"]
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Values of which each belongs to one of ``g`` groups.
+
+    A weighting says how often each group is there: all ones for the data as they are, zeros but for a one
+    for a group alone, counts of a draw with replacement for a bootstrap. Many weightings are an array of
+    shape ``(b, g)`` and give ``(b,)`` results; what is of no value is not a number.
+
+    Parameters
+    ----------
+    values
+        The values, of shape ``(m,)``.
+    groups
+        The number of each one's group, of shape ``(m,)``.
+    count
+        ``g``.
+    """
+
+    values: Reals
+    groups: Integers
+    count: int
+
+    def mean(self, weights: Reals) -> Reals:
+        """Mean over the values of all groups, each as often as its group is there."""
+        sums = np.bincount(self.groups, weights=self.values, minlength=self.count)
+        sizes = np.bincount(self.groups, minlength=self.count).astype(np.float64)
+        return _quotient(_product(weights, sums.astype(np.float64)), weights @ sizes)
+
+    def median(self, weights: Reals) -> Reals:
+        """Median over the values of all groups, each as often as its group is there (a whole number)."""
+        medians = np.full(len(weights), np.nan)
+        if self.values.size == 0:
+            return medians
+        order = np.argsort(self.values, kind="stable")
+        ordered = self.values[order]
+        until = np.cumsum(weights[:, self.groups[order]], axis=1)
+        total = until[:, -1]
+        lower = (until <= (total[:, None] - 1) // 2).sum(axis=1)
+        upper = (until <= total[:, None] // 2).sum(axis=1)
+        there = total > 0
+        medians[there] = (ordered[lower[there]] + ordered[upper[there]]) / 2
+        return medians
+
+    def means(self) -> Reals:
+        """Mean of each group, of shape ``(g,)``."""
+        return self.mean(np.eye(self.count))
+
+    def medians(self) -> Reals:
+        """Median of each group, of shape ``(g,)``."""
+        return self.median(np.eye(self.count))
+
+
+def average(of_groups: Reals, weights: Reals) -> Reals:
+    """Mean of one value a group, each as often as its group is there.
+
+    Groups without a value (not a number) do not count.
+    """
+    there = ~np.isnan(of_groups)
+    return _quotient(_product(weights[:, there], of_groups[there]), weights[:, there].sum(axis=1))
+
+
+def _product(weights: Reals, of_groups: Reals) -> Reals:
+    """Weighted sums in which a group that is not there adds nothing, even if its own value is infinite."""
+    if np.isfinite(of_groups).all():
+        plain: Reals = weights @ of_groups
+        return plain
+    terms = np.where(weights > 0, weights * np.where(weights > 0, of_groups, 0.0), 0.0)
+    return np.asarray(terms.sum(axis=1), dtype=np.float64)
+
+
+def _quotient(above: Reals, below: Reals) -> Reals:
+    quotient = np.full(len(above), np.nan)
+    np.divide(above, below, out=quotient, where=below > 0)
+    return quotient
