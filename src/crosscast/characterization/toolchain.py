@@ -23,6 +23,7 @@ __all__ = [
     "cached",
     "clang",
     "compile_opencl",
+    "compile_spirv",
     "compiler_version",
     "host_machine",
     "link_shared",
@@ -131,6 +132,31 @@ def compile_opencl(program: Program) -> bytes:
     InputError
         If an option is not one that Crosscast passes on.
     """
+    facts = ("-cl-kernel-arg-info", "-gline-tables-only", "-fno-discard-value-names")
+    return _compile(program, "spir64-unknown-unknown", *facts, "-emit-llvm")
+
+
+def compile_spirv(program: Program) -> bytes:
+    """Compile OpenCL C to a SPIR-V module, at the same level as `compile_opencl`.
+
+    Its version is 1.0, which all consumers of SPIR-V read.
+
+    Parameters
+    ----------
+    program
+        A program of form ``opencl-c``.
+
+    Raises
+    ------
+    CompileError
+        If the compiler refuses it, or has no SPIR-V for something in it.
+    InputError
+        If an option is not one that Crosscast passes on.
+    """
+    return _compile(program, "spirv64v1.0-unknown-unknown")
+
+
+def _compile(program: Program, target: str, *more: str) -> bytes:
     for option in program.options:
         if not _ALLOWED_OPTION.fullmatch(option):
             raise InputError(
@@ -139,13 +165,13 @@ def compile_opencl(program: Program) -> bytes:
             )
     level = [o for o in program.options if o.startswith("-O")][-1:] or ["-Oz"]
     arguments = [
-        *("-x", "cl", f"-cl-std=CL{program.standard}", "-target", "spir64-unknown-unknown"),
+        *("-x", "cl", f"-cl-std=CL{program.standard}", "-target", target),
         *("-isystem", str(INCLUDE_DIR)),
-        *("-cl-kernel-arg-info", "-gline-tables-only", "-fno-discard-value-names"),
         *(["-I", str(program.path.parent.absolute())] if program.path is not None else []),
         *(_absolute(o) for o in program.options if not o.startswith("-O")),
         *level,
-        *("-emit-llvm", "-c"),
+        *more,
+        "-c",
     ]
     return clang(arguments, program.content, program.label)
 

@@ -8,6 +8,7 @@ import crosscast
 from crosscast.cli.characterize import characterize
 from crosscast.cli.dataset import app as dataset
 from crosscast.cli.devices import devices
+from crosscast.cli.embed import embed
 from crosscast.cli.measure import measure
 
 __all__ = ["app"]
@@ -23,4 +24,5 @@ app = cyclopts.App(
 app.command(characterize)
 app.command(dataset)
 app.command(devices)
+app.command(embed)
 app.command(measure)

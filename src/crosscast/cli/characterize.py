@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -156,24 +154,15 @@ def characterize(
 def _run(files: Sequence[Path], direct: Direct, outputs: Outputs, options: run.Options) -> None:
     """Run every launch; what is finished is shown even if a later one fails."""
     from crosscast.characterization.launchfiles.simfile import render_dumps
-    from crosscast.characterization.run import characterize_launch
     from crosscast.cli.inputs import read_inputs
-    from crosscast.cli.progress import ProgressLine
+    from crosscast.cli.running import run_launch
 
     try:
         # One file after the other, as the arguments of all may be more than memory holds.
         for file in files:
             inputs = read_inputs(file, direct)
             for launch in inputs.launches:
-                progress = ProgressLine(sys.stderr, launch.kernel.name)
-                try:
-                    profile = characterize_launch(
-                        launch,
-                        invocation=len(outputs.profiles),
-                        options=replace(options, progress=progress),
-                    )
-                finally:
-                    progress.close()
+                profile = run_launch(launch, len(outputs.profiles), options)
                 outputs.add(profile, render_dumps(inputs.simfile) if inputs.simfile else None)
     finally:
         outputs.finish()

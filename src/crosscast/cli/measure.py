@@ -108,23 +108,21 @@ class _Status(StatusLine):
             self.show(f"{self._what}: {done}, of at least {least} in {seconds}")
 
 
-_LAUNCH_FILES = (".toml", ".sim")
-
-
 def _subject(what: str, size: str | None) -> Subject:
+    from crosscast.characterization.launchfiles.launches import LAUNCH_FILES
     from crosscast.measure.needs import expect_installed
     from crosscast.measure.subjects import LaunchFile, SuiteProblem, fitted
     from crosscast.suite.registry import application, names
     from crosscast.suite.sizes import working_set
 
     path = Path(what)
-    if path.suffix in _LAUNCH_FILES and not path.is_dir():
+    if path.suffix in LAUNCH_FILES and not path.is_dir():
         if size is not None:
             raise InputError(f"--size: {what} is a launch file, whose sizes are what they are")
         return LaunchFile(str(path))
     if path.is_file() and what not in names():
         raise InputError(
-            f"{what}: expected an application or a launch file ({', '.join(_LAUNCH_FILES)}), which names a "
+            f"{what}: expected an application or a launch file ({', '.join(LAUNCH_FILES)}), which names a "
             "source and says what to launch, found neither"
         )
     kind = application(what)

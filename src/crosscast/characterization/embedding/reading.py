@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from crosscast.characterization.embedding import source, spirv
+from crosscast.characterization.embedding.module import is_module
 from crosscast.characterization.embedding.payload import digest
 from crosscast.errors import InputError
 from crosscast.profile import Profile
@@ -82,4 +83,4 @@ def read_content(path: Path) -> bytes:
 
 
 def _is_module(path: Path, content: bytes) -> bool:
-    return path.suffix == ".spv" or spirv.is_module(content)
+    return path.suffix == ".spv" or is_module(content)

@@ -7,7 +7,10 @@ from pathlib import Path
 from crosscast.characterization.launchfiles import launchfile, simfile
 from crosscast.kernel import Launch
 
-__all__ = ["read_launches"]
+__all__ = ["LAUNCH_FILES", "read_launches"]
+
+LAUNCH_FILES = (".toml", ".sim")
+"""How names of launch files end."""
 
 
 def read_launches(path: str | Path) -> list[Launch]:

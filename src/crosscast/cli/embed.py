@@ -1,0 +1,238 @@
+"""``crosscast embed``: profiles into the kernel's source as a comment, and into its SPIR-V module."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from crosscast.errors import CompileError, InputError, UnsupportedError
+
+if TYPE_CHECKING:
+    from crosscast.characterization.embedding.writing import Target
+    from crosscast.kernel import Launch, Program
+    from crosscast.profile import Profile
+
+__all__ = ["embed"]
+
+_Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+
+
+def embed(
+    file: Path,
+    /,
+    *,
+    profiles: Path | None = None,
+    spirv: Path | None = None,
+    no_spirv: _Flag = False,
+    out: Path | None = None,
+    in_place: _Flag = False,
+    json: _Flag = False,
+) -> None:
+    """Write the profiles of a kernel's launches into its source as a comment, and into a SPIR-V module.
+
+    FILE is a launch file (`.toml`, `.sim`), whose launches are characterized; or, with `--profiles`, a launch
+    file or the source itself (OpenCL C), and nothing is run.
+
+    For `k.cl`, the files `k.profiled.cl` and, compiled from it, `k.profiled.spv` are written beside it. It
+    stays as it is, unless `--in-place` is given. Profiles that a file holds already are replaced.
+    `crosscast predict` reads them from either file (docs/embedding.md).
+
+    Parameters
+    ----------
+    file
+        Launch file, or source.
+    profiles
+        Table with profiles of this source (.parquet, .csv), as `crosscast characterize` writes it.
+    spirv
+        Module of this kernel that gets the profiles, instead of one compiled from the source.
+    no_spirv
+        Make no module.
+    out
+        Where the source with its profiles goes.
+    in_place
+        Write them into the source, and the module given with `--spirv`, themselves.
+    json
+        Print one JSON object.
+    """
+    if spirv is not None and no_spirv:
+        raise InputError("--spirv and --no-spirv exclude each other: choose one")
+    if out is not None and in_place:
+        raise InputError("--out and --in-place exclude each other: choose one")
+    # Imported here: `--help` needs no NumPy.
+    from crosscast.characterization.embedding import source
+    from crosscast.characterization.embedding.writing import Target
+
+    subject = _subject(file, profiles)
+    path, content = subject.path, subject.program.content
+    beside = out or _profiled(path)
+    target = Target.of(path, content, beside, in_place=in_place)
+    module = None if no_spirv else _Module.of(spirv, beside, in_place)
+    found = _run(subject) if profiles is None else _chosen(subject, profiles)
+    with_profiles = source.embed(content, found, str(path))
+    reason = module.write(subject.bare, found) if module else None
+    target.write(with_profiles)
+    answer = {
+        "source": str(target.path),
+        "spirv": str(module.target.path) if module and not reason else None,
+        "no_spirv": reason,
+        "profiles": [profile.to_dict() for profile in found],
+    }
+    _show(answer, found, json)
+
+
+def _show(answer: Mapping[str, Any], found: Sequence[Profile], json: bool) -> None:
+    if json:
+        print(json_format.dumps(answer, allow_nan=False))
+    else:
+        paths = [answer[form] for form in ("source", "spirv") if answer[form]]
+        print(f"wrote {' and '.join(paths)} with {_named(found)}")
+    if answer["no_spirv"]:
+        print(f"crosscast: no SPIR-V module is written: {answer['no_spirv']}", file=sys.stderr)
+
+
+def _named(profiles: Sequence[Profile]) -> str:
+    """The kernels, and how many launches each has, for people."""
+    kernels = Counter(profile.kernel for profile in profiles)
+    parts = [name if count == 1 else f"{name} ({count} launches)" for name, count in kernels.items()]
+    return f"the profile{'s' if len(profiles) > 1 else ''} of {', '.join(parts)}"
+
+
+def _profiled(path: Path) -> Path:
+    return path.with_name(f"{path.stem}.profiled{path.suffix}")
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """A source and its launches.
+
+    Parameters
+    ----------
+    program
+        The source, as it is.
+    path
+        Where it is.
+    bare
+        The same without profiles that it holds.
+    launches
+        What FILE launches; nothing if it is the source.
+    """
+
+    program: Program
+    path: Path
+    bare: Program
+    launches: tuple[Launch, ...]
+
+
+def _subject(file: Path, profiles: Path | None) -> _Subject:
+    from crosscast.characterization.embedding.source import take_out
+    from crosscast.characterization.launchfiles.launches import LAUNCH_FILES, read_launches
+    from crosscast.kernel import Program
+
+    launches: tuple[Launch, ...] = ()
+    if file.suffix in LAUNCH_FILES:
+        launches = tuple(read_launches(file))
+        program = launches[0].kernel.program
+    elif profiles is not None:
+        program = Program.from_file(file)
+    else:
+        raise InputError(
+            f"{file}: expected a launch file ({', '.join(LAUNCH_FILES)}), which names a source and says what "
+            "to launch, or --profiles beside a source"
+        )
+    if program.form != "opencl-c":
+        raise InputError(f"{program.label}: expected a source in OpenCL C, found {program.form}")
+    bare = replace(program, content=take_out(program.content, program.label)[0])
+    return _Subject(program, program.path or file, bare, launches)
+
+
+@dataclass(frozen=True)
+class _Module:
+    """The module that gets the profiles.
+
+    Parameters
+    ----------
+    target
+        Where it goes.
+    given
+        The module without profiles; ``None`` if it is to be compiled.
+    where
+        The module for messages.
+    """
+
+    target: Target
+    given: bytes | None
+    where: str
+
+    @classmethod
+    def of(cls, given: Path | None, beside: Path, in_place: bool) -> _Module:
+        """Read the module that was given, so that what is wrong with it is said before anything runs."""
+        from crosscast.characterization.embedding.reading import read_content
+        from crosscast.characterization.embedding.spirv import take_out
+        from crosscast.characterization.embedding.writing import Target
+
+        if given is None:
+            path = beside.with_suffix(".spv")
+            if path == beside:
+                raise InputError(f"--out: expected a name for the source with its profiles, found {beside}")
+            return cls(Target.new(path), None, str(path))
+        content = read_content(given)
+        bare, _ = take_out(content, str(given))
+        return cls(Target.of(given, content, _profiled(given), in_place=in_place), bare, str(given))
+
+    def write(self, program: Program, profiles: Sequence[Profile]) -> str | None:
+        """Write it with profiles; return why there is none, if the compiler has none for the program."""
+        from crosscast.characterization.embedding.compiled import compile_module
+        from crosscast.characterization.embedding.spirv import embed
+
+        try:
+            bare = compile_module(_as_profiled(program, profiles)) if self.given is None else self.given
+        except (CompileError, UnsupportedError) as error:
+            # The compiler's first diagnostic stands in the second line.
+            return str(error).splitlines()[:2][-1]
+        self.target.write(embed(bare, profiles, self.where))
+        return None
+
+
+def _as_profiled(program: Program, profiles: Sequence[Profile]) -> Program:
+    """The program with the options that its profiles were made with."""
+    made = {(p.program.get("standard") or "1.2", tuple(p.program.get("options") or ())) for p in profiles}
+    if len(made) > 1:
+        raise UnsupportedError(f"{program.label}: its profiles were made with different compiler options")
+    ((standard, options),) = made
+    return replace(program, standard=standard, options=options)
+
+
+def _run(subject: _Subject) -> list[Profile]:
+    """Characterize each launch of the source as it is without profiles."""
+    from crosscast.characterization.engine import runtime_objects
+
+    runtime_objects.start()
+    from crosscast.characterization.run import Options
+    from crosscast.cli.running import run_launch
+
+    return [
+        run_launch(replace(launch, kernel=replace(launch.kernel, program=subject.bare)), number, Options())
+        for number, launch in enumerate(subject.launches)
+    ]
+
+
+def _chosen(subject: _Subject, table: Path) -> list[Profile]:
+    """The profiles of a table that were made from the source, with or without profiles in it."""
+    from crosscast.tables.profiles import read_csv, read_parquet
+
+    profiles = read_csv(table) if table.suffix == ".csv" else read_parquet(table)
+    hashes = {subject.program.sha256, subject.bare.sha256}
+    chosen = [profile for profile in profiles if profile.program.get("sha256") in hashes]
+    if not chosen:
+        raise InputError(
+            f"{table}: expected profiles of {subject.path} as it is (SHA-256 {subject.bare.sha256[:12]}...), "
+            f"found {len(profiles)} of other sources"
+        )
+    return chosen
