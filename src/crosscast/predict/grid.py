@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -34,16 +34,25 @@ class Profiles:
         Metrics in the order of `crosscast.profile.METRICS`, of shape ``(n, len(METRICS))``; not a number
         where a metric is not defined or not known. Of a kernel launched more than once, their means over
         the invocations.
+    invocations
+        How often each was launched in the run that its metrics are of, of shape ``(n,)``; by default once.
     """
 
     application: tuple[str, ...]
     kernel: tuple[str, ...]
     size: tuple[str, ...]
     metrics: Reals
+    invocations: Integers = field(default_factory=lambda: np.ones(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
         """Check the shapes."""
         n = len(self.application)
+        if self.invocations.size == 0:
+            object.__setattr__(self, "invocations", np.ones(n, dtype=np.int64))
+        if self.invocations.shape != (n,):
+            raise InputError(
+                f"profiles: expected invocations of shape ({n},), found {self.invocations.shape}"
+            )
         if not (len(self.kernel) == len(self.size) == n and self.metrics.shape == (n, len(METRICS))):
             raise InputError(
                 f"profiles: expected names of one length n and metrics of shape (n, {len(METRICS)}), found "
@@ -62,6 +71,7 @@ class Profiles:
             tuple(self.kernel[i] for i in places),
             tuple(self.size[i] for i in places),
             self.metrics[places],
+            self.invocations[places],
         )
 
     def groups(self, by: Literal["application", "kernel"]) -> Integers:

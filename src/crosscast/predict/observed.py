@@ -8,7 +8,7 @@ import numpy as np
 
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.predict.grid import Grid, Profiles, Reals
+from crosscast.predict.grid import Grid, Integers, Profiles, Reals
 from crosscast.profile import METRICS
 from crosscast.tables.arrow import Table
 from crosscast.tables.cells import CELL, run_means, sound
@@ -73,7 +73,7 @@ def grid_of(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean")
         metrics[rows, place] = joined.column(each.name).to_numpy()
     texts = [tuple(kernels.column(name).to_pylist()) for name in CELL[:3]]
     return Grid(
-        Profiles(texts[0], texts[1], texts[2], metrics),
+        Profiles(texts[0], texts[1], texts[2], metrics, _invocations(kernels, dataset.profiles)),
         tuple(devices[key] for key in names.column("device").to_pylist()),
         log_time,
         spread,
@@ -106,3 +106,10 @@ def _log_spreads(dataset: Dataset, joined: Table) -> Reals:
     by_number[known] = spreads
     spread: Reals = by_number[wanted]
     return spread
+
+
+def _invocations(kernels: Table, profiles: Table) -> Integers:
+    """For each kernel at a size, of how many invocations there is a profile."""
+    wanted, found = key_numbers([kernels, profiles], CELL[:3])
+    counts: Integers = np.bincount(found, minlength=int(wanted.max()) + 1)[wanted]
+    return counts
