@@ -19,7 +19,7 @@ import crosscast
 from crosscast.errors import InputError
 from crosscast.evaluate.asking import Answers
 from crosscast.evaluate.splits import Fold
-from crosscast.predict.grid import Flags, Grid, Reals
+from crosscast.predict.grid import Flags, Grid
 from crosscast.predict.model import Model
 from crosscast.tables.whole_file import whole_file
 
@@ -116,16 +116,17 @@ class Cache:
 def grid_digest(grid: Grid) -> str:
     """A hash of all that is in a grid."""
     digest = hashlib.sha256()
-    names = [grid.profiles.application, grid.profiles.kernel, grid.profiles.size]
     devices = [
         [device.key, device.name, device.vendor, device.type, device.series, sorted(device.numbers.items())]
         for device in grid.devices
     ]
-    digest.update(json.dumps([names, devices]).encode())
-    arrays: list[Reals] = [grid.profiles.metrics, grid.log_time, grid.spread, grid.runs.astype(np.float64)]
-    for array in arrays:
-        # All that is not a number is the same, whatever its bits.
-        digest.update(np.where(np.isnan(array), np.nan, array).tobytes())
+    for name, value in sorted({**vars(grid.profiles), **vars(grid), "devices": devices}.items()):
+        if isinstance(value, np.ndarray):
+            # All that is not a number is the same, whatever its bits.
+            array = np.asarray(value, dtype=np.float64)
+            digest.update(name.encode() + np.where(np.isnan(array), np.nan, array).tobytes())
+        elif name != "profiles":
+            digest.update(json.dumps([name, value]).encode())
     return digest.hexdigest()
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from crosscast.predict.grid import Integers, Reals
 
-__all__ = ["Grouped", "average"]
+__all__ = ["Grouped", "average", "least"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,10 @@ class Grouped:
     values: Reals
     groups: Integers
     count: int
+
+    def map(self, function: Callable[[Reals], Reals]) -> Grouped:
+        """The same groups with a function of each value."""
+        return replace(self, values=function(self.values))
 
     def mean(self, weights: Reals) -> Reals:
         """Mean over the values of all groups, each as often as its group is there."""
@@ -70,6 +75,13 @@ def average(of_groups: Reals, weights: Reals) -> Reals:
     """
     there = ~np.isnan(of_groups)
     return _quotient(_product(weights[:, there], of_groups[there]), weights[:, there].sum(axis=1))
+
+
+def least(of_groups: Reals, weights: Reals) -> Reals:
+    """The least value of the groups that are there; groups without a value do not count."""
+    there = (weights > 0) & ~np.isnan(of_groups)
+    found = np.where(there, of_groups, np.inf).min(axis=1, initial=np.inf)
+    return np.where(there.any(axis=1), found, np.nan)
 
 
 def _product(weights: Reals, of_groups: Reals) -> Reals:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -12,13 +12,14 @@ import numpy as np
 from crosscast.errors import InputError
 from crosscast.evaluate.asking import Answers, known_sets, outcomes_of
 from crosscast.evaluate.outcome import Outcome
-from crosscast.evaluate.scores import Scores, applications_of, scores, weighted_scores
+from crosscast.evaluate.scores import Scores, tallies_of, weighted_scores
 from crosscast.evaluate.splits import DEFAULT, Fold, Split, split_named
+from crosscast.evaluate.tally import Tally
 from crosscast.evaluate.work import Progress, Task, run_tasks
-from crosscast.predict.grid import Flags, Grid, Reals
+from crosscast.predict.grid import Flags, Grid
 from crosscast.predict.model import Model
 
-__all__ = ["Evaluation", "Result", "evaluate"]
+__all__ = ["Evaluation", "Result", "application_names", "evaluate"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Result:
         On how many devices each held-out kernel was measured before the others were predicted.
     level
         Probability that the intervals were to hold.
+    names
+        Names of all applications, sorted.
     outcomes
         What was forecast and measured; one for each set of devices that were measured on.
     """
@@ -43,30 +46,34 @@ class Result:
     split: str
     probes: int
     level: float
+    names: tuple[str, ...]
     outcomes: tuple[Outcome, ...]
+
+    @cached_property
+    def tallies(self) -> tuple[Tally, ...]:
+        """What the scores are made of, for each outcome."""
+        return tallies_of(self.outcomes, self.names, self.level)
 
     @cached_property
     def scores(self) -> Scores:
         """Scores, as means over the sets of devices that were measured on."""
-        return scores(self.outcomes, self.level)
+        return weighted_scores(self.tallies, np.ones((1, len(self.names))))[0]
 
     @cached_property
     def applications(self) -> dict[str, Scores]:
         """Scores within each application alone, by its name."""
-        return self._weighted(np.eye(len(applications_of(self.outcomes))))
+        weights = np.eye(len(self.names))
+        return dict(zip(self.names, weighted_scores(self.tallies, weights), strict=True))
 
     @cached_property
     def without(self) -> dict[str, Scores]:
         """Scores over all applications but one, by the name of that one."""
-        return self._weighted(1 - np.eye(len(applications_of(self.outcomes))))
+        weights = 1 - np.eye(len(self.names))
+        return dict(zip(self.names, weighted_scores(self.tallies, weights), strict=True))
 
-    def _weighted(self, weights: Reals) -> dict[str, Scores]:
-        names = applications_of(self.outcomes)
-        found = weighted_scores(self.outcomes, names, weights, self.level)
-        return {
-            name: Scores.of({score: float(values[place]) for score, values in found.items()})
-            for place, name in enumerate(names)
-        }
+    def on(self, device: int) -> Result:
+        """The same with the cells of one device alone counted, by its number."""
+        return replace(self, outcomes=tuple(outcome.on(device) for outcome in self.outcomes))
 
 
 @dataclass(frozen=True)
@@ -151,13 +158,19 @@ def evaluate(
         for fold, known in zip(folds, knowns, strict=True)
     ]
     answers = run_tasks(grid, tasks, progress=progress, cache=cache, jobs=jobs)
+    names = application_names(grid)
     results = []
     for place, model in enumerate(models):
         of_model = answers[place * len(folds) : (place + 1) * len(folds)]
         for number, count in enumerate(counts):
             outcomes = _outcomes(grid, chosen, folds, of_model, knowns, number)
-            results.append(Result(model.name, split, count, level, outcomes))
+            results.append(Result(model.name, split, count, level, names, outcomes))
     return Evaluation(grid, split, seed, level, tuple(results))
+
+
+def application_names(grid: Grid) -> tuple[str, ...]:
+    """Names of the applications of a grid, sorted: the order in which scores weight them."""
+    return tuple(sorted(set(grid.profiles.application)))
 
 
 def _probe_counts(grid: Grid, split: Split, probes: Sequence[int]) -> tuple[int, ...]:

@@ -7,12 +7,21 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from crosscast.evaluate.choice import choices
-from crosscast.evaluate.grouped import Grouped, average
+from crosscast.evaluate.grouped import least
 from crosscast.evaluate.outcome import Outcome
-from crosscast.predict.grid import Flags, Integers, Reals
+from crosscast.evaluate.tally import Tally
+from crosscast.predict.grid import Reals
 
-__all__ = ["HEADLINES", "Scores", "applications_of", "device_scores", "scores", "weighted_scores"]
+__all__ = [
+    "HEADLINES",
+    "HIGHER_IS_BETTER",
+    "LOWER_IS_BETTER",
+    "Scores",
+    "score_values",
+    "scores",
+    "tallies_of",
+    "weighted_scores",
+]
 
 
 @dataclass(frozen=True)
@@ -42,7 +51,7 @@ class Scores:
     kendall_tau
         Kendall's tau-b of predicted and measured times over the devices of a kernel, mean over kernels.
     coverage, coverage_by_application, coverage_worst_application
-        Share of cells whose measured time is within the interval; the least of any application.
+        Share of cells whose measured time is within the interval; the least share within any application.
     width
         Median of the upper over the lower limit.
     interval_score
@@ -77,6 +86,12 @@ class Scores:
 HEADLINES = tuple(field.name for field in fields(Scores))
 """Names of all scores."""
 
+HIGHER_IS_BETTER = frozenset({"top1", "within_10", "kendall_tau"})
+LOWER_IS_BETTER = frozenset(
+    name for name in HEADLINES if name not in HIGHER_IS_BETTER and not name.startswith(("coverage", "width"))
+)
+"""Coverage is good near the level of the intervals, and width is good only with coverage: neither is here."""
+
 
 def scores(outcomes: Sequence[Outcome], level: float) -> Scores:
     """Score forecasts.
@@ -89,61 +104,44 @@ def scores(outcomes: Sequence[Outcome], level: float) -> Scores:
     level
         Probability that the intervals are to hold.
     """
-    names = applications_of(outcomes)
-    found = weighted_scores(outcomes, names, np.ones((1, len(names))), level)
-    return Scores.of({name: float(values[0]) for name, values in found.items()})
+    names = tuple(sorted({name for outcome in outcomes for name in outcome.application}))
+    return weighted_scores(tallies_of(outcomes, names, level), np.ones((1, len(names))))[0]
 
 
-def applications_of(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
-    """Names of the applications, sorted."""
-    return tuple(sorted({name for outcome in outcomes for name in outcome.application}))
+def tallies_of(outcomes: Sequence[Outcome], applications: Sequence[str], level: float) -> tuple[Tally, ...]:
+    """What scores are made of, with the applications in the order in which they will be weighted."""
+    return tuple(Tally.of(outcome, applications, level) for outcome in outcomes)
 
 
-def weighted_scores(
-    outcomes: Sequence[Outcome], applications: Sequence[str], weights: Reals, level: float
-) -> dict[str, Reals]:
-    """All scores, with the applications weighted in ``b`` ways.
+def weighted_scores(tallies: Sequence[Tally], weights: Reals) -> list[Scores]:
+    """Scores with the applications weighted in ``b`` ways.
 
     Parameters
     ----------
-    outcomes
-        As for `scores`.
-    applications
-        Names of the ``g`` applications.
+    tallies
+        What the scores are made of.
     weights
-        How often each application is there, of shape ``(b, g)``.
-    level
-        Probability that the intervals are to hold.
+        How often each of the ``g`` applications is there, of shape ``(b, g)``.
 
     Returns
     -------
-    dict
-        By name of the score, an array of shape ``(b,)``; not a number where nothing defines it.
+    list
+        Scores for each weighting.
     """
-    each = []
-    for outcome in outcomes:
-        places = {name: place for place, name in enumerate(applications)}
-        numbers = np.array([places[name] for name in outcome.application], dtype=np.int64)
-        cells = _cell_scores(outcome, numbers, weights, level)
-        each.append(cells | _row_scores(outcome, numbers, weights))
-    return {name: _mean_of_known([scores[name] for scores in each]) for name in HEADLINES}
-
-
-def device_scores(outcomes: Sequence[Outcome], device: int, level: float) -> Scores:
-    """Scores of errors and intervals on one device alone, by its number."""
-    names = applications_of(outcomes)
-    places = {name: place for place, name in enumerate(names)}
-    weights = np.ones((1, len(names)))
-    each = [
-        _cell_scores(
-            outcome.on(device),
-            np.array([places[name] for name in outcome.application], dtype=np.int64),
-            weights,
-            level,
-        )
-        for outcome in outcomes
+    values = score_values(tallies, weights)
+    return [
+        Scores.of({name: float(column[place]) for name, column in values.items()})
+        for place in range(len(weights))
     ]
-    return Scores.of({name: float(_mean_of_known([found[name] for found in each])[0]) for name in each[0]})
+
+
+def score_values(tallies: Sequence[Tally], weights: Reals) -> dict[str, Reals]:
+    """The same as `weighted_scores`, as arrays of shape ``(b,)`` by name; not a number where undefined."""
+    each = [tally.scores(weights) for tally in tallies]
+    values = {name: _mean_of_known([found[name] for found in each]) for name in each[0]}
+    # The worst application is one application, and not another one for each set of known times.
+    coverage = _mean_of_known([tally.covered.means() for tally in tallies])
+    return values | {"coverage_worst_application": least(coverage, weights)}
 
 
 def _mean_of_known(rows: Sequence[Reals]) -> Reals:
@@ -152,61 +150,3 @@ def _mean_of_known(rows: Sequence[Reals]) -> Reals:
     mean = np.full(stacked.shape[1], np.nan)
     np.divide(np.where(known, stacked, 0.0).sum(axis=0), known.sum(axis=0), out=mean, where=known.any(axis=0))
     return mean
-
-
-def _cell_scores(outcome: Outcome, applications: Integers, weights: Reals, level: float) -> dict[str, Reals]:
-    rows, columns = np.nonzero(outcome.counted)
-    measured, centre = outcome.measured[rows, columns], outcome.centre[rows, columns]
-    low, high = outcome.low[rows, columns], outcome.high[rows, columns]
-    groups, count = applications[rows], weights.shape[1]
-
-    def grouped(values: Reals | Flags) -> Grouped:
-        return Grouped(values.astype(np.float64), groups, count)
-
-    error = centre - measured
-    # A forecast that is off by more than the largest number is off by infinity.
-    with np.errstate(over="ignore"):
-        ape = grouped(np.abs(np.expm1(error)))
-        width = grouped(np.exp(high - low))
-    square = grouped(error**2)
-    covered = grouped((low <= measured) & (measured <= high))
-    missed = np.maximum(low - measured, 0) + np.maximum(measured - high, 0)
-    shares = covered.means()
-    return {
-        "rmse_log": np.sqrt(square.mean(weights)),
-        "rmse_log_by_application": average(np.sqrt(square.means()), weights),
-        "mae_log": grouped(np.abs(error)).mean(weights),
-        "median_ape": ape.median(weights),
-        "median_ape_by_application": average(ape.medians(), weights),
-        "mape": ape.mean(weights),
-        "mape_by_application": average(ape.means(), weights),
-        "coverage": covered.mean(weights),
-        "coverage_by_application": average(shares, weights),
-        "coverage_worst_application": _least(shares, weights),
-        "width": width.median(weights),
-        "interval_score": grouped(high - low + 2 / (1 - level) * missed).mean(weights),
-    }
-
-
-def _least(of_groups: Reals, weights: Reals) -> Reals:
-    there = (weights > 0) & ~np.isnan(of_groups)
-    least = np.where(there, of_groups, np.inf).min(axis=1, initial=np.inf)
-    return np.where(there.any(axis=1), least, np.nan)
-
-
-def _row_scores(outcome: Outcome, applications: Integers, weights: Reals) -> dict[str, Reals]:
-    made = choices(outcome)
-
-    def grouped(values: Reals) -> Grouped:
-        there = ~np.isnan(values)
-        return Grouped(values[there], applications[there], weights.shape[1])
-
-    slowdown = grouped(made.slowdown)
-    return {
-        "top1": grouped(made.fastest).mean(weights),
-        "slowdown_mean": slowdown.mean(weights),
-        "slowdown_geomean": np.exp(grouped(np.log(made.slowdown)).mean(weights)),
-        "slowdown_mean_by_application": average(slowdown.means(), weights),
-        "within_10": grouped(made.within_10).mean(weights),
-        "kendall_tau": grouped(made.kendall_tau).mean(weights),
-    }

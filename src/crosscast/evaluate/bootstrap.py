@@ -1,0 +1,144 @@
+"""How far scores and their differences would move with other applications: a bootstrap over applications."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from crosscast.errors import InputError
+from crosscast.evaluate.protocol import Evaluation, Result, application_names
+from crosscast.evaluate.scores import HIGHER_IS_BETTER, LOWER_IS_BETTER, score_values
+from crosscast.predict.grid import Reals
+
+__all__ = ["BASELINES", "Confidence", "Difference", "Interval", "bootstrap"]
+
+BASELINES = ("device-mean", "nearest")
+"""Names of the models that anything else must beat."""
+
+_LIMITS = (0.025, 0.975)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval that holds 95 % of what a bootstrap draws."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A model's score less that of the best baseline.
+
+    Parameters
+    ----------
+    baseline
+        Name of the baseline that is best in this score.
+    value
+        The difference.
+    interval
+        What the bootstrap says of it.
+    better
+        Whether the model is better and the interval does not hold 0.
+    """
+
+    baseline: str
+    value: float
+    interval: Interval
+    better: bool
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """What a bootstrap says of one result.
+
+    Parameters
+    ----------
+    intervals
+        An interval for each score that has one, by name.
+    differences
+        For each score in which one side is better, the difference from the best baseline; empty for the
+        baselines themselves.
+    """
+
+    intervals: Mapping[str, Interval]
+    differences: Mapping[str, Difference] = field(default_factory=dict)
+
+
+def bootstrap(
+    evaluation: Evaluation, *, baselines: Sequence[str] = BASELINES, draws: int = 1000
+) -> tuple[Confidence, ...]:
+    """Draw the applications again and again, with replacement, and score each draw.
+
+    All results see the same draws, so differences between them are of pairs. Draws without any value of a
+    score do not count for it. Kernels and cells of an application stay together: they resemble each other,
+    and intervals that took them for independent would be too narrow.
+
+    Parameters
+    ----------
+    evaluation
+        What models forecast.
+    baselines
+        Names of the models to compare with; those that are not in the evaluation do not matter.
+    draws
+        Number of draws.
+
+    Returns
+    -------
+    tuple
+        For each result, what is sure of it.
+
+    Raises
+    ------
+    InputError
+        If `draws` is not positive.
+    """
+    if draws < 1:
+        raise InputError(f"draws: expected at least 1, found {draws}")
+    count = len(application_names(evaluation.grid))
+    rng = np.random.default_rng(evaluation.seed)
+    weights = rng.multinomial(count, np.full(count, 1 / count), size=draws).astype(np.float64)
+    drawn = [score_values(result.tallies, weights) for result in evaluation.results]
+    answers = []
+    for result, values in zip(evaluation.results, drawn, strict=True):
+        rivals = [
+            (other, of_other)
+            for other, of_other in zip(evaluation.results, drawn, strict=True)
+            if other.model in baselines and other.probes == result.probes
+        ]
+        known = result.model not in baselines and rivals
+        answers.append(Confidence(_intervals(values), _differences(result, values, rivals) if known else {}))
+    return tuple(answers)
+
+
+def _intervals(values: Mapping[str, Reals]) -> dict[str, Interval]:
+    return {name: found for name, drawn in values.items() if (found := _interval(drawn)) is not None}
+
+
+def _interval(drawn: Reals) -> Interval | None:
+    known = drawn[np.isfinite(drawn)]
+    if known.size == 0:
+        return None
+    low, high = np.quantile(known, _LIMITS)
+    return Interval(float(low), float(high))
+
+
+def _differences(
+    result: Result, drawn: Mapping[str, Reals], rivals: Sequence[tuple[Result, Mapping[str, Reals]]]
+) -> dict[str, Difference]:
+    found = {}
+    for name in sorted(LOWER_IS_BETTER | HIGHER_IS_BETTER):
+        own = getattr(result.scores, name)
+        there = [(score, each) for each in rivals if (score := getattr(each[0].scores, name)) is not None]
+        if own is None or not there:
+            continue
+        sign = 1 if name in HIGHER_IS_BETTER else -1
+        score, (baseline, of_baseline) = max(there, key=lambda pair: sign * pair[0])
+        both = np.isfinite(drawn[name]) & np.isfinite(of_baseline[name])
+        interval = _interval(drawn[name][both] - of_baseline[name][both])
+        if interval is not None:
+            better = interval.low > 0 if sign > 0 else interval.high < 0
+            found[name] = Difference(baseline.model, own - score, interval, better)
+    return found
