@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import reprlib
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, TypeGuard
@@ -13,6 +13,9 @@ from crosscast.tables.profiles import COLUMNS
 __all__ = ["profile_of", "to_entry"]
 
 _WHOLE = frozenset(column.name for column in COLUMNS if column.type == "integer")
+_MOST = (1 << 63) - 1
+"""Largest number that a table of profiles holds."""
+
 _FACTS = ("launch", "program", "environment")
 
 
@@ -55,12 +58,14 @@ def profile_of(entry: Any, number: int) -> Profile:
         raise ValueError(f"{where}: expected an object")
     kernel, invocation = entry.get("kernel"), entry.get("invocation")
     if not isinstance(kernel, str) or not kernel:
-        raise ValueError(f"{where}.kernel: expected a name, found {kernel!r}")
-    if not _is_whole(invocation) or invocation < 0:
-        raise ValueError(f"{where}.invocation: expected a whole number of at least 0, found {invocation!r}")
+        raise ValueError(f"{where}.kernel: expected a name, found {reprlib.repr(kernel)}")
+    if not _is_whole(invocation) or not 0 <= invocation <= _MOST:
+        raise ValueError(
+            f"{where}.invocation: expected a whole number of at least 0, found {reprlib.repr(invocation)}"
+        )
     for name in ("application", "size"):
         if not isinstance(entry.get(name), str | None):
-            raise ValueError(f"{where}.{name}: expected a text, found {entry[name]!r}")
+            raise ValueError(f"{where}.{name}: expected a text, found {reprlib.repr(entry[name])}")
     for name in ("metrics", *_FACTS):
         if not isinstance(entry.get(name), Mapping):
             raise ValueError(f"{where}.{name}: expected an object")
@@ -79,15 +84,16 @@ def _metrics(values: Mapping[str, Any], where: str) -> dict[str, MetricValue]:
     names = {metric.name for metric in METRICS}
     if values.keys() != names:
         wrong = min(values.keys() ^ names)
-        found = "found it" if wrong in values else "found none"
-        raise ValueError(f"{where}.metrics: expected the metrics that Crosscast has, {wrong!r}: {found}")
+        found = "one more" if wrong in values else "none"
+        raise ValueError(f"{where}.metrics: expected Crosscast's, found {found} called {reprlib.repr(wrong)}")
     for name, value in values.items():
         if value is None:
             continue
         number = _is_whole(value) or (isinstance(value, float) and name not in _WHOLE)
-        if not number or not 0 <= value < math.inf:
+        if not number or not 0 <= value <= _MOST:
             kind = "whole number" if name in _WHOLE else "number"
-            raise ValueError(f"{where}.metrics.{name}: expected a {kind} of at least 0, found {value!r}")
+            found = reprlib.repr(value)
+            raise ValueError(f"{where}.metrics.{name}: expected a {kind} of at least 0, found {found}")
     return {metric.name: values[metric.name] for metric in METRICS}
 
 

@@ -144,6 +144,9 @@ def read_module(content: bytes, where: str) -> Module:
         _refuse(where, f"it has {opcodes.count(_MEMORY_MODEL)} memory models, not one")
     if opcodes.count(_FUNCTION) != opcodes.count(_FUNCTION_END):
         _refuse(where, "its last function does not end")
+    defined = {int(words[i.start + 2]) for i in instructions if i.opcode == _FUNCTION}
+    if any(int(words[i.start + 2]) not in defined for i in instructions if i.opcode == _ENTRY_POINT):
+        _refuse(where, "it does not define the function of an entry point")
     return Module(words, big, instructions, where)
 
 
@@ -159,7 +162,7 @@ def _instructions(words: Words, where: str) -> Iterator[Instruction]:
         at += length
 
 
-_LEAST_WORDS = {OP_STRING: 3, _ENTRY_POINT: 4, _DECORATE: 3}
+_LEAST_WORDS = {OP_STRING: 3, _ENTRY_POINT: 4, _FUNCTION: 5, _DECORATE: 3}
 """Words of the instructions whose operands are looked at."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -13,6 +14,7 @@ import crosscast
 from crosscast.characterization.embedding.entry import profile_of, to_entry
 from crosscast.errors import InputError
 from crosscast.profile import Profile
+from crosscast.tables.schema import json_text
 
 __all__ = ["NAME", "VERSION", "Payload", "damaged", "decode", "digest", "encode"]
 
@@ -99,11 +101,10 @@ def decode(text: str, where: str) -> Payload:
         damaged(where, "its checksum does not match")
     try:
         value = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        damaged(where, f"it is not JSON: {error}")
-    try:
+        # Python reads numbers that are not finite; JSON has none.
+        json_text(value)
         return _payload(value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         damaged(where, str(error))
 
 
@@ -125,9 +126,9 @@ def _payload(value: Any) -> Payload:
         raise ValueError("expected a JSON object")
     sha256, newlines, entries = (value.get(key) for key in ("sha256", "newlines", "profiles"))
     if not isinstance(sha256, str):
-        raise ValueError(f"sha256: expected a hash, found {sha256!r}")
+        raise ValueError(f"sha256: expected a hash, found {reprlib.repr(sha256)}")
     if newlines not in (0, 1, 2):
-        raise ValueError(f"newlines: expected 0, 1 or 2, found {newlines!r}")
+        raise ValueError(f"newlines: expected 0, 1 or 2, found {reprlib.repr(newlines)}")
     if not isinstance(entries, Sequence) or isinstance(entries, str) or not entries:
         raise ValueError("profiles: expected a list of one or more")
     return Payload(tuple(profile_of(entry, n) for n, entry in enumerate(entries)), sha256, newlines)
