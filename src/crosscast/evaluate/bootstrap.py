@@ -12,17 +12,21 @@ from crosscast.evaluate.protocol import Evaluation, Result, application_names
 from crosscast.evaluate.scores import HIGHER_IS_BETTER, LOWER_IS_BETTER, score_values
 from crosscast.predict.grid import Reals
 
-__all__ = ["BASELINES", "Confidence", "Difference", "Interval", "bootstrap"]
+__all__ = ["BASELINES", "DRAWS", "SHARE", "Confidence", "Difference", "Interval", "bootstrap"]
 
 BASELINES = ("device-mean", "nearest")
 """Names of the models that anything else must beat."""
 
-_LIMITS = (0.025, 0.975)
+DRAWS = 1000
+"""Draws of a bootstrap."""
+
+SHARE = 0.95
+"""Share of the draws that an interval holds."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval that holds 95 % of what a bootstrap draws."""
+    """An interval that holds `SHARE` of what a bootstrap draws."""
 
     low: float
     high: float
@@ -68,7 +72,7 @@ class Confidence:
 
 
 def bootstrap(
-    evaluation: Evaluation, *, baselines: Sequence[str] = BASELINES, draws: int = 1000
+    evaluation: Evaluation, *, baselines: Sequence[str] = BASELINES, draws: int = DRAWS
 ) -> tuple[Confidence, ...]:
     """Draw the applications again and again, with replacement, and score each draw.
 
@@ -121,7 +125,7 @@ def _interval(drawn: Reals) -> Interval | None:
     known = drawn[np.isfinite(drawn)]
     if known.size == 0:
         return None
-    low, high = np.quantile(known, _LIMITS)
+    low, high = np.quantile(known, ((1 - SHARE) / 2, (1 + SHARE) / 2))
     return Interval(float(low), float(high))
 
 

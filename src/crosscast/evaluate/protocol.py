@@ -145,9 +145,11 @@ def evaluate(
     Raises
     ------
     InputError
-        If there is no such split, the grid has too few groups for it, a number of probes leaves no device
-        to predict, or a model cannot be fitted to so little.
+        If there is no model, or two of a name, the level is no probability, there is no such split, the
+        grid has too few groups for it, a number of probes leaves no device to predict, or a model cannot be
+        fitted to so little.
     """
+    _check(models, level)
     chosen = split_named(split)
     folds = chosen.folds(grid)
     counts = _probe_counts(grid, chosen, probes)
@@ -166,6 +168,14 @@ def evaluate(
             outcomes = _outcomes(grid, chosen, folds, of_model, knowns, number)
             results.append(Result(model.name, split, count, level, names, outcomes))
     return Evaluation(grid, split, seed, level, tuple(results))
+
+
+def _check(models: Sequence[Model], level: float) -> None:
+    names = [model.name for model in models]
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"models: expected at least one, and each once, found {', '.join(names) or 'none'}")
+    if not 0 < level < 1:
+        raise InputError(f"level: expected a probability between 0 and 1, found {level}")
 
 
 def application_names(grid: Grid) -> tuple[str, ...]:
