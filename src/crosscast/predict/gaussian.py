@@ -1,0 +1,245 @@
+"""From a point model to a forecast: intervals and probes, from errors on held-out applications.
+
+The errors of one kernel on several devices hang together: a kernel that is slower than predicted on one GPU
+is so on the next. They are taken as normal with a covariance between devices, so that measured times (probes)
+move the other devices by conditioning. How often errors stay within their standard deviation is not taken
+from the normal distribution, but counted on held-out applications.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.predict.grid import Flags, Grid, Profiles, Reals
+from crosscast.predict.model import Forecast, PointModel, PointPredictor
+from crosscast.predict.residuals import covariance_of, held_out_errors
+
+__all__ = ["Gaussian", "GaussianPredictor", "conditional"]
+
+_LEVELS = 201
+_MOST_PROBES = 2
+_MOST_SETS = 60
+_LEAST_NOISE = 0.03
+
+
+def conditional(
+    centre: Reals, covariance: Reals, measured: Reals, noise: float = _LEAST_NOISE
+) -> tuple[Reals, Reals]:
+    """Condition normal logarithms of times on some that were measured.
+
+    Parameters
+    ----------
+    centre
+        Means, of shape ``(n, d)``.
+    covariance
+        Covariance between devices, of shape ``(d, d)``.
+    measured
+        Measured logarithms, of shape ``(n, d)``; not a number where not measured.
+    noise
+        Standard deviation of a measurement's logarithm.
+
+    Returns
+    -------
+    tuple of arrays
+        Means and standard deviations given the measurements, of shape ``(n, d)`` each; on a measured device,
+        what was measured and its noise.
+    """
+    known = np.isfinite(measured)
+    mean = centre.copy()
+    sd: Reals = np.tile(np.sqrt(np.diag(covariance)), (len(centre), 1))
+    for pattern in np.unique(known, axis=0):
+        if not pattern.any():
+            continue
+        rows = (known == pattern).all(axis=1)
+        weights, spread = _weights(covariance, pattern, noise)
+        error = measured[np.ix_(rows, pattern)] - centre[np.ix_(rows, pattern)]
+        mean[rows] += error @ weights.T
+        sd[rows] = spread
+        mean[np.ix_(rows, pattern)] = measured[np.ix_(rows, pattern)]
+        sd[np.ix_(rows, pattern)] = noise
+    return mean, sd
+
+
+def _weights(covariance: Reals, known: Flags, noise: float) -> tuple[Reals, Reals]:
+    """How much each device moves with each known error, and the standard deviations that are left."""
+    across = covariance[:, known]
+    within = covariance[np.ix_(known, known)] + noise**2 * np.eye(int(known.sum()))
+    weights: Reals = np.linalg.solve(within, across.T).T
+    left = np.diag(covariance) - (weights * across).sum(axis=1)
+    return weights, np.sqrt(np.maximum(left, noise**2))
+
+
+@dataclass(frozen=True)
+class GaussianPredictor:
+    """A fitted model that says how sure it is.
+
+    Parameters
+    ----------
+    devices
+        The ``d`` devices that it was fitted on.
+    point
+        What predicts the centres.
+    covariance
+        Covariance of its errors on held-out applications, of shape ``(d, d)``.
+    quantiles
+        Quantiles of the absolute errors over their standard deviations, for 0, 1 and 2 or more probes (rows)
+        and for probabilities from 0 to 1 in equal steps (columns).
+    """
+
+    devices: tuple[Device, ...]
+    point: PointPredictor
+    covariance: Reals
+    quantiles: Reals
+
+    def predict(
+        self,
+        profiles: Profiles,
+        devices: Sequence[str | Device] | None = None,
+        *,
+        probes: Reals | None = None,
+        level: float = 0.9,
+    ) -> Forecast:
+        """Predict times; see `crosscast.predict.model.Predictor.predict`."""
+        if not 0 < level < 1:
+            raise InputError(f"level: expected a probability between 0 and 1, found {level:g}")
+        keys = tuple(device.key for device in self.devices)
+        places = _places(keys, devices)
+        measured = _measured(probes, (len(profiles), len(keys)))
+        mean, sd = conditional(self.point.log_time(profiles), self.covariance, measured)
+        known = np.isfinite(measured)
+        factor = self.factors(known.sum(axis=1), level)[:, None]
+        half = np.where(known, _normal_factor(level), factor) * sd
+        return Forecast(
+            tuple(keys[place] for place in places),
+            np.exp(mean[:, places]),
+            np.exp((mean - half)[:, places]),
+            np.exp((mean + half)[:, places]),
+            level,
+        )
+
+    def factors(self, probes: Any, level: float) -> Reals:
+        """By how many standard deviations an interval of a level reaches, for numbers of probes."""
+        grid = np.linspace(0, 1, self.quantiles.shape[1])
+        by_count = np.array([np.interp(level, grid, row) for row in self.quantiles])
+        factors: Reals = by_count[np.minimum(probes, len(by_count) - 1)]
+        return factors
+
+
+def _normal_factor(level: float) -> float:
+    # Imported here, with the standard library's: no SciPy to predict.
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(0.5 + level / 2)
+
+
+def _places(known: tuple[str, ...], wanted: Sequence[str | Device] | None) -> list[int]:
+    if wanted is None:
+        return list(range(len(known)))
+    places = []
+    for each in wanted:
+        key = each.key if isinstance(each, Device) else each
+        if key not in known:
+            raise InputError(f"device: expected one that the model knows ({', '.join(known)}), found {key!r}")
+        places.append(known.index(key))
+    return places
+
+
+def _measured(probes: Reals | None, shape: tuple[int, int]) -> Reals:
+    if probes is None:
+        return np.full(shape, np.nan)
+    if probes.shape != shape:
+        raise InputError(f"probes: expected times of shape {shape}, found {probes.shape}")
+    wrong = np.isfinite(probes) & (probes <= 0) | np.isinf(probes)
+    if wrong.any():
+        raise InputError(f"probes: expected times above 0 s, found {probes[wrong][0]:g}")
+    return np.log(probes)
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """A point model with intervals and probes.
+
+    Parameters
+    ----------
+    point
+        The point model.
+    """
+
+    point: PointModel
+
+    @property
+    def name(self) -> str:
+        """Name of the point model."""
+        return self.point.name
+
+    def fit(self, grid: Grid, seed: int) -> GaussianPredictor:
+        """Fit the point model to all applications but each in turn, and to all of them."""
+        errors = held_out_errors(self.point, grid, seed)
+        return GaussianPredictor(
+            grid.devices,
+            self.point.fit(grid, seed),
+            covariance_of(errors, grid),
+            _quantiles(errors, grid, seed),
+        )
+
+
+def _quantiles(errors: Reals, grid: Grid, seed: int) -> Reals:
+    """Quantiles of standardized errors of each application, by the covariance of the others' errors."""
+    d = len(grid.devices)
+    groups = grid.profiles.groups("application")
+    patterns = [_patterns(d, count, seed) for count in range(min(_MOST_PROBES, d - 1) + 1)]
+    ratios: list[list[Reals]] = [[] for _ in patterns]
+    for group in np.unique(groups):
+        out = groups == group
+        covariance = covariance_of(errors[~out], grid.take(~out))
+        for found, sets in zip(ratios, patterns, strict=True):
+            found.append(np.concatenate([_ratios(errors[out], covariance, known) for known in sets]))
+    return np.stack([_cautious_quantiles(found) for found in ratios])
+
+
+def _ratios(errors: Reals, covariance: Reals, known: Flags) -> Reals:
+    """Absolute errors over their standard deviations, given those of some devices."""
+    measured = np.where(known, errors, np.nan)
+    mean, sd = conditional(np.zeros_like(measured), covariance, measured)
+    ratio = (np.abs(errors - mean) / sd)[:, ~known]
+    there: Reals = ratio[np.isfinite(ratio)]
+    return there
+
+
+def _patterns(d: int, count: int, seed: int) -> list[Flags]:
+    sets = list(combinations(range(d), count))
+    if len(sets) > _MOST_SETS:
+        chosen = np.random.default_rng(seed).choice(len(sets), _MOST_SETS, replace=False)
+        sets = [sets[place] for place in sorted(chosen.tolist())]
+    flags = []
+    for each in sets:
+        known = np.zeros(d, dtype=np.bool_)
+        known[list(each)] = True
+        flags.append(known)
+    return flags
+
+
+def _cautious_quantiles(by_application: Sequence[Reals]) -> Reals:
+    """Quantiles at which the mean share of an application's errors, less its standard error, is reached.
+
+    The next application is one more draw of few, hence the caution.
+    """
+    reach = np.unique(np.concatenate(by_application))
+    shares = np.stack(
+        [
+            np.searchsorted(np.sort(each), reach, side="right") / len(each)
+            for each in by_application
+            if len(each)
+        ]
+    )
+    error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
+    sure = np.maximum.accumulate(shares.mean(axis=0) - error)
+    quantiles: Reals = reach[np.minimum(np.searchsorted(sure, np.linspace(0, 1, _LEVELS)), len(reach) - 1)]
+    return quantiles
