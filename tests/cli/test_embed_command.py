@@ -1,0 +1,224 @@
+"""The command, with the engine and the compiler: what it reads, prints, writes and leaves alone."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from crosscast.characterization import run
+from crosscast.characterization.embedding.compiled import compile_module
+from crosscast.characterization.embedding.reading import read_embedded
+from crosscast.characterization.embedding.spirv import take_out
+from crosscast.cli import main
+from crosscast.kernel import Program
+from crosscast.profile import Profile
+from crosscast.tables.profiles import read_parquet, write_csv, write_parquet
+
+Command = Callable[..., int]
+Output = pytest.CaptureFixture[str]
+
+SOURCE = (
+    "kernel void k(global int *a) { a[get_global_id(0)] *= N; }\nkernel void l(global int *a) { *a = 1; }\n"
+)
+LAUNCH = """
+source = "k.cl"
+kernel = "k"
+global = 64
+options = ["-DN=3"]
+[[arg]]
+type = "int"
+length = 64
+"""
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """`crosscast embed` with the given words, in a folder with a source and its launch file."""
+    monkeypatch.chdir(tmp_path)
+    Path("k.cl").write_text(SOURCE)
+    Path("k.toml").write_text(LAUNCH)
+    Path("both.toml").write_text(LAUNCH + '[[launch]]\n[[launch]]\nkernel = "l"\n[[launch]]\n')
+    return lambda *words: main(["embed", *map(str, words)])
+
+
+@pytest.fixture
+def table(command: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table with the profile of the launch; from then on, nothing may run."""
+    del command
+    assert main(["characterize", "k.toml", "--parquet", "k.parquet"]) == 0
+
+    def fail(*_: object, **__: object) -> Profile:
+        raise AssertionError("a kernel was run")
+
+    monkeypatch.setattr(run, "characterize_launch", fail)
+    return Path("k.parquet")
+
+
+def names() -> set[str]:
+    return {path.name for path in Path().iterdir()}
+
+
+def test_source_and_module_are_written_beside_the_source(command: Command, capsys: Output) -> None:
+    assert command("both.toml") == 0
+    assert capsys.readouterr().out == (
+        "wrote k.profiled.cl and k.profiled.spv with the profiles of k (2 launches), l\n"
+    )
+    assert Path("k.cl").read_text() == SOURCE
+    profiles = read_embedded("k.profiled.cl")
+    assert [(p.kernel, p.invocation) for p in profiles] == [("k", 0), ("l", 1), ("k", 2)]
+    assert read_embedded("k.profiled.spv") == profiles
+
+
+def test_json_says_what_was_written(command: Command, capsys: Output) -> None:
+    assert command("k.toml", "--json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["source"], answer["spirv"], answer["no_spirv"]) == (
+        "k.profiled.cl",
+        "k.profiled.spv",
+        None,
+    )
+    (embedded,) = read_embedded("k.profiled.cl")
+    assert answer["profiles"][0]["metrics"] == embedded.metrics
+    assert embedded.metrics["work_items"] == 64
+    assert embedded.program["options"] == ["-DN=3"]
+
+
+def test_in_place_again_and_again_is_the_same_file(command: Command) -> None:
+    assert command("k.toml", "--in-place", "--no-spirv") == 0
+    once = Path("k.cl").read_bytes()
+    assert once.startswith(SOURCE.encode())
+    assert command("k.toml", "--in-place", "--no-spirv") == 0
+    assert Path("k.cl").read_bytes() == once
+    assert names() == {"k.cl", "k.toml", "both.toml"}
+
+
+def test_an_edited_source_takes_the_new_profile(command: Command, capsys: Output) -> None:
+    assert command("k.toml") == 0
+    Path("k.cl").write_text(SOURCE.replace("*= N", "*= N * get_local_id(0)"))
+    (before,) = read_embedded("k.profiled.cl")
+    assert command("k.toml") == 0
+    (after,) = read_embedded("k.profiled.cl")
+    assert after.program["sha256"] != before.program["sha256"]
+
+
+def test_a_copy_that_was_edited_is_left_alone(command: Command, table: Path, capsys: Output) -> None:
+    assert command("k.toml", "--profiles", table) == 0
+    with Path("k.profiled.cl").open("a") as file:
+        file.write("// mine\n")
+    assert command("k.toml") == 2
+    assert "k.profiled.cl: expected no file, or one as crosscast embed wrote it" in capsys.readouterr().err
+    assert Path("k.profiled.cl").read_text().endswith("// mine\n")
+
+
+@pytest.mark.parametrize("file", ["k.cl", "k.toml"])
+def test_profiles_of_a_table_need_no_run(command: Command, table: Path, file: str) -> None:
+    assert command(file, "--profiles", table, "--out", "out.cl") == 0
+    (embedded,) = read_embedded("out.cl")
+    assert embedded.metrics["work_items"] == 64
+    # The module is compiled with the options of the profile: the source needs -DN.
+    assert read_embedded("out.spv") == (embedded,)
+
+
+def test_a_csv_table_is_taken_too(command: Command, table: Path) -> None:
+    write_csv(read_parquet(table), "k.csv")
+    assert command("k.cl", "--profiles", "k.csv", "--no-spirv") == 0
+    assert read_embedded("k.profiled.cl")[0].metrics == read_parquet(table)[0].metrics
+
+
+def test_profiles_made_from_an_embedded_source_are_of_the_same_source(command: Command) -> None:
+    assert command("k.toml", "--in-place", "--no-spirv") == 0
+    before = read_embedded("k.cl")
+    assert main(["characterize", "k.toml", "--parquet", "k.parquet"]) == 0
+    assert command("k.cl", "--profiles", "k.parquet", "--in-place", "--no-spirv") == 0
+    (after,) = read_embedded("k.cl")
+    assert after.metrics == before[0].metrics
+
+
+def test_profiles_with_other_options_share_no_module(command: Command, table: Path, capsys: Output) -> None:
+    (one,) = read_parquet(table)
+    write_parquet([one, replace(one, program={**one.program, "options": ["-DN=4"]})], "two.parquet")
+    assert command("k.cl", "--profiles", "two.parquet") == 0
+    assert "no SPIR-V module is written: k.cl: its profiles were made with" in capsys.readouterr().err
+    assert len(read_embedded("k.profiled.cl")) == 2
+    assert not Path("k.profiled.spv").exists()
+
+
+@pytest.mark.parametrize(("words", "written"), [([], "m.profiled.spv"), (["--in-place"], "m.spv")])
+def test_a_given_module_takes_the_profiles(
+    command: Command, table: Path, words: list[str], written: str
+) -> None:
+    module = compile_module(Program.from_file("k.cl", options=["-DN=5"]))
+    Path("m.spv").write_bytes(module)
+    assert command("k.cl", "--profiles", table, "--spirv", "m.spv", *words) == 0
+    assert len(read_embedded(written)) == 1
+    assert take_out(Path(written).read_bytes(), "")[0] == module
+    assert not Path("k.profiled.spv").exists()
+
+
+def test_a_builtin_without_spirv_leaves_the_module_out(command: Command, capsys: Output) -> None:
+    Path("k.cl").write_text("kernel void k(global int *a) { mem_fence(CLK_GLOBAL_MEM_FENCE); *a = N; }\n")
+    assert command("k.toml", "--json") == 0
+    output = capsys.readouterr()
+    answer = json.loads(output.out)
+    assert answer["spirv"] is None
+    assert "has no SPIR-V for" in answer["no_spirv"]
+    assert output.err == f"crosscast: no SPIR-V module is written: {answer['no_spirv']}\n"
+    assert not Path("k.profiled.spv").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "FILE requires an argument"),
+        ("none.toml", "none.toml: cannot read the launch file"),
+        ("k.cl", "k.cl: expected a launch file (.toml, .sim), which names a source and says what to launch"),
+        ("k.spv", "k.spv: expected a launch file"),
+        ("k.toml --spirv k.spv --no-spirv", "--spirv and --no-spirv exclude each other"),
+        ("k.toml --in-place --out o.cl", "--out and --in-place exclude each other"),
+        ("k.toml --out o.spv", "--out: expected a name for the source with its profiles, found o.spv"),
+        ("k.toml --out k.cl", "k.cl: expected another file than the original"),
+        ("k.toml --out k.toml", "k.toml: expected no file, or one as crosscast embed wrote it"),
+        ("k.toml --out none/o.cl", "none does not exist"),
+        ("k.toml --spirv none.spv", "none.spv: cannot read the file"),
+        ("k.toml --spirv k.cl", "k.cl: expected a whole SPIR-V module"),
+        ("k.cl --profiles none.parquet", "none.parquet: cannot read the table of profiles"),
+        ("k.cl --profiles k.cl", "k.cl: cannot read the table of profiles"),
+        ("none.cl --profiles other.csv", "none.cl: cannot read the program file"),
+        ("k.ll --profiles other.csv", "k.ll: expected a source in OpenCL C, found llvm-ir"),
+        ("k.cl --profiles other.csv", "other.csv: expected profiles of k.cl as it is (SHA-256 "),
+        ("damaged.cl --profiles other.csv", "damaged.cl: the embedded profile is damaged"),
+    ],
+)
+def test_each_mistake_is_one_sentence_and_exit_2(
+    command: Command, make_profile: Callable[..., Profile], capsys: Output, words: str, message: str
+) -> None:
+    write_csv([make_profile()], "other.csv")
+    Path("damaged.cl").write_text("/* crosscast-profile 1 */\n")
+    Path("k.ll").write_text("; nothing\n")
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    assert command(*words.split()) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("crosscast: ")
+    assert output.err.count("\n") == 1
+    assert message in output.err
+    assert {path: path.read_bytes() for path in Path().iterdir()} == before
+
+
+def test_a_module_of_another_kernel_is_refused_and_nothing_written(
+    command: Command, table: Path, capsys: Output
+) -> None:
+    Path("m.spv").write_bytes(compile_module(Program(b"kernel void other(global int *a) { *a = 1; }")))
+    before = names()
+    assert command("k.cl", "--profiles", table, "--spirv", "m.spv") == 2
+    assert "m.spv: expected a module with the kernel 'k', found other" in capsys.readouterr().err
+    assert names() == before
+
+
+def test_a_kernel_that_fails_writes_nothing(command: Command, capsys: Output) -> None:
+    Path("k.cl").write_text("kernel void k(global int *a) { a[1 << 30] = N; }\n")
+    assert command("k.toml") == 2
+    assert "k: " in capsys.readouterr().err
+    assert names() == {"k.cl", "k.toml", "both.toml"}
