@@ -1,0 +1,107 @@
+"""Finished parts of the study in a folder, so that a study that was cut off goes on where it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import crosscast
+from crosscast.errors import InputError
+from crosscast.tables.whole_file import whole_file
+
+__all__ = ["Keeper", "Part"]
+
+P = TypeVar("P")
+
+_DAMAGE = (OSError, ValueError, KeyError, TypeError)
+"""What a file that is no part, or half of one, leads to."""
+
+
+@dataclass(frozen=True)
+class Part(Generic[P]):
+    """A part of the study.
+
+    Parameters
+    ----------
+    name
+        What it is, for people.
+    facts
+        All that it depends on apart from the data; as JSON.
+    make
+        Makes it: a dataclass.
+    load
+        Makes it again of `dataclasses.asdict` of it.
+    """
+
+    name: str
+    facts: tuple[object, ...]
+    make: Callable[[], P]
+    load: Callable[[dict[str, Any]], P]
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """A folder with a JSON file for each part, named by a hash of all that the part depends on.
+
+    Parameters
+    ----------
+    folder
+        Where; nothing is kept if ``None``.
+    digest
+        Hash of the data.
+    """
+
+    folder: Path | None
+    digest: str
+
+    def __post_init__(self) -> None:
+        """Make the folder."""
+        if self.folder is None:
+            return
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cache: cannot make the folder {self.folder} ({error.strerror})") from error
+
+    def get(self, part: Part[P]) -> P:
+        """The part as it was kept, or else made and kept.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written.
+        """
+        if self.folder is None:
+            return part.make()
+        path = self.folder / f"published-{self._key(part)}.json"
+        try:
+            return part.load(json.loads(path.read_text(encoding="utf-8")))
+        except _DAMAGE:
+            found = part.make()
+        try:
+            with whole_file(path) as temporary:
+                # asdict takes dataclasses only, which the type of a part cannot say.
+                temporary.write_text(json.dumps(asdict(found)), encoding="utf-8")  # type: ignore[call-overload]
+        except OSError as error:
+            raise InputError(f"cache: cannot write {path} ({error.strerror or error})") from error
+        return found
+
+    def _key(self, part: Part[Any]) -> str:
+        facts = json.dumps([_sources(), self.digest, part.name, *part.facts])
+        return hashlib.sha256(facts.encode()).hexdigest()
+
+
+@cache
+def _sources() -> str:
+    """Hash of the code that makes parts."""
+    digest = hashlib.sha256(crosscast.__version__.encode())
+    root = Path(crosscast.__file__).parent
+    for folder in (root / "predict", root / "evaluate"):
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
