@@ -9,6 +9,7 @@ from crosscast.cli.characterize import characterize
 from crosscast.cli.dataset import app as dataset
 from crosscast.cli.devices import devices
 from crosscast.cli.embed import embed
+from crosscast.cli.evaluate import evaluate
 from crosscast.cli.measure import measure
 
 __all__ = ["app"]
@@ -25,4 +26,5 @@ app.command(characterize)
 app.command(dataset)
 app.command(devices)
 app.command(embed)
+app.command(evaluate)
 app.command(measure)

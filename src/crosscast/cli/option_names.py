@@ -10,11 +10,17 @@ from crosscast.errors import InputError
 __all__ = ["option_names"]
 
 _OPTIONS = {
+    "cache": "--cache",
+    "jobs": "--jobs",
+    "level": "--level",
     "min_runs": "--min-runs",
     "min_time_s": "--min-time",
+    "models": "--models",
+    "probes": "--probes",
     "repeats": "--repeats",
     "seed": "--seed",
     "size": "--sizes",
+    "split": "--protocol",
     "timeout_s": "--timeout",
     "warmups": "--warmups",
 }

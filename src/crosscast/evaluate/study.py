@@ -58,15 +58,13 @@ class Study:
         }
 
     def best(self, probes: int) -> Result | None:
-        """The model with the least RMSE of log time at a number of probes; baselines are none."""
+        """The model with the least RMSE at a number of probes; a baseline only if there is no other."""
         ranked = [
-            (score, result)
+            (result.model in BASELINES, score, result)
             for result in self.evaluation.results
-            if result.probes == probes
-            and result.model not in BASELINES
-            and (score := result.scores.rmse_log) is not None
+            if result.probes == probes and (score := result.scores.rmse_log) is not None
         ]
-        return min(ranked, key=lambda pair: pair[0])[1] if ranked else None
+        return min(ranked, key=lambda each: each[:2])[2] if ranked else None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the forecasts, as the object that ``--json`` prints: what is not known is null."""

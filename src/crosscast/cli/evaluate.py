@@ -1,0 +1,224 @@
+"""``crosscast evaluate``: how well models predict what they have not seen."""
+
+from __future__ import annotations
+
+import json as json_format
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from crosscast.cli.option_names import option_names
+from crosscast.cli.progress import StatusLine
+from crosscast.errors import InputError
+from crosscast.units import format_seconds
+
+if TYPE_CHECKING:
+    from crosscast.evaluate.work import State
+    from crosscast.predict.model import Model
+    from crosscast.tables.dataset import Dataset
+
+__all__ = ["evaluate"]
+
+Protocol = Literal[
+    "leave-application-out",
+    "leave-kernel-out",
+    "leave-device-out",
+    "leave-device-and-application-out",
+    "published",
+]
+Effort = Literal["quick", "usual", "thorough"]
+_Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+
+
+def evaluate(
+    folder: Path,
+    /,
+    *,
+    protocol: Protocol = "leave-application-out",
+    models: str = "all",
+    probes: str | None = None,
+    level: float = 0.9,
+    seed: int = 0,
+    jobs: int | None = None,
+    cache: Path | None = None,
+    no_cache: _Flag = False,
+    figures: Path | None = None,
+    effort: Effort = "usual",
+    json: _Flag = False,
+) -> None:
+    """Say how well models predict what they have not seen.
+
+    Each application (or kernel, or device) is left out in turn; the models are fitted, tuned and chosen with
+    the others alone, and predict it. Beside them stand trivial baselines, the spread of single runs, and
+    intervals from a bootstrap over applications. docs/evaluation.md says what each number means.
+
+    `published` repeats the published study of 2018 instead, on its data: its tables and figures, beside what
+    the same quantities are in real time.
+
+    Parameters
+    ----------
+    folder
+        Folder of the dataset, or `bundled` for the one that comes with Crosscast.
+    protocol
+        What is left out.
+    models
+        Names, separated by commas, or `all`. The baselines are always there.
+    probes
+        On how many devices a kernel is measured before the others are predicted, such as `0,2`; by default
+        0. Where a device is left out, each kernel's times on all others are known.
+    level
+        Probability that the intervals are to hold.
+    seed
+        Start of all random numbers.
+    jobs
+        Processes that work at the same time; by default one for each processor.
+    cache
+        Folder that keeps the forecasts of finished folds, so that an evaluation that was cut off goes on
+        where it was; by default one in the user's folder for caches.
+    no_cache
+        Keep and use no forecasts.
+    figures
+        Folder for pictures.
+    effort
+        Of `published`: how much work, from minutes to hours.
+    json
+        Print everything as one JSON object.
+    """
+    # Imported here: `--help` needs no pyarrow.
+    from crosscast.evaluate.cache import default_folder
+    from crosscast.tables.bundled import BUNDLED, bundled_folder
+    from crosscast.tables.dataset import read_dataset
+
+    if figures is not None:
+        _prepare(figures)
+    named = str(folder) == BUNDLED and not folder.exists()
+    dataset = read_dataset(bundled_folder() if named else folder)
+    kept = None if no_cache else cache or default_folder()
+    processes = _processors() if jobs is None else jobs
+    if protocol == "published":
+        _print_published(dataset, effort, seed, kept, processes, figures, json)
+        return
+    from crosscast.evaluate.study import study
+    from crosscast.report.evaluation import print_evaluation
+
+    status = _Status("fits")
+    try:
+        with option_names():
+            found = study(
+                dataset,
+                _models(models),
+                protocol,
+                probes=_probes(probes, protocol),
+                seed=seed,
+                level=level,
+                progress=status,
+                cache=kept,
+                jobs=processes,
+            )
+    finally:
+        status.close()
+    if json:
+        print(json_format.dumps(found.to_dict(), allow_nan=False))
+    else:
+        print_evaluation(found, sys.stdout)
+    if figures is not None:
+        from crosscast.report.evaluation_figures import write_figures
+
+        _tell(write_figures(found, figures))
+
+
+def _models(text: str) -> list[Model]:
+    """The models that are asked for, and the baselines after them."""
+    from crosscast.evaluate.bootstrap import BASELINES
+    from crosscast.predict.registry import MODELS
+
+    baselines = [name for name in BASELINES if name in MODELS]
+    names = list(MODELS) if text == "all" else [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in MODELS:
+            raise InputError(f"--models: expected all or some of {', '.join(MODELS)}, found {name!r}")
+    return [MODELS[name]() for name in dict.fromkeys([*names, *baselines])]
+
+
+def _probes(text: str | None, protocol: str) -> list[int]:
+    if text is None:
+        return [0]
+    if protocol == "leave-device-out":
+        raise InputError(f"--probes: with {protocol} all other devices are measured; leave the option out")
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise InputError(f"--probes: expected numbers of devices such as 0,2, found {text!r}") from None
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Status(StatusLine):
+    """Says how much is done, and how long the rest will take."""
+
+    def __init__(self, noun: str) -> None:
+        super().__init__(sys.stderr)
+        self._noun = noun
+
+    def __call__(self, state: State) -> None:
+        """Show the state if it is time to."""
+        if self.is_due(state.elapsed_s):
+            left = format_seconds(state.left_s)
+            self.show(f"{state.done} of {state.total} {self._noun}, about {left} left: {state.label}")
+
+
+def _prepare(folder: Path) -> None:
+    """Refuse pictures that cannot be drawn or written, before a long run rather than after it."""
+    from crosscast.report.canvas import require_matplotlib
+
+    require_matplotlib()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--figures: cannot make the folder {folder} ({error.strerror})") from error
+
+
+def _tell(paths: list[Path]) -> None:
+    for path in paths:
+        print(f"wrote {path}", file=sys.stderr)
+
+
+def _print_published(
+    dataset: Dataset,
+    effort: Effort,
+    seed: int,
+    cache: Path | None,
+    jobs: int,
+    figures: Path | None,
+    json: bool,
+) -> None:
+    from crosscast.evaluate.published.study import run
+    from crosscast.report.published import print_study
+
+    status = _Status("parts")
+    try:
+        with option_names():
+            found = run(
+                dataset,
+                seed=seed,
+                quick=effort == "quick",
+                thorough=effort == "thorough",
+                progress=status,
+                cache=cache,
+                jobs=jobs,
+            )
+    finally:
+        status.close()
+    if json:
+        print(json_format.dumps(found.to_dict(), allow_nan=False))
+    else:
+        print_study(found, sys.stdout)
+    if figures is not None:
+        from crosscast.report.published_figures import write_figures
+
+        _tell(write_figures(found, figures))

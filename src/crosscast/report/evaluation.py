@@ -1,0 +1,240 @@
+"""An evaluation on a terminal: errors, choices and intervals of all models, baselines and the noise floor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+from rich.table import Table
+from rich.text import Text
+
+from crosscast.evaluate.bootstrap import BASELINES, DRAWS, SHARE, Confidence
+from crosscast.evaluate.protocol import Result
+from crosscast.evaluate.scores import HIGHER_IS_BETTER, Scores
+from crosscast.evaluate.study import Study
+from crosscast.report.console import console_on
+from crosscast.units import format_count
+
+__all__ = ["print_evaluation"]
+
+_NONE = "—"
+_MARK = "*"
+
+
+def print_evaluation(study: Study, stream: TextIO) -> None:
+    """Print the tables of an evaluation, and what they are of.
+
+    Parameters
+    ----------
+    study
+        The evaluation, with what belongs beside it.
+    stream
+        Where to print; colours only on a terminal.
+    """
+    console = console_on(stream)
+    console.print(Text(_subject(study), style="bold"), soft_wrap=True)
+    for probes in dict.fromkeys(result.probes for result in study.evaluation.results):
+        console.print()
+        console.print(Text(_told(study, probes), style="bold"))
+        for heading, columns in _TABLES:
+            console.print()
+            console.print(_table(study, probes, heading, columns))
+        best = study.best(probes)
+        if best is not None:
+            console.print()
+            console.print(_by_application(best))
+    console.print()
+    for line in _legend(study):
+        console.print(Text(line), soft_wrap=True)
+
+
+def _subject(study: Study) -> str:
+    counts = study.counts
+    return (
+        f"{study.label}: {format_count(counts['cells'])} cells of {counts['kernels_at_a_size']} kernels at a "
+        f"size ({counts['kernels']} kernels, {counts['applications']} applications) on {counts['devices']} "
+        f"devices; {study.evaluation.split}; seed {study.evaluation.seed}"
+    )
+
+
+def _told(study: Study, probes: int) -> str:
+    of = study.counts["devices"]
+    if study.evaluation.split == "leave-device-out":
+        return f"Each device unseen, with each kernel's times on the {probes} other devices known"
+    if probes == 0:
+        return "No time of a held-out kernel known"
+    sets = len(study.evaluation.results[0].outcomes)
+    for result in study.evaluation.results:
+        if result.probes == probes:
+            sets = len(result.outcomes)
+    which = "1 device" if probes == 1 else f"{probes} devices"
+    return f"Each held-out kernel measured on {which} of {of}, the others predicted: mean over {sets} choices"
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A score in a table: heading, name, how it is written, and whether its interval comes with it."""
+
+    heading: str
+    score: str
+    write: Callable[[float], str]
+    interval: bool = False
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:,.0f} %" if value < 100 else f"{100 * value:.1g} %"
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f}×" if value < 100 else f"{value:.2g}×"
+
+
+_TABLES = (
+    (
+        "errors",
+        (
+            _Column("RMSE of ln t", "rmse_log", _number, interval=True),
+            _Column("by appl.", "rmse_log_by_application", _number),
+            _Column("median APE", "median_ape", _percent, interval=True),
+            _Column("by application", "median_ape_by_application", _percent, interval=True),
+            _Column("MAPE", "mape", _percent),
+        ),
+    ),
+    (
+        "choice of a device",
+        (
+            _Column("mean slowdown", "slowdown_mean", _times, interval=True),
+            _Column("geometric", "slowdown_geomean", _times),
+            _Column("fastest", "top1", _percent),
+            _Column("within 10 %", "within_10", _percent),
+            _Column("Kendall's tau", "kendall_tau", _number),
+        ),
+    ),
+    (
+        "intervals",
+        (
+            _Column("coverage", "coverage", _percent, interval=True),
+            _Column("by application", "coverage_by_application", _percent),
+            _Column("worst application", "coverage_worst_application", _percent),
+            _Column("width", "width", _times),
+            _Column("interval score", "interval_score", _number),
+        ),
+    ),
+)
+
+
+def _table(study: Study, probes: int, heading: str, columns: Sequence[_Column]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column(heading, no_wrap=True)
+    for column in columns:
+        table.add_column(column.heading, justify="right", no_wrap=True)
+    rows = [
+        (result, confidence)
+        for result, confidence in zip(study.evaluation.results, study.confidences, strict=True)
+        if result.probes == probes
+    ]
+    # Those that cannot be scored come last.
+    ranked = sorted(rows, key=lambda row: (row[0].scores.rmse_log is None, row[0].scores.rmse_log or 0.0))
+    marks = {column.score: _best(ranked, column.score) for column in columns}
+    for baseline in (False, True):
+        for result, confidence in ranked:
+            if (result.model in BASELINES) == baseline:
+                cells = [
+                    _cell(column, result.scores, confidence, marks[column.score] == result.model)
+                    for column in columns
+                ]
+                name = f"{result.model} (baseline)" if baseline else result.model
+                table.add_row(Text(name), *cells)
+    for name, scores in _references(study, probes):
+        if any(getattr(scores, column.score) is not None for column in columns):
+            table.add_row(Text(name, style="dim"), *(_cell(column, scores, None) for column in columns))
+    return table
+
+
+def _references(study: Study, probes: int) -> list[tuple[str, Scores]]:
+    """What needs no model: the same device always, where no time is known, and one run of each cell."""
+    rows = [("noise floor (a run itself)", study.noise.scores)]
+    if study.always is not None and study.evaluation.split != "leave-device-out" and probes == 0:
+        rows.insert(0, (f"always {study.always.device}", study.always.result.scores))
+    return rows
+
+
+def _best(rows: Sequence[tuple[Result, Confidence]], score: str) -> str | None:
+    """The model that is best in a score, if it is better than the best baseline beyond doubt."""
+    sign = 1 if score in HIGHER_IS_BETTER else -1
+    there = [
+        (sign * difference.value, result.model, difference.better)
+        for result, confidence in rows
+        if (difference := confidence.differences.get(score)) is not None
+    ]
+    # All differences of a score are from the same baseline.
+    _, model, better = max(there, default=(0.0, None, False))
+    return model if better else None
+
+
+def _cell(column: _Column, scores: Scores, confidence: Confidence | None, marked: bool = False) -> Text:
+    value = getattr(scores, column.score)
+    if value is None:
+        return Text(_NONE, style="dim" if confidence is None else "")
+    text = column.write(value) + (_MARK if marked else "")
+    interval = None if confidence is None else confidence.intervals.get(column.score)
+    if column.interval and interval is not None:
+        low, high = (column.write(limit).rstrip(" %×") for limit in (interval.low, interval.high))
+        text += f" [{low}, {high}]"
+    return Text(text, style="bold" if marked else "dim" if confidence is None else "")
+
+
+_APPLICATION_COLUMNS = (
+    _Column("RMSE", "rmse_log", _number),
+    _Column("med. APE", "median_ape", _percent),
+    _Column("MAPE", "mape", _percent),
+    _Column("slowdown", "slowdown_mean", _times),
+    _Column("fastest", "top1", _percent),
+    _Column("tau", "kendall_tau", _number),
+    _Column("coverage", "coverage", _percent),
+    _Column("width", "width", _times),
+)
+
+
+def _by_application(result: Result) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column(f"{result.model}, by application", no_wrap=True)
+    table.add_column("kernels", justify="right", no_wrap=True)
+    for column in _APPLICATION_COLUMNS:
+        table.add_column(column.heading, justify="right", no_wrap=True)
+    table.add_column("without it", justify="right", no_wrap=True)
+    outcome = result.outcomes[0]
+    rows = {
+        name: {
+            row for row, each in zip(outcome.rows.tolist(), outcome.application, strict=True) if each == name
+        }
+        for name in result.names
+    }
+    for name, scores in result.applications.items():
+        others = result.without[name].slowdown_mean
+        table.add_row(
+            Text(name),
+            format_count(len(rows[name])),
+            *(_cell(column, scores, None) for column in _APPLICATION_COLUMNS),
+            _NONE if others is None else _times(others),
+        )
+    return table
+
+
+def _legend(study: Study) -> list[str]:
+    level = f"{100 * study.evaluation.level:g} %"
+    return [
+        "Models are fitted, tuned and chosen without what is held out. APE: abs(predicted / measured - 1) of "
+        "a time; by application: mean over applications.",
+        "Slowdown: measured time on the device that is chosen over that on the fastest. Intervals are to "
+        f"hold {level} of the times; width: upper over lower limit, median.",
+        "Kernels are counted at each size; without it: mean slowdown over the other applications.",
+        f"In brackets: {100 * SHARE:g} % of {format_count(DRAWS)} bootstrap draws of the applications. "
+        f"{_MARK} the best model, where the bootstrap of its difference from the best baseline excludes 0.",
+        "Exact definitions: docs/evaluation.md.",
+    ]
