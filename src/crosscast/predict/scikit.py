@@ -1,0 +1,12 @@
+"""scikit-learn's ensembles, or the sentence that says how to get them. Imported where models are fitted."""
+
+from __future__ import annotations
+
+from crosscast.errors import MissingExtraError
+
+try:
+    from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
+except ImportError as error:
+    raise MissingExtraError("train", "fitting a model") from error
+
+__all__ = ["ExtraTreesRegressor", "HistGradientBoostingRegressor"]
