@@ -27,6 +27,8 @@ _LEVELS = 201
 _MOST_PROBES = 2
 _MOST_SETS = 60
 _LEAST_NOISE = 0.03
+# One-sided 95 % of a normal distribution.
+_CAUTION = 1.645
 
 
 def conditional(
@@ -53,7 +55,7 @@ def conditional(
     """
     known = np.isfinite(measured)
     mean = centre.copy()
-    sd: Reals = np.tile(np.sqrt(np.diag(covariance)), (len(centre), 1))
+    sd: Any = np.tile(np.sqrt(np.diag(covariance)), (len(centre), 1))
     for pattern in np.unique(known, axis=0):
         if not pattern.any():
             continue
@@ -227,9 +229,9 @@ def _patterns(d: int, count: int, seed: int) -> list[Flags]:
 
 
 def _cautious_quantiles(by_application: Sequence[Reals]) -> Reals:
-    """Quantiles at which the mean share of an application's errors, less its standard error, is reached.
+    """Quantiles at which the mean share of an application's errors is reached with 95 % confidence.
 
-    The next application is one more draw of few, hence the caution.
+    Without the confidence, the mean over few applications would be taken for that over all.
     """
     reach = np.unique(np.concatenate(by_application))
     shares = np.stack(
@@ -240,6 +242,6 @@ def _cautious_quantiles(by_application: Sequence[Reals]) -> Reals:
         ]
     )
     error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
-    sure = np.maximum.accumulate(shares.mean(axis=0) - error)
+    sure = np.maximum.accumulate(shares.mean(axis=0) - _CAUTION * error)
     quantiles: Reals = reach[np.minimum(np.searchsorted(sure, np.linspace(0, 1, _LEVELS)), len(reach) - 1)]
     return quantiles

@@ -114,15 +114,16 @@ def fit_prices(data: Data, robustness: float) -> Prices:
     bent = data.bends[:, :, None, None] * data.masks
     members: list[Flags] = [data.groups == number for number in np.unique(data.groups)]
 
+    # Without BLAS, whose threads take longer to agree than these few products take.
     def loss(values: Reals) -> tuple[float, Reals]:
         overall, terms, strengths = _split(values, t, d)
-        total, shares = log_sum(data.loads + terms + np.tensordot(strengths, bent, (0, 1)))
+        total, shares = log_sum(data.loads + terms + np.einsum("b,nbtd->ntd", strengths, bent))
         error = total - target
         root = np.sqrt(1 + (error / robustness) ** 2)
         value = float((weights * robustness**2 * (root - 1)).sum())
         slope = shares * (weights * error / root)[:, None, :]
         by_terms = slope.sum(axis=0)
-        by_strengths = np.tensordot(bent, slope, ((0, 2, 3), (0, 1, 2)))
+        by_strengths = np.einsum("nbtd,ntd->b", bent, slope)
         by_overall = np.zeros(t)
         for group in members:
             mean = terms[:, group].mean(axis=1)
