@@ -120,14 +120,14 @@ def evaluate(
             )
     finally:
         status.close()
-    if json:
-        print(json_format.dumps(found.to_dict(), allow_nan=False))
-    else:
-        print_evaluation(found, sys.stdout)
     if figures is not None:
         from crosscast.report.evaluation_figures import write_figures
 
         _tell(write_figures(found, figures))
+    if json:
+        print(json_format.dumps(found.to_dict(), allow_nan=False))
+    else:
+        print_evaluation(found, sys.stdout)
 
 
 def _models(text: str) -> list[Model]:
@@ -214,11 +214,11 @@ def _print_published(
             )
     finally:
         status.close()
-    if json:
-        print(json_format.dumps(found.to_dict(), allow_nan=False))
-    else:
-        print_study(found, sys.stdout)
     if figures is not None:
         from crosscast.report.published_figures import write_figures
 
         _tell(write_figures(found, figures))
+    if json:
+        print(json_format.dumps(found.to_dict(), allow_nan=False))
+    else:
+        print_study(found, sys.stdout)

@@ -84,7 +84,8 @@ class Cache:
     def load(self, key: str, shape: tuple[int, int, int]) -> Answers | None:
         """A forecast that was kept, or ``None``; a damaged one is as good as none."""
         try:
-            with np.load(self._path(key), allow_pickle=False) as archive:
+            # Opened here, as numpy leaves a damaged file open.
+            with self._path(key).open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 arrays = [archive[name] for name in _FIELDS]
         except _DAMAGE:
             return None

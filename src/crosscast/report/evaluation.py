@@ -43,6 +43,7 @@ def print_evaluation(study: Study, stream: TextIO) -> None:
         best = study.best(probes)
         if best is not None:
             console.print()
+            console.print(Text(f"{best.model}, by application", style="bold"))
             console.print(_by_application(best))
     console.print()
     for line in _legend(study):
@@ -203,7 +204,7 @@ _APPLICATION_COLUMNS = (
 
 def _by_application(result: Result) -> Table:
     table = Table(box=None, pad_edge=False)
-    table.add_column(f"{result.model}, by application", no_wrap=True)
+    table.add_column("application", no_wrap=True)
     table.add_column("kernels", justify="right", no_wrap=True)
     for column in _APPLICATION_COLUMNS:
         table.add_column(column.heading, justify="right", no_wrap=True)

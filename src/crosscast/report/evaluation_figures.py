@@ -84,7 +84,7 @@ def _models(study: Study, probes: int) -> Any:
     ]
     # The best is at the top, where the vertical axis is greatest.
     rows.sort(key=lambda row: (row[0].model not in BASELINES, -(row[0].scores.rmse_log or math.inf)))
-    figure = new_figure(12, 1.6 + 0.34 * (len(rows) + 1))
+    figure = new_figure(12, 1.4 + 0.3 * (len(rows) + 1))
     all_axes = figure.subplots(1, len(_PANELS), sharey=True)
     labels = ["noise floor", *(result.model for result, _ in rows)]
     for axes, (score, heading, scale) in zip(all_axes, _PANELS, strict=True):
@@ -100,6 +100,7 @@ def _models(study: Study, probes: int) -> Any:
         axes.grid(axis="x", color="#dddddd", linewidth=0.7)
         axes.set_axisbelow(True)
     all_axes[0].set_yticks(range(len(labels)), labels)
+    all_axes[0].set_ylim(-0.6, len(labels) - 0.4)
     figure.suptitle(
         f"{study.evaluation.split}, {_known(probes)}: dots are scores, lines hold "
         f"{100 * SHARE:g} % of bootstrap draws of the applications",

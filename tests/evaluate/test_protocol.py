@@ -1,0 +1,175 @@
+"""Evaluations ask models about what was kept from them, and about nothing else."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from crosscast.errors import CrosscastError, InputError
+from crosscast.evaluate.protocol import evaluate
+from crosscast.evaluate.splits import SPLITS
+from crosscast.predict.grid import Grid, Reals
+from crosscast.predict.model import Forecast
+from stand_in_models import MeanModel, MeanPredictor, Oracle, make_grid, random_grid
+
+
+@dataclass
+class Memory:
+    """Cells that a model has seen in its fits, a set a fit."""
+
+    fits: list[set[tuple[str, str, str]]] = field(default_factory=list)
+
+    def __call__(self, grid: Grid, seed: int) -> None:
+        names = zip(grid.profiles.application, grid.profiles.kernel, strict=True)
+        self.fits.append({(*name, device.key) for name in names for device in grid.devices})
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_no_fit_sees_what_it_is_asked_about(name: str) -> None:
+    grid, memory = random_grid(), Memory()
+    evaluate(grid, [MeanModel(when_fitted=memory)], name)
+    folds = SPLITS[name].folds(grid)
+    assert len(memory.fits) == len(folds)
+    for seen, fold in zip(memory.fits, folds, strict=True):
+        asked = {
+            (grid.profiles.application[row], grid.profiles.kernel[row], grid.devices[column].key)
+            for row in fold.test_rows.tolist()
+            for column in fold.test_devices.tolist()
+        }
+        assert asked
+        assert seen.isdisjoint(asked)
+        if name == "leave-application-out":
+            assert {each[0] for each in seen}.isdisjoint({each[0] for each in asked})
+        if name == "leave-device-out":
+            assert {each[2] for each in seen}.isdisjoint({each[2] for each in asked})
+
+
+def test_held_out_times_have_no_way_into_a_forecast() -> None:
+    grid = random_grid()
+    changed = grid.log_time.copy()
+    changed[[0, 4, 8]] += 5.0
+    other = make_grid(changed, grid.profiles.application)
+    for probes in ((0,), (2,)):
+        one, two = (
+            evaluate(each, [MeanModel()], probes=probes).results[0].outcomes for each in (grid, other)
+        )
+        for first, second in zip(one, two, strict=True):
+            mine = np.isin(first.rows, [0, 4, 8])
+            hidden = mine[:, None] & ~first.known
+            if probes == (0,):
+                np.testing.assert_array_equal(first.centre[hidden], second.centre[hidden])
+            else:
+                # Only what was told moves the others.
+                np.testing.assert_allclose(first.centre[hidden] + 5.0, second.centre[hidden])
+
+
+def test_the_mean_of_devices_by_hand() -> None:
+    grid = make_grid(np.array([[0.0, 1.0], [2.0, 2.0], [4.0, 6.0]]), ["a", "b", "b"])
+    (result,) = evaluate(grid, [MeanModel()]).results
+    (outcome,) = result.outcomes
+    order = np.argsort(outcome.rows)
+    np.testing.assert_allclose(outcome.centre[order], [[3.0, 4.0], [0.0, 1.0], [0.0, 1.0]])
+    squares = [9, 9, 4, 1, 16, 25]
+    assert result.scores.rmse_log == pytest.approx(math.sqrt(sum(squares) / 6))
+    assert result.applications["a"].rmse_log == result.without["b"].rmse_log == pytest.approx(3)
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_an_oracle_is_perfect(name: str) -> None:
+    grid = random_grid()
+    (result,) = evaluate(grid, [Oracle(grid)], name).results
+    found = result.scores
+    assert found.rmse_log == pytest.approx(0, abs=1e-12)
+    assert (found.slowdown_mean, found.top1, found.coverage) == (1, 1, 1)
+
+
+def test_probes_are_all_pairs_and_never_scored() -> None:
+    grid = random_grid(d=5)
+    without, with_two = evaluate(grid, [MeanModel()], probes=(0, 2)).results
+    assert (without.probes, len(without.outcomes)) == (0, 1)
+    assert (with_two.probes, len(with_two.outcomes)) == (2, 10)
+    told = {tuple(np.flatnonzero(outcome.known[0]).tolist()) for outcome in with_two.outcomes}
+    assert len(told) == 10
+    for outcome in with_two.outcomes:
+        assert not (outcome.known & outcome.scored).any()
+        assert (outcome.known | outcome.scored).all()
+
+
+def test_a_left_out_device_is_asked_about_with_the_others_known() -> None:
+    grid = random_grid(d=4)
+    (result,) = evaluate(grid, [MeanModel()], "leave-device-out").results
+    (outcome,) = result.outcomes
+    assert result.probes == 3
+    assert len(outcome.rows) == 4 * len(grid.profiles)
+    assert (outcome.scored.sum(axis=1) == 1).all()
+    np.testing.assert_array_equal(outcome.known, ~outcome.scored)
+
+
+def test_kernels_that_lack_a_probe_are_not_asked_about() -> None:
+    times = random_grid(d=3).log_time.copy()
+    times[0, 0] = np.nan
+    grid = make_grid(times, random_grid(d=3).profiles.application)
+    (result,) = evaluate(grid, [MeanModel()], probes=(1,)).results
+    for outcome in result.outcomes:
+        (told,) = np.flatnonzero(outcome.known[0])
+        assert (0 in outcome.rows) == (told != 0)
+    assert all(value is not None for value in vars(result.scores).values())
+
+
+def test_device_scores_are_those_of_its_cells() -> None:
+    grid = random_grid()
+    (result,) = evaluate(grid, [MeanModel()]).results
+    (outcome,) = result.outcomes
+    error = outcome.centre[:, 2] - outcome.measured[:, 2]
+    assert result.on(2).scores.rmse_log == pytest.approx(np.sqrt(np.mean(error**2)))
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Forecasts what is no time."""
+
+    value: float
+    name: str = "broken"
+
+    def fit(self, grid: Grid, seed: int) -> MeanPredictor:
+        return BrokenPredictor(grid.devices, np.full(len(grid.devices), self.value))
+
+
+@dataclass(frozen=True)
+class BrokenPredictor(MeanPredictor):
+    def predict(self, profiles, devices=None, *, probes=None, level=0.9):  # type: ignore[no-untyped-def]
+        times: Reals = np.tile(self.means, (len(profiles), 1))
+        return Forecast((), times, times, times, level)
+
+
+@pytest.mark.parametrize("value", [math.nan, 0.0, -1.0])
+def test_forecasts_must_be_times(value: float) -> None:
+    with pytest.raises(CrosscastError, match="model broken, a0 held out: expected times"):
+        evaluate(random_grid(), [Broken(value)])
+
+
+def test_what_a_model_refuses_says_which_model_and_fold() -> None:
+    def refuse(grid: Grid, seed: int) -> None:
+        raise InputError("grid: expected 9 applications, found 3")
+
+    with pytest.raises(InputError, match="device-mean, a0 held out: grid: expected 9 applications"):
+        evaluate(random_grid(), [MeanModel(when_fitted=refuse)])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ({"models": []}, "models: expected at least one"),
+        ({"models": [MeanModel(), MeanModel()]}, "each once, found device-mean, device-mean"),
+        ({"level": 1.0}, "level: expected a probability"),
+        ({"probes": (4,)}, "probes: expected 0 to 3 of 4 devices, found 4"),
+        ({"split": "leave-device-and-application-out", "probes": (1,)}, "probes: expected 0 with"),
+        ({"jobs": 0}, "jobs: expected at least 1"),
+        ({"split": "rows"}, "split: expected one of"),
+    ],
+)
+def test_bad_arguments_are_refused(words: dict[str, object], sentence: str) -> None:
+    arguments = {"models": [MeanModel()], **words}
+    with pytest.raises(InputError, match=sentence):
+        evaluate(random_grid(), **arguments)  # type: ignore[arg-type]
