@@ -5,7 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_grids import lawful_grid, noisy_grid
 
+import crosscast
+from crosscast.predict.grid import Grid
+from crosscast.predict.observed import grid_of
 from crosscast.profile import METRICS, Profile
 
 ProfileMaker = Callable[..., Profile]
@@ -95,3 +99,21 @@ def make_application(tmp_path: Path) -> ApplicationMaker:
         return folder
 
     return make
+
+
+@pytest.fixture(scope="session")
+def lawful() -> Grid:
+    """Times that the physical model can tell."""
+    return lawful_grid()
+
+
+@pytest.fixture(scope="session")
+def noisy() -> Grid:
+    """The same with errors that devices share in part."""
+    return noisy_grid()
+
+
+@pytest.fixture(scope="session")
+def bundled() -> Grid:
+    """The grid of the dataset that comes with the package."""
+    return grid_of(crosscast.bundled_dataset())

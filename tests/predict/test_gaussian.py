@@ -1,0 +1,141 @@
+"""Intervals cover, probes help as conditioning says, and wrong questions are refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crosscast.errors import InputError
+from crosscast.predict.gaussian import Gaussian, GaussianPredictor, conditional
+from crosscast.predict.grid import Grid, Reals
+from crosscast.predict.physical.model import Physical
+
+
+@pytest.fixture(scope="module")
+def predictor(noisy: Grid) -> GaussianPredictor:
+    return Gaussian(Physical()).fit(noisy.take(noisy.profiles.groups("application") > 0), 0)
+
+
+@pytest.fixture(scope="module")
+def held_out(noisy: Grid) -> Grid:
+    return noisy.take(noisy.profiles.groups("application") == 0)
+
+
+def probes(grid: Grid, *devices: int) -> Reals:
+    measured = np.full(grid.log_time.shape, np.nan)
+    measured[:, list(devices)] = np.exp(grid.log_time[:, list(devices)])
+    return measured
+
+
+def test_conditioning_is_that_of_the_normal_distribution() -> None:
+    covariance = np.array([[2.0, 1.2, 0.4], [1.2, 1.5, 0.3], [0.4, 0.3, 1.0]])
+    measured = np.array([[np.nan, 0.7, np.nan]])
+    mean, sd = conditional(np.array([[0.1, 0.2, 0.3]]), covariance, measured, noise=0.0)
+    assert mean[0] == pytest.approx([0.1 + 1.2 / 1.5 * 0.5, 0.7, 0.3 + 0.3 / 1.5 * 0.5])
+    assert sd[0] == pytest.approx([np.sqrt(2 - 1.2**2 / 1.5), 0.0, np.sqrt(1 - 0.3**2 / 1.5)])
+
+
+def test_two_at_once_are_as_one_after_the_other() -> None:
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(4, 4))
+    covariance, centre = root @ root.T, rng.normal(size=(1, 4))
+    measured = np.array([[0.3, np.nan, -0.2, np.nan]])
+    together, _ = conditional(centre, covariance, measured, noise=0.0)
+    first, known = (
+        covariance[:, [0]] / covariance[0, 0],
+        centre + (0.3 - centre[0, 0]) * covariance[0] / covariance[0, 0],
+    )
+    left = covariance - first @ covariance[[0]]
+    second = known + (-0.2 - known[0, 2]) * left[2] / left[2, 2]
+    assert together[0] == pytest.approx(second[0])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.lists(st.integers(0, 4), unique=True, max_size=4))
+def test_knowing_more_never_widens(seed: int, known: list[int]) -> None:
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(5, 5))
+    covariance = root @ root.T + 0.1 * np.eye(5)
+    measured = np.full((1, 5), np.nan)
+    _, before = conditional(np.zeros((1, 5)), covariance, measured)
+    for device in known:
+        measured[0, device] = rng.normal()
+        _, after = conditional(np.zeros((1, 5)), covariance, measured)
+        assert (after <= before + 1e-9).all()
+        before = after
+
+
+def test_intervals_hold_what_they_say_on_an_application_never_seen(
+    predictor: GaussianPredictor, held_out: Grid
+) -> None:
+    for level, least in ((0.5, 0.35), (0.9, 0.8)):
+        found = predictor.predict(held_out.profiles, level=level)
+        times = np.exp(held_out.log_time)
+        assert ((times >= found.low) & (times <= found.high)).mean() >= least
+        assert (found.low < found.centre).all()
+        assert (found.centre < found.high).all()
+
+
+def test_a_higher_level_makes_a_wider_interval(predictor: GaussianPredictor, held_out: Grid) -> None:
+    narrow, wide = (predictor.predict(held_out.profiles, level=level) for level in (0.5, 0.95))
+    assert (narrow.high / narrow.low < wide.high / wide.low).all()
+
+
+def test_a_probe_sharpens_the_other_devices(predictor: GaussianPredictor, held_out: Grid) -> None:
+    without = predictor.predict(held_out.profiles)
+    known = predictor.predict(held_out.profiles, probes=probes(held_out, 0))
+    others = [1, 2, 3]
+
+    def error(centre: Reals) -> float:
+        return float(np.abs(np.log(centre) - held_out.log_time)[:, others].mean())
+
+    assert error(known.centre) < 0.6 * error(without.centre)
+    assert np.median((known.high / known.low)[:, others]) < np.median((without.high / without.low)[:, others])
+
+
+def test_a_probed_device_is_told_as_measured(predictor: GaussianPredictor, held_out: Grid) -> None:
+    found = predictor.predict(held_out.profiles, probes=probes(held_out, 2))
+    np.testing.assert_allclose(found.centre[:, 2], np.exp(held_out.log_time[:, 2]))
+    assert (found.high[:, 2] / found.low[:, 2] < 1.2).all()
+
+
+def test_devices_are_told_in_the_order_asked(predictor: GaussianPredictor, held_out: Grid) -> None:
+    everything = predictor.predict(held_out.profiles)
+    some = predictor.predict(held_out.profiles, ["host", predictor.devices[0]])
+    assert some.devices == ("host", "big")
+    np.testing.assert_array_equal(some.centre, everything.centre[:, [3, 0]])
+
+
+def test_the_same_seed_gives_the_same_forecast(noisy: Grid) -> None:
+    first, second = (Gaussian(Physical()).fit(noisy, 3).predict(noisy.profiles) for _ in range(2))
+    assert first.high.tobytes() == second.high.tobytes()
+
+
+def test_a_device_that_is_not_known_is_refused_with_those_that_are(
+    predictor: GaussianPredictor, held_out: Grid
+) -> None:
+    with pytest.raises(InputError, match=r"big, bigger, red, host.*found 'gtx'"):
+        predictor.predict(held_out.profiles, ["gtx"])
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -1.0, 2.0])
+def test_a_level_that_is_no_probability_is_refused(
+    predictor: GaussianPredictor, held_out: Grid, level: float
+) -> None:
+    with pytest.raises(InputError, match="level: expected a probability between 0 and 1"):
+        predictor.predict(held_out.profiles, level=level)
+
+
+@pytest.mark.parametrize("time", [0.0, -1.0, np.inf])
+def test_a_probe_that_is_no_time_is_refused(
+    predictor: GaussianPredictor, held_out: Grid, time: float
+) -> None:
+    measured = probes(held_out, 1)
+    measured[0, 1] = time
+    with pytest.raises(InputError, match="probes: expected times above 0 s"):
+        predictor.predict(held_out.profiles, probes=measured)
+
+
+def test_too_few_applications_are_refused(noisy: Grid) -> None:
+    with pytest.raises(InputError, match="applications: expected at least 3"):
+        Gaussian(Physical()).fit(noisy.take(noisy.profiles.groups("application") < 2), 0)
