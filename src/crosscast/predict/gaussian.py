@@ -72,8 +72,8 @@ def conditional(
 def _weights(covariance: Reals, known: Flags, noise: float) -> tuple[Reals, Reals]:
     """How much each device moves with each known error, and the standard deviations that are left."""
     across = covariance[:, known]
-    within = covariance[np.ix_(known, known)] + noise**2 * np.eye(int(known.sum()))
-    weights: Reals = np.linalg.solve(within, across.T).T
+    within: Any = covariance[np.ix_(known, known)] + noise**2 * np.eye(int(known.sum()))
+    weights: Any = np.linalg.solve(within, across.T).T
     left = np.diag(covariance) - (weights * across).sum(axis=1)
     return weights, np.sqrt(np.maximum(left, noise**2))
 
@@ -183,13 +183,18 @@ class Gaussian:
 
     def fit(self, grid: Grid, seed: int) -> GaussianPredictor:
         """Fit the point model to all applications but each in turn, and to all of them."""
-        errors = held_out_errors(self.point, grid, seed)
-        return GaussianPredictor(
-            grid.devices,
-            self.point.fit(grid, seed),
-            covariance_of(errors, grid),
-            _quantiles(errors, grid, seed),
-        )
+        # Imported here: predicting needs it not.
+        from threadpoolctl import threadpool_limits
+
+        # Threads of BLAS take longer to agree than these small matrices take.
+        with threadpool_limits(1):
+            errors = held_out_errors(self.point, grid, seed)
+            return GaussianPredictor(
+                grid.devices,
+                self.point.fit(grid, seed),
+                covariance_of(errors, grid),
+                _quantiles(errors, grid, seed),
+            )
 
 
 def _quantiles(errors: Reals, grid: Grid, seed: int) -> Reals:
