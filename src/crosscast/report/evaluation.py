@@ -18,6 +18,7 @@ from crosscast.units import format_count
 
 __all__ = ["print_evaluation"]
 
+_WIDTH = 120
 _NONE = "—"
 _MARK = "*"
 
@@ -32,7 +33,7 @@ def print_evaluation(study: Study, stream: TextIO) -> None:
     stream
         Where to print; colours only on a terminal.
     """
-    console = console_on(stream)
+    console = console_on(stream, _WIDTH)
     console.print(Text(_subject(study), style="bold"), soft_wrap=True)
     for probes in dict.fromkeys(result.probes for result in study.evaluation.results):
         console.print()
@@ -88,11 +89,11 @@ def _number(value: float) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:,.0f} %" if value < 100 else f"{100 * value:.1g} %"
+    return f"{100 * value:,.0f} %" if value < 100 else ">9,999 %"
 
 
 def _times(value: float) -> str:
-    return f"{value:.2f}×" if value < 100 else f"{value:.2g}×"
+    return f"{value:.2f}×" if value < 10_000 else ">9,999×"
 
 
 _TABLES = (

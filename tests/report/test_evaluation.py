@@ -1,0 +1,136 @@
+"""The tables and the pictures of an evaluation."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosscast.errors import InputError
+from crosscast.evaluate.bootstrap import bootstrap
+from crosscast.evaluate.noise import always_the_same
+from crosscast.evaluate.protocol import evaluate
+from crosscast.evaluate.study import Study
+from crosscast.report.canvas import new_figure, save_figure
+from crosscast.report.evaluation import print_evaluation
+from crosscast.report.evaluation_figures import write_figures
+from stand_in_models import MeanModel, Oracle, random_grid
+
+GRID = random_grid()
+
+
+def study_of(*names: str, split: str = "leave-application-out", probes: Sequence[int] = (0,)) -> Study:
+    """Twelve kernels of four applications on four devices; a perfect model stands for the noise floor."""
+    models = {"device-mean": MeanModel(), "oracle": Oracle(GRID), "worse": MeanModel("worse", shift=5.0)}
+    evaluation = evaluate(GRID, [models[name] for name in names], split, probes=probes)
+    noise = evaluate(GRID, [Oracle(GRID)]).results[0]
+    return Study("here", evaluation, bootstrap(evaluation, draws=100), noise, always_the_same(GRID))
+
+
+def page(study: Study) -> str:
+    stream = io.StringIO()
+    print_evaluation(study, stream)
+    return stream.getvalue()
+
+
+def line(text: str, start: str) -> str:
+    return next(each for each in text.splitlines() if each.startswith(start))
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return page(study_of("worse", "device-mean", "oracle"))
+
+
+def test_the_first_line_says_on_what(text: str) -> None:
+    assert text.splitlines()[0] == (
+        "here: 48 cells of 12 kernels at a size (12 kernels, 4 applications) on 4 devices; "
+        "leave-application-out; seed 0"
+    )
+
+
+def test_models_come_first_then_baselines_then_what_needs_no_model(text: str) -> None:
+    rows = [each.split()[0] for each in text.split("choice of a device")[1].splitlines()[1:6]]
+    assert rows == ["oracle", "worse", "device-mean", "always", "noise"]
+
+
+def test_a_model_is_marked_where_it_is_better_than_the_baseline_beyond_doubt(text: str) -> None:
+    assert "0.00* [0.00, 0.00]" in line(text, "oracle")
+    assert "*" not in line(text, "worse")
+    assert "*" not in line(text, "device-mean (baseline)")
+
+
+def test_a_model_is_not_marked_without_a_baseline() -> None:
+    assert "*" not in page(study_of("oracle")).split("In brackets")[0]
+
+
+def test_what_nothing_defines_is_a_dash(text: str) -> None:
+    choice = text.split("choice of a device")[1]
+    assert line(choice, "always").rstrip().endswith("—")
+    assert "noise floor" in text.split("choice of a device")[0]
+    assert "always" not in text.split("choice of a device")[0]
+
+
+def test_each_application_of_the_best_model_has_a_row(text: str) -> None:
+    table = text.split("oracle, by application")[1]
+    assert [each.split()[:2] for each in table.splitlines()[2:6]] == [[f"a{n}", "3"] for n in range(4)]
+
+
+def test_no_table_is_cut_off(text: str) -> None:
+    assert "…" not in text
+
+
+def test_probes_have_tables_of_their_own() -> None:
+    found = page(study_of("device-mean", probes=(0, 1, 2)))
+    assert "No time of a held-out kernel known" in found
+    assert "measured on 1 device of 4, the others predicted: mean over 4 choices" in found
+    assert "measured on 2 devices of 4, the others predicted: mean over 6 choices" in found
+    # Always the same device is compared only with what knows no time.
+    assert found.count("\nalways") == 1
+
+
+def test_left_out_devices_say_what_is_known() -> None:
+    found = page(study_of("device-mean", split="leave-device-out"))
+    assert "Each device unseen, with each kernel's times on the 3 other devices known" in found
+    assert "\nalways" not in found
+
+
+def test_json_has_no_gaps_and_every_promised_name() -> None:
+    found = study_of("device-mean", "oracle", probes=(0, 2)).to_dict()
+    assert found["baselines"] == ["device-mean"]
+    assert (found["cells"], found["kernels_at_a_size"], found["devices"]) == (48, 12, 4)
+    mean, _, oracle, _ = found["results"]
+    assert (mean["model"], mean["split"], mean["probes"]) == ("device-mean", "leave-application-out", 0)
+    assert set(mean["slowdown_mean_without"]) == {"a0", "a1", "a2", "a3"}
+    assert mean["intervals"]["rmse_log"][0] <= mean["rmse_log"] <= mean["intervals"]["rmse_log"][1]
+    assert oracle["against_baseline"]["rmse_log"]["baseline"] == "device-mean"
+    assert oracle["against_baseline"]["rmse_log"]["better"]
+    devices = mean["devices"]
+    squares = np.mean([devices[f"d{place}"]["rmse_log"] ** 2 for place in range(4)])
+    assert np.sqrt(squares) == pytest.approx(mean["rmse_log"])
+    assert found["always_the_same"]["device"] in devices
+
+
+def test_the_best_model_is_no_baseline_if_there_is_another() -> None:
+    best = study_of("device-mean", "worse").best(0)
+    only = study_of("device-mean").best(0)
+    assert best is not None and only is not None
+    assert (best.model, only.model) == ("worse", "device-mean")
+
+
+@pytest.mark.parametrize("split", ["leave-application-out", "leave-device-out"])
+def test_pictures_are_drawn_for_each_number_of_probes(tmp_path: Path, split: str) -> None:
+    probes = (0, 2) if split == "leave-application-out" else (3,)
+    paths = write_figures(study_of("device-mean", "worse", split=split, probes=probes), tmp_path)
+    assert [path.name for path in paths] == [
+        f"{split}-{count}-probes-{name}.png"
+        for count in probes
+        for name in ("models", "predicted", "errors", "coverage")
+    ]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
+
+
+def test_a_picture_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="figures: cannot write"):
+        save_figure(new_figure(1, 1), tmp_path / "missing" / "a.png")
