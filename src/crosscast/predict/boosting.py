@@ -90,7 +90,7 @@ class Boosting:
         seed: int,
         growing: list[int] | None = None,
     ) -> Trees:
-        from crosscast.predict.scikit import HistGradientBoostingRegressor
+        from crosscast.predict.scikit import HistGradientBoostingRegressor, threadpool_limits
 
         model = HistGradientBoostingRegressor(
             max_iter=self.rounds,
@@ -102,7 +102,9 @@ class Boosting:
             early_stopping=False,
             random_state=seed,
         )
-        model.fit(parts.rows[:, places], wanted, sample_weight=parts.weights)
+        # A grid has some hundred rows: threads would wait for each other longer than they work.
+        with threadpool_limits(1):
+            model.fit(parts.rows[:, places], wanted, sample_weight=parts.weights)
         return trees_of_boosting(model).reading(places)
 
 

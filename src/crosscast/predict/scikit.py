@@ -6,7 +6,8 @@ from crosscast.errors import MissingExtraError
 
 try:
     from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 except ImportError as error:
     raise MissingExtraError("train", "fitting a model") from error
 
-__all__ = ["ExtraTreesRegressor", "HistGradientBoostingRegressor"]
+__all__ = ["ExtraTreesRegressor", "HistGradientBoostingRegressor", "threadpool_limits"]
