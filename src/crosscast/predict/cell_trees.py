@@ -120,18 +120,33 @@ class Tree:
         cut = self.whole[:, None] | (self.rows[:, None] <= np.asarray(node_sizes)[None, :])
         own = np.arange(len(self.left), dtype=_NODE)[:, None]
         ends = np.where(cut, own, -1)
-        for parents in self._levels():
+        for parents in _levels(self.left, self.depth):
             for children in (self.left[parents], self.right[parents]):
                 above = ends[parents]
                 ends[children] = np.where(above >= 0, above, ends[children])
         return ends
 
-    def _levels(self) -> Iterator[Integers]:
-        """Nodes with children, level by level from the root on."""
-        return levels(self.left, self.depth)
+    def cut(self, node_size: int) -> Tree:
+        """The tree without what lies below nodes that are not split, because of their size or in vain."""
+        ends = self.ends([node_size])[:, 0]
+        own = np.arange(len(ends))
+        kept = np.flatnonzero((ends < 0) | (ends == own))
+        number = np.full(len(ends), -1)
+        number[kept] = np.arange(len(kept))
+        leaf = ends[kept] >= 0
+        return Tree(
+            np.where(leaf, -2, self.feature[kept]),
+            self.threshold[kept],
+            np.where(leaf, -1, number[self.left[kept]]),
+            np.where(leaf, -1, number[self.right[kept]]),
+            self.value[kept],
+            self.rows[kept],
+            self.whole[kept],
+            self.depth[kept],
+        )
 
 
-def levels(left: Integers, depth: Integers) -> Iterator[Integers]:
+def _levels(left: Integers, depth: Integers) -> Iterator[Integers]:
     """Nodes with children of each level, from the root on."""
     inner = np.flatnonzero(left >= 0)
     inner = inner[np.argsort(depth[inner], kind="stable")]
@@ -249,7 +264,7 @@ def _varying(
     high = np.empty_like(low)
     low[leaves] = np.minimum.reduceat(features[order], starts, axis=0)
     high[leaves] = np.maximum.reduceat(features[order], starts, axis=0)
-    for parents in reversed(list(levels(left, depth))):
+    for parents in reversed(list(_levels(left, depth))):
         low[parents] = np.minimum(low[left[parents]], low[right[parents]])
         high[parents] = np.maximum(high[left[parents]], high[right[parents]])
     counts: Integers = np.count_nonzero(low < high, axis=1)

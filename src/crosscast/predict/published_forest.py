@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from crosscast.errors import InputError
-from crosscast.predict.cell_trees import Rows, draw_trees
-from crosscast.predict.grid import Grid, Integers, Profiles, Reals
-from crosscast.predict.node_table import NodeTable, node_table
+from crosscast.predict.cell_trees import Rows, Tree, draw_trees
+from crosscast.predict.grid import Grid, Integers, Profiles, Reals, metric
+from crosscast.predict.grown import trees_of_forest
+from crosscast.predict.state import kept_names, kept_reals
+from crosscast.predict.trees import Trees
+from crosscast.profile import METRICS
 
 __all__ = ["FittedForest", "PublishedForest", "device_codes"]
 
@@ -55,12 +62,13 @@ class PublishedForest:
         if len(kernel) == 0:
             raise InputError("published-forest: expected a cell with a time to fit to, found none")
         log_time = grid.log_time[kernel, device]
-        columns = np.flatnonzero(np.isfinite(grid.profiles.metrics).any(axis=0))
+        defined = np.flatnonzero(np.isfinite(grid.profiles.metrics).any(axis=0)).tolist()
+        metrics = tuple(METRICS[place].name for place in defined)
         codes = device_codes(device, log_time, len(grid.devices))
-        features = np.column_stack([_metrics(grid.profiles, columns)[kernel], codes[device]])
+        features = np.column_stack([_matrix(grid.profiles, metrics)[kernel], codes[device]])
         rows = Rows(features, np.arange(len(kernel)), log_time)
         drawn = draw_trees(rows, self.trees, tried=self.tried, seed=seed)
-        return FittedForest(columns, codes, node_table([each.tree for each in drawn], self.node_size))
+        return FittedForest(metrics, codes, _as_trees([each.tree.cut(self.node_size) for each in drawn]))
 
 
 @dataclass(frozen=True)
@@ -69,24 +77,60 @@ class FittedForest:
 
     Parameters
     ----------
-    columns
-        Metrics that it looks at, by their numbers.
+    metrics
+        Names of the metrics that it looks at.
     codes
-        Feature of each of the ``d`` devices.
-    table
-        Its trees.
+        Feature of each of the ``d`` devices, of shape ``(d,)``.
+    trees
+        Its trees, on the metrics and the device.
     """
 
-    columns: Integers
+    metrics: tuple[str, ...]
     codes: Reals
-    table: NodeTable
+    trees: Trees
 
     def log_time(self, profiles: Profiles) -> Reals:
         """Natural logarithms of times in seconds on the devices of its grid, of shape ``(n, d)``."""
         n, d = len(profiles), len(self.codes)
-        metrics = np.repeat(_metrics(profiles, self.columns), d, axis=0)
-        features = np.column_stack([metrics, np.tile(self.codes, n)])
-        return self.table.predict(features).reshape(n, d)
+        metrics = np.repeat(_matrix(profiles, self.metrics), d, axis=0)
+        rows = np.column_stack([metrics, np.tile(self.codes, n)])
+        return self.trees.sum(rows).reshape(n, d)
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Arrays from which `from_state` makes it again."""
+        return {"metrics": np.array(self.metrics), "device_codes": self.codes, **self.trees.state()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> FittedForest:
+        """Make it from its arrays.
+
+        Raises
+        ------
+        InputError
+            If an array is missing or damaged, or a metric is not known.
+        """
+        metrics, codes = kept_names(state, "metrics"), kept_reals(state, "device_codes", 1)
+        unknown = sorted(set(metrics) - {metric.name for metric in METRICS})
+        if unknown:
+            raise InputError(f"model: metrics: expected names of metrics, found {', '.join(unknown)}")
+        return cls(metrics, codes, Trees.from_state(state, len(metrics) + 1))
+
+
+def _as_trees(trees: Sequence[Tree]) -> Trees:
+    """The trees in the form in which they are kept, by way of scikit-learn's names for their arrays."""
+    return trees_of_forest(
+        SimpleNamespace(estimators_=[SimpleNamespace(tree_=_named(each)) for each in trees])
+    )
+
+
+def _named(tree: Tree) -> SimpleNamespace:
+    return SimpleNamespace(
+        children_left=tree.left,
+        children_right=tree.right,
+        feature=tree.feature,
+        threshold=tree.threshold,
+        value=tree.value[:, None, None],
+    )
 
 
 def device_codes(device: Integers, response: Reals, devices: int) -> Reals:
@@ -114,6 +158,7 @@ def device_codes(device: Integers, response: Reals, devices: int) -> Reals:
     return codes
 
 
-def _metrics(profiles: Profiles, columns: Integers) -> Reals:
-    metrics = profiles.metrics[:, columns]
-    return np.where(np.isfinite(metrics), metrics, 0.0)
+def _matrix(profiles: Profiles, metrics: Sequence[str]) -> Reals:
+    """Metrics of ``n`` profiles, 0 where not defined, of shape ``(n, number of metrics)``."""
+    values = np.column_stack([np.empty((len(profiles), 0)), *(metric(profiles, name) for name in metrics)])
+    return np.where(np.isfinite(values), values, 0.0)

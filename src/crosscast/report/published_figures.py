@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import InputError
 from crosscast.evaluate.published.headline import NODE_SIZE, TREES, TRIED
 from crosscast.evaluate.published.paper import FIGURE_3_MAE
 from crosscast.evaluate.published.study import PublishedStudy
 from crosscast.evaluate.published.tuning import NODE_SIZES
 from crosscast.predict.grid import Reals
+from crosscast.report.canvas import new_figure, save_figure
 from crosscast.tables.size_order import SIZES, size_order
-from crosscast.tables.whole_file import whole_file
 from crosscast.units import microseconds
 
 __all__ = ["write_figures"]
@@ -55,7 +55,6 @@ def write_figures(study: PublishedStudy, folder: Path, suffix: str = ".png") -> 
     """
     if suffix not in (".png", ".svg", ".pdf"):
         raise InputError(f"figures: expected .png, .svg or .pdf, found {suffix!r}")
-    figure_type = _figure_type()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -71,21 +70,11 @@ def write_figures(study: PublishedStudy, folder: Path, suffix: str = ".png") -> 
     }
     paths = []
     for name, draw in drawn.items():
-        figure = figure_type(dpi=120, facecolor="white", layout="constrained")
+        # Each picture has a size of its own.
+        figure = new_figure(1, 1)
         draw(figure, study)
-        path = folder / f"{name}{suffix}"
-        with whole_file(path) as temporary:
-            figure.savefig(temporary)
-        paths.append(path)
+        paths.append(save_figure(figure, folder / f"{name}{suffix}"))
     return paths
-
-
-def _figure_type() -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("report", "a figure of the published study") from error
-    return Figure
 
 
 def _draw_node_sizes(figure: Any, study: PublishedStudy) -> None:

@@ -4,17 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from crosscast.errors import InputError
 from crosscast.predict.grid import Grid, Integers, Profiles, Reals
 from crosscast.predict.physical.fitting import Data, Prices, fit_prices, standardized
 from crosscast.predict.physical.quantities import quantities_of
-from crosscast.predict.physical.terms import VARIANTS, bends, loads, masks
+from crosscast.predict.physical.terms import TERMS, VARIANTS, Variant, amounts, bends, loads, masks
+from crosscast.predict.state import kept_integers, kept_reals
 from crosscast.predict.weights import application_weights
 
 __all__ = ["Physical", "PhysicalPredictor"]
+
+
+def _form(variant: Variant) -> tuple[bool, float]:
+    """What of a variant decides its terms' quantities."""
+    return variant.barriers, variant.most_transactions
+
+
+_FORMS = {_form(variant): variant for variant in VARIANTS}
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Devices that differ in nothing but their prices.
+
+    Parameters
+    ----------
+    columns
+        Their numbers.
+    gpu
+        Whether they are GPUs.
+    bends
+        For each variant, by how much each bend changes the logarithm of each term, of shape ``(b, t)``.
+    prices
+        For each variant, the prices, of shape ``(t, number of these devices)``.
+    """
+
+    columns: Integers
+    gpu: bool
+    bends: tuple[Reals, ...]
+    prices: tuple[Reals, ...]
 
 
 @dataclass(frozen=True)
@@ -50,9 +83,31 @@ class PhysicalPredictor:
         quantities = quantities_of(profiles)
         bent = standardized(bends(quantities), self.centre, self.scale)
         total = np.zeros((len(profiles), len(self.gpu)))
-        for variant, prices in zip(VARIANTS, self.prices, strict=True):
-            total += prices.log_time(loads(quantities, self.gpu, variant), bent, self.acts)
+        # Devices of a kind share everything but their prices, which leaves them a product of matrices.
+        for kind in self._kinds:
+            works = {form: amounts(quantities, kind.gpu, variant) for form, variant in _FORMS.items()}
+            for variant, strengths, prices in zip(VARIANTS, kind.bends, kind.prices, strict=True):
+                work = works[_form(variant)] * np.exp(bent @ strengths)
+                total[:, kind.columns] += np.log(work @ prices)
         return total / len(VARIANTS)
+
+    @cached_property
+    def _kinds(self) -> tuple[_Kind, ...]:
+        """The devices by whether they are GPUs and by how the bends act on them."""
+        marks = np.vstack([self.gpu[None, :], self.acts.reshape(-1, len(self.gpu))])
+        _, number = np.unique(marks, axis=1, return_inverse=True)
+        kinds = []
+        for columns in (np.flatnonzero(number == kind) for kind in range(int(number.max()) + 1)):
+            acts = self.acts[:, :, columns[0]]
+            kinds.append(
+                _Kind(
+                    columns,
+                    bool(self.gpu[columns[0]]),
+                    tuple(prices.bends[:, None] * acts for prices in self.prices),
+                    tuple(np.exp(prices.terms[:, columns]) for prices in self.prices),
+                )
+            )
+        return tuple(kinds)
 
     def state(self) -> dict[str, Any]:
         """Arrays from which `from_state` makes it again."""
@@ -67,11 +122,31 @@ class PhysicalPredictor:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> PhysicalPredictor:
-        """Make it from its arrays."""
-        prices = tuple(
-            Prices(terms, strengths) for terms, strengths in zip(state["terms"], state["bends"], strict=True)
+        """Make it from its arrays.
+
+        Raises
+        ------
+        InputError
+            If an array is missing or damaged.
+        """
+        gpu = kept_integers(state, "gpu", 1, (0, 2)).astype(bool)
+        centre, acts = kept_reals(state, "centre", 1), kept_reals(state, "acts", 3)
+        scale, terms, strengths = (
+            kept_reals(state, name, axes) for name, axes in (("scale", 1), ("terms", 3), ("bends", 2))
         )
-        return cls(state["gpu"].astype(bool), state["acts"], state["centre"], state["scale"], prices)
+        v, t, d, b = len(VARIANTS), len(TERMS), len(gpu), len(centre)
+        if not (
+            acts.shape == (b, t, d)
+            and scale.shape == (b,)
+            and (scale > 0).all()
+            and terms.shape == (v, t, d)
+            and strengths.shape == (v, b)
+        ):
+            raise InputError(
+                f"model: expected prices of {v} variants of {t} terms on {d} devices with {b} bends, found "
+                f"shapes {terms.shape}, {strengths.shape} and {acts.shape}"
+            )
+        return cls(gpu, acts, centre, scale, tuple(map(Prices, terms, strengths)))
 
 
 @dataclass(frozen=True)

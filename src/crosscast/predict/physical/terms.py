@@ -11,7 +11,7 @@ from crosscast.device import Device
 from crosscast.predict.grid import Flags, Reals
 from crosscast.predict.physical.quantities import Quantities
 
-__all__ = ["TERMS", "VARIANTS", "Variant", "bends", "loads", "masks"]
+__all__ = ["TERMS", "VARIANTS", "Variant", "amounts", "bends", "loads", "masks"]
 
 TERMS = ("launch", "throughput", "critical path", "barriers", "memory")
 """What a launch's time is the sum of.
@@ -67,14 +67,23 @@ def loads(quantities: Quantities, gpu: Flags, variant: Variant) -> Reals:
     variant
         Form of the model.
     """
-    n = len(quantities.instructions)
-    ones = np.ones(n)
-    spread = np.clip(quantities.addresses_per_item, 1, variant.most_transactions)
-    barriers = quantities.barriers if variant.barriers else np.zeros(n)
-    on_gpus = [ones, quantities.instructions, quantities.critical_path, barriers, quantities.bytes * spread]
-    elsewhere = [ones, quantities.instructions, quantities.per_item, barriers, quantities.bytes]
-    both = np.log(np.stack([np.stack(elsewhere, 1), np.stack(on_gpus, 1)]) + _TINY)
+    both = np.log(np.stack([amounts(quantities, on_gpu, variant) for on_gpu in (False, True)]))
     return np.ascontiguousarray(np.moveaxis(both[gpu.astype(np.int64)], 0, 2))
+
+
+def amounts(quantities: Quantities, on_gpu: bool, variant: Variant) -> Reals:
+    """The terms' quantities on a GPU or on another device, above 0, of shape ``(n, len(TERMS))``."""
+    n = len(quantities.instructions)
+    columns = [
+        np.ones(n),
+        quantities.instructions,
+        quantities.critical_path if on_gpu else quantities.per_item,
+        quantities.barriers if variant.barriers else np.zeros(n),
+        quantities.bytes,
+    ]
+    if on_gpu:
+        columns[-1] = quantities.bytes * np.clip(quantities.addresses_per_item, 1, variant.most_transactions)
+    return np.stack(columns, 1) + _TINY
 
 
 _Bend = tuple[Callable[[Quantities], Reals], Sequence[int], str]

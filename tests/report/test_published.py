@@ -1,0 +1,88 @@
+"""The published study as it is printed and drawn."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from crosscast.errors import InputError
+from crosscast.evaluate.published.study import PublishedStudy, run
+from crosscast.report.published import print_study
+from crosscast.report.published_figures import write_figures
+from published_data import SMALL, made_up
+
+FIGURES = ("1", "2", "3", "4", "5", "5-real-time", "6")
+
+
+@pytest.fixture(scope="module")
+def study() -> PublishedStudy:
+    return run(made_up(), amount=SMALL)
+
+
+def printed(study: PublishedStudy) -> str:
+    stream = io.StringIO()
+    print_study(study, stream)
+    return stream.getvalue()
+
+
+def row(text: str, start: str) -> list[str]:
+    (line,) = [line for line in text.splitlines() if line.startswith(start)]
+    return line.removeprefix(start).split()
+
+
+def test_the_papers_value_stands_beside_ours(study: PublishedStudy) -> None:
+    text = printed(study)
+    found = study.headline
+    percents = [f"{100 * each.relative_log_cells:.1f}" for each in (found.forest, found.lookup)]
+    assert row(text, "relative error of ln(µs), over cells") == [
+        "1.2",
+        "%",
+        percents[0],
+        "%",
+        percents[1],
+        "%",
+    ]
+    assert row(text, "mean absolute error of ln(time)")[0] == "~0.11"
+    assert row(text, "median  ")[:3] == ["507", "30", "4.3"]
+
+
+def test_each_omitted_kernel_has_its_own_error(study: PublishedStudy) -> None:
+    text = printed(study)
+    for each in study.omitted:
+        assert row(text, f"{each.kernel} ")[-1] == f"{each.rmse_log:.2f}"
+    assert row(text, "lud_diagonal ")[:3] == ["527", "29", "4.4"]
+    assert row(text, "crc32 ")[0] == str(study.omitted[1].trees)
+
+
+def test_it_says_how_much_work_it_is_of(study: PublishedStudy) -> None:
+    text = printed(study)
+    for words in (
+        "2 samples for each number (paper: 500)",
+        "4 steps of annealing",
+        "Forest: 20 trees",
+        "Seed 0",
+    ):
+        assert words in text
+
+
+def test_what_a_dataset_does_not_have_is_said(study: PublishedStudy) -> None:
+    text = printed(replace(study, honest=None, energy=None))
+    assert "one application only" in text
+    assert "energy of too few applications" in text
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_every_figure_is_drawn(study: PublishedStudy, tmp_path: Path, suffix: str) -> None:
+    paths = write_figures(study, tmp_path / "pictures", suffix)
+    assert [path.name for path in paths] == [f"figure-{name}{suffix}" for name in FIGURES]
+    assert all(path.stat().st_size > 5_000 for path in paths)
+
+
+def test_figures_need_no_second_application(study: PublishedStudy, tmp_path: Path) -> None:
+    assert len(write_figures(replace(study, honest=None), tmp_path)) == len(FIGURES)
+
+
+def test_an_unknown_format_is_refused(study: PublishedStudy, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="figures: expected"):
+        write_figures(study, tmp_path, ".bmp")
