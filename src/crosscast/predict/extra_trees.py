@@ -29,7 +29,7 @@ class ExtraTrees:
         Kernels in a leaf, at least.
     """
 
-    trees: int = 250
+    trees: int = 150
     level_leaf: int = 2
     preference_leaf: int = 4
 

@@ -6,7 +6,7 @@ from crosscast.errors import MissingExtraError
 
 try:
     from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 except ImportError as error:
     raise MissingExtraError("train", "fitting a model") from error
 
