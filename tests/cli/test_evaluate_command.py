@@ -85,7 +85,8 @@ def test_the_same_command_prints_the_same_from_its_cache(capsys: Output, folder:
 
 def test_bundled_is_the_dataset_that_comes_along(capsys: Output) -> None:
     assert run("bundled", "--models", "device-mean", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["kernels_at_a_size"] == 132
+    found = json.loads(capsys.readouterr().out)
+    assert (found["dataset"], found["kernels_at_a_size"]) == ("bundled", 132)
 
 
 def test_no_cache_keeps_nothing(folder: str, tmp_path: Path) -> None:
@@ -106,6 +107,15 @@ def test_other_groups_are_left_out_too(capsys: Output, folder: str, protocol: st
     assert run(folder, "--protocol", protocol, "--json", "--models", "device-mean") == 0
     (result,) = json.loads(capsys.readouterr().out)["results"]
     assert (result["split"], result["probes"]) == (protocol, int(protocol == "leave-device-out"))
+
+
+def test_the_published_study_is_repeated(capsys: Output, folder: str, tmp_path: Path) -> None:
+    words = [folder, "--protocol", "published", "--effort", "quick", "--figures", str(tmp_path / "figures")]
+    assert run(*words) == 0
+    assert "Table III" in capsys.readouterr().out
+    assert len(list((tmp_path / "figures").iterdir())) == 7
+    assert run(*words, "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["kernels"]) == 44
 
 
 def test_an_unknown_model_names_the_known_ones(capsys: Output, folder: str) -> None:

@@ -12,6 +12,7 @@ from crosscast.evaluate.bootstrap import bootstrap
 from crosscast.evaluate.noise import always_the_same
 from crosscast.evaluate.protocol import evaluate
 from crosscast.evaluate.study import Study
+from crosscast.predict.model import Model
 from crosscast.report.canvas import new_figure, save_figure
 from crosscast.report.evaluation import print_evaluation
 from crosscast.report.evaluation_figures import write_figures
@@ -22,7 +23,11 @@ GRID = random_grid()
 
 def study_of(*names: str, split: str = "leave-application-out", probes: Sequence[int] = (0,)) -> Study:
     """Twelve kernels of four applications on four devices; a perfect model stands for the noise floor."""
-    models = {"device-mean": MeanModel(), "oracle": Oracle(GRID), "worse": MeanModel("worse", shift=5.0)}
+    models: dict[str, Model] = {
+        "device-mean": MeanModel(),
+        "oracle": Oracle(GRID),
+        "worse": MeanModel("worse", shift=5.0),
+    }
     evaluation = evaluate(GRID, [models[name] for name in names], split, probes=probes)
     noise = evaluate(GRID, [Oracle(GRID)]).results[0]
     return Study("here", evaluation, bootstrap(evaluation, draws=100), noise, always_the_same(GRID))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_format
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -95,7 +96,8 @@ def evaluate(
     if figures is not None:
         _prepare(figures)
     named = str(folder) == BUNDLED and not folder.exists()
-    dataset = read_dataset(bundled_folder() if named else folder)
+    # Its place says nothing to people.
+    dataset = replace(read_dataset(bundled_folder()), label=BUNDLED) if named else read_dataset(folder)
     kept = None if no_cache else cache or default_folder()
     processes = _processors() if jobs is None else jobs
     if protocol == "published":

@@ -93,7 +93,9 @@ def _percent(value: float) -> str:
 
 
 def _times(value: float) -> str:
-    return f"{value:.2f}×" if value < 10_000 else ">9,999×"
+    if value >= 10_000:
+        return ">9,999×"
+    return f"{value:.2f}×" if value < 100 else f"{value:,.0f}×"
 
 
 _TABLES = (
@@ -238,5 +240,6 @@ def _legend(study: Study) -> list[str]:
         "Kernels are counted at each size; without it: mean slowdown over the other applications.",
         f"In brackets: {100 * SHARE:g} % of {format_count(DRAWS)} bootstrap draws of the applications. "
         f"{_MARK} the best model, where the bootstrap of its difference from the best baseline excludes 0.",
-        "Exact definitions: docs/evaluation.md.",
+        "Noise floor: one run of each cell as the forecast of its median. Always one device: the one that is "
+        "best afterwards. Exact definitions: docs/evaluation.md.",
     ]
