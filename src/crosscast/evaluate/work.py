@@ -211,7 +211,7 @@ def _one_thread() -> AbstractContextManager[object]:
         # The first two load the libraries that are limited.
         import scipy.linalg  # noqa: F401
         import sklearn.utils  # noqa: F401
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+        from threadpoolctl import threadpool_limits
     except ImportError as error:
         raise MissingExtraError("train", "evaluating models") from error
     limits: AbstractContextManager[object] = threadpool_limits(1)

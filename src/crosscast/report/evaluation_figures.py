@@ -149,7 +149,8 @@ def _predicted(result: Result, grid: Grid) -> Any:
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), frameon=False)
     figure.supxlabel("measured time, s (grey lines: half and twice as long)")
-    figure.supylabel("predicted time, s")
+    averaged = ", geometric mean over the choices of probes" if len(result.outcomes) > 1 else ""
+    figure.supylabel(f"predicted time, s{averaged}")
     figure.suptitle(f"{_title(result)}: held-out kernels", x=0.02, ha="left", fontsize=11)
     return figure
 
