@@ -105,6 +105,7 @@ def fit_prices(data: Data, robustness: float) -> Prices:
     """
     # Imported here: predicting with fitted prices needs no SciPy.
     from scipy.optimize import minimize
+    from threadpoolctl import threadpool_limits
 
     start = _start(data)
     t, d = len(start), len(data.groups)
@@ -114,7 +115,6 @@ def fit_prices(data: Data, robustness: float) -> Prices:
     bent = data.bends[:, :, None, None] * data.masks
     members: list[Flags] = [data.groups == number for number in np.unique(data.groups)]
 
-    # Without BLAS, whose threads take longer to agree than these few products take.
     def loss(values: Reals) -> tuple[float, Reals]:
         overall, terms, strengths = _split(values, t, d)
         total, shares = log_sum(data.loads + terms + np.einsum("b,nbtd->ntd", strengths, bent))
@@ -138,7 +138,9 @@ def fit_prices(data: Data, robustness: float) -> Prices:
         return value, np.concatenate([by_overall, by_terms.ravel(), by_strengths])
 
     first = np.concatenate([start, np.repeat(start, d), np.zeros(data.bends.shape[1])])
-    best = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+    # Threads of BLAS take longer to agree than these small vectors take.
+    with threadpool_limits(1):
+        best = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
     _, terms, strengths = _split(best.x, t, d)
     return Prices(terms, strengths)
 
