@@ -20,6 +20,7 @@ from crosscast.errors import InputError
 from crosscast.predict.grid import Flags, Grid, Profiles, Reals
 from crosscast.predict.model import Forecast, PointModel, PointPredictor
 from crosscast.predict.residuals import covariance_of, held_out_errors
+from crosscast.predict.unseen import UnseenDevices, enough_devices, fit_unseen
 
 __all__ = ["Gaussian", "GaussianPredictor", "conditional"]
 
@@ -78,6 +79,32 @@ def _weights(covariance: Reals, known: Flags, noise: float) -> tuple[Reals, Real
     return weights, np.sqrt(np.maximum(left, noise**2))
 
 
+def _spread(covariance: Reals, known: Flags, sums: Reals) -> Reals:
+    """Standard deviations of weighted sums of the logarithms, given those of some devices.
+
+    Parameters
+    ----------
+    covariance
+        Covariance between devices, of shape ``(d, d)``.
+    known
+        Which were measured, of shape ``(n, d)``.
+    sums
+        Weights of the devices in each sum, of shape ``(s, d)``.
+
+    Returns
+    -------
+    array
+        Of shape ``(n, s)``.
+    """
+    spread = np.empty((len(known), len(sums)))
+    for pattern in np.unique(known, axis=0):
+        weights, _ = _weights(covariance, pattern, _LEAST_NOISE)
+        left = covariance - weights @ covariance[pattern]
+        variances = ((sums @ left) * sums).sum(axis=1)
+        spread[(known == pattern).all(axis=1)] = np.sqrt(np.maximum(variances, _LEAST_NOISE**2))
+    return spread
+
+
 @dataclass(frozen=True)
 class GaussianPredictor:
     """A fitted model that says how sure it is.
@@ -93,12 +120,15 @@ class GaussianPredictor:
     quantiles
         Quantiles of the absolute errors over their standard deviations, for 0, 1 and 2 or more probes (rows)
         and for probabilities from 0 to 1 in equal steps (columns).
+    unseen
+        What predicts devices that it was not fitted on, if it was fitted on enough to tell.
     """
 
     devices: tuple[Device, ...]
     point: PointPredictor
     covariance: Reals
     quantiles: Reals
+    unseen: UnseenDevices | None = None
 
     def predict(
         self,
@@ -112,19 +142,35 @@ class GaussianPredictor:
         if not 0 < level < 1:
             raise InputError(f"level: expected a probability between 0 and 1, found {level:g}")
         keys = tuple(device.key for device in self.devices)
-        places = _places(keys, devices)
+        names, places, new = _asked(keys, devices)
         measured = _measured(probes, (len(profiles), len(keys)))
         mean, sd = conditional(self.point.log_time(profiles), self.covariance, measured)
         known = np.isfinite(measured)
         factor = self.factors(known.sum(axis=1), level)[:, None]
         half = np.where(known, _normal_factor(level), factor) * sd
-        return Forecast(
-            tuple(keys[place] for place in places),
-            np.exp(mean[:, places]),
-            np.exp((mean - half)[:, places]),
-            np.exp((mean + half)[:, places]),
-            level,
-        )
+        if new:
+            means, halves = self._elsewhere(new, mean, known, factor, level)
+            mean, half = np.hstack([mean, means]), np.hstack([half, halves])
+        mean, half = mean[:, places], half[:, places]
+        return Forecast(names, np.exp(mean), np.exp(mean - half), np.exp(mean + half), level)
+
+    def _elsewhere(
+        self, new: Sequence[Device], mean: Reals, known: Flags, factor: Reals, level: float
+    ) -> tuple[Reals, Reals]:
+        """Logarithms of times on new devices and half their intervals, from those on the known ones."""
+        if self.unseen is None:
+            known_keys = ", ".join(device.key for device in self.devices)
+            raise InputError(
+                f"device: expected one that the model knows ({known_keys}), as these are too few to tell of "
+                f"another, found {new[0].key!r}"
+            )
+        transfers = [self.unseen.transfer(device) for device in new]
+        means = np.stack([transfer.log_time(mean) for transfer in transfers], axis=1)
+        sums = np.stack([transfer.weights for transfer in transfers])
+        before = factor * _spread(self.covariance, known, sums)
+        beyond = self.unseen.factor(level) * np.array([transfer.sd for transfer in transfers])
+        # What times on known devices leave open, and what descriptors do, have nothing to do with each other.
+        return means, np.hypot(before, beyond)
 
     def factors(self, probes: Any, level: float) -> Reals:
         """By how many standard deviations an interval of a level reaches, for numbers of probes."""
@@ -141,16 +187,25 @@ def _normal_factor(level: float) -> float:
     return NormalDist().inv_cdf(0.5 + level / 2)
 
 
-def _places(known: tuple[str, ...], wanted: Sequence[str | Device] | None) -> list[int]:
-    if wanted is None:
-        return list(range(len(known)))
-    places = []
-    for each in wanted:
+def _asked(
+    known: tuple[str, ...], wanted: Sequence[str | Device] | None
+) -> tuple[tuple[str, ...], list[int], list[Device]]:
+    """Keys of the devices that are asked for, their places, and those that are not known, which come last."""
+    names, places, new = list[str](), list[int](), list[Device]()
+    for each in known if wanted is None else wanted:
         key = each.key if isinstance(each, Device) else each
-        if key not in known:
-            raise InputError(f"device: expected one that the model knows ({', '.join(known)}), found {key!r}")
-        places.append(known.index(key))
-    return places
+        names.append(key)
+        if key in known:
+            places.append(known.index(key))
+        elif isinstance(each, Device):
+            places.append(len(known) + len(new))
+            new.append(each)
+        else:
+            raise InputError(
+                f"device: expected one that the model knows ({', '.join(known)}), or the description of "
+                f"another, found {key!r}"
+            )
+    return tuple(names), places, new
 
 
 def _measured(probes: Reals | None, shape: tuple[int, int]) -> Reals:
@@ -198,6 +253,7 @@ class Gaussian:
                 self.point.fit(grid, seed),
                 covariance_of(errors, grid),
                 _quantiles(errors, grid, seed),
+                fit_unseen(grid, seed) if enough_devices(grid) else None,
             )
 
 

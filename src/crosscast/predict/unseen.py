@@ -25,11 +25,9 @@ from crosscast.predict.likeness import Likeness, fit_likeness
 from crosscast.predict.state import kept_reals
 from crosscast.predict.weights import application_weights
 
-__all__ = ["LEAST_DEVICES", "Transfer", "UnseenDevices", "fit_unseen"]
+__all__ = ["Transfer", "UnseenDevices", "enough_devices", "fit_unseen"]
 
-LEAST_DEVICES = 3
-"""Devices without which nothing can be said of another one."""
-
+_LEAST_DEVICES = 3
 _LEVELS = 201
 
 
@@ -119,6 +117,12 @@ class UnseenDevices:
         )
 
 
+def enough_devices(grid: Grid) -> bool:
+    """Whether a grid has the three devices that `fit_unseen` needs at least, and times on each."""
+    timed = np.isfinite(grid.log_time).any(axis=0)
+    return len(timed) >= _LEAST_DEVICES and bool(timed.all())
+
+
 def fit_unseen(grid: Grid, seed: int) -> UnseenDevices:
     """Learn from a grid how times on devices follow from their descriptors.
 
@@ -137,9 +141,9 @@ def fit_unseen(grid: Grid, seed: int) -> UnseenDevices:
         If there are fewer than three devices, or one of them has no time.
     """
     count = len(grid.devices)
-    if count < LEAST_DEVICES:
+    if count < _LEAST_DEVICES:
         raise InputError(
-            f"devices: expected at least {LEAST_DEVICES} to say something of one that was not measured, "
+            f"devices: expected at least {_LEAST_DEVICES} to say something of one that was not measured, "
             f"found {count}"
         )
     descriptors = Descriptors.of(grid.devices)
