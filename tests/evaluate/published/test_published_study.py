@@ -43,7 +43,7 @@ def test_its_object_is_json(study: PublishedStudy) -> None:
     assert found["learning"][-1]["mae_corrected"] is None
 
 
-def test_threads_change_nothing(study: PublishedStudy) -> None:
+def test_processes_change_nothing(study: PublishedStudy) -> None:
     assert run(made_up(), amount=SMALL, jobs=2).to_dict() == study.to_dict()
 
 
@@ -99,6 +99,11 @@ def test_a_cache_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     file.write_text("")
     with pytest.raises(InputError, match="cannot make the folder"):
         run(made_up(), amount=SMALL, cache=file / "folder")
+
+
+def test_less_than_one_process_is_refused() -> None:
+    with pytest.raises(InputError, match="jobs: expected at least 1"):
+        run(made_up(), amount=SMALL, jobs=0)
 
 
 def test_amounts_grow() -> None:

@@ -68,8 +68,17 @@ class Keeper:
         except OSError as error:
             raise InputError(f"cache: cannot make the folder {self.folder} ({error.strerror})") from error
 
-    def get(self, part: Part[P]) -> P:
-        """The part as it was kept, or else made and kept.
+    def load(self, part: Part[P]) -> P | None:
+        """The part as it was kept, or ``None``; a damaged one is as good as none."""
+        if self.folder is None:
+            return None
+        try:
+            return part.load(json.loads(self._path(part).read_text(encoding="utf-8")))
+        except _DAMAGE:
+            return None
+
+    def save(self, part: Part[P], made: P) -> None:
+        """Keep a part.
 
         Raises
         ------
@@ -77,19 +86,18 @@ class Keeper:
             If it cannot be written.
         """
         if self.folder is None:
-            return part.make()
-        path = self.folder / f"published-{self._key(part)}.json"
-        try:
-            return part.load(json.loads(path.read_text(encoding="utf-8")))
-        except _DAMAGE:
-            found = part.make()
+            return
+        path = self._path(part)
         try:
             with whole_file(path) as temporary:
                 # asdict takes dataclasses only, which the type of a part cannot say.
-                temporary.write_text(json.dumps(asdict(found)), encoding="utf-8")  # type: ignore[call-overload]
+                temporary.write_text(json.dumps(asdict(made)), encoding="utf-8")  # type: ignore[call-overload]
         except OSError as error:
             raise InputError(f"cache: cannot write {path} ({error.strerror or error})") from error
-        return found
+
+    def _path(self, part: Part[Any]) -> Path:
+        assert self.folder is not None
+        return self.folder / f"published-{self._key(part)}.json"
 
     def _key(self, part: Part[Any]) -> str:
         facts = json.dumps([_sources(), self.digest, part.name, *part.facts])

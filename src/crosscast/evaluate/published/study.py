@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
+import signal
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from crosscast.errors import EnvironmentFault, InputError
 from crosscast.evaluate.published.amount import PAPER, QUICK, USUAL, Amount
 from crosscast.evaluate.published.annealing import Search
 from crosscast.evaluate.published.energy import Energy, energy
@@ -137,24 +141,35 @@ def run(
     cache
         Folder that keeps finished parts; nothing is kept by default.
     jobs
-        Threads that work at the same time; the results are the same.
+        Processes that work at the same time; the results are the same.
     amount
         How much work to do, instead of `quick` and `thorough`.
 
     Raises
     ------
     InputError
-        If the dataset has fewer than two kernels with profiles and records, or a device with more than one
-        configuration.
+        If `jobs` is below 1, or the dataset has fewer than two kernels with profiles and records, or a
+        device with more than one configuration.
     MissingExtraError
         If scikit-learn or scipy is not installed.
+    EnvironmentFault
+        If a process that worked was ended by another.
     """
     amount = amount or (PAPER if thorough else QUICK if quick else USUAL)
+    if jobs < 1:
+        raise InputError(f"jobs: expected at least 1, found {jobs}")
     runs = runs_of(dataset)
-    keeper = Keeper(cache, runs.digest())
     parts = _parts(dataset, runs, amount, seed)
-    found = _made([*parts.values()], keeper, progress, jobs)
-    made = dict(zip(parts, found, strict=True))
+    keeper = Keeper(cache, runs.digest())
+    made = {name: found for name, part in parts.items() if (found := keeper.load(part)) is not None}
+    left = [name for name in parts if name not in made]
+    start = time.monotonic()
+    for done, (name, found) in enumerate(_done(dataset, amount, seed, parts, left, jobs), start=1):
+        made[name] = found
+        keeper.save(parts[name], found)
+        if progress is not None:
+            elapsed = time.monotonic() - start
+            progress(State(done, len(left), elapsed, elapsed / done * (len(left) - done), name))
     return PublishedStudy(
         label=dataset.label,
         runs=runs,
@@ -239,22 +254,45 @@ def _learning(runs: Runs, count: int, amount: Amount, seed: int) -> Part[Learnin
     )
 
 
-def _made(parts: Sequence[Part[Any]], keeper: Keeper, progress: Progress | None, jobs: int) -> list[Any]:
-    start = time.monotonic()
-    pool = ThreadPoolExecutor(jobs)
+def _done(
+    dataset: Dataset, amount: Amount, seed: int, parts: dict[str, Part[Any]], left: Sequence[str], jobs: int
+) -> Iterator[tuple[str, Any]]:
+    """The parts that are left, as they are made: here, or in several processes."""
+    if min(jobs, len(left)) < 2:
+        for name in left:
+            yield name, parts[name].make()
+        return
+    # Not forked: threads of the libraries do not survive that.
+    context = multiprocessing.get_context("spawn")
+    others = set(multiprocessing.active_children())
+    executor = ProcessPoolExecutor(
+        jobs, mp_context=context, initializer=_start, initargs=(dataset, amount, seed)
+    )
     try:
-        futures = {pool.submit(keeper.get, part): part for part in parts}
-        for done, future in enumerate(as_completed(futures), start=1):
-            future.result()
-            _tell(progress, done, len(parts), time.monotonic() - start, futures[future].name)
-        return [future.result() for future in futures]
+        futures = {executor.submit(_make, name): name for name in left}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    except BrokenProcessPool as error:
+        raise EnvironmentFault(
+            "a process that made a part of the study was ended from outside, maybe for want of memory: try "
+            "--jobs 1"
+        ) from error
     finally:
-        # After an interruption, what is under way ends and is kept; the rest is not begun.
-        pool.shutdown(wait=True, cancel_futures=True)
+        executor.shutdown(wait=False, cancel_futures=True)
+        # After an interruption, nobody waits for the parts in progress.
+        for child in set(multiprocessing.active_children()) - others:
+            child.terminate()
 
 
-def _tell(
-    progress: Callable[[State], None] | None, done: int, total: int, elapsed_s: float, name: str
-) -> None:
-    if progress is not None:
-        progress(State(done, total, elapsed_s, elapsed_s / done * (total - done), name))
+_PARTS: dict[str, Part[Any]] = {}
+"""In a process that makes parts: all of them, of a dataset that is sent once."""
+
+
+def _start(dataset: Dataset, amount: Amount, seed: int) -> None:
+    # Ctrl-C reaches all processes; the first one ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _PARTS.update(_parts(dataset, runs_of(dataset), amount, seed))
+
+
+def _make(name: str) -> Any:
+    return _PARTS[name].make()
