@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from crosscast.characterization import characterize
     from crosscast.characterization.launchfiles.launches import read_launches
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
+    from crosscast.predict.artefact import load_model
     from crosscast.profile import METRICS, Profile
     from crosscast.tables.bundled import bundled_dataset
     from crosscast.tables.dataset import Dataset, read_dataset
@@ -36,6 +37,7 @@ __all__ = [
     "characterize",
     "errors",
     "join",
+    "load_model",
     "read_dataset",
     "read_launches",
 ]
@@ -54,6 +56,7 @@ _HOMES = {
     "bundled_dataset": "crosscast.tables.bundled",
     "characterize": "crosscast.characterization",
     "join": "crosscast.tables.joined",
+    "load_model": "crosscast.predict.artefact",
     "read_dataset": "crosscast.tables.dataset",
     "read_launches": "crosscast.characterization.launchfiles.launches",
 }

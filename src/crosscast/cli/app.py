@@ -11,6 +11,8 @@ from crosscast.cli.devices import devices
 from crosscast.cli.embed import embed
 from crosscast.cli.evaluate import evaluate
 from crosscast.cli.measure import measure
+from crosscast.cli.predict import predict
+from crosscast.cli.train import train
 
 __all__ = ["app"]
 
@@ -28,3 +30,5 @@ app.command(devices)
 app.command(embed)
 app.command(evaluate)
 app.command(measure)
+app.command(predict)
+app.command(train)

@@ -11,11 +11,15 @@ __all__ = ["option_names"]
 
 _OPTIONS = {
     "cache": "--cache",
+    "device": "--devices",
+    "invocations": "--invocations",
     "jobs": "--jobs",
     "level": "--level",
     "min_runs": "--min-runs",
     "min_time_s": "--min-time",
+    "model": "--model",
     "models": "--models",
+    "probe": "--probe",
     "probes": "--probes",
     "repeats": "--repeats",
     "seed": "--seed",

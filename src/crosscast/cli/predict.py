@@ -1,0 +1,157 @@
+"""``crosscast predict``: times on devices, for kernels that may never have run there."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from crosscast.cli.option_names import option_names
+from crosscast.errors import InputError
+
+if TYPE_CHECKING:
+    from crosscast.device import Device
+    from crosscast.predict.asked import Asked
+    from crosscast.predict.prediction import Prediction
+
+__all__ = ["predict"]
+
+_HOW_TO_ADD = (
+    "to add a device, measure it (crosscast dataset build) and train again, or describe it (--device-file)"
+)
+_Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+
+
+def predict(
+    file: Path,
+    /,
+    *more: Path,
+    model: Path,
+    probe: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    devices: str | None = None,
+    device_file: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
+    kernel: str | None = None,
+    level: float = 0.9,
+    invocations: int | None = None,
+    json: _Flag = False,
+) -> None:
+    """Predict how long kernels take on each device, how sure that is, and which device to take.
+
+    FILE is a launch file (`.toml`, `.sim`), whose launches are characterized now; a source or module that
+    `crosscast embed` has put profiles into (`.cl`, `.spv`); or profiles that `crosscast characterize` wrote
+    (`.parquet`, `.csv`, or `.json` for what `--json` prints). From profiles, nothing is compiled or run.
+
+    Several launches of a kernel are taken as invocations in one run; the times are those of one of them.
+
+    Parameters
+    ----------
+    file
+        What to predict.
+    more
+        Further files.
+    model
+        Folder that `crosscast train` wrote.
+    probe
+        Measured time of the kernel on a device, in seconds, such as `gtx1080=0.00123`; may be repeated. It
+        moves the predictions for the other devices.
+    devices
+        Devices, separated by commas; by default all that the model knows.
+    device_file
+        Description (TOML) of a device on which nothing was measured, which is predicted too; may be repeated.
+    kernel
+        Predict this kernel alone.
+    level
+        Probability that the intervals are to hold.
+    invocations
+        How often a kernel is launched in a run; by default as often as in FILE.
+    json
+        Print one JSON object.
+    """
+    # Imported here: `--help` needs no NumPy.
+    from crosscast.predict.artefact import load_model
+    from crosscast.predict.prediction import predictions_of
+    from crosscast.report.prediction import print_predictions
+
+    trained = load_model(model)
+    probes = _probes(probe)
+    chosen = _chosen(devices, device_file, [device.key for device in trained.devices])
+    with option_names():
+        asked = _asked((file, *more), kernel, invocations)
+        found = predictions_of(trained, asked, devices=chosen, probes=probes, level=level)
+    _warn(found)
+    if json:
+        answer = _answer(found)
+        answer["model"] = {"name": trained.card.model, "training": dict(trained.card.training)}
+        print(json_format.dumps(answer, allow_nan=False))
+    else:
+        print_predictions(found, trained.card, len(probes), sys.stdout)
+
+
+def _asked(files: Sequence[Path], kernel: str | None, invocations: int | None) -> Asked:
+    from crosscast.cli.profiles import read_profiles
+    from crosscast.predict.asked import kernels_of
+
+    profiles = [profile for file in files for profile in read_profiles(file)]
+    if kernel is not None:
+        names = ", ".join(dict.fromkeys(profile.kernel for profile in profiles))
+        profiles = [profile for profile in profiles if profile.kernel == kernel]
+        if not profiles:
+            raise InputError(f"--kernel: expected one of {names}, found {kernel!r}")
+    return kernels_of(profiles, invocations=invocations)
+
+
+def _probes(words: Sequence[str]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for word in words:
+        key, _, text = word.rpartition("=")
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = -1.0
+        if not key or not seconds > 0:
+            raise InputError(f"--probe: expected DEVICE=SECONDS such as gtx1080=0.00123, found {word!r}")
+        if key in found:
+            raise InputError(f"--probe: expected each device once, found {key} twice")
+        found[key] = seconds
+    return found
+
+
+def _chosen(text: str | None, files: Sequence[Path], known: Sequence[str]) -> list[str | Device] | None:
+    """The devices to predict; ``None`` for all that the model knows."""
+    if text is None and not files:
+        return None
+    from crosscast.cli.device_file import read_device
+
+    names = known if text is None else _devices(text, known)
+    described = [read_device(file) for file in files]
+    keys = [*known, *(device.key for device in described)]
+    for file, device in zip(files, described, strict=True):
+        if keys.count(device.key) > 1:
+            raise InputError(
+                f"{file}: device: expected another key than those of other devices, found {device.key}"
+            )
+    return [*names, *described]
+
+
+def _devices(text: str, known: Sequence[str]) -> list[str]:
+    names = [word.strip() for word in text.split(",")]
+    for name in names:
+        if name not in known:
+            raise InputError(f"--devices: expected some of {', '.join(known)}, found {name!r}: {_HOW_TO_ADD}")
+    return list(dict.fromkeys(names))
+
+
+def _warn(found: Sequence[Prediction]) -> None:
+    for prediction in found:
+        for warning in prediction.warnings:
+            print(f"crosscast: warning: {prediction.label}: {warning}", file=sys.stderr)
+
+
+def _answer(found: Sequence[Prediction]) -> dict[str, Any]:
+    """The kernels; of a single one, what belongs to it also by itself."""
+    kernels = [prediction.to_dict() for prediction in found]
+    return {**(kernels[0] if len(kernels) == 1 else {}), "kernels": kernels}

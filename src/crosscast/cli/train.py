@@ -1,0 +1,84 @@
+"""``crosscast train``: a model as a folder of data, with what it was trained on and its honest errors."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from crosscast.cli.fits import FitStatus, processors
+from crosscast.cli.option_names import option_names
+
+__all__ = ["train"]
+
+_Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+
+
+def train(
+    folder: Path,
+    /,
+    *,
+    out: Path,
+    model: str = "physical",
+    seed: int = 0,
+    jobs: int | None = None,
+    no_cache: _Flag = False,
+    json: _Flag = False,
+) -> None:
+    """Train a model, measure it on applications that it has not seen, and keep it.
+
+    The model is fitted to the whole dataset. Before, each application is left out in turn, and predicted by
+    the model fitted to the others; these errors go on the model's card, beside those of trivial baselines
+    (docs/predicting.md).
+
+    Parameters
+    ----------
+    folder
+        Folder of the dataset, or `bundled` for the one that comes with Crosscast.
+    out
+        Folder of the model; one that is there is replaced.
+    model
+        Name of the model; see `crosscast evaluate`.
+    seed
+        Start of all random numbers.
+    jobs
+        Processes that work at the same time; by default one for each processor.
+    no_cache
+        Use and keep no forecasts of `crosscast evaluate`.
+    json
+        Print the card.
+    """
+    # Imported here: `--help` needs no pyarrow.
+    from crosscast.evaluate.cache import default_folder
+    from crosscast.evaluate.training import train as fit
+    from crosscast.predict.artefact import check_folder, save_model
+    from crosscast.report.training import print_training
+    from crosscast.tables.bundled import BUNDLED, bundled_folder
+    from crosscast.tables.dataset import read_dataset
+
+    named = str(folder) == BUNDLED and not folder.exists()
+    # What cannot be written is refused before the work.
+    check_folder(out)
+    dataset = replace(read_dataset(bundled_folder()), label=BUNDLED) if named else read_dataset(folder)
+    status = FitStatus()
+    try:
+        with option_names():
+            trained = fit(
+                dataset,
+                model,
+                seed=seed,
+                progress=status,
+                cache=None if no_cache else default_folder(),
+                jobs=processors() if jobs is None else jobs,
+            )
+    finally:
+        status.close()
+    save_model(trained.predictor, out, trained.card)
+    if json:
+        print(json_format.dumps(trained.card.to_dict(), allow_nan=False))
+    else:
+        print_training(trained.card, out, sys.stdout)

@@ -1,0 +1,206 @@
+"""Training a model that is to be kept: fitted to all there is, with its honest errors on its card."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crosscast.errors import InputError
+from crosscast.evaluate.bootstrap import BASELINES
+from crosscast.evaluate.cache import grid_digest
+from crosscast.evaluate.splits import DEFAULT
+from crosscast.evaluate.study import Study, study
+from crosscast.evaluate.work import Progress
+from crosscast.predict.card import Card, Effect
+from crosscast.predict.gaussian import GaussianPredictor
+from crosscast.predict.grid import Grid, metric
+from crosscast.predict.model import Model
+from crosscast.predict.observed import grid_of
+from crosscast.predict.ranges import metric_ranges
+from crosscast.predict.registry import MODELS, model_named
+from crosscast.predict.toolchain import Toolchain, toolchain_of
+from crosscast.tables.arrow import notes_of
+from crosscast.tables.bundled import bundled_dataset
+from crosscast.tables.dataset import Dataset
+from crosscast.tables.keys import distinct
+
+__all__ = ["LEAST_APPLICATIONS", "Trained", "train"]
+
+LEAST_APPLICATIONS = 4
+"""Fewer leave too few when one is held out, and one more to tell how sure the rest is."""
+
+_MOST_PROBES = 2
+_LIKE = 2.0
+_OUTER = 0.1
+_KERNEL = ("application", "kernel", "size")
+_ERRORS = ("protocol", "seed", "level", "baselines", "bootstrap", "results", "noise_floor", "always_the_same")
+_IN_PARTS = ("applications", "devices", "slowdown_mean_without", "against_baseline")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A fitted model and what belongs to it.
+
+    Parameters
+    ----------
+    predictor
+        The model, fitted to all of the dataset.
+    card
+        Its card.
+    study
+        How it did, and the baselines, on applications that were left out.
+    """
+
+    predictor: GaussianPredictor
+    card: Card
+    study: Study
+
+
+def train(
+    dataset: Dataset,
+    name: str,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+    cache: Path | None = None,
+    jobs: int = 1,
+) -> Trained:
+    """Fit a model to a dataset, and measure it with each application left out in turn.
+
+    Parameters
+    ----------
+    dataset
+        The dataset.
+    name
+        Name of the model.
+    seed
+        Start of all random numbers.
+    progress
+        Called whenever a fold is done.
+    cache
+        Folder that keeps forecasts of finished folds.
+    jobs
+        Processes that work at the same time.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, or the dataset has too few applications.
+    """
+    model = model_named(name)
+    grid = grid_of(dataset)
+    found = len(set(grid.profiles.application))
+    if found < LEAST_APPLICATIONS:
+        raise InputError(
+            f"{dataset.label}: expected at least {LEAST_APPLICATIONS} applications with profiles and records "
+            f"to train and test a model, found {found}"
+        )
+    baselines: list[Model] = [MODELS[each]() for each in BASELINES if each in MODELS and each != name]
+    study_of_all = study(
+        dataset,
+        [model, *baselines],
+        DEFAULT,
+        probes=range(min(_MOST_PROBES, len(grid.devices) - 1) + 1),
+        seed=seed,
+        progress=progress,
+        cache=cache,
+        jobs=jobs,
+    )
+    predictor = model.fit(grid, seed)
+    toolchains = tuple(sorted(set(_toolchains(dataset, grid))))
+    times = np.exp(grid.log_time[np.isfinite(grid.log_time)])
+    card = Card(
+        model=name,
+        seed=seed,
+        devices=grid.devices,
+        metrics=metric_ranges(predictor.point, grid.profiles),
+        time_low_s=float(times.min()),
+        time_high_s=float(times.max()),
+        toolchains=toolchains,
+        effects=tuple(_effects(predictor, grid, toolchains)),
+        training=_training(dataset, grid, study_of_all),
+        errors=_errors(study_of_all, name),
+    )
+    return Trained(predictor, card, study_of_all)
+
+
+def _training(dataset: Dataset, grid: Grid, found: Study) -> dict[str, Any]:
+    return {
+        "dataset": Path(dataset.label).name,
+        "origin": notes_of(dataset.profiles).get("origin"),
+        **found.counts,
+        "names": sorted(set(grid.profiles.application)),
+        "records": dataset.records.num_rows,
+        "sha256": grid_digest(grid),
+    }
+
+
+def _errors(found: Study, model: str) -> dict[str, Any]:
+    kept = {name: value for name, value in found.to_dict().items() if name in _ERRORS}
+    # By application and device, of the model alone: the card is to stay small.
+    return {
+        **kept,
+        "results": [each if each["model"] == model else _whole(each) for each in kept["results"]],
+        "noise_floor": _whole(kept["noise_floor"]),
+    }
+
+
+def _whole(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The scores over everything alone."""
+    return {name: value for name, value in result.items() if name not in _IN_PARTS}
+
+
+def _toolchains(dataset: Dataset, grid: Grid) -> Iterator[Toolchain]:
+    """What the profiles of the grid's kernels were made with."""
+    profiles = grid.profiles
+    kernels = set(zip(profiles.application, profiles.kernel, profiles.size, strict=True))
+    rows, _ = distinct(dataset.profiles, (*_KERNEL, "program"))
+    made: dict[str, Toolchain] = {}
+    for row in rows.to_pylist():
+        if tuple(row[name] for name in _KERNEL) in kernels:
+            text = row["program"] or "{}"
+            if text not in made:
+                made[text] = toolchain_of(json.loads(text))
+            yield made[text]
+
+
+def _effects(predictor: GaussianPredictor, grid: Grid, toolchains: tuple[Toolchain, ...]) -> Iterator[Effect]:
+    """What it changes to profile with the toolchain of the bundled dataset, where that is another one.
+
+    Launches are taken for the same if application, kernel, size and work-items are, and the instructions
+    within a factor of 2: the sizes of a suite have been set anew now and then.
+    """
+    dataset = bundled_dataset()
+    others = grid_of(dataset)
+    other = set(_toolchains(dataset, others))
+    if len(other) != 1 or other <= set(toolchains):
+        return
+    pairs = _pairs(grid, others)
+    if not pairs:
+        return
+    ours, theirs = (np.array(places, dtype=np.int64) for places in zip(*pairs, strict=True))
+    known = grid.profiles.take(ours)
+    # How often a kernel was launched is the run's affair, not the compiler's.
+    foreign = replace(others.profiles.take(theirs), invocations=known.invocations)
+    apart = predictor.point.log_time(foreign) - predictor.point.log_time(known)
+    low, middle, high = np.exp(np.quantile(apart, (_OUTER, 0.5, 1 - _OUTER))).tolist()
+    yield Effect(other.pop(), len(pairs), middle, low, high)
+
+
+def _pairs(grid: Grid, others: Grid) -> list[tuple[int, int]]:
+    """Numbers of the same launches in both."""
+    there = {key: place for place, key in enumerate(_keys(others))}
+    found = [(place, there[key]) for place, key in enumerate(_keys(grid)) if key in there]
+    instructions, other = (metric(each.profiles, "total_instruction_count") for each in (grid, others))
+    return [(a, b) for a, b in found if 1 / _LIKE <= other[b] / instructions[a] <= _LIKE]
+
+
+def _keys(grid: Grid) -> list[tuple[Any, ...]]:
+    profiles = grid.profiles
+    items = metric(profiles, "work_items").tolist()
+    return list(zip(profiles.application, profiles.kernel, profiles.size, items, strict=True))

@@ -1,0 +1,69 @@
+"""A small fitted model and its card, for tests of what is kept, read and asked."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from made_grids import DEVICES, lawful_grid
+
+from crosscast.predict.artefact import save_model
+from crosscast.predict.card import Card
+from crosscast.predict.gaussian import GaussianPredictor
+from crosscast.predict.grid import Grid
+from crosscast.predict.physical.model import Physical
+from crosscast.predict.ranges import metric_ranges
+from crosscast.predict.toolchain import Toolchain
+from crosscast.predict.unseen import fit_unseen
+
+TOOLCHAIN = Toolchain("clang 22")
+
+
+@cache
+def fitted() -> tuple[Grid, GaussianPredictor, Card]:
+    """A physical model with errors that devices share, and its card."""
+    known = lawful_grid()
+    point = Physical().fit(known, 0)
+    covariance = 0.16 * np.ones((4, 4)) + 0.04 * np.eye(4)
+    quantiles = np.linspace(0, 3, 201) * np.ones((3, 1))
+    predictor = GaussianPredictor(DEVICES, point, covariance, quantiles, fit_unseen(known, 0))
+    times = np.exp(known.log_time)
+    card = Card(
+        model="physical",
+        seed=0,
+        devices=DEVICES,
+        metrics=metric_ranges(point, known.profiles),
+        time_low_s=float(times.min()),
+        time_high_s=float(times.max()),
+        toolchains=(TOOLCHAIN,),
+        effects=(),
+        training={
+            "dataset": "made up",
+            "cells": 120,
+            "kernels_at_a_size": 30,
+            "kernels": 30,
+            "applications": 5,
+        },
+        errors={"level": 0.9, "results": [_result(0, 0.31), _result(1, 0.12)]},
+    )
+    return known, predictor, card
+
+
+def _result(probes: int, error: float) -> dict[str, Any]:
+    return {
+        "model": "physical",
+        "probes": probes,
+        "median_ape": error,
+        "slowdown_mean": 1.07,
+        "coverage": 0.93,
+        "coverage_worst_application": 0.8,
+        "intervals": {"median_ape": [error - 0.05, error + 0.05]},
+    }
+
+
+def kept(folder: Path, **changed: Any) -> Path:
+    """The model in a folder, with a card that says other things if asked to."""
+    _, predictor, card = fitted()
+    save_model(predictor, folder, replace(card, **changed))
+    return folder
