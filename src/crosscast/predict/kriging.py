@@ -9,6 +9,7 @@ that keep them sound with few devices.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,6 +36,8 @@ class Kriging:
         Logarithms of the variances of the six parts in the order above, of the distance at which the fourth
         has fallen by ``exp(-1/2)``, and of how much more than this devices differ by what all kernels share.
     """
+
+    WIDTH: ClassVar[int] = len(_MEANS)
 
     sizes: Reals
 

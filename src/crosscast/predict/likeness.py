@@ -7,6 +7,7 @@ well each of the devices is predicted from the others.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +33,8 @@ class Likeness:
         series, for each standard deviation between the numbers, and for each square of it; and the power of
         clock and peak rate with which times are brought from one device to another. Of shape ``(m, 6)``.
     """
+
+    WIDTH: ClassVar[int] = len(_MEANS)
 
     ways: Reals
 

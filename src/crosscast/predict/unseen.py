@@ -109,12 +109,17 @@ class UnseenDevices:
         InputError
             If an array is missing or damaged.
         """
-        return cls(
-            Descriptors.from_state(state),
-            Likeness(kept_reals(state, "likeness", 2)),
-            Kriging(kept_reals(state, "kriging", 1)),
-            kept_reals(state, "unseen_quantiles", 1),
-        )
+        ways, sizes = kept_reals(state, "likeness", 2), kept_reals(state, "kriging", 1)
+        quantiles = kept_reals(state, "unseen_quantiles", 1)
+        if not len(ways) or ways.shape[1] != Likeness.WIDTH:
+            raise InputError(
+                f"model: likeness: expected rows of {Likeness.WIDTH} numbers, found shape {ways.shape}"
+            )
+        if len(sizes) != Kriging.WIDTH:
+            raise InputError(f"model: kriging: expected {Kriging.WIDTH} numbers, found {len(sizes)}")
+        if not len(quantiles) or quantiles[0] < 0 or (np.diff(quantiles) < 0).any():
+            raise InputError("model: unseen_quantiles: expected numbers that begin at 0 or above and rise")
+        return cls(Descriptors.from_state(state), Likeness(ways), Kriging(sizes), quantiles)
 
 
 def enough_devices(grid: Grid) -> bool:
