@@ -124,8 +124,8 @@ class UnseenDevices:
 
 def enough_devices(grid: Grid) -> bool:
     """Whether a grid has the three devices that `fit_unseen` needs at least, and times on each."""
-    timed = np.isfinite(grid.log_time).any(axis=0)
-    return len(timed) >= _LEAST_DEVICES and bool(timed.all())
+    known = np.isfinite(grid.log_time)
+    return len(grid.devices) >= _LEAST_DEVICES and all(column.any() for column in known.T)
 
 
 def fit_unseen(grid: Grid, seed: int) -> UnseenDevices:
