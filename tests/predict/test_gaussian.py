@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from crosscast.errors import InputError
-from crosscast.predict.gaussian import Gaussian, GaussianPredictor, conditional
+from crosscast.predict.gaussian import Gaussian, GaussianPredictor
 from crosscast.predict.grid import Grid, Reals
 from crosscast.predict.physical.model import Physical
 
@@ -25,44 +23,6 @@ def probes(grid: Grid, *devices: int) -> Reals:
     measured = np.full(grid.log_time.shape, np.nan)
     measured[:, list(devices)] = np.exp(grid.log_time[:, list(devices)])
     return measured
-
-
-def test_conditioning_is_that_of_the_normal_distribution() -> None:
-    covariance = np.array([[2.0, 1.2, 0.4], [1.2, 1.5, 0.3], [0.4, 0.3, 1.0]])
-    measured = np.array([[np.nan, 0.7, np.nan]])
-    mean, sd = conditional(np.array([[0.1, 0.2, 0.3]]), covariance, measured, noise=0.0)
-    assert mean[0] == pytest.approx([0.1 + 1.2 / 1.5 * 0.5, 0.7, 0.3 + 0.3 / 1.5 * 0.5])
-    assert sd[0] == pytest.approx([np.sqrt(2 - 1.2**2 / 1.5), 0.0, np.sqrt(1 - 0.3**2 / 1.5)])
-
-
-def test_two_at_once_are_as_one_after_the_other() -> None:
-    rng = np.random.default_rng(0)
-    root = rng.normal(size=(4, 4))
-    covariance, centre = root @ root.T, rng.normal(size=(1, 4))
-    measured = np.array([[0.3, np.nan, -0.2, np.nan]])
-    together, _ = conditional(centre, covariance, measured, noise=0.0)
-    first, known = (
-        covariance[:, [0]] / covariance[0, 0],
-        centre + (0.3 - centre[0, 0]) * covariance[0] / covariance[0, 0],
-    )
-    left = covariance - first @ covariance[[0]]
-    second = known + (-0.2 - known[0, 2]) * left[2] / left[2, 2]
-    assert together[0] == pytest.approx(second[0])
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10_000), st.lists(st.integers(0, 4), unique=True, max_size=4))
-def test_knowing_more_never_widens(seed: int, known: list[int]) -> None:
-    rng = np.random.default_rng(seed)
-    root = rng.normal(size=(5, 5))
-    covariance = root @ root.T + 0.1 * np.eye(5)
-    measured = np.full((1, 5), np.nan)
-    _, before = conditional(np.zeros((1, 5)), covariance, measured)
-    for device in known:
-        measured[0, device] = rng.normal()
-        _, after = conditional(np.zeros((1, 5)), covariance, measured)
-        assert (after <= before + 1e-9).all()
-        before = after
 
 
 def test_intervals_hold_what_they_say_on_an_application_never_seen(

@@ -1,9 +1,9 @@
 """From a point model to a forecast: intervals and probes, from errors on held-out applications.
 
 The errors of one kernel on several devices hang together: a kernel that is slower than predicted on one GPU
-is so on the next. They are taken as normal with a covariance between devices, so that measured times (probes)
-move the other devices by conditioning. How often errors stay within their standard deviation is not taken
-from the normal distribution, but counted on held-out applications.
+is so on the next. Measured times (probes) therefore move the other devices, see
+`crosscast.predict.conditioning`. How often errors stay within their standard deviation is not taken from a
+distribution, but counted on held-out applications.
 """
 
 from __future__ import annotations
@@ -17,92 +17,19 @@ import numpy as np
 
 from crosscast.device import Device
 from crosscast.errors import InputError
+from crosscast.predict.conditioning import Scatter, conditional, shared_shifts, spread
 from crosscast.predict.grid import Flags, Grid, Profiles, Reals
 from crosscast.predict.model import Forecast, PointModel, PointPredictor
 from crosscast.predict.residuals import covariance_of, held_out_errors
 from crosscast.predict.unseen import UnseenDevices, enough_devices, fit_unseen
 
-__all__ = ["Gaussian", "GaussianPredictor", "conditional"]
+__all__ = ["Gaussian", "GaussianPredictor"]
 
 _LEVELS = 201
 _MOST_PROBES = 2
 _MOST_SETS = 60
-_LEAST_NOISE = 0.03
 # One-sided 95 % of a normal distribution.
 _CAUTION = 1.645
-
-
-def conditional(
-    centre: Reals, covariance: Reals, measured: Reals, noise: float = _LEAST_NOISE
-) -> tuple[Reals, Reals]:
-    """Condition normal logarithms of times on some that were measured.
-
-    Parameters
-    ----------
-    centre
-        Means, of shape ``(n, d)``.
-    covariance
-        Covariance between devices, of shape ``(d, d)``.
-    measured
-        Measured logarithms, of shape ``(n, d)``; not a number where not measured.
-    noise
-        Standard deviation of a measurement's logarithm.
-
-    Returns
-    -------
-    tuple of arrays
-        Means and standard deviations given the measurements, of shape ``(n, d)`` each; on a measured device,
-        what was measured and its noise.
-    """
-    known = np.isfinite(measured)
-    mean = centre.copy()
-    sd: Any = np.tile(np.sqrt(np.diag(covariance)), (len(centre), 1))
-    for pattern in np.unique(known, axis=0):
-        if not pattern.any():
-            continue
-        rows = (known == pattern).all(axis=1)
-        weights, spread = _weights(covariance, pattern, noise)
-        error = measured[np.ix_(rows, pattern)] - centre[np.ix_(rows, pattern)]
-        mean[rows] += error @ weights.T
-        sd[rows] = spread
-        mean[np.ix_(rows, pattern)] = measured[np.ix_(rows, pattern)]
-        sd[np.ix_(rows, pattern)] = noise
-    return mean, sd
-
-
-def _weights(covariance: Reals, known: Flags, noise: float) -> tuple[Reals, Reals]:
-    """How much each device moves with each known error, and the standard deviations that are left."""
-    across = covariance[:, known]
-    within: Any = covariance[np.ix_(known, known)] + noise**2 * np.eye(int(known.sum()))
-    weights: Any = np.linalg.solve(within, across.T).T
-    left = np.diag(covariance) - (weights * across).sum(axis=1)
-    return weights, np.sqrt(np.maximum(left, noise**2))
-
-
-def _spread(covariance: Reals, known: Flags, sums: Reals) -> Reals:
-    """Standard deviations of weighted sums of the logarithms, given those of some devices.
-
-    Parameters
-    ----------
-    covariance
-        Covariance between devices, of shape ``(d, d)``.
-    known
-        Which were measured, of shape ``(n, d)``.
-    sums
-        Weights of the devices in each sum, of shape ``(s, d)``.
-
-    Returns
-    -------
-    array
-        Of shape ``(n, s)``.
-    """
-    spread = np.empty((len(known), len(sums)))
-    for pattern in np.unique(known, axis=0):
-        weights, _ = _weights(covariance, pattern, _LEAST_NOISE)
-        left = covariance - weights @ covariance[pattern]
-        variances = ((sums @ left) * sums).sum(axis=1)
-        spread[(known == pattern).all(axis=1)] = np.sqrt(np.maximum(variances, _LEAST_NOISE**2))
-    return spread
 
 
 @dataclass(frozen=True)
@@ -144,18 +71,19 @@ class GaussianPredictor:
         keys = tuple(device.key for device in self.devices)
         names, places, new = _asked(keys, devices)
         measured = _measured(probes, (len(profiles), len(keys)))
-        mean, sd = conditional(self.point.log_time(profiles), self.covariance, measured)
+        centre = self.point.log_time(profiles)
+        mean, sd = conditional(centre, self._scatter, measured)
         known = np.isfinite(measured)
         factor = self.factors(known.sum(axis=1), level)[:, None]
         half = np.where(known, _normal_factor(level), factor) * sd
         if new:
-            means, halves = self._elsewhere(new, mean, known, factor, level)
+            means, halves = self._elsewhere(new, mean, measured - centre, factor, level)
             mean, half = np.hstack([mean, means]), np.hstack([half, halves])
         mean, half = mean[:, places], half[:, places]
         return Forecast(names, np.exp(mean), np.exp(mean - half), np.exp(mean + half), level)
 
     def _elsewhere(
-        self, new: Sequence[Device], mean: Reals, known: Flags, factor: Reals, level: float
+        self, new: Sequence[Device], mean: Reals, errors: Reals, factor: Reals, level: float
     ) -> tuple[Reals, Reals]:
         """Logarithms of times on new devices and half their intervals, from those on the known ones."""
         if self.unseen is None:
@@ -167,10 +95,14 @@ class GaussianPredictor:
         transfers = [self.unseen.transfer(device) for device in new]
         means = np.stack([transfer.log_time(mean) for transfer in transfers], axis=1)
         sums = np.stack([transfer.weights for transfer in transfers])
-        before = factor * _spread(self.covariance, known, sums)
+        before = factor * spread(self._scatter, errors, sums)
         beyond = self.unseen.factor(level) * np.array([transfer.sd for transfer in transfers])
         # What times on known devices leave open, and what descriptors do, have nothing to do with each other.
         return means, np.hypot(before, beyond)
+
+    @property
+    def _scatter(self) -> Scatter:
+        return Scatter(self.covariance, shared_shifts(self.devices))
 
     def factors(self, probes: Any, level: float) -> Reals:
         """By how many standard deviations an interval of a level reaches, for numbers of probes."""
@@ -265,16 +197,16 @@ def _quantiles(errors: Reals, grid: Grid, seed: int) -> Reals:
     ratios: list[list[Reals]] = [[] for _ in patterns]
     for group in np.unique(groups):
         out = groups == group
-        covariance = covariance_of(errors[~out], grid.take(~out))
+        scatter = Scatter(covariance_of(errors[~out], grid.take(~out)), shared_shifts(grid.devices))
         for found, sets in zip(ratios, patterns, strict=True):
-            found.append(np.concatenate([_ratios(errors[out], covariance, known) for known in sets]))
+            found.append(np.concatenate([_ratios(errors[out], scatter, known) for known in sets]))
     return np.stack([_cautious_quantiles(found) for found in ratios])
 
 
-def _ratios(errors: Reals, covariance: Reals, known: Flags) -> Reals:
+def _ratios(errors: Reals, scatter: Scatter, known: Flags) -> Reals:
     """Absolute errors over their standard deviations, given those of some devices."""
     measured = np.where(known, errors, np.nan)
-    mean, sd = conditional(np.zeros_like(measured), covariance, measured)
+    mean, sd = conditional(np.zeros_like(measured), scatter, measured)
     ratio = (np.abs(errors - mean) / sd)[:, ~known]
     there: Reals = ratio[np.isfinite(ratio)]
     return there

@@ -9,6 +9,7 @@ import numpy as np
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.grid import Grid, Reals
+from crosscast.predict.kinds import kinds_of
 from crosscast.predict.model import PointModel
 from crosscast.predict.weights import application_weights
 
@@ -68,7 +69,7 @@ def covariance_of(errors: Reals, grid: Grid) -> Reals:
 
 
 def _by_group(correlation: Reals, devices: Sequence[Device]) -> Reals:
-    kinds = np.array([f"{device.type} {device.vendor}" for device in devices])
+    kinds = kinds_of(devices)
     alike, off = kinds[:, None] == kinds, ~np.eye(len(kinds), dtype=bool)
     means = np.ones_like(correlation)
     for pairs in (alike & off, ~alike & off):

@@ -11,6 +11,7 @@ import numpy as np
 
 from crosscast.errors import InputError
 from crosscast.predict.grid import Grid, Integers, Profiles, Reals
+from crosscast.predict.kinds import kinds_of
 from crosscast.predict.physical.fitting import Data, Prices, fit_prices, standardized
 from crosscast.predict.physical.quantities import quantities_of
 from crosscast.predict.physical.terms import TERMS, VARIANTS, Variant, amounts, bends, loads, masks
@@ -170,13 +171,7 @@ class Physical:
                 masks=acts,
                 log_time=grid.log_time,
                 weights=application_weights(grid.profiles),
-                groups=_groups(grid),
+                groups=kinds_of(grid.devices),
             )
             prices.append(fit_prices(data, variant.robustness))
         return PhysicalPredictor(gpu, acts, centre, scale, tuple(prices))
-
-
-def _groups(grid: Grid) -> Integers:
-    kinds = [(device.type, device.vendor) for device in grid.devices]
-    order = {kind: place for place, kind in enumerate(sorted(set(kinds)))}
-    return np.array([order[kind] for kind in kinds], dtype=np.int64)
