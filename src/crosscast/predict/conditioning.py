@@ -119,19 +119,18 @@ def _moments(scatter: Scatter, errors: Reals, sums: Reals, noise: float) -> tupl
     mean, sd = np.empty((len(errors), len(sums))), np.empty((len(errors), len(sums)))
     for pattern in np.unique(known, axis=0):
         rows = (known == pattern).all(axis=1)
-        parts = [
-            _part(odds, covariance, pattern, errors[np.ix_(rows, pattern)], sums, noise)
-            for odds, covariance in scatter.parts()
-        ]
+        # Where nothing is known, it is the same for all.
+        given = errors[np.ix_(rows, pattern)] if pattern.any() else np.empty((1, 0))
+        parts = [_part(odds, covariance, pattern, given, sums, noise) for odds, covariance in scatter.parts()]
         evidence = np.stack([each.evidence for each in parts])
         shares = np.exp(evidence - evidence.max(axis=0))
         shares /= shares.sum(axis=0)
-        mean[rows] = sum(share[:, None] * each.mean for share, each in zip(shares, parts, strict=True))
+        middle: Any = sum(share[:, None] * each.mean for share, each in zip(shares, parts, strict=True))
         square: Any = sum(
-            share[:, None] * (each.variance + (each.mean - mean[rows]) ** 2)
+            share[:, None] * (each.variance + (each.mean - middle) ** 2)
             for share, each in zip(shares, parts, strict=True)
         )
-        sd[rows] = np.sqrt(np.maximum(square, noise**2))
+        mean[rows], sd[rows] = middle, np.sqrt(np.maximum(square, noise**2))
     return mean, sd
 
 
@@ -156,6 +155,9 @@ class _Part:
 
 
 def _part(odds: float, covariance: Reals, known: Flags, errors: Reals, sums: Reals, noise: float) -> _Part:
+    variance: Any = ((sums @ covariance) * sums).sum(axis=1)
+    if not known.any():
+        return _Part(np.log([odds]), np.zeros((1, len(sums))), variance)
     across = sums @ covariance[:, known]
     within: Any = covariance[np.ix_(known, known)] + noise**2 * np.eye(int(known.sum()))
     solved: Any = np.linalg.solve(within, errors.T).T
@@ -164,5 +166,5 @@ def _part(odds: float, covariance: Reals, known: Flags, errors: Reals, sums: Rea
     return _Part(
         np.log(odds) - ((errors * solved).sum(axis=1) + volume) / 2,
         errors @ weights.T,
-        ((sums @ covariance) * sums).sum(axis=1) - (weights * across).sum(axis=1),
+        variance - (weights * across).sum(axis=1),
     )

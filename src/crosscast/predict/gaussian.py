@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -100,7 +101,7 @@ class GaussianPredictor:
         # What times on known devices leave open, and what descriptors do, have nothing to do with each other.
         return means, np.hypot(before, beyond)
 
-    @property
+    @cached_property
     def _scatter(self) -> Scatter:
         return Scatter(self.covariance, shared_shifts(self.devices))
 
