@@ -40,10 +40,10 @@ def fitted() -> tuple[Grid, GaussianPredictor, Card]:
         effects=(),
         training={
             "dataset": "made up",
-            "cells": 120,
-            "kernels_at_a_size": 30,
-            "kernels": 30,
-            "applications": 5,
+            "cells": 192,
+            "kernels_at_a_size": 48,
+            "kernels": 48,
+            "applications": 6,
         },
         errors={"level": 0.9, "results": [_result(0, 0.31), _result(1, 0.12)]},
     )

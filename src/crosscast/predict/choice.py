@@ -7,14 +7,12 @@ from statistics import NormalDist
 
 import numpy as np
 
+from crosscast.predict.conditioning import Scatter, shared_shifts, spread
 from crosscast.predict.gaussian import GaussianPredictor
-from crosscast.predict.grid import Flags, Integers, Reals
+from crosscast.predict.grid import Integers, Reals
 from crosscast.predict.model import Forecast
 
 __all__ = ["Choice", "choose", "ranks"]
-
-_NOISE = 0.03
-"""Standard deviation of the logarithm of a measured time."""
 
 _MIDDLE = 0.5
 
@@ -49,7 +47,7 @@ def ranks(forecast: Forecast) -> Integers:
     return places
 
 
-def choose(predictor: GaussianPredictor, forecast: Forecast, row: int, measured: Flags) -> Choice:
+def choose(predictor: GaussianPredictor, forecast: Forecast, row: int, errors: Reals) -> Choice:
     """Choose a device.
 
     Parameters
@@ -60,23 +58,23 @@ def choose(predictor: GaussianPredictor, forecast: Forecast, row: int, measured:
         The forecast.
     row
         Number of the kernel in it.
-    measured
-        On which of the predictor's devices the kernel was measured, of shape ``(d,)``.
+    errors
+        Measured less predicted logarithm of the kernel's time on each of the predictor's devices, of shape
+        ``(d,)``; not a number where it was not measured.
     """
     order = np.argsort(forecast.centre[row], kind="stable")
     names = [forecast.devices[place] for place in order.tolist()]
     if len(names) < 2:
         return Choice(names[0])
-    ratio = float(forecast.centre[row, order[1]] / forecast.centre[row, order[0]])
-    return Choice(
-        names[0], names[1], ratio, _doubt(predictor, names[0], names[1], float(np.log(ratio)), measured)
-    )
+    first, second = forecast.centre[row, order[:2]]
+    doubt = _doubt(predictor, names[0], names[1], float(np.log(second / first)), errors)
+    return Choice(names[0], names[1], float(second / first), doubt)
 
 
 def _doubt(
-    predictor: GaussianPredictor, first: str, second: str, apart: float, measured: Flags
+    predictor: GaussianPredictor, first: str, second: str, apart: float, errors: Reals
 ) -> float | None:
-    """Probability that the second is faster, by the errors that the two have in common.
+    """Probability that the second is faster, by the errors that the two do not share.
 
     Errors are taken as normal, and as much wider than the covariance says as they were on held-out
     applications.
@@ -84,16 +82,10 @@ def _doubt(
     keys = [device.key for device in predictor.devices]
     if not {first, second} <= set(keys):
         return None
-    left = _left(predictor.covariance, measured)
-    one, other = keys.index(first), keys.index(second)
-    variance = left[one, one] + left[other, other] - 2 * left[one, other]
-    width = float(predictor.factors(int(measured.sum()), _MIDDLE)) / NormalDist().inv_cdf(0.5 + _MIDDLE / 2)
-    return NormalDist().cdf(-apart / (width * float(np.sqrt(max(variance, _NOISE**2)))))
-
-
-def _left(covariance: Reals, measured: Flags) -> Reals:
-    """Covariance of the errors that is left when some devices are measured."""
-    across = covariance[:, measured]
-    within = covariance[np.ix_(measured, measured)] + _NOISE**2 * np.eye(int(measured.sum()))
-    left: Reals = covariance - across @ np.linalg.solve(within, across.T)
-    return left
+    difference = np.zeros((1, len(keys)))
+    difference[0, keys.index(first)], difference[0, keys.index(second)] = -1.0, 1.0
+    scatter = Scatter(predictor.covariance, shared_shifts(predictor.devices))
+    sd = float(spread(scatter, errors[None, :], difference)[0, 0])
+    probes = int(np.isfinite(errors).sum())
+    width = float(predictor.factors(probes, _MIDDLE)) / NormalDist().inv_cdf(0.5 + _MIDDLE / 2)
+    return NormalDist().cdf(-apart / (width * sd))

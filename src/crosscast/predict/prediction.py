@@ -143,8 +143,10 @@ def predictions_of(
     forecast = predictor.predict(asked.profiles, devices, probes=measured, level=level)
     doubts = doubts_of(model.card, predictor, asked, forecast, measured)
     places = ranks(forecast)
-    known = np.zeros(len(model.devices), dtype=np.bool_) if measured is None else np.isfinite(measured[0])
-    given = {device.key for device, there in zip(model.devices, known, strict=True) if there}
+    errors = np.full((len(asked.profiles), len(model.devices)), np.nan)
+    if measured is not None:
+        errors = np.log(measured) - predictor.point.log_time(asked.profiles)
+    given = set(probes or ())
     answers = []
     for row in range(len(asked.profiles)):
         times = tuple(
@@ -167,7 +169,7 @@ def predictions_of(
                 int(profiles.invocations[row]),
                 level,
                 times,
-                choose(predictor, forecast, row, known),
+                choose(predictor, forecast, row, errors[row]),
                 tuple(doubts[row]),
             )
         )

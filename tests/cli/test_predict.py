@@ -1,0 +1,275 @@
+"""``crosscast predict``: every kind of file, probes, devices, warnings and refusals."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_grids import NAMES, profiles_of
+
+from crosscast.characterization.embedding.source import embed
+from crosscast.cli import main
+from crosscast.profile import Profile
+from crosscast.tables.profiles import write_csv, write_parquet
+from kept_models import TOOLCHAIN, kept
+
+Output = pytest.CaptureFixture[str]
+Maker = Callable[..., Profile]
+
+SOURCE = b"kernel void k3(global int *a) { a[get_global_id(0)] *= 3; }\n"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(kept(tmp_path_factory.mktemp("kept") / "model"))
+
+
+@pytest.fixture
+def profile(make_profile: Maker) -> Profile:
+    """A profile with the metrics of a training kernel, made as the training's were."""
+    made = make_profile()
+    row = dict(zip(NAMES, profiles_of("abcdef", 8).metrics[3].tolist(), strict=True))
+    metrics = {
+        name: round(value) if isinstance(made.metrics[name], int) else value
+        for name, value in row.items()
+        if value == value
+    }
+    program = {"sha256": "ab" * 32, "compiler": TOOLCHAIN.compiler}
+    return replace(make_profile("k3", **metrics), program=program)
+
+
+@pytest.fixture
+def file(profile: Profile, tmp_path: Path) -> str:
+    path = tmp_path / "k3.json"
+    path.write_text(json.dumps(profile.to_dict()))
+    return str(path)
+
+
+def answer(capsys: Output, *words: str) -> dict[str, Any]:
+    assert main(["predict", *words, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def refusal(capsys: Output, *words: str) -> str:
+    assert main(["predict", *words]) == 2
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_json_has_what_a_check_reads(capsys: Output, model: str, file: str) -> None:
+    found = answer(capsys, file, "--model", model)
+    assert [each["device"] for each in found["devices"]] == ["big", "bigger", "red", "host"]
+    for each in found["devices"]:
+        assert 0 < each["low_s"] < each["time_s"] < each["high_s"]
+    best = min(found["devices"], key=lambda each: float(each["time_s"]))
+    assert (best["device"], best["rank"]) == (found["recommended"], 1)
+    assert found["warnings"] == []
+    assert found["kernels"][0]["devices"] == found["devices"]
+    assert found["model"]["name"] == "physical"
+
+
+def test_a_person_sees_times_the_device_to_take_and_how_good_the_model_is(
+    capsys: Output, model: str, file: str
+) -> None:
+    assert main(["predict", file, "--model", model]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("k3\n")
+    for part in ("90 % interval", "Take ", "The runner-up ", "times as long", "with a probability of"):
+        assert part in shown
+    assert "physical, trained on made up: 192 times of 48 kernels at a size (48 kernels" in shown
+    assert "On applications that it had not seen: median error 31 % (95 % bootstrap 26 to 36 %)" in shown
+    assert "90 % intervals held 93 % of the times, 80 % in the worst application" in shown
+
+
+def test_every_kind_of_file_gives_the_same(
+    capsys: Output, model: str, file: str, profile: Profile, tmp_path: Path
+) -> None:
+    write_parquet([profile], tmp_path / "k.parquet")
+    write_csv([profile], tmp_path / "k.csv")
+    (tmp_path / "k.cl").write_bytes(embed(SOURCE, [profile], "k.cl"))
+    (tmp_path / "lines.json").write_text(f"{json.dumps(profile.to_dict())}\n")
+    (tmp_path / "list.json").write_text(json.dumps([profile.to_dict()]))
+    expected = answer(capsys, file, "--model", model)
+    for name in ("k.parquet", "k.csv", "k.cl", "lines.json", "list.json"):
+        assert answer(capsys, str(tmp_path / name), "--model", model) == expected
+
+
+def test_a_launch_file_is_characterized_and_its_launches_are_invocations(
+    capsys: Output, model: str, tmp_path: Path
+) -> None:
+    (tmp_path / "k3.cl").write_bytes(SOURCE)
+    path = tmp_path / "k.toml"
+    path.write_text(
+        'source = "k3.cl"\nkernel = "k3"\n[[arg]]\ntype = "int"\nlength = 128\n'
+        "[[launch]]\nglobal = 64\n[[launch]]\nglobal = 128\n"
+    )
+    found = answer(capsys, str(path), "--model", model)
+    assert (found["kernel"], found["invocations"]) == ("k3", 2)
+    assert any("was made with clang 22." in each for each in found["warnings"])
+
+
+def test_several_kernels_are_listed(
+    capsys: Output, model: str, file: str, profile: Profile, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(replace(profile, kernel="k4").to_dict()))
+    found = answer(capsys, file, str(other), "--model", model)
+    assert [each["kernel"] for each in found["kernels"]] == ["k3", "k4"]
+    assert "devices" not in found
+    assert answer(capsys, file, str(other), "--model", model, "--kernel", "k4")["kernel"] == "k4"
+    assert "--kernel: expected one of k3, k4, found 'k5'" in refusal(
+        capsys, file, str(other), "--model", model, "--kernel", "k5"
+    )
+
+
+def test_a_probe_sharpens_the_rest(capsys: Output, model: str, file: str) -> None:
+    def width(found: dict[str, Any]) -> float:
+        red = found["devices"][2]
+        return float(red["high_s"] / red["low_s"])
+
+    before = answer(capsys, file, "--model", model)
+    host = before["devices"][3]["time_s"]
+    after = answer(capsys, file, "--model", model, "--probe", f"host={host}", "--probe", "big=0.00001")
+    assert width(after) < width(before)
+    assert [each["measured"] for each in after["devices"]] == [True, False, False, True]
+
+
+def test_with_a_probe_the_errors_are_those_with_a_probe(capsys: Output, model: str, file: str) -> None:
+    assert main(["predict", file, "--model", model, "--probe", "host=0.00001"]) == 0
+    shown = capsys.readouterr().out
+    assert "not seen and measured on one other device: median error 12 %" in shown
+    assert "measured" in shown
+
+
+def test_devices_levels_and_invocations_can_be_chosen(capsys: Output, model: str, file: str) -> None:
+    wide = answer(capsys, file, "--model", model, "--devices", "host, red", "--level", "0.99")
+    narrow = answer(capsys, file, "--model", model, "--devices", "host,red", "--level", "0.5")
+    assert [each["device"] for each in wide["devices"]] == ["host", "red"]
+    assert wide["devices"][0]["high_s"] > narrow["devices"][0]["high_s"]
+    assert answer(capsys, file, "--model", model, "--invocations", "50")["invocations"] == 50
+
+
+def test_a_described_device_is_predicted(capsys: Output, model: str, file: str, tmp_path: Path) -> None:
+    path = tmp_path / "next.toml"
+    path.write_text('device = "next"\ntype = "gpu"\nvendor = "Nvidia"\nclock_hz = 1.9e9\n')
+    found = answer(capsys, file, "--model", model, "--device-file", str(path))
+    assert [each["device"] for each in found["devices"]] == ["big", "bigger", "red", "host", "next"]
+    alone = answer(capsys, file, "--model", model, "--devices", "big", "--device-file", str(path))
+    assert [each["device"] for each in alone["devices"]] == ["big", "next"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('type = "gpu"', "device is missing"),
+        ('device = "x"', "type is missing"),
+        ('device = "x"\ntype = "fpga"', "type: expected one of cpu, gpu, accelerator"),
+        ('device = "x"\ntype = "gpu"\nclock_mhz = 3', "unknown key 'clock_mhz'"),
+        ('device = "x"\ntype = "gpu"\ncores = -2', "cores: expected a number of at least 1"),
+        ('device = "big"\ntype = "gpu"', "expected another key than those of other devices, found big"),
+        ("device = ", "expected a description of a device in TOML"),
+    ],
+)
+def test_a_wrong_description_names_its_field(
+    capsys: Output, model: str, file: str, tmp_path: Path, text: str, reason: str
+) -> None:
+    path = tmp_path / "next.toml"
+    path.write_text(text)
+    error = refusal(capsys, file, "--model", model, "--device-file", str(path))
+    assert str(path) in error
+    assert reason in error
+
+
+def test_an_unknown_device_names_the_known_ones_and_how_to_add_one(
+    capsys: Output, model: str, file: str
+) -> None:
+    error = refusal(capsys, file, "--model", model, "--devices", "big,tpu")
+    assert "--devices: expected some of big, bigger, red, host, found 'tpu'" in error
+    assert "crosscast dataset build" in error
+    assert "--device-file" in error
+
+
+@pytest.mark.parametrize("text", ["host", "host=", "=1", "host=fast", "host=-1", "host=0", "host=nan"])
+def test_a_probe_that_is_none_names_the_option(capsys: Output, model: str, file: str, text: str) -> None:
+    error = refusal(capsys, file, "--model", model, f"--probe={text}")
+    assert "--probe: expected DEVICE=SECONDS such as gtx1080=0.00123" in error
+
+
+def test_other_wrong_probes_name_the_option(capsys: Output, model: str, file: str) -> None:
+    for words, reason in (
+        (["host=1e-3", "host=2e-3"], "expected each device once, found host twice"),
+        (["tpu=1e-3"], "expected a device that the model knows (big, bigger, red, host), found 'tpu'"),
+        (["host=2e6"], "host: expected a time from 1e-09 to 1e+06 seconds, found 2e+06"),
+        (["host=5000"], "is it in seconds, and of this kernel?"),
+    ):
+        options = [word for probe in words for word in ("--probe", probe)]
+        assert f"--probe: {reason}" in (error := refusal(capsys, file, "--model", model, *options)) or (
+            error.startswith("crosscast: --probe: host") and reason in error
+        )
+
+
+def test_warnings_go_to_standard_error_and_into_json(
+    capsys: Output, model: str, profile: Profile, tmp_path: Path
+) -> None:
+    path = tmp_path / "k.json"
+    foreign = replace(profile, program={**profile.program, "options": ["-O0"]})
+    path.write_text(json.dumps(foreign.to_dict()))
+    assert main(["predict", str(path), "--model", model, "--json"]) == 0
+    captured = capsys.readouterr()
+    (warning,) = json.loads(captured.out)["warnings"]
+    assert "was made with clang 22 -O0" in warning
+    assert captured.err == f"crosscast: warning: k3: {warning}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("k.cl", SOURCE.decode(), "expected a profile that crosscast embed wrote into it, found none"),
+        ("k.json", "{", "expected profiles as characterize --json prints them"),
+        ("k.json", "[]", "expected at least one, found none"),
+        ("k.json", '{"kernel": "k"}', "profiles[0].invocation"),
+        ("k.csv", "a,b\n", "expected a table of profiles"),
+        ("k.parquet", "PAR1", "cannot read the table of profiles"),
+    ],
+)
+def test_a_file_without_profiles_is_refused(
+    capsys: Output, model: str, tmp_path: Path, name: str, content: str, reason: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    assert reason in refusal(capsys, str(path), "--model", model)
+
+
+def test_a_folder_and_no_file_are_refused(capsys: Output, model: str, tmp_path: Path) -> None:
+    assert "found a folder" in refusal(capsys, str(tmp_path), "--model", model)
+    assert "cannot read the file" in refusal(capsys, str(tmp_path / "no.json"), "--model", model)
+
+
+def test_a_metric_that_is_missing_or_not_finite_is_named(
+    capsys: Output, model: str, profile: Profile, tmp_path: Path
+) -> None:
+    path = tmp_path / "k.json"
+    lacking = profile.to_dict() | {"metrics": {**profile.metrics, "opcode": None}}
+    path.write_text(json.dumps(lacking))
+    assert "profile of k3: metric opcode: expected a number of at least 0, found nothing" in refusal(
+        capsys, str(path), "--model", model
+    )
+    path.write_text(json.dumps(lacking).replace('"opcode": null', '"opcode": NaN'))
+    assert "metrics.opcode" in refusal(capsys, str(path), "--model", model)
+
+
+def test_a_source_that_changed_since_it_was_embedded_is_refused(
+    capsys: Output, model: str, profile: Profile, tmp_path: Path
+) -> None:
+    path = tmp_path / "k.cl"
+    path.write_bytes(embed(SOURCE, [profile], "k.cl").replace(b"*= 3", b"*= 4"))
+    assert "has changed since its profile was embedded" in refusal(capsys, str(path), "--model", model)
+
+
+def test_a_folder_that_is_no_model_is_refused(capsys: Output, file: str, tmp_path: Path) -> None:
+    assert "found no card.json" in refusal(capsys, file, "--model", str(tmp_path))

@@ -1,0 +1,143 @@
+"""``crosscast train``: what is kept, printed and refused, with models that are quick to fit."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+
+from crosscast.cli import main
+from crosscast.evaluate.cache import grid_digest
+from crosscast.predict.artefact import CARD, load_model
+from crosscast.predict.observed import grid_of
+from crosscast.tables.dataset import read_dataset, write_dataset
+from published_data import made_up
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def no_cache_of_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dataset") / "small"
+    write_dataset(made_up(), folder)
+    return folder
+
+
+def train(*words: str | Path) -> int:
+    return main(["train", *map(str, words), "--model", "device-mean", "--jobs", "1"])
+
+
+@pytest.fixture(scope="module")
+def model(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "model"
+    assert train(dataset, "--out", folder, "--seed", "5", "--no-cache") == 0
+    return folder
+
+
+def refusal(capsys: Output, *words: str | Path) -> str:
+    assert main(["train", *map(str, words), "--jobs", "1"]) == 2
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_the_card_says_what_it_was_trained_on(dataset: Path, model: Path) -> None:
+    card = load_model(model).card
+    grid = grid_of(read_dataset(dataset))
+    assert (card.model, card.seed) == ("device-mean", 5)
+    facts = dict(card.training)
+    assert facts.pop("sha256") == grid_digest(grid)
+    assert facts == {
+        "dataset": "small",
+        "origin": None,
+        "cells": 30,
+        "kernels_at_a_size": 10,
+        "kernels": 5,
+        "applications": 4,
+        "devices": 3,
+        "names": ["crc", "kmeans", "lud", "sums"],
+        "records": 720,
+    }
+    assert card.devices == grid.devices
+    times = np.exp(grid.log_time)
+    assert (card.time_low_s, card.time_high_s) == (times.min(), times.max())
+
+
+def test_the_card_has_honest_errors_beside_the_baselines(model: Path) -> None:
+    errors = load_model(model).card.errors
+    found = {(each["model"], each["probes"]): each for each in errors["results"]}
+    assert list(found) == [(name, probes) for name in ("device-mean", "nearest") for probes in (0, 1, 2)]
+    own = found["device-mean", 0]
+    assert own["split"] == errors["protocol"] == "leave-application-out"
+    assert set(own["applications"]) == {"crc", "kmeans", "lud", "sums"}
+    low, high = own["intervals"]["median_ape"]
+    assert low <= own["median_ape"] <= high
+    assert "applications" not in found["nearest", 0]
+    assert 0 < errors["noise_floor"]["median_ape"] < own["median_ape"]
+
+
+def test_the_kept_model_predicts(dataset: Path, model: Path) -> None:
+    grid = grid_of(read_dataset(dataset))
+    forecast = load_model(model).predict(grid.profiles)
+    np.testing.assert_allclose(np.log(forecast.centre[0]), grid.log_time.mean(axis=0))
+
+
+def test_a_person_sees_what_it_was_trained_on_and_how_good_it_is(
+    dataset: Path, tmp_path: Path, capsys: Output
+) -> None:
+    assert train(dataset, "--out", tmp_path / "model") == 0
+    shown = capsys.readouterr().out
+    assert "device-mean, trained on small: 30 times of 10 kernels at a size" in shown
+    for part in ("nearest (baseline)", "noise floor", "coverage", "left out in turn"):
+        assert part in shown
+    # No cell is cut.
+    assert "…" not in shown
+    # What was forecast once is read from the cache.
+    assert train(dataset, "--out", tmp_path / "model", "--json") == 0
+    shown = capsys.readouterr().out
+    kept = json.loads((tmp_path / "model" / CARD).read_text())
+    assert json.loads(shown).items() <= kept.items()
+
+
+def test_training_again_gives_the_same_bytes(dataset: Path, model: Path, tmp_path: Path) -> None:
+    assert train(dataset, "--out", tmp_path / "again", "--seed", "5") == 0
+    one, other = (sorted(folder.iterdir()) for folder in (model, tmp_path / "again"))
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
+
+
+def test_too_few_applications_are_refused(dataset: Path, tmp_path: Path, capsys: Output) -> None:
+    whole = read_dataset(dataset)
+    few = whole.records.filter(pc.not_equal(whole.records.column("application"), "crc"))
+    write_dataset(replace(whole, records=few), tmp_path / "few")
+    error = refusal(capsys, tmp_path / "few", "--out", tmp_path / "model")
+    assert "expected at least 4 applications with profiles and records to train and test" in error
+    assert "found 3" in error
+    assert not (tmp_path / "model").exists()
+
+
+def test_what_cannot_be_is_refused_before_the_work(dataset: Path, tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "mine.txt").write_text("mine")
+    assert "found other files" in refusal(capsys, dataset, "--out", tmp_path / "taken")
+    assert "--model: expected one of" in refusal(
+        capsys, dataset, "--out", tmp_path / "model", "--model", "magic"
+    )
+    assert "expected a folder with a dataset" in refusal(capsys, tmp_path / "no", "--out", tmp_path / "m")
+
+
+def test_its_help_brings_no_numpy() -> None:
+    script = (
+        "import sys\nfrom crosscast.cli import main\nmain(['train', '--help'])\nmain(['predict', '--help'])\n"
+        "assert not {'numpy', 'pyarrow', 'llvmlite'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
