@@ -12,6 +12,7 @@ from crosscast.cli.embed import embed
 from crosscast.cli.evaluate import evaluate
 from crosscast.cli.measure import measure
 from crosscast.cli.predict import predict
+from crosscast.cli.report import report
 from crosscast.cli.train import train
 
 __all__ = ["app"]
@@ -31,4 +32,5 @@ app.command(embed)
 app.command(evaluate)
 app.command(measure)
 app.command(predict)
+app.command(report)
 app.command(train)

@@ -10,6 +10,7 @@ from crosscast.errors import InputError
 __all__ = ["option_names"]
 
 _OPTIONS = {
+    "application": "--application",
     "cache": "--cache",
     "device": "--devices",
     "invocations": "--invocations",

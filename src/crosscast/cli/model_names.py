@@ -1,0 +1,36 @@
+"""Models by the names that were typed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crosscast.errors import InputError
+
+if TYPE_CHECKING:
+    from crosscast.predict.model import Model
+
+__all__ = ["models_named"]
+
+
+def models_named(text: str) -> list[Model]:
+    """The models that are asked for, and the baselines after them.
+
+    Parameters
+    ----------
+    text
+        Names, separated by commas, or ``all``.
+
+    Raises
+    ------
+    InputError
+        If there is no model of a name.
+    """
+    from crosscast.evaluate.bootstrap import BASELINES
+    from crosscast.predict.registry import MODELS
+
+    baselines = [name for name in BASELINES if name in MODELS]
+    names = list(MODELS) if text == "all" else [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in MODELS:
+            raise InputError(f"--models: expected all or some of {', '.join(MODELS)}, found {name!r}")
+    return [MODELS[name]() for name in dict.fromkeys([*names, *baselines])]

@@ -1,0 +1,112 @@
+"""The page as a whole: its sections in order, and the frame around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+import crosscast
+from crosscast.errors import InputError
+from crosscast.report.page.closer import cells, closer
+from crosscast.report.page.forecasts import forecasts
+from crosscast.report.page.heat_map import heat_map
+from crosscast.report.page.holdings import holdings
+from crosscast.report.page.markup import Markup, element, joined, paragraph
+from crosscast.report.page.profiles import profiles
+from crosscast.report.page.scores import in_full, in_short
+from crosscast.report.page.subject import Subject
+from crosscast.report.page.sureness import sureness
+from crosscast.tables.whole_file import whole_file
+
+__all__ = ["page_of", "write_page"]
+
+# The page runs nothing and loads nothing, whatever the names in a dataset are.
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+_Section = tuple[str, str, tuple[Callable[[Subject], Markup], ...]]
+_SECTIONS: tuple[_Section, ...] = (
+    ("short", "In short", (in_short,)),
+    ("dataset", "What the dataset holds", (holdings,)),
+    ("forecasts", "Predicted and measured times of applications that the model never saw", (forecasts,)),
+    ("errors", "Where it errs", (heat_map,)),
+    ("sureness", "How sure it is, and which device it recommends", (sureness,)),
+    ("closer", "A closer look at one application", (closer, profiles, cells)),
+    ("scores", "Scores, and what they say", (in_full,)),
+)
+
+
+def page_of(subject: Subject) -> str:
+    """The page as HTML.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    links = [element("li", element("a", title, href=f"#{name}")) for name, title, _ in _SECTIONS]
+    sections = [
+        element(
+            "section",
+            joined([element("h2", title), *(part(subject) for part in parts)], "\n"),
+            id=name,
+        )
+        for name, title, parts in _SECTIONS
+    ]
+    body = element(
+        "body",
+        joined(
+            [
+                element("header", element("h1", subject.title), element("nav", element("ul", *links))),
+                element("main", joined(sections, "\n")),
+                element("footer", paragraph(_made_with(subject))),
+            ],
+            "\n",
+        ),
+    )
+    html = element("html", joined([_head(subject.title), body], "\n"), lang="en")
+    return f"<!DOCTYPE html>\n{html}\n"
+
+
+def _head(title: str) -> Markup:
+    style = resources.files("crosscast.report.page").joinpath("style.css").read_text(encoding="utf-8")
+    return element(
+        "head",
+        joined(
+            [
+                element("meta", charset="utf-8"),
+                element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+                element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+                element("meta", name="color-scheme", content="light dark"),
+                element("title", title),
+                element("style", Markup(f"\n{style}")),
+            ],
+            "\n",
+        ),
+    )
+
+
+def _made_with(subject: Subject) -> str:
+    evaluation = subject.study.evaluation
+    return (
+        f"Made with Crosscast {crosscast.__version__}; {subject.result.model}, {evaluation.split}, seed "
+        f"{evaluation.seed}."
+    )
+
+
+def write_page(subject: Subject, path: Path) -> None:
+    """Write the page.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written; nothing is left of it then.
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    text = page_of(subject)
+    try:
+        with whole_file(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"page: cannot write {path} ({error.strerror or error})") from error

@@ -1,0 +1,48 @@
+"""How the page writes numbers."""
+
+from __future__ import annotations
+
+import math
+
+from crosscast.units import format_seconds
+
+__all__ = ["NONE", "factor", "of_log", "percent", "plural"]
+
+NONE = "—"
+"""What is not known."""
+
+_LONGEST_S = 1e9
+_LARGEST_EXPONENT = 700.0
+
+
+def percent(share: float | None) -> str:
+    """A share, such as 0.39, as a percentage without decimals."""
+    if share is None:
+        return NONE
+    return f"{100 * share:,.0f} %" if share < 100 else "> 9,999 %"
+
+
+def factor(ratio: float | None) -> str:
+    """A ratio, such as 1.13, with its sign of multiplication."""
+    if ratio is None or math.isnan(ratio):
+        return NONE
+    return f"{ratio:.2f}×" if ratio < 10_000 else "> 9,999×"
+
+
+def of_log(log_time: float) -> str:
+    """The time whose logarithm (of seconds) this is."""
+    if math.isnan(log_time):
+        return NONE
+    seconds = math.exp(min(log_time, _LARGEST_EXPONENT))
+    return format_seconds(seconds) if seconds < _LONGEST_S else f"{seconds:.2g} s"
+
+
+def plural(number: int, noun: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> plural(1, "device"), plural(1560, "cell")
+    ('1 device', '1,560 cells')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
