@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_format
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from crosscast.cli.fits import FitStatus, processors
 from crosscast.cli.option_names import option_names
-from crosscast.cli.progress import StatusLine
 from crosscast.errors import InputError
-from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
-    from crosscast.evaluate.work import State
     from crosscast.predict.model import Model
     from crosscast.tables.dataset import Dataset
 
@@ -99,14 +96,14 @@ def evaluate(
     # Its place says nothing to people.
     dataset = replace(read_dataset(bundled_folder()), label=BUNDLED) if named else read_dataset(folder)
     kept = None if no_cache else cache or default_folder()
-    processes = _processors() if jobs is None else jobs
+    processes = processors() if jobs is None else jobs
     if protocol == "published":
         _print_published(dataset, effort, seed, kept, processes, figures, json)
         return
     from crosscast.evaluate.study import study
     from crosscast.report.evaluation import print_evaluation
 
-    status = _Status("fits")
+    status = FitStatus()
     try:
         with option_names():
             found = study(
@@ -156,24 +153,6 @@ def _probes(text: str | None, protocol: str) -> list[int]:
         raise InputError(f"--probes: expected numbers of devices such as 0,2, found {text!r}") from None
 
 
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class _Status(StatusLine):
-    """Says how much is done, and how long the rest will take."""
-
-    def __init__(self, noun: str) -> None:
-        super().__init__(sys.stderr)
-        self._noun = noun
-
-    def __call__(self, state: State) -> None:
-        """Show the state if it is time to."""
-        if self.is_due(state.elapsed_s):
-            left = format_seconds(state.left_s)
-            self.show(f"{state.done} of {state.total} {self._noun}, about {left} left: {state.label}")
-
-
 def _prepare(folder: Path) -> None:
     """Refuse pictures that cannot be drawn or written, before a long run rather than after it."""
     from crosscast.report.canvas import require_matplotlib
@@ -202,7 +181,7 @@ def _print_published(
     from crosscast.evaluate.published.study import run
     from crosscast.report.published import print_study
 
-    status = _Status("parts")
+    status = FitStatus("parts")
     try:
         with option_names():
             found = run(

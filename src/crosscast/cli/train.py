@@ -23,7 +23,7 @@ def train(
     /,
     *,
     out: Path,
-    model: str = "physical",
+    model: str | None = None,
     seed: int = 0,
     jobs: int | None = None,
     no_cache: _Flag = False,
@@ -42,7 +42,7 @@ def train(
     out
         Folder of the model; one that is there is replaced.
     model
-        Name of the model; see `crosscast evaluate`.
+        Name of the model; the best by default. `crosscast evaluate` compares them.
     seed
         Start of all random numbers.
     jobs
@@ -56,6 +56,7 @@ def train(
     from crosscast.evaluate.cache import default_folder
     from crosscast.evaluate.training import train as fit
     from crosscast.predict.artefact import check_folder, save_model
+    from crosscast.predict.registry import DEFAULT_MODEL
     from crosscast.report.training import print_training
     from crosscast.tables.bundled import BUNDLED, bundled_folder
     from crosscast.tables.dataset import read_dataset
@@ -69,7 +70,7 @@ def train(
         with option_names():
             trained = fit(
                 dataset,
-                model,
+                model or DEFAULT_MODEL,
                 seed=seed,
                 progress=status,
                 cache=None if no_cache else default_folder(),
