@@ -9,7 +9,7 @@ a large shift. How likely each is follows from the measured times, and the forec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,12 +42,18 @@ class Scatter:
     covariance: Reals
     shifts: Flags | None = None
 
-    def parts(self) -> Iterator[tuple[float, Reals]]:
-        """Odds and covariance of each normal distribution that it is a mixture of."""
-        shifts = np.zeros((0, len(self.covariance)), dtype=np.bool_) if self.shifts is None else self.shifts
-        yield 1.0, self.covariance
-        for each in shifts:
-            yield _SHIFT_ODDS, self.covariance + _SHIFT_VARIANCE * np.outer(each, each)
+    def parts(self) -> tuple[Reals, Reals]:
+        """Odds and covariances of the ``m`` normal distributions that it is a mixture of.
+
+        Returns
+        -------
+        tuple of arrays
+            Of shapes ``(m,)`` and ``(m, d, d)``.
+        """
+        plain = np.zeros((1, len(self.covariance)))
+        sets = plain if self.shifts is None else np.vstack([plain, self.shifts])
+        odds = np.where(sets.any(axis=1), _SHIFT_ODDS, 1.0)
+        return odds, self.covariance + _SHIFT_VARIANCE * sets[:, :, None] * sets[:, None, :]
 
 
 def shared_shifts(devices: Sequence[Device]) -> Flags:
@@ -115,56 +121,39 @@ def spread(scatter: Scatter, errors: Reals, sums: Reals) -> Reals:
 
 def _moments(scatter: Scatter, errors: Reals, sums: Reals, noise: float) -> tuple[Reals, Reals]:
     """Means and standard deviations of weighted sums of errors, given some errors."""
+    odds, covariances = scatter.parts()
     known = np.isfinite(errors)
-    mean, sd = np.empty((len(errors), len(sums))), np.empty((len(errors), len(sums)))
+    mean, variance = np.zeros((len(errors), len(sums))), np.empty((len(errors), len(sums)))
     for pattern in np.unique(known, axis=0):
         rows = (known == pattern).all(axis=1)
-        # Where nothing is known, it is the same for all.
-        given = errors[np.ix_(rows, pattern)] if pattern.any() else np.empty((1, 0))
-        parts = [_part(odds, covariance, pattern, given, sums, noise) for odds, covariance in scatter.parts()]
-        evidence = np.stack([each.evidence for each in parts])
-        shares = np.exp(evidence - evidence.max(axis=0))
-        shares /= shares.sum(axis=0)
-        middle: Any = sum(share[:, None] * each.mean for share, each in zip(shares, parts, strict=True))
-        square: Any = sum(
-            share[:, None] * (each.variance + (each.mean - middle) ** 2)
-            for share, each in zip(shares, parts, strict=True)
-        )
-        mean[rows], sd[rows] = middle, np.sqrt(np.maximum(square, noise**2))
-    return mean, sd
+        if pattern.any():
+            found = errors[np.ix_(rows, pattern)]
+            mean[rows], variance[rows] = _given(odds, covariances, pattern, found, sums, noise)
+        else:
+            variance[rows] = (odds @ _variances(covariances, sums)) / odds.sum()
+    return mean, np.sqrt(np.maximum(variance, noise**2))
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A normal distribution, given ``n`` times the errors of some devices.
+def _given(
+    odds: Reals, covariances: Reals, known: Flags, errors: Reals, sums: Reals, noise: float
+) -> tuple[Reals, Reals]:
+    """Means and variances of the sums, given the errors of the known devices."""
+    across = sums @ covariances[:, :, known]
+    within: Any = covariances[:, known][:, :, known] + noise**2 * np.eye(errors.shape[1])
+    solved: Any = np.linalg.solve(within, errors.T)
+    _, volumes = np.linalg.slogdet(within)
+    evidence = np.log(odds)[:, None] - ((errors.T * solved).sum(axis=1) + volumes[:, None]) / 2
+    shares = np.exp(evidence - evidence.max(axis=0))
+    shares /= shares.sum(axis=0)
+    means: Any = (across @ solved).swapaxes(1, 2)
+    weights: Any = np.linalg.solve(within, across.swapaxes(1, 2))
+    left = _variances(covariances, sums) - (weights.swapaxes(1, 2) * across).sum(axis=2)
+    mean: Reals = np.einsum("mn,mns->ns", shares, means)
+    variance: Reals = shares.T @ left + np.einsum("mn,mns->ns", shares, (means - mean) ** 2)
+    return mean, variance
 
-    Parameters
-    ----------
-    evidence
-        Logarithm of its odds times the density of the errors under it, up to a constant, of shape
-        ``(n,)``.
-    mean
-        Means of the sums, of shape ``(n, s)``.
-    variance
-        Variances of the sums, of shape ``(s,)``.
-    """
 
-    evidence: Reals
-    mean: Reals
-    variance: Reals
-
-
-def _part(odds: float, covariance: Reals, known: Flags, errors: Reals, sums: Reals, noise: float) -> _Part:
-    variance: Any = ((sums @ covariance) * sums).sum(axis=1)
-    if not known.any():
-        return _Part(np.log([odds]), np.zeros((1, len(sums))), variance)
-    across = sums @ covariance[:, known]
-    within: Any = covariance[np.ix_(known, known)] + noise**2 * np.eye(int(known.sum()))
-    solved: Any = np.linalg.solve(within, errors.T).T
-    weights: Any = np.linalg.solve(within, across.T).T
-    _, volume = np.linalg.slogdet(within)
-    return _Part(
-        np.log(odds) - ((errors * solved).sum(axis=1) + volume) / 2,
-        errors @ weights.T,
-        variance - (weights * across).sum(axis=1),
-    )
+def _variances(covariances: Reals, sums: Reals) -> Reals:
+    """Variances of sums under each covariance, of shape ``(m, s)``."""
+    variances: Reals = ((sums @ covariances) * sums).sum(axis=2)
+    return variances

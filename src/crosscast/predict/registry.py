@@ -8,6 +8,7 @@ from functools import partial
 from crosscast.errors import InputError
 from crosscast.predict.baselines import DeviceMean, Nearest
 from crosscast.predict.boosting import Boosting
+from crosscast.predict.combined import Combined
 from crosscast.predict.extra_trees import ExtraTrees
 from crosscast.predict.gaussian import Gaussian
 from crosscast.predict.physical.model import Physical
@@ -27,6 +28,7 @@ MODELS: Mapping[str, Callable[[], Gaussian]] = {
     "extra-trees": partial(Gaussian, ExtraTrees()),
     "boosting": partial(Gaussian, Boosting()),
     "physical": partial(Gaussian, Physical()),
+    "combined": partial(Gaussian, Combined()),
 }
 """What makes each model, from the trivial to the strong."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from crosscast.errors import InputError
 from crosscast.predict.grid import Grid, Integers, Profiles, Reals
 from crosscast.predict.kinds import kinds_of
 from crosscast.predict.physical.fitting import Data, Prices, fit_prices, standardized
-from crosscast.predict.physical.quantities import quantities_of
+from crosscast.predict.physical.quantities import Quantities, quantities_of
 from crosscast.predict.physical.terms import TERMS, VARIANTS, Variant, amounts, bends, loads, masks
 from crosscast.predict.state import kept_integers, kept_reals
 from crosscast.predict.weights import application_weights
@@ -26,6 +26,7 @@ def _form(variant: Variant) -> tuple[bool, float]:
     return variant.barriers, variant.most_transactions
 
 
+_LAUNCH = TERMS.index("launch")
 _FORMS = {_form(variant): variant for variant in VARIANTS}
 
 
@@ -81,16 +82,28 @@ class PhysicalPredictor:
         InputError
             If a profile lacks a metric.
         """
-        quantities = quantities_of(profiles)
-        bent = standardized(bends(quantities), self.centre, self.scale)
         total = np.zeros((len(profiles), len(self.gpu)))
+        for columns, work, prices in self._products(quantities_of(profiles)):
+            total[:, columns] += np.log(work @ prices)
+        return total / len(VARIANTS)
+
+    def log_time_and_launch_share(self, quantities: Quantities) -> tuple[Reals, Reals]:
+        """Logarithms of times, and the share of them that the launch takes, of shape ``(n, d)`` each."""
+        total, share = (np.zeros((len(quantities.instructions), len(self.gpu))) for _ in range(2))
+        for columns, work, prices in self._products(quantities):
+            time = work @ prices
+            total[:, columns] += np.log(time)
+            share[:, columns] += work[:, [_LAUNCH]] * prices[_LAUNCH] / time
+        return total / len(VARIANTS), share / len(VARIANTS)
+
+    def _products(self, quantities: Quantities) -> Iterator[tuple[Integers, Reals, Reals]]:
+        """Columns of devices, quantities and prices there, whose product is the time, for each variant."""
+        bent = standardized(bends(quantities), self.centre, self.scale)
         # Devices of a kind share everything but their prices, which leaves them a product of matrices.
         for kind in self._kinds:
             works = {form: amounts(quantities, kind.gpu, variant) for form, variant in _FORMS.items()}
             for variant, strengths, prices in zip(VARIANTS, kind.bends, kind.prices, strict=True):
-                work = works[_form(variant)] * np.exp(bent @ strengths)
-                total[:, kind.columns] += np.log(work @ prices)
-        return total / len(VARIANTS)
+                yield kind.columns, works[_form(variant)] * np.exp(bent @ strengths), prices
 
     @cached_property
     def _kinds(self) -> tuple[_Kind, ...]:

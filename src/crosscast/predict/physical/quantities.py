@@ -6,6 +6,7 @@ take half the time. Here each metric enters where it costs time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from crosscast.errors import InputError
 from crosscast.predict.grid import Profiles, Reals, metric
 
-__all__ = ["METRICS_NEEDED", "Quantities", "quantities_of"]
+__all__ = ["METRICS_NEEDED", "Quantities", "check_metrics", "quantities_of"]
 
 _ENTROPIES = (
     "global_memory_address_entropy",
@@ -31,6 +32,7 @@ METRICS_NEEDED = (
 )
 """Metrics without which the model cannot say anything."""
 
+_LEAST = {"work_items": 1.0, "total_instruction_count": 1.0}
 _MOST_INVOCATIONS = float(np.exp(3))
 _ELEMENT_BITS = 4
 
@@ -85,8 +87,7 @@ def quantities_of(profiles: Profiles) -> Quantities:
     InputError
         If a metric that is needed is not there or no finite number; the message names kernel and metric.
     """
-    for name in METRICS_NEEDED:
-        _check(profiles, name)
+    check_metrics(profiles, METRICS_NEEDED)
     instructions, items = metric(profiles, "total_instruction_count"), metric(profiles, "work_items")
     entropies = [metric(profiles, name) for name in _ENTROPIES]
     still = sum(
@@ -108,14 +109,21 @@ def quantities_of(profiles: Profiles) -> Quantities:
     )
 
 
-def _check(profiles: Profiles, name: str) -> None:
-    values = metric(profiles, name)
-    least = 1 if name in ("work_items", "total_instruction_count") else 0
-    wrong = ~(np.isfinite(values) & (values >= least))
+def check_metrics(profiles: Profiles, names: Sequence[str]) -> None:
+    """Check that all profiles have some metrics.
+
+    Raises
+    ------
+    InputError
+        If one is not there, no finite number or below what it can be; the message names kernel and metric.
+    """
+    values = np.stack([metric(profiles, name) for name in names])
+    least = np.array([_LEAST.get(name, 0.0) for name in names])
+    wrong = ~(np.isfinite(values) & (values >= least[:, None]))
     if wrong.any():
-        row = int(np.argmax(wrong))
-        found = "nothing" if np.isnan(values[row]) else f"{values[row]:g}"
+        place, row = (int(each) for each in np.argwhere(wrong)[0])
+        found = "nothing" if np.isnan(values[place, row]) else f"{values[place, row]:g}"
         raise InputError(
-            f"profile of {profiles.kernel[row]}: metric {name}: expected a number of at least {least}, "
-            f"found {found}"
+            f"profile of {profiles.kernel[row]}: metric {names[place]}: expected a number of at least "
+            f"{least[place]:g}, found {found}"
         )
