@@ -95,9 +95,12 @@ def test_the_same_model_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_arrays_are_not_read_before_they_are_needed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     original = np.lib.format.read_array
-    monkeypatch.setattr(
-        np.lib.format, "read_array", lambda *a, **k: read.append("array") or original(*a, **k)
-    )
+
+    def noted(*words: Any, **options: Any) -> Any:
+        read.append("array")
+        return original(*words, **options)
+
+    monkeypatch.setattr(np.lib.format, "read_array", noted)
     model = load_model(folder)
     assert not read
     assert model.predictor is model.predictor

@@ -59,7 +59,10 @@ def test_no_profile_is_refused() -> None:
 
 def test_it_agrees_with_the_grid_of_a_dataset(make_profile: Maker) -> None:
     cell = {"application": "sums", "size": "tiny"}
-    profiles = [replace(make_profile("k", number, opcode=3 + number), **cell) for number in range(3)]
+    profiles = [
+        replace(make_profile("k", number, opcode=3 + number), application="sums", size="tiny")
+        for number in range(3)
+    ]
     run = {**cell, "kernel": "k", "device": "cpu", "configuration": "{}", "repeat": 0, "run": 0}
     dataset = Dataset(
         "small",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,13 @@ import numpy as np
 from crosscast.errors import InputError
 from crosscast.evaluate.bootstrap import BASELINES
 from crosscast.evaluate.cache import grid_digest
+from crosscast.evaluate.effects import effect_of
 from crosscast.evaluate.splits import DEFAULT
 from crosscast.evaluate.study import Study, study
 from crosscast.evaluate.work import Progress
 from crosscast.predict.card import Card, Effect
 from crosscast.predict.gaussian import GaussianPredictor
-from crosscast.predict.grid import Grid, metric
+from crosscast.predict.grid import Grid
 from crosscast.predict.model import Model
 from crosscast.predict.observed import grid_of
 from crosscast.predict.ranges import metric_ranges
@@ -35,8 +36,6 @@ LEAST_APPLICATIONS = 4
 """Fewer leave too few when one is held out, and one more to tell how sure the rest is."""
 
 _MOST_PROBES = 2
-_LIKE = 2.0
-_OUTER = 0.1
 _KERNEL = ("application", "kernel", "size")
 _ERRORS = ("protocol", "seed", "level", "baselines", "bootstrap", "results", "noise_floor", "always_the_same")
 _IN_PARTS = ("applications", "devices", "slowdown_mean_without", "against_baseline")
@@ -169,38 +168,12 @@ def _toolchains(dataset: Dataset, grid: Grid) -> Iterator[Toolchain]:
             yield made[text]
 
 
-def _effects(predictor: GaussianPredictor, grid: Grid, toolchains: tuple[Toolchain, ...]) -> Iterator[Effect]:
-    """What it changes to profile with the toolchain of the bundled dataset, where that is another one.
-
-    Launches are taken for the same if application, kernel, size and work-items are, and the instructions
-    within a factor of 2: the sizes of a suite have been set anew now and then.
-    """
+def _effects(predictor: GaussianPredictor, grid: Grid, toolchains: Sequence[Toolchain]) -> Iterator[Effect]:
+    """What it changes to profile with the toolchain of the bundled dataset, where that is another one."""
     dataset = bundled_dataset()
     others = grid_of(dataset)
-    other = set(_toolchains(dataset, others))
-    if len(other) != 1 or other <= set(toolchains):
-        return
-    pairs = _pairs(grid, others)
-    if not pairs:
-        return
-    ours, theirs = (np.array(places, dtype=np.int64) for places in zip(*pairs, strict=True))
-    known = grid.profiles.take(ours)
-    # How often a kernel was launched is the run's affair, not the compiler's.
-    foreign = replace(others.profiles.take(theirs), invocations=known.invocations)
-    apart = predictor.point.log_time(foreign) - predictor.point.log_time(known)
-    low, middle, high = np.exp(np.quantile(apart, (_OUTER, 0.5, 1 - _OUTER))).tolist()
-    yield Effect(other.pop(), len(pairs), middle, low, high)
-
-
-def _pairs(grid: Grid, others: Grid) -> list[tuple[int, int]]:
-    """Numbers of the same launches in both."""
-    there = {key: place for place, key in enumerate(_keys(others))}
-    found = [(place, there[key]) for place, key in enumerate(_keys(grid)) if key in there]
-    instructions, other = (metric(each.profiles, "total_instruction_count") for each in (grid, others))
-    return [(a, b) for a, b in found if 1 / _LIKE <= other[b] / instructions[a] <= _LIKE]
-
-
-def _keys(grid: Grid) -> list[tuple[Any, ...]]:
-    profiles = grid.profiles
-    items = metric(profiles, "work_items").tolist()
-    return list(zip(profiles.application, profiles.kernel, profiles.size, items, strict=True))
+    made = set(_toolchains(dataset, others))
+    if len(made) == 1 and not made <= set(toolchains):
+        effect = effect_of(predictor.point, grid, others, made.pop())
+        if effect is not None:
+            yield effect
