@@ -28,7 +28,7 @@ def closer(subject: Subject) -> Markup:
     """A table of the choices, and a picture of the times."""
     scores = subject.result.applications[subject.application]
     level = f"{100 * subject.result.level:g} %"
-    choice = bool(np.isfinite(subject.slowdown[subject.rows]).any())
+    choice = _is_choice(subject)
     parts = [
         paragraph(
             joined([element("strong", subject.application), ","]),
@@ -49,6 +49,11 @@ def closer(subject: Subject) -> Markup:
         parts.append(_choices(subject))
     parts.append(_picture(subject))
     return joined(parts, "\n")
+
+
+def _is_choice(subject: Subject) -> bool:
+    """Whether a kernel of the application was measured on more than one device."""
+    return bool(np.isfinite(subject.slowdown[subject.rows]).any())
 
 
 def _choices(subject: Subject) -> Markup:
@@ -149,12 +154,15 @@ def _picture(subject: Subject) -> Markup:
         f"Measured and predicted times of {plural(len(rows), 'kernel')} at a size of {subject.application} "
         f"on {plural(len(subject.devices), 'device')}, with intervals."
     )
-    caption = (
-        f"Dots: measured times. Diamonds and lines: predicted times and their {100 * subject.result.level:g} "
-        "% intervals; a filled diamond is the recommended device."
-        + (f" {plural(left, 'more kernel')} at a size are in the table below." if left else "")
-    )
-    return picture(drawn(lambda: _figure(subject, rows)), alternative, caption)
+    caption = [
+        "Dots: measured times. Diamonds and lines: predicted times and their "
+        f"{100 * subject.result.level:g} % intervals."
+    ]
+    if _is_choice(subject):
+        caption.append("A filled diamond is the recommended device.")
+    if left:
+        caption.append(f"{plural(left, 'more kernel')} at a size are in the table below.")
+    return picture(drawn(lambda: _figure(subject, rows)), alternative, " ".join(caption))
 
 
 def _shown(subject: Subject) -> list[int]:

@@ -54,7 +54,7 @@ def _profiles(subject: Subject) -> list[Profile]:
     return [
         replace(
             from_row(first[names.kernel[row], names.size[row]]),
-            kernel=f"{names.kernel[row]}, {names.size[row]}",
+            kernel=f"{names.kernel[row]} ({names.size[row]})",
         )
         for row in subject.largest
     ]

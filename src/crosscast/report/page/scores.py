@@ -157,17 +157,17 @@ def _verdict(subject: Subject) -> str:
         return (
             "No baseline stands beside this model, so nothing here says that it is better than a trivial one."
         )
-    interval = f"{difference.interval.low:+.2f} to {difference.interval.high:+.2f}"
-    rival = f"the best baseline's ({difference.baseline})"
-    verdict = (
-        "better beyond doubt"
-        if difference.better
-        else "not shown to be better: that range holds 0, or lies above it"
-    )
+    low, high = (_signed(limit) for limit in (difference.interval.low, difference.interval.high))
+    verdict = "better beyond doubt" if difference.better else "not shown to be better"
     return (
-        f"The root mean square error of ln(time) of {subject.result.model} differs from {rival} by "
-        f"{difference.value:+.2f}, {interval} over the draws of applications: {verdict}."
+        f"The root mean square error of ln(time) of {subject.result.model} less that of the best baseline, "
+        f"{difference.baseline}, is {_signed(difference.value)}, and {low} to {high} over the draws of "
+        f"applications: {verdict}."
     )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
 
 
 def _limits(subject: Subject) -> Iterator[str]:
@@ -192,7 +192,4 @@ def _limits(subject: Subject) -> Iterator[str]:
             f"{subject.result.model} is shown because its error is the least of {subject.candidates} models "
             "on these same applications; that choice flatters it a little."
         )
-    yield (
-        "Times are those of kernels, as the dataset records them. A device is recommended by them alone, "
-        "without copies of data, energy or what the device costs."
-    )
+    yield "Times are those of kernels, as the dataset records them, without copies of data, energy or costs."

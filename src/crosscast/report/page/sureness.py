@@ -87,7 +87,7 @@ def _draw_slowdown(axes: Any, subject: Subject, names: Sequence[str]) -> None:
         other = fixed[name].slowdown_mean if name in fixed else None
         most = max(most, own or 1.0, other or 1.0)
         if other is not None:
-            axes.plot([other], [place], "s", color=GREY, markersize=4.5, markerfacecolor="white")
+            axes.plot([other], [place], "s", color=GREY, markersize=8, markerfacecolor="white")
         if own is not None:
             axes.plot([1.0, own], [place, place], color=BLUE, linewidth=1.5)
             axes.plot([own], [place], "o", color=BLUE, markersize=5.5)

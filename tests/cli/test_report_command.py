@@ -1,0 +1,96 @@
+"""``crosscast report``: the page, what it prints, and refusals."""
+
+import json
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from crosscast.cli import main
+from crosscast.predict import registry
+from crosscast.tables.dataset import write_dataset
+from made_dataset import made_dataset
+from stand_in_models import MeanModel
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    known = {"device-mean": MeanModel, "physical": lambda: MeanModel("physical", shift=0.1)}
+    monkeypatch.setattr(registry, "MODELS", MappingProxyType(known))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("dataset") / "small"
+    write_dataset(made_dataset(), path)
+    return str(path)
+
+
+def run(*words: str) -> int:
+    return main(["report", *words, "--jobs", "1"])
+
+
+def refusal(capsys: Output, *words: str) -> str:
+    assert run(*words) == 2
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_a_page_is_written_and_said_in_a_sentence(capsys: Output, folder: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert run(folder, "--out", str(page)) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("Half of the predicted times are within")
+    assert captured.err == f"wrote {page}\n"
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>Predicted kernel times: small</h1>" in text
+    # Where the dataset lay is nobody's business.
+    assert folder not in text
+
+
+def test_a_second_run_reads_the_cache_and_writes_the_same(
+    capsys: Output, folder: str, tmp_path: Path
+) -> None:
+    pages = [tmp_path / name for name in ("first.html", "second.html")]
+    assert run(folder, "--out", str(pages[0])) == 0
+    kept = list((tmp_path / "cache" / "crosscast" / "evaluate").iterdir())
+    assert len(kept) == 2 * 4
+    assert run(folder, "--out", str(pages[1])) == 0
+    assert len({page.read_bytes() for page in pages}) == 1
+
+
+def test_json_title_and_application_are_as_wanted(capsys: Output, folder: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    words = ("--title", "Our <machines>", "--application", "lud", "--json")
+    assert run(folder, "--out", str(page), *words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["title"], found["application"], found["model"]) == ("Our <machines>", "lud", "physical")
+    assert found["evaluation"]["dataset"] == "small"
+    assert "<h1>Our &lt;machines&gt;</h1>" in page.read_text(encoding="utf-8")
+
+
+def test_wrong_input_is_refused_before_the_work(capsys: Output, folder: str, tmp_path: Path) -> None:
+    page = str(tmp_path / "page.html")
+    assert "--out: expected a file, found the folder" in refusal(capsys, folder, "--out", str(tmp_path))
+    assert "missing does not exist" in refusal(capsys, folder, "--out", str(tmp_path / "missing" / "a.html"))
+    assert "--application: expected one of bfs, crc, fft, lud, found 'gem'" in refusal(
+        capsys, folder, "--out", page, "--application", "gem"
+    )
+    assert "--models: expected all or some of device-mean, physical, found 'oracle'" in refusal(
+        capsys, folder, "--out", page, "--models", "oracle"
+    )
+    assert "missing" in refusal(capsys, str(tmp_path / "missing"), "--out", page)
+    assert not (tmp_path / "page.html").exists()
+    assert not (tmp_path / "cache").exists()
+
+
+def test_too_few_applications_are_refused_in_one_sentence(capsys: Output, tmp_path: Path) -> None:
+    write_dataset(made_dataset(("alone",)), tmp_path / "few")
+    sentence = refusal(capsys, str(tmp_path / "few"), "--out", str(tmp_path / "page.html"))
+    assert "application" in sentence
+    assert not (tmp_path / "page.html").exists()

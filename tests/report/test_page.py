@@ -1,0 +1,281 @@
+"""The page: well-formed, safe with any name, the same bytes always, and true to the evaluation."""
+
+import base64
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.evaluate.study import study
+from crosscast.report.page.closer import MOST_PANELS as MOST_KERNELS
+from crosscast.report.page.closer import cells as every_cell
+from crosscast.report.page.closer import closer
+from crosscast.report.page.document import page_of, write_page
+from crosscast.report.page.forecasts import MOST_PANELS, panels
+from crosscast.report.page.numbers import factor, of_log, percent
+from crosscast.report.page.profiles import MOST_PROFILES
+from crosscast.report.page.scores import headline, in_full
+from crosscast.report.page.subject import Subject
+from crosscast.tables.dataset import Dataset
+from made_dataset import made_dataset
+from stand_in_models import MeanModel
+
+HOSTILE = ("<script>alert(1)</script>", "\"'><img src=x onerror=y>", "a&amp;b$\\frac{$\x00\u202e", "k" * 300)
+VOID = {"br", "img", "meta"}
+
+
+@dataclass
+class Page(HTMLParser):
+    """Texts, tags, and attributes of a page; ends must match their starts."""
+
+    open: list[str] = field(default_factory=list)
+    tags: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def parsed(text: str) -> Page:
+    page = Page()
+    page.feed(text)
+    page.close()
+    assert page.open == []
+    return page
+
+
+def subject_of(dataset: Dataset, models: Sequence[str] = ("shifted",), **chosen: Any) -> Subject:
+    made = [MeanModel(), *(MeanModel(name, shift=0.1 * place) for place, name in enumerate(models, 1))]
+    return Subject.of(dataset, study(dataset, made), **chosen)
+
+
+@pytest.fixture(scope="module")
+def subject() -> Subject:
+    return subject_of(made_dataset())
+
+
+@pytest.fixture(scope="module")
+def text(subject: Subject) -> str:
+    return page_of(subject)
+
+
+@pytest.fixture(scope="module")
+def hostile() -> str:
+    names = made_dataset(
+        HOSTILE, kernels=("<script>alert(2)</script>", "$x"), sizes=("<b>",), devices=("<i>cpu", "$gpu$")
+    )
+    return page_of(subject_of(names, title="<script>alert(3)</script>"))
+
+
+def cells(text: str, caption: str) -> list[list[str]]:
+    """Texts of the cells of a table, row by row."""
+    body = text.split(f"<caption>{caption}</caption>")[1].split("</table>")[0]
+    rows = re.findall(r"<tr>(.*?)</tr>", body)
+    return [[re.sub("<.*?>", "", each) for each in re.findall(r"<t[hd].*?</t[hd]>", row)] for row in rows]
+
+
+def test_the_page_is_well_formed_and_needs_nothing_else(text: str) -> None:
+    page = parsed(text)
+    assert text.startswith('<!DOCTYPE html>\n<html lang="en">')
+    assert {"script", "link", "iframe", "object"}.isdisjoint(tag for tag, _ in page.tags)
+    images = page.all("img")
+    assert len(images) == 4
+    assert all(
+        str(image["src"]).startswith("data:image/svg+xml;base64,") and image["alt"] for image in images
+    )
+    names = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert [link["href"] for link in page.all("a")] == [f"#{name}" for name in names]
+    assert len(set(names)) == len(names)
+    assert len(text.encode()) < 500_000
+
+
+def test_pictures_are_whole(text: str) -> None:
+    for image in parsed(text).all("img"):
+        ElementTree.fromstring(base64.b64decode(str(image["src"]).partition(",")[2]))
+
+
+def test_names_that_are_code_are_text(hostile: str) -> None:
+    page = parsed(hostile)
+    allowed = set(
+        "html head meta title style body header h1 nav ul li a main section h2 h3 p div table".split()
+    )
+    allowed |= set("caption thead tbody tr th td span strong figure img figcaption details summary".split())
+    assert {tag for tag, _ in page.tags} <= allowed | {"pre", "footer"}
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+    assert "<script" not in hostile
+    assert "&lt;script&gt;alert(2)&lt;/script&gt;" in hostile
+    assert "<title>&lt;script&gt;alert(3)&lt;/script&gt;</title>" in hostile
+    assert not {"\x00", "\u202e"} & set(hostile)
+
+
+def test_the_same_input_gives_the_same_bytes(text: str) -> None:
+    assert page_of(subject_of(made_dataset())) == text
+
+
+def test_the_page_is_written_whole(subject: Subject, text: str, tmp_path: Path) -> None:
+    write_page(subject, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == text
+    assert len(list(tmp_path.iterdir())) == 1
+    with pytest.raises(InputError, match="page: cannot write"):
+        write_page(subject, tmp_path / "missing" / "page.html")
+
+
+def test_tables_say_what_the_dataset_holds(text: str) -> None:
+    rows = cells(text, "Applications")
+    assert rows[1][:5] == ["bfs", "tiny, small", "2", "8", "24"]
+    device = cells(text, "Devices; what is not known of one is a dash")[1]
+    assert device[:4] == ["cpu", "The cpu", "gpu", "maker 0"]
+    assert device[5:10] == ["—"] * 5
+    assert device[10:12] == ["16", "48"]
+
+
+def test_errors_are_those_of_the_evaluation(subject: Subject, text: str) -> None:
+    outcome = subject.outcome
+    bfs = np.array(subject.grid.profiles.application) == "bfs"
+    error = np.abs(np.expm1(outcome.centre - outcome.measured))
+    found = cells(text, "Median error by application and device")
+    wanted = [*np.median(error[bfs], axis=0), np.median(error[bfs])]
+    assert found[1] == ["bfs", *(percent(float(each)) for each in wanted)]
+    assert found[-1] == ["all", *map(percent, [*np.median(error, axis=0), np.median(error)])]
+
+
+def test_recommended_devices_cost_what_was_measured(subject: Subject, text: str) -> None:
+    rows = cells(text, f"Devices recommended for {subject.application}")[1:]
+    assert len(rows) == len(subject.rows) == 4
+    for cell, row in zip(rows, subject.rows, strict=True):
+        measured, centre = subject.outcome.measured[row], subject.outcome.centre[row]
+        taken, fastest = np.argmin(centre), np.argmin(measured)
+        assert cell[2:5] == [("cpu", "gpu")[taken], ("cpu", "gpu")[fastest], of_log(centre[taken])]
+        assert cell[8] == factor(float(np.exp(measured[taken] - measured[fastest])))
+
+
+def test_every_cell_of_the_application_is_there(subject: Subject, text: str) -> None:
+    rows = cells(text, f"All cells of {subject.application}")[1:]
+    assert len(rows) == 8
+    row = subject.rows[0]
+    assert rows[0][:2] == [subject.grid.profiles.kernel[row], "tiny"]
+    assert rows[0][4:6] == [of_log(subject.outcome.measured[row, 0]), of_log(subject.outcome.centre[row, 0])]
+
+
+def test_rows_of_the_outcome_are_those_of_the_grid(subject: Subject) -> None:
+    np.testing.assert_array_equal(subject.outcome.measured, subject.grid.log_time)
+    assert subject.outcome.application == subject.grid.profiles.application
+
+
+def test_the_application_in_the_middle_is_looked_at(subject: Subject) -> None:
+    errors = {name: each.median_ape for name, each in subject.result.applications.items()}
+    assert sorted(errors, key=lambda name: errors[name] or 0.0)[1] == subject.application
+
+
+def test_another_application_can_be_looked_at_if_it_is_there() -> None:
+    assert "<strong>lud</strong>" in closer(subject_of(made_dataset(), application="lud"))
+    with pytest.raises(InputError, match="application: expected one of bfs, crc, fft, lud, found 'gem'"):
+        subject_of(made_dataset(), application="gem")
+
+
+def test_the_first_lines_and_the_reading_say_how_sure_it_is(subject: Subject, text: str) -> None:
+    median = percent(subject.result.scores.median_ape)
+    assert headline(subject).startswith(f"Half of the predicted times are within {median} of the measured")
+    assert headline(subject) in text
+    assert "4 applications are few." in text
+    assert (
+        "device-mean" in cells(text, "Scores of the model shifted on applications that it has not seen")[1][3]
+    )
+    assert "flatters it" not in text
+
+
+def test_a_model_that_was_chosen_among_several_is_said_to_be() -> None:
+    subject = subject_of(made_dataset(), ("shifted", "further"))
+    assert "the least of 2 models" in in_full(subject)
+
+
+def test_without_baselines_nothing_is_said_to_be_better() -> None:
+    dataset = made_dataset()
+    found = in_full(Subject.of(dataset, study(dataset, [MeanModel("alone")])))
+    assert "No baseline stands beside this model" in found
+
+
+def test_one_device_is_no_choice() -> None:
+    text = page_of(subject_of(made_dataset(devices=("cpu",))))
+    parsed(text)
+    assert "Devices recommended for" not in text
+    assert "the recommended device" not in text
+    assert "All cells of" in text
+
+
+def test_cells_that_were_not_measured_are_left_out() -> None:
+    subject = subject_of(made_dataset(without=[("first", "gpu")]), application="bfs")
+    text = closer(subject) + every_cell(subject)
+    assert len(cells(text, "All cells of bfs")[1:]) == 6
+    # Where a kernel was measured on one device only there is no choice.
+    assert [row[0] for row in cells(text, "Devices recommended for bfs")[1:]] == ["second", "second"]
+    unknown = [cell for cell in subject.to_dict()["cells"] if cell["measured_s"] is None]
+    assert {(cell["kernel"], cell["device"]) for cell in unknown} == {("first", "gpu")}
+
+
+def test_many_devices_and_kernels_still_fit() -> None:
+    devices = [f"device-{number}" for number in range(9)]
+    kernels = [f"kernel{number:02}" for number in range(MOST_KERNELS + 2)]
+    found = subject_of(made_dataset(("a", "b"), kernels=kernels, devices=devices, sizes=("tiny",)))
+    text = page_of(found)
+    parsed(text)
+    assert f"{len(found.rows) - MOST_KERNELS} more kernels at a size are in the table below" in text
+    assert f"{len(kernels) - MOST_PROFILES} more are not drawn" in text
+    assert '<details open="open">' not in text
+    assert len(text.encode()) < 2_000_000
+
+
+def test_devices_share_panels_only_where_they_are_many() -> None:
+    def device(number: int, makers: int) -> Device:
+        return Device(f"d{number}", vendor=f"m{number % makers}", type="cpu" if number % 2 else "gpu")
+
+    few = panels([device(number, 3) for number in range(MOST_PANELS)])
+    assert list(few) == [f"d{number}" for number in range(MOST_PANELS)]
+    many = panels([device(number, 2) for number in range(15)])
+    assert many == {"m0, gpu": list(range(0, 15, 2)), "m1, cpu": list(range(1, 15, 2))}
+    assert list(panels([device(number, 9) for number in range(20)])) == ["gpu", "cpu"]
+    kinds = [Device(f"d{number}", type=f"kind {number}") for number in range(9)]
+    assert panels(kinds) == {"all devices": list(range(9))}
+
+
+def test_json_has_what_the_page_shows(subject: Subject) -> None:
+    found = json.loads(json.dumps(subject.to_dict(), allow_nan=False))
+    assert (found["title"], found["model"]) == ("Predicted kernel times: made up", "shifted")
+    assert found["contents"]["applications"] == ["bfs", "crc", "fft", "lud"]
+    assert [each["device"] for each in found["contents"]["devices"]] == ["cpu", "gpu"]
+    assert len(found["cells"]) == 32
+    assert found["evaluation"]["results"][1]["median_ape"] == subject.result.scores.median_ape
+    first, second = found["cells"][:2]
+    assert first["low_s"] <= first["predicted_s"] <= first["high_s"]
+    taken = first if first["recommended"] else second
+    least = min(first["measured_s"], second["measured_s"])
+    assert taken["slowdown"] == pytest.approx(taken["measured_s"] / least)
+
+
+def test_numbers_that_are_out_of_hand_can_be_written() -> None:
+    assert (percent(None), percent(0.394), percent(1e6)) == ("—", "39 %", "> 9,999 %")
+    assert (factor(float("nan")), factor(1.126), factor(1e9)) == ("—", "1.13×", "> 9,999×")
+    assert (of_log(float("nan")), of_log(np.log(1.5e-3)), of_log(float("inf"))) == ("—", "1.5 ms", "1e+304 s")
