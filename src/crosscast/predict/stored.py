@@ -27,7 +27,6 @@ class Part(Protocol):
 
 STORED: Mapping[str, str] = {
     "combined": "crosscast.predict.combined:CombinedPredictor",
-    "combined": "crosscast.predict.combined:CombinedPredictor",
     "forest": "crosscast.predict.published_forest:FittedForest",
     "mean": "crosscast.predict.baselines:FittedMean",
     "nearest": "crosscast.predict.baselines:FittedNearest",
