@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from crosscast.cli.datasets import dataset_named
 from crosscast.cli.fits import FitStatus, processors
 from crosscast.cli.model_names import models_named
 from crosscast.cli.option_names import option_names
@@ -74,17 +75,14 @@ def report(
     from crosscast.report.page.document import write_page
     from crosscast.report.page.scores import headline
     from crosscast.report.page.subject import Subject
-    from crosscast.tables.bundled import BUNDLED, bundled_folder
-    from crosscast.tables.dataset import read_dataset
 
     _check(out)
-    bundled = str(folder) == BUNDLED and not folder.exists()
-    dataset = read_dataset(bundled_folder() if bundled else folder)
+    dataset = dataset_named(folder)
     kept = None if no_cache else cache or default_folder()
     with option_names():
         found = _study(dataset, models, application, seed, kept, processors() if jobs is None else jobs)
     # Whoever gets the page knows the dataset by its name, wherever it was.
-    name = BUNDLED if bundled else folder.resolve().name
+    name = Path(dataset.label).resolve().name
     subject = Subject.of(dataset, replace(found, label=name), application=application, title=title)
     write_page(subject, out)
     print(f"wrote {out}", file=sys.stderr)

@@ -68,7 +68,9 @@ def headline(subject: Subject) -> str:
     """How well times and the fastest device are predicted, in a sentence."""
     scores, confidence = subject.result.scores, subject.confidence
     interval = confidence.intervals.get("median_ape")
-    between = "" if interval is None else f" ({_range(interval, percent)})"
+    between = (
+        "" if interval is None else f" ({_range(interval, percent)} with other draws of the applications)"
+    )
     sentence = (
         f"Half of the predicted times are within {percent(scores.median_ape)} of the measured ones{between}"
     )
