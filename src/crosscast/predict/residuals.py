@@ -17,7 +17,7 @@ __all__ = ["covariance_of", "held_out_errors"]
 
 _LEAST_APPLICATIONS = 3
 _SHRINKAGE = 0.3
-_LIMIT = 1.2
+_LIMIT = 0.8
 _LEAST_VARIANCE = 1e-4
 
 
@@ -54,7 +54,8 @@ def covariance_of(errors: Reals, grid: Grid) -> Reals:
 
     About zero, since a model that is wrong by the same factor everywhere is wrong. Correlations are shrunk to
     one value among devices of a type and vendor and one between such groups, so that the matrix is sound
-    also where few kernels were measured; large errors are limited, so that no kernel sets it alone.
+    also where few kernels were measured; large errors are limited, so that no kernel sets it alone, and as
+    they are seen apart (`crosscast.predict.conditioning`).
     """
     weights = application_weights(grid.profiles)
     known = np.isfinite(errors)
