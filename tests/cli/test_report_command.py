@@ -19,6 +19,7 @@ Output = pytest.CaptureFixture[str]
 def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     known = {"device-mean": MeanModel, "physical": lambda: MeanModel("physical", shift=0.1)}
     monkeypatch.setattr(registry, "MODELS", MappingProxyType(known))
+    monkeypatch.setattr(registry, "DEFAULT_MODEL", "physical")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

@@ -30,7 +30,7 @@ def report(
     /,
     *,
     out: Path,
-    models: str = "physical",
+    models: str | None = None,
     application: str | None = None,
     title: str | None = None,
     seed: int = 0,
@@ -52,8 +52,8 @@ def report(
     out
         The page.
     models
-        Names, separated by commas, or `all`; the page shows the one that errs least. The baselines are always
-        beside it.
+        Names, separated by commas, or `all`; by default the best one alone. The page shows the one that errs
+        least, and the baselines beside it.
     application
         The application that is looked at closely; by default the one whose error is in the middle.
     title
@@ -72,6 +72,7 @@ def report(
     """
     # Imported here: `--help` needs no pyarrow.
     from crosscast.evaluate.cache import default_folder
+    from crosscast.predict.registry import DEFAULT_MODEL
     from crosscast.report.page.document import write_page
     from crosscast.report.page.scores import headline
     from crosscast.report.page.subject import Subject
@@ -79,8 +80,9 @@ def report(
     _check(out)
     dataset = dataset_named(folder)
     kept = None if no_cache else cache or default_folder()
+    processes = processors() if jobs is None else jobs
     with option_names():
-        found = _study(dataset, models, application, seed, kept, processors() if jobs is None else jobs)
+        found = _study(dataset, models or DEFAULT_MODEL, application, seed, kept, processes)
     # Whoever gets the page knows the dataset by its name, wherever it was.
     name = Path(dataset.label).resolve().name
     subject = Subject.of(dataset, replace(found, label=name), application=application, title=title)
