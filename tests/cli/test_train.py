@@ -13,6 +13,7 @@ import pytest
 from crosscast.cli import main
 from crosscast.evaluate.cache import grid_digest
 from crosscast.predict.artefact import CARD, load_model
+from crosscast.predict.grid import Grid
 from crosscast.predict.observed import grid_of
 from crosscast.tables.dataset import read_dataset, write_dataset
 from published_data import made_up
@@ -141,3 +142,36 @@ def test_its_help_brings_no_numpy() -> None:
         "assert not {'numpy', 'pyarrow', 'llvmlite'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+def test_an_application_left_out_is_unknown_to_the_model_and_can_be_compared(
+    tmp_path: Path, bundled: Grid, capsys: Output
+) -> None:
+    out = tmp_path / "model"
+    assert train("bundled", "--out", out, "--without", "kmeans", "--no-cache") == 0
+    names = sorted(set(bundled.profiles.application) - {"kmeans"})
+    assert load_model(out).card.training["names"] == names
+    capsys.readouterr()
+    words = ["predict", "bundled", "--application", "kmeans", "--model", str(out), "--json"]
+    assert main(words) == 0
+    found = {
+        (kernel["kernel"], kernel["size"], each["device"]): each["recorded_s"]
+        for kernel in json.loads(capsys.readouterr().out)["kernels"]
+        for each in kernel["devices"]
+    }
+    rows = [row for row, name in enumerate(bundled.profiles.application) if name == "kmeans"]
+    assert found == pytest.approx(
+        {
+            (bundled.profiles.kernel[row], bundled.profiles.size[row], device.key): float(np.exp(time))
+            for row in rows
+            for device, time in zip(bundled.devices, bundled.log_time[row], strict=True)
+        }
+    )
+    assert main(words[:-1]) == 0
+    assert "Of 12 recorded times" in capsys.readouterr().out
+
+
+def test_leaving_out_what_is_not_there_is_refused(dataset: Path, tmp_path: Path, capsys: Output) -> None:
+    told = refusal(capsys, dataset, "--out", tmp_path / "model", "--without", "magic")
+    assert "--without: expected applications of" in told
+    assert "found 'magic'" in told

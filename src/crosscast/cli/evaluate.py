@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json as json_format
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from crosscast.cli.datasets import dataset_named
 from crosscast.cli.fits import FitStatus, processors
+from crosscast.cli.model_names import models_named
 from crosscast.cli.option_names import option_names
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.predict.model import Model
     from crosscast.tables.dataset import Dataset
 
 __all__ = ["evaluate"]
@@ -87,14 +87,10 @@ def evaluate(
     """
     # Imported here: `--help` needs no pyarrow.
     from crosscast.evaluate.cache import default_folder
-    from crosscast.tables.bundled import BUNDLED, bundled_folder
-    from crosscast.tables.dataset import read_dataset
 
     if figures is not None:
         _prepare(figures)
-    named = str(folder) == BUNDLED and not folder.exists()
-    # Its place says nothing to people.
-    dataset = replace(read_dataset(bundled_folder()), label=BUNDLED) if named else read_dataset(folder)
+    dataset = dataset_named(folder)
     kept = None if no_cache else cache or default_folder()
     processes = processors() if jobs is None else jobs
     if protocol == "published":
@@ -108,7 +104,7 @@ def evaluate(
         with option_names():
             found = study(
                 dataset,
-                _models(models),
+                models_named(models),
                 protocol,
                 probes=_probes(probes, protocol),
                 seed=seed,
@@ -127,19 +123,6 @@ def evaluate(
         print(json_format.dumps(found.to_dict(), allow_nan=False))
     else:
         print_evaluation(found, sys.stdout)
-
-
-def _models(text: str) -> list[Model]:
-    """The models that are asked for, and the baselines after them."""
-    from crosscast.evaluate.bootstrap import BASELINES
-    from crosscast.predict.registry import MODELS
-
-    baselines = [name for name in BASELINES if name in MODELS]
-    names = list(MODELS) if text == "all" else [name.strip() for name in text.split(",")]
-    for name in names:
-        if name not in MODELS:
-            raise InputError(f"--models: expected all or some of {', '.join(MODELS)}, found {name!r}")
-    return [MODELS[name]() for name in dict.fromkeys([*names, *baselines])]
 
 
 def _probes(text: str | None, protocol: str) -> list[int]:

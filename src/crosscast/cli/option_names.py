@@ -28,6 +28,7 @@ _OPTIONS = {
     "split": "--protocol",
     "timeout_s": "--timeout",
     "warmups": "--warmups",
+    "without": "--without",
 }
 
 

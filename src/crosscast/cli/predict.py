@@ -14,9 +14,11 @@ from crosscast.cli.option_names import option_names
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
+    from crosscast.cli.profiles import Recorded
     from crosscast.device import Device
     from crosscast.predict.asked import Asked
     from crosscast.predict.prediction import Prediction
+    from crosscast.profile import Profile
 
 __all__ = ["predict"]
 
@@ -35,6 +37,7 @@ def predict(
     devices: str | None = None,
     device_file: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
     kernel: str | None = None,
+    application: str | None = None,
     level: float = 0.9,
     invocations: int | None = None,
     json: _Flag = False,
@@ -44,6 +47,7 @@ def predict(
     FILE is a launch file (`.toml`, `.sim`), whose launches are characterized now; a source or module that
     `crosscast embed` has put profiles into (`.cl`, `.spv`); or profiles that `crosscast characterize` wrote
     (`.parquet`, `.csv`, or `.json` for what `--json` prints). From profiles, nothing is compiled or run.
+    Or it is the folder of a dataset, whose recorded times are then shown beside the predicted ones.
 
     Several launches of a kernel are taken as invocations in one run; the times are those of one of them.
 
@@ -64,6 +68,8 @@ def predict(
         Description (TOML) of a device on which nothing was measured, which is predicted too; may be repeated.
     kernel
         Predict this kernel alone.
+    application
+        Predict the kernels of this application alone.
     level
         Probability that the intervals are to hold.
     invocations
@@ -80,8 +86,8 @@ def predict(
     probes = _probes(probe)
     chosen = _chosen(devices, device_file, [device.key for device in trained.devices])
     with option_names():
-        asked = _asked((file, *more), kernel, invocations)
-        found = predictions_of(trained, asked, devices=chosen, probes=probes, level=level)
+        asked, recorded = _asked((file, *more), application, kernel, invocations)
+        found = predictions_of(trained, asked, devices=chosen, probes=probes, level=level, recorded=recorded)
     _warn(found)
     if json:
         answer = _answer(found)
@@ -91,17 +97,30 @@ def predict(
         print_predictions(found, trained.card, len(probes), sys.stdout)
 
 
-def _asked(files: Sequence[Path], kernel: str | None, invocations: int | None) -> Asked:
+def _asked(
+    files: Sequence[Path], application: str | None, kernel: str | None, invocations: int | None
+) -> tuple[Asked, Recorded]:
     from crosscast.cli.profiles import read_profiles
     from crosscast.predict.asked import kernels_of
 
-    profiles = [profile for file in files for profile in read_profiles(file)]
-    if kernel is not None:
-        names = ", ".join(dict.fromkeys(profile.kernel for profile in profiles))
-        profiles = [profile for profile in profiles if profile.kernel == kernel]
-        if not profiles:
-            raise InputError(f"--kernel: expected one of {names}, found {kernel!r}")
-    return kernels_of(profiles, invocations=invocations)
+    profiles: list[Profile] = []
+    recorded: Recorded = {}
+    for file in files:
+        found, times = read_profiles(file)
+        profiles += found
+        recorded.update(times)
+    profiles = _only("--application", application, profiles, [each.application or "" for each in profiles])
+    profiles = _only("--kernel", kernel, profiles, [each.kernel for each in profiles])
+    return kernels_of(profiles, invocations=invocations), recorded
+
+
+def _only(option: str, name: str | None, profiles: list[Profile], names: Sequence[str]) -> list[Profile]:
+    """Those of a name; all for ``None``."""
+    if name is None:
+        return profiles
+    if name not in names:
+        raise InputError(f"{option}: expected one of {', '.join(dict.fromkeys(names))}, found {name!r}")
+    return [profile for profile, own in zip(profiles, names, strict=True) if own == name]
 
 
 def _probes(words: Sequence[str]) -> dict[str, float]:

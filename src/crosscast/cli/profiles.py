@@ -8,33 +8,50 @@ from pathlib import Path
 from crosscast.characterization.embedding.entry import profile_of
 from crosscast.characterization.embedding.reading import read_content, read_embedded
 from crosscast.characterization.launchfiles.launches import LAUNCH_FILES, read_launches
+from crosscast.cli.datasets import dataset_named
 from crosscast.errors import InputError
 from crosscast.profile import Profile
-from crosscast.tables.profiles import read_csv, read_parquet
+from crosscast.tables.profiles import from_row, read_csv, read_parquet
 
-__all__ = ["read_profiles"]
+__all__ = ["Recorded", "read_profiles"]
 
 
-def read_profiles(path: Path) -> list[Profile]:
-    """Read the profiles of a file, or make those of a launch file's launches.
+Recorded = dict[tuple[str, str, str], dict[str, float]]
+"""Median times in seconds by application, kernel and size, and by device."""
+
+
+def read_profiles(path: Path) -> tuple[list[Profile], Recorded]:
+    """Read the profiles of a file or dataset, or make those of a launch file's launches.
+
+    Returns
+    -------
+    tuple
+        The profiles, and the times that a dataset has for them.
 
     Raises
     ------
     InputError
         If the file cannot be read, holds no profile, or a launch cannot be characterized.
     """
-    if path.is_dir():
-        raise InputError(
-            f"{path}: expected a launch file, a kernel's source or module, or profiles, found a folder"
-        )
+    if path.is_dir() or str(path) == "bundled":
+        return _of_dataset(path)
     if path.suffix in LAUNCH_FILES:
-        return _characterized(path)
+        return _characterized(path), {}
     if path.suffix in (".parquet", ".csv"):
         profiles = read_parquet(path) if path.suffix == ".parquet" else read_csv(path)
         if not profiles:
             raise InputError(f"{path}: expected profiles, found an empty table")
-        return profiles
-    return _of_json(path) if path.suffix in (".json", ".jsonl") else list(read_embedded(path))
+        return profiles, {}
+    return (_of_json(path) if path.suffix in (".json", ".jsonl") else list(read_embedded(path))), {}
+
+
+def _of_dataset(folder: Path) -> tuple[list[Profile], Recorded]:
+    from crosscast.predict.observed import recorded_times
+
+    dataset = dataset_named(folder)
+    if dataset.profiles.num_rows == 0:
+        raise InputError(f"{folder}: expected a dataset with profiles, found none")
+    return [from_row(row) for row in dataset.profiles.to_pylist()], recorded_times(dataset)
 
 
 def _characterized(path: Path) -> list[Profile]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json as json_format
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from crosscast.cli.datasets import dataset_named
 from crosscast.cli.fits import FitStatus, processors
 from crosscast.cli.option_names import option_names
 
@@ -24,6 +24,7 @@ def train(
     *,
     out: Path,
     model: str | None = None,
+    without: str | None = None,
     seed: int = 0,
     jobs: int | None = None,
     no_cache: _Flag = False,
@@ -43,6 +44,8 @@ def train(
         Folder of the model; one that is there is replaced.
     model
         Name of the model; the best by default. `crosscast evaluate` compares them.
+    without
+        Applications, separated by commas, that are left out of all this, to be predicted later.
     seed
         Start of all random numbers.
     jobs
@@ -58,13 +61,13 @@ def train(
     from crosscast.predict.artefact import check_folder, save_model
     from crosscast.predict.registry import DEFAULT_MODEL
     from crosscast.report.training import print_training
-    from crosscast.tables.bundled import BUNDLED, bundled_folder
-    from crosscast.tables.dataset import read_dataset
+    from crosscast.tables.selecting import without_applications
 
-    named = str(folder) == BUNDLED and not folder.exists()
     # What cannot be written is refused before the work.
     check_folder(out)
-    dataset = replace(read_dataset(bundled_folder()), label=BUNDLED) if named else read_dataset(folder)
+    dataset = dataset_named(folder)
+    with option_names():
+        dataset = without_applications(dataset, without.split(",") if without else [])
     status = FitStatus()
     try:
         with option_names():

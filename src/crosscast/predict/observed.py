@@ -18,7 +18,7 @@ from crosscast.tables.keys import distinct, key_numbers
 from crosscast.tables.library import pa, pc
 from crosscast.tables.samples import samples_of
 
-__all__ = ["devices_of", "grid_of"]
+__all__ = ["devices_of", "grid_of", "recorded_times"]
 
 _TEXTS = ("name", "vendor", "type", "series")
 
@@ -79,6 +79,24 @@ def grid_of(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean")
         spread,
         runs,
     )
+
+
+def recorded_times(dataset: Dataset) -> dict[tuple[str, str, str], dict[str, float]]:
+    """Median times in seconds, by application, kernel and size, and by device.
+
+    Raises
+    ------
+    InputError
+        If a device has more than one configuration.
+    """
+    joined = join(dataset)
+    if joined.num_rows:
+        _check_configurations(dataset.label, joined)
+    columns = [joined.column(name).to_pylist() for name in (*CELL[:4], "time_median_s")]
+    times: dict[tuple[str, str, str], dict[str, float]] = {}
+    for application, kernel, size, device, time in zip(*columns, strict=True):
+        times.setdefault((application, kernel, size), {})[device] = time
+    return times
 
 
 def _profiled(joined: Table) -> pa.Array:

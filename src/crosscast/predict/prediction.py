@@ -31,7 +31,10 @@ class DeviceTime:
     rank
         Place in the order of the times, from 1.
     measured
-        Whether the time was measured and not predicted.
+        Whether the time is a probe's, measured and not predicted.
+    recorded_s
+        Median time that was recorded for comparison, in seconds, of which the model was not told; ``None``
+        where there is none.
     """
 
     device: str
@@ -40,6 +43,7 @@ class DeviceTime:
     high_s: float
     rank: int
     measured: bool
+    recorded_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,7 @@ def predictions_of(
     devices: Sequence[str | Device] | None = None,
     probes: Mapping[str, float] | None = None,
     level: float = 0.9,
+    recorded: Mapping[tuple[str, str, str], Mapping[str, float]] | None = None,
 ) -> list[Prediction]:
     """Predict the times of kernels.
 
@@ -126,6 +131,9 @@ def predictions_of(
         Measured times of the kernel in seconds, by the key of a device; for a single kernel only.
     level
         Probability that the intervals are to hold.
+    recorded
+        Recorded times in seconds to be put beside the predicted ones, by application, kernel and size, and by
+        the key of a device.
 
     Raises
     ------
@@ -147,8 +155,11 @@ def predictions_of(
     if measured is not None:
         errors = np.log(measured) - predictor.point.log_time(asked.profiles)
     given = set(probes or ())
+    profiles = asked.profiles
+    kernels = list(zip(profiles.application, profiles.kernel, profiles.size, strict=True))
     answers = []
-    for row in range(len(asked.profiles)):
+    for row in range(len(profiles)):
+        known = (recorded or {}).get(kernels[row], {})
         times = tuple(
             DeviceTime(
                 key,
@@ -157,15 +168,13 @@ def predictions_of(
                 float(forecast.high[row, place]),
                 int(places[row, place]),
                 key in given,
+                known.get(key),
             )
             for place, key in enumerate(forecast.devices)
         )
-        profiles = asked.profiles
         answers.append(
             Prediction(
-                profiles.application[row],
-                profiles.kernel[row],
-                profiles.size[row],
+                *kernels[row],
                 int(profiles.invocations[row]),
                 level,
                 times,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any, TextIO
 
 from rich.table import Table
 from rich.text import Text
 
 from crosscast.predict.card import Card
-from crosscast.predict.prediction import Prediction
+from crosscast.predict.prediction import DeviceTime, Prediction
 from crosscast.report.console import console_on
 from crosscast.units import format_count, format_seconds
 
@@ -36,9 +37,29 @@ def print_predictions(predictions: Sequence[Prediction], card: Card, probes: int
         console.print(_table(prediction))
         console.print(Text(_advice(prediction)), soft_wrap=True)
         console.print()
+    comparison = _comparison(predictions)
+    if comparison:
+        console.print(Text(comparison), soft_wrap=True)
     console.print(Text(f"{card.model}, {trained_on(card)}"), soft_wrap=True)
     for line in honest_errors(card, probes):
         console.print(Text(line), soft_wrap=True)
+
+
+def _comparison(predictions: Sequence[Prediction]) -> str:
+    """How the predicted times compare with recorded ones; empty where there are none."""
+    pairs = [
+        (each.time_s / each.recorded_s, each.low_s <= each.recorded_s <= each.high_s)
+        for prediction in predictions
+        for each in prediction.devices
+        if each.recorded_s is not None and not each.measured
+    ]
+    if not pairs:
+        return ""
+    error = median(abs(ratio - 1) for ratio, _ in pairs)
+    inside = sum(held for _, held in pairs)
+    return (
+        f"Of {len(pairs)} recorded times, {inside} lie within the intervals; median error {_percent(error)}."
+    )
 
 
 def _subject(prediction: Prediction) -> str:
@@ -53,6 +74,10 @@ def _table(prediction: Prediction) -> Table:
     table.add_column("time", justify="right", no_wrap=True)
     table.add_column(f"{100 * prediction.level:g} % interval", no_wrap=True)
     table.add_column("rank", justify="right", no_wrap=True)
+    compared = any(each.recorded_s is not None for each in prediction.devices)
+    if compared:
+        table.add_column("recorded", justify="right", no_wrap=True)
+        table.add_column("predicted/recorded", justify="right", no_wrap=True)
     for each in sorted(prediction.devices, key=lambda each: each.rank):
         style = "bold" if each.rank == 1 else ""
         between = f"{format_seconds(each.low_s)} to {format_seconds(each.high_s)}"
@@ -61,8 +86,15 @@ def _table(prediction: Prediction) -> Table:
             format_seconds(each.time_s),
             "measured" if each.measured else between,
             str(each.rank),
+            *(_recorded(each) if compared else ()),
         )
     return table
+
+
+def _recorded(each: DeviceTime) -> tuple[str, str]:
+    if each.recorded_s is None:
+        return "", ""
+    return format_seconds(each.recorded_s), f"{each.time_s / each.recorded_s:.2f}"
 
 
 def _advice(prediction: Prediction) -> str:

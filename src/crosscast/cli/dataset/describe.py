@@ -9,6 +9,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from crosscast.cli.datasets import dataset_named
+
 __all__ = ["describe"]
 
 
@@ -29,11 +31,8 @@ def describe(
     # Imported here: `--help` needs no pyarrow.
     from crosscast.report.description import print_description
     from crosscast.tables import description
-    from crosscast.tables.bundled import BUNDLED, bundled_folder
-    from crosscast.tables.dataset import read_dataset
 
-    named = str(folder) == BUNDLED and not folder.exists()
-    found = description.describe(read_dataset(bundled_folder() if named else folder))
+    found = description.describe(dataset_named(folder))
     if json:
         print(json_format.dumps(found.to_dict(), allow_nan=False))
     else:
