@@ -17,7 +17,9 @@ __all__ = ["covariance_of", "held_out_errors"]
 
 _LEAST_APPLICATIONS = 3
 _SHRINKAGE = 0.3
-_LIMIT = 0.8
+_LIMIT = 1.5
+# Median of the absolute value over the standard deviation, for a normal distribution.
+_MEDIAN_TO_SD = 0.6745
 _LEAST_VARIANCE = 1e-4
 
 
@@ -54,12 +56,13 @@ def covariance_of(errors: Reals, grid: Grid) -> Reals:
 
     About zero, since a model that is wrong by the same factor everywhere is wrong. Correlations are shrunk to
     one value among devices of a type and vendor and one between such groups, so that the matrix is sound
-    also where few kernels were measured; large errors are limited, so that no kernel sets it alone, and as
-    they are seen apart (`crosscast.predict.conditioning`).
+    also where few kernels were measured. Large errors are limited to 1.5 robust standard deviations, so that
+    no kernel sets it alone, and as they are seen apart (`crosscast.predict.conditioning`).
     """
     weights = application_weights(grid.profiles)
     known = np.isfinite(errors)
-    limited = np.where(known, np.clip(errors, -_LIMIT, _LIMIT), 0.0) * np.sqrt(weights)[:, None]
+    limit = _LIMIT * float(np.median(np.abs(errors[known]))) / _MEDIAN_TO_SD if known.any() else 0.0
+    limited = np.where(known, np.clip(errors, -limit, limit), 0.0) * np.sqrt(weights)[:, None]
     shared = (known * weights[:, None]).T @ known.astype(np.float64)
     products = np.divide(limited.T @ limited, shared, out=np.zeros_like(shared), where=shared > 0)
     scale = np.sqrt(np.maximum(np.diag(products), _LEAST_VARIANCE))
