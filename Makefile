@@ -4,6 +4,8 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 EXAMPLES := $(patsubst %,examples/%.toml,vecadd matmul histogram reduce)
 
+DEMO_SUITE := bfs,csr,dwt,kmeans,lud,nw,srad
+
 .PHONY: demo test lint types unit format clean data
 
 demo: $(STAMP)
@@ -11,9 +13,15 @@ demo: $(STAMP)
 	$(BIN)/crosscast characterize $(EXAMPLES) --check-bounds --parquet out/profiles.parquet --plot out/kiviat.png
 	$(BIN)/crosscast devices
 	$(BIN)/crosscast measure examples/matmul.toml --device pocl:0 --min-time 0.5
-	$(BIN)/crosscast dataset build --out out/dataset --suite kmeans,nw,srad --sizes tiny --devices pocl:0 --min-time 0.5
-	@echo "The picture of the profiles is out/kiviat.png, the dataset out/dataset;"
-	@echo "'$(BIN)/crosscast dataset describe bundled' shows the one that comes with Crosscast."
+	$(BIN)/crosscast dataset build --out out/dataset --suite $(DEMO_SUITE) --sizes tiny,small --devices all \
+	    --min-time 0.2
+	@echo "kmeans is left out of the model, and predicted as an application that it never saw:"
+	$(BIN)/crosscast train out/dataset --without kmeans --out out/model
+	$(BIN)/crosscast predict out/dataset --application kmeans --model out/model
+	$(BIN)/crosscast predict examples/matmul.toml --model out/model
+	$(BIN)/crosscast report out/dataset --application kmeans --out out/report.html
+	@echo "The page of pictures is out/report.html, the picture of the profiles out/kiviat.png."
+	@echo "'$(BIN)/crosscast dataset describe bundled' shows the dataset that comes with Crosscast."
 
 test: lint types unit
 
