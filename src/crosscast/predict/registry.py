@@ -16,7 +16,7 @@ from crosscast.predict.published_forest import PublishedForest
 
 __all__ = ["DEFAULT_MODEL", "MODELS", "model_named"]
 
-DEFAULT_MODEL = "physical"
+DEFAULT_MODEL = "combined"
 
 _FEW_TREES = 60
 
