@@ -1,9 +1,12 @@
 """Imports go down the layers of the house only, and never in a circle."""
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 import crosscast
 
@@ -108,3 +111,13 @@ def test_no_except_catches_everything() -> None:
         )
     ]
     assert not broad
+
+
+def test_the_table_for_contributors_has_every_room_at_its_layer() -> None:
+    path = ROOT.parents[1] / "CONTRIBUTING.md"
+    if not path.exists():
+        pytest.skip("no checkout")
+    rows = re.findall(r"^\| (\d) \| (.+) \|$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    listed = {room: int(number) for number, rooms in rows for room in re.findall(r"`(\w+)/?`", rooms)}
+    rooms = {name.split(".")[1] for name in MODULES if name != "crosscast"} - {"__main__"}
+    assert listed == {room: LAYERS[room] for room in rooms}
