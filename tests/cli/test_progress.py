@@ -1,5 +1,7 @@
 import io
 
+import pytest
+
 from crosscast.characterization.run import Progress
 from crosscast.cli.progress import ProgressLine, describe
 
@@ -36,6 +38,14 @@ def test_terminals_get_one_line_that_goes_away() -> None:
     assert "\n" not in text
     assert text.endswith("\r")
     assert "11 of 20 work-groups" in text
+
+
+def test_the_line_goes_away_when_the_work_fails() -> None:
+    stream = Terminal()
+    with pytest.raises(RuntimeError), ProgressLine(stream, "k") as line:
+        line(Progress(10, 20, 2.5))
+        raise RuntimeError
+    assert stream.getvalue().endswith("\r")
 
 
 def test_the_line_says_done_rate_and_time_left() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from crosscast.cli.flag import Flag
 from crosscast.errors import InputError
 from crosscast.units import parse_bytes
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["characterize"]
 
 _Repeated = Annotated[tuple[str, ...], Parameter(negative="", show_default=False, allow_leading_hyphen=True)]
-_Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
 def characterize(
@@ -40,13 +40,13 @@ def characterize(
     ] = (),
     option: _Repeated = (),
     std: Literal["1.0", "1.1", "1.2", "2.0", "3.0"] | None = None,
-    json: _Flag = False,
-    csv: _Flag = False,
+    json: Flag = False,
+    csv: Flag = False,
     parquet: Path | None = None,
     plot: Path | None = None,
     compat: Literal["aiwc"] | None = None,
     out: Path | None = None,
-    check_bounds: _Flag = False,
+    check_bounds: Flag = False,
     threads: int | None = None,
     timeout: float = 600.0,
     memory_limit: str | None = None,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json as json_format
 import sys
-from typing import Annotated
 
-from cyclopts import Parameter
+from crosscast.cli.flag import Flag
 
 __all__ = ["devices"]
 
 
-def devices(*, json: Annotated[bool, Parameter(negative="", show_default=False)] = False) -> None:
+def devices(*, json: Flag = False) -> None:
     """List the OpenCL devices of this machine, with what their drivers say and the sensors that work.
 
     Of a CPU, 1, 2, 4, ... compute units are devices of their own: `pocl:0/1` is one core of `pocl:0`.

@@ -8,10 +8,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import Parameter
-
+from crosscast.cli.flag import Flag
 from crosscast.errors import CompileError, InputError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["embed"]
 
-_Flag = Annotated[bool, Parameter(negative="", show_default=False)]
-
 
 def embed(
     file: Path,
@@ -30,10 +27,10 @@ def embed(
     *,
     profiles: Path | None = None,
     spirv: Path | None = None,
-    no_spirv: _Flag = False,
+    no_spirv: Flag = False,
     out: Path | None = None,
-    in_place: _Flag = False,
-    json: _Flag = False,
+    in_place: Flag = False,
+    json: Flag = False,
 ) -> None:
     """Write the profiles of a kernel's launches into its source as a comment, and into a SPIR-V module.
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json as json_format
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Literal
 
 from crosscast.cli.datasets import dataset_named
 from crosscast.cli.fits import FitStatus, processors
+from crosscast.cli.flag import Flag
 from crosscast.cli.model_names import models_named
 from crosscast.cli.option_names import option_names
 from crosscast.errors import InputError
@@ -28,7 +27,6 @@ Protocol = Literal[
     "published",
 ]
 Effort = Literal["quick", "usual", "thorough"]
-_Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
 def evaluate(
@@ -42,10 +40,10 @@ def evaluate(
     seed: int = 0,
     jobs: int | None = None,
     cache: Path | None = None,
-    no_cache: _Flag = False,
+    no_cache: Flag = False,
     figures: Path | None = None,
     effort: Effort = "usual",
-    json: _Flag = False,
+    json: Flag = False,
 ) -> None:
     """Say how well models predict what they have not seen.
 
@@ -99,22 +97,18 @@ def evaluate(
     from crosscast.evaluate.study import study
     from crosscast.report.evaluation import print_evaluation
 
-    status = FitStatus()
-    try:
-        with option_names():
-            found = study(
-                dataset,
-                models_named(models),
-                protocol,
-                probes=_probes(probes, protocol),
-                seed=seed,
-                level=level,
-                progress=status,
-                cache=kept,
-                jobs=processes,
-            )
-    finally:
-        status.close()
+    with FitStatus() as status, option_names():
+        found = study(
+            dataset,
+            models_named(models),
+            protocol,
+            probes=_probes(probes, protocol),
+            seed=seed,
+            level=level,
+            progress=status,
+            cache=kept,
+            jobs=processes,
+        )
     if figures is not None:
         from crosscast.report.evaluation_figures import write_figures
 
@@ -164,20 +158,16 @@ def _print_published(
     from crosscast.evaluate.published.study import run
     from crosscast.report.published import print_study
 
-    status = FitStatus("parts")
-    try:
-        with option_names():
-            found = run(
-                dataset,
-                seed=seed,
-                quick=effort == "quick",
-                thorough=effort == "thorough",
-                progress=status,
-                cache=cache,
-                jobs=jobs,
-            )
-    finally:
-        status.close()
+    with FitStatus("parts") as status, option_names():
+        found = run(
+            dataset,
+            seed=seed,
+            quick=effort == "quick",
+            thorough=effort == "thorough",
+            progress=status,
+            cache=cache,
+            jobs=jobs,
+        )
     if figures is not None:
         from crosscast.report.published_figures import write_figures
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json as json_format
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from cyclopts import Parameter
-
+from crosscast.cli.flag import Flag
 from crosscast.cli.option_names import option_names
 from crosscast.cli.progress import StatusLine
 from crosscast.errors import InputError
@@ -33,7 +32,7 @@ def measure(
     repeats: int = 1,
     sensor: str = "auto",
     timeout: float = 600.0,
-    json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    json: Flag = False,
 ) -> None:
     """Measure the kernels of WHAT on an OpenCL device, again and again.
 
@@ -80,11 +79,8 @@ def measure(
     target = devices()[0] if device is None else find(device)
     answers = []
     for repeat in range(repeats):
-        status = _Status(what, settings)
-        try:
+        with _Status(what, settings) as status:
             answers.append(run_job(SessionJob(subject, target.id, settings, repeat), timeout, status))
-        finally:
-            status.close()
     measurement = Measurement.of(target.id, target.name, answers, sensor)
     if json:
         print(json_format.dumps(measurement.to_dict(), allow_nan=False))

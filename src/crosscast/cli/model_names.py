@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from crosscast.cli.words import words_of
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def models_named(text: str) -> list[Model]:
     from crosscast.predict.registry import MODELS
 
     baselines = [name for name in BASELINES if name in MODELS]
-    names = list(MODELS) if text == "all" else [name.strip() for name in text.split(",")]
+    names = list(MODELS) if text == "all" else words_of("--models", text)
     for name in names:
         if name not in MODELS:
             raise InputError(f"--models: expected all or some of {', '.join(MODELS)}, found {name!r}")

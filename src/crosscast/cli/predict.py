@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from crosscast.cli.flag import Flag
 from crosscast.cli.option_names import option_names
+from crosscast.cli.words import words_of
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +27,6 @@ __all__ = ["predict"]
 _HOW_TO_ADD = (
     "to add a device, measure it (crosscast dataset build) and train again, or describe it (--device-file)"
 )
-_Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
 def predict(
@@ -40,7 +41,7 @@ def predict(
     application: str | None = None,
     level: float = 0.9,
     invocations: int | None = None,
-    json: _Flag = False,
+    json: Flag = False,
 ) -> None:
     """Predict how long kernels take on each device, how sure that is, and which device to take.
 
@@ -157,11 +158,11 @@ def _chosen(text: str | None, files: Sequence[Path], known: Sequence[str]) -> li
 
 
 def _devices(text: str, known: Sequence[str]) -> list[str]:
-    names = [word.strip() for word in text.split(",")]
+    names = words_of("--devices", text)
     for name in names:
         if name not in known:
             raise InputError(f"--devices: expected some of {', '.join(known)}, found {name!r}: {_HOW_TO_ADD}")
-    return list(dict.fromkeys(names))
+    return names
 
 
 def _warn(found: Sequence[Prediction]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 from crosscast.units import format_count, format_seconds
 
@@ -18,6 +18,8 @@ _PLAIN_INTERVAL_S = 5.0
 class StatusLine:
     """A line that says what is going on, from two seconds on: rewritten on a terminal, else line by line.
 
+    As a context manager, it is gone from the terminal when the work is done or has failed.
+
     Parameters
     ----------
     stream
@@ -29,6 +31,14 @@ class StatusLine:
         self._terminal = stream.isatty()
         self._shown = 0
         self._next_s = _QUIET_S
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the line from the terminal."""
+        self.close()
 
     def is_due(self, elapsed_s: float) -> bool:
         """Whether it is time to show the state, this long after the start."""

@@ -6,12 +6,11 @@ import json as json_format
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING
 
 from crosscast.cli.datasets import dataset_named
 from crosscast.cli.fits import FitStatus, processors
+from crosscast.cli.flag import Flag
 from crosscast.cli.model_names import models_named
 from crosscast.cli.option_names import option_names
 from crosscast.errors import InputError
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from crosscast.tables.dataset import Dataset
 
 __all__ = ["report"]
-
-_Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
 def report(
@@ -36,8 +33,8 @@ def report(
     seed: int = 0,
     jobs: int | None = None,
     cache: Path | None = None,
-    no_cache: _Flag = False,
-    json: _Flag = False,
+    no_cache: Flag = False,
+    json: Flag = False,
 ) -> None:
     """Write a page about a dataset, and how well the times of its kernels are predicted.
 
@@ -112,8 +109,5 @@ def _study(
     chosen = models_named(models)
     if application is not None:
         check_application(grid_of(dataset), application)
-    status = FitStatus()
-    try:
+    with FitStatus() as status:
         return study(dataset, chosen, seed=seed, progress=status, cache=cache, jobs=jobs)
-    finally:
-        status.close()

@@ -30,10 +30,7 @@ def run_launch(launch: Launch, invocation: int, options: run.Options) -> Profile
     CrosscastError
         As `crosscast.characterization.run.characterize_launch` does.
     """
-    progress = ProgressLine(sys.stderr, launch.kernel.name)
-    try:
+    with ProgressLine(sys.stderr, launch.kernel.name) as progress:
         return run.characterize_launch(
             launch, invocation=invocation, options=replace(options, progress=progress)
         )
-    finally:
-        progress.close()

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json as json_format
 import sys
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from crosscast.cli.datasets import dataset_named
 from crosscast.cli.fits import FitStatus, processors
+from crosscast.cli.flag import Flag
 from crosscast.cli.option_names import option_names
+from crosscast.cli.words import words_of
 
 __all__ = ["train"]
-
-_Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
 def train(
@@ -27,8 +24,8 @@ def train(
     without: str | None = None,
     seed: int = 0,
     jobs: int | None = None,
-    no_cache: _Flag = False,
-    json: _Flag = False,
+    no_cache: Flag = False,
+    json: Flag = False,
 ) -> None:
     """Train a model, measure it on applications that it has not seen, and keep it.
 
@@ -67,20 +64,16 @@ def train(
     check_folder(out)
     dataset = dataset_named(folder)
     with option_names():
-        dataset = without_applications(dataset, without.split(",") if without else [])
-    status = FitStatus()
-    try:
-        with option_names():
-            trained = fit(
-                dataset,
-                model or DEFAULT_MODEL,
-                seed=seed,
-                progress=status,
-                cache=None if no_cache else default_folder(),
-                jobs=processors() if jobs is None else jobs,
-            )
-    finally:
-        status.close()
+        dataset = without_applications(dataset, words_of("--without", without) if without is not None else [])
+    with FitStatus() as status, option_names():
+        trained = fit(
+            dataset,
+            model or DEFAULT_MODEL,
+            seed=seed,
+            progress=status,
+            cache=None if no_cache else default_folder(),
+            jobs=processors() if jobs is None else jobs,
+        )
     save_model(trained.predictor, out, trained.card)
     if json:
         print(json_format.dumps(trained.card.to_dict(), allow_nan=False))

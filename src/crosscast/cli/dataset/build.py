@@ -6,12 +6,12 @@ import json as json_format
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
+from crosscast.cli.flag import Flag
 from crosscast.cli.option_names import option_names
 from crosscast.cli.progress import StatusLine
+from crosscast.cli.words import words_of
 from crosscast.errors import InputError
 from crosscast.units import format_seconds
 
@@ -38,7 +38,7 @@ def build(
     seed: int = 0,
     sensor: str = "auto",
     timeout: float = 600.0,
-    json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    json: Flag = False,
 ) -> int:
     """Characterize and measure applications of the suite, into a dataset.
 
@@ -81,7 +81,7 @@ def build(
     from crosscast.measure.needs import expect_installed
     from crosscast.suite.registry import selected
 
-    applications = selected(_words("--suite", suite))
+    applications = selected(words_of("--suite", suite))
     expect_installed(applications)
     # Imported here, as they need what the line above found.
     from crosscast.measure.campaign import run_campaign
@@ -93,24 +93,21 @@ def build(
     from crosscast.tables.dataset import read_dataset
     from crosscast.tables.description import describe
 
-    names = _words("--sizes", sizes)
+    names = words_of("--sizes", sizes)
     with option_names():
         for name in names:
             working_set(name)
         plan = Plan(
             applications=applications,
             sizes=tuple(names),
-            devices=tuple(selected_devices(_words("--devices", devices))),
+            devices=tuple(selected_devices(words_of("--devices", devices))),
             caches=_caches(fit),
             settings=Settings(min_runs, min_time, warmups, timeout, sensor),
             repeats=repeats,
             seed=seed,
         )
-    status = _Status()
-    try:
+    with _Status() as status:
         outcome = run_campaign(plan, out, status)
-    finally:
-        status.close()
     _tell(outcome)
     description = describe(read_dataset(out))
     if json:
@@ -132,13 +129,6 @@ class _Status(StatusLine):
         if self.is_due(time.monotonic() - self._start):
             left = format_seconds(state.left_s)
             self.show(f"{state.done} of {state.total} done, about {left} left: {state.label}")
-
-
-def _words(flag: str, text: str) -> list[str]:
-    words = [word.strip() for word in text.split(",")]
-    if not all(words):
-        raise InputError(f"{flag}: expected names separated by commas, found {text!r}")
-    return list(dict.fromkeys(words))
 
 
 def _caches(fit: str) -> Caches:

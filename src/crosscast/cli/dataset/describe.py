@@ -5,18 +5,14 @@ from __future__ import annotations
 import json as json_format
 import sys
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from crosscast.cli.datasets import dataset_named
+from crosscast.cli.flag import Flag
 
 __all__ = ["describe"]
 
 
-def describe(
-    folder: Path, /, *, json: Annotated[bool, Parameter(negative="", show_default=False)] = False
-) -> None:
+def describe(folder: Path, /, *, json: Flag = False) -> None:
     """Say what a dataset holds, what is missing, how noisy it is, and what to be careful with.
 
     A build need not be finished.

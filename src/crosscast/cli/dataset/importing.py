@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
+from crosscast.cli.flag import Flag
 
 if TYPE_CHECKING:
     from crosscast.tables.dataset import Dataset
 
 __all__ = ["aiwc", "aiwc2018", "crosscast_format"]
 
-_Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
-
-def aiwc2018(path: Path, /, *, out: Path, replace: _Flag = False) -> None:
+def aiwc2018(path: Path, /, *, out: Path, replace: Flag = False) -> None:
     """Import the published data of 2018: profiles, kernel times on 15 devices, energy.
 
     Where to fetch it: github.com/BeauJoh/opencl-predictions-with-aiwc.
@@ -43,7 +41,7 @@ def aiwc(
     out: Path,
     application: str | None = None,
     size: str | None = None,
-    replace: _Flag = False,
+    replace: Flag = False,
 ) -> None:
     """Import a folder of the published AIWC tool's files `aiwc_<kernel>_<n>.csv`: profiles.
 
@@ -72,7 +70,7 @@ def crosscast_format(
     out: Path,
     application: str | None = None,
     size: str | None = None,
-    replace: _Flag = False,
+    replace: Flag = False,
 ) -> None:
     """Import what an older Crosscast wrote: a dataset, or a table of profiles.
 
