@@ -12,5 +12,5 @@ def test_spaces_do_not_count_and_names_come_once() -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "crc,", ",crc", "crc,,lud"])
 def test_an_empty_name_is_refused_by_its_option(text: str) -> None:
-    with pytest.raises(InputError, match="^--without: expected names separated by commas, found "):
+    with pytest.raises(InputError, match=r"^--without: expected names separated by commas, found "):
         words_of("--without", text)
