@@ -14,6 +14,7 @@ ROOT = Path(crosscast.__file__).parent
 
 LAYERS = {
     "errors": 0,
+    "fields": 0,
     "units": 0,
     "profile": 0,
     "tables": 1,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from crosscast.characterization.launchfiles.fields import Fields
 from crosscast.errors import InputError
+from crosscast.fields import Fields
 
 __all__ = ["parse_argument"]
 

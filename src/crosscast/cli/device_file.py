@@ -5,9 +5,9 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from crosscast.characterization.launchfiles.fields import Fields
 from crosscast.device import Device
 from crosscast.errors import InputError
+from crosscast.fields import Fields
 from crosscast.tables.devices import DEVICES
 
 __all__ = ["read_device"]

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.characterization.launchfiles.fields import Fields
 from crosscast.errors import InputError
+from crosscast.fields import Fields
+from crosscast.predict.required import required_table
 from crosscast.predict.stored import State
 from crosscast.tables.whole_file import whole_file
 
@@ -101,7 +102,7 @@ class StoredArrays:
         name = fields.text("file")
         if name is None or Path(name).name != name:
             raise InputError(f"{fields.where}: file: expected the name of a file beside it, found {name!r}")
-        contents = fields.table("contents") or Fields({}, fields.where)
+        contents = required_table(fields, "contents")
         listed = {key: _listed(contents, key) for key, _ in contents.items()}
         found = cls(folder / name, listed)
         if sum(each.nbytes for each in listed.values()) > _MOST_BYTES:
@@ -155,7 +156,7 @@ def _opened(path: Path) -> zipfile.ZipFile:
 
 
 def _listed(contents: Fields, name: str) -> _Listed:
-    fields = contents.table(name) or Fields({}, contents.where)
+    fields = required_table(contents, name)
     shape = fields.take("shape")
     if not isinstance(shape, list) or not all(isinstance(each, int) and each >= 0 for each in shape):
         raise InputError(f"{fields.where}: shape: expected a list of whole numbers, found {shape!r}")

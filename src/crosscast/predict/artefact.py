@@ -18,14 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 import crosscast
-from crosscast.characterization.launchfiles.fields import Fields
 from crosscast.device import Device
 from crosscast.errors import InputError
+from crosscast.fields import Fields
 from crosscast.predict.arrays import StoredArrays, write_arrays
 from crosscast.predict.card import Card
 from crosscast.predict.gaussian import GaussianPredictor
 from crosscast.predict.grid import Profiles, Reals
 from crosscast.predict.model import Forecast
+from crosscast.predict.required import required_table
 from crosscast.predict.state import kept_reals
 from crosscast.predict.stored import Part, part_of, stored_name
 from crosscast.profile import METRICS
@@ -172,7 +173,7 @@ def check_folder(folder: Path) -> None:
 def _arrays_file(folder: Path) -> str | None:
     """The arrays' file of the artefact that is there, as far as its card can be read."""
     try:
-        return StoredArrays.of(_table(_read(folder), "arrays"), folder).path.name
+        return StoredArrays.of(required_table(_read(folder), "arrays"), folder).path.name
     except InputError:
         return None
 
@@ -187,14 +188,14 @@ def load_model(folder: str | Path) -> TrainedModel:
     """
     folder = Path(folder)
     card = _read(folder)
-    parts = dict(_table(card, "parts").items())
+    parts = dict(required_table(card, "parts").items())
     if not all(isinstance(kind, str) for kind in parts.values()):
         raise InputError(f"{card.where}: parts: expected a kind for each, found {parts}")
     return TrainedModel(
         folder,
         Card.from_dict(dict(card.items()), card.where),
         parts,
-        StoredArrays.of(_table(card, "arrays"), folder),
+        StoredArrays.of(required_table(card, "arrays"), folder),
     )
 
 
@@ -242,13 +243,6 @@ def _refuse(constant: str) -> NoReturn:
 
 def _digest(card: Mapping[str, Any]) -> str:
     return hashlib.sha256(json_text(card).encode()).hexdigest()
-
-
-def _table(fields: Fields, name: str) -> Fields:
-    found = fields.table(name)
-    if found is None:
-        raise InputError(f"{fields.where}: {name} is missing, expected an object")
-    return found
 
 
 def _predictor(

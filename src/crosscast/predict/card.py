@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from crosscast.characterization.launchfiles.fields import Fields
 from crosscast.device import Device
 from crosscast.errors import InputError
+from crosscast.fields import Fields
+from crosscast.predict.required import required_count, required_number, required_table, required_text
 from crosscast.predict.toolchain import Toolchain
 
 __all__ = ["Card", "Effect", "MetricRange"]
-
-_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -132,18 +131,18 @@ class Card:
             If something is missing or wrong; the message names the field.
         """
         fields = Fields(card, where)
-        times = _table(fields, "time_s")
+        times = required_table(fields, "time_s")
         found = cls(
-            _text(fields, "model"),
-            _count(fields, "seed"),
+            required_text(fields, "model"),
+            required_count(fields, "seed"),
             tuple(_device(each) for each in fields.tables("devices")),
             tuple(_metric(each) for each in fields.tables("metrics")),
-            _number(times, "low"),
-            _number(times, "high"),
+            required_number(times, "low"),
+            required_number(times, "high"),
             tuple(_toolchain(each) for each in fields.tables("toolchains")),
             tuple(_effect(each) for each in fields.tables("other_toolchains")),
-            dict(_table(fields, "training").items()),
-            dict(_table(fields, "errors").items()),
+            dict(required_table(fields, "training").items()),
+            dict(required_table(fields, "errors").items()),
         )
         keys = [device.key for device in found.devices]
         if not keys or len(set(keys)) < len(keys):
@@ -163,15 +162,18 @@ def _device(fields: Fields) -> Device:
     texts = {name: fields.take(name) or "" for name in ("name", "vendor", "type", "series")}
     numbers = fields.table("numbers") or Fields({}, fields.where)
     return Device(
-        _text(fields, "key"),
+        required_text(fields, "key"),
         **{name: str(text) for name, text in texts.items()},
-        numbers={name: _number(numbers, name) for name, _ in numbers.items()},
+        numbers={name: required_number(numbers, name) for name, _ in numbers.items()},
     )
 
 
 def _metric(fields: Fields) -> MetricRange:
     return MetricRange(
-        _text(fields, "name"), fields.flag("required"), _number(fields, "low"), _number(fields, "high")
+        required_text(fields, "name"),
+        fields.flag("required"),
+        required_number(fields, "low"),
+        required_number(fields, "high"),
     )
 
 
@@ -180,27 +182,5 @@ def _toolchain(fields: Fields) -> Toolchain:
 
 
 def _effect(fields: Fields) -> Effect:
-    numbers = (_number(fields, name) for name in ("factor", "low", "high"))
-    return Effect(_toolchain(fields), _count(fields, "kernels"), *numbers)
-
-
-def _table(fields: Fields, name: str) -> Fields:
-    return _there(fields.table(name), fields, name, "an object")
-
-
-def _text(fields: Fields, name: str) -> str:
-    return _there(fields.text(name), fields, name, "a text")
-
-
-def _count(fields: Fields, name: str) -> int:
-    return _there(fields.integer(name, 0), fields, name, "a whole number")
-
-
-def _number(fields: Fields, name: str) -> float:
-    return float(_there(fields.number(name), fields, name, "a number"))
-
-
-def _there(value: _Value | None, fields: Fields, name: str, expected: str) -> _Value:
-    if value is None:
-        raise InputError(f"{fields.where}: {name} is missing, expected {expected}")
-    return value
+    numbers = (required_number(fields, name) for name in ("factor", "low", "high"))
+    return Effect(_toolchain(fields), required_count(fields, "kernels"), *numbers)

@@ -8,10 +8,10 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from crosscast.characterization.launchfiles.fields import Fields
 from crosscast.characterization.launchfiles.fill import make_array, read_array
 from crosscast.characterization.launchfiles.value_type import ValueType
 from crosscast.errors import InputError, LaunchError
+from crosscast.fields import Fields
 from crosscast.kernel import Argument, Image, Local, Parameter, Sampler
 
 __all__ = ["build_argument"]

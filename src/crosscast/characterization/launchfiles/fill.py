@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.characterization.engine.buffers import shared_empty
-from crosscast.characterization.launchfiles.fields import Fields
 from crosscast.characterization.launchfiles.value_type import ValueType
 from crosscast.errors import InputError
+from crosscast.fields import Fields
 
 __all__ = ["FILLS", "make_array", "read_array"]
 

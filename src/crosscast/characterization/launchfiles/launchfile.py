@@ -15,9 +15,9 @@ import numpy as np
 
 from crosscast.characterization import default_local_size
 from crosscast.characterization.launchfiles.argument_table import build_argument
-from crosscast.characterization.launchfiles.fields import Fields
 from crosscast.characterization.launchfiles.value_type import SCALAR_DTYPES, ValueType
 from crosscast.errors import InputError
+from crosscast.fields import Fields
 from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
 
 __all__ = ["read"]

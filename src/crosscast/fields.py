@@ -17,7 +17,7 @@ class Fields:
     Parameters
     ----------
     table
-        The fields by name, as a TOML reader gives them.
+        The fields by name, as a TOML or JSON reader gives them.
     where
         What the table is, for messages: a file, or a file and a place in it.
     """
