@@ -72,14 +72,14 @@ def test_choices_by_hand() -> None:
 
 
 def test_intervals_by_hand() -> None:
-    measured = np.array([[0.0, 0.5], [2.0, -3.0]])
-    found = scores([outcome_of(measured, np.zeros((2, 2)), "ab")], LEVEL)
+    measured = np.array([[0.0, 0.5], [0.1, 0.2], [2.0, -3.0]])
+    found = scores([outcome_of(measured, np.zeros((3, 2)), "aab")], LEVEL)
     assert found.coverage == pytest.approx(0.5)
-    assert found.coverage_by_application == pytest.approx(0.5)
+    assert found.coverage_over_cells == pytest.approx(4 / 6)
     assert found.coverage_worst_application == 0.0
     assert found.width == pytest.approx(math.exp(2))
     # Two cells are missed, by 1 and by 2; a miss costs 20 times its size at 90 %.
-    assert found.interval_score == pytest.approx(2 + 20 * 3 / 4)
+    assert found.interval_score == pytest.approx(2 + 20 * 3 / 6)
 
 
 def test_errors_are_those_of_scikit_learn() -> None:
@@ -135,7 +135,7 @@ def test_a_perfect_forecast_has_no_error(measured: Reals) -> None:
 @given(times, times)
 def test_intervals_that_hold_everything_cover_all(measured: Reals, centre: Reals) -> None:
     found = scores([outcome_of(measured, centre, "aabbbc", half=20.0)], LEVEL)
-    assert found.coverage == found.coverage_by_application == found.coverage_worst_application == 1
+    assert found.coverage == found.coverage_over_cells == found.coverage_worst_application == 1
 
 
 @given(times, st.floats(-3, 3))

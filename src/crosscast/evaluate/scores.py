@@ -50,8 +50,9 @@ class Scores:
         Share of kernels whose chosen device was at most 10 % slower than the fastest.
     kendall_tau
         Kendall's tau-b of predicted and measured times over the devices of a kernel, mean over kernels.
-    coverage, coverage_by_application, coverage_worst_application
-        Share of cells whose measured time is within the interval; the least share within any application.
+    coverage, coverage_over_cells, coverage_worst_application
+        Share of an application's cells whose measured time is within the interval, mean over applications, as
+        intervals are made to hold on an application never seen; share of all cells; least of any application.
     width
         Median of the upper over the lower limit.
     interval_score
@@ -72,7 +73,7 @@ class Scores:
     within_10: float | None = None
     kendall_tau: float | None = None
     coverage: float | None = None
-    coverage_by_application: float | None = None
+    coverage_over_cells: float | None = None
     coverage_worst_application: float | None = None
     width: float | None = None
     interval_score: float | None = None

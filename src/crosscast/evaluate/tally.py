@@ -81,8 +81,8 @@ class Tally:
 
     def _interval_scores(self, weights: Reals) -> dict[str, Reals]:
         return {
-            "coverage": self.covered.mean(weights),
-            "coverage_by_application": average(self.covered.means(), weights),
+            "coverage": average(self.covered.means(), weights),
+            "coverage_over_cells": self.covered.mean(weights),
             "width": self.width.median(weights),
             "interval_score": self.interval_score.mean(weights),
         }

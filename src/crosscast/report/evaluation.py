@@ -123,7 +123,7 @@ _TABLES = (
         "intervals",
         (
             _Column("coverage", "coverage", _percent, interval=True),
-            _Column("by application", "coverage_by_application", _percent),
+            _Column("over cells", "coverage_over_cells", _percent),
             _Column("worst application", "coverage_worst_application", _percent),
             _Column("width", "width", _times),
             _Column("interval score", "interval_score", _number),

@@ -162,7 +162,10 @@ def _scores(result: Mapping[str, Any], errors: Mapping[str, Any]) -> list[str]:
         worst = result.get("coverage_worst_application")
         least = "" if worst is None else f", {_percent(worst)} in the worst application"
         level = errors.get("level", 0.9)
-        parts.append(f"{100 * level:g} % intervals held {_percent(result['coverage'])} of the times{least}")
+        parts.append(
+            f"{100 * level:g} % intervals held {_percent(result['coverage'])} of an "
+            f"application's times{least}"
+        )
     return parts
 
 
