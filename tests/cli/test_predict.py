@@ -83,7 +83,7 @@ def test_a_person_sees_times_the_device_to_take_and_how_good_the_model_is(
         assert part in shown
     assert "physical, trained on made up: 192 times of 48 kernels at a size (48 kernels" in shown
     assert "On applications that it had not seen: median error 31 % (95 % bootstrap 26 to 36 %)" in shown
-    assert "90 % intervals held 93 % of the times, 80 % in the worst application" in shown
+    assert "90 % intervals held 93 % of an application's times, 80 % in the worst application" in shown
 
 
 def test_every_kind_of_file_gives_the_same(

@@ -48,7 +48,7 @@ def print_training(card: Card, folder: Path, stream: TextIO) -> None:
         "RMSE: of the logarithm of the time. APE: median error of a time, over all cells and as a mean over "
         "applications.",
         "Slowdown: time on the device taken over that on the fastest, mean over kernels. Coverage: share of "
-        f"an application's times within {level:g} % intervals, mean over applications, and that of the worst.",
+        f"an application's times within {level:g} % intervals, mean over applications, and the worst's.",
         "With intervals and by application: card.json. Exact definitions: docs/evaluation.md.",
     ):
         console.print(Text(line), soft_wrap=True)
