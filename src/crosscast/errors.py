@@ -98,6 +98,11 @@ class MissingExtraError(CrosscastError):
     def __init__(self, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs an optional part: pip install 'crosscast[{extra}]'")
         self.extra = extra
+        self._purpose = purpose
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
+        """Survive the way from one process to another; Python would make it anew of the message alone."""
+        return type(self), (self.extra, self._purpose)
 
 
 class EnvironmentFault(CrosscastError):

@@ -166,6 +166,8 @@ def test_what_a_model_refuses_says_which_model_and_fold() -> None:
         ({"probes": (4,)}, "probes: expected 0 to 3 of 4 devices, found 4"),
         ({"split": "leave-device-and-application-out", "probes": (1,)}, "probes: expected 0 with"),
         ({"jobs": 0}, "jobs: expected at least 1"),
+        ({"seed": -1}, "seed: expected a number from 0 to 4294967295, found -1"),
+        ({"seed": 1 << 32}, "seed: expected"),
         ({"split": "rows"}, "split: expected one of"),
     ],
 )

@@ -13,6 +13,7 @@ from crosscast.errors import InputError
 from crosscast.evaluate.asking import Answers, known_sets, outcomes_of
 from crosscast.evaluate.outcome import Outcome
 from crosscast.evaluate.scores import Scores, tallies_of, weighted_scores
+from crosscast.evaluate.seeds import check_seed
 from crosscast.evaluate.splits import DEFAULT, Fold, Split, split_named
 from crosscast.evaluate.tally import Tally
 from crosscast.evaluate.work import Progress, Task, run_tasks
@@ -145,10 +146,11 @@ def evaluate(
     Raises
     ------
     InputError
-        If there is no model, or two of a name, the level is no probability, there is no such split, the
-        grid has too few groups for it, a number of probes leaves no device to predict, or a model cannot be
-        fitted to so little.
+        If there is no model, or two of a name, the level is no probability, the seed is negative or too
+        large, there is no such split, the grid has too few groups for it, a number of probes leaves no device
+        to predict, or a model cannot be fitted to so little.
     """
+    check_seed(seed)
     _check(models, level)
     chosen = split_named(split)
     folds = chosen.folds(grid)

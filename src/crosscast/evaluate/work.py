@@ -198,9 +198,6 @@ def _answer(grid: Grid, task: Task) -> list[Answers]:
     with _one_thread():
         try:
             return ask(grid, task.fold, task.model, task.knowns, task.seed, task.level)
-        except MissingExtraError as error:
-            # Its sentence says all, and it would not survive the way between processes.
-            raise InputError(str(error)) from error
         except InputError as error:
             raise InputError(f"{task.label}: {error}") from error
 

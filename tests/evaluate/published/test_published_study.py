@@ -106,6 +106,11 @@ def test_less_than_one_process_is_refused() -> None:
         run(made_up(), amount=SMALL, jobs=0)
 
 
+def test_a_seed_below_zero_is_refused_before_the_work() -> None:
+    with pytest.raises(InputError, match="seed: expected a number from 0"):
+        run(made_up(), amount=SMALL, seed=-1)
+
+
 def test_amounts_grow() -> None:
     for less, more in ((QUICK, USUAL), (USUAL, PAPER)):
         pairs = zip(asdict(less).values(), asdict(more).values(), strict=True)

@@ -25,6 +25,7 @@ from crosscast.evaluate.published.learning import Learning, counts_of, learn
 from crosscast.evaluate.published.omission import Omitted, omit
 from crosscast.evaluate.published.runs import Runs, runs_of
 from crosscast.evaluate.published.tuning import Tuning, tune
+from crosscast.evaluate.seeds import check_seed
 from crosscast.evaluate.work import Progress, State
 from crosscast.tables.dataset import Dataset
 
@@ -148,14 +149,15 @@ def run(
     Raises
     ------
     InputError
-        If `jobs` is below 1, or the dataset has fewer than two kernels with profiles and records, or a
-        device with more than one configuration.
+        If `jobs` is below 1, the seed is negative or too large, or the dataset has fewer than two kernels
+        with profiles and records, or a device with more than one configuration.
     MissingExtraError
         If scikit-learn or scipy is not installed.
     EnvironmentFault
         If a process that worked was ended by another.
     """
     amount = amount or (PAPER if thorough else QUICK if quick else USUAL)
+    check_seed(seed)
     if jobs < 1:
         raise InputError(f"jobs: expected at least 1, found {jobs}")
     runs = runs_of(dataset)
