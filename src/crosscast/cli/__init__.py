@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ __all__ = ["main"]
 
 INTERRUPTED = 130
 BAD_USAGE = 2
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print_error=False,
             result_action="return_value",
         )
+        # Now, so that what goes wrong is said here and not by Python at exit.
+        sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except cyclopts.CycloptsError as error:
         return _fail(" ".join(str(error).split()), BAD_USAGE)
@@ -51,8 +55,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail("interrupted", INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has seen enough; Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _drop_output()
+        return _fail(f"cannot write what was found ({error.strerror})", 1)
     return 0
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> int:

@@ -13,7 +13,7 @@ from crosscast.evaluate.bootstrap import BASELINES, DRAWS, SHARE, Confidence
 from crosscast.evaluate.protocol import Result
 from crosscast.evaluate.scores import HIGHER_IS_BETTER, Scores
 from crosscast.evaluate.study import Study
-from crosscast.report.console import console_on
+from crosscast.report.console import console_of_numbers
 from crosscast.units import format_count
 
 __all__ = ["print_evaluation"]
@@ -33,7 +33,7 @@ def print_evaluation(study: Study, stream: TextIO) -> None:
     stream
         Where to print; colours only on a terminal.
     """
-    console = console_on(stream, _WIDTH)
+    console = console_of_numbers(stream, _WIDTH)
     console.print(Text(_subject(study), style="bold"), soft_wrap=True)
     for probes in dict.fromkeys(result.probes for result in study.evaluation.results):
         console.print()

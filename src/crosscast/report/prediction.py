@@ -11,7 +11,7 @@ from rich.text import Text
 
 from crosscast.predict.card import Card
 from crosscast.predict.prediction import DeviceTime, Prediction
-from crosscast.report.console import console_on
+from crosscast.report.console import console_of_numbers
 from crosscast.units import format_count, format_seconds
 
 __all__ = ["honest_errors", "print_predictions", "trained_on"]
@@ -31,7 +31,7 @@ def print_predictions(predictions: Sequence[Prediction], card: Card, probes: int
     stream
         Where to print; colours only on a terminal.
     """
-    console = console_on(stream)
+    console = console_of_numbers(stream)
     for prediction in predictions:
         console.print(Text(_subject(prediction), style="bold"), soft_wrap=True)
         console.print(_table(prediction))
@@ -104,7 +104,7 @@ def _advice(prediction: Prediction) -> str:
     doubt = (
         ""
         if choice.doubt is None
-        else f", and is the faster one with a probability of {_percent(choice.doubt)}"
+        else f", and is the faster one with a probability of {_probability(choice.doubt)}"
     )
     return (
         f"Take {choice.device}. The runner-up {choice.runner_up} takes about {_factor(choice.factor)}{doubt}."
@@ -113,6 +113,10 @@ def _advice(prediction: Prediction) -> str:
 
 def _factor(factor: float) -> str:
     return "as long" if factor < 1.005 else f"{factor:.3g} times as long"
+
+
+def _probability(share: float) -> str:
+    return "less than 1 %" if share < 0.005 else _percent(share)
 
 
 def _percent(share: float) -> str:

@@ -24,7 +24,7 @@ from crosscast.evaluate.published.paper import (
 )
 from crosscast.evaluate.published.study import PublishedStudy
 from crosscast.evaluate.published.tuning import NODE_SIZES
-from crosscast.report.console import console_on
+from crosscast.report.console import console_of_numbers
 from crosscast.units import format_count, format_seconds
 
 __all__ = ["print_study"]
@@ -46,7 +46,7 @@ def print_study(study: PublishedStudy, stream: TextIO) -> None:
     stream
         Where to print.
     """
-    console = console_on(stream, _WIDTH)
+    console = console_of_numbers(stream, _WIDTH)
     grid = study.runs.grid
     console.print(
         Text(

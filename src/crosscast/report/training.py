@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crosscast.predict.card import Card
-from crosscast.report.console import console_on
+from crosscast.report.console import console_of_numbers
 from crosscast.report.prediction import trained_on
 
 __all__ = ["print_training"]
@@ -37,7 +37,7 @@ def print_training(card: Card, folder: Path, stream: TextIO) -> None:
     stream
         Where to print; colours only on a terminal.
     """
-    console = console_on(stream)
+    console = console_of_numbers(stream)
     console.print(Text(f"{folder}: {card.model}, {trained_on(card)}"), soft_wrap=True)
     console.print()
     console.print(_table(card))
