@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, is_dataclass
 from functools import cache
@@ -19,6 +17,7 @@ import crosscast
 from crosscast.errors import InputError
 from crosscast.evaluate.asking import Answers
 from crosscast.evaluate.splits import Fold
+from crosscast.predict.arrays import DAMAGE
 from crosscast.predict.grid import Flags, Grid
 from crosscast.predict.model import Model
 from crosscast.tables.whole_file import whole_file
@@ -28,8 +27,6 @@ __all__ = ["Cache", "default_folder", "grid_digest"]
 _FIELDS = ("centre", "low", "high")
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 _SOURCES = ("predict", "evaluate/asking.py", "evaluate/cache.py")
-_DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError)
-"""What numpy raises on files that are no archive of arrays, or half of one."""
 
 
 def default_folder() -> Path:
@@ -87,7 +84,7 @@ class Cache:
             # Opened here, as numpy leaves a damaged file open.
             with self._path(key).open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 arrays = [archive[name] for name in _FIELDS]
-        except _DAMAGE:
+        except DAMAGE:
             return None
         if any(array.shape != shape or array.dtype != np.float64 for array in arrays):
             return None

@@ -6,13 +6,15 @@ Arrays are numbers and texts; nothing is unpickled. They are read when they are 
 from __future__ import annotations
 
 import hashlib
+import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,13 +25,29 @@ from crosscast.predict.required import required_table
 from crosscast.predict.stored import State
 from crosscast.tables.whole_file import whole_file
 
-__all__ = ["StoredArrays", "write_arrays"]
+__all__ = ["DAMAGE", "StoredArrays", "write_arrays"]
 
 _KINDS = "fiuU"
 _MOST_BYTES = 1 << 30
 """Size of all arrays together that is read; no model is nearly as large."""
 
 _MOST_HEADER_BYTES = 4096
+
+DAMAGE = (
+    ArithmeticError,
+    EOFError,
+    KeyError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    ValueError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What Python and NumPy raise on files that are no archive of arrays, or a damaged one."""
 
 
 def write_arrays(arrays: State, folder: Path) -> dict[str, Any]:
@@ -137,13 +155,24 @@ class StoredArrays:
 
     def _read(self, file: zipfile.ZipFile, name: str, listed: _Listed) -> npt.NDArray[Any]:
         try:
+            # First the header alone: memory is taken for what it says.
+            with file.open(f"{name}.npy") as member:
+                _check_header(member, listed)
             with file.open(f"{name}.npy") as member:
                 array: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-        except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        except DAMAGE as error:
             raise InputError(f"{self.path}: array {name} is damaged ({error})") from error
-        if array.dtype != listed.dtype or array.shape != listed.shape or _digest(array) != listed.sha256:
+        if _digest(array) != listed.sha256:
             raise InputError(f"{self.path}: array {name} is damaged (its checksum is not the card's)")
         return array
+
+
+def _check_header(member: IO[bytes], listed: _Listed) -> None:
+    version = np.lib.format.read_magic(member)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(member)
+    if (shape, dtype) != (listed.shape, listed.dtype):
+        raise ValueError(f"it is of type {dtype} and shape {shape}, and not as the card says")
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
@@ -151,7 +180,7 @@ def _opened(path: Path) -> zipfile.ZipFile:
         return zipfile.ZipFile(path)
     except FileNotFoundError as error:
         raise InputError(f"{path}: expected the arrays of the model, found no such file") from error
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except DAMAGE as error:
         raise InputError(f"{path}: cannot read the arrays of the model ({error})") from error
 
 
