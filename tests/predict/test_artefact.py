@@ -260,7 +260,7 @@ def test_sound_checksums_of_wrong_contents_are_refused(tmp_path: Path) -> None:
         "positive definite one of 4 devices, found another of shape (4": replace(
             predictor, covariance=-np.eye(4)
         ),
-        "quantiles: expected rows that begin at 0": replace(predictor, quantiles=-predictor.quantiles),
+        "quantiles: expected numbers that begin at 0": replace(predictor, quantiles=-predictor.quantiles),
         "covariance: expected finite numbers": replace(predictor, covariance=np.full((4, 4), np.nan)),
         "expected a model of 4 devices, found one of 2": replace(
             predictor, point=DeviceMean().fit(known.on([0, 1]), 0)

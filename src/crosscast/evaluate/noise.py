@@ -65,9 +65,7 @@ def noise_floor(dataset: Dataset, grid: Grid, seed: int, level: float = 0.9) -> 
 
 def _places(grid: Grid, cells: Table) -> tuple[Integers, Integers, Integers]:
     """Row and column of each cell in the grid, and the numbers of the cells that are in it."""
-    profiles = grid.profiles
-    kernels = zip(profiles.application, profiles.kernel, profiles.size, strict=True)
-    row_of = {kernel: row for row, kernel in enumerate(kernels)}
+    row_of = {kernel: row for row, kernel in enumerate(grid.profiles.names)}
     column_of = {device.key: column for column, device in enumerate(grid.devices)}
     found = [
         (row_of[kernel], column_of[cell["device"]], number)

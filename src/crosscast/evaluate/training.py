@@ -27,6 +27,7 @@ from crosscast.predict.registry import MODELS, model_named
 from crosscast.predict.toolchain import Toolchain, toolchain_of
 from crosscast.tables.arrow import notes_of
 from crosscast.tables.bundled import bundled_dataset
+from crosscast.tables.cells import KERNEL_AT_A_SIZE
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.keys import distinct
 
@@ -36,7 +37,6 @@ LEAST_APPLICATIONS = 4
 """Fewer leave too few when one is held out, and one more to tell how sure the rest is."""
 
 _MOST_PROBES = 2
-_KERNEL = ("application", "kernel", "size")
 _ERRORS = ("protocol", "seed", "level", "baselines", "bootstrap", "results", "noise_floor", "always_the_same")
 _IN_PARTS = ("applications", "devices", "slowdown_mean_without", "against_baseline")
 
@@ -156,12 +156,11 @@ def _whole(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _toolchains(dataset: Dataset, grid: Grid) -> Iterator[Toolchain]:
     """What the profiles of the grid's kernels were made with."""
-    profiles = grid.profiles
-    kernels = set(zip(profiles.application, profiles.kernel, profiles.size, strict=True))
-    rows, _ = distinct(dataset.profiles, (*_KERNEL, "program"))
+    kernels = set(grid.profiles.names)
+    rows, _ = distinct(dataset.profiles, (*KERNEL_AT_A_SIZE, "program"))
     made: dict[str, Toolchain] = {}
     for row in rows.to_pylist():
-        if tuple(row[name] for name in _KERNEL) in kernels:
+        if tuple(row[name] for name in KERNEL_AT_A_SIZE) in kernels:
             text = row["program"] or "{}"
             if text not in made:
                 made[text] = toolchain_of(json.loads(text))

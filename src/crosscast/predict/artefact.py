@@ -26,6 +26,7 @@ from crosscast.predict.card import Card
 from crosscast.predict.gaussian import GaussianPredictor
 from crosscast.predict.grid import Profiles, Reals
 from crosscast.predict.model import Forecast
+from crosscast.predict.quantiles import kept_quantiles
 from crosscast.predict.required import required_table
 from crosscast.predict.state import kept_reals
 from crosscast.predict.stored import Part, part_of, stored_name
@@ -250,15 +251,13 @@ def _predictor(
 ) -> GaussianPredictor:
     """Make the parts from their arrays, and the predictor of them."""
     made = {name: part_of(kind, _within(arrays, name)) for name, kind in parts.items()}
-    covariance, quantiles = kept_reals(arrays, "covariance", 2), kept_reals(arrays, "quantiles", 2)
+    covariance, quantiles = kept_reals(arrays, "covariance", 2), kept_quantiles(arrays, "quantiles", 2)
     d = len(devices)
     if covariance.shape != (d, d) or not _is_covariance(covariance):
         raise InputError(
             f"model: covariance: expected a positive definite one of {d} devices, found another of shape "
             f"{covariance.shape}"
         )
-    if quantiles.size == 0 or (quantiles < 0).any() or (np.diff(quantiles, axis=1) < 0).any():
-        raise InputError("model: quantiles: expected rows that begin at 0 or above and rise, found others")
     unknown = set(made) - {field.name for field in fields(GaussianPredictor)}
     if "point" not in made or unknown:
         raise InputError(f"model: parts: expected point and what else a model has, found {', '.join(made)}")

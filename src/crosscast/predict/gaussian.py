@@ -21,12 +21,12 @@ from crosscast.errors import InputError
 from crosscast.predict.conditioning import Scatter, conditional, shared_shifts, spread
 from crosscast.predict.grid import Flags, Grid, Profiles, Reals
 from crosscast.predict.model import Forecast, PointModel, PointPredictor
+from crosscast.predict.quantiles import LEVELS, reach
 from crosscast.predict.residuals import covariance_of, held_out_errors
 from crosscast.predict.unseen import UnseenDevices, enough_devices, fit_unseen
 
 __all__ = ["Gaussian", "GaussianPredictor"]
 
-_LEVELS = 201
 _MOST_PROBES = 2
 _MOST_SETS = 60
 # One-sided 95 % of a normal distribution.
@@ -107,8 +107,7 @@ class GaussianPredictor:
 
     def factors(self, probes: Any, level: float) -> Reals:
         """By how many standard deviations an interval of a level reaches, for numbers of probes."""
-        grid = np.linspace(0, 1, self.quantiles.shape[1])
-        by_count = np.array([np.interp(level, grid, row) for row in self.quantiles])
+        by_count = np.array([reach(row, level) for row in self.quantiles])
         factors: Reals = by_count[np.minimum(probes, len(by_count) - 1)]
         return factors
 
@@ -241,5 +240,5 @@ def _cautious_quantiles(by_application: Sequence[Reals]) -> Reals:
     )
     error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
     sure = np.maximum.accumulate(shares.mean(axis=0) - _CAUTION * error)
-    quantiles: Reals = reach[np.minimum(np.searchsorted(sure, np.linspace(0, 1, _LEVELS)), len(reach) - 1)]
+    quantiles: Reals = reach[np.minimum(np.searchsorted(sure, LEVELS), len(reach) - 1)]
     return quantiles

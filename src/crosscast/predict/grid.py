@@ -63,6 +63,11 @@ class Profiles:
         """Number of profiles."""
         return len(self.application)
 
+    @property
+    def names(self) -> list[tuple[str, str, str]]:
+        """Application, kernel and size of each, which together tell it from the others."""
+        return list(zip(self.application, self.kernel, self.size, strict=True))
+
     def take(self, rows: Integers | Flags) -> Profiles:
         """Some of the profiles, by their numbers or by a flag for each."""
         places = np.arange(len(self))[rows].tolist()

@@ -11,7 +11,7 @@ from crosscast.errors import InputError
 from crosscast.predict.grid import Grid, Integers, Profiles, Reals
 from crosscast.profile import METRICS
 from crosscast.tables.arrow import Table
-from crosscast.tables.cells import CELL, run_means, sound
+from crosscast.tables.cells import CELL, KERNEL_AT_A_SIZE, run_means, sound
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.joined import join
 from crosscast.tables.keys import distinct, key_numbers
@@ -59,7 +59,7 @@ def grid_of(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean")
     if joined.num_rows == 0:
         raise InputError(f"{dataset.label}: expected a kernel with a profile and records, found none")
     _check_configurations(dataset.label, joined)
-    kernels, rows = distinct(joined, CELL[:3])
+    kernels, rows = distinct(joined, KERNEL_AT_A_SIZE)
     names, columns = distinct(joined, ("device",))
     devices = devices_of(dataset)
     shape = (kernels.num_rows, names.num_rows)
@@ -71,7 +71,7 @@ def grid_of(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean")
     spread[rows, columns] = _log_spreads(dataset, joined)
     for place, each in enumerate(METRICS):
         metrics[rows, place] = joined.column(each.name).to_numpy()
-    texts = [tuple(kernels.column(name).to_pylist()) for name in CELL[:3]]
+    texts = [tuple(kernels.column(name).to_pylist()) for name in KERNEL_AT_A_SIZE]
     return Grid(
         Profiles(texts[0], texts[1], texts[2], metrics, _invocations(kernels, dataset.profiles)),
         tuple(devices[key] for key in names.column("device").to_pylist()),
@@ -92,7 +92,7 @@ def recorded_times(dataset: Dataset) -> dict[tuple[str, str, str], dict[str, flo
     joined = join(dataset)
     if joined.num_rows:
         _check_configurations(dataset.label, joined)
-    columns = [joined.column(name).to_pylist() for name in (*CELL[:4], "time_median_s")]
+    columns = [joined.column(name).to_pylist() for name in (*KERNEL_AT_A_SIZE, "device", "time_median_s")]
     times: dict[tuple[str, str, str], dict[str, float]] = {}
     for application, kernel, size, device, time in zip(*columns, strict=True):
         times.setdefault((application, kernel, size), {})[device] = time
@@ -128,6 +128,6 @@ def _log_spreads(dataset: Dataset, joined: Table) -> Reals:
 
 def _invocations(kernels: Table, profiles: Table) -> Integers:
     """For each kernel at a size, of how many invocations there is a profile."""
-    wanted, found = key_numbers([kernels, profiles], CELL[:3])
+    wanted, found = key_numbers([kernels, profiles], KERNEL_AT_A_SIZE)
     counts: Integers = np.bincount(found, minlength=int(wanted.max()) + 1)[wanted]
     return counts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from crosscast.predict.artefact import TrainedModel
 from crosscast.predict.asked import Asked
 from crosscast.predict.choice import Choice, choose, ranks
 from crosscast.predict.doubts import doubts_of, probe_array
+from crosscast.predict.grid import Integers, Profiles, Reals
+from crosscast.predict.model import Forecast
 
 __all__ = ["DeviceTime", "Prediction", "predictions_of"]
 
@@ -141,45 +143,53 @@ def predictions_of(
         If a profile lacks a metric that is needed, a device is not known, there are probes and several
         kernels, or a probe is no time, or absurd.
     """
-    measured = None
-    if probes:
-        if len(asked.profiles) > 1:
-            names = ", ".join(asked.profiles.kernel)
-            raise InputError(f"probe: expected one kernel to predict, found {len(asked.profiles)} ({names})")
-        measured = probe_array(model.devices, probes)
-    predictor = model.predictor
-    forecast = predictor.predict(asked.profiles, devices, probes=measured, level=level)
+    profiles, predictor = asked.profiles, model.predictor
+    measured = _measured(model.devices, profiles, probes or {})
+    forecast = predictor.predict(profiles, devices, probes=measured, level=level)
     doubts = doubts_of(model.card, predictor, asked, forecast, measured)
     places = ranks(forecast)
-    errors = np.full((len(asked.profiles), len(model.devices)), np.nan)
+    errors = np.full((len(profiles), len(model.devices)), np.nan)
     if measured is not None:
-        errors = np.log(measured) - predictor.point.log_time(asked.profiles)
-    given = set(probes or ())
-    profiles = asked.profiles
-    kernels = list(zip(profiles.application, profiles.kernel, profiles.size, strict=True))
-    answers = []
-    for row in range(len(profiles)):
-        known = (recorded or {}).get(kernels[row], {})
-        times = tuple(
-            DeviceTime(
-                key,
-                float(forecast.centre[row, place]),
-                float(forecast.low[row, place]),
-                float(forecast.high[row, place]),
-                int(places[row, place]),
-                key in given,
-                known.get(key),
-            )
-            for place, key in enumerate(forecast.devices)
+        errors = np.log(measured) - predictor.point.log_time(profiles)
+    return [
+        Prediction(
+            *names,
+            int(profiles.invocations[row]),
+            level,
+            _device_times(forecast, row, places[row], probes or {}, (recorded or {}).get(names, {})),
+            choose(predictor, forecast, row, errors[row]),
+            tuple(doubts[row]),
         )
-        answers.append(
-            Prediction(
-                *kernels[row],
-                int(profiles.invocations[row]),
-                level,
-                times,
-                choose(predictor, forecast, row, errors[row]),
-                tuple(doubts[row]),
-            )
+        for row, names in enumerate(profiles.names)
+    ]
+
+
+def _measured(devices: Sequence[Device], profiles: Profiles, probes: Mapping[str, float]) -> Reals | None:
+    """Measured times as a predictor takes them, or ``None``."""
+    if not probes:
+        return None
+    if len(profiles) > 1:
+        names = ", ".join(profiles.kernel)
+        raise InputError(f"probe: expected one kernel to predict, found {len(profiles)} ({names})")
+    return probe_array(devices, probes)
+
+
+def _device_times(
+    forecast: Forecast,
+    row: int,
+    places: Integers,
+    probes: Collection[str],
+    recorded: Mapping[str, float],
+) -> tuple[DeviceTime, ...]:
+    return tuple(
+        DeviceTime(
+            key,
+            float(forecast.centre[row, place]),
+            float(forecast.low[row, place]),
+            float(forecast.high[row, place]),
+            int(places[place]),
+            key in probes,
+            recorded.get(key),
         )
-    return answers
+        for place, key in enumerate(forecast.devices)
+    )

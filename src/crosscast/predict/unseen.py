@@ -22,13 +22,13 @@ from crosscast.predict.filled import filled
 from crosscast.predict.grid import Grid, Reals
 from crosscast.predict.kriging import Kriging, fit_kriging
 from crosscast.predict.likeness import Likeness, fit_likeness
+from crosscast.predict.quantiles import LEVELS, kept_quantiles, reach
 from crosscast.predict.state import kept_reals
 from crosscast.predict.weights import application_weights
 
 __all__ = ["Transfer", "UnseenDevices", "enough_devices", "fit_unseen"]
 
 _LEAST_DEVICES = 3
-_LEVELS = 201
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class UnseenDevices:
 
     def factor(self, level: float) -> float:
         """By how many standard deviations an interval of a level reaches."""
-        return float(np.interp(level, np.linspace(0, 1, len(self.quantiles)), self.quantiles))
+        return reach(self.quantiles, level)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Arrays from which `from_state` makes it again."""
@@ -110,15 +110,13 @@ class UnseenDevices:
             If an array is missing or damaged.
         """
         ways, sizes = kept_reals(state, "likeness", 2), kept_reals(state, "kriging", 1)
-        quantiles = kept_reals(state, "unseen_quantiles", 1)
+        quantiles = kept_quantiles(state, "unseen_quantiles", 1)
         if not len(ways) or ways.shape[1] != Likeness.WIDTH:
             raise InputError(
                 f"model: likeness: expected rows of {Likeness.WIDTH} numbers, found shape {ways.shape}"
             )
         if len(sizes) != Kriging.WIDTH:
             raise InputError(f"model: kriging: expected {Kriging.WIDTH} numbers, found {len(sizes)}")
-        if not len(quantiles) or quantiles[0] < 0 or (np.diff(quantiles) < 0).any():
-            raise InputError("model: unseen_quantiles: expected numbers that begin at 0 or above and rise")
         return cls(Descriptors.from_state(state), Likeness(ways), Kriging(sizes), quantiles)
 
 
@@ -197,5 +195,5 @@ def _quantiles(learner: _Learner, pairs: Pairs) -> Reals:
         transfer = _transfer(*learner.fit(pairs, others), pairs.take([*others, device]))
         error = transfer.log_time(learner.log_time[:, others]) - learner.log_time[:, device]
         ratios.append(np.abs(error) / transfer.sd)
-    quantiles: Reals = np.quantile(np.concatenate(ratios), np.linspace(0, 1, _LEVELS))
+    quantiles: Reals = np.quantile(np.concatenate(ratios), LEVELS)
     return quantiles

@@ -12,9 +12,12 @@ from crosscast.tables.library import pa, pc
 from crosscast.tables.samples import Reals, Samples, samples_of
 from crosscast.tables.sessions import SESSIONS
 
-__all__ = ["CELL", "Cells", "cells_of", "least_times", "run_means", "sound"]
+__all__ = ["CELL", "KERNEL_AT_A_SIZE", "Cells", "cells_of", "least_times", "run_means", "sound"]
 
-CELL = ("application", "kernel", "size", "device", "configuration")
+KERNEL_AT_A_SIZE = ("application", "kernel", "size")
+"""Columns that tell which problem was run: what a profile is of, and a row of a grid."""
+
+CELL = (*KERNEL_AT_A_SIZE, "device", "configuration")
 """Columns whose values a cell's records share."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from crosscast.errors import InputError
 from crosscast.profile import METRICS
 from crosscast.tables.arrow import Table, arrow_schema, in_order
-from crosscast.tables.cells import CELL, cells_of, sound
+from crosscast.tables.cells import CELL, KERNEL_AT_A_SIZE, cells_of, sound
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.devices import DEVICES
 from crosscast.tables.keys import key_numbers
@@ -21,7 +21,6 @@ from crosscast.tables.schema import Column, Schema
 
 __all__ = ["JOINED", "join"]
 
-_KERNEL = ("application", "kernel", "size")
 _TIMES = {
     "time_median_s": "median over the runs",
     "time_mean_s": "mean over the runs",
@@ -94,7 +93,7 @@ def _array(values: Reals) -> pa.Array:
 def _metrics(cells: Table, profiles: Table, invocations: Literal["mean", "first"]) -> list[pa.Array]:
     if invocations == "first":
         profiles = profiles.filter(pc.equal(profiles.column("invocation"), 0))
-    wanted, numbers = key_numbers([cells, profiles], _KERNEL)
+    wanted, numbers = key_numbers([cells, profiles], KERNEL_AT_A_SIZE)
     size = int(max(wanted.max(initial=-1), numbers.max(initial=-1))) + 1
     means = []
     for metric in METRICS:

@@ -15,7 +15,7 @@ from crosscast.predict.observed import grid_of
 from crosscast.predict.published_forest import device_codes
 from crosscast.profile import METRICS
 from crosscast.tables.arrow import Table
-from crosscast.tables.cells import CELL, run_means, sound
+from crosscast.tables.cells import KERNEL_AT_A_SIZE, run_means, sound
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.keys import key_numbers
 from crosscast.tables.library import pa
@@ -133,8 +133,8 @@ def runs_of(dataset: Dataset) -> Runs:
 
 def _kernel_numbers(records: Table, grid: Grid) -> Integers:
     """For each record, the number of its kernel in the grid; -1 where it is not there."""
-    names = [pa.array(getattr(grid.profiles, name)) for name in CELL[:3]]
-    wanted, known = key_numbers([records, pa.table(names, names=list(CELL[:3]))], CELL[:3])
+    names = [pa.array(getattr(grid.profiles, name)) for name in KERNEL_AT_A_SIZE]
+    wanted, known = key_numbers([records, pa.table(names, names=list(KERNEL_AT_A_SIZE))], KERNEL_AT_A_SIZE)
     places = np.full(int(max(wanted.max(), known.max())) + 1, -1)
     places[known] = np.arange(len(known))
     numbers: Integers = places[wanted]
@@ -153,14 +153,12 @@ def _features(dataset: Dataset, grid: Grid) -> tuple[tuple[str, ...], Reals]:
 def _published_metrics(dataset: Dataset, grid: Grid) -> dict[str, Reals]:
     """Metrics by the published tool's definitions, where all kernels have them."""
     first: dict[tuple[str, str, str], dict[str, float]] = {}
-    names = (*CELL[:3], "invocation", "program")
+    names = (*KERNEL_AT_A_SIZE, "invocation", "program")
     for application, kernel, size, invocation, program in zip(
         *(dataset.profiles.column(name).to_pylist() for name in names), strict=True
     ):
         if invocation == 0:
             first[application, kernel, size] = json.loads(program or "{}").get("published", {})
-    profiles = grid.profiles
-    keys = zip(profiles.application, profiles.kernel, profiles.size, strict=True)
-    rows = [first.get(key, {}) for key in keys]
+    rows = [first.get(key, {}) for key in grid.profiles.names]
     common = [name for name in rows[0] if all(name in row for row in rows)]
     return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in common}
