@@ -57,7 +57,8 @@ class Outputs:
 
             require_pyarrow()
         if self.plot is not None:
-            from crosscast.report.kiviat import check_format, require_matplotlib
+            from crosscast.report.canvas import require_matplotlib
+            from crosscast.report.kiviat import check_format
 
             require_matplotlib()
             check_format(self.plot)

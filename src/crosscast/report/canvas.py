@@ -8,7 +8,10 @@ from typing import Any
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.tables.whole_file import whole_file
 
-__all__ = ["new_figure", "require_matplotlib", "save_figure"]
+__all__ = ["FORMATS", "new_figure", "require_matplotlib", "save_figure"]
+
+FORMATS = (".png", ".svg", ".pdf")
+"""Suffixes of the formats in which pictures are written."""
 
 
 def require_matplotlib() -> Any:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import InputError
 from crosscast.profile import Category, MetricValue, Profile
+from crosscast.report.canvas import FORMATS, require_matplotlib
 from crosscast.report.table import format_value
 from crosscast.tables.whole_file import whole_file
 
-__all__ = ["AXES", "Axis", "check_format", "require_matplotlib", "write_kiviat"]
+__all__ = ["AXES", "Axis", "check_format", "write_kiviat"]
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,6 @@ _CATEGORY_COLOURS = {
 }
 # Told apart by people who do not see all colours (Okabe and Ito's palette).
 _PROFILE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-_FORMATS = (".png", ".svg", ".pdf")
 
 
 def check_format(path: Path) -> None:
@@ -106,24 +106,8 @@ def check_format(path: Path) -> None:
     InputError
         If its suffix is not .png, .svg or .pdf.
     """
-    if path.suffix.lower() not in _FORMATS:
-        raise InputError(f"--plot: expected a file name with {', '.join(_FORMATS)}, found {path.name!r}")
-
-
-def require_matplotlib() -> Any:
-    """Module ``matplotlib.figure``, without any window system.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
-    try:
-        import matplotlib.figure
-        import matplotlib.projections  # registers the polar axes
-    except ImportError as error:
-        raise MissingExtraError("report", "a Kiviat picture") from error
-    return matplotlib.figure
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"--plot: expected a file name with {', '.join(FORMATS)}, found {path.name!r}")
 
 
 def write_kiviat(profiles: Sequence[Profile], path: Path) -> None:

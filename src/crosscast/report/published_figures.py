@@ -14,7 +14,7 @@ from crosscast.evaluate.published.paper import FIGURE_3_MAE
 from crosscast.evaluate.published.study import PublishedStudy
 from crosscast.evaluate.published.tuning import NODE_SIZES
 from crosscast.predict.grid import Reals
-from crosscast.report.canvas import new_figure, save_figure
+from crosscast.report.canvas import FORMATS, new_figure, save_figure
 from crosscast.tables.size_order import SIZES, size_order
 from crosscast.units import microseconds
 
@@ -53,8 +53,8 @@ def write_figures(study: PublishedStudy, folder: Path, suffix: str = ".png") -> 
     MissingExtraError
         If matplotlib is not installed.
     """
-    if suffix not in (".png", ".svg", ".pdf"):
-        raise InputError(f"figures: expected .png, .svg or .pdf, found {suffix!r}")
+    if suffix not in FORMATS:
+        raise InputError(f"figures: expected one of {', '.join(FORMATS)}, found {suffix!r}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
