@@ -32,6 +32,14 @@ def test_cells_that_were_not_measured_do_not_matter(lawful: Grid) -> None:
     assert np.sqrt(((predicted - lawful.log_time) ** 2).mean()) < 0.3
 
 
+def test_kernels_without_any_time_do_not_matter(lawful: Grid) -> None:
+    gaps = lawful.log_time.copy()
+    gaps[:3] = np.nan
+    holed = Grid(lawful.profiles, lawful.devices, gaps, lawful.spread, lawful.runs)
+    predicted = Physical().fit(holed, 0).log_time(lawful.profiles)
+    assert np.sqrt(((predicted - lawful.log_time) ** 2).mean()) < 0.3
+
+
 def test_it_comes_back_from_its_arrays(lawful: Grid) -> None:
     predictor = Physical().fit(lawful, 0)
     again = PhysicalPredictor.from_state(predictor.state())
