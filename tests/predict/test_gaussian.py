@@ -7,6 +7,7 @@ from crosscast.errors import InputError
 from crosscast.predict.gaussian import Gaussian, GaussianPredictor
 from crosscast.predict.grid import Grid, Reals
 from crosscast.predict.physical.model import Physical
+from crosscast.predict.residuals import covariance_of
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +100,13 @@ def test_a_probe_that_is_no_time_is_refused(
 def test_too_few_applications_are_refused(noisy: Grid) -> None:
     with pytest.raises(InputError, match="applications: expected at least 3"):
         Gaussian(Physical()).fit(noisy.take(noisy.profiles.groups("application") < 2), 0)
+
+
+def test_a_device_without_a_held_out_error_is_as_unsure_as_the_others(noisy: Grid) -> None:
+    errors = np.random.default_rng(0).normal(size=noisy.log_time.shape)
+    whole = covariance_of(errors, noisy)
+    errors[:, 2] = np.nan
+    found = covariance_of(errors, noisy)
+    others = np.delete(np.diag(found), 2)
+    assert others.min() < found[2, 2] < others.max()
+    np.testing.assert_allclose(others, np.delete(np.diag(whole), 2), rtol=0.2)

@@ -65,7 +65,11 @@ def covariance_of(errors: Reals, grid: Grid) -> Reals:
     limited = np.where(known, np.clip(errors, -limit, limit), 0.0) * np.sqrt(weights)[:, None]
     shared = (known * weights[:, None]).T @ known.astype(np.float64)
     products = np.divide(limited.T @ limited, shared, out=np.zeros_like(shared), where=shared > 0)
-    scale = np.sqrt(np.maximum(np.diag(products), _LEAST_VARIANCE))
+    variances, seen = np.diag(products).copy(), known.any(axis=0)
+    # Without an error that tells, a device is as unsure as the others, and not perfectly sure.
+    variances[~seen] = variances[seen].mean() if seen.any() else 1.0
+    np.fill_diagonal(products, variances)
+    scale = np.sqrt(np.maximum(variances, _LEAST_VARIANCE))
     correlation = products / scale[:, None] / scale
     shrunk = (1 - _SHRINKAGE) * correlation + _SHRINKAGE * _by_group(correlation, grid.devices)
     covariance: Reals = _positive(shrunk) * scale[:, None] * scale
