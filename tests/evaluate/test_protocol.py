@@ -117,6 +117,17 @@ def test_kernels_that_lack_a_probe_are_not_asked_about() -> None:
     assert all(value is not None for value in vars(result.scores).values())
 
 
+def test_kernels_without_a_cell_to_forecast_are_no_good_choices() -> None:
+    times = random_grid(d=3).log_time.copy()
+    times[0, 0] = np.nan
+    times[1, 1:] = np.nan
+    grid = make_grid(times, random_grid(d=3).profiles.application)
+    (new_device,) = evaluate(grid, [MeanModel()], "leave-device-out").results[0].outcomes
+    (_, with_probe) = evaluate(grid, [MeanModel()], probes=(0, 1)).results
+    assert np.bincount(new_device.rows).tolist()[:3] == [2, 1, 3]
+    assert all(1 not in outcome.rows for outcome in with_probe.outcomes)
+
+
 def test_device_scores_are_those_of_its_cells() -> None:
     grid = random_grid()
     (result,) = evaluate(grid, [MeanModel()]).results

@@ -133,7 +133,8 @@ def outcomes_of(
 ) -> tuple[Outcome, ...]:
     """Put the answers of all folds together: an outcome for each set of known times.
 
-    Kernels that were not measured on all devices of a set are not in its outcome.
+    Kernels that were not measured on all devices of a set are not in its outcome, nor are those of which it
+    leaves no measured time to forecast.
 
     Parameters
     ----------
@@ -164,6 +165,8 @@ def _part(grid: Grid, split: Split, fold: Fold, answers: Answers, place: int, to
     complete = (
         np.ones(len(measured), dtype=np.bool_) if split.known_elsewhere else finite[:, told].all(axis=1)
     )
+    # Of a kernel of which no cell is left to forecast, a choice would be none.
+    complete &= (scored & finite & ~known).any(axis=1)
     names = [grid.profiles.application[row] for row in fold.test_rows[complete].tolist()]
     return Outcome(
         tuple(names),
