@@ -279,6 +279,14 @@ def test_an_unknown_kind_of_part_is_refused(folder: Path) -> None:
     assert "parts: expected point" in refusal(folder)
 
 
+@pytest.mark.parametrize(
+    "parts", [{"point": "unseen"}, {"unseen": "physical"}, {"covariance": "physical"}, {"devices": "mean"}]
+)
+def test_a_part_of_another_kind_or_field_is_refused(folder: Path, parts: dict[str, str]) -> None:
+    rewrite_card(folder, lambda card: card["parts"].update(parts))
+    assert "parts: expected" in refusal(folder)
+
+
 def test_training_again_replaces_the_whole_model(folder: Path) -> None:
     _, predictor, card = fitted()
     old = arrays_path(folder)

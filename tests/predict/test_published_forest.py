@@ -52,6 +52,13 @@ def test_it_is_made_again_from_its_arrays(grid: Grid) -> None:
         FittedForest.from_state({**fitted.state(), "metrics": np.array(["luck"])})
 
 
+def test_arrays_of_trees_with_more_than_one_output_are_refused(grid: Grid) -> None:
+    state = dict(SMALL.fit(grid, 0).state())
+    state["leaf_value"] = np.hstack([state["leaf_value"]] * 2)
+    with pytest.raises(InputError, match="expected one output, found 2"):
+        FittedForest.from_state(state)
+
+
 def test_devices_are_told_apart_by_the_order_of_their_means() -> None:
     codes = device_codes(np.array([0, 0, 1, 2]), np.array([5.0, 7.0, 1.0, 9.0]), 4)
     assert codes.tolist() == [1, 0, 2, 3]

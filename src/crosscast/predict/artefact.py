@@ -50,6 +50,7 @@ a reader for each earlier protocol.
 """
 
 _MOST_CARD_BYTES = 16 << 20
+_UNSEEN = "unseen"
 
 
 @dataclass(frozen=True)
@@ -250,6 +251,10 @@ def _predictor(
     devices: tuple[Device, ...], parts: Mapping[str, str], arrays: Mapping[str, npt.NDArray[Any]]
 ) -> GaussianPredictor:
     """Make the parts from their arrays, and the predictor of them."""
+    if not {"point"} <= set(parts) <= {"point", _UNSEEN}:
+        raise InputError(f"model: parts: expected point and what else a model has, found {', '.join(parts)}")
+    if any((kind == _UNSEEN) != (name == _UNSEEN) for name, kind in parts.items()):
+        raise InputError(f"model: parts: expected each of its own kind, found {dict(parts)}")
     made = {name: part_of(kind, _within(arrays, name)) for name, kind in parts.items()}
     covariance, quantiles = kept_reals(arrays, "covariance", 2), kept_quantiles(arrays, "quantiles", 2)
     d = len(devices)
@@ -258,9 +263,6 @@ def _predictor(
             f"model: covariance: expected a positive definite one of {d} devices, found another of shape "
             f"{covariance.shape}"
         )
-    unknown = set(made) - {field.name for field in fields(GaussianPredictor)}
-    if "point" not in made or unknown:
-        raise InputError(f"model: parts: expected point and what else a model has, found {', '.join(made)}")
     predictor = GaussianPredictor(devices=devices, covariance=covariance, quantiles=quantiles, **made)
     counts = {predictor.point.log_time(_NO_PROFILES).shape[1]}
     if predictor.unseen is not None:

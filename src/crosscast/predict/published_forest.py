@@ -113,7 +113,10 @@ class FittedForest:
         unknown = sorted(set(metrics) - {metric.name for metric in METRICS})
         if unknown:
             raise InputError(f"model: metrics: expected names of metrics, found {', '.join(unknown)}")
-        return cls(metrics, codes, Trees.from_state(state, len(metrics) + 1))
+        trees = Trees.from_state(state, len(metrics) + 1)
+        if trees.value.shape[1] != 1:
+            raise InputError(f"model: leaf_value: expected one output, found {trees.value.shape[1]}")
+        return cls(metrics, codes, trees)
 
 
 def _as_trees(trees: Sequence[Tree]) -> Trees:
