@@ -1,7 +1,7 @@
 """The published study as a whole: repeatable, kept, and an object."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from crosscast.evaluate.published.amount import PAPER, QUICK, USUAL
 from crosscast.evaluate.published.omission import omit
 from crosscast.evaluate.published.study import PublishedStudy, run
 from crosscast.evaluate.work import State
+from crosscast.tables.arrow import table_of
+from crosscast.tables.energy import ENERGY
 from published_data import SMALL, made_up
 
 
@@ -64,6 +66,18 @@ def test_data_that_changed_is_not_taken_from_what_was_kept(tmp_path: Path) -> No
     count = len(list(tmp_path.iterdir()))
     run(made_up(noise=0.06), amount=SMALL, cache=tmp_path)
     assert len(list(tmp_path.iterdir())) == 2 * count
+
+
+def test_energy_that_changed_is_not_taken_from_what_was_kept(tmp_path: Path) -> None:
+    data = made_up()
+    first = run(data, amount=SMALL, cache=tmp_path)
+    rows = data.energy.to_pylist()
+    doubled = [{**row, "energy_j": 2 * row["energy_j"] ** 1.5} for row in rows]
+    again = run(replace(data, energy=table_of(ENERGY, doubled)), amount=SMALL, cache=tmp_path)
+    assert first.energy is not None
+    assert again.energy is not None
+    assert again.energy.held_out_rmse_log != first.energy.held_out_rmse_log
+    assert again.headline == first.headline
 
 
 def test_a_damaged_part_is_made_again(tmp_path: Path, study: PublishedStudy) -> None:

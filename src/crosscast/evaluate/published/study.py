@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import multiprocessing
 import signal
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from crosscast.errors import EnvironmentFault, InputError
+from crosscast.evaluate.cache import grid_digest
 from crosscast.evaluate.published.amount import PAPER, QUICK, USUAL, Amount
 from crosscast.evaluate.published.annealing import Search
 from crosscast.evaluate.published.energy import Energy, energy
@@ -162,7 +165,7 @@ def run(
         raise InputError(f"jobs: expected at least 1, found {jobs}")
     runs = runs_of(dataset)
     parts = _parts(dataset, runs, amount, seed)
-    keeper = Keeper(cache, runs.digest())
+    keeper = Keeper(cache, runs.digest() + grid_digest(runs.grid))
     made = {name: found for name, part in parts.items() if (found := keeper.load(part)) is not None}
     left = [name for name in parts if name not in made]
     start = time.monotonic()
@@ -195,7 +198,8 @@ class _Perhaps:
 
 def _parts(dataset: Dataset, runs: Runs, amount: Amount, seed: int) -> dict[str, Part[Any]]:
     """All parts, the longest first, by name."""
-    energy_digest = str(dataset.energy.num_rows), dataset.energy.nbytes
+    watched = json.dumps(dataset.energy.to_pylist(), sort_keys=True, default=str)
+    energy_digest = hashlib.sha256(watched.encode()).hexdigest()
     parts: list[Part[Any]] = [
         Part(
             "tuning",
@@ -219,7 +223,7 @@ def _parts(dataset: Dataset, runs: Runs, amount: Amount, seed: int) -> dict[str,
         ),
         Part(
             "energy",
-            (*energy_digest, amount.forest_trees, seed),
+            (energy_digest, amount.forest_trees, seed),
             lambda: _Perhaps(energy(dataset, runs, amount.forest_trees, seed)),
             lambda found: _Perhaps(found["found"] and Energy(**found["found"])),
         ),
