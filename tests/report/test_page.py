@@ -16,12 +16,12 @@ import pytest
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.evaluate.study import study
+from crosscast.report.numbers import factor, of_log, percent
 from crosscast.report.page.closer import MOST_PANELS as MOST_KERNELS
 from crosscast.report.page.closer import cells as every_cell
 from crosscast.report.page.closer import closer
 from crosscast.report.page.document import page_of, write_page
 from crosscast.report.page.forecasts import MOST_PANELS, panels
-from crosscast.report.page.numbers import factor, of_log, percent
 from crosscast.report.page.profiles import MOST_PROFILES
 from crosscast.report.page.scores import headline, in_full
 from crosscast.report.page.subject import Subject

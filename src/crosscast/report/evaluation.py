@@ -14,12 +14,12 @@ from crosscast.evaluate.protocol import Result
 from crosscast.evaluate.scores import HIGHER_IS_BETTER, Scores
 from crosscast.evaluate.study import Study
 from crosscast.report.console import console_of_numbers
+from crosscast.report.numbers import NONE, factor, percent
 from crosscast.units import format_count
 
 __all__ = ["print_evaluation"]
 
 _WIDTH = 120
-_NONE = "—"
 _MARK = "*"
 
 
@@ -88,44 +88,34 @@ def _number(value: float) -> str:
     return f"{value:.2f}"
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:,.0f} %" if value < 100 else ">9,999 %"
-
-
-def _times(value: float) -> str:
-    if value >= 10_000:
-        return ">9,999×"
-    return f"{value:.2f}×" if value < 100 else f"{value:,.0f}×"
-
-
 _TABLES = (
     (
         "errors",
         (
             _Column("RMSE of ln t", "rmse_log", _number, interval=True),
             _Column("by appl.", "rmse_log_by_application", _number),
-            _Column("median APE", "median_ape", _percent, interval=True),
-            _Column("by application", "median_ape_by_application", _percent, interval=True),
-            _Column("MAPE", "mape", _percent),
+            _Column("median APE", "median_ape", percent, interval=True),
+            _Column("by application", "median_ape_by_application", percent, interval=True),
+            _Column("MAPE", "mape", percent),
         ),
     ),
     (
         "choice of a device",
         (
-            _Column("mean slowdown", "slowdown_mean", _times, interval=True),
-            _Column("geometric", "slowdown_geomean", _times),
-            _Column("fastest", "top1", _percent),
-            _Column("within 10 %", "within_10", _percent),
+            _Column("mean slowdown", "slowdown_mean", factor, interval=True),
+            _Column("geometric", "slowdown_geomean", factor),
+            _Column("fastest", "top1", percent),
+            _Column("within 10 %", "within_10", percent),
             _Column("Kendall's tau", "kendall_tau", _number),
         ),
     ),
     (
         "intervals",
         (
-            _Column("coverage", "coverage", _percent, interval=True),
-            _Column("over cells", "coverage_over_cells", _percent),
-            _Column("worst application", "coverage_worst_application", _percent),
-            _Column("width", "width", _times),
+            _Column("coverage", "coverage", percent, interval=True),
+            _Column("over cells", "coverage_over_cells", percent),
+            _Column("worst application", "coverage_worst_application", percent),
+            _Column("width", "width", factor),
             _Column("interval score", "interval_score", _number),
         ),
     ),
@@ -184,7 +174,7 @@ def _best(rows: Sequence[tuple[Result, Confidence]], score: str) -> str | None:
 def _cell(column: _Column, scores: Scores, confidence: Confidence | None, marked: bool = False) -> Text:
     value = getattr(scores, column.score)
     if value is None:
-        return Text(_NONE, style="dim" if confidence is None else "")
+        return Text(NONE, style="dim" if confidence is None else "")
     text = column.write(value) + (_MARK if marked else "")
     interval = None if confidence is None else confidence.intervals.get(column.score)
     if column.interval and interval is not None:
@@ -195,13 +185,13 @@ def _cell(column: _Column, scores: Scores, confidence: Confidence | None, marked
 
 _APPLICATION_COLUMNS = (
     _Column("RMSE", "rmse_log", _number),
-    _Column("med. APE", "median_ape", _percent),
-    _Column("MAPE", "mape", _percent),
-    _Column("slowdown", "slowdown_mean", _times),
-    _Column("fastest", "top1", _percent),
+    _Column("med. APE", "median_ape", percent),
+    _Column("MAPE", "mape", percent),
+    _Column("slowdown", "slowdown_mean", factor),
+    _Column("fastest", "top1", percent),
     _Column("tau", "kendall_tau", _number),
-    _Column("coverage", "coverage", _percent),
-    _Column("width", "width", _times),
+    _Column("coverage", "coverage", percent),
+    _Column("width", "width", factor),
 )
 
 
@@ -225,7 +215,7 @@ def _by_application(result: Result) -> Table:
             Text(name),
             format_count(len(rows[name])),
             *(_cell(column, scores, None) for column in _APPLICATION_COLUMNS),
-            _NONE if others is None else _times(others),
+            factor(others),
         )
     return table
 

@@ -12,6 +12,7 @@ from rich.text import Text
 from crosscast.predict.card import Card
 from crosscast.predict.prediction import DeviceTime, Prediction
 from crosscast.report.console import console_of_numbers
+from crosscast.report.numbers import percent
 from crosscast.units import format_count, format_seconds
 
 __all__ = ["honest_errors", "print_predictions", "trained_on"]
@@ -58,7 +59,7 @@ def _comparison(predictions: Sequence[Prediction]) -> str:
     error = median(abs(ratio - 1) for ratio, _ in pairs)
     inside = sum(held for _, held in pairs)
     return (
-        f"Of {len(pairs)} recorded times, {inside} lie within the intervals; median error {_percent(error)}."
+        f"Of {len(pairs)} recorded times, {inside} lie within the intervals; median error {percent(error)}."
     )
 
 
@@ -116,11 +117,7 @@ def _factor(factor: float) -> str:
 
 
 def _probability(share: float) -> str:
-    return "less than 1 %" if share < 0.005 else _percent(share)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return "less than 1 %" if share < 0.005 else percent(share)
 
 
 def trained_on(card: Card) -> str:
@@ -159,16 +156,15 @@ def honest_errors(card: Card, probes: int) -> list[str]:
 def _scores(result: Mapping[str, Any], errors: Mapping[str, Any]) -> list[str]:
     parts = []
     if result.get("median_ape") is not None:
-        parts.append(f"median error {_percent(result['median_ape'])}{_between(result, 'median_ape')}")
+        parts.append(f"median error {percent(result['median_ape'])}{_between(result, 'median_ape')}")
     if result.get("slowdown_mean") is not None:
         parts.append(f"the device taken needed {result['slowdown_mean']:.2f} times the time of the fastest")
     if result.get("coverage") is not None:
         worst = result.get("coverage_worst_application")
-        least = "" if worst is None else f", {_percent(worst)} in the worst application"
+        least = "" if worst is None else f", {percent(worst)} in the worst application"
         level = errors.get("level", 0.9)
         parts.append(
-            f"{100 * level:g} % intervals held {_percent(result['coverage'])} of an "
-            f"application's times{least}"
+            f"{100 * level:g} % intervals held {percent(result['coverage'])} of an application's times{least}"
         )
     return parts
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from crosscast.report.canvas import new_figure
+from crosscast.report.numbers import factor, of_log, percent, plural
 from crosscast.report.page.markup import Markup, element, joined, paragraph, table
-from crosscast.report.page.numbers import factor, of_log, percent, plural
 from crosscast.report.page.pictures import BLUE, RED, drawn, picture, plain
 from crosscast.report.page.subject import Subject
 from crosscast.report.page.time_axis import scale_times

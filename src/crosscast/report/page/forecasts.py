@@ -12,8 +12,8 @@ import numpy as np
 from crosscast.device import Device
 from crosscast.predict.grid import Flags, Reals
 from crosscast.report.canvas import new_figure
+from crosscast.report.numbers import percent, plural
 from crosscast.report.page.markup import Markup
-from crosscast.report.page.numbers import percent, plural
 from crosscast.report.page.pictures import COLOURS, GREY, MARKS, drawn, picture, plain
 from crosscast.report.page.subject import Subject
 from crosscast.report.page.time_axis import scale_times

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from crosscast.report.numbers import NONE, percent
 from crosscast.report.page.markup import Markup, element, joined, paragraph
-from crosscast.report.page.numbers import NONE, percent
 from crosscast.report.page.subject import Subject
 
 __all__ = ["heat_map"]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
 from crosscast.device import Device
+from crosscast.report.numbers import NONE, plural
 from crosscast.report.page.markup import Markup, joined, paragraph, table
-from crosscast.report.page.numbers import NONE, plural
 from crosscast.report.page.subject import Subject
 from crosscast.tables.description import CellNoise
 from crosscast.tables.size_order import size_order

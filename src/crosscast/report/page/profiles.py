@@ -7,8 +7,8 @@ from typing import Any
 
 from crosscast.profile import Profile
 from crosscast.report.kiviat import write_kiviat
+from crosscast.report.numbers import plural
 from crosscast.report.page.markup import Markup
-from crosscast.report.page.numbers import plural
 from crosscast.report.page.pictures import picture, plain, written
 from crosscast.report.page.subject import Subject
 from crosscast.tables.library import pc

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from crosscast.evaluate.bootstrap import SHARE, Interval
 from crosscast.report.evaluation import print_evaluation
+from crosscast.report.numbers import NONE, factor, percent, plural
 from crosscast.report.page.markup import Markup, element, joined, paragraph, table
-from crosscast.report.page.numbers import NONE, factor, percent, plural
 from crosscast.report.page.subject import Subject
 
 __all__ = ["headline", "in_full", "in_short"]

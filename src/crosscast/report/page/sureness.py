@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from crosscast.report.canvas import new_figure
+from crosscast.report.numbers import factor, percent
 from crosscast.report.page.markup import Markup
-from crosscast.report.page.numbers import factor, percent
 from crosscast.report.page.pictures import BLUE, GREY, RED, drawn, picture, plain
 from crosscast.report.page.subject import Subject
 

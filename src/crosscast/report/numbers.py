@@ -1,4 +1,4 @@
-"""How the page writes numbers."""
+"""How numbers are written for people, on a terminal and on a page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def factor(ratio: float | None) -> str:
     """A ratio, such as 1.13, with its sign of multiplication."""
     if ratio is None or math.isnan(ratio):
         return NONE
-    return f"{ratio:.2f}×" if ratio < 10_000 else "> 9,999×"
+    if ratio >= 10_000:
+        return "> 9,999×"
+    return f"{ratio:.2f}×" if ratio < 100 else f"{ratio:,.0f}×"
 
 
 def of_log(log_time: float) -> str:
