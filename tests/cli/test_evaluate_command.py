@@ -134,6 +134,11 @@ def test_an_unknown_model_names_the_known_ones(capsys: Output, folder: str) -> N
         (["--protocol", "leave-row-out"], "leave-row-out"),
         (["--level", "90"], "--level: expected a probability between 0 and 1, found 90"),
         (["--models", ""], "found ''"),
+        (["--seed", "1.5"], "--seed: expected a whole number, found '1.5'"),
+        (["--seed", "-1"], "--seed: expected a number from 0"),
+        (["--effort", "quick"], "--effort: nothing to choose with leave-application-out"),
+        (["--protocol", "published", "--level", "0.5"], "--level: the published study itself says this"),
+        (["--protocol", "published", "--probes", "0"], "--probes: the published study itself says this"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(

@@ -130,6 +130,8 @@ def test_what_cannot_be_is_refused_before_the_work(dataset: Path, tmp_path: Path
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "mine.txt").write_text("mine")
     assert "found other files" in refusal(capsys, dataset, "--out", tmp_path / "taken")
+    (tmp_path / "file").touch()
+    assert "file is no folder" in refusal(capsys, dataset, "--out", tmp_path / "file" / "model")
     assert "--model: expected one of" in refusal(
         capsys, dataset, "--out", tmp_path / "model", "--model", "magic"
     )

@@ -12,6 +12,8 @@ from crosscast.cli.fits import FitStatus, processors
 from crosscast.cli.flag import Flag
 from crosscast.cli.model_names import models_named
 from crosscast.cli.option_names import option_names
+from crosscast.cli.places import cache_folder, check_place
+from crosscast.cli.whole import Whole
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ Protocol = Literal[
     "published",
 ]
 Effort = Literal["quick", "usual", "thorough"]
+_LEVEL = 0.9
 
 
 def evaluate(
@@ -36,9 +39,9 @@ def evaluate(
     protocol: Protocol = "leave-application-out",
     models: str = "all",
     probes: str | None = None,
-    level: float = 0.9,
-    seed: int = 0,
-    jobs: int | None = None,
+    level: float = _LEVEL,
+    seed: Whole = 0,
+    jobs: Whole | None = None,
     cache: Path | None = None,
     no_cache: Flag = False,
     figures: Path | None = None,
@@ -83,13 +86,11 @@ def evaluate(
     json
         Print everything as one JSON object.
     """
-    # Imported here: `--help` needs no pyarrow.
-    from crosscast.evaluate.cache import default_folder
-
+    _check_options(protocol, models, probes, level, effort)
     if figures is not None:
         _prepare(figures)
     dataset = dataset_named(folder)
-    kept = None if no_cache else cache or default_folder()
+    kept = cache_folder(cache, no_cache)
     processes = processors() if jobs is None else jobs
     if protocol == "published":
         _print_published(dataset, effort, seed, kept, processes, figures, json)
@@ -119,6 +120,18 @@ def evaluate(
         print_evaluation(found, sys.stdout)
 
 
+def _check_options(protocol: str, models: str, probes: str | None, level: float, effort: str) -> None:
+    """Refuse options that would be passed over."""
+    if protocol != "published":
+        if effort != "usual":
+            raise InputError(f"--effort: nothing to choose with {protocol}; leave the option out")
+        return
+    given = {"--models": models != "all", "--probes": probes is not None, "--level": level != _LEVEL}
+    for option, is_given in given.items():
+        if is_given:
+            raise InputError(f"{option}: the published study itself says this; leave the option out")
+
+
 def _probes(text: str | None, protocol: str) -> list[int]:
     if text is None:
         return [0]
@@ -139,6 +152,7 @@ def _prepare(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--figures: cannot make the folder {folder} ({error.strerror})") from error
+    check_place("--figures", folder)
 
 
 def _tell(paths: list[Path]) -> None:

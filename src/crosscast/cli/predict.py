@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from crosscast.cli.flag import Flag
 from crosscast.cli.option_names import option_names
+from crosscast.cli.whole import Whole
 from crosscast.cli.words import words_of
 from crosscast.errors import InputError
 
@@ -40,7 +41,7 @@ def predict(
     kernel: str | None = None,
     application: str | None = None,
     level: float = 0.9,
-    invocations: int | None = None,
+    invocations: Whole | None = None,
     json: Flag = False,
 ) -> None:
     """Predict how long kernels take on each device, how sure that is, and which device to take.
@@ -84,8 +85,9 @@ def predict(
     from crosscast.report.prediction import print_predictions
 
     trained = load_model(model)
-    probes = _probes(probe)
-    chosen = _chosen(devices, device_file, [device.key for device in trained.devices])
+    known = [device.key for device in trained.devices]
+    probes = _probes(probe, known)
+    chosen = _chosen(devices, device_file, known)
     with option_names():
         asked, recorded = _asked((file, *more), application, kernel, invocations)
         found = predictions_of(trained, asked, devices=chosen, probes=probes, level=level, recorded=recorded)
@@ -124,7 +126,7 @@ def _only(option: str, name: str | None, profiles: list[Profile], names: Sequenc
     return [profile for profile, own in zip(profiles, names, strict=True) if own == name]
 
 
-def _probes(words: Sequence[str]) -> dict[str, float]:
+def _probes(words: Sequence[str], known: Sequence[str]) -> dict[str, float]:
     found: dict[str, float] = {}
     for word in words:
         key, _, text = word.rpartition("=")
@@ -134,6 +136,11 @@ def _probes(words: Sequence[str]) -> dict[str, float]:
             seconds = -1.0
         if not key or not seconds > 0:
             raise InputError(f"--probe: expected DEVICE=SECONDS such as gtx1080=0.00123, found {word!r}")
+        if key not in known:
+            raise InputError(
+                f"--probe: expected a device that the model knows ({', '.join(known)}), found {key!r}: "
+                "to add a device, measure it (crosscast dataset build) and train again"
+            )
         if key in found:
             raise InputError(f"--probe: expected each device once, found {key} twice")
         found[key] = seconds

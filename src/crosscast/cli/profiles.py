@@ -71,6 +71,8 @@ def _of_json(path: Path) -> list[Profile]:
     try:
         text = read_content(path).decode()
         entries = _values(text)
+        if not entries:
+            raise ValueError("found none")
         return [profile_of(entry, number) for number, entry in enumerate(entries)]
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: expected profiles as characterize --json prints them ({error})") from error

@@ -13,6 +13,8 @@ from crosscast.cli.fits import FitStatus, processors
 from crosscast.cli.flag import Flag
 from crosscast.cli.model_names import models_named
 from crosscast.cli.option_names import option_names
+from crosscast.cli.places import cache_folder, check_place
+from crosscast.cli.whole import Whole
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,8 +32,8 @@ def report(
     models: str | None = None,
     application: str | None = None,
     title: str | None = None,
-    seed: int = 0,
-    jobs: int | None = None,
+    seed: Whole = 0,
+    jobs: Whole | None = None,
     cache: Path | None = None,
     no_cache: Flag = False,
     json: Flag = False,
@@ -68,7 +70,6 @@ def report(
         Print what is in the page as one JSON object.
     """
     # Imported here: `--help` needs no pyarrow.
-    from crosscast.evaluate.cache import default_folder
     from crosscast.predict.registry import DEFAULT_MODEL
     from crosscast.report.page.document import write_page
     from crosscast.report.page.scores import headline
@@ -76,7 +77,7 @@ def report(
 
     _check(out)
     dataset = dataset_named(folder)
-    kept = None if no_cache else cache or default_folder()
+    kept = cache_folder(cache, no_cache)
     processes = processors() if jobs is None else jobs
     with option_names():
         found = _study(dataset, models or DEFAULT_MODEL, application, seed, kept, processes)
@@ -97,6 +98,7 @@ def _check(out: Path) -> None:
         raise InputError(f"--out: expected a file, found the folder {out}")
     if not out.absolute().parent.is_dir():
         raise InputError(f"--out: the folder {out.absolute().parent} does not exist")
+    check_place("--out", out.absolute().parent)
 
 
 def _study(

@@ -10,6 +10,8 @@ from crosscast.cli.datasets import dataset_named
 from crosscast.cli.fits import FitStatus, processors
 from crosscast.cli.flag import Flag
 from crosscast.cli.option_names import option_names
+from crosscast.cli.places import cache_folder, check_place
+from crosscast.cli.whole import Whole
 from crosscast.cli.words import words_of
 
 __all__ = ["train"]
@@ -22,8 +24,8 @@ def train(
     out: Path,
     model: str | None = None,
     without: str | None = None,
-    seed: int = 0,
-    jobs: int | None = None,
+    seed: Whole = 0,
+    jobs: Whole | None = None,
     no_cache: Flag = False,
     json: Flag = False,
 ) -> None:
@@ -53,7 +55,6 @@ def train(
         Print the card.
     """
     # Imported here: `--help` needs no pyarrow.
-    from crosscast.evaluate.cache import default_folder
     from crosscast.evaluate.training import train as fit
     from crosscast.predict.artefact import check_folder, save_model
     from crosscast.predict.registry import DEFAULT_MODEL
@@ -62,6 +63,8 @@ def train(
 
     # What cannot be written is refused before the work.
     check_folder(out)
+    check_place("--out", out)
+    cache = cache_folder(None, no_cache)
     dataset = dataset_named(folder)
     with option_names():
         dataset = without_applications(dataset, words_of("--without", without) if without is not None else [])
@@ -71,7 +74,7 @@ def train(
             model or DEFAULT_MODEL,
             seed=seed,
             progress=status,
-            cache=None if no_cache else default_folder(),
+            cache=cache,
             jobs=processors() if jobs is None else jobs,
         )
     save_model(trained.predictor, out, trained.card)
