@@ -179,7 +179,7 @@ def _print_tuning(console: Console, study: PublishedStudy) -> None:
     best = search.best
     for text in (
         f"On {format_count(found.rows)} runs, ten a cell as in the published scripts; {found.grown} trees "
-        "grown for each number tried, errors of more along 1 / trees.",
+        "grown for each number tried; errors of more trees are extrapolated, linear in 1 / trees.",
         f"Annealing over all three, {len(search.error)} steps from {search.trees[0]} trees, "
         f"{search.tried[0]} tried, node size {search.node_size[0]} ({100 * search.error[0]:.2f}): least "
         f"{100 * search.error[best]:.2f} with {format_count(search.trees[best])} trees, {search.tried[best]} "
@@ -216,7 +216,7 @@ def _print_omitted(console: Console, study: PublishedStudy) -> None:
         "'prediction error (%)'; the kernel left out has no part in it. 'true error' is its own: median over "
         "its cells, in real time.",
         f"Node size {NODE_SIZE}; {amount.omitted_steps} steps of annealing for each kernel on forests of "
-        f"{amount.omitted_trees} trees, errors of more along 1 / trees.",
+        f"{amount.omitted_trees} trees; errors of more trees are extrapolated, linear in 1 / trees.",
     ):
         _say(console, text)
 
