@@ -15,9 +15,14 @@ HEAVY = (
     "cyclopts",
     "ziglang",
     "scipy",
+    "sklearn",
+    "threadpoolctl",
     "pyopencl",
     "pynvml",
 )
+
+
+COMMANDS = ("characterize", "embed", "evaluate", "measure", "predict", "report", "train")
 
 
 def modules_after(code: str) -> set[str]:
@@ -35,7 +40,7 @@ def test_a_launch_needs_no_compiler() -> None:
     assert modules_after(code).isdisjoint(set(HEAVY) - {"numpy"})
 
 
-@pytest.mark.parametrize("words", [["--help"], ["characterize", "--help"]])
+@pytest.mark.parametrize("words", [["--help"], *([name, "--help"] for name in COMMANDS)])
 def test_help_brings_no_engine(words: list[str]) -> None:
     loaded = modules_after(f"from crosscast.cli import main\nmain({words!r})")
     assert loaded.isdisjoint(set(HEAVY) - {"rich", "cyclopts"})
