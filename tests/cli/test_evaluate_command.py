@@ -25,6 +25,7 @@ ASKED = (
 def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     known = {"device-mean": MeanModel, "shifted": lambda: MeanModel("shifted", shift=0.5)}
     monkeypatch.setattr(registry, "MODELS", MappingProxyType(known))
+    monkeypatch.setattr(registry, "DEFAULT_MODEL", "shifted")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

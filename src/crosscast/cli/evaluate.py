@@ -37,7 +37,7 @@ def evaluate(
     /,
     *,
     protocol: Protocol = "leave-application-out",
-    models: str = "all",
+    models: str | None = None,
     probes: str | None = None,
     level: float = _LEVEL,
     seed: Whole = 0,
@@ -64,7 +64,8 @@ def evaluate(
     protocol
         What is left out.
     models
-        Names, separated by commas, or `all`. The baselines are always there.
+        Names, separated by commas, or `all` (some ten minutes on the published data); by default the model that
+        `crosscast train` takes. The baselines are always there.
     probes
         On how many devices a kernel is measured before the others are predicted, such as `0,2`; by default
         0. Where a device is left out, each kernel's times on all others are known.
@@ -96,12 +97,13 @@ def evaluate(
         _print_published(dataset, effort, seed, kept, processes, figures, json)
         return
     from crosscast.evaluate.study import study
+    from crosscast.predict.registry import DEFAULT_MODEL
     from crosscast.report.evaluation import print_evaluation
 
     with FitStatus() as status, option_names():
         found = study(
             dataset,
-            models_named(models),
+            models_named(models or DEFAULT_MODEL),
             protocol,
             probes=_probes(probes, protocol),
             seed=seed,
@@ -120,13 +122,13 @@ def evaluate(
         print_evaluation(found, sys.stdout)
 
 
-def _check_options(protocol: str, models: str, probes: str | None, level: float, effort: str) -> None:
+def _check_options(protocol: str, models: str | None, probes: str | None, level: float, effort: str) -> None:
     """Refuse options that would be passed over."""
     if protocol != "published":
         if effort != "usual":
             raise InputError(f"--effort: nothing to choose with {protocol}; leave the option out")
         return
-    given = {"--models": models != "all", "--probes": probes is not None, "--level": level != _LEVEL}
+    given = {"--models": models is not None, "--probes": probes is not None, "--level": level != _LEVEL}
     for option, is_given in given.items():
         if is_given:
             raise InputError(f"{option}: the published study itself says this; leave the option out")
