@@ -53,7 +53,7 @@ def refusal(capsys: Output, *words: str) -> str:
 
 
 def test_json_has_what_a_check_reads(capsys: Output, folder: str) -> None:
-    assert run(folder, "--json", "--probes", "0,1") == 0
+    assert run(folder, "--json", "--models", "all", "--probes", "0,1") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["protocol"] == "leave-application-out"
     assert [(each["model"], each["probes"]) for each in found["results"]] == [

@@ -64,7 +64,7 @@ def evaluate(
     protocol
         What is left out.
     models
-        Names, separated by commas, or `all` (some ten minutes on the published data); by default the model that
+        Names, separated by commas, or `all` (some ten minutes on the published data); by default the one that
         `crosscast train` takes. The baselines are always there.
     probes
         On how many devices a kernel is measured before the others are predicted, such as `0,2`; by default
@@ -103,7 +103,7 @@ def evaluate(
     with FitStatus() as status, option_names():
         found = study(
             dataset,
-            models_named(models or DEFAULT_MODEL),
+            models_named(DEFAULT_MODEL if models is None else models),
             protocol,
             probes=_probes(probes, protocol),
             seed=seed,

@@ -80,7 +80,9 @@ def report(
     kept = cache_folder(cache, no_cache)
     processes = processors() if jobs is None else jobs
     with option_names():
-        found = _study(dataset, models or DEFAULT_MODEL, application, seed, kept, processes)
+        found = _study(
+            dataset, DEFAULT_MODEL if models is None else models, application, seed, kept, processes
+        )
     # Whoever gets the page knows the dataset by its name, wherever it was.
     name = Path(dataset.label).resolve().name
     subject = Subject.of(dataset, replace(found, label=name), application=application, title=title)

@@ -71,7 +71,7 @@ def train(
     with FitStatus() as status, option_names():
         trained = fit(
             dataset,
-            model or DEFAULT_MODEL,
+            DEFAULT_MODEL if model is None else model,
             seed=seed,
             progress=status,
             cache=cache,
