@@ -19,7 +19,7 @@ from crosscast.units import format_count
 
 __all__ = ["print_evaluation"]
 
-_WIDTH = 120
+_WIDTH = 140
 _MARK = "*"
 
 
