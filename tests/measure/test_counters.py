@@ -222,12 +222,11 @@ def test_threads_old_and_new_are_counted_on_this_machine() -> None:
 
 def test_touched_pages_are_counted_on_this_machine() -> None:
     needs("page_faults")
-    with Counters() as counters:
-        # The system gives a page when it is first touched. A mapping of its own: an allocator may hand out
-        # memory that was touched before.
-        with mmap(-1, 8 << 20) as memory:
-            for page in range(0, len(memory), 4096):
-                memory[page] = 1
+    # The system gives a page when it is first touched. A mapping of its own: an allocator may hand out
+    # memory that was touched before.
+    with Counters() as counters, mmap(-1, 8 << 20) as memory:
+        for page in range(0, len(memory), 4096):
+            memory[page] = 1
     faults = counters.values["page_faults"]
     assert faults >= 4, "huge pages would be 2 MiB each"
 
