@@ -273,3 +273,15 @@ def test_a_source_that_changed_since_it_was_embedded_is_refused(
 
 def test_a_folder_that_is_no_model_is_refused(capsys: Output, file: str, tmp_path: Path) -> None:
     assert "found no card.json" in refusal(capsys, file, "--model", str(tmp_path))
+
+
+def test_a_warning_about_several_kernels_is_told_once(
+    capsys: Output, model: str, profile: Profile, tmp_path: Path
+) -> None:
+    other = {**profile.program, "compiler": "another compiler"}
+    path = tmp_path / "both.parquet"
+    write_parquet([replace(profile, kernel=name, program=other) for name in ("k3", "k4", "k5")], path)
+    assert main(["predict", str(path), "--model", model]) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if "another compiler" in line]
+    assert len(told) == 1
+    assert told[0].startswith("crosscast: warning: k3 and 2 more: ")

@@ -173,9 +173,14 @@ def _devices(text: str, known: Sequence[str]) -> list[str]:
 
 
 def _warn(found: Sequence[Prediction]) -> None:
+    """Print each warning once, with the kernels that it is about."""
+    about: dict[str, list[str]] = {}
     for prediction in found:
         for warning in prediction.warnings:
-            print(f"crosscast: warning: {prediction.label}: {warning}", file=sys.stderr)
+            about.setdefault(warning, []).append(prediction.label)
+    for warning, labels in about.items():
+        more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
+        print(f"crosscast: warning: {labels[0]}{more}: {warning}", file=sys.stderr)
 
 
 def _answer(found: Sequence[Prediction]) -> dict[str, Any]:
