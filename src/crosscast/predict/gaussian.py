@@ -230,15 +230,15 @@ def _cautious_quantiles(by_application: Sequence[Reals]) -> Reals:
 
     Without the confidence, the mean over few applications would be taken for that over all.
     """
-    reach = np.unique(np.concatenate(by_application))
+    ratios = np.unique(np.concatenate(by_application))
     shares = np.stack(
         [
-            np.searchsorted(np.sort(each), reach, side="right") / len(each)
+            np.searchsorted(np.sort(each), ratios, side="right") / len(each)
             for each in by_application
             if len(each)
         ]
     )
     error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
     sure = np.maximum.accumulate(shares.mean(axis=0) - _CAUTION * error)
-    quantiles: Reals = reach[np.minimum(np.searchsorted(sure, LEVELS), len(reach) - 1)]
+    quantiles: Reals = ratios[np.minimum(np.searchsorted(sure, LEVELS), len(ratios) - 1)]
     return quantiles

@@ -175,16 +175,18 @@ class Physical:
         raw = bends(quantities)
         centre, scale = raw.mean(axis=0), raw.std(axis=0) + 1e-9
         gpu = np.array([device.type == "gpu" for device in grid.devices])
-        acts = masks(grid.devices)
-        prices = []
-        for variant in VARIANTS:
-            data = Data(
+        acts, bent = masks(grid.devices), standardized(raw, centre, scale)
+        weights, groups = application_weights(grid.profiles), kinds_of(grid.devices)
+        data = {
+            form: Data(
                 loads=loads(quantities, gpu, variant),
-                bends=standardized(raw, centre, scale),
+                bends=bent,
                 masks=acts,
                 log_time=grid.log_time,
-                weights=application_weights(grid.profiles),
-                groups=kinds_of(grid.devices),
+                weights=weights,
+                groups=groups,
             )
-            prices.append(fit_prices(data, variant.robustness))
-        return PhysicalPredictor(gpu, acts, centre, scale, tuple(prices))
+            for form, variant in _FORMS.items()
+        }
+        prices = tuple(fit_prices(data[_form(variant)], variant.robustness) for variant in VARIANTS)
+        return PhysicalPredictor(gpu, acts, centre, scale, prices)
