@@ -171,6 +171,7 @@ def _print_published(
     figures: Path | None,
     json: bool,
 ) -> None:
+    from crosscast.evaluate.published.amount import PAPER, QUICK, USUAL
     from crosscast.evaluate.published.study import run
     from crosscast.report.published import print_study
 
@@ -178,8 +179,7 @@ def _print_published(
         found = run(
             dataset,
             seed=seed,
-            quick=effort == "quick",
-            thorough=effort == "thorough",
+            amount={"quick": QUICK, "usual": USUAL, "thorough": PAPER}[effort],
             progress=status,
             cache=cache,
             jobs=jobs,

@@ -18,7 +18,7 @@ from typing import Any
 
 from crosscast.errors import EnvironmentFault, InputError
 from crosscast.evaluate.cache import grid_digest
-from crosscast.evaluate.published.amount import PAPER, QUICK, USUAL, Amount
+from crosscast.evaluate.published.amount import USUAL, Amount
 from crosscast.evaluate.published.annealing import Search
 from crosscast.evaluate.published.energy import Energy, energy
 from crosscast.evaluate.published.headline import Headline, KnownCells, headline
@@ -120,12 +120,10 @@ def run(
     dataset: Dataset,
     *,
     seed: int = 0,
-    quick: bool = False,
-    thorough: bool = False,
+    amount: Amount = USUAL,
     progress: Progress | None = None,
     cache: Path | None = None,
     jobs: int = 1,
-    amount: Amount | None = None,
 ) -> PublishedStudy:
     """Do the published study on a dataset.
 
@@ -136,18 +134,14 @@ def run(
         ``crosscast dataset import aiwc2018``.
     seed
         Start of all random numbers.
-    quick
-        As little work as shows that all of it works.
-    thorough
-        As many trees and samples as the paper's, which takes hours.
+    amount
+        How much work to do.
     progress
         Called whenever a part is done.
     cache
         Folder that keeps finished parts; nothing is kept by default.
     jobs
         Processes that work at the same time; the results are the same.
-    amount
-        How much work to do, instead of `quick` and `thorough`.
 
     Raises
     ------
@@ -159,7 +153,6 @@ def run(
     EnvironmentFault
         If a process that worked was ended by another.
     """
-    amount = amount or (PAPER if thorough else QUICK if quick else USUAL)
     check_seed(seed)
     if jobs < 1:
         raise InputError(f"jobs: expected at least 1, found {jobs}")
