@@ -26,12 +26,11 @@ def models_named(text: str) -> list[Model]:
     InputError
         If there is no model of a name.
     """
-    from crosscast.evaluate.bootstrap import BASELINES
+    from crosscast.evaluate.compared import with_baselines
     from crosscast.predict.registry import MODELS
 
-    baselines = [name for name in BASELINES if name in MODELS]
     names = list(MODELS) if text == "all" else words_of("--models", text)
     for name in names:
         if name not in MODELS:
             raise InputError(f"--models: expected all or some of {', '.join(MODELS)}, found {name!r}")
-    return [MODELS[name]() for name in dict.fromkeys([*names, *baselines])]
+    return with_baselines(names)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from crosscast.errors import InputError
-from crosscast.evaluate.bootstrap import BASELINES
 from crosscast.evaluate.cache import grid_digest
+from crosscast.evaluate.compared import with_baselines
 from crosscast.evaluate.effects import effect_of
 from crosscast.evaluate.splits import DEFAULT
 from crosscast.evaluate.study import Study, study
@@ -20,10 +20,9 @@ from crosscast.evaluate.work import Progress
 from crosscast.predict.card import Card, Effect
 from crosscast.predict.gaussian import GaussianPredictor
 from crosscast.predict.grid import Grid
-from crosscast.predict.model import Model
 from crosscast.predict.observed import grid_of
 from crosscast.predict.ranges import metric_ranges
-from crosscast.predict.registry import MODELS, model_named
+from crosscast.predict.registry import model_named
 from crosscast.predict.toolchain import Toolchain, toolchain_of
 from crosscast.tables.arrow import notes_of
 from crosscast.tables.bundled import bundled_dataset
@@ -99,10 +98,9 @@ def train(
             f"{dataset.label}: expected at least {LEAST_APPLICATIONS} applications with profiles and records "
             f"to train and test a model, found {found}"
         )
-    baselines: list[Model] = [MODELS[each]() for each in BASELINES if each in MODELS and each != name]
     study_of_all = study(
         dataset,
-        [model, *baselines],
+        with_baselines([name]),
         DEFAULT,
         probes=range(min(_MOST_PROBES, len(grid.devices) - 1) + 1),
         seed=seed,
