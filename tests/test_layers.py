@@ -21,6 +21,7 @@ LAYERS = {
     "environment": 0,
     "kernel": 1,
     "device": 1,
+    "configuration": 1,
     "characterization": 2,
     "measure": 2,
     "suite": 2,
