@@ -1,0 +1,1 @@
+"""Decisions: which configuration under a power cap."""
