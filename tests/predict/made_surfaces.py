@@ -7,6 +7,7 @@ import numpy as np
 from crosscast.configuration import Configuration
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
+from crosscast.predict.grid import Reals
 
 CPU_CAPS = (60.0, 80.0, 100.0)
 GPU_CAPS = (100.0, 150.0, 200.0, 250.0)
@@ -27,7 +28,12 @@ def made_surfaces(applications: int = 6, *, noise: float = 0.0, seed: int = 0) -
     space = made_space()
     rng = np.random.default_rng(seed)
     caps = space.matrix
-    kernels, times, powers, cpus, gpus, stalls = [], [], [], [], [], []
+    kernels: list[KernelAt] = []
+    times: list[Reals] = []
+    powers: list[Reals] = []
+    cpus: list[Reals] = []
+    gpus: list[Reals] = []
+    stalls: list[Reals] = []
     for number in range(applications):
         on_cpu = number % 2 == 0
         for size, scale in (("big", 1.0), ("small", 0.2)):
