@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from crosscast.profile import METRICS
+from crosscast.tables.configured import CONFIGURED
 from crosscast.tables.dataset import TABLES
 from crosscast.tables.joined import JOINED
 from crosscast.tables.schema import Schema
@@ -42,6 +43,15 @@ def test_the_times_of_the_joined_view_are_there() -> None:
     for column in JOINED.columns:
         if column.name.startswith("time_"):
             assert f"| `{column.name}` | {column.type} | {column.unit} | {column.title} |" in text
+
+
+def test_the_columns_of_configured_runs_are_there() -> None:
+    rows = [line for line in section("Configured runs").splitlines() if line.startswith("| `")]
+    assert rows == [
+        f"| `{column.name}` | {column.type} | {column.unit} | {column.title} |"
+        for column in CONFIGURED.columns
+        if column.name not in CONFIGURED.key
+    ]
 
 
 def test_the_limits_of_the_warnings_are_there() -> None:
