@@ -8,7 +8,7 @@ from typing import Any
 from crosscast.errors import InputError
 from crosscast.tables.arrow import cast, check
 from crosscast.tables.library import pa, pq
-from crosscast.tables.schema import Schema
+from crosscast.tables.schema import Column, Schema
 
 __all__ = ["read_source"]
 
@@ -36,13 +36,31 @@ def read_source(path: Path, schema: Schema) -> list[dict[str, Any]]:
     """
     try:
         table = _read_csv(path) if path.suffix == ".csv" else pq.read_table(path, memory_map=False)
-    except (OSError, pa.ArrowException) as error:
+        # Here, as names that are no text are found when they are asked for.
+        names = table.column_names
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())
         raise InputError(f"{path}: cannot read the table of {schema.table} ({reason})") from error
+    for column in schema.columns:
+        if column.type in ("integer", "real") and names.count(column.name) == 1:
+            _expect_numbers(path, column, table.column(column.name))
     table = cast(schema, table, str(path))
     check(schema, table, str(path))
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
+
+
+def _expect_numbers(path: Path, column: Column, cells: pa.ChunkedArray) -> None:
+    """Refuse a text, with its row: in a CSV file, one of them makes a whole column one of texts."""
+    if not pa.types.is_string(cells.type):
+        return
+    for row, text in enumerate(cells.to_pylist(), start=1):
+        try:
+            if text is not None:
+                float(text)
+        except ValueError:
+            place = f"{path}: column {column.name!r}, row {row}"
+            raise InputError(f"{place}: expected a number, found {text!r}") from None
 
 
 def _read_csv(path: Path) -> pa.Table:
