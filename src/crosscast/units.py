@@ -6,7 +6,16 @@ import re
 
 from crosscast.errors import InputError
 
-__all__ = ["format_bytes", "format_count", "format_hertz", "format_seconds", "microseconds", "parse_bytes"]
+__all__ = [
+    "format_bytes",
+    "format_count",
+    "format_hertz",
+    "format_seconds",
+    "megahertz",
+    "microseconds",
+    "milliseconds",
+    "parse_bytes",
+]
 
 _TIME_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _HERTZ_STEPS = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"))
@@ -71,6 +80,17 @@ def format_count(value: int) -> str:
     return f"{value:,}"
 
 
+def megahertz(value: float) -> float:
+    """Hertz of a number of megahertz.
+
+    Examples
+    --------
+    >>> megahertz(1600)
+    1600000000.0
+    """
+    return value * 1e6
+
+
 def microseconds(value: float) -> float:
     """Seconds of a number of microseconds.
 
@@ -80,6 +100,17 @@ def microseconds(value: float) -> float:
     1.25e-05
     """
     return value / 1e6
+
+
+def milliseconds(value: float) -> float:
+    """Seconds of a number of milliseconds.
+
+    Examples
+    --------
+    >>> milliseconds(2.5)
+    0.0025
+    """
+    return value / 1e3
 
 
 def parse_bytes(text: str) -> int:

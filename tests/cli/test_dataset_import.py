@@ -75,3 +75,45 @@ def test_a_newer_dataset_is_refused(tmp_path: Path, make_profile: ProfileMaker, 
     pq.write_table(pa.table(table).replace_schema_metadata(metadata), path)
     assert main(["dataset", "import", "crosscast", str(path.parent), "--out", str(tmp_path / "new")]) == 2
     assert "a newer Crosscast wrote it" in capsys.readouterr().err
+
+
+CONFIGURATIONS = {
+    "powercap": (
+        "dual_cap_altis.csv",
+        "benchmark,size,cpu_cap_w,gpu_cap_w,runtime_s,cpu_w,gpu_w,node_w,n\nsort,big,65,100,4,60,40,100,3\n",
+    ),
+    "multicore_energy": (
+        "loghin.csv",
+        "system,mode,app,cores,time_s,avg_power_w\nxu3,static/big_cores,bs,4,9,14\n",
+    ),
+    "gpu_power_limit": (
+        "zeus_v100.csv",
+        "dataset,network,batch_size,optimizer,power_limit,time_per_epoch,average_power\n"
+        "cifar100,shufflenetv2,1024,adam,100,20,90\n",
+    ),
+    "gpu_dvfs": ("titanx.csv", "kernel,mem_mhz,core_mhz,time_ms,power_w\n2mm,810.0,595.0,20,80\n"),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_runs_on_configurations_become_a_dataset_under_the_name_of_their_data(
+    tmp_path: Path, name: str, capsys: Output
+) -> None:
+    file, text = CONFIGURATIONS[name]
+    (tmp_path / file).write_text(text, encoding="utf-8")
+    command = ["dataset", "import", name, str(tmp_path), "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    assert capsys.readouterr().err == f"wrote {tmp_path / 'out'} (0 profiles, 1 records)\n"
+    dataset = read_dataset(tmp_path / "out")
+    assert dataset.records.column("configuration").to_pylist() != ["{}"]
+    assert dataset.energy.num_rows == (3 if name == "powercap" else 1)
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_a_path_without_the_data_is_one_sentence_and_exit_2(
+    tmp_path: Path, name: str, capsys: Output
+) -> None:
+    assert main(["dataset", "import", name, str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(tmp_path) in line
+    assert not (tmp_path / "out").exists()

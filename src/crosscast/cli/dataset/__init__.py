@@ -6,7 +6,15 @@ import cyclopts
 
 from crosscast.cli.dataset.build import build
 from crosscast.cli.dataset.describe import describe
-from crosscast.cli.dataset.importing import aiwc, aiwc2018, crosscast_format
+from crosscast.cli.dataset.importing import (
+    aiwc,
+    aiwc2018,
+    crosscast_format,
+    gpu_dvfs,
+    gpu_power_limit,
+    multicore_energy,
+    powercap,
+)
 
 __all__ = ["app"]
 
@@ -15,6 +23,11 @@ app = cyclopts.App(name="dataset", help="Import, build and describe datasets.")
 imports = cyclopts.App(name="import", help="Import others' data, or our own past versions, into the tables.")
 imports.command(aiwc2018)
 imports.command(aiwc)
+imports.command(powercap)
+# Named, else words would be joined with dashes.
+imports.command(multicore_energy, name="multicore_energy")
+imports.command(gpu_power_limit, name="gpu_power_limit")
+imports.command(gpu_dvfs, name="gpu_dvfs")
 imports.command(crosscast_format, name="crosscast")
 app.command(build)
 app.command(imports)

@@ -11,7 +11,15 @@ from crosscast.cli.flag import Flag
 if TYPE_CHECKING:
     from crosscast.tables.dataset import Dataset
 
-__all__ = ["aiwc", "aiwc2018", "crosscast_format"]
+__all__ = [
+    "aiwc",
+    "aiwc2018",
+    "crosscast_format",
+    "gpu_dvfs",
+    "gpu_power_limit",
+    "multicore_energy",
+    "powercap",
+]
 
 
 def aiwc2018(path: Path, /, *, out: Path, replace: Flag = False) -> None:
@@ -90,6 +98,83 @@ def crosscast_format(
     from crosscast.tables.importers.own import import_own
 
     _store(import_own(path, application, size), out, replace)
+
+
+def powercap(path: Path, /, *, out: Path, replace: Flag = False) -> None:
+    """Import programs of Altis under caps of the CPUs' and the GPU's power: times, powers.
+
+    Where they are from: github.com/zzheng33/power. docs/importing.md has the columns.
+
+    Parameters
+    ----------
+    path
+        The file, or a folder with `dual_cap_altis.csv`.
+    out
+        Folder of the dataset.
+    replace
+        Replace another dataset that is there.
+    """
+    from crosscast.tables.importers.powercap import import_powercap
+
+    _store(import_powercap(path), out, replace)
+
+
+def multicore_energy(path: Path, /, *, out: Path, replace: Flag = False) -> None:
+    """Import programs on the cores of seven multicore systems: times, powers.
+
+    Where they are from: github.com/dloghin/multicores-time-energy. docs/importing.md has the columns.
+
+    Parameters
+    ----------
+    path
+        The file, or a folder with `loghin.csv`.
+    out
+        Folder of the dataset.
+    replace
+        Replace another dataset that is there.
+    """
+    from crosscast.tables.importers.multicore_energy import import_multicore_energy
+
+    _store(import_multicore_energy(path), out, replace)
+
+
+def gpu_power_limit(path: Path, /, *, out: Path, replace: Flag = False) -> None:
+    """Import the training of neural networks under power limits of GPUs: times of an epoch, powers.
+
+    Where to fetch it: github.com/ml-energy/zeus.
+
+    Parameters
+    ----------
+    path
+        A file `zeus_<gpu>.csv` or `summary_power_<gpu>.csv`, or a folder with some.
+    out
+        Folder of the dataset.
+    replace
+        Replace another dataset that is there.
+    """
+    from crosscast.tables.importers.gpu_power_limit import import_gpu_power_limit
+
+    _store(import_gpu_power_limit(path), out, replace)
+
+
+def gpu_dvfs(path: Path, /, *, out: Path, replace: Flag = False) -> None:
+    """Import programs at clocks of two GPUs: times, powers, counters of one of the GPUs.
+
+    Where they are from: github.com/HKBU-HPML/GPU-DVFS-Job-Schedule and
+    github.com/hpc-ulisboa/gpuPTXModel. docs/importing.md has the columns.
+
+    Parameters
+    ----------
+    path
+        `gtx1080ti.csv` or `titanx.csv`, or a folder with one or both.
+    out
+        Folder of the dataset.
+    replace
+        Replace another dataset that is there.
+    """
+    from crosscast.tables.importers.gpu_dvfs import import_gpu_dvfs
+
+    _store(import_gpu_dvfs(path), out, replace)
 
 
 def _store(dataset: Dataset, out: Path, replace: bool) -> None:
