@@ -107,6 +107,32 @@ def test_the_process_is_named_where_there_are_several(tmp_path: Path, capsys: Ou
     assert "lud small on cpu:0, process 2: it caught fire\n" in text
 
 
+def test_settings_are_named_with_their_device(tmp_path: Path, capsys: Output) -> None:
+    settings = '{"cores": 4.0}'
+    sessions = [
+        {**session("tiny", "cpu:0"), "configuration": settings, "runs": 1},
+        {**session("small", "cpu:0", "it caught fire"), "configuration": settings},
+    ]
+    devices = [{"device": "cpu:0", "name": "a CPU", "type": "cpu", "sources": {}}]
+    dataset = Dataset("test", devices=table_of(DEVICES, devices), sessions=table_of(SESSIONS, sessions))
+    write_dataset(dataset, tmp_path / "mine")
+    text = page(tmp_path / "mine", capsys)
+    assert 'lud tiny on cpu:0 {"cores": 4.0}: its session has 1 run, fewer than 50\n' in text
+    assert 'lud small on cpu:0 {"cores": 4.0}: it caught fire\n' in text
+
+
+def test_sizes_that_are_too_many_for_columns_share_one(tmp_path: Path, capsys: Output) -> None:
+    records = [record("internal", f"size {number}", "cpu:0", 0, 1e-3) for number in range(9)]
+    devices = [{"device": f"cpu:{n}", "name": "a CPU", "type": "cpu", "sources": {}} for n in range(2)]
+    dataset = Dataset("test", devices=table_of(DEVICES, devices), records=table_of(RECORDS, records))
+    write_dataset(dataset, tmp_path / "mine")
+    lines = page(tmp_path / "mine", capsys).splitlines()
+    (heading,) = (line for line in lines if line.startswith("application"))
+    assert heading.split() == ["application", "kernels", "all", "9", "sizes"]
+    (row,) = (line for line in lines if line.startswith("lud "))
+    assert row.split() == ["lud", "1", "9/18", "(—)"]
+
+
 def test_json_says_the_same(folder: Path, capsys: Output) -> None:
     assert main(["dataset", "describe", str(folder), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

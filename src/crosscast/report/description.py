@@ -12,13 +12,16 @@ from rich.table import Table
 from rich.text import Text
 
 from crosscast.report.console import console_on
-from crosscast.tables.description import CellNoise, Description
+from crosscast.tables.description import CellNoise, Description, Failure
+from crosscast.tables.warnings_of import RecordWarning
 from crosscast.units import format_count
 
 __all__ = ["print_description"]
 
 _SHOWN = 3
 """Failures, and warnings of a rule, that are spelled out; the JSON form has all."""
+_MOST_SIZES = 8
+"""Sizes that have a column each; of more, the page has their sum."""
 _NONE = "—"
 
 
@@ -77,13 +80,18 @@ def _print_grid(console: Console, description: Description) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("application")
     table.add_column("kernels", justify="right")
-    for size in description.sizes:
-        table.add_column(size, justify="right")
+    groups = _size_groups(description.sizes)
+    for heading in groups:
+        table.add_column(heading, justify="right")
     for application, number in sorted(kernels.items()):
         row = [application or _NONE, format_count(number)]
-        for size in description.sizes:
-            profiled = _share(number, lacking[application, size, "profile"])
-            measured = _share(number * devices, lacking[application, size, "records"]) if devices else ""
+        for sizes in groups.values():
+            whole = number * len(sizes)
+            unprofiled, unmeasured = (
+                sum(lacking[application, size, what] for size in sizes) for what in ("profile", "records")
+            )
+            profiled = _share(whole, unprofiled)
+            measured = _share(whole * devices, unmeasured) if devices else ""
             row.append(_NONE if {measured, profiled} <= {_NONE, ""} else f"{measured} ({profiled})".strip())
         table.add_row(*map(Text, row))
     console.print()
@@ -92,6 +100,13 @@ def _print_grid(console: Console, description: Description) -> None:
     if devices:
         parts.insert(0, "cells measured, of all kernels on all devices")
     console.print(Text(f"{'; '.join(parts)}{_missing(description)}"), soft_wrap=True)
+
+
+def _size_groups(sizes: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Sizes of each column of the grid, by its heading."""
+    if len(sizes) > _MOST_SIZES:
+        return {f"all {format_count(len(sizes))} sizes": sizes}
+    return {size: [size] for size in sizes}
 
 
 def _share(whole: int, lacking: int) -> str:
@@ -142,7 +157,7 @@ def _print_failures(console: Console, description: Description) -> None:
     console.print()
     console.print(Text(f"{_count(len(description.failed), 'session')} failed", style="bold"))
     lines = (
-        f"{_place(failure.application, failure.size)} on {failure.device}"
+        f"{_place(failure.application, failure.size)} on {_where(failure)}"
         f"{_process(description, failure.repeat)}: {failure.reason}"
         for failure in description.failed
     )
@@ -154,11 +169,16 @@ def _print_warnings(console: Console, description: Description) -> None:
     for warning in description.warnings:
         place = _place(warning.application, warning.kernel, warning.size)
         process = _process(description, warning.repeat)
-        by_rule[warning.rule].append(f"{place} on {warning.device}{process}: {warning.warning}")
+        by_rule[warning.rule].append(f"{place} on {_where(warning)}{process}: {warning.warning}")
     for rule, lines in sorted(by_rule.items()):
         console.print()
         console.print(Text(f"{_count(len(lines), 'warning')} by the rule {rule}", style="bold"))
         _print_first(console, lines)
+
+
+def _where(found: Failure | RecordWarning) -> str:
+    """Device, with its settings if it has any."""
+    return found.device if found.configuration == "{}" else f"{found.device} {found.configuration}"
 
 
 def _process(description: Description, repeat: int | None) -> str:
