@@ -1,0 +1,1 @@
+"""How well methods choose configurations under power caps, on programs that they have not seen."""

@@ -1,0 +1,202 @@
+"""Honest evaluation of methods: each program is left out of all that they learn, and then chosen for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from crosscast.choose.evaluation.cases import Cases, Weighting, check_weighting, joined
+from crosscast.choose.evaluation.default_samples import Sampler, highest_and_lowest
+from crosscast.choose.evaluation.fold import FoldAnswer, FoldTask
+from crosscast.choose.evaluation.folds import duplicates, folds_together
+from crosscast.choose.evaluation.metrics import Metrics
+from crosscast.choose.evaluation.repeat_noise import RepeatNoise, repeat_noise
+from crosscast.choose.evaluation.repeats import Repeats, simulated_repeats, split_half_oracle
+from crosscast.choose.evaluation.result import ChoiceResult
+from crosscast.choose.evaluation.scoring import Choices, results_of
+from crosscast.choose.evaluation.work import answer_folds
+from crosscast.choose.walk import Method
+from crosscast.configuration import Configuration
+from crosscast.errors import InputError
+from crosscast.evaluate.seeds import check_seed
+from crosscast.evaluate.work import Progress
+from crosscast.predict.configuration.surfaces import Surfaces
+
+__all__ = ["ALONE", "CURVE", "TOGETHER", "MachineChoices", "evaluate_choices"]
+
+ALONE = "leave-benchmark-out"
+"""Protocol that leaves out each application, with all its kernels and sizes."""
+
+TOGETHER = "leave-duplicates-out"
+"""The same, with applications that are nearly the same left out together."""
+
+CURVE = tuple(range(9))
+"""Numbers of changes of which the curve is made."""
+
+
+@dataclass(frozen=True, eq=False)
+class MachineChoices:
+    """How methods did on one machine.
+
+    Parameters
+    ----------
+    surfaces
+        What was measured.
+    cases
+        What was asked.
+    samples
+        Sample configurations of each fold, by the applications that were left out.
+    groups
+        Applications that are nearly the same.
+    noise
+        How much repeats differ; ``None`` where that cannot be estimated.
+    split_half
+        The split-half oracle on simulated repeats; ``None`` without `noise`.
+    results
+        A result for each method with each application left out; then the same with near-duplicates left out
+        together, if there are any.
+    """
+
+    surfaces: Surfaces
+    cases: Cases
+    samples: dict[tuple[str, ...], tuple[int, ...]]
+    groups: tuple[tuple[str, ...], ...]
+    noise: RepeatNoise | None
+    split_half: Metrics | None
+    results: tuple[ChoiceResult, ...]
+
+    @property
+    def machine(self) -> str:
+        """Its name: the keys of its devices."""
+        return " + ".join(self.surfaces.space.devices)
+
+
+def evaluate_choices(
+    surfaces: Surfaces,
+    methods: Sequence[Method],
+    *,
+    samples: Sequence[Configuration] | Sampler = highest_and_lowest,
+    weighting: Weighting = "time",
+    together: Sequence[Sequence[str]] = (),
+    budget: int | None = None,
+    curve: Sequence[int] = CURVE,
+    seed: int = 0,
+    progress: Progress | None = None,
+    jobs: int = 1,
+) -> MachineChoices:
+    """Fit methods to all applications but one, let them choose for that one, for each; and score the choices.
+
+    The choice of the sample configurations is part of what is learned.
+
+    Parameters
+    ----------
+    surfaces
+        Times and powers of one machine.
+    methods
+        The methods; their names differ. One with an attribute ``sees_all`` that is true is told all runs of
+        the kernel in place of those at the sample configurations. With ``baseline``, others are compared with
+        it; ``confidence`` is the probability with which it means to keep to caps.
+    samples
+        The sample configurations, or what chooses them by the training kernels.
+    weighting
+        How the kernels of a program are weighted: see `cases_of`.
+    together
+        Groups of applications that are left out together, besides those whose names say that they are
+        variants: see `duplicates`.
+    budget
+        Most changes after the first configuration, for the results other than the curve; no limit by default.
+    curve
+        Most changes after the first configuration, for the curve.
+    seed
+        Start of all random numbers.
+    progress
+        Called whenever a fold is done.
+    jobs
+        Processes that work at the same time; the results are the same.
+
+    Raises
+    ------
+    InputError
+        If there is no method, or two of a name, there are not two applications with cases, a sample
+        configuration is not known or named twice, a budget is negative, the seed is negative or too large, or
+        a method cannot be fitted to so little.
+    """
+    check_seed(seed)
+    check_weighting(weighting)
+    _check(surfaces, methods, [*curve, 0 if budget is None else budget])
+    groups = duplicates(surfaces.applications, together)
+    alone = tuple((name,) for name in surfaces.applications)
+    grouped = folds_together(surfaces.applications, groups) if groups else ()
+    folds = tuple(dict.fromkeys([*alone, *grouped]))
+    budgets = (*curve, len(surfaces.space) if budget is None else budget)
+    wanted = samples if callable(samples) else _numbers(surfaces, samples)
+    tasks = [FoldTask(fold, tuple(methods), wanted, weighting, budgets, seed) for fold in folds]
+    answers = dict(zip(folds, answer_folds(surfaces, tasks, progress=progress, jobs=jobs), strict=True))
+    noise = repeat_noise(surfaces)
+    repeats = None if noise is None else simulated_repeats(surfaces, noise, seed)
+    results: list[ChoiceResult] = []
+    for protocol, held_out in ((ALONE, alone), (TOGETHER, grouped)):
+        if held_out:
+            choices = _choices(surfaces, [answers[fold] for fold in held_out], protocol, budget, curve)
+            results += results_of(choices, methods, repeats, seed)
+    cases = joined([answers[fold].cases for fold in alone])
+    return MachineChoices(
+        surfaces,
+        cases,
+        {fold: answer.samples for fold, answer in answers.items()},
+        groups,
+        noise,
+        _split_half(cases, repeats),
+        tuple(results),
+    )
+
+
+def _check(surfaces: Surfaces, methods: Sequence[Method], budgets: Sequence[int]) -> None:
+    names = [method.name for method in methods]
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"methods: expected at least one, and each once, found {', '.join(names) or 'none'}")
+    if len(surfaces.applications) < 2:
+        found = ", ".join(surfaces.applications) or "none"
+        raise InputError(f"{surfaces.label}: expected at least 2 programs to leave one out, found {found}")
+    if min(budgets) < 0:
+        raise InputError(f"budget: expected at least 0, found {min(budgets)}")
+
+
+def _numbers(surfaces: Surfaces, samples: Sequence[Configuration]) -> tuple[int, ...]:
+    numbers = tuple(surfaces.space.number_of(each) for each in samples)
+    if not numbers or len(set(numbers)) < len(numbers):
+        found = "; ".join(map(str, samples)) or "none"
+        raise InputError(f"samples: expected at least one configuration, and each once, found {found}")
+    return numbers
+
+
+def _choices(
+    surfaces: Surfaces,
+    answers: Sequence[FoldAnswer],
+    protocol: str,
+    budget: int | None,
+    curve: Sequence[int],
+) -> Choices:
+    cases = joined([answer.cases for answer in answers])
+    if len(cases.programs) < 2:
+        reasons = "; ".join(f"{each.kernel}: {each.reason}" for each in cases.left_out)
+        raise InputError(f"{surfaces.label}: expected at least 2 programs under caps ({reasons})")
+    with_cases = [answer for answer in answers if len(answer.cases)]
+    return Choices(
+        surfaces,
+        cases,
+        protocol,
+        budget,
+        tuple(curve),
+        np.concatenate([answer.chosen for answer in answers], axis=-1),
+        np.concatenate([answer.changes for answer in answers], axis=-1),
+        np.concatenate([answer.guarded for answer in answers], axis=-1),
+        np.median([answer.fit_s for answer in answers], axis=0),
+        np.median([answer.select_s for answer in with_cases], axis=0),
+    )
+
+
+def _split_half(cases: Cases, repeats: Repeats | None) -> Metrics | None:
+    return None if repeats is None else split_half_oracle(cases, repeats)

@@ -1,0 +1,1 @@
+"""Ways to choose a configuration under a power cap."""
