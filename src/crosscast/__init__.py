@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from crosscast.characterization import characterize
     from crosscast.characterization.launchfiles.launches import read_launches
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
+    from crosscast.measure.opencl.profiled_queue import ProfiledQueue
+    from crosscast.measure.regions.profiled import profiled
+    from crosscast.measure.regions.reading import read_history
     from crosscast.predict.artefact import load_model
     from crosscast.profile import METRICS, Profile
     from crosscast.tables.bundled import bundled_dataset
@@ -30,6 +33,7 @@ __all__ = [
     "Local",
     "Parameter",
     "Profile",
+    "ProfiledQueue",
     "Program",
     "Sampler",
     "__version__",
@@ -38,7 +42,9 @@ __all__ = [
     "errors",
     "join",
     "load_model",
+    "profiled",
     "read_dataset",
+    "read_history",
     "read_launches",
 ]
 
@@ -51,13 +57,16 @@ _HOMES = {
     "Local": "crosscast.kernel",
     "Parameter": "crosscast.kernel",
     "Profile": "crosscast.profile",
+    "ProfiledQueue": "crosscast.measure.opencl.profiled_queue",
     "Program": "crosscast.kernel",
     "Sampler": "crosscast.kernel",
     "bundled_dataset": "crosscast.tables.bundled",
     "characterize": "crosscast.characterization",
     "join": "crosscast.tables.joined",
     "load_model": "crosscast.predict.artefact",
+    "profiled": "crosscast.measure.regions.profiled",
     "read_dataset": "crosscast.tables.dataset",
+    "read_history": "crosscast.measure.regions.reading",
     "read_launches": "crosscast.characterization.launchfiles.launches",
 }
 

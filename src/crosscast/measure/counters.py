@@ -10,6 +10,7 @@ import errno
 import os
 import resource
 import sys
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Protocol, Self
 
 from crosscast.measure.perf_events import Count, LinuxPerf
 
-__all__ = ["EVENTS", "Counters", "Perf", "available"]
+__all__ = ["EVENTS", "Counters", "Perf", "added_up", "available"]
 
 _HARDWARE, _SOFTWARE = 0, 1
 
@@ -107,12 +108,20 @@ class Counters:
         System calls to make; those of Linux by default.
     threads
         Numbers of the threads to count; all of this process by default.
+    events
+        What to count; all events by default.
     """
 
     def __init__(
-        self, enabled: bool = True, *, perf: Perf | None = None, threads: list[int] | None = None
+        self,
+        enabled: bool = True,
+        *,
+        perf: Perf | None = None,
+        threads: list[int] | None = None,
+        events: Collection[str] | None = None,
     ) -> None:
-        self._events = EVENTS if enabled else {}
+        chosen = EVENTS if events is None else {name: EVENTS[name] for name in EVENTS if name in events}
+        self._events = chosen if enabled else {}
         self._perf = perf or LinuxPerf()
         self._threads = threads
         self._opened: dict[str, dict[int, int]] = {}
@@ -145,6 +154,13 @@ class Counters:
         finally:
             self._close()
 
+    def so_far(self) -> dict[str, list[Count]]:
+        """Tell inside of the block what each event's counters hold, one a thread."""
+        return {
+            name: [self._perf.read(descriptor) for descriptor in opened.values()]
+            for name, opened in self._opened.items()
+        }
+
     def _descriptors(self) -> list[int]:
         return [descriptor for opened in self._opened.values() for descriptor in opened.values()]
 
@@ -168,24 +184,33 @@ class Counters:
                 return
 
     def _add_up(self, name: str, counts: list[Count]) -> None:
-        """Sum over threads. Those that were never counted are taken to be like the others."""
-        counted = [count for count in counts if count.running_ns > 0]
-        enabled_ns = sum(count.enabled_ns for count in counts)
-        counted_ns = sum(count.enabled_ns for count in counted)
-        if enabled_ns > 0 and counted_ns == 0:
+        value = added_up(name, counts)
+        if value is None:
             self.absent[name] = "the processor's counters were all taken"
-            return
-        scale = EVENTS[name].scale
-        if all(count.running_ns == count.enabled_ns for count in counts):
-            self.values[name] = sum(count.value for count in counts) * scale
-            return
-        scaled = sum(count.value * count.enabled_ns / count.running_ns for count in counted)
-        self.values[name] = scaled * enabled_ns / counted_ns * scale
+        else:
+            self.values[name] = value
 
     def _close(self, *names: str) -> None:
         for name in names or tuple(self._opened):
             for descriptor in self._opened.pop(name).values():
                 self._perf.close(descriptor)
+
+
+def added_up(name: str, counts: Sequence[Count]) -> int | float | None:
+    """Sum of an event over threads; none if the processor's counters were all taken.
+
+    Threads that were never counted are taken to be like the others.
+    """
+    counted = [count for count in counts if count.running_ns > 0]
+    enabled_ns = sum(count.enabled_ns for count in counts)
+    counted_ns = sum(count.enabled_ns for count in counted)
+    if enabled_ns > 0 and counted_ns == 0:
+        return None
+    scale = EVENTS[name].scale
+    if all(count.running_ns == count.enabled_ns for count in counts):
+        return sum(count.value for count in counts) * scale
+    scaled = sum(count.value * count.enabled_ns / count.running_ns for count in counted)
+    return scaled * enabled_ns / counted_ns * scale
 
 
 def _own_threads() -> list[int]:

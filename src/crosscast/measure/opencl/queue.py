@@ -20,7 +20,7 @@ from crosscast.measure.opencl.faults import opencl_faults
 from crosscast.measure.opencl.library import cl
 from crosscast.suite.arguments import NO_BUFFER, expect_arguments
 
-__all__ = ["OpenCLQueue", "RunTimes"]
+__all__ = ["OpenCLQueue", "RunTimes", "duration_s"]
 
 _NS_PER_S = 1e9
 _START, _END = cl.profiling_info.START, cl.profiling_info.END
@@ -125,8 +125,8 @@ class OpenCLQueue:
         host = time.perf_counter() - start
         times: dict[str, list[float]] = {}
         for kernel, event in launches:
-            times.setdefault(kernel, []).append(_duration(event))
-        return RunTimes(times, sum(map(_duration, copies)), host, started)
+            times.setdefault(kernel, []).append(duration_s(event))
+        return RunTimes(times, sum(map(duration_s, copies)), host, started)
 
     def spoil(self) -> None:
         """Fill all buffers with bytes that no run leaves behind, so that results must be made anew."""
@@ -200,7 +200,8 @@ def _value(kernel: str, arg: Argument) -> Any:
     return arg
 
 
-def _duration(event: Any) -> float:
+def duration_s(event: Any) -> float:
+    """Time on the device of an event that has ended, of a queue with profiling, in seconds."""
     # Not through event.profile, which takes longer: this is in the measuring loop.
     ask = event.get_profiling_info
     return float((ask(_END) - ask(_START)) / _NS_PER_S)

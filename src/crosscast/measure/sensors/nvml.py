@@ -14,14 +14,14 @@ from crosscast.errors import EnvironmentFault, MissingExtraError, SensorFault
 from crosscast.measure.sensors.sampler import Clock, Sampler
 from crosscast.measure.sensors.sensor import Reading
 
-__all__ = ["NvmlSensor"]
+__all__ = ["NvmlSensor", "gpus"]
 
 _MILLI = 1e-3
 
-_COUNTER_INTERVAL_S = 0.02
+COUNTER_INTERVAL_S = 0.02
 """Shorter than the counter takes to move on (some 20 to 100 ms), so that every move is seen."""
 
-_POWER_INTERVAL_S = 0.1
+POWER_INTERVAL_S = 0.1
 """As long as the slowest cards take to renew their power, so that every reading is a new one."""
 
 _NOT_SUPPORTED = 3
@@ -59,6 +59,25 @@ def _library() -> Any:
 
 def _sentence(error: Any) -> str:
     return f"nvml: {_SENTENCES.get(error.value, str(error))} (NVML error {error.value})"
+
+
+def gpus() -> list[str]:
+    """Tell the UUIDs of the NVIDIA GPUs of this machine.
+
+    Raises
+    ------
+    MissingExtraError
+        If the Python package is not installed.
+    EnvironmentFault
+        If there is no driver, or it does not list its GPUs, with the reason.
+    """
+    nvml = _library()
+    try:
+        nvml.nvmlInit()
+        handles = [nvml.nvmlDeviceGetHandleByIndex(number) for number in range(nvml.nvmlDeviceGetCount())]
+        return [str(nvml.nvmlDeviceGetUUID(handle)) for handle in handles]
+    except nvml.NVMLError as error:
+        raise EnvironmentFault(_sentence(error)) from error
 
 
 class NvmlSensor:
@@ -100,8 +119,8 @@ class NvmlSensor:
                 self._nvml.nvmlDeviceGetPowerUsage(self._handle)
         except self._nvml.NVMLError as error:
             raise EnvironmentFault(_sentence(error)) from error
-        interval_s = _COUNTER_INTERVAL_S if self.counts_energy else _POWER_INTERVAL_S
-        self._sampler = Sampler(self._read, interval_s, clock)
+        interval_s = COUNTER_INTERVAL_S if self.counts_energy else POWER_INTERVAL_S
+        self._sampler = Sampler(self.read_milli, interval_s, clock)
 
     def start(self) -> None:
         """Begin to watch."""
@@ -143,8 +162,14 @@ class NvmlSensor:
     def _count(self, values: list[int]) -> int:
         return len(set(values)) if self.counts_energy else len(values)
 
-    def _read(self) -> int:
-        """Energy in millijoules since the driver was loaded, or power in milliwatts."""
+    def read_milli(self) -> int:
+        """Read the energy in millijoules since the driver was loaded, or the power in milliwatts.
+
+        Raises
+        ------
+        SensorFault
+            If the GPU does not answer.
+        """
         tell: Callable[[Any], int] = (
             self._nvml.nvmlDeviceGetTotalEnergyConsumption
             if self.counts_energy

@@ -140,6 +140,17 @@ class ReplaySensor:
         now_s = self._now_s()
         return min(bisect_right(track.times_s, now_s) for track in self._tracks.values())
 
+    def read_j(self) -> tuple[float, ...]:
+        """Energy of each domain since `start`, in joules.
+
+        Raises
+        ------
+        SensorFault
+            If the recording has ended.
+        """
+        now_s = self._now_s()
+        return tuple(track.energy_at(now_s) for track in self._tracks.values())
+
     def stop(self) -> tuple[Reading, ...]:
         """Tell the energy since `start`, on the straight line between two samples.
 
