@@ -1,0 +1,1 @@
+"""Models that any other has to beat."""
