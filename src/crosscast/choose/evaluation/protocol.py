@@ -104,7 +104,7 @@ def evaluate_choices(
         How the kernels of a program are weighted: see `cases_of`.
     together
         Groups of applications that are left out together, besides those whose names say that they are
-        variants: see `duplicates`.
+        variants: see `duplicates`. Where all names begin alike, that says nothing.
     budget
         Most changes after the first configuration, for the results other than the curve; no limit by default.
     curve
@@ -127,6 +127,9 @@ def evaluate_choices(
     check_weighting(weighting)
     _check(surfaces, methods, [*curve, 0 if budget is None else budget])
     groups = duplicates(surfaces.applications, together)
+    if not together and groups == (surfaces.applications,):
+        # Names that all begin alike tell nothing apart.
+        groups = ()
     alone = tuple((name,) for name in surfaces.applications)
     grouped = folds_together(surfaces.applications, groups) if groups else ()
     folds = tuple(dict.fromkeys([*alone, *grouped]))

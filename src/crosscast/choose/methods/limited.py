@@ -77,8 +77,7 @@ class _LimitedChooser:
         path.add((yield number))
         yield from _down(path)
         if self.ups:
-            yield from _sideways(path)
-            yield from _up(path)
+            yield from _up(path) if path.within(path.number) else _sideways(path)
         best = path.best()
         if best is not None and best != path.number:
             yield best

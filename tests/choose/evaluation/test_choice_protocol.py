@@ -1,0 +1,258 @@
+"""Each program is left out of all that methods learn, and several processes find the same."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+from made_surfaces import made_surfaces
+
+from crosscast.choose.evaluation.default_samples import highest_and_lowest
+from crosscast.choose.evaluation.protocol import ALONE, TOGETHER, evaluate_choices
+from crosscast.choose.evaluation.study import ChoiceStudy, study_choices
+from crosscast.choose.methods.fixed import Fixed
+from crosscast.choose.methods.knob_limiter import knob_limiters
+from crosscast.choose.methods.limited import limited
+from crosscast.choose.methods.limiter import Limiter
+from crosscast.choose.methods.oracle import Oracle
+from crosscast.choose.walk import Chooser, Method, Walk
+from crosscast.configuration import Configuration
+from crosscast.errors import InputError
+from crosscast.evaluate.work import State
+from crosscast.predict.configuration.space import Space
+from crosscast.predict.configuration.surfaces import Observed, Surfaces
+from crosscast.predict.grid import Flags
+from made_walks import Wanderer, random_surfaces
+
+
+def methods(space: Space) -> tuple[Method, ...]:
+    return (Fixed(), *knob_limiters(space), Limiter(), limited(Fixed(), ups=True), Oracle())
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Notes what it is told, and takes the first sample configuration."""
+
+    name: str = "watcher"
+    fits: list[tuple[tuple[str, ...], tuple[int, ...], int]] = field(default_factory=list)
+    told: list[tuple[int, ...]] = field(default_factory=list)
+    number: int | None = None
+
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
+        self.fits.append((surfaces.applications, tuple(samples), seed))
+        return self
+
+    def walk(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Walk:
+        self.told.append(tuple(observed.numbers.tolist()))
+        yield int(observed.numbers[0]) if self.number is None else self.number
+
+
+def test_methods_learn_from_all_other_programs_and_are_told_the_samples() -> None:
+    watcher = Watcher()
+    found = evaluate_choices(made_surfaces(3), [watcher], seed=7)
+    assert sorted(watcher.fits) == [
+        (("app0", "app1"), (11, 0), 7),
+        (("app0", "app2"), (11, 0), 7),
+        (("app1", "app2"), (11, 0), 7),
+    ]
+    assert set(watcher.told) == {(11, 0)}
+    assert {result.protocol for result in found.results} == {ALONE}
+
+
+def test_samples_are_chosen_by_the_training_programs() -> None:
+    seen = []
+
+    def sampler(surfaces: Surfaces, seed: int) -> tuple[int, ...]:
+        seen.append((surfaces.applications, seed))
+        return (5, 6)
+
+    watcher = Watcher()
+    found = evaluate_choices(random_surfaces(3, missing=0), [watcher], samples=sampler, seed=2)
+    assert seen == [(("bb", "cc"), 2), (("aa", "cc"), 2), (("aa", "bb"), 2)]
+    assert set(watcher.told) == {(5, 6)}
+    assert found.samples == {("aa",): (5, 6), ("bb",): (5, 6), ("cc",): (5, 6)}
+
+
+def renamed(surfaces: Surfaces, names: dict[str, str]) -> Surfaces:
+    kernels = [
+        each._replace(application=names.get(each.application, each.application)) for each in surfaces.kernels
+    ]
+    return replace(surfaces, kernels=tuple(kernels))
+
+
+def test_variants_are_left_out_together_in_results_of_their_own() -> None:
+    watcher = Watcher()
+    surfaces = renamed(random_surfaces(0, programs=4, missing=0), {"aa": "solver", "bb": "solver_double"})
+    found = evaluate_choices(surfaces, [watcher], together=[("cc", "elsewhere")])
+    assert found.groups == (("solver", "solver_double"),)
+    assert [result.protocol for result in found.results] == [ALONE, TOGETHER]
+    # One fold more than programs: the others are not done twice.
+    assert sorted(fit[0] for fit in watcher.fits) == [
+        ("cc", "dd"),
+        ("cc", "dd", "solver"),
+        ("cc", "dd", "solver_double"),
+        ("cc", "solver", "solver_double"),
+        ("dd", "solver", "solver_double"),
+    ]
+    alone, grouped = found.results
+    assert alone.metrics.score == pytest.approx(grouped.metrics.score)
+
+
+def test_names_that_all_begin_alike_say_nothing_unless_groups_are_named() -> None:
+    found = evaluate_choices(made_surfaces(3), [Limiter()])
+    assert [result.protocol for result in found.results] == [ALONE]
+    with pytest.raises(InputError, match="together: expected programs left to learn from"):
+        evaluate_choices(made_surfaces(3), [Limiter()], together=[("app0", "app1")])
+
+
+def test_programs_weigh_equally() -> None:
+    found = evaluate_choices(random_surfaces(5, programs=4), [Wanderer()])
+    result = found.results[0]
+    scores = [each.score for each in result.programs.values()]
+    assert len(scores) == 4
+    assert result.metrics.score == pytest.approx(np.mean([score for score in scores if score is not None]))
+
+
+def test_the_curve_ends_with_the_row_and_starts_open_loop() -> None:
+    result = evaluate_choices(made_surfaces(), [Limiter()], curve=(0, 3, 11), budget=11).results[0]
+    assert result.curve.budgets == (0, 3, 11)
+    assert result.curve.metrics[0].extra_runs == 0
+    assert result.curve.metrics[-1] == result.metrics
+    assert result.changes.max() <= 11
+    unlimited = evaluate_choices(made_surfaces(), [Limiter()]).results[0]
+    assert unlimited.metrics.violations == 0
+    assert unlimited.budget is None
+
+
+def test_programs_above_what_a_method_promised_are_named() -> None:
+    always_low = Wanderer(0, 0, name="low", confidence=0.9)
+    always_high = Wanderer(-1, 0, name="high", confidence=0.9)
+    low, high = evaluate_choices(made_surfaces(), [always_low, always_high]).results
+    assert low.above == ()
+    assert high.above == tuple(f"app{number}" for number in range(6))
+    assert high.to_dict()["confidence"] == 0.9
+    assert high.to_dict()["programs_above"] == list(high.above)
+
+
+def same(one: ChoiceStudy, other: ChoiceStudy) -> bool:
+    return json.dumps(one.to_dict()) == json.dumps(other.to_dict())
+
+
+def test_several_processes_find_the_same() -> None:
+    machines = [made_surfaces(4, noise=0.01)]
+    one = study_choices("made up", machines, methods)
+    states: list[State] = []
+    two = study_choices("made up", machines, methods, jobs=2, progress=states.append)
+    assert same(one, two)
+    assert [(state.done, state.total) for state in states] == [(done, 4) for done in range(1, 5)]
+
+
+def test_the_object_for_programs_has_what_was_asked() -> None:
+    found = study_choices("made up", [made_surfaces(noise=0.01)], methods).to_dict()
+    asked = {
+        "method",
+        "under_limit_share",
+        "under_performance",
+        "under_power",
+        "over_power",
+        "over_performance",
+        "score",
+        "extra_runs",
+        "confidence",
+        "violations",
+    }
+    assert all(asked <= set(row) for row in found["results"])
+    names = ["fixed", "cpu+fl", "gpu+fl", "limiter", "fixed+steps", "oracle"]
+    assert [row["method"] for row in found["results"] if row["protocol"] == ALONE] == names
+    assert found["machines"][0]["repeats"]["simulated"]
+    assert "simulated" in found["machines"][0]["repeats"]["note"]
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_timings_are_apart_from_what_is_always_the_same() -> None:
+    study = study_choices("made up", [made_surfaces(3)], methods)
+    assert "fit_s" not in json.dumps(study.to_dict())
+    rows = study.timings()
+    assert all(row["fit_s"] > 0 and row["select_s"] > 0 for row in rows)
+
+
+def test_machines_have_results_of_their_own() -> None:
+    one = random_surfaces(1)
+    space = Space(tuple(Configuration("other", each.settings) for each in one.space.configurations))
+    found = study_choices("two", [one, replace(random_surfaces(2), space=space)], methods).to_dict()
+    assert [machine["machine"] for machine in found["machines"]] == ["node", "other"]
+    assert {row["machine"] for row in found["results"]} == {"node", "other"}
+
+
+def test_a_configuration_at_which_the_kernel_did_not_run_is_refused() -> None:
+    surfaces = random_surfaces(0)
+    time_s, power_w = surfaces.time_s.copy(), surfaces.power_w.copy()
+    time_s[:, 4] = power_w[:, 4] = np.nan
+    lacking = replace(surfaces, time_s=time_s, power_w=power_w)
+    with pytest.raises(
+        InputError, match="watcher: aa/k0 big: expected a configuration at which it was run, found"
+    ):
+        evaluate_choices(lacking, [Watcher(number=4)])
+
+
+def test_one_program_is_refused() -> None:
+    with pytest.raises(
+        InputError, match="made up: expected at least 2 programs to leave one out, found app0"
+    ):
+        evaluate_choices(made_surfaces(1), [Limiter()])
+
+
+def test_programs_without_cases_do_not_count() -> None:
+    surfaces = made_surfaces(2)
+    time_s, power_w = surfaces.time_s.copy(), surfaces.power_w.copy()
+    time_s[:2, 0] = power_w[:2, 0] = np.nan
+    lacking = replace(surfaces, time_s=time_s, power_w=power_w)
+    with pytest.raises(
+        InputError, match=r"expected at least 2 programs under caps \(app0 big: no run at the sample"
+    ):
+        evaluate_choices(lacking, [Limiter()], samples=[lacking.space.configurations[n] for n in (11, 0)])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"budget": -1}, "budget: expected at least 0, found -1"),
+        ({"curve": (0, -2)}, "budget: expected at least 0, found -2"),
+        ({"seed": -1}, "seed: expected"),
+        ({"jobs": 0}, "jobs: expected at least 1"),
+        ({"samples": []}, "samples: expected at least one configuration, and each once, found none"),
+        ({"samples": [Configuration("node", {"cpu_cap_w": 61})]}, "configuration: expected one of the 12"),
+        ({"weighting": "cells"}, "weighting: expected one of time, equal"),
+    ],
+)
+def test_bad_arguments_are_refused(words: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        evaluate_choices(made_surfaces(3), [Limiter()], **words)  # type: ignore[arg-type]
+
+
+def test_methods_must_differ_in_name_and_groups_name_programs() -> None:
+    with pytest.raises(
+        InputError, match="methods: expected at least one, and each once, found limiter, limiter"
+    ):
+        evaluate_choices(made_surfaces(3), [Limiter(), Limiter()])
+    with pytest.raises(InputError, match="together: expected one of app0, app1, found 'app9'"):
+        study_choices("made up", [made_surfaces(2)], methods, together=[("app0", "app9")])
+    with pytest.raises(InputError, match="made up: expected at least one machine, found none"):
+        study_choices("made up", [], methods)
+
+
+def test_the_default_samples_are_those_that_most_kernels_have() -> None:
+    surfaces = random_surfaces(0, missing=0)
+    assert highest_and_lowest(surfaces, 0) == (8, 0)
+    time_s = surfaces.time_s.copy()
+    time_s[0, 8] = np.nan
+    assert highest_and_lowest(replace(surfaces, time_s=time_s), 0) == (7, 0)
+
+
+def test_with_several_devices_each_has_a_default_sample() -> None:
+    space = Space(
+        tuple(Configuration(device, {"cores": cores}) for device in ("big", "little") for cores in (1, 2, 4))
+    )
+    one = random_surfaces(0, knobs=(2, 3), missing=0)
+    assert highest_and_lowest(replace(one, space=space), 0) == (2, 5)
