@@ -69,4 +69,4 @@ def counting_of(events: tuple[str, ...]) -> Counting:
 
 
 # A forked process would read the counters of its parent.
-os.register_at_fork(after_in_child=_SHARED.clear)
+os.register_at_fork(after_in_child=lambda: _SHARED.clear())

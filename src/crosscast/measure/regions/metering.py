@@ -94,4 +94,4 @@ def metering_of(sensors: str | Metering) -> Metering:
 
 
 # A library of a driver need not work in a forked process: there the meters are opened again.
-os.register_at_fork(after_in_child=_SHARED.clear)
+os.register_at_fork(after_in_child=lambda: _SHARED.clear())

@@ -1,0 +1,13 @@
+"""What is kept for a whole process, kept for one test."""
+
+import pytest
+
+from crosscast.measure.regions import history, metering, notice, recorder
+
+
+def begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notice, "_SAID", set())
+    monkeypatch.setattr(metering, "_SHARED", {"auto": metering.Metering([])})
+    monkeypatch.setattr(recorder, "_applied", None)
+    monkeypatch.setattr(history, "_IN_MEMORY", history.History())
+    monkeypatch.setattr(history, "_OF_FILES", {})
