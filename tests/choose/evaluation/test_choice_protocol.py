@@ -145,7 +145,7 @@ def test_several_processes_find_the_same() -> None:
     states: list[State] = []
     two = study_choices("made up", machines, methods, jobs=2, progress=states.append)
     assert same(one, two)
-    assert [(state.done, state.total) for state in states] == [(done, 4) for done in range(1, 5)]
+    assert [(state.done, state.total) for state in states] == [(done, 24) for done in range(1, 25)]
 
 
 def test_the_object_for_programs_has_what_was_asked() -> None:

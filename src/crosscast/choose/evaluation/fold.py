@@ -1,10 +1,10 @@
-"""One fold: methods learn from all programs but some, and choose for those."""
+"""One fold: a method learns from all programs but some, and chooses for those."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,9 +15,8 @@ from crosscast.choose.limit import GUARD
 from crosscast.choose.walk import Chooser, Method, Settled
 from crosscast.errors import InputError
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
-from crosscast.predict.grid import Reals
 
-__all__ = ["FoldAnswer", "FoldTask", "Numbers", "answer_fold"]
+__all__ = ["FoldAnswer", "FoldTask", "Numbers", "answer_fold", "samples_of_fold"]
 
 Numbers = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 """Numbers of configurations or of changes, in an array of any shape."""
@@ -31,8 +30,8 @@ class FoldTask:
     ----------
     held_out
         Applications that are left out of everything that is learned.
-    methods
-        The methods.
+    method
+        The method.
     samples
         The sample configurations, or what chooses them by the training kernels.
     weighting
@@ -44,7 +43,7 @@ class FoldTask:
     """
 
     held_out: tuple[str, ...]
-    methods: tuple[Method, ...]
+    method: Method
     samples: tuple[int, ...] | Sampler
     weighting: Weighting
     budgets: tuple[int, ...]
@@ -53,111 +52,124 @@ class FoldTask:
     @property
     def label(self) -> str:
         """What it is, for people."""
-        return f"{', '.join(self.held_out)} held out"
+        return f"{self.method.name}, {' and '.join(self.held_out)} held out"
+
+    def cases(self, surfaces: Surfaces, samples: Sequence[int]) -> Cases:
+        """The cases of the applications that are held out, with these sample configurations."""
+        return cases_of(surfaces, samples, surfaces.rows_of(self.held_out), self.weighting)
 
 
 @dataclass(frozen=True, eq=False)
 class FoldAnswer:
-    """What methods chose.
+    """What a method chose in the ``m`` cases of a fold.
 
     Parameters
     ----------
     samples
         The sample configurations.
-    cases
-        The ``m`` cases of the applications that are held out.
     chosen, changes
-        ``(methods, budgets, m)`` The configuration where each settled, and the changes until there.
+        ``(budgets, m)`` The configuration where it settled, and the changes until there.
     guarded
-        ``(methods, m)`` Where each settled with the last budget when told a cap lower by `GUARD`.
+        ``(m,)`` Where it settled with the last budget when told a cap lower by `GUARD`.
     fit_s, select_s
-        ``(methods,)`` Seconds that the fit took, and the first choice for a case: median.
+        Seconds that the fit took, and the first choice for a case: median; not a number without cases.
     """
 
     samples: tuple[int, ...]
-    cases: Cases
     chosen: Numbers
     changes: Numbers
     guarded: Numbers
-    fit_s: Reals
-    select_s: Reals
+    fit_s: float
+    select_s: float
 
 
-def answer_fold(surfaces: Surfaces, task: FoldTask) -> FoldAnswer:
-    """Fit all methods to the other applications, and let them choose for those that are held out.
+def samples_of_fold(surfaces: Surfaces, task: FoldTask) -> tuple[int, ...]:
+    """The sample configurations of a fold: those named, or those that the other applications suggest."""
+    if not callable(task.samples):
+        return task.samples
+    return task.samples(surfaces.take(~surfaces.rows_of(task.held_out)), task.seed)
+
+
+def answer_fold(surfaces: Surfaces, task: FoldTask, samples: tuple[int, ...]) -> FoldAnswer:
+    """Fit the method to the other applications, and let it choose for those that are held out.
 
     Raises
     ------
     InputError
-        If a method cannot be fitted to so little, or takes a configuration at which the kernel did not run.
+        If the method cannot be fitted to so little, or takes a configuration at which the kernel did not
+        run.
     """
-    test = surfaces.rows_of(task.held_out)
-    training = surfaces.take(~test)
-    samples = task.samples(training, task.seed) if callable(task.samples) else task.samples
-    cases = cases_of(surfaces, samples, test, task.weighting)
-    shape = (len(task.methods), len(task.budgets), len(cases))
-    chosen, changes = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    guarded = np.zeros((shape[0], shape[2]), np.int64)
-    fit_s, select_s = np.zeros(shape[0]), np.zeros(shape[0])
-    for place, method in enumerate(task.methods):
-        start = time.perf_counter()
-        try:
-            chooser = method.fit(training, samples, task.seed)
-        except InputError as error:
-            raise InputError(f"{method.name}, {task.label}: {error}") from error
-        fit_s[place] = time.perf_counter() - start
-        asked = _Asked(surfaces, method, chooser, samples)
-        select_s[place] = np.median([asked.first_s(cases, case) for case in range(len(cases))] or np.nan)
-        for case in range(len(cases)):
-            ends = asked.settle(cases, case, float(cases.power_cap[case]), task.budgets)
-            chosen[place, :, case] = [each.number for each in ends]
-            changes[place, :, case] = [each.changes for each in ends]
-            lower = float(cases.power_cap[case]) * (1 - GUARD)
-            guarded[place, case] = asked.settle(cases, case, lower, task.budgets[-1:])[0].number
-    return FoldAnswer(samples, cases, chosen, changes, guarded, fit_s, select_s)
+    training = surfaces.take(~surfaces.rows_of(task.held_out))
+    start = time.perf_counter()
+    try:
+        chooser = task.method.fit(training, samples, task.seed)
+    except InputError as error:
+        raise InputError(f"{task.label}: {error}") from error
+    fit_s = time.perf_counter() - start
+    cases = task.cases(surfaces, samples)
+    asked = _Asked(surfaces, task.method, chooser, samples)
+    caps = list(zip(cases.kernel.tolist(), cases.power_cap.tolist(), strict=True))
+    firsts = [asked.first_s(row, cap) for row, cap in caps]
+    ends = [asked.settle(row, cap, task.budgets) for row, cap in caps]
+    guarded = [asked.settle(row, cap * (1 - GUARD), task.budgets[-1:])[0].number for row, cap in caps]
+    shape = (len(task.budgets), len(cases))
+    return FoldAnswer(
+        samples,
+        np.array([[each.number for each in of_case] for of_case in ends], np.int64).T.reshape(shape),
+        np.array([[each.changes for each in of_case] for of_case in ends], np.int64).T.reshape(shape),
+        np.array(guarded, np.int64),
+        fit_s,
+        float(np.median(firsts)) if firsts else float("nan"),
+    )
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """A method that is asked about cases."""
+    """A method that is asked about kernels under caps."""
 
     surfaces: Surfaces
     method: Method
     chooser: Chooser
     samples: Sequence[int]
+    told: dict[int, Observed] = field(default_factory=dict)
+    runs: dict[tuple[int, int], Observed] = field(default_factory=dict)
 
-    def _observed(self, row: int) -> Observed:
-        known = np.flatnonzero(self.surfaces.known[row]).tolist()
-        return self.surfaces.observed(row, known if getattr(self.method, "sees_all", False) else self.samples)
+    def observed(self, row: int) -> Observed:
+        """What the method is told of a kernel: always the same object, whatever the cap."""
+        if row not in self.told:
+            everything = np.flatnonzero(self.surfaces.known[row]).tolist()
+            numbers = everything if getattr(self.method, "sees_all", False) else self.samples
+            self.told[row] = self.surfaces.observed(row, numbers)
+        return self.told[row]
 
-    def _run(self, row: int) -> Callable[[int], Observed]:
+    def run(self, row: int) -> Callable[[int], Observed]:
         def run(number: int) -> Observed:
-            self._check(row, number)
-            return self.surfaces.observed(row, (number,))
+            if (row, number) not in self.runs:
+                self.check(row, number)
+                self.runs[row, number] = self.surfaces.observed(row, (number,))
+            return self.runs[row, number]
 
         return run
 
-    def _check(self, row: int, number: int) -> None:
-        if not self.surfaces.known[row, number]:
+    def check(self, row: int, number: int) -> None:
+        if not np.isfinite(self.surfaces.time_s[row, number]):
             raise InputError(
                 f"{self.method.name}: {self.surfaces.kernels[row]}: expected a configuration at which it was "
                 f"run, found {self.surfaces.space.configurations[number]}"
             )
 
-    def settle(self, cases: Cases, case: int, cap: float, budgets: Sequence[int]) -> list[Settled]:
-        row = int(cases.kernel[case])
-        known = self.surfaces.known[row]
-        ends = endings(self.chooser, self._observed(row), cap, known, budgets, self._run(row))
+    def settle(self, row: int, cap: float, budgets: Sequence[int]) -> list[Settled]:
+        known = np.isfinite(self.surfaces.time_s[row])
+        ends = endings(self.chooser, self.observed(row), cap, known, budgets, self.run(row))
         for end in ends:
-            self._check(row, end.number)
+            self.check(row, end.number)
         return ends
 
-    def first_s(self, cases: Cases, case: int) -> float:
+    def first_s(self, row: int, cap: float) -> float:
         """Seconds until the first configuration is chosen."""
-        row = int(cases.kernel[case])
-        observed, known = self._observed(row), self.surfaces.known[row]
+        observed, known = self.observed(row), np.isfinite(self.surfaces.time_s[row])
         start = time.perf_counter()
-        walk = self.chooser.walk(observed, float(cases.power_cap[case]), known, 0)
+        walk = self.chooser.walk(observed, cap, known, 0)
         next(walk)
         taken = time.perf_counter() - start
         walk.close()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from crosscast.choose.evaluation.cases import Cases, Weighting, check_weighting, joined
 from crosscast.choose.evaluation.default_samples import Sampler, highest_and_lowest
-from crosscast.choose.evaluation.fold import FoldAnswer, FoldTask
+from crosscast.choose.evaluation.fold import FoldAnswer, FoldTask, Numbers
 from crosscast.choose.evaluation.folds import duplicates, folds_together
 from crosscast.choose.evaluation.metrics import Metrics
 from crosscast.choose.evaluation.repeat_noise import RepeatNoise, repeat_noise
@@ -23,6 +24,7 @@ from crosscast.errors import InputError
 from crosscast.evaluate.seeds import check_seed
 from crosscast.evaluate.work import Progress
 from crosscast.predict.configuration.surfaces import Surfaces
+from crosscast.predict.grid import Reals
 
 __all__ = ["ALONE", "CURVE", "TOGETHER", "MachineChoices", "evaluate_choices"]
 
@@ -84,6 +86,7 @@ def evaluate_choices(
     curve: Sequence[int] = CURVE,
     seed: int = 0,
     progress: Progress | None = None,
+    cache: Path | None = None,
     jobs: int = 1,
 ) -> MachineChoices:
     """Fit methods to all applications but one, let them choose for that one, for each; and score the choices.
@@ -112,7 +115,9 @@ def evaluate_choices(
     seed
         Start of all random numbers.
     progress
-        Called whenever a fold is done.
+        Called whenever a fit with its choices is done.
+    cache
+        Folder that keeps what methods chose in finished folds; nothing is kept by default.
     jobs
         Processes that work at the same time; the results are the same.
 
@@ -120,8 +125,8 @@ def evaluate_choices(
     ------
     InputError
         If there is no method, or two of a name, there are not two applications with cases, a sample
-        configuration is not known or named twice, a budget is negative, the seed is negative or too large, or
-        a method cannot be fitted to so little.
+        configuration is not known or named twice, a budget is negative, the seed is negative or too large,
+        a method cannot be fitted to so little, or the cache cannot be written.
     """
     check_seed(seed)
     check_weighting(weighting)
@@ -135,8 +140,14 @@ def evaluate_choices(
     folds = tuple(dict.fromkeys([*alone, *grouped]))
     budgets = (*curve, len(surfaces.space) if budget is None else budget)
     wanted = samples if callable(samples) else _numbers(surfaces, samples)
-    tasks = [FoldTask(fold, tuple(methods), wanted, weighting, budgets, seed) for fold in folds]
-    answers = dict(zip(folds, answer_folds(surfaces, tasks, progress=progress, jobs=jobs), strict=True))
+    tasks = [FoldTask(fold, each, wanted, weighting, budgets, seed) for fold in folds for each in methods]
+    done = answer_folds(surfaces, tasks, progress=progress, cache=cache, jobs=jobs)
+    answers = {
+        fold: _AllOfFold.of(
+            surfaces, tasks[place * len(methods)], done[place * len(methods) :][: len(methods)]
+        )
+        for place, fold in enumerate(folds)
+    }
     noise = repeat_noise(surfaces)
     repeats = None if noise is None else simulated_repeats(surfaces, noise, seed)
     results: list[ChoiceResult] = []
@@ -154,6 +165,32 @@ def evaluate_choices(
         _split_half(cases, repeats),
         tuple(results),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _AllOfFold:
+    """What all methods chose in a fold: the fields of `FoldAnswer`, with the methods as first axis."""
+
+    samples: tuple[int, ...]
+    cases: Cases
+    chosen: Numbers
+    changes: Numbers
+    guarded: Numbers
+    fit_s: Reals
+    select_s: Reals
+
+    @classmethod
+    def of(cls, surfaces: Surfaces, task: FoldTask, answers: Sequence[FoldAnswer]) -> _AllOfFold:
+        samples = answers[0].samples
+        return cls(
+            samples,
+            task.cases(surfaces, samples),
+            np.stack([answer.chosen for answer in answers]),
+            np.stack([answer.changes for answer in answers]),
+            np.stack([answer.guarded for answer in answers]),
+            np.array([answer.fit_s for answer in answers]),
+            np.array([answer.select_s for answer in answers]),
+        )
 
 
 def _check(surfaces: Surfaces, methods: Sequence[Method], budgets: Sequence[int]) -> None:
@@ -177,7 +214,7 @@ def _numbers(surfaces: Surfaces, samples: Sequence[Configuration]) -> tuple[int,
 
 def _choices(
     surfaces: Surfaces,
-    answers: Sequence[FoldAnswer],
+    answers: Sequence[_AllOfFold],
     protocol: str,
     budget: int | None,
     curve: Sequence[int],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,7 @@ def study_choices(
     curve: Sequence[int] = CURVE,
     seed: int = 0,
     progress: Progress | None = None,
+    cache: Path | None = None,
     jobs: int = 1,
 ) -> ChoiceStudy:
     """Compare methods on each machine.
@@ -132,7 +134,7 @@ def study_choices(
         The methods for the configurations of a machine, as some are made for its knobs.
     samples
         The sample configurations, which need a single machine; or what chooses them.
-    weighting, together, budget, curve, seed, progress, jobs
+    weighting, together, budget, curve, seed, progress, cache, jobs
         As `crosscast.choose.evaluation.protocol.evaluate_choices` has them.
 
     Raises
@@ -157,6 +159,7 @@ def study_choices(
             curve=curve,
             seed=seed,
             progress=progress,
+            cache=cache,
             jobs=jobs,
         )
         for surfaces in machines

@@ -5,12 +5,15 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from crosscast.choose.evaluation.fold import FoldAnswer, FoldTask, answer_fold
+from crosscast.choose.evaluation.fold import FoldAnswer, FoldTask, answer_fold, samples_of_fold
+from crosscast.choose.evaluation.kept import Kept
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError
 from crosscast.evaluate.work import Progress, State
 from crosscast.predict.configuration.surfaces import Surfaces
@@ -19,9 +22,14 @@ __all__ = ["answer_folds"]
 
 
 def answer_folds(
-    surfaces: Surfaces, tasks: Sequence[FoldTask], *, progress: Progress | None = None, jobs: int = 1
+    surfaces: Surfaces,
+    tasks: Sequence[FoldTask],
+    *,
+    progress: Progress | None = None,
+    cache: Path | None = None,
+    jobs: int = 1,
 ) -> list[FoldAnswer]:
-    """Do all folds.
+    """Do all folds that a cache does not know.
 
     Parameters
     ----------
@@ -30,35 +38,43 @@ def answer_folds(
     tasks
         What to do.
     progress
-        Called whenever a fold is done.
+        Called whenever a task is done.
+    cache
+        Folder that keeps answers, if wanted.
     jobs
         Processes that work at the same time; the answers are the same.
 
     Raises
     ------
     InputError
-        If there is no process to work, or a method cannot be fitted to so little.
+        If there is no process to work, a method cannot be fitted to so little, or the cache cannot be
+        written.
     EnvironmentFault
         If a process that worked was ended by another.
     """
     if jobs < 1:
         raise InputError(f"jobs: expected at least 1, found {jobs}")
+    kept = None if cache is None else Kept(cache, surfaces)
+    known = [(place, kept.load(task)) for place, task in enumerate(tasks)] if kept else []
+    found = {place: answer for place, answer in known if answer is not None}
+    left = {place: task for place, task in enumerate(tasks) if place not in found}
     start = time.monotonic()
-    found: dict[int, FoldAnswer] = {}
-    for place, answer in _done(surfaces, tasks, min(jobs, len(tasks))):
+    for done, (place, answer) in enumerate(_done(surfaces, left, min(jobs, len(left))), 1):
         found[place] = answer
+        if kept:
+            kept.save(tasks[place], answer)
         if progress:
             elapsed = time.monotonic() - start
-            left = elapsed / len(found) * (len(tasks) - len(found))
-            progress(State(len(found), len(tasks), elapsed, left, tasks[place].label))
+            progress(State(done, len(left), elapsed, elapsed / done * (len(left) - done), tasks[place].label))
     return [found[place] for place in range(len(tasks))]
 
 
-def _done(surfaces: Surfaces, tasks: Sequence[FoldTask], jobs: int) -> Iterator[tuple[int, FoldAnswer]]:
+def _done(surfaces: Surfaces, tasks: Mapping[int, FoldTask], jobs: int) -> Iterator[tuple[int, FoldAnswer]]:
     """The answers, with the number of each, as they are done."""
     if jobs < 2:
-        for place, task in enumerate(tasks):
-            yield place, _answer(surfaces, task)
+        worker = _Worker(surfaces)
+        for place, task in tasks.items():
+            yield place, worker.answer(task)
         return
     # Not forked: threads of the libraries do not survive that.
     context = multiprocessing.get_context("spawn")
@@ -66,7 +82,7 @@ def _done(surfaces: Surfaces, tasks: Sequence[FoldTask], jobs: int) -> Iterator[
     executor = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(surfaces,))
     try:
         futures: dict[Future[FoldAnswer], int] = {
-            executor.submit(_work, task): place for place, task in enumerate(tasks)
+            executor.submit(_work, task): place for place, task in tasks.items()
         }
         for future in as_completed(futures):
             yield futures[future], future.result()
@@ -81,23 +97,32 @@ def _done(surfaces: Surfaces, tasks: Sequence[FoldTask], jobs: int) -> Iterator[
             child.terminate()
 
 
-_SURFACES: list[Surfaces] = []
-"""In a process that works: the surfaces of all its tasks, which are sent once."""
+@dataclass(frozen=True)
+class _Worker:
+    """What a process knows throughout: the surfaces, and the samples of folds that it has seen."""
+
+    surfaces: Surfaces
+    samples: dict[tuple[str, ...], tuple[int, ...]] = field(default_factory=dict)
+
+    def answer(self, task: FoldTask) -> FoldAnswer:
+        with _one_thread():
+            if task.held_out not in self.samples:
+                self.samples[task.held_out] = samples_of_fold(self.surfaces, task)
+            return answer_fold(self.surfaces, task, self.samples[task.held_out])
+
+
+_WORKER: list[_Worker] = []
+"""In a process that works: its surfaces, which are sent once."""
 
 
 def _start(surfaces: Surfaces) -> None:
     # Ctrl-C reaches all processes; the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _SURFACES.append(surfaces)
+    _WORKER.append(_Worker(surfaces))
 
 
 def _work(task: FoldTask) -> FoldAnswer:
-    return _answer(_SURFACES[-1], task)
-
-
-def _answer(surfaces: Surfaces, task: FoldTask) -> FoldAnswer:
-    with _one_thread():
-        return answer_fold(surfaces, task)
+    return _WORKER[-1].answer(task)
 
 
 def _one_thread() -> AbstractContextManager[object]:

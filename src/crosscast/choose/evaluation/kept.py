@@ -1,0 +1,177 @@
+"""Answers of finished folds in a folder, so that work that was cut off goes on where it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from functools import cache, cached_property
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+import crosscast
+from crosscast.choose.evaluation.fold import FoldAnswer, FoldTask
+from crosscast.errors import InputError
+from crosscast.predict.arrays import DAMAGE
+from crosscast.predict.configuration.surfaces import Surfaces
+from crosscast.tables.whole_file import whole_file
+
+__all__ = ["Kept", "surfaces_digest"]
+
+_INTEGERS = ("samples", "chosen", "changes", "guarded")
+_SECONDS = ("fit_s", "select_s")
+_LIBRARIES = ("numpy", "scipy", "scikit-learn")
+_SOURCES = ("predict", "choose")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A folder of answers, each under a name made of all that it depends on.
+
+    That is the surfaces, the task with the parameters of its method, the source of `crosscast.predict` and
+    `crosscast.choose`, and the versions of the libraries. A method that is no dataclass is known by its name
+    and class alone, and what chooses the samples by its name.
+
+    Parameters
+    ----------
+    folder
+        Where; made if it is not there.
+    surfaces
+        What the answers are of.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be made.
+    """
+
+    folder: Path
+    surfaces: Surfaces
+
+    def __post_init__(self) -> None:
+        """Make the folder."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cache: cannot make the folder {self.folder} ({error.strerror})") from error
+
+    def load(self, task: FoldTask) -> FoldAnswer | None:
+        """An answer that was kept, or ``None``; a damaged one is as good as none."""
+        try:
+            # Opened here, as numpy leaves a damaged file open.
+            with self._path(task).open("rb") as file, np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in (*_INTEGERS, *_SECONDS)}
+        except DAMAGE:
+            return None
+        if not self._sound(task, arrays):
+            return None
+        samples = tuple(arrays["samples"].tolist())
+        chosen, changes, guarded = (arrays[name] for name in _INTEGERS[1:])
+        fit_s, select_s = (float(arrays[name]) for name in _SECONDS)
+        return FoldAnswer(samples, chosen, changes, guarded, fit_s, select_s)
+
+    def save(self, task: FoldTask, answer: FoldAnswer) -> None:
+        """Keep an answer.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written.
+        """
+        path = self._path(task)
+        try:
+            with whole_file(path) as temporary:
+                np.savez_compressed(
+                    temporary,
+                    samples=np.array(answer.samples, np.int64),
+                    chosen=answer.chosen,
+                    changes=answer.changes,
+                    guarded=answer.guarded,
+                    fit_s=np.float64(answer.fit_s),
+                    select_s=np.float64(answer.select_s),
+                )
+        except OSError as error:
+            raise InputError(f"cache: cannot write {path} ({error.strerror or error})") from error
+
+    def _sound(
+        self, task: FoldTask, arrays: Mapping[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]
+    ) -> bool:
+        """Whether arrays are of the right kinds and shapes, and all numbers are of configurations."""
+        if any(arrays[name].dtype != np.int64 for name in _INTEGERS):
+            return False
+        if any(arrays[name].dtype != np.float64 or arrays[name].shape for name in _SECONDS):
+            return False
+        for name in ("samples", "chosen", "guarded"):
+            values = arrays[name].astype(np.int64)
+            if ((values < 0) | (values >= len(self.surfaces.space))).any():
+                return False
+        if arrays["samples"].ndim != 1 or not arrays["samples"].size:
+            return False
+        count = len(task.cases(self.surfaces, arrays["samples"].astype(np.int64).tolist()))
+        shapes = {"chosen": (len(task.budgets), count), "guarded": (count,)}
+        shapes["changes"] = shapes["chosen"]
+        return all(arrays[name].shape == shape for name, shape in shapes.items())
+
+    def _path(self, task: FoldTask) -> Path:
+        sampler = task.samples
+        facts = {
+            "sources": _sources(),
+            "surfaces": self._digest,
+            "method": [task.method.name, _fingerprint(task.method)],
+            "held_out": task.held_out,
+            "samples": _fingerprint(sampler) if callable(sampler) else sampler,
+            "weighting": task.weighting,
+            "budgets": task.budgets,
+            "seed": task.seed,
+        }
+        name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        return self.folder / f"choices-{name}.npz"
+
+    @cached_property
+    def _digest(self) -> str:
+        return surfaces_digest(self.surfaces)
+
+
+def surfaces_digest(surfaces: Surfaces) -> str:
+    """A hash of all that is in surfaces."""
+    names = [[*each] for each in surfaces.kernels], [each.to_dict() for each in surfaces.space.configurations]
+    digest = hashlib.sha256(json.dumps(names).encode())
+    arrays = {"time_s": surfaces.time_s, "power_w": surfaces.power_w}
+    for kind, group in (("", arrays), ("domain ", surfaces.domains), ("counter ", surfaces.counters)):
+        for name, values in sorted(group.items()):
+            # All that is not a number is the same, whatever its bits.
+            plain = np.where(np.isnan(values), np.nan, values)
+            digest.update(f"{kind}{name}".encode() + plain.tobytes())
+    return digest.hexdigest()
+
+
+def _fingerprint(thing: object) -> str:
+    kind = thing if isinstance(thing, type) or not is_dataclass(thing) else type(thing)
+    name = f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', type(thing).__qualname__)}"
+    return f"{name} {thing!r}" if is_dataclass(thing) else name
+
+
+@cache
+def _sources() -> str:
+    digest = hashlib.sha256(crosscast.__version__.encode())
+    for path in _source_files():
+        digest.update(path.read_bytes())
+    for name in _LIBRARIES:
+        digest.update(_version(name).encode())
+    return digest.hexdigest()
+
+
+def _source_files() -> Iterator[Path]:
+    root = Path(crosscast.__file__).parent
+    for name in _SOURCES:
+        yield from sorted((root / name).rglob("*.py"))
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
