@@ -1,0 +1,132 @@
+"""Which configuration to take, by a forecast: the best one that keeps to a cap."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+
+from crosscast.choose.limit import SLACK
+from crosscast.errors import InputError
+from crosscast.predict.configuration.forecast import SurfaceForecast
+from crosscast.predict.grid import Flags, Reals
+
+__all__ = ["OBJECTIVES", "TOLERANCE", "Objective", "check_cap", "merit", "probability_under", "select"]
+
+Objective = Literal["performance", "energy", "edp"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+
+TOLERANCE = 0.02
+"""Share of a cap by which a forecast may miss it, where no confidence is asked for.
+
+Two runs of the same kernel differ by about that in power."""
+
+
+def merit(time_s: Reals, power_w: Reals, objective: Objective) -> Reals:
+    """What is best when greatest: one over time, over energy, or over energy times time.
+
+    Parameters
+    ----------
+    time_s, power_w
+        Times and powers, of any shape, alike.
+    objective
+        ``performance``, ``energy`` or ``edp``.
+
+    Raises
+    ------
+    InputError
+        If there is no such objective.
+    """
+    if objective not in OBJECTIVES:
+        raise InputError(f"objective: expected one of {', '.join(OBJECTIVES)}, found {objective!r}")
+    cost = {"performance": time_s, "energy": time_s * power_w, "edp": time_s * time_s * power_w}[objective]
+    return 1 / cost
+
+
+def probability_under(
+    forecast: SurfaceForecast, power_cap: float, available: Flags, *, tolerance: float = 0.0
+) -> Reals:
+    """Probability that each configuration keeps to a cap.
+
+    Parameters
+    ----------
+    forecast
+        What was predicted; what was measured is certain.
+    power_cap
+        The cap, in watts.
+    available
+        ``(c,)`` Configurations that may be taken; the others have probability 0.
+    tolerance
+        Share of the cap by which what was not measured may be above.
+    """
+    measured = forecast.power.centre <= power_cap * (1 + SLACK)
+    predicted = forecast.power.probability_within(power_cap * (1 + tolerance + SLACK))
+    return np.where(forecast.measured, measured, predicted) * available
+
+
+def select(
+    forecast: SurfaceForecast,
+    power_cap: float,
+    *,
+    objective: Objective = "performance",
+    confidence: float | None = None,
+    tolerance: float = TOLERANCE,
+    available: Flags | None = None,
+) -> int | None:
+    """Select a configuration by a forecast (Bailey et al. 2014, section III-C).
+
+    Parameters
+    ----------
+    forecast
+        Time and power of the kernel at every configuration.
+    power_cap
+        Most power that it may take, in watts.
+    objective
+        What is to be as good as possible.
+    confidence
+        Probability with which the cap must be kept; the best configuration that keeps it so is taken. By
+        default the one whose objective is best on average is, where it is worth nothing over the cap.
+    tolerance
+        Share of the cap by which a power that was not measured may be above, without a confidence.
+    available
+        ``(c,)`` Configurations that may be taken; all by default.
+
+    Returns
+    -------
+    int or None
+        Place of the configuration; ``None`` if none is likely enough to keep to the cap: with a confidence,
+        less than that; without one, less likely than not.
+
+    Raises
+    ------
+    InputError
+        If the cap or the confidence is not what it must be.
+    """
+    check_cap(power_cap)
+    if confidence is not None and not 0 < confidence < 1:
+        raise InputError(f"confidence: expected a probability between 0 and 1, found {confidence}")
+    allowed = np.ones(len(forecast.measured), np.bool_) if available is None else available
+    within = probability_under(
+        forecast, power_cap, allowed, tolerance=tolerance if confidence is None else 0.0
+    )
+    worth = merit(forecast.time.centre, forecast.power.centre, objective)
+    likely = within >= (_MORE_LIKELY_THAN_NOT if confidence is None else confidence)
+    if not likely.any():
+        return None
+    expected = worth * within if confidence is None else worth
+    return int(np.argmax(np.where(likely & np.isfinite(expected), expected, -np.inf)))
+
+
+_MORE_LIKELY_THAN_NOT = 0.5
+
+
+def check_cap(power_cap: float) -> None:
+    """Refuse what is no power.
+
+    Raises
+    ------
+    InputError
+        If it is not a finite number above 0.
+    """
+    if not 0 < power_cap < np.inf:
+        raise InputError(f"power cap: expected watts above 0, found {power_cap}")
