@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosscast.choose.evaluation.cases import Cases, cases_of
+from crosscast.choose.evaluation.machine import MachineChoices
 from crosscast.choose.evaluation.metrics import METRICS, Metrics, metric_values, tallies_of
-from crosscast.choose.evaluation.protocol import MachineChoices, evaluate_choices
+from crosscast.choose.evaluation.protocol import evaluate_choices
 from crosscast.choose.methods.fixed import Fixed
 from crosscast.choose.methods.limited import limited
 from crosscast.choose.methods.limiter import Limiter

@@ -114,6 +114,16 @@ def test_programs_weigh_equally() -> None:
     assert result.metrics.score == pytest.approx(np.mean([score for score in scores if score is not None]))
 
 
+def test_sizes_of_a_program_weigh_equally_and_are_told_apart() -> None:
+    result = evaluate_choices(random_surfaces(5, programs=3), [Wanderer()]).results[0]
+    assert sorted(result.inputs) == [
+        f"{name} {size}" for name in ("aa", "bb", "cc") for size in ("big", "small")
+    ]
+    for name, program in result.programs.items():
+        sizes = [result.inputs[f"{name} {size}"].violations for size in ("big", "small")]
+        assert program.violations == pytest.approx(np.mean([each for each in sizes if each is not None]))
+
+
 def test_the_curve_ends_with_the_row_and_starts_open_loop() -> None:
     result = evaluate_choices(made_surfaces(), [Limiter()], curve=(0, 3, 11), budget=11).results[0]
     assert result.curve.budgets == (0, 3, 11)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.choose.evaluation.protocol import ALONE, MachineChoices, evaluate_choices
+from crosscast.choose.evaluation.machine import MachineChoices
+from crosscast.choose.evaluation.protocol import ALONE, evaluate_choices
 from crosscast.choose.evaluation.result import ChoiceResult
 from crosscast.choose.methods.fixed import Fixed
 from crosscast.choose.methods.knob_limiter import knob_limiters

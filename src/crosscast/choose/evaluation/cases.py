@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -13,7 +13,7 @@ from crosscast.predict.configuration.frontier import pareto_frontier
 from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
 from crosscast.predict.grid import Flags, Reals
 
-__all__ = ["Cases", "Integers", "LeftOut", "Weighting", "cases_of", "check_weighting", "joined"]
+__all__ = ["Cases", "Integers", "LeftOut", "Weighting", "by_input", "cases_of", "check_weighting", "joined"]
 
 Integers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
@@ -179,4 +179,17 @@ def joined(parts: Sequence[Cases]) -> Cases:
         programs,
         np.concatenate([place[part.program] for place, part in zip(places, parts, strict=True)]),
         tuple(sorted(each for part in parts for each in part.left_out)),
+    )
+
+
+def by_input(cases: Cases, surfaces: Surfaces) -> Cases:
+    """The same cases with each program at each size in place of a program, named by both."""
+    at = [surfaces.kernels[row] for row in cases.kernel]
+    names = [f"{each.application} {each.size}" for each in at]
+    programs = tuple(sorted(set(names)))
+    return replace(
+        cases,
+        share=_scaled(cases.share, np.array(names, object)),
+        programs=programs,
+        program=np.array([programs.index(name) for name in names], np.int64),
     )

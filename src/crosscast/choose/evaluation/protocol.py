@@ -12,8 +12,9 @@ from crosscast.choose.evaluation.cases import Cases, Weighting, check_weighting,
 from crosscast.choose.evaluation.default_samples import Sampler, highest_and_lowest
 from crosscast.choose.evaluation.fold import FoldAnswer, FoldTask, Numbers
 from crosscast.choose.evaluation.folds import duplicates, folds_together
+from crosscast.choose.evaluation.machine import MachineChoices
 from crosscast.choose.evaluation.metrics import Metrics
-from crosscast.choose.evaluation.repeat_noise import RepeatNoise, repeat_noise
+from crosscast.choose.evaluation.repeat_noise import repeat_noise
 from crosscast.choose.evaluation.repeats import Repeats, simulated_repeats, split_half_oracle
 from crosscast.choose.evaluation.result import ChoiceResult
 from crosscast.choose.evaluation.scoring import Choices, results_of
@@ -26,7 +27,7 @@ from crosscast.evaluate.work import Progress
 from crosscast.predict.configuration.surfaces import Surfaces
 from crosscast.predict.grid import Reals
 
-__all__ = ["ALONE", "CURVE", "TOGETHER", "MachineChoices", "evaluate_choices"]
+__all__ = ["ALONE", "CURVE", "TOGETHER", "evaluate_choices"]
 
 ALONE = "leave-benchmark-out"
 """Protocol that leaves out each application, with all its kernels and sizes."""
@@ -36,43 +37,6 @@ TOGETHER = "leave-duplicates-out"
 
 CURVE = tuple(range(9))
 """Numbers of changes of which the curve is made."""
-
-
-@dataclass(frozen=True, eq=False)
-class MachineChoices:
-    """How methods did on one machine.
-
-    Parameters
-    ----------
-    surfaces
-        What was measured.
-    cases
-        What was asked.
-    samples
-        Sample configurations of each fold, by the applications that were left out.
-    groups
-        Applications that are nearly the same.
-    noise
-        How much repeats differ; ``None`` where that cannot be estimated.
-    split_half
-        The split-half oracle on simulated repeats; ``None`` without `noise`.
-    results
-        A result for each method with each application left out; then the same with near-duplicates left out
-        together, if there are any.
-    """
-
-    surfaces: Surfaces
-    cases: Cases
-    samples: dict[tuple[str, ...], tuple[int, ...]]
-    groups: tuple[tuple[str, ...], ...]
-    noise: RepeatNoise | None
-    split_half: Metrics | None
-    results: tuple[ChoiceResult, ...]
-
-    @property
-    def machine(self) -> str:
-        """Its name: the keys of its devices."""
-        return " + ".join(self.surfaces.space.devices)
 
 
 def evaluate_choices(

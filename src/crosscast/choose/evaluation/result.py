@@ -109,6 +109,8 @@ class ChoiceResult:
         The metrics.
     programs
         Those of each program, by name.
+    inputs
+        Those of each program at each size, by both names.
     above
         Programs of which the violations exceed what `confidence` leaves; none without it.
     curve
@@ -132,6 +134,7 @@ class ChoiceResult:
     baseline: bool
     metrics: Metrics
     programs: Mapping[str, Metrics]
+    inputs: Mapping[str, Metrics]
     above: tuple[str, ...]
     curve: Curve
     regret: Regret | None
@@ -169,6 +172,7 @@ class ChoiceResult:
                 for budget, metrics in zip(self.curve.budgets, self.curve.metrics, strict=True)
             ],
             "programs": {name: asdict(metrics) for name, metrics in self.programs.items()},
+            "inputs": {name: asdict(metrics) for name, metrics in self.inputs.items()},
         }
 
 

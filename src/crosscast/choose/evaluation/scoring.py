@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosscast.choose.evaluation.cases import Cases
+from crosscast.choose.evaluation.cases import Cases, by_input
 from crosscast.choose.evaluation.fold import Numbers
 from crosscast.choose.evaluation.metrics import Metrics, tallies_of
 from crosscast.choose.evaluation.repeats import Repeats
@@ -77,6 +77,8 @@ def results_of(
     time_s = surfaces.time_s[cases.kernel, choices.chosen]
     power_w = surfaces.power_w[cases.kernel, choices.chosen]
     tallies = tallies_of(cases, time_s, power_w, choices.changes)
+    inputs = by_input(cases, surfaces)
+    of_inputs = tallies_of(inputs, time_s[:, -1], power_w[:, -1], choices.changes[:, -1])
     baselines = [bool(getattr(method, "baseline", False)) for method in methods]
     sure = bootstrap_choices(
         [
@@ -98,6 +100,7 @@ def results_of(
                 baselines[place],
                 Metrics.of(tallies[place, -1]),
                 programs,
+                _by_program(inputs, of_inputs[place]),
                 _above(programs, confidence),
                 Curve(choices.curve, tuple(Metrics.of(each) for each in tallies[place, :-1])),
                 _regret(cases, time_s[place, -1], power_w[place, -1]),

@@ -11,7 +11,8 @@ import numpy as np
 
 from crosscast.choose.evaluation.cases import Weighting
 from crosscast.choose.evaluation.default_samples import Sampler, highest_and_lowest
-from crosscast.choose.evaluation.protocol import CURVE, MachineChoices, evaluate_choices
+from crosscast.choose.evaluation.machine import MachineChoices
+from crosscast.choose.evaluation.protocol import CURVE, evaluate_choices
 from crosscast.choose.evaluation.repeats import REPEATS
 from crosscast.choose.walk import Method
 from crosscast.configuration import Configuration
