@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,9 @@ __all__ = ["SampleFeatures"]
 _TOTALS = ("instructions", "instructions_executed", "inst_executed")
 """Counters that counts are divided by; the first that is there."""
 
+_RATES = ("throughput", "_per_", "bandwidth")
+"""Parts of the names of counters that are rates already: these are not divided."""
+
 _LARGEST_RATIO = 100.0
 """A counter that is nowhere above is a ratio or a percentage, and is left as it is."""
 
@@ -32,8 +36,8 @@ class SampleFeatures:
     """What is told of a kernel: ``f`` features of its runs at ``s`` sample configurations.
 
     Logarithms of power, of each domain's power and of the time relative to that at the first sample;
-    counters as they are, but those of events, which reach above 100: these are divided by the instructions
-    where these were counted, else in logarithms. A feature that no training kernel has, or that is the same
+    counters as they are, but those that reach above 100: events are divided by the instructions where these
+    were counted, else in logarithms, as rates are. A feature that no training kernel has, or that is the same
     for all, is left out.
 
     Parameters
@@ -124,7 +128,14 @@ class SampleFeatures:
     @cached_property
     def readable_names(self) -> tuple[str, ...]:
         """``(f,)`` Names of the features as `readable` gives them, with samples counted from 1."""
-        return tuple(_readable_name(name) for name in self.names)
+        return tuple(self._readable_name(name) for name in self.names)
+
+    def _readable_name(self, name: str) -> str:
+        kind, _, rest = name.rpartition("@")[0].partition(":")
+        if kind == "counter" and rest in self.counts and _is_divided(rest, self.total):
+            rest = f"{rest} / {self.total}"
+        said = {"time": "time_ratio", "power": "power_w", "domain": f"{rest}_power_w", "counter": rest}
+        return f"{said.get(kind, kind)} at sample {int(name.rpartition('@')[2]) + 1}"
 
     def readable(self, values: Reals) -> Reals:
         """Values, of shape ``(..., f)``, with logarithms turned back: in watts, as ratios, as counts."""
@@ -133,7 +144,7 @@ class SampleFeatures:
 
     @cached_property
     def _plus_one(self) -> Reals:
-        counted = [name for name in self.counts if self.total in ("", name)]
+        counted = [name for name in self.counts if not _is_divided(name, self.total)]
         of = [name.partition(":")[2].rpartition("@")[0] for name in self.names]
         kinds = [name.startswith("counter:") for name in self.names]
         flags = [kind and name in counted for kind, name in zip(kinds, of, strict=True)]
@@ -164,6 +175,10 @@ class SampleFeatures:
             If an array is missing or damaged.
         """
         names = kept_names(state, "feature_names")
+        if not all(
+            re.fullmatch(r"(time|power|domain:.+|counter:.+)@\d{1,6}", name, re.DOTALL) for name in names
+        ):
+            raise InputError("model: feature_names: expected kind:name@sample, found others")
         centre, scale = (kept_reals(state, name, 1) for name in ("feature_centre", "feature_scale"))
         total = kept_names(state, "feature_total")
         if not len(names) == len(centre) == len(scale) or len(total) != 1 or not (scale > 0).all():
@@ -177,6 +192,10 @@ class SampleFeatures:
 def _is_count(values: Reals) -> bool:
     known = values[np.isfinite(values)]
     return bool(known.size) and bool(known.min() >= 0) and bool(known.max() > _LARGEST_RATIO)
+
+
+def _is_divided(name: str, total: str) -> bool:
+    return total not in ("", name) and not any(part in name for part in _RATES)
 
 
 def _tells(values: Reals) -> bool:
@@ -202,7 +221,7 @@ def _columns(
         for name in sorted(counters):
             values = counters[name]
             if name in counts:
-                divided = total not in ("", name)
+                divided = _is_divided(name, total)
                 values = values / counters.get(total, np.nan) if divided else np.log1p(values)
             _put(columns, f"counter:{name}", values)
     return columns
@@ -212,10 +231,3 @@ def _put(columns: dict[str, Reals], name: str, values: Reals) -> None:
     finite = np.where(np.isfinite(values), values, np.nan)
     for sample in range(values.shape[-1]):
         columns[f"{name}@{sample}"] = finite[..., sample]
-
-
-def _readable_name(name: str) -> str:
-    kind, _, rest = name.rpartition("@")[0].partition(":")
-    sample = int(name.rpartition("@")[2]) + 1
-    said = {"time": "time_ratio", "power": "power_w", "domain": f"{rest}_power_w", "counter": rest}
-    return f"{said.get(kind, kind)} at sample {sample}"

@@ -71,8 +71,8 @@ def amounts_of(training: Training, tried: Tried, *, logarithms: bool, seed: int)
     errors = np.mean(
         [_errors(training, group, tried, logarithms, seed) for group in applications], axis=0
     ).ravel()
-    # Sums of the same numbers in another order are not less.
-    return pairs[int(np.flatnonzero(errors <= errors.min() * (1 + 1e-9))[0])]
+    # What differs by rounding alone is equal.
+    return pairs[int(np.flatnonzero(errors <= errors.min() * (1 + 1e-9) + 1e-12)[0])]
 
 
 def _errors(training: Training, left_out: int, tried: Tried, logarithms: bool, seed: int) -> Reals:

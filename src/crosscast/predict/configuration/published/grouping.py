@@ -44,8 +44,9 @@ def groupings(apart: Reals, most: int) -> tuple[Integers, ...]:
     if n == 1 or nothing_to_group(apart):
         return (np.zeros(n, np.int64),)
     joined = linkage(squareform(apart, checks=False), "average")
-    cut = cut_tree(joined, n_clusters=list(range(1, min(most, n) + 1)))
-    return tuple(_in_order(cut[:, column].astype(np.int64)) for column in range(cut.shape[1]))
+    # The whole tree is cut: where numbers of groups are asked for, SciPy 1.17 mistakes the last one.
+    cut = cut_tree(joined)[:, ::-1].astype(np.int64)
+    return tuple(_in_order(cut[:, column]) for column in range(min(most, n)))
 
 
 def _in_order(labels: Integers) -> Integers:

@@ -1,0 +1,131 @@
+"""Features of sample runs: the same from all kernels' surfaces and from one kernel's runs."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from made_surfaces import made_surfaces
+
+from crosscast.errors import InputError
+from crosscast.predict.configuration.sample_features import SampleFeatures
+from crosscast.predict.configuration.surfaces import Surfaces
+from crosscast.predict.grid import Reals
+
+SAMPLES = (11, 0)
+
+
+def with_counters(**counters: Reals) -> Surfaces:
+    surfaces = made_surfaces(2)
+    spread = {
+        name: np.repeat(values[:, None], len(surfaces.space), axis=1) for name, values in counters.items()
+    }
+    return dataclasses.replace(surfaces, counters=spread)
+
+
+def column(surfaces: Surfaces, name: str) -> Reals:
+    features, values = SampleFeatures.of(surfaces, SAMPLES)
+    return values[:, features.names.index(name)]
+
+
+def test_a_kernel_has_the_features_that_it_had_in_training() -> None:
+    surfaces = made_surfaces(4, noise=0.1)
+    features, values = SampleFeatures.of(surfaces, SAMPLES)
+    for row in range(len(surfaces.kernels)):
+        observed = surfaces.observed(row, (5, *SAMPLES))
+        np.testing.assert_allclose(features.values(observed, [1, 2]), values[row], rtol=1e-14)
+
+
+def test_powers_and_times_are_logarithms_and_times_are_relative_to_the_first_sample() -> None:
+    surfaces = made_surfaces(2)
+    np.testing.assert_allclose(column(surfaces, "domain:gpu@1"), np.log(surfaces.domains["gpu"][:, 0]))
+    np.testing.assert_allclose(
+        column(surfaces, "time@1"), np.log(surfaces.time_s[:, 0] / surfaces.time_s[:, 11])
+    )
+    assert "time@0" not in SampleFeatures.of(surfaces, SAMPLES)[0].names
+
+
+def test_events_are_divided_by_instructions_where_these_were_counted() -> None:
+    instructions, misses = np.array([1e6, 2e6, 4e6, 8e6]), np.array([1e3, 5e3, 1e4, 2e3])
+    both = with_counters(instructions=instructions, misses=misses)
+    np.testing.assert_allclose(column(both, "counter:misses@0"), misses / instructions)
+    np.testing.assert_allclose(column(both, "counter:instructions@0"), np.log1p(instructions))
+    np.testing.assert_allclose(column(with_counters(misses=misses), "counter:misses@0"), np.log1p(misses))
+
+
+def test_rates_are_not_divided() -> None:
+    instructions, rates = np.array([1e6, 2e6, 4e6, 8e6]), np.array([1e3, 5e3, 1e4, 2e3])
+    found = with_counters(instructions=instructions, read_throughput=rates)
+    np.testing.assert_allclose(column(found, "counter:read_throughput@0"), np.log1p(rates))
+
+
+def test_ratios_stay_what_they_are() -> None:
+    ratios = np.array([0.1, 0.9, 0.5, 0.3])
+    np.testing.assert_array_equal(column(with_counters(busy=ratios), "counter:busy@1"), ratios)
+
+
+def test_readable_features_are_in_watts_ratios_and_counts() -> None:
+    instructions, misses = np.array([1e6, 2e6, 4e6, 8e6]), np.array([1e3, 5e3, 1e4, 2e3])
+    surfaces = with_counters(instructions=instructions, misses=misses, busy=misses / 1e5)
+    features, values = SampleFeatures.of(surfaces, SAMPLES)
+    found = dict(zip(features.readable_names, features.readable(values).T, strict=True))
+    np.testing.assert_allclose(found["gpu_power_w at sample 1"], surfaces.domains["gpu"][:, 11])
+    np.testing.assert_allclose(found["power_w at sample 2"], surfaces.power_w[:, 0])
+    np.testing.assert_allclose(
+        found["time_ratio at sample 2"], surfaces.time_s[:, 0] / surfaces.time_s[:, 11]
+    )
+    np.testing.assert_allclose(found["instructions at sample 1"], instructions)
+    np.testing.assert_allclose(found["misses / instructions at sample 1"], misses / instructions)
+    np.testing.assert_allclose(found["busy at sample 2"], misses / 1e5)
+
+
+def test_what_is_missing_becomes_the_mean_of_the_training_kernels() -> None:
+    surfaces = made_surfaces(4)
+    features, values = SampleFeatures.of(surfaces, SAMPLES)
+    bare = dataclasses.replace(surfaces.observed(0, SAMPLES), domains={}, counters={})
+    found = features.values(bare, [0, 1])
+    for place, name in enumerate(features.names):
+        known = name.startswith(("time", "power"))
+        assert found[place] == pytest.approx(values[0, place] if known else features.centre[place])
+
+
+def test_a_domain_that_some_kernels_lack_is_filled_in_training() -> None:
+    surfaces = made_surfaces(4)
+    surfaces.domains["gpu"][2] = np.nan
+    features, values = SampleFeatures.of(surfaces, SAMPLES)
+    assert np.isfinite(values).all()
+    assert values[2, features.names.index("domain:gpu@0")] == pytest.approx(
+        np.log(np.delete(surfaces.domains["gpu"][:, 11], 2)).mean()
+    )
+
+
+def test_many_counters_weigh_as_much_as_all_else() -> None:
+    rng = np.random.default_rng(0)
+    surfaces = with_counters(**{f"c{place}": rng.random(4) for place in range(20)})
+    features, values = SampleFeatures.of(surfaces, SAMPLES)
+    squares = features.standardized(values) ** 2
+    counters = np.array([name.startswith("counter") for name in features.names])
+    assert squares[:, counters].sum() == pytest.approx(squares[:, ~counters].sum())
+
+
+def test_nothing_is_stranger_than_three_deviations() -> None:
+    features, values = SampleFeatures.of(made_surfaces(4), SAMPLES)
+    far = features.standardized(values + 1e6)
+    assert np.abs(far).max() <= 3 * 3
+
+
+def test_they_come_back_from_their_state_byte_by_byte() -> None:
+    features, values = SampleFeatures.of(made_surfaces(4), SAMPLES)
+    again = SampleFeatures.from_state(features.state())
+    assert again.standardized(values).tobytes() == features.standardized(values).tobytes()
+    assert {name: array.tobytes() for name, array in again.state().items()} == {
+        name: array.tobytes() for name, array in features.state().items()
+    }
+
+
+def test_a_state_of_other_lengths_names_or_without_a_scale_is_refused() -> None:
+    state = SampleFeatures.of(made_surfaces(4), SAMPLES)[0].state()
+    with pytest.raises(InputError, match="model: feature_names: expected kind:name@sample"):
+        SampleFeatures.from_state({**state, "feature_names": np.array(["x"] * len(state["feature_names"]))})
+    for change in ({"feature_scale": state["feature_scale"][1:]}, {"feature_scale": -state["feature_scale"]}):
+        with pytest.raises(InputError, match="model: feature_scale"):
+            SampleFeatures.from_state({**state, **change})
