@@ -57,10 +57,28 @@ class Observed:
         """Number of runs."""
         return len(self.numbers)
 
+    def and_run(self, run: Observed) -> Observed:
+        """These runs and another, which replaces one at the same configuration."""
+        others = ~np.isin(self.numbers, run.numbers)
+        return Observed(
+            np.concatenate([self.numbers[others], run.numbers]),
+            np.concatenate([self.time_s[others], run.time_s]),
+            np.concatenate([self.power_w[others], run.power_w]),
+            _with(self.domains, run.domains, others, len(run)),
+            _with(self.counters, run.counters, others, len(run)),
+        )
+
     def place(self, number: int) -> int | None:
         """Which run is that of a configuration, if there is one."""
         found = np.flatnonzero(self.numbers == number)
         return int(found[0]) if found.size else None
+
+
+def _with(
+    ones: Mapping[str, Reals], others: Mapping[str, Reals], kept: Flags, count: int
+) -> dict[str, Reals]:
+    missing = np.full(count, np.nan)
+    return {name: np.concatenate([values[kept], others.get(name, missing)]) for name, values in ones.items()}
 
 
 @dataclass(frozen=True)

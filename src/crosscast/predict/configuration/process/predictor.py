@@ -1,0 +1,249 @@
+"""A fitted process: a kernel's times and powers from its runs at the samples, and at others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.errors import InputError
+from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
+from crosscast.predict.configuration.kept_space import kept_space, space_state
+from crosscast.predict.configuration.process.inputs import SettingInputs
+from crosscast.predict.configuration.process.posterior import Posterior, total_of
+from crosscast.predict.configuration.process.quantities import TIME, powers_of
+from crosscast.predict.configuration.process.sparse import SparseProcess
+from crosscast.predict.configuration.sample_features import SampleFeatures
+from crosscast.predict.configuration.sample_runs import sample_places
+from crosscast.predict.configuration.space import Space
+from crosscast.predict.configuration.surfaces import Observed
+from crosscast.predict.grid import Reals
+from crosscast.predict.state import kept_names, kept_reals
+
+__all__ = ["FittedQuantity", "Prior", "ProcessPredictor"]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedQuantity:
+    """What was learned of time, or of the power of one domain.
+
+    Its logarithm relative to the sample run from which a configuration is scaled is `mean` plus the process.
+
+    Parameters
+    ----------
+    mean
+        ``(c,)`` Mean over the training programs.
+    process
+        How kernels differ from it.
+    """
+
+    mean: Reals
+    process: SparseProcess
+
+    def prior(self, points: Reals, features: int, references: Reals) -> Posterior:
+        """What is known of a kernel by its features alone.
+
+        Parameters
+        ----------
+        points
+            ``(c, f + s)`` Its features, and the settings.
+        features
+            ``f``.
+        references
+            ``(c,)`` Logarithm of the sample run from which each configuration is scaled.
+        """
+        mean, covariance = self.process.at(points, features)
+        return Posterior(self.mean + mean + references, covariance, self.process.covariance.noise)
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """What is known of a kernel by the features that its sample runs give it.
+
+    Parameters
+    ----------
+    quantities
+        Time and the parts of the power, by name.
+    errors
+        Standardised errors on left-out programs of time and of power.
+    """
+
+    quantities: Mapping[str, Posterior]
+    errors: tuple[Reals, Reals]
+
+    def forecast(self, observed: Observed) -> SurfaceForecast:
+        """What is known after runs; see `ConfigurationPredictor.forecast`."""
+        parts = tuple(name for name in self.quantities if name != TIME)
+        powers = powers_of(parts, observed.power_w, observed.domains)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            told = {name: np.log(values) for name, values in {TIME: observed.time_s, **powers}.items()}
+        after = {name: each.given(observed.numbers, told[name]) for name, each in self.quantities.items()}
+        time = after.pop(TIME)
+        logarithm, variance = total_of(after)
+        measured = np.zeros(len(logarithm), np.bool_)
+        measured[observed.numbers] = True
+        return SurfaceForecast(
+            _quantity(time.mean, time.variance, self.errors[0], observed, observed.time_s),
+            _quantity(logarithm, variance, self.errors[1], observed, observed.power_w),
+            measured,
+        )
+
+
+def _quantity(
+    logarithm: Reals, variance: Reals, errors: Reals, observed: Observed, values: Reals
+) -> Quantity:
+    centre, spread = np.exp(logarithm), np.sqrt(variance)
+    centre[observed.numbers] = values
+    spread[observed.numbers] = 0.0
+    return Quantity(centre, spread, errors)
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessPredictor:
+    """The fitted model.
+
+    Parameters
+    ----------
+    space
+        The configurations.
+    samples
+        Those at which a new kernel must have been run.
+    features
+        What is told of a kernel by these runs.
+    domains
+        Domains of power that caps are compared with.
+    quantities
+        Time and the parts of the power, by name.
+    errors
+        Standardised errors on left-out programs, rising: of time and of power.
+    """
+
+    space: Space
+    samples: tuple[int, ...]
+    features: SampleFeatures
+    domains: tuple[str, ...]
+    quantities: Mapping[str, FittedQuantity]
+    errors: tuple[Reals, Reals]
+    inputs: SettingInputs = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inputs", SettingInputs.of(self.space, self.samples, self.domains))
+
+    def prior(self, observed: Observed) -> Prior:
+        """What the runs at the samples tell, before they are used as measurements.
+
+        Parameters
+        ----------
+        observed
+            The kernel's runs.
+
+        Raises
+        ------
+        InputError
+            If a run at a sample configuration is missing.
+        """
+        places = sample_places(self.space, self.samples, observed)
+        points = self.points(observed, places)
+        references = np.array(places)[self.inputs.reference]
+        f = len(self.features.names)
+        parts = tuple(name for name in self.quantities if name != TIME)
+        powers = powers_of(parts, observed.power_w, observed.domains)
+        values = {TIME: observed.time_s, **_filled(powers, observed.power_w)}
+        found = {
+            name: fitted.prior(points, f, np.log(values[name][references]))
+            for name, fitted in self.quantities.items()
+        }
+        return Prior(found, self.errors)
+
+    def points(self, observed: Observed, places: Sequence[int]) -> Reals:
+        """``(c, f + s)`` Features of a kernel, and the settings as they look from it."""
+        return points_of(self.features, self.inputs, observed, places)
+
+    def forecast(self, observed: Observed) -> SurfaceForecast:
+        """Predict one kernel; see `ConfigurationPredictor.forecast`."""
+        return self.prior(observed).forecast(observed)
+
+    def with_errors(self, time: Reals, power: Reals) -> ProcessPredictor:
+        """The same with other standardised errors."""
+        return replace(self, errors=(time, power))
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Arrays from which `from_state` makes it again."""
+        arrays = {
+            **space_state(self.space, self.samples),
+            **self.features.state(),
+            "domains": np.array(self.domains, np.str_),
+            "quantities": np.array(list(self.quantities), np.str_),
+            "time_errors": self.errors[0],
+            "power_errors": self.errors[1],
+        }
+        for name, fitted in self.quantities.items():
+            arrays[f"{name}.mean"] = fitted.mean
+            arrays |= {f"{name}.{key}": array for key, array in fitted.process.state().items()}
+        return arrays
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> ProcessPredictor:
+        """Make it from its arrays.
+
+        Raises
+        ------
+        InputError
+            If an array is missing or damaged.
+        """
+        space, samples = kept_space(state)
+        names = kept_names(state, "quantities")
+        if len(names) < 2 or names[0] != TIME or len(set(names)) < len(names):
+            raise InputError(f"model: quantities: expected time and powers, each once, found {names}")
+        features = SampleFeatures.from_state(state)
+        found = cls(
+            space,
+            samples,
+            features,
+            kept_names(state, "domains"),
+            {name: _kept_quantity(state, name, len(space)) for name in names},
+            (_kept_errors(state, "time_errors"), _kept_errors(state, "power_errors")),
+        )
+        settings = found.inputs.width
+        for name, fitted in found.quantities.items():
+            covariance = fitted.process.covariance
+            widths = (len(covariance.lengths), len(covariance.own_lengths))
+            if widths != (len(features.names) + settings, settings):
+                raise InputError(
+                    f"model: {name}.lengths: expected {len(features.names)} + {settings} and {settings} "
+                    f"lengths, found {widths[0]} and {widths[1]}"
+                )
+        return found
+
+
+def points_of(
+    features: SampleFeatures, inputs: SettingInputs, observed: Observed, places: Sequence[int]
+) -> Reals:
+    """``(c, f + s)`` Features of a kernel, and the settings as they look from it."""
+    told = features.standardized(features.values(observed, places))
+    settings = inputs.seen_by(observed, places)
+    return np.hstack([np.broadcast_to(told, (len(settings), len(told))), settings])
+
+
+def _filled(powers: Mapping[str, Reals], power_w: Reals) -> dict[str, Reals]:
+    """A kernel that does not tell its domains is taken to share its power evenly among them."""
+    share = power_w / len(powers)
+    return {name: np.where(np.isfinite(values), values, share) for name, values in powers.items()}
+
+
+def _kept_quantity(state: Mapping[str, npt.NDArray[Any]], name: str, count: int) -> FittedQuantity:
+    own = {key.removeprefix(f"{name}."): array for key, array in state.items() if key.startswith(f"{name}.")}
+    mean = kept_reals(own, "mean", 1)
+    if len(mean) != count:
+        raise InputError(f"model: {name}.mean: expected {count} values, found {len(mean)}")
+    return FittedQuantity(mean, SparseProcess.from_state(own))
+
+
+def _kept_errors(state: Mapping[str, npt.NDArray[Any]], name: str) -> Reals:
+    errors = kept_reals(state, name, 1)
+    if (np.diff(errors) < 0).any():
+        raise InputError(f"model: {name}: expected rising numbers, found others")
+    return errors
