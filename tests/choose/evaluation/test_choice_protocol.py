@@ -37,6 +37,7 @@ class Watcher:
     name: str = "watcher"
     fits: list[tuple[tuple[str, ...], tuple[int, ...], int]] = field(default_factory=list)
     told: list[tuple[int, ...]] = field(default_factory=list)
+    caps: list[float] = field(default_factory=list)
     number: int | None = None
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
@@ -44,6 +45,7 @@ class Watcher:
         return self
 
     def walk(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Walk:
+        self.caps.append(power_cap)
         self.told.append(tuple(observed.numbers.tolist()))
         yield int(observed.numbers[0]) if self.number is None else self.number
 
@@ -74,6 +76,22 @@ def test_samples_are_chosen_by_the_training_programs() -> None:
     assert found.samples == {("aa",): (5, 6), ("bb",): (5, 6), ("cc",): (5, 6)}
 
 
+def test_methods_are_told_the_caps_and_such_with_a_guard() -> None:
+    watcher = Watcher()
+    cases = evaluate_choices(made_surfaces(3), [watcher]).cases
+    assert set(watcher.caps) == {*cases.power_cap.tolist(), *(cases.power_cap * 0.99).tolist()}
+
+
+@dataclass(frozen=True)
+class ByTraining:
+    """Takes the configuration with the number of the programs that it learned from."""
+
+    name: str = "by training"
+
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
+        return Watcher(number=len(surfaces.applications))
+
+
 def renamed(surfaces: Surfaces, names: dict[str, str]) -> Surfaces:
     kernels = [
         each._replace(application=names.get(each.application, each.application)) for each in surfaces.kernels
@@ -95,8 +113,10 @@ def test_variants_are_left_out_together_in_results_of_their_own() -> None:
         ("cc", "solver", "solver_double"),
         ("dd", "solver", "solver_double"),
     ]
-    alone, grouped = found.results
-    assert alone.metrics.score == pytest.approx(grouped.metrics.score)
+    alone, grouped = evaluate_choices(surfaces, [ByTraining()]).results
+    variants = [surfaces.kernels[row].application.startswith("solver") for row in found.cases.kernel]
+    assert set(alone.chosen.tolist()) == {3}
+    assert sorted(grouped.chosen.tolist()) == sorted(2 if each else 3 for each in variants)
 
 
 def test_names_that_all_begin_alike_say_nothing_unless_groups_are_named() -> None:
@@ -175,6 +195,9 @@ def test_the_object_for_programs_has_what_was_asked() -> None:
     assert all(asked <= set(row) for row in found["results"])
     names = ["fixed", "cpu+fl", "gpu+fl", "limiter", "fixed+steps", "oracle"]
     assert [row["method"] for row in found["results"] if row["protocol"] == ALONE] == names
+    assert all(row["on_simulated_repeats"]["tolerated"]["tolerance"] == 0.01 for row in found["results"])
+    oracle = found["results"][5]["on_simulated_repeats"]
+    assert oracle["tolerated"]["under_performance"] > oracle["told_less"]["under_performance"] > 0.5
     assert found["machines"][0]["repeats"]["simulated"]
     assert "simulated" in found["machines"][0]["repeats"]["note"]
     assert json.loads(json.dumps(found, allow_nan=False)) == found

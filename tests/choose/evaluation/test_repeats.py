@@ -15,17 +15,17 @@ from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
 from made_walks import random_surfaces
 
 
-def flat(time: float, power: float, *, slope: float = 0.0, seed: int = 0) -> Surfaces:
+def flat(time: float, power: float, *, slope: float = 0.0, kernels: int = 20, seed: int = 0) -> Surfaces:
     """Kernels whose log time and log power rise evenly with two knobs, and noise of these sizes."""
     rng = np.random.default_rng(seed)
     space = Space(
         tuple(Configuration("n", {"a": float(a**2), "b": float(b)}) for a in range(1, 10) for b in range(9))
     )
     rise = slope * space.matrix @ np.array([0.01, 0.1])
-    shape = (20, len(space))
+    shape = (kernels, len(space))
     return Surfaces(
         "flat",
-        tuple(KernelAt(f"p{row}", "k", "big") for row in range(20)),
+        tuple(KernelAt(f"p{row}", "k", "big") for row in range(kernels)),
         space,
         np.exp(-rise + time * rng.standard_normal(shape)),
         100 * np.exp(rise + power * rng.standard_normal(shape)),
@@ -39,6 +39,16 @@ def test_noise_on_a_plane_is_found(slope: float) -> None:
     # The lesser of two estimates is a little less than either.
     assert np.median(noise.time) == pytest.approx(0.02, rel=0.12)
     assert np.median(noise.power) == pytest.approx(0.005, rel=0.12)
+
+
+def test_noise_is_that_of_single_cells() -> None:
+    # The second knob bends the surface, so that the first alone tells of noise.
+    surfaces = flat(0.02, 0.005, kernels=100)
+    bend = np.exp(np.sin(7 * surfaces.space.matrix[:, 1]))
+    noise = repeat_noise(replace(surfaces, time_s=surfaces.time_s * bend, power_w=surfaces.power_w * bend))
+    assert noise is not None
+    assert np.median(noise.time) == pytest.approx(0.02, rel=0.05)
+    assert np.median(noise.power) == pytest.approx(0.005, rel=0.05)
 
 
 def test_no_noise_is_found_where_a_knob_is_without_effect() -> None:
