@@ -98,6 +98,12 @@ def test_a_domain_that_some_kernels_lack_is_filled_in_training() -> None:
     )
 
 
+def test_the_domain_that_is_the_whole_is_not_told_twice() -> None:
+    surfaces = made_surfaces(4)
+    twice = dataclasses.replace(surfaces, domains={**surfaces.domains, "node": surfaces.power_w})
+    assert SampleFeatures.of(twice, SAMPLES)[0].names == SampleFeatures.of(surfaces, SAMPLES)[0].names
+
+
 def test_many_counters_weigh_as_much_as_all_else() -> None:
     rng = np.random.default_rng(0)
     surfaces = with_counters(**{f"c{place}": rng.random(4) for place in range(20)})
@@ -115,17 +121,25 @@ def test_nothing_is_stranger_than_three_deviations() -> None:
 
 def test_they_come_back_from_their_state_byte_by_byte() -> None:
     features, values = SampleFeatures.of(made_surfaces(4), SAMPLES)
-    again = SampleFeatures.from_state(features.state())
+    again = SampleFeatures.from_state(features.state(), 2)
     assert again.standardized(values).tobytes() == features.standardized(values).tobytes()
     assert {name: array.tobytes() for name, array in again.state().items()} == {
         name: array.tobytes() for name, array in features.state().items()
     }
 
 
-def test_a_state_of_other_lengths_names_or_without_a_scale_is_refused() -> None:
+def test_a_state_of_other_lengths_or_without_a_scale_is_refused() -> None:
     state = SampleFeatures.of(made_surfaces(4), SAMPLES)[0].state()
-    with pytest.raises(InputError, match="model: feature_names: expected kind:name@sample"):
-        SampleFeatures.from_state({**state, "feature_names": np.array(["x"] * len(state["feature_names"]))})
     for change in ({"feature_scale": state["feature_scale"][1:]}, {"feature_scale": -state["feature_scale"]}):
         with pytest.raises(InputError, match="model: feature_scale"):
-            SampleFeatures.from_state({**state, **change})
+            SampleFeatures.from_state({**state, **change}, 2)
+
+
+@pytest.mark.parametrize("name", ["x", "power", "power@x", "power@2", "disk:a@0", "domain:@0"])
+def test_a_state_with_names_of_no_features_is_refused(name: str) -> None:
+    state = SampleFeatures.of(made_surfaces(4), SAMPLES)[0].state()
+    names = np.array([name, *state["feature_names"][1:]])
+    with pytest.raises(
+        InputError, match=f"model: feature_names: expected kind:name@sample .* found '{name}'"
+    ):
+        SampleFeatures.from_state({**state, "feature_names": names}, 2)

@@ -12,21 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.errors import InputError
+from crosscast.predict.configuration.sample_columns import SampleColumns, counts_in, total_in
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
-from crosscast.predict.grid import Flags, Reals
+from crosscast.predict.grid import Flags, Integers, Reals
 from crosscast.predict.state import kept_names, kept_reals
 
 __all__ = ["SampleFeatures"]
 
-_TOTALS = ("instructions", "instructions_executed", "inst_executed")
-"""Counters that counts are divided by; the first that is there."""
-
-_RATES = ("throughput", "_per_", "bandwidth")
-"""Parts of the names of counters that are rates already: these are not divided."""
-
-_LARGEST_RATIO = 100.0
-"""A counter that is nowhere above is a ratio or a percentage, and is left as it is."""
-
+_NAME = re.compile(r"(time|power|domain:.+|counter:.+)@[0-9]{1,6}", re.DOTALL)
 _LIMIT = 3.0
 _LEAST_SCALE = 1e-9
 
@@ -74,18 +67,33 @@ class SampleFeatures:
         tuple
             The features, and their values ``(n, f)`` for these kernels, none missing.
         """
-        total = next((name for name in _TOTALS if name in surfaces.counters), "")
-        at = {name: values[:, list(samples)] for name, values in surfaces.counters.items()}
-        counts = tuple(sorted(name for name, values in at.items() if _is_count(values)))
-        domains = {name: values[:, list(samples)] for name, values in surfaces.domains.items()}
-        columns = _columns(
-            surfaces.time_s[:, list(samples)], surfaces.power_w[:, list(samples)], domains, at, counts, total
+        at = list(samples)
+        time, power = surfaces.time_s[:, at], surfaces.power_w[:, at]
+        domains = {name: values[:, at] for name, values in surfaces.domains.items()}
+        # The domain that is the whole tells nothing more.
+        domains = {name: values for name, values in domains.items() if not np.allclose(values, power)}
+        counters = {name: values[:, at] for name, values in surfaces.counters.items()}
+        sources = (
+            "time",
+            "power",
+            *(f"domain:{name}" for name in sorted(domains)),
+            *(f"counter:{name}" for name in sorted(counters)),
         )
-        kept = {name: values for name, values in columns.items() if _tells(values)}
-        matrix = np.stack(list(kept.values()), axis=1) if kept else np.empty((len(surfaces.kernels), 0))
+        columns = SampleColumns(sources, counts_in(counters), total_in(counters))
+        matrix = columns.matrix(time, power, domains, counters).reshape(len(time), -1)
+        names = [f"{source}@{sample}" for source in sources for sample in range(len(at))]
+        kept = [column for column in range(len(names)) if _tells(matrix[:, column])]
+        matrix = matrix[:, kept]
         centre = np.nanmean(matrix, axis=0) if kept else np.empty(0)
         scale = np.nanstd(matrix, axis=0) + _LEAST_SCALE if kept else np.empty(0)
-        return cls(tuple(kept), centre, scale, counts, total), np.where(np.isnan(matrix), centre, matrix)
+        features = cls(
+            tuple(names[column] for column in kept),
+            centre,
+            scale,
+            tuple(sorted(columns.counts)),
+            columns.total,
+        )
+        return features, np.where(np.isnan(matrix), centre, matrix)
 
     def values(self, observed: Observed, places: Sequence[int]) -> Reals:
         """``(f,)`` Those of one kernel; what is missing is the mean of the training kernels.
@@ -98,16 +106,28 @@ class SampleFeatures:
             Which of them are those at the samples, in the samples' order.
         """
         at = np.array(places)
-        columns = _columns(
+        found = self._columns.matrix(
             observed.time_s[at],
             observed.power_w[at],
             {name: values[at] for name, values in observed.domains.items()},
             {name: values[at] for name, values in observed.counters.items()},
-            self.counts,
-            self.total,
-        )
-        found = np.array([columns.get(name, np.nan) for name in self.names], np.float64)
-        return np.where(np.isfinite(found), found, self.centre)
+        )[self._source_places, self._sample_places]
+        return np.where(np.isnan(found), self.centre, found)
+
+    @cached_property
+    def _columns(self) -> SampleColumns:
+        total = [f"counter:{self.total}"] if self.total else []
+        sources = dict.fromkeys(["time", *(_source(name) for name in self.names), *total])
+        return SampleColumns(tuple(sources), frozenset(self.counts), self.total)
+
+    @cached_property
+    def _source_places(self) -> Integers:
+        places = [self._columns.sources.index(_source(name)) for name in self.names]
+        return np.array(places, np.int64)
+
+    @cached_property
+    def _sample_places(self) -> Integers:
+        return np.array([_sample(name) for name in self.names], np.int64)
 
     def standardized(self, values: Reals) -> Reals:
         """Values with mean 0 and deviation 1 over the training kernels, of the same shape.
@@ -128,32 +148,29 @@ class SampleFeatures:
     @cached_property
     def readable_names(self) -> tuple[str, ...]:
         """``(f,)`` Names of the features as `readable` gives them, with samples counted from 1."""
-        return tuple(self._readable_name(name) for name in self.names)
+        return tuple(self._readable_name(place) for place in range(len(self.names)))
 
-    def _readable_name(self, name: str) -> str:
-        kind, _, rest = name.rpartition("@")[0].partition(":")
-        if kind == "counter" and rest in self.counts and _is_divided(rest, self.total):
+    def _readable_name(self, place: int) -> str:
+        kind, _, rest = _source(self.names[place]).partition(":")
+        if self._source_places[place] in self._columns.divided:
             rest = f"{rest} / {self.total}"
         said = {"time": "time_ratio", "power": "power_w", "domain": f"{rest}_power_w", "counter": rest}
-        return f"{said.get(kind, kind)} at sample {int(name.rpartition('@')[2]) + 1}"
+        return f"{said[kind]} at sample {_sample(self.names[place]) + 1}"
 
     def readable(self, values: Reals) -> Reals:
         """Values, of shape ``(..., f)``, with logarithms turned back: in watts, as ratios, as counts."""
         undone = np.where(self._in_logarithms, np.exp(np.where(self._in_logarithms, values, 0.0)), values)
-        return undone - self._plus_one
+        plain: Reals = undone - self._counted.astype(np.float64)
+        return plain
 
     @cached_property
-    def _plus_one(self) -> Reals:
-        counted = [name for name in self.counts if not _is_divided(name, self.total)]
-        of = [name.partition(":")[2].rpartition("@")[0] for name in self.names]
-        kinds = [name.startswith("counter:") for name in self.names]
-        flags = [kind and name in counted for kind, name in zip(kinds, of, strict=True)]
-        return np.array(flags, np.float64)
+    def _counted(self) -> Flags:
+        return np.isin(self._source_places, self._columns.counted)
 
     @cached_property
     def _in_logarithms(self) -> Flags:
         others = np.array([not name.startswith("counter:") for name in self.names], np.bool_)
-        return others | (self._plus_one > 0)
+        return others | self._counted
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Arrays from which `from_state` makes it again."""
@@ -166,8 +183,8 @@ class SampleFeatures:
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> SampleFeatures:
-        """Make it from its arrays.
+    def from_state(cls, state: Mapping[str, npt.NDArray[Any]], samples: int | None = None) -> SampleFeatures:
+        """Make it from its arrays, and check that they are of so many samples if that is said.
 
         Raises
         ------
@@ -175,10 +192,11 @@ class SampleFeatures:
             If an array is missing or damaged.
         """
         names = kept_names(state, "feature_names")
-        if not all(
-            re.fullmatch(r"(time|power|domain:.+|counter:.+)@\d{1,6}", name, re.DOTALL) for name in names
-        ):
-            raise InputError("model: feature_names: expected kind:name@sample, found others")
+        for name in names:
+            if not _NAME.fullmatch(name) or (samples is not None and _sample(name) >= samples):
+                raise InputError(
+                    f"model: feature_names: expected kind:name@sample with one of the samples, found {name!r}"
+                )
         centre, scale = (kept_reals(state, name, 1) for name in ("feature_centre", "feature_scale"))
         total = kept_names(state, "feature_total")
         if not len(names) == len(centre) == len(scale) or len(total) != 1 or not (scale > 0).all():
@@ -189,45 +207,14 @@ class SampleFeatures:
         return cls(names, centre, scale, kept_names(state, "feature_counts"), total[0])
 
 
-def _is_count(values: Reals) -> bool:
-    known = values[np.isfinite(values)]
-    return bool(known.size) and bool(known.min() >= 0) and bool(known.max() > _LARGEST_RATIO)
+def _source(name: str) -> str:
+    return name.rpartition("@")[0]
 
 
-def _is_divided(name: str, total: str) -> bool:
-    return total not in ("", name) and not any(part in name for part in _RATES)
+def _sample(name: str) -> int:
+    return int(name.rpartition("@")[2])
 
 
 def _tells(values: Reals) -> bool:
     known = values[np.isfinite(values)]
     return bool(known.size) and bool(np.ptp(known) > _LEAST_SCALE * (1 + np.abs(known).max()))
-
-
-def _columns(
-    time_s: Reals,
-    power_w: Reals,
-    domains: Mapping[str, Reals],
-    counters: Mapping[str, Reals],
-    counts: Sequence[str],
-    total: str,
-) -> dict[str, Reals]:
-    """Features by name from values of shape ``(..., s)``, each of shape ``(...)``."""
-    columns: dict[str, Reals] = {}
-    with np.errstate(divide="ignore", invalid="ignore"):
-        _put(columns, "time", np.log(time_s / time_s[..., :1]))
-        _put(columns, "power", np.log(power_w))
-        for name in sorted(domains):
-            _put(columns, f"domain:{name}", np.log(domains[name]))
-        for name in sorted(counters):
-            values = counters[name]
-            if name in counts:
-                divided = _is_divided(name, total)
-                values = values / counters.get(total, np.nan) if divided else np.log1p(values)
-            _put(columns, f"counter:{name}", values)
-    return columns
-
-
-def _put(columns: dict[str, Reals], name: str, values: Reals) -> None:
-    finite = np.where(np.isfinite(values), values, np.nan)
-    for sample in range(values.shape[-1]):
-        columns[f"{name}@{sample}"] = finite[..., sample]

@@ -64,6 +64,8 @@ def amounts_of(training: Training, tried: Tried, *, logarithms: bool, seed: int)
     seed
         Start of all random numbers.
     """
+    if max(tried.clusters) == 1:
+        return Amounts(1, min(tried.depths))  # One cluster leaves nothing to ask.
     pairs = [Amounts(clusters, depth) for clusters in tried.clusters for depth in tried.depths]
     applications = np.unique(training.groups)
     if len(pairs) == 1 or len(applications) < 2:

@@ -184,7 +184,7 @@ class PublishedPredictor:
             If an array is missing or damaged, or they do not belong together.
         """
         space, samples = kept_space(state)
-        features = SampleFeatures.from_state(state)
+        features = SampleFeatures.from_state(state, len(samples))
         models = ClusterModels.from_state(state, design_of(space))
         clusters = Clusters.from_state(state)
         if len(clusters.members) != len(models):
