@@ -65,7 +65,9 @@ def test_a_thread_sees_the_wrap_arounds_that_nobody_else_looks_for(tmp_path: Pat
     meter._background._interval_s = 0.002
     meter.read_j()
     for step in range(1, 5):
-        package.write_text(f"{step * 25_000_000 % 30_000_000:012d}")
+        with package.open("r+") as file:
+            # In one piece: the thread must not see an empty file.
+            file.write(f"{step * 25_000_000 % 30_000_000:012d}")
         seen = meter._last_s
         wait_until(lambda seen=seen: meter._last_s > seen)  # type: ignore[misc]
         seen = meter._last_s
@@ -104,8 +106,11 @@ def test_a_gpu_that_fails_later_is_a_fault_from_then_on(
 ) -> None:
     install(monkeypatch, iter(values), forever(NVMLError(3)))
     meter = NvmlMeter(BUS_ID)
+    meter._background._interval_s = 60
+    assert meter.read_j() == (0.0,)
+    meter._background.stop()
     meter._background._interval_s = 0.001
-    meter.read_j()
+    meter._background.ensure()
     wait_until(lambda: not meter._background.runs)
     for _ in range(2):
         with pytest.raises(SensorFault, match=complaint):

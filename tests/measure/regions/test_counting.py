@@ -1,6 +1,9 @@
 """CPU counters of regions."""
 
+import logging
+
 import pytest
+from fresh_process import begin_anew
 
 from crosscast.errors import InputError
 from crosscast.measure.counters import EVENTS
@@ -59,3 +62,22 @@ def test_the_real_counters_are_opened_once() -> None:
     found = difference(counting.read(), counting.read())
     assert found.keys() <= EVENTS.keys()
     assert all(value >= 0 for value in found.values())
+
+
+def test_counters_that_somebody_closed_are_said_once_and_absent(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def closed(descriptor: int) -> Count:
+        raise OSError(9, "Bad file descriptor")
+
+    begin_anew(monkeypatch)
+    perf = SteppingPerf()
+    counting = Counting(["cycles"], perf)
+    before = counting.read()
+    monkeypatch.setattr(perf, "read", closed)
+    with caplog.at_level(logging.WARNING, "crosscast"):
+        assert not difference(before, counting.read())
+        assert not difference(counting.read(), counting.read())
+    assert [record.getMessage() for record in caplog.records] == [
+        "regions have no CPU counters from now on: Bad file descriptor"
+    ]

@@ -37,7 +37,7 @@ def ended(program: str, path: Path) -> tuple[int, str]:
 
 def names_in(path: Path) -> list[str]:
     history = read_history(path)
-    runs: list[RegionRun] = [run for key in history.keys() for run in history.runs(key, failed=True)]  # noqa: SIM118
+    runs: list[RegionRun] = [run for key in history.regions() for run in history.runs(key, failed=True)]
     return [f"{run.key.name} {run.failure}" if run.failure else run.key.name for run in runs]
 
 
@@ -170,3 +170,23 @@ def test_many_processes_write_one_file(tmp_path: Path) -> None:
         "first": 4,
         **{str(process.pid): 300 for process in processes},
     }
+
+
+def test_regions_bring_nothing_heavy(tmp_path: Path) -> None:
+    program = """
+    heavy = {"numpy", "pyarrow", "pyopencl", "pynvml", "rich", "cyclopts"} & sys.modules.keys()
+    sys.exit(",".join(heavy) or 0)
+    """
+    assert ended(program, tmp_path / "runs.jsonl") == (0, "")
+
+
+def test_the_example_shows_its_history(tmp_path: Path) -> None:
+    example = Path(__file__).parents[3] / "examples" / "profiled_stencil.py"
+    if not example.exists():
+        pytest.skip("no checkout")
+    path = tmp_path / "runs.jsonl"
+    words = [sys.executable, str(example), str(path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "smooth(float64[128x128], float64[128x128]) at __main__.relax" in done.stdout
+    counts = [len(read_history(path).runs(key)) for key in read_history(path).regions()]
+    assert sorted(counts) == [1, 1, 200, 200]

@@ -159,6 +159,18 @@ def test_a_run_too_long_for_a_line_is_left_out_of_the_file(
     assert "a run of a is too long for the history" in caplog.text
 
 
+def test_a_run_of_numbers_that_are_none_is_left_out_of_the_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    history = History(tmp_path / "runs.jsonl")
+    with caplog.at_level(logging.WARNING, "crosscast"):
+        history.record(run_of(KEY, energy_j={"gpu": float("nan")}))
+        history.record(run_of(KEY, 2.0))
+        history.flush()
+    assert times_in(tmp_path / "runs.jsonl") == [2.0]
+    assert "a run of a cannot be written to the history" in caplog.text
+
+
 def test_where_no_thread_can_be_started_runs_are_written_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

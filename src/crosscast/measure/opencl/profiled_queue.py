@@ -58,6 +58,8 @@ class ProfiledQueue:
         self._callers = callers
 
     def __getattr__(self, name: str) -> Any:
+        if name == "queue":  # An object that is being copied has none yet.
+            raise AttributeError(name)
         return getattr(self.queue, name)
 
     @property
@@ -101,5 +103,7 @@ class ProfiledQueue:
             event = kernel(self.queue, global_size, local_size, *args, **options)
             event.wait()
             if self._has_timer:
-                running.device_s = duration_s(event)
+                # Some devices' timers go back now and then; the host's does not.
+                device_s = duration_s(event)
+                running.device_s = device_s if device_s >= 0 else None
         return event

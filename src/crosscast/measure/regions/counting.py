@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from crosscast.errors import InputError
 from crosscast.measure.counters import EVENTS, Counters, Perf, added_up
 from crosscast.measure.perf_events import Count
+from crosscast.measure.regions.notice import say_once
 from crosscast.measure.regions.run import NOTHING
 
 __all__ = ["Counted", "Counting", "counting_of", "difference"]
@@ -30,10 +31,18 @@ class Counting:
     def __init__(self, events: Sequence[str], perf: Perf | None = None) -> None:
         self._counters = Counters(perf=perf, events=events)
         self._counters.__enter__()
+        self._works = True
 
     def read(self) -> Counted:
-        """Read all counters."""
-        return self._counters.so_far()
+        """Read all counters; nothing if they were closed, as by a process that becomes a daemon."""
+        if not self._works:
+            return {}
+        try:
+            return self._counters.so_far()
+        except OSError as error:
+            self._works = False
+            say_once(f"regions have no CPU counters from now on: {error.strerror}")
+            return {}
 
 
 def difference(before: Counted, after: Counted) -> Mapping[str, float]:

@@ -112,7 +112,12 @@ class History(Runs):
 
 def _whole_lines(runs: Iterable[RegionRun]) -> Iterable[bytes]:
     for run in runs:
-        line = to_line(run).encode()
+        try:
+            line = to_line(run).encode()
+        except ValueError as error:
+            # Numbers that are none, of a sensor that is not ours.
+            say_once(f"a run of {run.key.name} cannot be written to the history: {error}")
+            continue
         if len(line) <= MOST_BYTES:
             yield line
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from operator import sub
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -194,12 +195,17 @@ class Recorder:
 
 
 def _differences(started: Counts, ended: Counts) -> Counts:
-    return tuple(
-        None
-        if before is None or after is None
-        else tuple([b - a for a, b in zip(before, after, strict=True)])
-        for before, after in zip(started, ended, strict=True)
-    )
+    return tuple(map(_difference, started, ended))
+
+
+def _difference(
+    before: tuple[float, ...] | None, after: tuple[float, ...] | None
+) -> tuple[float, ...] | None:
+    """Energies between two readings; none if a reading is missing, or the meter went back."""
+    if before is None or after is None:
+        return None
+    found = tuple(map(sub, after, before))
+    return found if all(energy_j >= 0 for energy_j in found) else None
 
 
 def _set(apply: Apply, configuration: Configuration | None) -> None:

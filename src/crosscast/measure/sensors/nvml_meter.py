@@ -61,8 +61,9 @@ class NvmlMeter:
         SensorFault
             If the GPU went away, or its counter was set back.
         """
-        if self._fault is None and self._background.ensure():
+        if self._fault is None and not self._background.runs:
             self._poll()
+            self._background.ensure()
         if self._fault is not None:
             raise self._fault
         return (self._energy_j,)
