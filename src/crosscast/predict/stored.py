@@ -31,6 +31,8 @@ STORED: Mapping[str, str] = {
     "mean": "crosscast.predict.baselines:FittedMean",
     "nearest": "crosscast.predict.baselines:FittedNearest",
     "physical": "crosscast.predict.physical.model:PhysicalPredictor",
+    "process": "crosscast.predict.configuration.process.predictor:ProcessPredictor",
+    "published": "crosscast.predict.configuration.published.model:PublishedPredictor",
     "trees": "crosscast.predict.two_parts:FittedTrees",
     "unseen": "crosscast.predict.unseen:UnseenDevices",
 }

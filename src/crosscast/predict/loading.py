@@ -1,0 +1,42 @@
+"""Reading an artefact of any kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crosscast.predict.card_file import CONFIGURATION, TIME, read_card
+
+if TYPE_CHECKING:
+    from crosscast.predict.artefact import TrainedModel
+    from crosscast.predict.configuration.artefact import TrainedConfigurationModel
+
+__all__ = ["load_model"]
+
+
+def load_model(folder: str | Path) -> TrainedModel | TrainedConfigurationModel:
+    """Read the card of a model that `crosscast train` wrote; arrays are read when they are needed.
+
+    Parameters
+    ----------
+    folder
+        Folder of the model.
+
+    Returns
+    -------
+    TrainedModel or TrainedConfigurationModel
+        As its card says: a model that predicts times, or one by which configurations are chosen.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no artefact, a damaged one, or one of a newer format.
+    """
+    if read_card(Path(folder)).choice("target", (TIME, CONFIGURATION), TIME) == CONFIGURATION:
+        # Imported here: each needs a part of the package that the other does not.
+        from crosscast.predict.configuration.artefact import load_configuration_model
+
+        return load_configuration_model(folder)
+    from crosscast.predict.artefact import load_model as load_times
+
+    return load_times(folder)
