@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -35,6 +35,7 @@ ARRAYS = hnp.arrays(hnp.scalar_dtypes(), hnp.array_shapes(min_dims=1, max_dims=3
 
 
 @given(ARRAYS, ARRAYS)
+@settings(deadline=None)
 def test_arrays_are_told_apart_by_type_and_shape_and_by_nothing_else(
     one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]
 ) -> None:
@@ -69,6 +70,7 @@ def test_other_numbers_are_told_by_the_power_of_two_below_them(value: float) -> 
         lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner),
     )
 )
+@settings(deadline=None)
 def test_whatever_is_given_is_told_shortly_and_always_the_same(value: object) -> None:
     text = described(value)
     assert 0 < len(text) <= MOST_CHARACTERS

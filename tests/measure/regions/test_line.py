@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from made_runs import RUNS
 
 from crosscast.errors import InputError
@@ -15,6 +15,7 @@ GOOD: dict[str, Any] = {"version": 1, "region": "a", "started_s": 1.0, "duration
 
 
 @given(RUNS)
+@settings(deadline=None)
 def test_every_line_is_read_back_as_it_was(run: RegionRun) -> None:
     line = to_line(run)
     assert line.isascii()
@@ -24,6 +25,7 @@ def test_every_line_is_read_back_as_it_was(run: RegionRun) -> None:
 
 
 @given(RUNS)
+@settings(deadline=None)
 def test_no_part_of_a_line_is_a_line_and_each_is_a_begin(run: RegionRun) -> None:
     whole = to_line(run).rstrip("\n").encode()
     for end in range(len(whole)):
