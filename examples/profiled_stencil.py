@@ -44,7 +44,7 @@ def main() -> None:
             mean = relax(size)
         print(f"grid of {size} x {size}: mean {mean:.4f}")
     history = run.history
-    for key in history.regions():
+    for key in (*history.keys("relax"), *history.keys("smooth")):
         time_s, power_w = history.mean_time_s(key), history.mean_power_w(key)
         power = "no power" if power_w is None else f"{power_w:.1f} W"
         print(f"{key}: {len(history.runs(key))} runs, {1e6 * (time_s or 0):.0f} µs on average, {power}")

@@ -58,7 +58,7 @@ class OneMeter:
 
 
 def one_run(history: History, name: str) -> RegionRun:
-    (key,) = history.regions(name)
+    (key,) = history.keys(name)
     (run,) = history.runs(key)
     return run
 
@@ -82,7 +82,7 @@ def test_times_are_those_of_the_kernel_and_grow_with_its_work(device: Device) ->
     queue = crosscast.ProfiledQueue(device.queue, history=History(), sensors="none")
     for count in (1_000, 10_000_000):
         event = queue.launch(device.spin, (1,), None, device.buffer, np.int32(count))
-    (short,), (long,) = (queue.history.runs(key) for key in queue.history.regions("spin"))
+    (short,), (long,) = (queue.history.runs(key) for key in queue.history.keys("spin"))
     assert long.duration_s > 10 * short.duration_s
     if device.queue.properties & cl.command_queue_properties.PROFILING_ENABLE:
         assert long.duration_s == pytest.approx((event.profile.end - event.profile.start) * 1e-9)
@@ -108,7 +108,7 @@ def test_sizes_and_arguments_tell_launches_apart(device: Device) -> None:
     ]
     for size, group, value in launches:
         queue.launch(device.add, (size,), group, device.buffer, np.int32(value))
-    counts = [len(queue.history.runs(key)) for key in queue.history.regions("add")]
+    counts = [len(queue.history.runs(key)) for key in queue.history.keys("add")]
     assert counts == [2, 1, 1, 1, 1]
 
 
@@ -116,7 +116,7 @@ def test_a_launch_that_does_not_fit_is_pyopencls_own_error_and_a_run_that_failed
     queue = crosscast.ProfiledQueue(device.queue, history=History(), sensors="none")
     with pytest.raises(cl.LogicError):
         queue.launch(device.add, (64,), (1 << 20,), device.buffer, np.int32(1))
-    (key,) = queue.history.regions()
+    (key,) = queue.history.keys()
     assert [run.failure for run in queue.history.runs(key, failed=True)] == ["LogicError"]
 
 

@@ -118,7 +118,7 @@ def test_a_decorated_function_is_a_region_a_call() -> None:
     scale(np.ones(2), 3)
     scale(np.ones(3))
     found: dict[tuple[str, ...], int] = {}
-    for key in history.regions("scale"):
+    for key in history.keys("scale"):
         found[key.arguments] = found.get(key.arguments, 0) + len(history.runs(key))
     assert found == {
         ("float64[2]", "2", "x"): 4,
@@ -158,7 +158,8 @@ def test_methods_of_every_kind_may_be_decorated() -> None:
             return n
 
     assert [Solver().own(3), Solver().of_class(4), Solver.static(5)] == [3, 4, 5]
-    assert [(key.name, key.arguments) for key in history.regions()] == [
+    keys = history.keys()
+    assert [(key.name, key.arguments) for key in keys] == [
         ("own", ("Solver", "3")),
         ("class", ("type", "4")),
         ("static", ("5",)),
@@ -192,7 +193,9 @@ def test_recursion_nests() -> None:
         return 0 if n == 0 else 1 + fall(n - 1)
 
     assert fall(4) == 4
-    times = {run.key.arguments[0]: run.duration_s for key in history.regions() for run in history.runs(key)}
+    times = {
+        run.key.arguments[0]: run.duration_s for key in history.keys("fall") for run in history.runs(key)
+    }
     assert times["4"] > times["3"] > times["2"] > times["1"] > times["0"]
 
 
@@ -270,7 +273,7 @@ def test_a_generator_that_is_left_in_the_middle_is_a_run_that_failed() -> None:
     found = rows()
     next(found)
     found.close()
-    (run,) = history.runs(history.regions("rows")[0], failed=True)
+    (run,) = history.runs(history.keys("rows")[0], failed=True)
     assert run.failure == "GeneratorExit"
 
 
@@ -287,7 +290,8 @@ def test_exceptions_pass_and_their_run_is_no_sample(kind: type[BaseException]) -
         call()
     with pytest.raises(kind), crosscast.profiled("b", history=history, selector=chooser, sensors=metering):
         raise kind
-    for key in history.regions():
+    for name in ("call", "b"):
+        (key,) = history.keys(name)
         assert not history.runs(key)
         (run,) = history.runs(key, failed=True)
         assert (run.failure, run.power_w) == (kind.__name__, None)
@@ -305,7 +309,7 @@ def test_a_call_that_is_made_while_an_exception_is_handled_did_not_fail() -> Non
         raise ValueError
     except ValueError:
         call()
-    assert len(history.runs(history.regions()[0])) == 1
+    assert len(history.runs(history.keys()[0])) == 1
 
 
 def test_a_selector_is_asked_at_entry_and_told_at_exit() -> None:

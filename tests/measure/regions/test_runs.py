@@ -16,7 +16,7 @@ def test_runs_are_found_by_key_and_configuration() -> None:
     one, two = run_of(A, configuration=SLOW), run_of(A, configuration=FAST)
     for run in (one, run_of(B), two):
         runs.add(run)
-    assert (len(runs), runs.regions(), runs.regions("b")) == (3, (A, B), (B,))
+    assert (len(runs), runs.keys(), runs.keys("b")) == (3, (A, B), (B,))
     assert runs.runs(A) == (one, two)
     assert runs.runs(A, FAST) == (two,)
     assert runs.last(A) == two
@@ -53,4 +53,4 @@ def test_only_the_last_runs_and_keys_are_kept_if_so_asked() -> None:
     assert runs.mean_time_s(A) == 2.5
     runs.add(run_of(B))
     runs.add(run_of(RegionKey("c")))
-    assert runs.regions() == (B, RegionKey("c"))
+    assert runs.keys() == (B, RegionKey("c"))

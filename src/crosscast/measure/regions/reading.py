@@ -40,7 +40,7 @@ def read_history(path: str | Path) -> Runs:
     ...     file = Path(folder) / "runs.jsonl"
     ...     _ = file.write_text('{"version":1,"region":"step","started_s":1700000000,"duration_s":0.25}\\n')
     ...     history = read_history(file)
-    >>> history.mean_time_s(history.regions("step")[0])
+    >>> history.mean_time_s(history.keys("step")[0])
     0.25
     """
     found = Runs()

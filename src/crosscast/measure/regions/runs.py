@@ -46,7 +46,7 @@ class Runs:
                 runs = self._runs[run.key] = deque(maxlen=self._kept)
             runs.append(run)
 
-    def regions(self, name: str | None = None) -> tuple[RegionKey, ...]:
+    def keys(self, name: str | None = None) -> tuple[RegionKey, ...]:
         """Keys of the regions that have runs, in the order of the first; only those of a name, if given."""
         with self._lock:
             return tuple(key for key in self._runs if name is None or key.name == name)
