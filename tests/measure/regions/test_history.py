@@ -21,6 +21,9 @@ from processes import wait_until
 
 KEY = RegionKey("a")
 
+# Libraries have threads of their own, of which Python warns from 3.12 on.
+FORKS = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
 
 @pytest.fixture(autouse=True)
 def own_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,6 +97,7 @@ def test_threads_write_every_run_once(tmp_path: Path) -> None:
     assert sorted(times_in(tmp_path / "runs.jsonl")) == [float(number) for number in range(800)]
 
 
+@FORKS
 def test_forked_processes_write_their_own_runs_only(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     history = History(path)
@@ -120,6 +124,7 @@ def _work(path: Path, time_s: float) -> None:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
+@FORKS
 def test_workers_of_multiprocessing_write_at_their_end(method: str, tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     context: Any = multiprocessing.get_context(method)

@@ -11,6 +11,9 @@ from made_meters import SteadyMeter
 from crosscast.errors import InputError
 from crosscast.measure.regions.metering import Metering, metering_of
 
+# Libraries have threads of their own, of which Python warns from 3.12 on.
+FORKS = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
 
 @pytest.fixture(autouse=True)
 def own_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,6 +46,7 @@ def test_meters_of_a_name_are_opened_once(tmp_path: Path) -> None:
     assert metering.domains == ("gpu",)
 
 
+@FORKS
 def test_a_forked_process_opens_its_own() -> None:
     metering = metering_of("none")
     child = os.fork()

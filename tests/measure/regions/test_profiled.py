@@ -24,6 +24,9 @@ from crosscast.measure.regions.run import RegionRun
 
 SLOW, FAST = Configuration("node", {"core_clock_hz": 1e9}), Configuration("node", {"core_clock_hz": 2e9})
 
+# Libraries have threads of their own, of which Python warns from 3.12 on.
+FORKS = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
 
 @pytest.fixture(autouse=True)
 def own_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -445,6 +448,7 @@ def test_counters_are_recorded_where_the_machine_has_them() -> None:
         assert counters["task_clock_s"] > 0
 
 
+@FORKS
 def test_a_region_that_a_fork_doubles_is_recorded_once(tmp_path: Path) -> None:
     history = History(tmp_path / "runs.jsonl")
     with crosscast.profiled("a", history=history):
