@@ -16,7 +16,7 @@ from crosscast.predict.configuration.published.model import PublishedModel, Publ
 
 @cache
 def fitted_chooser() -> tuple[PublishedPredictor, ConfigurationCard]:
-    """The published model, fitted to made-up kernels; samples are the highest configuration and the lowest."""
+    """The published model of made-up kernels; samples are the highest configuration and the lowest."""
     surfaces = made_surfaces()
     samples = (len(surfaces.space) - 1, 0)
     card = ConfigurationCard(

@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from crosscast import errors
     from crosscast.characterization import characterize
     from crosscast.characterization.launchfiles.launches import read_launches
+    from crosscast.choose.selector import Selector
+    from crosscast.configuration import Configuration
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
     from crosscast.measure.opencl.profiled_queue import ProfiledQueue
     from crosscast.measure.regions.profiled import profiled
     from crosscast.measure.regions.reading import read_history
-    from crosscast.predict.artefact import load_model
+    from crosscast.predict.loading import load_model
     from crosscast.profile import METRICS, Profile
     from crosscast.tables.bundled import bundled_dataset
     from crosscast.tables.dataset import Dataset, read_dataset
@@ -26,6 +28,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "METRICS",
+    "Configuration",
     "Dataset",
     "Image",
     "Kernel",
@@ -36,6 +39,7 @@ __all__ = [
     "ProfiledQueue",
     "Program",
     "Sampler",
+    "Selector",
     "__version__",
     "bundled_dataset",
     "characterize",
@@ -50,6 +54,7 @@ __all__ = [
 
 _HOMES = {
     "METRICS": "crosscast.profile",
+    "Configuration": "crosscast.configuration",
     "Dataset": "crosscast.tables.dataset",
     "Image": "crosscast.kernel",
     "Kernel": "crosscast.kernel",
@@ -60,10 +65,11 @@ _HOMES = {
     "ProfiledQueue": "crosscast.measure.opencl.profiled_queue",
     "Program": "crosscast.kernel",
     "Sampler": "crosscast.kernel",
+    "Selector": "crosscast.choose.selector",
     "bundled_dataset": "crosscast.tables.bundled",
     "characterize": "crosscast.characterization",
     "join": "crosscast.tables.joined",
-    "load_model": "crosscast.predict.artefact",
+    "load_model": "crosscast.predict.loading",
     "profiled": "crosscast.measure.regions.profiled",
     "read_dataset": "crosscast.tables.dataset",
     "read_history": "crosscast.measure.regions.reading",

@@ -1,4 +1,4 @@
-"""The folder of an artefact: a card (JSON) with a checksum beside its arrays, written whole, checked when read.
+"""The folder of an artefact: a card (JSON) with a checksum beside its arrays, whole, and checked when read.
 
 The card is the artefact: it names the file with the arrays, and is renamed into place when that file is
 there. A model that is replaced is there until that moment, and the new one from then on.

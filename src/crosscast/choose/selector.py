@@ -1,0 +1,256 @@
+"""Choosing while a program runs: the sample configurations first, then the best one under the cap."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from weakref import WeakSet
+
+from crosscast.choose.choice import LEVEL, Choice, choice_of
+from crosscast.choose.limit import within_cap
+from crosscast.choose.selection import OBJECTIVES, Objective, check_cap, select
+from crosscast.choose.tally import Tally, observed_of
+from crosscast.configuration import Configuration
+from crosscast.errors import InputError
+from crosscast.measure.regions.key import RegionKey
+from crosscast.measure.regions.notice import say_once
+from crosscast.measure.regions.run import RegionRun
+from crosscast.predict.configuration.artefact import TrainedConfigurationModel, load_configuration_model
+from crosscast.predict.configuration.forecast import SurfaceForecast
+from crosscast.predict.configuration.model import ConfigurationPredictor
+from crosscast.predict.configuration.power_totals import Totals, total_power
+
+__all__ = ["Selector"]
+
+_MOST_KEYS = 10_000
+
+
+@dataclass
+class _Kernel:
+    """What is known of the runs of a key.
+
+    Parameters
+    ----------
+    tallies
+        Its runs by the place of their configuration.
+    told
+        Places of the configurations that the model is told of.
+    forecast
+        What the model says; none before the samples have run, or after it was told more.
+    chosen
+        Place of the configuration that was chosen; none if there is none.
+    chosen_for
+        Which cap that was chosen for; none if it has to be chosen anew.
+    is_dumb
+        Whether nothing tells its power.
+    """
+
+    tallies: dict[int, Tally] = field(default_factory=dict)
+    told: set[int] = field(default_factory=set)
+    forecast: SurfaceForecast | None = None
+    chosen: int | None = None
+    chosen_for: float | None = None
+    is_dumb: bool = False
+
+
+class Selector:
+    """Chooses the configuration of each run of a program's regions (Bailey et al. 2014, section III-C).
+
+    The first runs of a region are at the model's sample configurations; from then on it is the one that
+    is best under the cap. Where nothing keeps to the cap, or no sensor tells the power, it is none: the
+    program stays as it is by default. Regions are told apart by name, arguments and place of call. Every
+    method may be called in several threads.
+
+    Give it to `crosscast.profiled`, or call `configuration` before and `observed` after each run.
+
+    Parameters
+    ----------
+    model
+        Folder that ``crosscast train --target configuration`` wrote, or a model that was loaded or fitted.
+    power_cap
+        Most power, in watts.
+    objective
+        What is to be as good as possible: ``performance``, ``energy`` or ``edp``.
+    confidence
+        Probability with which the cap must be kept; see `crosscast.choose.selection.select`.
+    limit
+        Whether a chosen configuration whose power is measured above the cap is learned from, and another one
+        taken (Model+FL, section V-A).
+
+    Raises
+    ------
+    InputError
+        If there is no such model, or another argument is wrong.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | ConfigurationPredictor,
+        power_cap: float,
+        objective: Objective = "performance",
+        confidence: float | None = None,
+        limit: bool = True,
+    ) -> None:
+        loaded = load_configuration_model(model) if isinstance(model, (str, Path)) else model
+        check_cap(power_cap)
+        if objective not in OBJECTIVES:
+            raise InputError(f"objective: expected one of {', '.join(OBJECTIVES)}, found {objective!r}")
+        if confidence is not None and not 0 < confidence < 1:
+            raise InputError(f"confidence: expected a probability between 0 and 1, found {confidence}")
+        self._totals: Totals = {}
+        self._names: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+        self._predictor = loaded
+        if isinstance(loaded, TrainedConfigurationModel):
+            # Arrays are read now, not in the middle of the program's work.
+            self._predictor = loaded.predictor
+            self._totals = loaded.card.totals
+            self._names = (loaded.card.domains, loaded.card.counters)
+        self._power_cap = float(power_cap)
+        self._objective: Objective = objective
+        self._confidence = confidence
+        self._limit = limit
+        self._kernels: dict[RegionKey, _Kernel] = {}
+        self.renew_lock()
+        _ALL.add(self)
+
+    def renew_lock(self) -> None:
+        """Make a new lock, as in a forked process another thread may have held the old one."""
+        self._lock = threading.Lock()
+
+    @property
+    def power_cap(self) -> float:
+        """Most power, in watts. When it is set, all regions are chosen for anew, without new sample runs."""
+        return self._power_cap
+
+    @power_cap.setter
+    def power_cap(self, power_cap: float) -> None:
+        check_cap(power_cap)
+        self._power_cap = float(power_cap)
+
+    def configuration(self, key: RegionKey) -> Configuration | None:
+        """Choose what to run a region on; none is what the program does by default.
+
+        Parameters
+        ----------
+        key
+            Which region.
+        """
+        with self._lock:
+            number = self._number(key)
+        return None if number is None else self._predictor.space.configurations[number]
+
+    def _number(self, key: RegionKey) -> int | None:
+        kernel = self._kernel(key)
+        if kernel.is_dumb:
+            return None
+        for number in self._predictor.samples:
+            if number not in kernel.told:
+                return number
+        if kernel.chosen_for != self._power_cap:
+            self._choose(key, kernel)
+        return kernel.chosen
+
+    def _kernel(self, key: RegionKey) -> _Kernel:
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            if len(self._kernels) >= _MOST_KEYS:
+                del self._kernels[next(iter(self._kernels))]
+            kernel = self._kernels[key] = _Kernel()
+        return kernel
+
+    def _choose(self, key: RegionKey, kernel: _Kernel) -> None:
+        cap = self._power_cap
+        kernel.chosen = select(
+            self._forecast(kernel), cap, objective=self._objective, confidence=self._confidence
+        )
+        kernel.chosen_for = cap
+        if kernel.chosen is None:
+            say_once(
+                f"{key}: no configuration is expected to keep to {cap:g} W, so it runs as it does by default"
+            )
+
+    def _forecast(self, kernel: _Kernel) -> SurfaceForecast:
+        if kernel.forecast is None:
+            told = {number: kernel.tallies[number] for number in kernel.told}
+            kernel.forecast = self._predictor.forecast(observed_of(told, *self._names))
+        return kernel.forecast
+
+    def observed(self, key: RegionKey, run: RegionRun) -> None:
+        """Take note of a run.
+
+        Parameters
+        ----------
+        key
+            Which region.
+        run
+            What it took. One without `RegionRun.energy_j` says that no sensor works; from then on nothing is
+            chosen for this region. One whose power cannot be told yet is followed by another one in the same
+            configuration.
+        """
+        with self._lock:
+            kernel = self._kernel(key)
+            if run.configuration is None or run.failure is not None or kernel.is_dumb:
+                return
+            number = self._predictor.space.number_of(run.configuration)
+            power_w = total_power(self._totals.get(run.configuration.device, ()), run.powers_w)
+            power_w = run.power_w if power_w is None else power_w
+            if power_w is None and (run.powers_w or not run.energy_j):
+                # The region has said that a sensor does not work.
+                kernel.is_dumb = True
+            elif run.duration_s > 0:
+                tally = kernel.tallies.setdefault(number, Tally())
+                known = power_w if power_w is not None and power_w > 0 else None
+                tally.add(run.duration_s, known, run.powers_w, run.counters)
+                self._learn(kernel, number, tally)
+
+    def _learn(self, kernel: _Kernel, number: int, tally: Tally) -> None:
+        """Tell the model of a run, if it is one of those that it is to be told of."""
+        if tally.power_w is None:
+            return
+        is_sample = number in self._predictor.samples and number not in kernel.told
+        is_chosen = number == kernel.chosen and kernel.chosen_for is not None
+        is_over = is_chosen and self._limit and not within_cap(tally.power_w, self._power_cap)
+        if is_sample or is_over:
+            kernel.told.add(number)
+            kernel.forecast = kernel.chosen_for = None
+
+    def choice(self, key: RegionKey, level: float = LEVEL) -> Choice | None:
+        """What is chosen for a region, what else there is, and how sure that is.
+
+        Parameters
+        ----------
+        key
+            Which region.
+        level
+            Probability that the intervals are to hold.
+
+        Returns
+        -------
+        Choice or None
+            ``None`` before its sample runs.
+        """
+        with self._lock:
+            kernel = self._kernels.get(key)
+            if kernel is None or not kernel.told.issuperset(self._predictor.samples):
+                return None
+            return choice_of(
+                self._forecast(kernel),
+                self._predictor.space,
+                self._power_cap,
+                objective=self._objective,
+                confidence=self._confidence,
+                level=level,
+            )
+
+
+_ALL: WeakSet[Selector] = WeakSet()
+
+
+def _renew_locks() -> None:
+    for selector in list(_ALL):
+        selector.renew_lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
