@@ -10,8 +10,8 @@ import pytest
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.evaluate.cache import Cache, default_folder, grid_digest
+from crosscast.evaluate.processes import State
 from crosscast.evaluate.protocol import Evaluation, evaluate
-from crosscast.evaluate.work import State
 from crosscast.predict.grid import Grid
 from stand_in_models import MeanModel, make_grid, random_grid
 

@@ -41,7 +41,7 @@ def two_samples(surfaces: Surfaces, seed: int = 0) -> tuple[int, ...]:
     """
     known = surfaces.known
     space = surfaces.space
-    ran = known.any(axis=0)
+    ran: Flags = np.any(known, axis=0)
     devices = [
         device for number, device in enumerate(space.devices) if ran[space.device_numbers == number].any()
     ]

@@ -10,7 +10,7 @@ from crosscast.cli.progress import StatusLine
 from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
-    from crosscast.evaluate.work import State
+    from crosscast.evaluate.processes import State
 
 __all__ = ["FitStatus", "processors"]
 

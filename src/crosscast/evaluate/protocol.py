@@ -12,11 +12,12 @@ import numpy as np
 from crosscast.errors import InputError
 from crosscast.evaluate.asking import Answers, known_sets, outcomes_of
 from crosscast.evaluate.outcome import Outcome
+from crosscast.evaluate.processes import Progress
 from crosscast.evaluate.scores import Scores, tallies_of, weighted_scores
 from crosscast.evaluate.seeds import check_seed
 from crosscast.evaluate.splits import DEFAULT, Fold, Split, split_named
 from crosscast.evaluate.tally import Tally
-from crosscast.evaluate.work import Progress, Task, run_tasks
+from crosscast.evaluate.work import Task, run_tasks
 from crosscast.predict.grid import Flags, Grid
 from crosscast.predict.model import Model
 

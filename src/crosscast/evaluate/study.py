@@ -10,10 +10,10 @@ from typing import Any
 from crosscast.device import Device
 from crosscast.evaluate.bootstrap import BASELINES, DRAWS, SHARE, Confidence, bootstrap
 from crosscast.evaluate.noise import AlwaysTheSame, always_the_same, noise_floor
+from crosscast.evaluate.processes import Progress
 from crosscast.evaluate.protocol import Evaluation, Result, evaluate
 from crosscast.evaluate.scores import Scores
 from crosscast.evaluate.splits import DEFAULT
-from crosscast.evaluate.work import Progress
 from crosscast.predict.model import Model
 from crosscast.predict.observed import grid_of
 from crosscast.tables.dataset import Dataset

@@ -14,9 +14,9 @@ from crosscast.errors import InputError
 from crosscast.evaluate.cache import grid_digest
 from crosscast.evaluate.compared import with_baselines
 from crosscast.evaluate.effects import effect_of
+from crosscast.evaluate.processes import Progress
 from crosscast.evaluate.splits import DEFAULT
 from crosscast.evaluate.study import Study, study
-from crosscast.evaluate.work import Progress
 from crosscast.predict.card import Card, Effect
 from crosscast.predict.gaussian import GaussianPredictor
 from crosscast.predict.grid import Grid

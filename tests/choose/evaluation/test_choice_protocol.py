@@ -19,7 +19,7 @@ from crosscast.choose.methods.oracle import Oracle
 from crosscast.choose.walk import Chooser, Method, Walk
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.evaluate.work import State
+from crosscast.evaluate.processes import State
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
 from crosscast.predict.grid import Flags

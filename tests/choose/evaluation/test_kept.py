@@ -14,7 +14,7 @@ from crosscast.choose.evaluation.kept import Kept, surfaces_digest
 from crosscast.choose.evaluation.study import ChoiceStudy, study_choices
 from crosscast.choose.walk import Chooser
 from crosscast.errors import InputError
-from crosscast.evaluate.work import State
+from crosscast.evaluate.processes import State
 from crosscast.predict.configuration.surfaces import Surfaces
 from made_walks import Wanderer
 

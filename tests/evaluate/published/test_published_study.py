@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from crosscast.errors import InputError
+from crosscast.evaluate.processes import State
 from crosscast.evaluate.published import study as whole
 from crosscast.evaluate.published.amount import PAPER, QUICK, USUAL
 from crosscast.evaluate.published.omission import omit
 from crosscast.evaluate.published.study import PublishedStudy, run
-from crosscast.evaluate.work import State
 from crosscast.tables.arrow import table_of
 from crosscast.tables.energy import ENERGY
 from published_data import SMALL, made_up

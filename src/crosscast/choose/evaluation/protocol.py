@@ -22,8 +22,8 @@ from crosscast.choose.evaluation.work import answer_folds
 from crosscast.choose.walk import Method
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
+from crosscast.evaluate.processes import Progress
 from crosscast.evaluate.seeds import check_seed
-from crosscast.evaluate.work import Progress
 from crosscast.predict.configuration.surfaces import Surfaces
 from crosscast.predict.grid import Reals
 

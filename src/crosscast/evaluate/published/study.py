@@ -5,19 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import multiprocessing
-import signal
 import statistics
-import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from crosscast.errors import EnvironmentFault, InputError
 from crosscast.evaluate.cache import grid_digest
+from crosscast.evaluate.processes import Progress, check_jobs, done_pieces, told
 from crosscast.evaluate.published.amount import USUAL, Amount
 from crosscast.evaluate.published.annealing import Search
 from crosscast.evaluate.published.energy import Energy, energy
@@ -29,7 +24,6 @@ from crosscast.evaluate.published.omission import Omitted, omit
 from crosscast.evaluate.published.runs import Runs, runs_of
 from crosscast.evaluate.published.tuning import Tuning, tune
 from crosscast.evaluate.seeds import check_seed
-from crosscast.evaluate.work import Progress, State
 from crosscast.tables.dataset import Dataset
 
 __all__ = ["PublishedStudy", "run"]
@@ -154,20 +148,16 @@ def run(
         If a process that worked was ended by another.
     """
     check_seed(seed)
-    if jobs < 1:
-        raise InputError(f"jobs: expected at least 1, found {jobs}")
+    check_jobs(jobs)
     runs = runs_of(dataset)
     parts = _parts(dataset, runs, amount, seed)
     keeper = Keeper(cache, runs.digest() + grid_digest(runs.grid))
     made = {name: found for name, part in parts.items() if (found := keeper.load(part)) is not None}
     left = [name for name in parts if name not in made]
-    start = time.monotonic()
-    for done, (name, found) in enumerate(_done(dataset, amount, seed, parts, left, jobs), start=1):
+    done = done_pieces({name: name for name in left}, _maker, (dataset, amount, seed), jobs, _WHAT)
+    for name, found in told(done, len(left), str, progress):
         made[name] = found
         keeper.save(parts[name], found)
-        if progress is not None:
-            elapsed = time.monotonic() - start
-            progress(State(done, len(left), elapsed, elapsed / done * (len(left) - done), name))
     return PublishedStudy(
         label=dataset.label,
         runs=runs,
@@ -253,45 +243,10 @@ def _learning(runs: Runs, count: int, amount: Amount, seed: int) -> Part[Learnin
     )
 
 
-def _done(
-    dataset: Dataset, amount: Amount, seed: int, parts: dict[str, Part[Any]], left: Sequence[str], jobs: int
-) -> Iterator[tuple[str, Any]]:
-    """The parts that are left, as they are made: here, or in several processes."""
-    if min(jobs, len(left)) < 2:
-        for name in left:
-            yield name, parts[name].make()
-        return
-    # Not forked: threads of the libraries do not survive that.
-    context = multiprocessing.get_context("spawn")
-    others = set(multiprocessing.active_children())
-    executor = ProcessPoolExecutor(
-        jobs, mp_context=context, initializer=_start, initargs=(dataset, amount, seed)
-    )
-    try:
-        futures = {executor.submit(_make, name): name for name in left}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-    except BrokenProcessPool as error:
-        raise EnvironmentFault(
-            "a process that made a part of the study was ended from outside, maybe for want of memory: try "
-            "--jobs 1"
-        ) from error
-    finally:
-        executor.shutdown(wait=False, cancel_futures=True)
-        # After an interruption, nobody waits for the parts in progress.
-        for child in set(multiprocessing.active_children()) - others:
-            child.terminate()
+_WHAT = "made a part of the study"
 
 
-_PARTS: dict[str, Part[Any]] = {}
-"""In a process that makes parts: all of them, of a dataset that is sent once."""
-
-
-def _start(dataset: Dataset, amount: Amount, seed: int) -> None:
-    # Ctrl-C reaches all processes; the first one ends the others.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _PARTS.update(_parts(dataset, runs_of(dataset), amount, seed))
-
-
-def _make(name: str) -> Any:
-    return _PARTS[name].make()
+def _maker(dataset: Dataset, amount: Amount, seed: int) -> Callable[[str], Any]:
+    """What makes a part by its name."""
+    parts = _parts(dataset, runs_of(dataset), amount, seed)
+    return lambda name: parts[name].make()
