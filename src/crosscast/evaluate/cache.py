@@ -5,17 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, is_dataclass
-from functools import cache
-from importlib import metadata
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-import crosscast
 from crosscast.errors import InputError
 from crosscast.evaluate.asking import Answers
+from crosscast.evaluate.fingerprint import fingerprint, sources_digest
 from crosscast.evaluate.splits import Fold
 from crosscast.predict.arrays import DAMAGE
 from crosscast.predict.grid import Flags, Grid
@@ -25,7 +22,6 @@ from crosscast.tables.whole_file import whole_file
 __all__ = ["Cache", "default_folder", "grid_digest"]
 
 _FIELDS = ("centre", "low", "high")
-_LIBRARIES = ("numpy", "scipy", "scikit-learn")
 _SOURCES = ("predict", "evaluate/asking.py", "evaluate/cache.py")
 
 
@@ -69,9 +65,9 @@ class Cache:
     def key(self, model: Model, fold: Fold, known: Flags, seed: int, level: float) -> str:
         """The name of a forecast."""
         facts = {
-            "sources": _sources(),
+            "sources": sources_digest(_SOURCES),
             "grid": self.grid,
-            "model": [model.name, _fingerprint(model)],
+            "model": [model.name, fingerprint(model)],
             "train": [fold.train_rows.tolist(), fold.train_devices.tolist()],
             "asked": [fold.test_rows.tolist(), known.astype(int).tolist(), level],
             "seed": seed,
@@ -126,32 +122,3 @@ def grid_digest(grid: Grid) -> str:
         elif name != "profiles":
             digest.update(json.dumps([name, value]).encode())
     return digest.hexdigest()
-
-
-def _fingerprint(model: Model) -> str:
-    kind = f"{type(model).__module__}.{type(model).__qualname__}"
-    return f"{kind} {model!r}" if is_dataclass(model) else kind
-
-
-@cache
-def _sources() -> str:
-    digest = hashlib.sha256(crosscast.__version__.encode())
-    for path in _source_files():
-        digest.update(path.read_bytes())
-    for name in _LIBRARIES:
-        digest.update(_version(name).encode())
-    return digest.hexdigest()
-
-
-def _source_files() -> Iterator[Path]:
-    root = Path(crosscast.__file__).parent
-    for name in _SOURCES:
-        path = root / name
-        yield from sorted(path.rglob("*.py")) if path.is_dir() else (path,)
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ""

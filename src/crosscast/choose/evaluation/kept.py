@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
-from functools import cache, cached_property
-from importlib import metadata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-import crosscast
 from crosscast.choose.evaluation.fold import FoldAnswer, FoldTask
 from crosscast.errors import InputError
+from crosscast.evaluate.fingerprint import fingerprint, sources_digest
 from crosscast.predict.arrays import DAMAGE
 from crosscast.predict.configuration.surfaces import Surfaces
 from crosscast.tables.whole_file import whole_file
@@ -23,7 +22,6 @@ __all__ = ["Kept", "surfaces_digest"]
 
 _INTEGERS = ("samples", "chosen", "changes", "guarded")
 _SECONDS = ("fit_s", "select_s")
-_LIBRARIES = ("numpy", "scipy", "scikit-learn")
 _SOURCES = ("predict", "choose")
 
 
@@ -118,11 +116,11 @@ class Kept:
     def _path(self, task: FoldTask) -> Path:
         sampler = task.samples
         facts = {
-            "sources": _sources(),
+            "sources": sources_digest(_SOURCES),
             "surfaces": self._digest,
-            "method": [task.method.name, _fingerprint(task.method)],
+            "method": [task.method.name, fingerprint(task.method)],
             "held_out": task.held_out,
-            "samples": _fingerprint(sampler) if callable(sampler) else sampler,
+            "samples": fingerprint(sampler) if callable(sampler) else sampler,
             "weighting": task.weighting,
             "budgets": task.budgets,
             "seed": task.seed,
@@ -146,32 +144,3 @@ def surfaces_digest(surfaces: Surfaces) -> str:
             plain = np.where(np.isnan(values), np.nan, values)
             digest.update(f"{kind}{name}".encode() + plain.tobytes())
     return digest.hexdigest()
-
-
-def _fingerprint(thing: object) -> str:
-    kind = thing if isinstance(thing, type) or not is_dataclass(thing) else type(thing)
-    name = f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', type(thing).__qualname__)}"
-    return f"{name} {thing!r}" if is_dataclass(thing) else name
-
-
-@cache
-def _sources() -> str:
-    digest = hashlib.sha256(crosscast.__version__.encode())
-    for path in _source_files():
-        digest.update(path.read_bytes())
-    for name in _LIBRARIES:
-        digest.update(_version(name).encode())
-    return digest.hexdigest()
-
-
-def _source_files() -> Iterator[Path]:
-    root = Path(crosscast.__file__).parent
-    for name in _SOURCES:
-        yield from sorted((root / name).rglob("*.py"))
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ""

@@ -6,12 +6,11 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import crosscast
 from crosscast.errors import InputError
+from crosscast.evaluate.fingerprint import sources_digest
 from crosscast.tables.whole_file import whole_file
 
 __all__ = ["Keeper", "Part"]
@@ -100,16 +99,5 @@ class Keeper:
         return self.folder / f"published-{self._key(part)}.json"
 
     def _key(self, part: Part[Any]) -> str:
-        facts = json.dumps([_sources(), self.digest, part.name, *part.facts])
+        facts = json.dumps([sources_digest(("predict", "evaluate")), self.digest, part.name, *part.facts])
         return hashlib.sha256(facts.encode()).hexdigest()
-
-
-@cache
-def _sources() -> str:
-    """Hash of the code that makes parts."""
-    digest = hashlib.sha256(crosscast.__version__.encode())
-    root = Path(crosscast.__file__).parent
-    for folder in (root / "predict", root / "evaluate"):
-        for path in sorted(folder.rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
