@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from crosscast.cli.datasets import dataset_named
+from crosscast.cli.evaluate_choices import CHOICES, ChoiceOptions, evaluate_choices_of
 from crosscast.cli.fits import FitStatus, processors
 from crosscast.cli.flag import Flag
 from crosscast.cli.model_names import models_named
@@ -26,6 +27,7 @@ Protocol = Literal[
     "leave-kernel-out",
     "leave-device-out",
     "leave-device-and-application-out",
+    "leave-benchmark-out",
     "published",
 ]
 Effort = Literal["quick", "usual", "thorough"]
@@ -46,6 +48,14 @@ def evaluate(
     no_cache: Flag = False,
     figures: Path | None = None,
     effort: Effort = "usual",
+    methods: str | None = None,
+    samples: str | None = None,
+    together: str | None = None,
+    devices: str | None = None,
+    power_domain: str | None = None,
+    budget: Whole | None = None,
+    confidence: float | None = None,
+    programs: Flag = False,
     json: Flag = False,
 ) -> None:
     """Say how well models predict what they have not seen.
@@ -53,6 +63,9 @@ def evaluate(
     Each application (or kernel, or device) is left out in turn; the models are fitted, tuned and chosen with
     the others alone, and predict it. Beside them stand trivial baselines, the spread of single runs, and
     intervals from a bootstrap over applications. docs/evaluation.md says what each number means.
+
+    `leave-benchmark-out` compares methods that choose a configuration under a power cap, on runs at many
+    configurations; docs/choosing-evaluation.md says what each of its numbers means.
 
     `published` repeats the published study of 2018 instead, on its data: its tables and figures, beside what
     the same quantities are in real time.
@@ -84,10 +97,33 @@ def evaluate(
         Folder for pictures.
     effort
         Of `published`: how much work, from minutes to hours.
+    methods
+        Of `leave-benchmark-out`: names, separated by commas, or `all`; by default the main ones.
+    samples
+        Of `leave-benchmark-out`: configurations at which a kernel is run first, such as
+        `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default all knobs at their
+        maximum, and at their minimum.
+    together
+        Of `leave-benchmark-out`: programs that are nearly the same, such as `a+b,c+d`, besides those whose
+        names say so.
+    devices
+        Of `leave-benchmark-out`: devices to choose from, separated by commas; by default all.
+    power_domain
+        Of `leave-benchmark-out`: domain whose power is capped; by default that of the node, or all there are.
+    budget
+        Of `leave-benchmark-out`: most changes of configuration after the first choice; by default no limit.
+    confidence
+        Of `leave-benchmark-out`: probability with which methods that know how sure they are keep to caps; by
+        default 0.9.
+    programs
+        Of `leave-benchmark-out`: print a table by program for each method as well.
     json
         Print everything as one JSON object.
     """
-    _check_options(protocol, models, probes, level, effort)
+    choices = ChoiceOptions(
+        methods, samples, together, devices, power_domain, budget, confidence, bool(programs)
+    )
+    _check_options(protocol, models, probes, level, effort, choices)
     if figures is not None:
         _prepare(figures)
     dataset = dataset_named(folder)
@@ -95,6 +131,13 @@ def evaluate(
     processes = processors() if jobs is None else jobs
     if protocol == "published":
         _print_published(dataset, effort, seed, kept, processes, figures, json)
+        return
+    if protocol == CHOICES:
+        _tell(
+            evaluate_choices_of(
+                dataset, choices, seed=seed, jobs=processes, cache=kept, figures=figures, json=json
+            )
+        )
         return
     from crosscast.evaluate.study import study
     from crosscast.predict.registry import DEFAULT_MODEL
@@ -122,16 +165,29 @@ def evaluate(
         print_evaluation(found, sys.stdout)
 
 
-def _check_options(protocol: str, models: str | None, probes: str | None, level: float, effort: str) -> None:
+def _check_options(
+    protocol: str,
+    models: str | None,
+    probes: str | None,
+    level: float,
+    effort: str,
+    choices: ChoiceOptions,
+) -> None:
     """Refuse options that would be passed over."""
-    if protocol != "published":
-        if effort != "usual":
-            raise InputError(f"--effort: nothing to choose with {protocol}; leave the option out")
+    if protocol != CHOICES:
+        for option in choices.given():
+            raise InputError(f"{option}: nothing to say with {protocol}; leave the option out")
+    if protocol != "published" and effort != "usual":
+        raise InputError(f"--effort: nothing to choose with {protocol}; leave the option out")
+    if protocol not in ("published", CHOICES):
         return
     given = {"--models": models is not None, "--probes": probes is not None, "--level": level != _LEVEL}
+    reason = "the published study itself says this"
+    if protocol == CHOICES:
+        reason = f"nothing to say with {protocol}, which compares --methods"
     for option, is_given in given.items():
         if is_given:
-            raise InputError(f"{option}: the published study itself says this; leave the option out")
+            raise InputError(f"{option}: {reason}; leave the option out")
 
 
 def _probes(text: str | None, protocol: str) -> list[int]:

@@ -1,0 +1,1 @@
+"""Pictures of how methods chose configurations under power caps."""

@@ -1,0 +1,100 @@
+"""The frontier of the hardest kernel, with what methods chose there (Figure 7 of Bailey et al. 2014)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from crosscast.choose.evaluation.machine import MachineChoices
+from crosscast.choose.evaluation.result import ChoiceResult
+from crosscast.choose.limit import within_cap
+from crosscast.report.canvas import new_figure
+from crosscast.report.choice_figures.frontier_figure import draw_frontier
+from crosscast.report.choice_figures.styles import BLUE, RED, alone, legend_below, method_label, tidy
+from crosscast.report.choice_frontier import frontier_of
+
+__all__ = ["hardest_figure", "hardest_kernel"]
+
+_JUDGES = ("model+fl", "published+fl")
+_LEFT_OUT = ("oracle",)
+_COLUMNS = 4
+
+
+def hardest_kernel(machine: MachineChoices) -> tuple[int, ChoiceResult]:
+    """Row of the kernel whose caps are kept least, of the program whose caps are kept least, and by whom.
+
+    By ``model+fl``, or ``published+fl`` where that was not evaluated, or else the first method.
+    """
+    results = {each.method: each for each in reversed(alone(machine.results))}
+    judge = next((results[name] for name in _JUDGES if name in results), alone(machine.results)[0])
+    program = min(judge.programs, key=lambda name: judge.programs[name].under_limit_share or 0.0)
+    cases = machine.cases
+    under = within_cap(machine.surfaces.power_w[cases.kernel, judge.chosen], cases.power_cap)
+    rows = sorted(set(cases.kernel[cases.program == cases.programs.index(program)].tolist()))
+    return min(rows, key=lambda row: float(under[cases.kernel == row].mean())), judge
+
+
+def hardest_figure(machine: MachineChoices, title: str) -> Any:
+    """A panel a method: all configurations, the frontier, and the choices within caps and over them.
+
+    Parameters
+    ----------
+    machine
+        How methods did.
+    title
+        What it is of.
+    """
+    row, judge = hardest_kernel(machine)
+    found = frontier_of(machine.surfaces, row)
+    results: Sequence[ChoiceResult] = [
+        each for each in alone(machine.results) if each.method not in _LEFT_OUT
+    ] or alone(machine.results)
+    columns = min(_COLUMNS, len(results))
+    lines = math.ceil(len(results) / columns)
+    figure = new_figure(max(6.0, 3.0 * columns), 1.6 + 2.5 * lines)
+    panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    own = np.flatnonzero(machine.cases.kernel == row)
+    caps = machine.cases.power_cap[own]
+    for axes, result in zip(panels, results, strict=False):
+        draw_frontier(axes, found)
+        axes.plot(found.power_w, found.performance, ".", color="#bbbbbb", markersize=4, zorder=1)
+        chosen = result.chosen[own]
+        under = within_cap(found.power_w[chosen], caps)
+        for flags, colour, mark, label in (
+            (under, BLUE, "o", "within the cap"),
+            (~under, RED, "X", "over it"),
+        ):
+            at = chosen[flags]
+            axes.plot(
+                found.power_w[at],
+                found.performance[at],
+                mark,
+                color=colour,
+                markersize=6,
+                markeredgewidth=0.6,
+                markeredgecolor="white",
+                linestyle="none",
+                label=label,
+                zorder=4 if mark == "o" else 5,
+            )
+        axes.set_title(f"{method_label(result)}: {under.sum()} of {len(own)} within", fontsize=9.5)
+        tidy(axes)
+    for axes in panels[len(results) :]:
+        axes.set_axis_off()
+    for axes in panels[: len(results)][-columns:]:
+        axes.tick_params(labelbottom=True)
+        axes.set_xlabel("power, W", fontsize=9)
+    handles, labels = panels[0].get_legend_handles_labels()
+    legend_below(figure, handles, labels, 2)
+    figure.supylabel("performance, relative to the fastest configuration", fontsize=10)
+    figure.suptitle(
+        f"{title}: {found.kernel}, where {judge.method} keeps to the fewest caps;\n"
+        "caps are the powers on the frontier (line), choices are marks",
+        x=0.02,
+        ha="left",
+        fontsize=10.5,
+    )
+    return figure

@@ -1,0 +1,78 @@
+"""Settings of configurations, as people read them."""
+
+from __future__ import annotations
+
+from crosscast.configuration import Configuration, Setting
+from crosscast.predict.configuration.space import Space
+
+__all__ = ["configuration_text", "setting_heading", "setting_scale", "setting_text", "shown_settings"]
+
+_UNITS = (("_hz", "MHz", 1e-6), ("_w", "W", 1.0), ("_s", "s", 1.0), ("_j", "J", 1.0))
+
+
+def setting_heading(name: str) -> str:
+    """What a knob is, with its unit.
+
+    Examples
+    --------
+    >>> setting_heading("core_clock_hz"), setting_heading("cores")
+    ('core clock, MHz', 'cores')
+    """
+    words, unit, _ = _parts(name)
+    return f"{words}, {unit}" if unit else words
+
+
+def setting_scale(name: str) -> float:
+    """How many of the heading's unit one in SI is.
+
+    Examples
+    --------
+    >>> setting_scale("core_clock_hz"), setting_scale("cores")
+    (1e-06, 1.0)
+    """
+    return _parts(name)[2]
+
+
+def setting_text(name: str, value: Setting | None) -> str:
+    """What a knob is set to, in the unit of its heading; a dash where a device does not have it.
+
+    Examples
+    --------
+    >>> setting_text("core_clock_hz", 1.164e9), setting_text("scheduling", "dynamic")
+    ('1164', 'dynamic')
+    """
+    if value is None:
+        return "—"
+    return value if isinstance(value, str) else f"{value * setting_scale(name):.6g}"
+
+
+def configuration_text(configuration: Configuration) -> str:
+    """A configuration on one line.
+
+    Examples
+    --------
+    >>> configuration_text(Configuration("node", {"cpu_cap_w": 65, "core_clock_hz": 1.1e9}))
+    'node: core clock 1100 MHz, cpu cap 65 W'
+    """
+    settings = []
+    for name, value in configuration.settings.items():
+        words, unit, _ = _parts(name)
+        settings.append(f"{words} {setting_text(name, value)} {unit}".rstrip())
+    return f"{configuration.device}: {', '.join(settings)}" if settings else configuration.device
+
+
+def shown_settings(space: Space) -> tuple[str, ...]:
+    """Names of the settings that tell the configurations of a space apart: knobs, then words."""
+    return (*space.knobs, *space.words)
+
+
+def _parts(name: str) -> tuple[str, str, float]:
+    """Words, unit and how many of it one in SI is."""
+    for suffix, unit, scale in _UNITS:
+        if name.endswith(suffix) and len(name) > len(suffix):
+            return _words(name.removesuffix(suffix)), unit, scale
+    return _words(name), "", 1.0
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
