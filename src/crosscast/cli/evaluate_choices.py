@@ -160,7 +160,14 @@ def _samples(text: str, machines: Sequence[Surfaces]) -> list[Configuration]:
         raise InputError(
             f"--samples: expected one machine, found {len(machines)} ({found}): say which with --devices"
         )
-    return configurations_named("--samples", text, machines[0].space.devices)
+    space = machines[0].space
+    found = configurations_named("--samples", text, space.devices)
+    for each in found:
+        try:
+            space.number_of(each)
+        except InputError as error:
+            raise InputError(f"--samples: {error}") from error
+    return found
 
 
 def _groups(text: str | None) -> list[list[str]]:

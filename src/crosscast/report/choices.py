@@ -38,8 +38,8 @@ __all__ = ["print_choices"]
 _NAMED = 3
 """Kernels that are named of those left out for the same reason."""
 
-_WHOLE_TREE = 24
-"""Most lines of a tree, or programs of a group, that are printed."""
+_MOST_TOGETHER = 12
+"""Most groups, and programs of a group, that are named."""
 
 
 def print_choices(
@@ -103,8 +103,8 @@ def _print_together(console: Console, machine: MachineChoices) -> None:
     if not together:
         return
     _print(console, "near-duplicates left out together", main_table(together))
-    groups = [" + ".join(_few(group, _WHOLE_TREE)) for group in machine.groups]
-    console.print(Text(f"Together: {'; '.join(_few(groups, _WHOLE_TREE))}."), soft_wrap=True)
+    groups = [" + ".join(_few(group, _MOST_TOGETHER)) for group in machine.groups]
+    console.print(Text(f"Together: {'; '.join(_few(groups, _MOST_TOGETHER))}."), soft_wrap=True)
 
 
 def _few(names: Sequence[str], most: int) -> list[str]:
@@ -148,7 +148,7 @@ def _left_out(machine: MachineChoices) -> list[str]:
     for each in machine.cases.left_out:
         reasons[each.reason].append(str(each.kernel))
     return [
-        f"Left out: {plural(len(kernels), 'kernel')} with {reason} ({', '.join(_few(kernels, _NAMED))})."
+        f"Left out, {reason}: {plural(len(kernels), 'kernel')} ({', '.join(_few(kernels, _NAMED))})."
         for reason, kernels in reasons.items()
     ]
 
@@ -168,7 +168,7 @@ def _clusters(stage: OfflineStage) -> list[str]:
     lines = stage.predictor.tree.text().splitlines()
     return [
         f"{note}{between}{pairs if found.undefined else ''}.",
-        *(f"  {each}" for each in _few(lines, _WHOLE_TREE)),
+        *(f"  {each}" for each in lines),
     ]
 
 

@@ -101,8 +101,8 @@ def _figures(machine: MachineChoices, stage: OfflineStage, title: str) -> dict[s
         about = f"{title}: which cluster a kernel is of, by its sample runs (published model, all programs)"
         figures["tree"] = tree_figure(stage.predictor.tree.nodes, about)
     figures["methods"] = methods_figure(results, title)
-    for name, metric, heading in _BY_PROGRAM:
-        figures[name] = programs_figure(results, metric, heading, f"{title}: {heading}")
+    for name, metric, label in _BY_PROGRAM:
+        figures[name] = programs_figure(results, metric, label, f"{title}: {label}")
     figures["hardest"] = hardest_figure(machine, title)
     figures["curve"] = curve_figure(results, f"{title}: S by the extra runs that are allowed")
     if machine.split_half is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from crosscast.choose.evaluation.result import ChoiceResult
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.styles import legend_below, method_label, method_styles, tidy
+from crosscast.report.choice_figures.styles import heading, legend_below, method_label, method_styles, tidy
 
 __all__ = ["curve_figure"]
 
@@ -52,5 +52,5 @@ def curve_figure(results: Sequence[ChoiceResult], title: str) -> Any:
     tidy(axes)
     handles, labels = axes.get_legend_handles_labels()
     legend_below(figure, handles, labels, 4)
-    figure.suptitle(title, x=0.02, ha="left", fontsize=10.5)
+    heading(figure, title)
     return figure

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.styles import GREY, device_styles, legend_below, tidy
+from crosscast.report.choice_figures.styles import GREY, device_styles, heading, legend_below, tidy
 from crosscast.report.choice_frontier import KernelFrontier
 from crosscast.report.settings import setting_heading, setting_scale
 
@@ -62,12 +62,10 @@ def frontier_figure(found: KernelFrontier, title: str) -> Any:
     axes.set_ylabel("performance, relative to the fastest configuration")
     tidy(axes)
     known = int(np.isfinite(found.power_w).sum())
-    figure.suptitle(
-        f"{title}: {found.kernel}, the longest frontier\n"
+    heading(
+        figure,
+        f"{title}: {found.kernel}, the longest frontier",
         f"{len(found.frontier)} of {known} configurations are on it (line)",
-        x=0.02,
-        ha="left",
-        fontsize=10.5,
     )
     return figure
 

@@ -13,7 +13,7 @@ from crosscast.choose.evaluation.result import ChoiceResult
 from crosscast.choose.limit import within_cap
 from crosscast.report.canvas import new_figure
 from crosscast.report.choice_figures.frontier_figure import draw_frontier
-from crosscast.report.choice_figures.styles import BLUE, RED, alone, legend_below, method_label, tidy
+from crosscast.report.choice_figures.styles import BLUE, RED, alone, heading, legend_below, method_label, tidy
 from crosscast.report.choice_frontier import frontier_of
 
 __all__ = ["hardest_figure", "hardest_kernel"]
@@ -73,7 +73,8 @@ def hardest_figure(machine: MachineChoices, title: str) -> Any:
                 found.performance[at],
                 mark,
                 color=colour,
-                markersize=6,
+                # The same configuration may be within one cap and over another.
+                markersize=8 if mark == "o" else 5,
                 markeredgewidth=0.6,
                 markeredgecolor="white",
                 linestyle="none",
@@ -90,11 +91,9 @@ def hardest_figure(machine: MachineChoices, title: str) -> Any:
     handles, labels = panels[0].get_legend_handles_labels()
     legend_below(figure, handles, labels, 2)
     figure.supylabel("performance, relative to the fastest configuration", fontsize=10)
-    figure.suptitle(
-        f"{title}: {found.kernel}, where {judge.method} keeps to the fewest caps;\n"
+    heading(
+        figure,
+        f"{title}: {found.kernel}, where {judge.method} keeps to the fewest caps",
         "caps are the powers on the frontier (line), choices are marks",
-        x=0.02,
-        ha="left",
-        fontsize=10.5,
     )
     return figure

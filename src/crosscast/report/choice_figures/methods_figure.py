@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from crosscast.choose.evaluation.result import ChoiceResult
+from crosscast.evaluate.bootstrap import SHARE
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.styles import legend_below, method_label, method_styles, tidy
+from crosscast.report.choice_figures.styles import heading, legend_below, method_label, method_styles, tidy
 
 __all__ = ["methods_figure"]
 
@@ -54,11 +55,9 @@ def methods_figure(results: Sequence[ChoiceResult], title: str) -> Any:
     tidy(axes)
     handles, labels = axes.get_legend_handles_labels()
     legend_below(figure, handles, labels, 4)
-    figure.suptitle(
-        f"{title}: hollow marks choose once, filled ones follow what they measure;\n"
-        "lines hold 95 % of bootstrap draws of the programs",
-        x=0.02,
-        ha="left",
-        fontsize=10.5,
+    heading(
+        figure,
+        f"{title}: hollow marks choose once, filled ones follow what they measure",
+        f"lines hold {100 * SHARE:g} % of bootstrap draws of the programs",
     )
     return figure

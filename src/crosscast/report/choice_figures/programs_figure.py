@@ -10,17 +10,18 @@ import numpy as np
 from crosscast.choose.evaluation.result import ChoiceResult
 from crosscast.predict.grid import Reals
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.styles import method_label
+from crosscast.report.choice_figures.styles import heading, method_label
 
 __all__ = ["programs_figure"]
 
 _LIGHT = 0.55
 """Share of the colours from which on they are too light for white numbers."""
 
-_LARGE = 1000
+_LARGE = 100_000
+"""From here on numbers are too long for their cells."""
 
 
-def programs_figure(results: Sequence[ChoiceResult], metric: str, heading: str, title: str) -> Any:
+def programs_figure(results: Sequence[ChoiceResult], metric: str, label: str, title: str) -> Any:
     """A row a program, a column a method; what no case defines stays empty.
 
     Performances over the limit may be many times the oracle's: the colours end at twice the oracle's, the
@@ -32,7 +33,7 @@ def programs_figure(results: Sequence[ChoiceResult], metric: str, heading: str, 
         A result for each method.
     metric
         Name of the metric.
-    heading
+    label
         What it is, in percent.
     title
         What the picture is of.
@@ -49,7 +50,7 @@ def programs_figure(results: Sequence[ChoiceResult], metric: str, heading: str, 
     for (row, column), value in np.ndenumerate(values):
         if np.isfinite(value):
             colour = "black" if (value - low) / (high - low) > _LIGHT else "white"
-            text = f"{value:.0f}" if value < _LARGE else f"{value:.1e}"
+            text = f"{value:,.0f}" if value < _LARGE else f"{value:.0e}"
             axes.text(column, row, text, ha="center", va="center", fontsize=8.5, color=colour)
     labels = [method_label(result) for result in results]
     axes.set_xticks(range(len(results)), labels, rotation=45, ha="right", rotation_mode="anchor", fontsize=9)
@@ -58,8 +59,8 @@ def programs_figure(results: Sequence[ChoiceResult], metric: str, heading: str, 
     axes.set_facecolor("#f2f2f2")
     axes.spines[:].set_visible(False)
     beyond = "max" if np.nanmax(values, initial=0) > high else "neither"
-    figure.colorbar(image, ax=axes, label=heading, pad=0.02, extend=beyond)
-    figure.suptitle(title, x=0.02, ha="left", fontsize=10.5)
+    figure.colorbar(image, ax=axes, label=label, pad=0.02, extend=beyond)
+    heading(figure, title)
     return figure
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from crosscast.choose.evaluation.metrics import Metrics
 from crosscast.choose.evaluation.result import ChoiceResult
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.styles import BLUE, GREY, RED, legend_below, method_label, tidy
+from crosscast.report.choice_figures.styles import BLUE, GREY, RED, heading, legend_below, method_label, tidy
 
 __all__ = ["repeats_figure"]
 
@@ -57,7 +57,7 @@ def repeats_figure(results: Sequence[ChoiceResult], split_half: Metrics, title: 
     tidy(axes)
     handles, labels = axes.get_legend_handles_labels()
     legend_below(figure, handles, labels, 2)
-    figure.suptitle(title, x=0.02, ha="left", fontsize=10.5)
+    heading(figure, title)
     return figure
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 from crosscast.choose.evaluation.protocol import ALONE
@@ -16,6 +17,7 @@ __all__ = [
     "Style",
     "alone",
     "device_styles",
+    "heading",
     "legend_below",
     "method_label",
     "method_styles",
@@ -28,6 +30,9 @@ SKY, PINK, BLACK, GREY = "#56b4e9", "#cc79a7", "#000000", "#777777"
 _COLOURS = (BLUE, RED, GREEN, ORANGE, PINK, SKY)
 _MARKS = ("o", "s", "^", "D", "v", "P", "<", ">", "p", "h", "d")
 _DASHES = {"": (0, (1, 1.2)), "+fl": (0, (5, 1.5)), "+steps": "solid"}
+_LETTERS_PER_INCH = 11
+"""Of headings."""
+
 _LIMITER, _REFERENCE = "limiter", "oracle"
 
 
@@ -92,6 +97,13 @@ def tidy(axes: Any) -> None:
     axes.grid(color="#dddddd", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def heading(figure: Any, *sentences: str) -> None:
+    """What a picture is of, above it on the left: each sentence on lines of its own, as wide as it is."""
+    width = int(_LETTERS_PER_INCH * figure.get_figwidth())
+    lines = [line for sentence in sentences for line in wrap(sentence, width)]
+    figure.suptitle("\n".join(lines), x=0.02, ha="left", fontsize=10.5)
 
 
 def legend_below(figure: Any, handles: Sequence[Any], labels: Sequence[str], columns: int) -> None:

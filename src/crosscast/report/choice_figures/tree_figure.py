@@ -6,7 +6,7 @@ from typing import Any
 
 from crosscast.predict.configuration.published.classification_tree import TreeNode
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.styles import BLUE, GREY
+from crosscast.report.choice_figures.styles import BLUE, GREY, heading
 
 __all__ = ["tree_figure"]
 
@@ -50,7 +50,7 @@ def tree_figure(nodes: tuple[TreeNode, ...], title: str) -> Any:
     axes.set_xlim(-0.6, leaves - 0.4)
     axes.set_ylim(-deepest - 0.45, 0.45)
     axes.set_axis_off()
-    figure.suptitle(title, x=0.02, ha="left", fontsize=10.5)
+    heading(figure, title)
     return figure
 
 
