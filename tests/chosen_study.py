@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -55,7 +56,7 @@ class Hopeful:
     confidence: float = 0.9
     uses_budget: bool = False
 
-    def fit(self, surfaces: Surfaces, samples: tuple[int, ...], seed: int = 0) -> Chooser:
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
         return self
 
     def walk(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Walk:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,10 +45,9 @@ def run(*words: str) -> int:
     return main(["evaluate", *words, "--protocol", "leave-benchmark-out", "--jobs", "1"])
 
 
-def found(capsys: Output, *words: str) -> dict[str, object]:
+def found(capsys: Output, *words: str) -> Any:
     assert run(*words, "--json") == 0
-    answer: dict[str, object] = json.loads(capsys.readouterr().out)
-    return answer
+    return json.loads(capsys.readouterr().out)
 
 
 def refusal(capsys: Output, *words: str) -> str:
@@ -59,8 +59,7 @@ def refusal(capsys: Output, *words: str) -> str:
 
 
 def test_json_has_what_a_check_reads(capsys: Output, folder: str) -> None:
-    assert run(folder, "--methods", "fixed,limiter,published,published+fl,oracle", "--json") == 0
-    answer = json.loads(capsys.readouterr().out)
+    answer = found(capsys, folder, "--methods", "fixed,limiter,published,published+fl,oracle")
     assert answer["protocol"] == "leave-benchmark-out"
     for row in answer["results"]:
         assert set(ASKED) <= set(row)
@@ -103,29 +102,29 @@ def test_options_reach_the_evaluation(capsys: Output, folder: str) -> None:
     words = ["--methods", "limiter,cpu+fl", "--budget", "1", "--together", "bfs+km,lud+nw", "--seed", "3"]
     answer = found(capsys, folder, "--samples", SAMPLES, "--power-domain", "gpu", *words)
     assert answer["seed"] == 3
-    (machine,) = answer["machines"]  # type: ignore[misc]
+    (machine,) = answer["machines"]
     assert machine["left_out_together"] == [["bfs", "km"], ["cfd", "cfd_double"], ["lud", "nw"]]
     assert [each["settings"] for each in machine["samples"]["bfs"]] == [
         {"cpu_cap_w": 60.0, "gpu_cap_w": 100.0},
         {"cpu_cap_w": 100.0, "gpu_cap_w": 200.0},
     ]
-    rows = {row["method"]: row for row in answer["results"]}  # type: ignore[attr-defined]
+    rows = {row["method"]: row for row in answer["results"]}
     assert all(row["budget"] == 1 and row["extra_runs"] <= 1 for row in rows.values())
     whole = found(capsys, folder, "--methods", "limiter")["machines"]
-    assert whole[0]["cases"] != machine["cases"]  # type: ignore[index]
+    assert whole[0]["cases"] != machine["cases"]
 
 
 def test_machines_are_told_apart_and_can_be_named(capsys: Output, two: str) -> None:
     words = ["--methods", "fixed,clock+fl,cpu+fl"]
     rows = found(capsys, two, *words)["results"]
-    assert [(row["machine"], row["method"]) for row in rows if row["protocol"] == "leave-benchmark-out"] == [  # type: ignore[attr-defined]
+    assert [(row["machine"], row["method"]) for row in rows if row["protocol"] == "leave-benchmark-out"] == [
         ("lonely", "fixed"),
         ("lonely", "clock+fl"),
         ("node", "fixed"),
         ("node", "cpu+fl"),
     ]
     answer = found(capsys, two, "--methods", "clock+fl", "--devices", "lonely")
-    (machine,) = answer["machines"]  # type: ignore[misc]
+    (machine,) = answer["machines"]
     assert machine["published_model"]["nothing_to_cluster"]
     assert machine["published_model"]["clusters"] == []
 

@@ -161,13 +161,13 @@ def _samples(text: str, machines: Sequence[Surfaces]) -> list[Configuration]:
             f"--samples: expected one machine, found {len(machines)} ({found}): say which with --devices"
         )
     space = machines[0].space
-    found = configurations_named("--samples", text, space.devices)
-    for each in found:
+    samples = configurations_named("--samples", text, space.devices)
+    for each in samples:
         try:
             space.number_of(each)
         except InputError as error:
             raise InputError(f"--samples: {error}") from error
-    return found
+    return samples
 
 
 def _groups(text: str | None) -> list[list[str]]:

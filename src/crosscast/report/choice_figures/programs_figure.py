@@ -17,6 +17,9 @@ __all__ = ["programs_figure"]
 _LIGHT = 0.55
 """Share of the colours from which on they are too light for white numbers."""
 
+_BAR = 6.0
+"""Most inches of the bar of colours."""
+
 _LARGE = 100_000
 """From here on numbers are too long for their cells."""
 
@@ -43,7 +46,8 @@ def programs_figure(results: Sequence[ChoiceResult], metric: str, label: str, ti
         [[_value(result.programs[name], metric) for result in results] for name in names]
         + [[_value(result.metrics, metric) for result in results]]
     )
-    figure = new_figure(3.0 + 0.68 * len(results), 1.9 + 0.29 * len(values))
+    height = 1.9 + 0.29 * len(values)
+    figure = new_figure(3.0 + 0.68 * len(results), height)
     axes = figure.subplots()
     low, high = _limits(values)
     image = axes.imshow(values, cmap="cividis", vmin=low, vmax=high, aspect="auto")
@@ -59,7 +63,10 @@ def programs_figure(results: Sequence[ChoiceResult], metric: str, label: str, ti
     axes.set_facecolor("#f2f2f2")
     axes.spines[:].set_visible(False)
     beyond = "max" if np.nanmax(values, initial=0) > high else "neither"
-    figure.colorbar(image, ax=axes, label=label, pad=0.02, extend=beyond)
+    bar = figure.colorbar(
+        image, ax=axes, label=label, pad=0.02, extend=beyond, shrink=min(1, _BAR / height), anchor=(0, 1)
+    )
+    bar.outline.set_visible(False)
     heading(figure, title)
     return figure
 

@@ -28,6 +28,18 @@ __all__ = [
 BLUE, RED, GREEN, ORANGE = "#0072b2", "#d55e00", "#009e73", "#e69f00"
 SKY, PINK, BLACK, GREY = "#56b4e9", "#cc79a7", "#000000", "#777777"
 _COLOURS = (BLUE, RED, GREEN, ORANGE, PINK, SKY)
+_FAMILIES = (
+    "model",
+    "published",
+    "nearest",
+    "gaussian-process",
+    "regression",
+    "fixed",
+    "published-5",
+    "published-log",
+)
+"""Those that look the same in all pictures; others follow."""
+
 _MARKS = ("o", "s", "^", "D", "v", "P", "<", ">", "p", "h", "d")
 _DASHES = {"": (0, (1, 1.2)), "+fl": (0, (5, 1.5)), "+steps": "solid"}
 _LETTERS_PER_INCH = 11
@@ -62,7 +74,7 @@ def method_styles(results: Sequence[ChoiceResult]) -> dict[str, Style]:
 
     The mark is hollow and the line dotted without limiting; with steps up, too, the mark has a black edge.
     """
-    families: dict[str, int] = {}
+    families = {family: place for place, family in enumerate(_FAMILIES)}
     styles = {}
     for result in results:
         family, suffix = _parts(result.method)

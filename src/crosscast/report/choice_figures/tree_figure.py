@@ -88,7 +88,7 @@ def _branch(axes: Any, above: tuple[float, float], below: tuple[float, float], a
 
 def _question(node: TreeNode) -> str:
     name = str(node.feature).replace(" at sample", "\nat sample")
-    return f"{name}\n≤ {node.threshold:.4g}?"
+    return f"{name}\n≤ {node.threshold:.5g}?"
 
 
 def _leaf(node: TreeNode) -> str:
