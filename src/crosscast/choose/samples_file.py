@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crosscast.choose.setting_columns import DEVICE, SettingColumns
+from crosscast.choose.setting_columns import SettingColumns
 from crosscast.choose.tally import Tally, observed_of
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
@@ -18,14 +16,11 @@ from crosscast.measure.regions.samples import samples_of
 from crosscast.predict.configuration.configuration_card import ConfigurationCard
 from crosscast.predict.configuration.power_totals import total_power
 from crosscast.predict.configuration.surfaces import KernelAt, Observed
+from crosscast.tables.csv_rows import csv_rows
+from crosscast.tables.run_columns import DEVICE, KERNEL, POWER, TIME, TIMES, domain_column
 
-__all__ = ["POWER", "TIME", "SampleFile", "SampledKernel", "domain_column", "read_samples"]
+__all__ = ["SampleFile", "SampledKernel", "read_samples"]
 
-TIME = "time_s"
-POWER = "power_w"
-
-_TIMES = (TIME, "runtime_s")
-_KERNEL = ("application", "kernel", "size")
 _MOST_BYTES = 16 << 20
 
 _Row = Mapping[str, str | float]
@@ -71,11 +66,6 @@ class SampleFile:
 
     kernels: tuple[SampledKernel, ...]
     notes: tuple[str, ...]
-
-
-def domain_column(domain: str) -> str:
-    """Column of the power of a domain."""
-    return f"{domain}_w"
 
 
 def read_samples(path: str | Path, card: ConfigurationCard) -> SampleFile:
@@ -132,7 +122,7 @@ class _Reader:
         device = self.card.space.configurations[place].device
         domains = _numbers(row, {name: domain_column(name) for name in self._domains(device)}, where, least=0)
         counters = _numbers(row, {name: name for name in self.card.counters}, where)
-        time_s = next((_positive(row, name, where) for name in _TIMES if _there(row, name)), None)
+        time_s = next((_positive(row, name, where) for name in TIMES if _there(row, name)), None)
         if time_s is None:
             raise InputError(f"{where}: {TIME}: expected seconds above 0, found nothing")
         power_w = total_power(self.card.totals[device], domains)
@@ -144,7 +134,7 @@ class _Reader:
         kernel = self.kernels.setdefault(name, _Read(names))
         kernel.tallies.setdefault(place, Tally()).add(time_s, power_w, domains, counters)
         kernel.lines[place] = where
-        known = {*self.columns.known, *_KERNEL, *_TIMES, DEVICE, POWER, *self.card.counters}
+        known = {*self.columns.known, *KERNEL, *TIMES, DEVICE, POWER, *self.card.counters}
         known |= {domain_column(name) for name in (*self.card.domains, *self._domains(device))}
         self.unknown.update(dict.fromkeys(name for name in row if name not in known))
 
@@ -218,53 +208,14 @@ def _history(path: Path) -> Iterator[tuple[str, _Row]]:
 
 
 def _csv(path: Path, reader: _Reader) -> Iterator[tuple[str, _Row]]:
-    lines = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
-    header: list[str] | None = None
-    try:
-        for cells in lines:
-            if not any(cell.strip() for cell in cells):
-                continue
-            where = f"{path}, line {lines.line_num}"
-            if header is None:
-                header = [cell.strip() for cell in cells]
-                _check_header(header, where, reader.columns)
-                continue
-            if len(cells) != len(header):
-                raise InputError(f"{where}: expected {len(header)} cells, found {len(cells)}")
-            yield where, {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
-    except csv.Error as error:
-        raise InputError(
-            f"{path}, line {lines.line_num}: expected CSV, found something else ({error})"
-        ) from error
-    if header is None:
-        raise InputError(f"{path}: expected columns such as {TIME} and {POWER}, found an empty file")
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the samples ({error.strerror})") from error
-    if len(content) > _MOST_BYTES:
-        raise InputError(f"{path}: expected samples of at most {_MOST_BYTES >> 20} MiB, found more")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: expected UTF-8, found another byte at place {error.start}") from error
-
-
-def _check_header(header: Sequence[str], where: str, columns: SettingColumns) -> None:
-    for name in header:
-        if header.count(name) > 1:
-            raise InputError(f"{where}: expected each column once, found {name!r} twice")
-    needed = list(columns.needed)
-    for name in needed:
+    where, header, rows = csv_rows(path, "samples", f"{TIME} and {POWER}", _MOST_BYTES)
+    for name in reader.columns.needed:
         if name not in header:
             found = ", ".join(header)
             raise InputError(f"{where}: expected a column {name}, found {found[:200]}")
-    if not any(name in header for name in _TIMES):
+    if not any(name in header for name in TIMES):
         raise InputError(f"{where}: expected a column {TIME}, found {', '.join(header)[:200]}")
+    yield from rows
 
 
 def _there(row: _Row, name: str) -> bool:
@@ -303,7 +254,7 @@ def _numbers(row: _Row, columns: Mapping[str, str], where: str, least: float = -
 
 def _kernel(row: _Row, path: Path) -> tuple[str, tuple[str, ...]]:
     """Name of the kernel of a row, and what it may be asked for by."""
-    application, kernel, size = (str(row.get(name, "")) for name in _KERNEL)
+    application, kernel, size = (str(row.get(name, "")) for name in KERNEL)
     if not (application or kernel):
         name = f"{path.stem} {size}".strip()
         return name, (name,)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from crosscast.choose.samples_file import POWER, TIME, domain_column
 from crosscast.choose.setting_columns import SettingColumns
 from crosscast.errors import InputError
 from crosscast.predict.configuration.configuration_card import ConfigurationCard
+from crosscast.tables.run_columns import POWER, TIME, domain_column
 from crosscast.tables.whole_file import whole_file
 
 __all__ = ["template_columns", "write_template"]

@@ -10,11 +10,9 @@ from functools import cached_property
 from crosscast.configuration import Configuration, Setting
 from crosscast.errors import InputError
 from crosscast.predict.configuration.space import Space
+from crosscast.tables.run_columns import DEVICE
 
-__all__ = ["DEVICE", "SettingColumns"]
-
-DEVICE = "device"
-"""Column of the device."""
+__all__ = ["SettingColumns"]
 
 _TOLERANCE = 1e-6
 """Share by which a number may differ from a known setting, as decimals are cut."""
