@@ -232,3 +232,18 @@ def test_powers_are_those_of_a_plain_loop(watched: dict[tuple[str, str, int], tu
                 joules, seconds = np.sum(of_it, axis=0)
                 expected[domain] = pytest.approx(joules / seconds)
         assert json.loads(row["powers"] or "{}") == expected
+
+
+def test_counters_are_those_of_sessions_that_ran_the_kernel() -> None:
+    dataset = rows.dataset(
+        records=[rows.record(kernel="sum"), rows.record(kernel="scale", repeat=1)],
+        sessions=[
+            rows.session(runs=1, counters={"cycles": 5.0}),
+            rows.session(runs=1, counters={"cycles": 7.0}, kernels=["scale"], repeat=1),
+        ],
+    )
+    found = configured(dataset).to_pylist()
+    assert {row["kernel"]: json.loads(row["counters"]) for row in found} == {
+        "scale": {"cycles": 7.0},
+        "sum": {"cycles": 5.0},
+    }

@@ -20,6 +20,7 @@ from crosscast.errors import InputError
 from crosscast.tables.arrow import Table, arrow_schema, in_order
 from crosscast.tables.cells import CELL, cells_of, sound
 from crosscast.tables.dataset import Dataset
+from crosscast.tables.domains import whole_of
 from crosscast.tables.keys import Numbers, key_numbers
 from crosscast.tables.library import pa, pc
 from crosscast.tables.records import RECORDS
@@ -31,9 +32,6 @@ __all__ = ["CONFIGURED", "configured"]
 
 _WHOLE = ("application", "size", "device", "configuration")
 """Columns that tell what the kernels of an application share: one sensor, one set of counters."""
-_NODE = "node"
-_PLATFORM = "psys"
-"""RAPL's name of a platform, whose packages are its domains ``package-0`` and so on."""
 
 CONFIGURED = Schema(
     "configured",
@@ -121,9 +119,7 @@ class _Powers:
     def _counted(self, there: npt.NDArray[np.bool_]) -> list[int]:
         """Places of the domains that together are a device, of those that it has."""
         has = {name: place for place, name in enumerate(self.domains) if there[place]}
-        if _NODE in has:
-            return [has[_NODE]]
-        return [place for name, place in has.items() if not any(outer in has for outer in _outer(name))]
+        return [has[name] for name in whole_of(has)]
 
     def texts(self) -> list[str | None]:
         """Powers of each cell as JSON."""
@@ -132,13 +128,6 @@ class _Powers:
             for row in self.watts.tolist()
         )
         return [json_text(powers) if powers else None for powers in found]
-
-
-def _outer(domain: str) -> list[str]:
-    """Names of the domains that a domain may be inside of: ``a`` and ``a/b`` of ``a/b/c``."""
-    parts = domain.split("/")
-    platform = [_PLATFORM] if domain.startswith("package-") else []
-    return [*platform, *("/".join(parts[:count]) for count in range(1, len(parts)))]
 
 
 def _powers(cells: Table, energy: Table) -> _Powers:
@@ -178,12 +167,15 @@ def _counters(cells: Table, dataset: Dataset) -> list[str | None]:
         pc.and_(pc.is_valid(sessions.column("counters")), pc.is_null(sessions.column("failure")))
     )
     wanted, numbers = key_numbers([cells, counted], _WHOLE)
-    by_cell: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
-    rows = counted.select([*SESSIONS.key, "runs", "counters"]).to_pylist()
+    by_cell: defaultdict[tuple[int, str], list[Mapping[str, Any]]] = defaultdict(list)
+    rows = counted.select([*SESSIONS.key, "kernels", "runs", "counters"]).to_pylist()
     for number, row in zip(numbers.tolist(), rows, strict=True):
-        by_cell[number].append(row)
-    texts = {number: _a_run(found, dataset.label) for number, found in by_cell.items()}
-    return [texts.get(number) for number in wanted.tolist()]
+        # A session says nothing of kernels that it did not run.
+        for kernel in json.loads(row["kernels"]):
+            by_cell[number, kernel].append(row)
+    texts = {cell: _a_run(found, dataset.label) for cell, found in by_cell.items()}
+    kernels = cells.column("kernel").to_pylist()
+    return [texts.get(cell) for cell in zip(wanted.tolist(), kernels, strict=True)]
 
 
 def _a_run(sessions: list[Mapping[str, Any]], label: str) -> str | None:
