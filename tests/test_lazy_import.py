@@ -22,7 +22,7 @@ HEAVY = (
 )
 
 
-COMMANDS = ("characterize", "embed", "evaluate", "measure", "predict", "report", "train")
+COMMANDS = ("characterize", "choose", "embed", "evaluate", "measure", "predict", "report", "train")
 
 
 def modules_after(code: str) -> set[str]:

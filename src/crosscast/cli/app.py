@@ -6,6 +6,7 @@ import cyclopts
 
 import crosscast
 from crosscast.cli.characterize import characterize
+from crosscast.cli.choose import choose
 from crosscast.cli.dataset import app as dataset
 from crosscast.cli.devices import devices
 from crosscast.cli.embed import embed
@@ -26,6 +27,7 @@ app = cyclopts.App(
     suppress_keyboard_interrupt=False,
 )
 app.command(characterize)
+app.command(choose)
 app.command(dataset)
 app.command(devices)
 app.command(embed)

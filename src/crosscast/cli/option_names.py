@@ -24,6 +24,8 @@ _OPTIONS = {
     "min_time_s": "--min-time",
     "model": "--model",
     "models": "--models",
+    "objective": "--objective",
+    "power cap": "--power-cap",
     "probe": "--probe",
     "probes": "--probes",
     "repeats": "--repeats",

@@ -5,16 +5,24 @@ from __future__ import annotations
 import json as json_format
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from crosscast.cli.datasets import dataset_named
 from crosscast.cli.fits import FitStatus, processors
 from crosscast.cli.flag import Flag
 from crosscast.cli.option_names import option_names
 from crosscast.cli.places import cache_folder, check_place
+from crosscast.cli.train_configuration import train_configuration
 from crosscast.cli.whole import Whole
 from crosscast.cli.words import words_of
+from crosscast.errors import InputError
+
+if TYPE_CHECKING:
+    from crosscast.tables.dataset import Dataset
 
 __all__ = ["train"]
+
+Target = Literal["time", "configuration"]
 
 
 def train(
@@ -22,8 +30,12 @@ def train(
     /,
     *,
     out: Path,
+    target: Target = "time",
     model: str | None = None,
     without: str | None = None,
+    samples: str | None = None,
+    devices: str | None = None,
+    power_domain: str | None = None,
     seed: Whole = 0,
     jobs: Whole | None = None,
     no_cache: Flag = False,
@@ -31,9 +43,12 @@ def train(
 ) -> None:
     """Train a model, measure it on applications that it has not seen, and keep it.
 
+    A model with the target `time` tells `crosscast predict` how long kernels take on devices, by their
+    profiles (docs/predicting.md). One with the target `configuration` tells `crosscast choose` which device,
+    clocks, caps or threads are best under a power cap, by two runs of a kernel (docs/choosing.md).
+
     The model is fitted to the whole dataset. Before, each application is left out in turn, and predicted by
-    the model fitted to the others; these errors go on the model's card, beside those of trivial baselines
-    (docs/predicting.md).
+    the model fitted to the others; these errors go on the model's card.
 
     Parameters
     ----------
@@ -41,10 +56,19 @@ def train(
         Folder of the dataset, or `bundled` for the one that comes with Crosscast.
     out
         Folder of the model; one that is there is replaced.
+    target
+        What is learned.
     model
         Name of the model; the best by default. `crosscast evaluate` compares them.
     without
         Applications, separated by commas, that are left out of all this, to be predicted later.
+    samples
+        Of `configuration`: where a new kernel is run first, such as
+        `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default two that tell most.
+    devices
+        Of `configuration`: devices, separated by commas, to choose from; all by default.
+    power_domain
+        Of `configuration`: domain whose power is limited, such as `node`; by default that of all domains.
     seed
         Start of all random numbers.
     jobs
@@ -55,12 +79,10 @@ def train(
         Print the card.
     """
     # Imported here: `--help` needs no pyarrow.
-    from crosscast.evaluate.training import train as fit
-    from crosscast.predict.artefact import check_folder, save_model
-    from crosscast.predict.registry import DEFAULT_MODEL
-    from crosscast.report.training import print_training
+    from crosscast.predict.card_file import check_folder
     from crosscast.tables.selecting import without_applications
 
+    _check_options(target, samples, devices, power_domain)
     # What cannot be written is refused before the work.
     check_folder(out)
     check_place("--out", out)
@@ -68,6 +90,51 @@ def train(
     dataset = dataset_named(folder)
     with option_names():
         dataset = without_applications(dataset, words_of("--without", without) if without is not None else [])
+    if target == "configuration":
+        train_configuration(
+            dataset,
+            out,
+            model=model,
+            samples=samples,
+            devices=devices,
+            power_domain=power_domain,
+            seed=seed,
+            cache=cache,
+            jobs=jobs,
+            json=json,
+        )
+    else:
+        _train_time(dataset, out, model, seed, cache, jobs, json)
+
+
+def _check_options(target: Target, samples: str | None, devices: str | None, domain: str | None) -> None:
+    """Refuse options that would be passed over."""
+    given = {"--samples": samples, "--devices": devices, "--power-domain": domain}
+    for option, value in given.items():
+        if value is not None and target == "time":
+            raise InputError(f"{option}: expected with --target configuration, found --target time")
+
+
+def _train_time(
+    dataset: Dataset,
+    out: Path,
+    model: str | None,
+    seed: int,
+    cache: Path | None,
+    jobs: int | None,
+    json: bool,
+) -> None:
+    from crosscast.evaluate.training import train as fit
+    from crosscast.predict.artefact import save_model
+    from crosscast.predict.registry import DEFAULT_MODEL
+    from crosscast.report.training import print_training
+
+    count = len(dataset.records.column("configuration").unique())
+    if not dataset.profiles.num_rows and count > 1:
+        raise InputError(
+            f"--target: expected configuration, as {dataset.label} has runs on {count} configurations and no "
+            "profiles, found time"
+        )
     with FitStatus() as status, option_names():
         trained = fit(
             dataset,

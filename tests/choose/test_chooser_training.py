@@ -1,0 +1,93 @@
+"""Training a model of configurations: what it learns, what its card says, what is refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from made_surfaces import made_surfaces
+
+from crosscast.choose.samples import two_samples
+from crosscast.choose.training import machine_of, train_chooser
+from crosscast.configuration import Configuration
+from crosscast.errors import InputError
+from crosscast.predict.configuration.space import Space
+from crosscast.predict.configuration.surfaces import Surfaces
+from made_configured import configured_dataset
+
+
+def test_the_machine_of_a_dataset_is_what_was_measured() -> None:
+    made = made_surfaces(4, noise=0.01)
+    found = machine_of(configured_dataset())
+    assert (found.space, found.kernels) == (made.space, made.kernels)
+    np.testing.assert_allclose(found.power_w, made.power_w)
+    np.testing.assert_allclose(
+        machine_of(configured_dataset(), power_domain="gpu").power_w, made.domains["gpu"]
+    )
+
+
+def test_the_card_says_what_was_learned_and_how_good_that_is() -> None:
+    surfaces = machine_of(configured_dataset())
+    trained = train_chooser(surfaces, "published-log", seed=3)
+    card = trained.card
+    assert (card.model, card.seed, card.samples) == ("published-log", 3, two_samples(surfaces))
+    assert card.totals == {"node": (("cpu", "gpu"),)}
+    assert card.domains == ("cpu", "gpu")
+    facts = dict(card.training)
+    assert facts["names"] == ["app0", "app1", "app2", "app3"]
+    assert (facts["cells"], facts["kernels_at_a_size"], facts["configurations"]) == (96, 8, 12)
+    assert card.errors["programs"] == 4
+    assert 0 < card.errors["rmse_log_power"] < 0.5
+    for each in card.errors["choices"]:
+        assert each["method"] in ("published-log", "published-log+fl")
+        assert 0 <= each["score"] <= 1
+    assert len(card.errors["choices"]) == 2
+    again = train_chooser(surfaces, "published-log", seed=3)
+    assert again.card == card
+
+
+def test_samples_can_be_named() -> None:
+    surfaces = made_surfaces(4)
+    wanted = [surfaces.space.configurations[number] for number in (5, 2)]
+    assert train_chooser(surfaces, "published-log", samples=wanted).card.samples == (5, 2)
+    with pytest.raises(InputError, match="samples: configuration: expected one of the 12 that are known"):
+        train_chooser(surfaces, "published-log", samples=[Configuration("node", {})])
+    with pytest.raises(InputError, match="samples: expected at least one configuration, and each once"):
+        train_chooser(surfaces, "published-log", samples=[wanted[0], wanted[0]])
+
+
+def test_too_few_programs_or_an_unknown_model_are_refused() -> None:
+    with pytest.raises(InputError, match=r"expected at least 3 applications .* found app0, app1"):
+        train_chooser(made_surfaces(2), "published")
+    with pytest.raises(InputError, match="model: expected one of model, published"):
+        train_chooser(made_surfaces(4), "magic")
+
+
+def renamed(surfaces: Surfaces, device: str) -> Surfaces:
+    space = Space(tuple(Configuration(device, each.settings) for each in surfaces.space.configurations))
+    kernels = tuple(each._replace(application=f"{device}-{each.application}") for each in surfaces.kernels)
+    return replace(surfaces, space=space, kernels=kernels)
+
+
+def test_machines_without_a_kernel_in_common_are_told_apart() -> None:
+    import pyarrow as pa
+
+    one, other = (configured_dataset(surfaces=renamed(made_surfaces(3), name)) for name in ("left", "right"))
+    both = replace(
+        one,
+        **{
+            name: pa.concat_tables([getattr(one, name), getattr(other, name)])
+            for name in ("devices", "records", "energy")
+        },
+    )
+    with pytest.raises(InputError, match=r"device: expected those of one machine, found 2 .*\(left; right\)"):
+        machine_of(both)
+    assert machine_of(both, devices=["right"]).space.devices == ("right",)
+
+
+def test_a_single_configuration_leaves_nothing_to_choose() -> None:
+    made = made_surfaces(3)
+    space = Space(made.space.configurations[:1])
+    lone = Surfaces("lone", made.kernels, space, made.time_s[:, :1], made.power_w[:, :1])
+    lone = replace(lone, domains={"cpu": lone.power_w})
+    with pytest.raises(InputError, match="expected at least 2 configurations to choose from, found 1"):
+        machine_of(configured_dataset(surfaces=lone))

@@ -1,0 +1,369 @@
+"""``crosscast choose``, and ``crosscast train --target configuration`` before it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_surfaces import made_surfaces
+
+import crosscast
+from crosscast.cli import main
+from crosscast.measure.regions.key import RegionKey
+from crosscast.measure.regions.run import RegionRun
+from crosscast.predict.configuration.artefact import load_configuration_model, save_configuration_model
+from crosscast.predict.configuration.process.model import ProcessModel
+from crosscast.tables.dataset import write_dataset
+from kept_chooser import fitted_chooser, kept_chooser
+from kept_models import kept
+from made_configured import configured_dataset
+from published_data import made_up
+
+Output = pytest.CaptureFixture[str]
+
+SURFACES = made_surfaces(noise=0.01)
+SAMPLES = fitted_chooser()[1].samples
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that knows how sure it is."""
+    folder = tmp_path_factory.mktemp("kept") / "capmodel"
+    fitted = ProcessModel().fit(SURFACES, SAMPLES)
+    card = fitted_chooser()[1]
+    save_configuration_model(fitted, folder, card)
+    return folder
+
+
+def samples_of(path: Path, *rows: int, without: str = "") -> Path:
+    """Runs of some of the made-up kernels at the samples."""
+    lines = ["application,size,cpu_cap_w,gpu_cap_w,time_s,cpu_w,gpu_w,stalls"]
+    for row in rows:
+        kernel = SURFACES.kernels[row]
+        for number in SAMPLES:
+            settings = SURFACES.space.configurations[number].settings
+            values = [
+                kernel.application,
+                kernel.size,
+                *settings.values(),
+                SURFACES.time_s[row, number],
+                *(SURFACES.domains[name][row, number] for name in ("cpu", "gpu")),
+                SURFACES.counters["stalls"][row, number],
+            ]
+            lines.append(",".join(map(str, values)))
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return samples_of(tmp_path / "runs.csv", 3)
+
+
+def answer(capsys: Output, *words: object) -> dict[str, Any]:
+    assert main(["choose", *map(str, words), "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def refusal(capsys: Output, *words: object) -> str:
+    assert main(["choose", *map(str, words)]) == 2
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert captured.err.count("\n") == 1
+    return captured.err.removeprefix("crosscast: ").rstrip()
+
+
+def test_json_has_what_a_check_reads(capsys: Output, model: Path, runs: Path) -> None:
+    found = answer(capsys, "--model", model, "--samples", runs, "--power-cap", 250)
+    assert found["kernel"] == "app1 small"
+    assert found["configuration"]["device"] == "node"
+    assert set(found["configuration"]["settings"]) == {"cpu_cap_w", "gpu_cap_w"}
+    for name in ("time_s", "power_w"):
+        assert 0 < found["low"][name] <= found[name] <= found["high"][name]
+    assert found["power_w"] <= 250 * 1.02
+    assert 0.5 <= found["probability_under"] <= 1
+    assert found["minimum_power_w"] == found["frontier"][0]["power_w"]
+    assert [each["time_s"] for each in found["frontier"]] == sorted(
+        (each["time_s"] for each in found["frontier"]), reverse=True
+    )
+    assert found["frontier"][-1]["relative_performance"] == 1
+    assert [each["runs"] for each in found["samples"]] == [1, 1]
+    assert found["model"]["name"] == "published-2"
+    assert [each["power_cap_w"] for each in found["choices"]] == [250]
+    assert found["choices"][0].items() <= found.items()
+
+
+def test_a_lower_cap_brings_no_faster_choice(capsys: Output, model: Path, runs: Path) -> None:
+    found = answer(capsys, "--model", model, "--samples", runs, "--power-cap", "200, 250,320")["choices"]
+    assert [each["power_cap_w"] for each in found] == [200, 250, 320]
+    times = [each["time_s"] for each in found]
+    assert times == sorted(times, reverse=True)
+
+
+def test_objectives_and_confidence_change_the_choice(capsys: Output, model: Path, runs: Path) -> None:
+    words = ("--model", model, "--samples", runs, "--power-cap", 330)
+    fast = answer(capsys, *words)
+    frugal = answer(capsys, *words, "--objective", "energy")
+    assert frugal["time_s"] * frugal["power_w"] <= fast["time_s"] * fast["power_w"]
+    sure = answer(capsys, *words, "--confidence", 0.9)
+    assert sure["probability_under"] >= 0.9
+    wide, narrow = (answer(capsys, *words, "--level", level, "--confidence", 0.9) for level in (0.95, 0.5))
+    assert wide["high"]["power_w"] >= narrow["high"]["power_w"]
+
+
+def test_a_person_sees_the_choice_the_frontier_and_how_sure_it_is(
+    capsys: Output, model: Path, runs: Path
+) -> None:
+    assert main(["choose", "--model", str(model), "--samples", str(runs), "--power-cap", "220,280"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    shown = captured.out
+    assert shown.startswith("app1 small\nUnder 220 W, for the most performance: node: cpu cap ")
+    assert "it keeps to the cap with " in shown
+    assert "Predicted frontier, with intervals of 90 %:" in shown
+    for part in ("cpu cap, W", "performance", "← 220 W", "← 280 W", "measured", " to "):
+        assert part in shown
+    assert "Measured in 2 runs at node: cpu cap 60 W, gpu cap 100 W; node: cpu cap 100 W" in shown
+    assert "trained on made up: 144 runs of 12 kernels at a size (6 applications)" in shown
+    assert "On applications that it had not seen: time: RMSE of the logarithm 0.200" in shown
+    assert "…" not in shown
+
+
+def test_a_model_that_does_not_know_how_sure_it_is_shows_no_intervals(
+    capsys: Output, tmp_path: Path, runs: Path
+) -> None:
+    folder = kept_chooser(tmp_path / "capmodel")
+    words = ["--model", str(folder), "--samples", str(runs), "--power-cap", "250"]
+    assert main(["choose", *words]) == 0
+    shown = capsys.readouterr().out
+    assert "—" in shown
+    assert "it keeps to the cap with" not in shown.splitlines()[1] or "measured" in shown.splitlines()[1]
+    assert "--confidence: expected a model that knows how sure it is" in refusal(
+        capsys, *words, "--confidence", "0.9"
+    )
+
+
+def test_a_cap_below_everything_chooses_nothing(capsys: Output, model: Path, runs: Path) -> None:
+    words = ("--model", model, "--samples", runs)
+    minimum = answer(capsys, *words, "--power-cap", 300)["minimum_power_w"]
+    told = refusal(capsys, *words, "--power-cap", 30)
+    assert told.startswith(
+        f"--power-cap: expected at least the least predicted power, {minimum:.4g} W at node:"
+    )
+    assert told.endswith("found 30 W, so nothing is chosen")
+    assert refusal(capsys, *words, "--power-cap", 30, "--json") == told
+
+
+def test_a_confidence_that_nothing_reaches_says_what_can_be_reached(
+    capsys: Output, model: Path, runs: Path
+) -> None:
+    words = ("--model", model, "--samples", runs)
+    told = refusal(capsys, *words, "--power-cap", 60, "--confidence", 0.999)
+    assert told.startswith("--confidence: expected at most ")
+    assert "found 99.9 %, so nothing is chosen; the least predicted power is" in told
+
+
+def test_of_several_caps_those_that_can_be_kept_are_answered(capsys: Output, model: Path, runs: Path) -> None:
+    words = ["choose", "--model", str(model), "--samples", str(runs), "--power-cap", "30,250"]
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert "Under 30 W, for the most performance: nothing is chosen." in captured.out
+    assert "Under 250 W, for the most performance: node" in captured.out
+    assert captured.err.count("\n") == 1
+    assert main([*words, "--json"]) == 2
+    none, some = json.loads(capsys.readouterr().out)["choices"]
+    assert none["configuration"] is None
+    assert "so nothing is chosen" in none["reason"]
+    assert some["configuration"] is not None
+
+
+def test_kernels_of_a_file_are_chosen_for_one_by_one(capsys: Output, model: Path, tmp_path: Path) -> None:
+    path = samples_of(tmp_path / "both.csv", 0, 3)
+    words = ("--model", model, "--samples", path, "--power-cap", 250)
+    assert [each["kernel"] for each in answer(capsys, *words)["choices"]] == ["app0 big", "app1 small"]
+    assert answer(capsys, *words, "--kernel", "app1")["kernel"] == "app1 small"
+    assert "--kernel: expected one of app0 big, app1 small, found 'x'" in refusal(
+        capsys, *words, "--kernel", "x"
+    )
+    plot = tmp_path / "f.png"
+    assert "--plot: expected one kernel, found app0 big, app1 small" in refusal(
+        capsys, *words, "--plot", plot
+    )
+    assert not plot.exists()
+
+
+def test_without_samples_it_says_what_to_run(capsys: Output, model: Path, tmp_path: Path) -> None:
+    assert main(["choose", "--model", str(model)]) == 0
+    shown = capsys.readouterr().out
+    assert "A new kernel must be run once at:\n  node: cpu cap 100 W, gpu cap 250 W\n" in shown
+    assert "To write down: time_s, power_w, cpu_w, gpu_w, stalls" in shown
+    found = answer(capsys, "--model", model)
+    assert found["samples"][1] == {"device": "node", "settings": {"cpu_cap_w": 60, "gpu_cap_w": 100}}
+    template = tmp_path / "t.csv"
+    assert main(["choose", "--model", str(model), "--template", str(template)]) == 0
+    assert template.read_text().startswith("device,cpu_cap_w,gpu_cap_w,time_s,power_w,cpu_w,gpu_w,stalls\n")
+
+
+def test_a_picture_is_drawn(capsys: Output, model: Path, runs: Path, tmp_path: Path) -> None:
+    plot = tmp_path / "frontier.png"
+    assert (
+        main(
+            [
+                "choose",
+                "--model",
+                str(model),
+                "--samples",
+                str(runs),
+                "--power-cap",
+                "250",
+                "--plot",
+                str(plot),
+            ]
+        )
+        == 0
+    )
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert f"wrote {plot}" in capsys.readouterr().err
+
+
+def test_unknown_columns_are_noted_and_change_nothing(capsys: Output, model: Path, runs: Path) -> None:
+    words = ("--model", model, "--samples", runs, "--power-cap", 250)
+    before = answer(capsys, *words)
+    lines = runs.read_text().splitlines()
+    runs.write_text("\n".join([f"{lines[0]},host", *(f"{line},here" for line in lines[1:])]))
+    assert main(["choose", *map(str, words), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == before
+    assert captured.err == f"crosscast: note: {runs}: columns that the model does not know: host\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--samples", "RUNS"], "--power-cap is missing, expected watts"),
+        (
+            ["--samples", "RUNS", "--power-cap", "much"],
+            "--power-cap: expected watts such as 150, found 'much'",
+        ),
+        (["--samples", "RUNS", "--power-cap", "-5"], "--power-cap: expected watts above 0, found -5"),
+        (["--samples", "RUNS", "--power-cap", "250", "--confidence", "90"], "--confidence: expected a prob"),
+        (["--samples", "RUNS", "--power-cap", "250", "--level", "1"], "--level: expected a probability"),
+        (["--samples", "RUNS", "--power-cap", "250", "--plot", "f.gif"], "--plot: expected a file name with"),
+        (["--samples", "RUNS", "--power-cap", "250", "--plot", "no/f.png"], "--plot: the folder"),
+        (["--samples", "RUNS", "--template", "t.csv"], "--template: expected no --samples beside it"),
+        (["--power-cap", "250"], "--power-cap: expected --samples beside it, found 250 alone"),
+        (["--samples", "none.csv", "--power-cap", "250"], "none.csv: cannot read the samples"),
+    ],
+)
+def test_what_is_asked_wrongly_is_refused(
+    capsys: Output, model: Path, runs: Path, words: list[str], reason: str
+) -> None:
+    words = [str(runs) if word == "RUNS" else word for word in words]
+    assert refusal(capsys, "--model", model, *words).startswith(reason)
+
+
+def test_each_command_says_which_model_is_for_the_other(
+    capsys: Output, model: Path, runs: Path, tmp_path: Path
+) -> None:
+    times = kept(tmp_path / "times")
+    told = refusal(capsys, "--model", times, "--samples", runs, "--power-cap", 250)
+    assert told == (
+        f"{times}: expected a model trained with --target configuration, found one with --target time, which "
+        "is for crosscast predict"
+    )
+    assert main(["predict", str(runs), "--model", str(model)]) == 2
+    assert "found one with --target configuration, which is for crosscast choose" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dataset") / "cap"
+    write_dataset(configured_dataset(), folder)
+    return folder
+
+
+def train(*words: object) -> int:
+    return main(["train", *map(str, words), "--jobs", "1", "--no-cache"])
+
+
+def test_a_model_is_trained_and_asked_from_end_to_end(capsys: Output, dataset: Path, tmp_path: Path) -> None:
+    out = tmp_path / "capmodel"
+    words = (dataset, "--target", "configuration", "--model", "published-log", "--out", out)
+    assert train(*words, "--power-domain", "gpu") == 0
+    shown = capsys.readouterr().out
+    assert (
+        "published-log, trained on cap: 96 runs of 8 kernels at a size (4 applications) at 12 config" in shown
+    )
+    for part in ("A new kernel must be run once at:", "--template runs.csv", "cluster 0", "published-log+fl"):
+        assert part in shown
+    card = load_configuration_model(out).card
+    assert card.power_domain == "gpu"
+    assert card.totals == {"node": (("gpu",),)}
+    path = samples_of(tmp_path / "runs.csv", 3)
+    found = answer(capsys, "--model", out, "--samples", path, "--power-cap", 180)
+    # Of the two domains the one that was trained on counts.
+    assert found["power_w"] <= 180 * 1.02
+    assert found["samples"][1]["power_w"] == SURFACES.domains["gpu"][3, SAMPLES[0]]
+    assert train(*words, "--power-domain", "gpu", "--json") == 0
+    kept_card = json.loads((out / "card.json").read_text())
+    assert json.loads(capsys.readouterr().out).items() <= kept_card.items()
+
+
+def test_samples_and_devices_can_be_chosen_in_training(dataset: Path, tmp_path: Path, capsys: Output) -> None:
+    words = [dataset, "--target", "configuration", "--model", "published-log", "--out", tmp_path / "m"]
+    named = "cpu_cap_w=80,gpu_cap_w=150;node:cpu_cap_w=60,gpu_cap_w=250"
+    assert train(*words, "--devices", "node", "--samples", named) == 0
+    settings = [each.settings for each in load_configuration_model(tmp_path / "m").card.sample_configurations]
+    assert settings == [{"cpu_cap_w": 80, "gpu_cap_w": 150}, {"cpu_cap_w": 60, "gpu_cap_w": 250}]
+    capsys.readouterr()
+    other = [words[0], "--target", "configuration", "--model", "magic", "--out", tmp_path / "m"]
+    assert train(*other) == 2
+    assert "--model: expected one of model, published" in capsys.readouterr().err
+    for option, reason in {
+        ("--samples", "cpu_cap_w=80"): "--samples: ",
+        ("--devices", "phi"): "phi",
+        ("--power-domain", "dram"): "--power-domain: expected one whose power",
+    }.items():
+        assert train(*words, *option) == 2
+        assert reason in capsys.readouterr().err
+
+
+def test_a_dataset_without_profiles_says_which_target_it_is_for(
+    dataset: Path, tmp_path: Path, capsys: Output
+) -> None:
+    assert train(dataset, "--out", tmp_path / "m") == 2
+    told = capsys.readouterr().err
+    assert "--target: expected configuration, as " in told
+    assert "has runs on 12 configurations and no profiles, found time" in told
+    write_dataset(made_up(), tmp_path / "times")
+    assert train(tmp_path / "times", "--out", tmp_path / "m", "--devices", "cpu") == 2
+    assert "--devices: expected with --target configuration, found --target time" in capsys.readouterr().err
+
+
+def test_a_program_goes_on_with_the_kept_model(model: Path) -> None:
+    selector = crosscast.Selector(model, power_cap=250.0)
+    key = RegionKey("app1")
+    space = SURFACES.space
+    numbers = []
+    for _ in range(8):
+        configuration = selector.configuration(key)
+        assert isinstance(configuration, crosscast.Configuration)
+        number = space.number_of(configuration)
+        numbers.append(number)
+        powers = {name: float(values[3, number]) for name, values in SURFACES.domains.items()}
+        time_s = float(SURFACES.time_s[3, number])
+        run = RegionRun(key, configuration, 0.0, time_s, time_s, powers, powers, sum(powers.values()))
+        selector.observed(key, run)
+    assert tuple(numbers[:2]) == SAMPLES
+    assert SURFACES.power_w[3, numbers[-1]] <= 250
+
+
+def test_its_help_brings_no_numpy() -> None:
+    script = (
+        "import sys\nfrom crosscast.cli import main\nmain(['choose', '--help'])\n"
+        "assert not {'numpy', 'pyarrow', 'matplotlib'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
