@@ -81,6 +81,8 @@ def _error(surfaces: Surfaces, pair: tuple[int, int]) -> float:
     """Mean squared error of the logarithms of time and power elsewhere, each kernel left out."""
     columns = list(pair)
     told = surfaces.known[:, columns].all(axis=1)
+    if told.sum() < 2:
+        return np.inf
     time, power = np.log(surfaces.time_s[told]), np.log(surfaces.power_w[told])
     inputs = np.hstack([time[:, columns], power[:, columns]])
     errors = [_left_out(inputs, time - time[:, columns[:1]]), _left_out(inputs, power)]

@@ -111,10 +111,11 @@ def select(
     )
     worth = merit(forecast.time.centre, forecast.power.centre, objective)
     likely = within >= (_MORE_LIKELY_THAN_NOT if confidence is None else confidence)
+    likely &= np.isfinite(worth)
     if not likely.any():
         return None
     expected = worth * within if confidence is None else worth
-    return int(np.argmax(np.where(likely & np.isfinite(expected), expected, -np.inf)))
+    return int(np.argmax(np.where(likely, expected, -np.inf)))
 
 
 _MORE_LIKELY_THAN_NOT = 0.5

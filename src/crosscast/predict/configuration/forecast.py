@@ -40,16 +40,28 @@ class Quantity:
         return values
 
     def probability_within(self, limit: float) -> Reals:
-        """``(c,)`` Probability that the true value is at most `limit`; 0 or 1 if nothing is known."""
+        """``(c,)`` Probability that the true value is at most `limit`; 0 or 1 if nothing is known.
+
+        It is 0 where there is no forecast.
+        """
         distance: Reals = np.log(limit) - np.log(self.centre)
         certain: Reals = (distance >= 0).astype(np.float64)
         if not self.errors.size:
             return certain
-        sure = self.spread <= 0
+        sure = ~(self.spread > 0)
         scaled = distance / np.where(sure, 1, self.spread)
-        shares = np.searchsorted(self.errors, scaled, side="right") / self.errors.size
-        probabilities: Reals = np.where(sure, certain, shares)
+        probabilities: Reals = np.where(sure | np.isnan(distance), certain, self._share_up_to(scaled))
         return probabilities
+
+    def _share_up_to(self, scaled: Reals) -> Reals:
+        """Share of the errors up to some, straight between two errors: so that `quantile` is its inverse."""
+        last = self.errors.size - 1
+        below = np.searchsorted(self.errors, scaled, side="right") - 1
+        inside = np.clip(below, 0, max(last - 1, 0))
+        gap = self.errors[np.minimum(inside + 1, last)] - self.errors[inside]
+        part = (scaled - self.errors[inside]) / np.where(gap > 0, gap, 1)
+        shares: Reals = np.where(below < last, (below + part) / max(last, 1), 1.0)
+        return np.where(below < 0, 0.0, shares)
 
 
 @dataclass(frozen=True)

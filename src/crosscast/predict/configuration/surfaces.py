@@ -58,14 +58,17 @@ class Observed:
         return len(self.numbers)
 
     def and_run(self, run: Observed) -> Observed:
-        """These runs and another, which replaces one at the same configuration."""
-        others = ~np.isin(self.numbers, run.numbers)
+        """These runs and others, which replace those at the same configurations.
+
+        A domain or counter that one side does not know is NaN there.
+        """
+        kept = ~np.isin(self.numbers, run.numbers)
         return Observed(
-            np.concatenate([self.numbers[others], run.numbers]),
-            np.concatenate([self.time_s[others], run.time_s]),
-            np.concatenate([self.power_w[others], run.power_w]),
-            _with(self.domains, run.domains, others, len(run)),
-            _with(self.counters, run.counters, others, len(run)),
+            np.concatenate([self.numbers[kept], run.numbers]),
+            np.concatenate([self.time_s[kept], run.time_s]),
+            np.concatenate([self.power_w[kept], run.power_w]),
+            _joined(self.domains, run.domains, kept, len(run)),
+            _joined(self.counters, run.counters, kept, len(run)),
         )
 
     def place(self, number: int) -> int | None:
@@ -74,11 +77,14 @@ class Observed:
         return int(found[0]) if found.size else None
 
 
-def _with(
+def _joined(
     ones: Mapping[str, Reals], others: Mapping[str, Reals], kept: Flags, count: int
 ) -> dict[str, Reals]:
-    missing = np.full(count, np.nan)
-    return {name: np.concatenate([values[kept], others.get(name, missing)]) for name, values in ones.items()}
+    before, after = np.full(len(kept), np.nan), np.full(count, np.nan)
+    return {
+        name: np.concatenate([ones.get(name, before)[kept], others.get(name, after)])
+        for name in dict.fromkeys([*ones, *others])
+    }
 
 
 @dataclass(frozen=True)
@@ -154,7 +160,8 @@ def machines_of(runs: Table, label: str, devices: Sequence[str] | None = None) -
     Parameters
     ----------
     runs
-        A table of `crosscast.tables.configured.CONFIGURED`; rows without power are left out.
+        A table of `crosscast.tables.configured.CONFIGURED`; rows without a time and a power above 0 are left
+        out.
     label
         Where it is from, for messages.
     devices
@@ -170,7 +177,7 @@ def machines_of(runs: Table, label: str, devices: Sequence[str] | None = None) -
     InputError
         If no row has both time and power, or a device has none.
     """
-    rows = [row for row in runs.to_pylist() if row["power_w"] is not None]
+    rows = [row for row in runs.to_pylist() if row["time_s"] > 0 and (row["power_w"] or 0) > 0]
     if not rows:
         raise InputError(f"{label}: expected runs with time and power, found none")
     if devices is not None:
