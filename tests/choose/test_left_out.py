@@ -21,7 +21,7 @@ def test_each_program_is_predicted_by_a_model_of_the_others() -> None:
         rows = surfaces.rows_of([name])
         fitted = NearestKernels().fit(surfaces.take(~rows), SAMPLES)
         expected = []
-        for row in np.flatnonzero(rows):
+        for row in np.flatnonzero(rows).tolist():
             forecast = fitted.forecast(surfaces.observed(row, SAMPLES))
             elsewhere = [number for number in range(12) if number not in SAMPLES]
             expected += np.log(forecast.power.centre[elsewhere] / surfaces.power_w[row, elsewhere]).tolist()
