@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.choose.evaluation.default_samples import Sampler
+from crosscast.choose.evaluation.sampler import Sampler
 from crosscast.errors import InputError
 from crosscast.evaluate.processes import Progress, check_jobs, done_pieces, one_thread, told
 from crosscast.predict.configuration.forecast import Quantity

@@ -8,9 +8,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from crosscast.choose.evaluation.default_samples import Sampler
 from crosscast.choose.evaluation.kept import surfaces_digest
 from crosscast.choose.evaluation.protocol import ALONE, evaluate_choices
+from crosscast.choose.evaluation.sampler import Sampler
 from crosscast.choose.left_out import errors_left_out
 from crosscast.choose.methods.registry import method_names, methods_of
 from crosscast.choose.samples import two_samples

@@ -16,8 +16,8 @@ from crosscast.cli.words import words_of
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.choose.evaluation.default_samples import Sampler
     from crosscast.choose.evaluation.offline import OfflineStage
+    from crosscast.choose.evaluation.sampler import Sampler
     from crosscast.choose.evaluation.study import ChoiceStudy
     from crosscast.configuration import Configuration
     from crosscast.predict.configuration.surfaces import Surfaces
@@ -94,17 +94,17 @@ def evaluate_choices_of(
     InputError
         If something of the options or the dataset is not as expected, or a file cannot be written.
     """
-    from crosscast.choose.evaluation.default_samples import highest_and_lowest
     from crosscast.choose.evaluation.offline import offline_stage
     from crosscast.choose.evaluation.study import study_choices
     from crosscast.choose.methods.registry import CONFIDENCE, methods_of
+    from crosscast.choose.samples import two_samples
     from crosscast.report.choices import print_choices
 
     with FitStatus() as status, option_names():
         machines = _machines(dataset, options)
         names = _methods(options.methods, machines)
         confidence = CONFIDENCE if options.confidence is None else options.confidence
-        samples: Sequence[Configuration] | Sampler = highest_and_lowest
+        samples: Sequence[Configuration] | Sampler = two_samples
         if options.samples is not None:
             samples = _samples(options.samples, machines)
         study = study_choices(

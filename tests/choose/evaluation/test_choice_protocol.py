@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from made_surfaces import made_surfaces
 
-from crosscast.choose.evaluation.default_samples import highest_and_lowest
 from crosscast.choose.evaluation.protocol import ALONE, TOGETHER, evaluate_choices
 from crosscast.choose.evaluation.study import ChoiceStudy, study_choices
 from crosscast.choose.methods.fixed import Fixed
@@ -273,19 +272,3 @@ def test_methods_must_differ_in_name_and_groups_name_programs() -> None:
         study_choices("made up", [made_surfaces(2)], methods, together=[("app0", "app9")])
     with pytest.raises(InputError, match="made up: expected at least one machine, found none"):
         study_choices("made up", [], methods)
-
-
-def test_the_default_samples_are_those_that_most_kernels_have() -> None:
-    surfaces = random_surfaces(0, missing=0)
-    assert highest_and_lowest(surfaces, 0) == (8, 0)
-    time_s = surfaces.time_s.copy()
-    time_s[0, 8] = np.nan
-    assert highest_and_lowest(replace(surfaces, time_s=time_s), 0) == (7, 0)
-
-
-def test_with_several_devices_each_has_a_default_sample() -> None:
-    space = Space(
-        tuple(Configuration(device, {"cores": cores}) for device in ("big", "little") for cores in (1, 2, 4))
-    )
-    one = random_surfaces(0, knobs=(2, 3), missing=0)
-    assert highest_and_lowest(replace(one, space=space), 0) == (2, 5)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from crosscast.choose.evaluation.cases import Cases, Weighting, cases_of
-from crosscast.choose.evaluation.default_samples import Sampler
 from crosscast.choose.evaluation.endings import endings
+from crosscast.choose.evaluation.sampler import Sampler
 from crosscast.choose.limit import GUARD
 from crosscast.choose.walk import Chooser, Method, Settled
 from crosscast.errors import InputError

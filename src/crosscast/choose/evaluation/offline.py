@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crosscast.choose.evaluation.default_samples import Sampler, highest_and_lowest
+from crosscast.choose.evaluation.sampler import Sampler
+from crosscast.choose.samples import two_samples
 from crosscast.configuration import Configuration
 from crosscast.predict.configuration.published.model import PublishedModel, PublishedPredictor
 from crosscast.predict.configuration.surfaces import Surfaces
@@ -47,7 +48,7 @@ class OfflineStage:
 def offline_stage(
     surfaces: Surfaces,
     *,
-    samples: Sequence[Configuration] | Sampler = highest_and_lowest,
+    samples: Sequence[Configuration] | Sampler = two_samples,
     seed: int = 0,
 ) -> OfflineStage:
     """Fit the published model to all programs (Bailey et al. 2014, section III-B).

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.choose.evaluation.cases import Cases, Weighting, check_weighting, joined
-from crosscast.choose.evaluation.default_samples import Sampler, highest_and_lowest
 from crosscast.choose.evaluation.fold import FoldAnswer, FoldTask, Numbers
 from crosscast.choose.evaluation.folds import duplicates, folds_together
 from crosscast.choose.evaluation.machine import MachineChoices
@@ -17,8 +16,10 @@ from crosscast.choose.evaluation.metrics import Metrics
 from crosscast.choose.evaluation.repeat_noise import repeat_noise
 from crosscast.choose.evaluation.repeats import Repeats, simulated_repeats, split_half_oracle
 from crosscast.choose.evaluation.result import ChoiceResult
+from crosscast.choose.evaluation.sampler import Sampler
 from crosscast.choose.evaluation.scoring import Choices, results_of
 from crosscast.choose.evaluation.work import answer_folds
+from crosscast.choose.samples import two_samples
 from crosscast.choose.walk import Method
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
@@ -43,7 +44,7 @@ def evaluate_choices(
     surfaces: Surfaces,
     methods: Sequence[Method],
     *,
-    samples: Sequence[Configuration] | Sampler = highest_and_lowest,
+    samples: Sequence[Configuration] | Sampler = two_samples,
     weighting: Weighting = "time",
     together: Sequence[Sequence[str]] = (),
     budget: int | None = None,

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from crosscast.choose.evaluation.cases import Weighting
-from crosscast.choose.evaluation.default_samples import Sampler, highest_and_lowest
 from crosscast.choose.evaluation.machine import MachineChoices
 from crosscast.choose.evaluation.protocol import CURVE, evaluate_choices
 from crosscast.choose.evaluation.repeats import REPEATS
+from crosscast.choose.evaluation.sampler import Sampler
+from crosscast.choose.samples import two_samples
 from crosscast.choose.walk import Method
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
@@ -113,7 +114,7 @@ def study_choices(
     machines: Sequence[Surfaces],
     methods: Callable[[Space], Sequence[Method]],
     *,
-    samples: Sequence[Configuration] | Sampler = highest_and_lowest,
+    samples: Sequence[Configuration] | Sampler = two_samples,
     weighting: Weighting = "time",
     together: Sequence[Sequence[str]] = (),
     budget: int | None = None,

@@ -11,12 +11,15 @@ from crosscast.choose.methods.limited import limited
 from crosscast.choose.methods.limiter import Limiter
 from crosscast.choose.methods.oracle import Oracle
 from crosscast.choose.methods.selected import SelectedModel
+from crosscast.choose.methods.steered import Steered
+from crosscast.choose.selection import TOLERANCE
 from crosscast.choose.walk import Method
 from crosscast.errors import InputError
 from crosscast.predict.configuration.baselines.gaussian_process import GaussianProcess
 from crosscast.predict.configuration.baselines.nearest import NearestKernels
 from crosscast.predict.configuration.baselines.regression import GlobalRegression
 from crosscast.predict.configuration.model import ConfigurationModel
+from crosscast.predict.configuration.process.model import ProcessModel
 from crosscast.predict.configuration.published.model import PUBLISHED_CLUSTERS, PublishedModel
 from crosscast.predict.configuration.space import Space
 
@@ -53,6 +56,11 @@ _MAKERS: Mapping[str, _Maker] = MappingProxyType(
         "regression+fl": lambda _: limited(_baseline(GlobalRegression())),
         "gaussian-process": lambda _: _baseline(GaussianProcess()),
         "gaussian-process+fl": lambda _: limited(_baseline(GaussianProcess())),
+        "model": lambda _: SelectedModel(ProcessModel(), "model", tolerance=TOLERANCE),
+        "model-confident": lambda confidence: SelectedModel(
+            ProcessModel(), "model-confident", confidence=confidence
+        ),
+        "model+fl": lambda _: Steered(),
         "oracle": lambda _: Oracle(),
     }
 )
@@ -69,6 +77,9 @@ MAIN: tuple[str, ...] = (
     "nearest",
     "nearest+fl",
     "nearest+steps",
+    "model",
+    "model-confident",
+    "model+fl",
     "oracle",
 )
 """Those that are compared unless others are named, besides the limiters of single knobs."""
