@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -272,3 +273,44 @@ def test_wrong_arguments_are_refused_at_once(model: Path, options: Any, reason: 
 def test_a_folder_without_a_model_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="found no card"):
         Selector(tmp_path, 100.0)
+
+
+class CappedMeter:
+    """The sensor of the made-up machine: draws what the kernel takes under the caps that are set."""
+
+    name = "made up"
+    domains = ("cpu", "gpu")
+    resolution_s = 0.0
+
+    def __init__(self) -> None:
+        self.number = len(SPACE) - 1
+
+    def apply(self, configuration: Configuration | None) -> None:
+        self.number = len(SPACE) - 1 if configuration is None else SPACE.number_of(configuration)
+
+    def read_j(self) -> tuple[float, ...]:
+        now_s = time.perf_counter()
+        return tuple(float(SURFACES.domains[name][ROW, self.number]) * now_s for name in self.domains)
+
+
+def test_a_profiled_program_runs_at_the_samples_and_then_keeps_to_its_cap(
+    model: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    meter = CappedMeter()
+    selector = crosscast.Selector(model, power_cap=250.0)
+    region = crosscast.profiled(
+        "step", selector=selector, apply=meter.apply, sensors=Metering([meter]), arguments=(8,)
+    )
+    numbers = []
+    for iteration in range(24):
+        if iteration == 12:
+            selector.power_cap = 200.0
+        with region as run:
+            assert run.configuration is not None
+            numbers.append(SPACE.number_of(run.configuration))
+            run.device_s = float(SURFACES.time_s[ROW, numbers[-1]])
+    assert tuple(numbers[:2]) == SAMPLES
+    assert SAMPLES[0] not in numbers[3:]
+    for last, cap in ((numbers[11], 250.0), (numbers[23], 200.0)):
+        assert SURFACES.power_w[ROW, last] <= cap
+    assert said(caplog) == []
