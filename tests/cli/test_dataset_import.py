@@ -117,3 +117,35 @@ def test_a_path_without_the_data_is_one_sentence_and_exit_2(
     (line,) = capsys.readouterr().err.splitlines()
     assert str(tmp_path) in line
     assert not (tmp_path / "out").exists()
+
+
+OWN = "application,block,threads,time_s,power_w\nscan,8,1,4,30\nscan,16,1,5,30\nscan,8,2,2,\n"
+
+
+def test_runs_of_ones_own_become_a_dataset_and_what_was_taken_as_what_is_told(
+    tmp_path: Path, capsys: Output
+) -> None:
+    (tmp_path / "my.csv").write_text(OWN, encoding="utf-8")
+    command = ["dataset", "import", "runs", str(tmp_path / "my.csv"), "--out", str(tmp_path / "out")]
+    assert main([*command, "--settings", "block, threads"]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "my.csv: settings: block, threads",
+        "my.csv: powers: power_w",
+        "runs: 2, cells: 2, applications: 1, configurations: 2 (machine)",
+        "runs left out: 1 (1 without power)",
+        f"wrote {tmp_path / 'out'} (0 profiles, 2 records)",
+    ]
+    assert main(command) == 2
+    assert "--replace" in capsys.readouterr().err
+    assert main([*command, "--replace"]) == 0
+    found = read_dataset(tmp_path / "out").records.column("configuration").to_pylist()
+    assert found == ['{"threads": 1.0}'] * 2
+
+
+def test_runs_that_are_wrong_are_one_sentence_and_exit_2(tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "my.csv").write_text(OWN.replace("power_w", "watts"), encoding="utf-8")
+    words = [str(tmp_path / "my.csv"), "--out", str(tmp_path / "out")]
+    assert main(["dataset", "import", "runs", *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "my.csv, line 1: expected a column power_w" in line
+    assert not (tmp_path / "out").exists()

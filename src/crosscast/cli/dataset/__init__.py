@@ -14,6 +14,7 @@ from crosscast.cli.dataset.importing import (
     gpu_power_limit,
     multicore_energy,
     powercap,
+    runs,
 )
 
 __all__ = ["app"]
@@ -28,6 +29,7 @@ imports.command(powercap)
 imports.command(multicore_energy, name="multicore_energy")
 imports.command(gpu_power_limit, name="gpu_power_limit")
 imports.command(gpu_dvfs, name="gpu_dvfs")
+imports.command(runs)
 imports.command(crosscast_format, name="crosscast")
 app.command(build)
 app.command(imports)

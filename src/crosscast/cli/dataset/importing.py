@@ -19,6 +19,7 @@ __all__ = [
     "gpu_power_limit",
     "multicore_energy",
     "powercap",
+    "runs",
 ]
 
 
@@ -175,6 +176,32 @@ def gpu_dvfs(path: Path, /, *, out: Path, replace: Flag = False) -> None:
     from crosscast.tables.importers.gpu_dvfs import import_gpu_dvfs
 
     _store(import_gpu_dvfs(path), out, replace)
+
+
+def runs(path: Path, /, *, out: Path, settings: str | None = None, replace: Flag = False) -> None:
+    """Import runs of your own over the configurations of a machine: times, powers, counters.
+
+    What `crosscast train --target configuration` learns from. docs/importing.md has the columns.
+
+    Parameters
+    ----------
+    path
+        A CSV file with a row for each run, a history of `crosscast.profiled`, or a folder with such files.
+    out
+        Folder of the dataset.
+    settings
+        Columns of a CSV file, separated by commas, that say what a run was set to; by default those that are
+        called as settings are, such as `gpu_cap_w`, `core_clock_hz` and `threads`.
+    replace
+        Replace another dataset that is there.
+    """
+    from crosscast.cli.words import words_of
+    from crosscast.measure.imported_runs import import_runs
+
+    imported = import_runs(path, None if settings is None else words_of("--settings", settings))
+    for note in imported.notes:
+        print(note, file=sys.stderr)
+    _store(imported.dataset, out, replace)
 
 
 def _store(dataset: Dataset, out: Path, replace: bool) -> None:

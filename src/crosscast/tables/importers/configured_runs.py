@@ -1,4 +1,4 @@
-"""Runs on configurations, as others published them: one time and one power each, no single runs."""
+"""Runs on configurations, as others published them or people wrote them down: one time, one power each."""
 
 from __future__ import annotations
 
@@ -51,6 +51,10 @@ class ConfiguredRun:
         How many runs the source took the mean of; ``None`` if it does not say.
     counters
         What was counted in a run, by name.
+    repeat
+        Number of the run among those of the same application, size and configuration.
+    is_alone
+        Whether the powers are those of the kernel; else they are those of the whole application.
     """
 
     application: str
@@ -61,6 +65,8 @@ class ConfiguredRun:
     powers: Sequence[Power]
     runs: int | None = None
     counters: Mapping[str, float] = field(default_factory=dict)
+    repeat: int = 0
+    is_alone: bool = False
 
 
 def file_at(path: Path, name: str) -> Path:
@@ -133,7 +139,7 @@ def dataset_of(
     devices
         Rows of the table of devices.
     runs
-        The runs; no two of the same kernel, size and configuration.
+        The runs; no two of the same application, size, configuration and repeat.
     notes
         Notes by table, and by their names.
 
@@ -157,7 +163,7 @@ def _place(run: ConfiguredRun) -> dict[str, Any]:
         "size": run.size,
         "device": run.configuration.device,
         "configuration": json_text(dict(run.configuration.settings)),
-        "repeat": 0,
+        "repeat": run.repeat,
     }
 
 
@@ -169,6 +175,7 @@ def _energy_rows(run: ConfiguredRun) -> Iterator[dict[str, Any]]:
     for power in run.powers:
         yield {
             **_place(run),
+            "kernel": run.kernel if run.is_alone else None,
             "run": 0,
             "sensor": power.sensor,
             "domain": power.domain,
