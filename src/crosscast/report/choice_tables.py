@@ -150,12 +150,12 @@ def _difference(name: str) -> Callable[[ChoiceResult], str]:
 def repeats_table(results: Sequence[ChoiceResult], split_half: Metrics | None) -> Table:
     """With 1 % tolerance, on the runs themselves and on other repeats; and when told 1 % less."""
     columns = [
-        _Column("within 1 %", lambda each: share(each.metrics.under_limit_share_within_1pct)),
+        _Column("≤ 1 %", lambda each: share(each.metrics.under_limit_share_within_1pct)),
         _Column("perf.", lambda each: share(each.metrics.under_performance_within_1pct)),
     ]
     if split_half is not None:
         columns += [
-            _Column("repeats ≤ 1 %", lambda each: share(_tolerated(each)[0])),
+            _Column("repeats", lambda each: share(_tolerated(each)[0])),
             _Column("perf.", lambda each: share(_tolerated(each)[1])),
             _Column("told less", lambda each: share(_told_less(each).under_limit_share)),
             _Column("perf.", lambda each: share(_told_less(each).under_performance)),

@@ -189,7 +189,8 @@ _LEGEND = (
     "within the cap, or over it.",
     "S: performance relative to the oracle, with cases over the cap counting 0. Extra runs: changes after "
     "the first choice.",
-    "Told less: the method is told a cap lower by 1 % and scored on other repeats without tolerance.",
+    "Repeats: the choice is run again, with 1 % tolerance. Told less: the method is told a cap lower by 1 %, "
+    "and the choice is run again without.",
     f"Draws: {format_count(DRAWS)} of a bootstrap over programs. {MARK} better than the best baseline, where "
     "the bootstrap of the difference excludes 0.",
     "Exact definitions: docs/choosing-evaluation.md.",

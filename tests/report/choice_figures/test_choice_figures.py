@@ -194,6 +194,27 @@ def test_the_hardest_kernel_is_where_the_fewest_caps_are_kept() -> None:
     assert not any(title.startswith("oracle") for title in titles)
 
 
+def test_of_kernels_whose_caps_are_all_kept_the_one_with_the_least_score_is_the_hardest() -> None:
+    limiter = of("limiter")
+    shares = [each.under_limit_share for each in limiter.programs.values()]
+    kept = {name: replace(each, under_limit_share=1.0) for name, each in limiter.programs.items()}
+    assert shares == pytest.approx([1.0] * len(shares))
+    limiter = replace(limiter, programs=kept)
+    row, judge = hardest_kernel(replace(machine(), results=(limiter,)))
+    assert judge is limiter
+    program = machine().surfaces.kernels[row].application
+    assert limiter.programs[program].score == min(each.score or 0.0 for each in limiter.programs.values())
+
+
+def test_powers_of_small_and_large_devices_are_on_a_logarithmic_axis() -> None:
+    found = longest_frontier(machine())
+    assert frontier_figure(found, "node").axes[0].get_xscale() == "linear"
+    power = found.power_w.copy()
+    power[0] /= 100
+    axes = frontier_figure(replace(found, power_w=power), "node").axes[0]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "linear")
+
+
 def test_the_curve_has_the_scores() -> None:
     figure = curve_figure(results(), "node")
     lines = {line.get_label(): line for line in figure.axes[0].lines}

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from crosscast.choose.evaluation.machine import MachineChoices
+from crosscast.choose.evaluation.metrics import Metrics
 from crosscast.choose.evaluation.result import ChoiceResult
 from crosscast.choose.limit import within_cap
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.frontier_figure import draw_frontier
+from crosscast.report.choice_figures.frontier_figure import draw_frontier, spread_axes
 from crosscast.report.choice_figures.styles import BLUE, RED, alone, heading, legend_below, method_label, tidy
 from crosscast.report.choice_frontier import frontier_of
 
@@ -26,15 +27,27 @@ _COLUMNS = 4
 def hardest_kernel(machine: MachineChoices) -> tuple[int, ChoiceResult]:
     """Row of the kernel whose caps are kept least, of the program whose caps are kept least, and by whom.
 
-    By ``model+fl``, or ``published+fl`` where that was not evaluated, or else the first method.
+    Of those whose caps are kept as often, the one with the least score. By ``model+fl``, or ``published+fl``
+    where that was not evaluated, or else the first method.
     """
     results = {each.method: each for each in reversed(alone(machine.results))}
     judge = next((results[name] for name in _JUDGES if name in results), alone(machine.results)[0])
-    program = min(judge.programs, key=lambda name: judge.programs[name].under_limit_share or 0.0)
+    program = min(judge.programs, key=lambda name: _kept(judge.programs[name]))
     cases = machine.cases
     under = within_cap(machine.surfaces.power_w[cases.kernel, judge.chosen], cases.power_cap)
+    time_s = machine.surfaces.time_s[cases.kernel, judge.chosen]
+    score = np.where(under, cases.oracle_time_s / time_s, 0.0)
     rows = sorted(set(cases.kernel[cases.program == cases.programs.index(program)].tolist()))
-    return min(rows, key=lambda row: float(under[cases.kernel == row].mean())), judge
+
+    def kept(row: int) -> tuple[float, float]:
+        own = cases.kernel == row
+        return float(under[own].mean()), float(score[own].mean())
+
+    return min(rows, key=kept), judge
+
+
+def _kept(metrics: Metrics) -> tuple[float, float]:
+    return metrics.under_limit_share or 0.0, metrics.score or 0.0
 
 
 def hardest_figure(machine: MachineChoices, title: str) -> Any:
@@ -83,6 +96,7 @@ def hardest_figure(machine: MachineChoices, title: str) -> Any:
             )
         axes.set_title(f"{method_label(result)}: {under.sum()} of {len(own)} within", fontsize=9.5)
         tidy(axes)
+    spread_axes(panels[0], found)
     for axes in panels[len(results) :]:
         axes.set_axis_off()
     for axes in panels[: len(results)][-columns:]:

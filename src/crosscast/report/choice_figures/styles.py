@@ -37,6 +37,7 @@ _FAMILIES = (
     "fixed",
     "published-5",
     "published-log",
+    "model-confident",
 )
 """Those that look the same in all pictures; others follow."""
 
