@@ -101,8 +101,8 @@ def evaluate(
         Of `leave-benchmark-out`: names, separated by commas, or `all`; by default the main ones.
     samples
         Of `leave-benchmark-out`: configurations at which a kernel is run first, such as
-        `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default all knobs at their
-        maximum, and at their minimum.
+        `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default two that the training
+        kernels suggest.
     together
         Of `leave-benchmark-out`: programs that are nearly the same, such as `a+b,c+d`, besides those whose
         names say so.
