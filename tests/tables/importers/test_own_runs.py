@@ -61,7 +61,7 @@ DRAWN = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(DRAWN, min_size=1, max_size=12))
 def test_cells_have_the_times_powers_and_counters_of_their_own_runs(runs: list[OwnRun]) -> None:
     own = defaultdict(list)
@@ -73,16 +73,16 @@ def test_cells_have_the_times_powers_and_counters_of_their_own_runs(runs: list[O
         for row in cells(*runs)
     }
     assert found.keys() == own.keys()
-    for key, each in own.items():
+    for key, of_cell in own.items():
         row = found[key]
-        assert row["runs"] == len(each)
-        assert row["time_s"] == pytest.approx(median(one.time_s for one in each))
-        time_s = math.fsum(one.time_s for one in each)
-        energy_j = math.fsum((one.power_w or 0) * one.time_s for one in each)
+        assert row["runs"] == len(of_cell)
+        assert row["time_s"] == pytest.approx(median(one.time_s for one in of_cell))
+        time_s = math.fsum(one.time_s for one in of_cell)
+        energy_j = math.fsum((one.power_w or 0) * one.time_s for one in of_cell)
         assert row["power_w"] == pytest.approx(energy_j / time_s)
         counters = json.loads(row["counters"])
         for name in counters:
-            counted = [one.counters[name] for one in each if name in one.counters]
+            counted = [one.counters[name] for one in of_cell if name in one.counters]
             assert counters[name] == pytest.approx(np.mean(counted))
 
 
