@@ -13,7 +13,7 @@ from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Observed
 from crosscast.predict.grid import Integers, Reals
 
-__all__ = ["SettingInputs", "cap_domains"]
+__all__ = ["SettingInputs", "cap_domains", "capped_domains"]
 
 _CAP = re.compile(r"(?:(?P<domain>\w+)_)?(?:cap|limit)_w")
 _BEYOND = 0.3
@@ -37,6 +37,11 @@ def cap_domains(space: Space, domains: Sequence[str]) -> dict[str, str]:
             domain = match["domain"] or ""
             found[knob] = domain if domain in domains else ""
     return found
+
+
+def capped_domains(space: Space, domains: Sequence[str]) -> tuple[str, ...]:
+    """Those of some domains that have a cap of their own, sorted."""
+    return tuple(sorted({*cap_domains(space, domains).values()} - {""}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +112,7 @@ class SettingInputs:
         columns = [self.fixed]
         for number, domain in enumerate(self.domains):
             powers = observed.domains[domain][at] if domain in observed.domains else observed.power_w[at]
-            powers = np.where(np.isfinite(powers), powers, observed.power_w[at])
+            powers = np.where(powers > 0, powers, observed.power_w[at])
             margin = self.caps[:, number] - np.log(powers)[self.reference]
             near = np.clip(margin, -1.0, _BEYOND) / _BEYOND
             columns.append((near * self.has_cap[:, number])[:, None])

@@ -54,12 +54,7 @@ def likeliest(points: Reals, features: int, kernels: Integers, values: Reals) ->
     """
     from scipy.optimize import minimize
 
-    parts = _Parts(
-        np.stack([np.subtract.outer(column, column) ** 2 for column in points.T]),
-        np.equal.outer(kernels, kernels).astype(np.float64),
-        values,
-        features,
-    )
+    parts = _parts(points, features, kernels, values)
     d = points.shape[1]
     variance = max(float(values.var()), _LEAST_VARIANCE)
     start = np.log(
@@ -80,6 +75,15 @@ def likeliest(points: Reals, features: int, kernels: Integers, values: Reals) ->
         options={"maxiter": _STEPS},
     )
     return _covariance(found.x, d, features)
+
+
+def _parts(points: Reals, features: int, kernels: Integers, values: Reals) -> _Parts:
+    return _Parts(
+        (points.T[:, :, None] - points.T[:, None, :]) ** 2,
+        np.equal.outer(kernels, kernels).astype(np.float64),
+        values,
+        features,
+    )
 
 
 def _covariance(logarithms: Reals, d: int, features: int) -> Covariance:

@@ -9,7 +9,7 @@ import numpy as np
 
 from crosscast.errors import InputError
 from crosscast.predict.configuration.process.covariance import Covariance
-from crosscast.predict.configuration.process.inputs import SettingInputs, cap_domains
+from crosscast.predict.configuration.process.inputs import SettingInputs, capped_domains
 from crosscast.predict.configuration.process.likelihood import likeliest
 from crosscast.predict.configuration.process.predictor import (
     FittedQuantity,
@@ -25,7 +25,7 @@ from crosscast.predict.grid import Flags, Integers, Reals
 
 __all__ = ["ProcessModel"]
 
-_REMEMBERED = 200
+_REMEMBERED = 100
 """Points that the process remembers: more change no forecast and take longer."""
 
 _FOR_LIKELIHOOD = 260
@@ -60,11 +60,15 @@ class ProcessModel:
         Raises
         ------
         InputError
-            If there are not two programs with such kernels.
+            If there are not two programs with such kernels, or a sample is not in the space or there twice.
         """
         # Imported here: predicting needs it not.
         from threadpoolctl import threadpool_limits
 
+        count = len(surfaces.space)
+        if len(set(samples)) < len(samples) or not all(0 <= each < count for each in samples):
+            found = ", ".join(map(str, samples))
+            raise InputError(f"samples: expected places from 0 to {count - 1}, each once, found {found}")
         known = sampled(replace(surfaces, counters={}), samples)
         if len(known.applications) < 2:
             raise InputError(
@@ -97,7 +101,7 @@ class _Training:
     def of(cls, surfaces: Surfaces, samples: tuple[int, ...], seed: int) -> _Training:
         features, _ = SampleFeatures.of(surfaces, samples)
         parts = power_parts(surfaces)
-        domains = tuple(sorted({*cap_domains(surfaces.space, parts).values()} - {""}))
+        domains = capped_domains(surfaces.space, parts)
         inputs = SettingInputs.of(surfaces.space, samples, domains)
         kernels, configurations = np.nonzero(surfaces.known)
         places = list(range(len(samples)))
@@ -152,10 +156,10 @@ class _Training:
     def _weighed(self, name: str, part: Integers) -> Weighed:
         everyone = np.ones(len(self.surfaces.applications), np.bool_)
         values = self._values(name, self._mean(name, everyone))
-        covariance: Covariance = likeliest(
-            self.points[part], len(self.features.names), self.kernels[part], values[part]
-        )
-        return Weighed.of(covariance, self.points, pivots(covariance, self.points, _REMEMBERED))
+        f = len(self.features.names)
+        covariance: Covariance = likeliest(self.points[part], f, self.kernels[part], values[part])
+        remembered = pivots(covariance, self.points, _REMEMBERED)
+        return Weighed.of(covariance, self.points, remembered)
 
     def _mean(self, name: str, programs: Flags) -> Reals:
         """``(c,)`` Mean over programs, each of the mean over its kernels; 0 where none ran."""
@@ -191,9 +195,12 @@ class _Training:
     def _errors(self, weighed: dict[str, Weighed]) -> tuple[Reals, Reals]:
         """Quantiles of standardised errors on each program, left out: of time and of power.
 
-        What the covariance was learned from has the program in it, so they are a little small.
+        What the covariance was learned from has the program in it, so they are a little small. And they are
+        those of few programs: a normal variable of which there are `n` values lies about their mean with
+        ``(n + 1) / (n - 1)`` times their variance.
         """
         count = len(self.surfaces.applications)
+        factor = np.sqrt((count + 1) / (count - 1))
         found: tuple[list[Reals], list[Reals]] = ([], [])
         for program in range(count):
             others = np.arange(count) != program
@@ -201,7 +208,7 @@ class _Training:
             for row in np.flatnonzero(self.programs == program):
                 for kept, errors in zip(found, self._errors_of(predictor, int(row)), strict=True):
                     kept.append(errors)
-        time, power = (_quantiles(np.concatenate(errors)) for errors in found)
+        time, power = (_quantiles(factor * np.concatenate(errors)) for errors in found)
         return time, power
 
     def _errors_of(self, predictor: ProcessPredictor, row: int) -> tuple[Reals, Reals]:

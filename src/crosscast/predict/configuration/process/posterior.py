@@ -4,31 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from crosscast.predict.configuration.process.covariance import Covariance
 from crosscast.predict.grid import Integers, Reals
 
-__all__ = ["Posterior", "total_of"]
+__all__ = ["Belief", "Posterior", "small_product", "total_of"]
+
+_ALONE = 250_000
+"""Multiplications of a matrix product that OpenBLAS does without waking other threads."""
 
 
-@dataclass(frozen=True, eq=False)
-class Posterior:
+class Posterior(NamedTuple):
     """The logarithm of a quantity at every configuration.
 
     Parameters
     ----------
     mean
         ``(c,)`` Mean.
-    covariance
-        ``(c, c)`` Covariance, without noise.
-    noise
-        Variance of a run about it.
+    variance
+        ``(c,)`` Variance of a run about it.
     """
 
     mean: Reals
-    covariance: Reals
-    noise: float
+    variance: Reals
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """The logarithm of a quantity at every configuration, before any run of the kernel.
+
+    Of the ``(c, c)`` covariances only those are computed that are asked for.
+
+    Parameters
+    ----------
+    mean
+        ``(c,)`` Mean.
+    told
+        ``(c, r)`` What training told, in coordinates: their products are by how much covariances are less.
+    covariance
+        The covariance before training.
+    points
+        ``(c, f + s)`` Features of the kernel, and the settings.
+    features
+        ``f``.
+    """
+
+    mean: Reals
+    told: Reals
+    covariance: Covariance
+    points: Reals
+    features: int
+
+    def rows(self, numbers: Integers) -> Reals:
+        """``(r, c)`` Covariance of some configurations with all, without noise."""
+        points = self.points[numbers]
+        settings = self.points[:, self.features :]
+        before = self.covariance.shared(points, self.points)
+        before += self.covariance.own(settings[numbers], settings)
+        return before - small_product(self.told[numbers], self.told.T)
 
     def given(self, numbers: Integers, values: Reals) -> Posterior:
         """What is known after runs.
@@ -40,27 +76,37 @@ class Posterior:
         values
             ``(r,)`` Logarithms of what was measured; NaN is left out.
         """
-        told = np.isfinite(values)
-        at = numbers[told]
-        seen = self.covariance[at]
-        inner = seen[:, at] + self.noise * np.eye(len(at))
-        gain = np.linalg.solve(inner, seen).T
-        return Posterior(
-            self.mean + gain @ (values[told] - self.mean[at]), self.covariance - gain @ seen, self.noise
-        )
-
-    @property
-    def variance(self) -> Reals:
-        """``(c,)`` Variance of a run at each configuration."""
-        return np.maximum(np.diag(self.covariance), 0.0) + self.noise
+        known = np.isfinite(values)
+        at = numbers[known]
+        noise = self.covariance.noise
+        variance = self.covariance.variance + self.covariance.own_variance - (self.told**2).sum(axis=1)
+        mean = self.mean
+        if len(at):
+            seen = self.rows(at)
+            gain = np.linalg.solve(seen[:, at] + noise * np.eye(len(at)), seen)
+            mean = mean + (values[known] - mean[at]) @ gain
+            variance = variance - (gain * seen).sum(axis=0)
+        return Posterior(mean, np.maximum(variance, 0.0) + noise)
 
 
-def total_of(parts: Mapping[str, Posterior]) -> tuple[Reals, Reals]:
-    """Logarithm of a sum ``(c,)``, and its variance ``(c,)``, from the logarithms of its parts.
+def small_product(ones: Reals, others: Reals) -> Reals:
+    """``(p, r)`` Product of matrices ``(p, q)`` and ``(q, r)``, some rows at a time.
+
+    Threads that BLAS wakes for a larger product take longer to agree than it takes, if there is other work.
+    """
+    step = max(_ALONE // max(others.size, 1), 1)
+    if step >= len(ones):
+        product: Reals = ones @ others
+        return product
+    return np.concatenate([ones[start : start + step] @ others for start in range(0, len(ones), step)])
+
+
+def total_of(parts: Mapping[str, Posterior]) -> Posterior:
+    """Logarithm of a sum, from the logarithms of its parts.
 
     Parts are taken to be wrong independently, and the variance is that of the sum's linear approximation.
     """
     sizes = {name: np.exp(part.mean) for name, part in parts.items()}
     total = sum(sizes.values(), np.zeros(1))
     variance = sum(((sizes[name] / total) ** 2 * part.variance for name, part in parts.items()), np.zeros(1))
-    return np.log(total), variance
+    return Posterior(np.log(total), variance)

@@ -12,15 +12,15 @@ import numpy.typing as npt
 from crosscast.errors import InputError
 from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
 from crosscast.predict.configuration.kept_space import kept_space, space_state
-from crosscast.predict.configuration.process.inputs import SettingInputs
-from crosscast.predict.configuration.process.posterior import Posterior, total_of
+from crosscast.predict.configuration.process.inputs import SettingInputs, capped_domains
+from crosscast.predict.configuration.process.posterior import Belief, Posterior, total_of
 from crosscast.predict.configuration.process.quantities import TIME, powers_of
 from crosscast.predict.configuration.process.sparse import SparseProcess
 from crosscast.predict.configuration.sample_features import SampleFeatures
 from crosscast.predict.configuration.sample_runs import sample_places
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Observed
-from crosscast.predict.grid import Reals
+from crosscast.predict.grid import Flags, Reals
 from crosscast.predict.state import kept_names, kept_reals
 
 __all__ = ["FittedQuantity", "Prior", "ProcessPredictor"]
@@ -43,7 +43,7 @@ class FittedQuantity:
     mean: Reals
     process: SparseProcess
 
-    def prior(self, points: Reals, features: int, references: Reals) -> Posterior:
+    def prior(self, points: Reals, features: int, references: Reals) -> Belief:
         """What is known of a kernel by its features alone.
 
         Parameters
@@ -55,8 +55,8 @@ class FittedQuantity:
         references
             ``(c,)`` Logarithm of the sample run from which each configuration is scaled.
         """
-        mean, covariance = self.process.at(points, features)
-        return Posterior(self.mean + mean + references, covariance, self.process.covariance.noise)
+        relative = self.process.at(points, features)
+        return replace(relative, mean=self.mean + relative.mean + references)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Prior:
         Standardised errors on left-out programs of time and of power.
     """
 
-    quantities: Mapping[str, Posterior]
+    quantities: Mapping[str, Belief]
     errors: tuple[Reals, Reals]
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
@@ -82,23 +82,29 @@ class Prior:
             told = {name: np.log(values) for name, values in {TIME: observed.time_s, **powers}.items()}
         after = {name: each.given(observed.numbers, told[name]) for name, each in self.quantities.items()}
         time = after.pop(TIME)
-        logarithm, variance = total_of(after)
-        measured = np.zeros(len(logarithm), np.bool_)
-        measured[observed.numbers] = True
+        power = total_of(after)
+        sound = _positive(observed.time_s) & _positive(observed.power_w)
+        measured = np.zeros(len(power.mean), np.bool_)
+        measured[observed.numbers[sound]] = True
         return SurfaceForecast(
-            _quantity(time.mean, time.variance, self.errors[0], observed, observed.time_s),
-            _quantity(logarithm, variance, self.errors[1], observed, observed.power_w),
+            _quantity(time, self.errors[0], observed, observed.time_s),
+            _quantity(power, self.errors[1], observed, observed.power_w),
             measured,
         )
 
 
-def _quantity(
-    logarithm: Reals, variance: Reals, errors: Reals, observed: Observed, values: Reals
-) -> Quantity:
-    centre, spread = np.exp(logarithm), np.sqrt(variance)
-    centre[observed.numbers] = values
-    spread[observed.numbers] = 0.0
+def _quantity(logarithm: Posterior, errors: Reals, observed: Observed, values: Reals) -> Quantity:
+    centre, spread = np.exp(logarithm.mean), np.sqrt(logarithm.variance)
+    known = _positive(values)
+    centre[observed.numbers[known]] = values[known]
+    spread[observed.numbers[known]] = 0.0
     return Quantity(centre, spread, errors)
+
+
+def _positive(values: Reals) -> Flags:
+    """What can have been measured: no sensor that returned nothing."""
+    found: Flags = (values > 0) & np.isfinite(values)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,14 +202,20 @@ class ProcessPredictor:
         """
         space, samples = kept_space(state)
         names = kept_names(state, "quantities")
-        if len(names) < 2 or names[0] != TIME or len(set(names)) < len(names):
-            raise InputError(f"model: quantities: expected time and powers, each once, found {names}")
-        features = SampleFeatures.from_state(state)
+        means = [key.removesuffix(".mean") for key in state if key.endswith(".mean")]
+        if len(names) < 2 or names[0] != TIME or sorted(names) != sorted(means):
+            raise InputError(
+                f"model: quantities: expected time and powers, each once and with a mean, found {names}"
+            )
+        domains = kept_names(state, "domains")
+        if domains != capped_domains(space, names[1:]):
+            raise InputError(f"model: domains: expected domains that a cap is of, found {domains}")
+        features = SampleFeatures.from_state(state, len(samples))
         found = cls(
             space,
             samples,
             features,
-            kept_names(state, "domains"),
+            domains,
             {name: _kept_quantity(state, name, len(space)) for name in names},
             (_kept_errors(state, "time_errors"), _kept_errors(state, "power_errors")),
         )
@@ -231,7 +243,7 @@ def points_of(
 def _filled(powers: Mapping[str, Reals], power_w: Reals) -> dict[str, Reals]:
     """A kernel that does not tell its domains is taken to share its power evenly among them."""
     share = power_w / len(powers)
-    return {name: np.where(np.isfinite(values), values, share) for name, values in powers.items()}
+    return {name: np.where(values > 0, values, share) for name, values in powers.items()}
 
 
 def _kept_quantity(state: Mapping[str, npt.NDArray[Any]], name: str, count: int) -> FittedQuantity:

@@ -30,7 +30,9 @@ def power_parts(surfaces: Surfaces) -> tuple[str, ...]:
         if np.isfinite(values[known]).all() and (values[known] > 0).all() and not _is_total(surfaces, values)
     ]
     total = sum((surfaces.domains[name] for name in names), np.zeros_like(surfaces.power_w))
-    return tuple(names) if len(names) > 1 and _is_total(surfaces, total) else (TOTAL,)
+    # A domain of that name would be taken for the time.
+    added = len(names) > 1 and TIME not in names and _is_total(surfaces, total)
+    return tuple(names) if added else (TOTAL,)
 
 
 def _is_total(surfaces: Surfaces, values: Reals) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from crosscast.errors import InputError
 from crosscast.predict.configuration.process.covariance import Covariance
+from crosscast.predict.configuration.process.posterior import Belief, small_product
 from crosscast.predict.grid import Flags, Integers, Reals
 from crosscast.predict.state import kept_reals
 
@@ -35,7 +37,8 @@ class SparseProcess:
     weights
         ``(m,)`` What each adds to the mean, times its covariance.
     known
-        ``(m, m)`` By how much they lessen the covariance.
+        ``(m, r)`` Makes covariances with them into coordinates; the product of two points' coordinates is by
+        how much their covariance is less after training.
     """
 
     covariance: Covariance
@@ -43,19 +46,24 @@ class SparseProcess:
     weights: Reals
     known: Reals
 
-    def at(self, points: Reals, features: int) -> tuple[Reals, Reals]:
-        """Mean ``(p,)`` and covariance ``(p, p)`` of one kernel's values, without noise.
+    def at(self, points: Reals, features: int) -> Belief:
+        """What is known of one kernel's values, without noise.
 
         Parameters
         ----------
         points
-            ``(p, f + s)`` The kernel's features, and settings.
+            ``(p, f + s)`` The kernel's features, and settings; the features are the same throughout.
         features
             ``f``.
         """
         near = self.covariance.shared(points, self.points)
-        before = self.covariance.shared(points, points) + self.covariance.own(points[:, features:])
-        return near @ self.weights, before - near @ self.known @ near.T
+        found = small_product(near, self._columns)
+        return Belief(found[:, -1], found[:, :-1], self.covariance, points, features)
+
+    @cached_property
+    def _columns(self) -> Reals:
+        """``(m, r + 1)``."""
+        return np.column_stack([self.known, self.weights])
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Arrays from which `from_state` makes it again."""
@@ -82,19 +90,19 @@ class SparseProcess:
         variances, points = kept_reals(state, "variances", 1), kept_reals(state, "points", 2)
         weights, known = kept_reals(state, "weights", 1), kept_reals(state, "known", 2)
         m, d = points.shape
-        shapes = [*lengths.shape, *variances.shape, *weights.shape, *known.shape]
-        if shapes != [d, 3, m, m, m] or len(own) > d:
+        shapes = [*lengths.shape, *variances.shape, *weights.shape, len(known)]
+        if shapes != [d, 3, m, m] or len(own) > d:
             raise InputError(
                 f"model: points: expected arrays of {m} points with {d} coordinates, found shapes {shapes}"
             )
-        if not (lengths > 0).all() or not (own > 0).all() or not (variances >= 0).all():
-            raise InputError("model: lengths: expected lengths above 0 and variances of at least 0")
+        if not (lengths > 0).all() or not (own > 0).all() or not (variances > 0).all():
+            raise InputError("model: lengths: expected lengths and variances above 0, found others")
         return cls(Covariance(lengths, variances[0], own, variances[1], variances[2]), points, weights, known)
 
 
 @dataclass(frozen=True, eq=False)
 class Weighed:
-    """Training values in the coordinates of the points that are remembered; any part can be left out.
+    """Covariances of training values with the points that are remembered; any part can be left out.
 
     Parameters
     ----------
@@ -102,27 +110,22 @@ class Weighed:
         The covariance.
     points
         ``(m, f + s)`` The points that are remembered.
-    whitening
-        ``(m, m)`` Makes covariances with them into coordinates of variance 1.
-    coordinates
-        ``(n, m)`` Those of the training values.
+    remembered
+        ``(m,)`` Which of the training points they are.
+    near
+        ``(n, m)`` Shared part between the training points and these.
     """
 
     covariance: Covariance
     points: Reals
-    whitening: Reals
-    coordinates: Reals
+    remembered: Integers
+    near: Reals
 
     @classmethod
     def of(cls, covariance: Covariance, points: Reals, remembered: Integers) -> Weighed:
         """Those of training points ``(n, f + s)``, of which some are remembered."""
-        from scipy.linalg import solve_triangular
-
         kept = points[remembered]
-        m = len(kept)
-        inner = covariance.shared(kept, kept) + _JITTER * covariance.variance * np.eye(m)
-        whitening = solve_triangular(np.linalg.cholesky(inner), np.eye(m), lower=True).T
-        return cls(covariance, kept, whitening, covariance.shared(points, kept) @ whitening)
+        return cls(covariance, kept, remembered, covariance.shared(points, kept))
 
     def fitted(self, values: Reals, used: Flags) -> SparseProcess:
         """The process after some of the training values.
@@ -130,19 +133,28 @@ class Weighed:
         Parameters
         ----------
         values
-            ``(n,)`` The values.
+            ``(n,)`` The values; those that are not used do not matter.
         used
-            ``(n,)`` Which of them are used.
+            ``(n,)`` Which of them are used. Of the points only these are remembered, as it would be if there
+            were no others: else it would be surer of those left out than of kernels that are new.
         """
+        from scipy.linalg import solve_triangular
+
+        kept = np.flatnonzero(used[self.remembered])
+        near = self.near[:, kept]
+        inner = near[self.remembered[kept]] + _JITTER * self.covariance.variance * np.eye(len(kept))
+        # Makes covariances with the points into coordinates of variance 1.
+        whitening = solve_triangular(np.linalg.cholesky(inner), np.eye(len(kept)), lower=True).T
         # What a kernel has for itself is noise to all others.
-        noise = self.covariance.noise + self.covariance.own_variance + _JITTER * self.covariance.variance
-        rows = self.coordinates[used]
-        m = len(self.points)
-        precision = np.eye(m) + rows.T @ rows / noise
-        mean = np.linalg.solve(precision, rows.T @ values[used] / noise)
-        lessened = np.eye(m) - np.linalg.inv(precision)
-        known = self.whitening @ lessened @ self.whitening.T
-        return SparseProcess(self.covariance, self.points, self.whitening @ mean, (known + known.T) / 2)
+        noise = self.covariance.noise + self.covariance.own_variance
+        rows = near[used] @ whitening
+        told, axes = np.linalg.eigh(rows.T @ rows / noise)
+        told = np.maximum(told, 0.0)
+        whitened = whitening @ axes
+        mean = (axes.T @ (rows.T @ values[used])) / (noise * (1 + told))
+        return SparseProcess(
+            self.covariance, self.points[kept], whitened @ mean, whitened * np.sqrt(told / (1 + told))
+        )
 
 
 def pivots(covariance: Covariance, points: Reals, most: int) -> Integers:
