@@ -108,7 +108,8 @@ def test_a_promise_is_told_with_the_programs_above_it(text: str) -> None:
     assert found.above
     cells = row(text, "what was promised", "hopeful")
     assert cells[:4] == ["90", "%", "10.0", share(found.metrics.violations)]
-    assert " ".join(cells[5:]) == ", ".join(found.above)
+    assert cells[5:] == [str(len(found.above)), "of", "6"]
+    assert f"\nAbove it with hopeful: {', '.join(found.above)}.\n" in text
 
 
 def test_the_tails_are_those_of_the_worst_programs(text: str) -> None:
@@ -146,7 +147,7 @@ def test_what_is_better_than_the_best_baseline_is_marked(text: str) -> None:
             marked = row(text, "each program left out", result.method)[-2].endswith("*")
             assert marked == (difference is not None and difference.better)
     own = of("own").sure.differences["score"]
-    assert f"{100 * own.value:+.1f} [" in " ".join(row(text, "against the best baseline", "own"))
+    assert f"{100 * own.value:+.1f} [" in " ".join(row(text, "difference from the best baseline", "own"))
 
 
 def test_clusters_and_the_tree_are_told(text: str) -> None:

@@ -142,7 +142,7 @@ def _difference(name: str) -> Callable[[ChoiceResult], str]:
             return NONE
         low, high = (f"{100 * limit:+.1f}" for limit in (found.interval.low, found.interval.high))
         mark = MARK if found.better else ""
-        return f"{100 * found.value:+.1f} [{low}, {high}] than {found.baseline}{mark}"
+        return f"{100 * found.value:+.1f} [{low}, {high}] against {found.baseline}{mark}"
 
     return text
 
@@ -187,7 +187,7 @@ def confidence_table(results: Sequence[ChoiceResult]) -> Table | None:
             _Column("allowed over", lambda each: share(1 - (each.confidence or 0.0))),
             _Column("over", lambda each: share(each.metrics.violations)),
             _Column("perf.", lambda each: share(each.metrics.under_performance)),
-            _Column("programs above", lambda each: ", ".join(each.above) or "none"),
+            _Column("programs above", lambda each: f"{len(each.above)} of {len(each.programs)}"),
         ],
     )
 

@@ -14,6 +14,7 @@ from crosscast.choose.evaluation.machine import MachineChoices
 from crosscast.choose.evaluation.offline import OfflineStage
 from crosscast.choose.evaluation.protocol import ALONE, TOGETHER
 from crosscast.choose.evaluation.repeats import REPEATS
+from crosscast.choose.evaluation.result import ChoiceResult
 from crosscast.choose.evaluation.study import ChoiceStudy
 from crosscast.evaluate.bootstrap import DRAWS, SHARE
 from crosscast.report.choice_frontier import frontier_table, longest_frontier
@@ -79,11 +80,13 @@ def _print_machine(
     limit = "" if budget is None else f", at most {plural(budget, 'extra run')}"
     _print(console, f"each program left out{limit}: % of cases, % of the oracle's", main_table(alone))
     _print(console, f"{100 * SHARE:g} % of draws of the programs are", interval_table(alone))
-    _print(console, "against the best baseline", difference_table(alone))
+    _print(console, "difference from the best baseline", difference_table(alone))
     _print(console, "S by the extra runs that are allowed", curve_table(alone))
     _print(console, _repeats_heading(machine), repeats_table(alone, machine.split_half))
     _print(console, "performance lost under the limit; worst programs", tails_table(alone))
     _print(console, "what was promised", confidence_table(alone))
+    for line in _above(alone):
+        console.print(Text(line), soft_wrap=True)
     _print_together(console, machine)
     for result in alone if programs else ():
         _print(console, "by program", program_table(result))
@@ -170,6 +173,11 @@ def _clusters(stage: OfflineStage) -> list[str]:
         f"{note}{between}{pairs if found.undefined else ''}.",
         *(f"  {each}" for each in lines),
     ]
+
+
+def _above(results: Sequence[ChoiceResult]) -> list[str]:
+    """The programs that are more often over the cap than was promised: all of them."""
+    return [f"Above it with {each.method}: {', '.join(each.above)}." for each in results if each.above]
 
 
 def _repeats_heading(machine: MachineChoices) -> str:
