@@ -173,7 +173,8 @@ def _needs_node(device: str, runs: Sequence[OwnRun]) -> bool:
     """
     powered = [run for run in runs if run.has_power]
     wholes = any(run.power_w is not None for run in powered)
-    parts = [POWER] if wholes else list(map(domain_column, whole_of(_domains(powered))))
+    domains = whole_of(sorted({name for run in powered for name in run.domains_w}))
+    parts = [POWER] if wholes else list(map(domain_column, domains))
     for run in powered:
         has = {domain_column(name) for name in run.domains_w} | (
             {POWER} if run.power_w is not None else set()
@@ -186,14 +187,9 @@ def _needs_node(device: str, runs: Sequence[OwnRun]) -> bool:
     if not wholes:
         return False
     sums = [
-        (run.power_w, math.fsum(run.domains_w.get(name, math.nan) for name in whole_of(_domains(powered))))
-        for run in powered
+        (run.power_w, math.fsum(run.domains_w.get(name, math.nan) for name in domains)) for run in powered
     ]
     return not all(math.isclose(total, sum_, rel_tol=_SAME) for total, sum_ in sums if total is not None)
-
-
-def _domains(runs: Sequence[OwnRun]) -> list[str]:
-    return sorted({name for run in runs for name in run.domains_w})
 
 
 def _check_settings(runs: Sequence[OwnRun]) -> None:
