@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from crosscast.choose.methods.selected import least_bad
 from crosscast.choose.selection import Objective, merit, probability_under
 from crosscast.choose.walk import Chooser, Walk
 from crosscast.predict.configuration.forecast import SurfaceForecast
@@ -111,8 +112,8 @@ def next_number(
     worths = merit(forecast.time.centre, forecast.power.centre, objective)
     expected = np.where(available & np.isfinite(worths), within * worths, 0.0)
     if not expected.any():
-        # Nothing is thought to keep to the cap: what comes nearest.
-        return int(np.argmin(np.where(available, forecast.power.centre, np.inf)))
+        # Nothing is thought to keep to the cap.
+        return least_bad(forecast, power_cap, available)
     if current is None:
         return int(np.argmax(expected))
     needed = worth * expected.max()
