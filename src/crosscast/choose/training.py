@@ -8,7 +8,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from crosscast.choose.evaluation.kept import surfaces_digest
 from crosscast.choose.evaluation.protocol import ALONE, evaluate_choices
 from crosscast.choose.evaluation.sampler import Sampler
 from crosscast.choose.left_out import errors_left_out
@@ -23,6 +22,7 @@ from crosscast.predict.configuration.model import ConfigurationPredictor
 from crosscast.predict.configuration.power_totals import power_totals
 from crosscast.predict.configuration.registry import configuration_model_named
 from crosscast.predict.configuration.surfaces import Surfaces, machines_of
+from crosscast.predict.configuration.surfaces_digest import surfaces_digest
 from crosscast.tables.configured import configured
 from crosscast.tables.dataset import Dataset
 
@@ -187,6 +187,7 @@ def _choices(
         surfaces,
         methods_of(surfaces.space, wanted),
         samples=two_samples if samples is None else samples,
+        duplicates_too=False,
         seed=seed,
         progress=progress,
         cache=cache,

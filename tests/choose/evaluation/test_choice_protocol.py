@@ -202,13 +202,6 @@ def test_the_object_for_programs_has_what_was_asked() -> None:
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
-def test_timings_are_apart_from_what_is_always_the_same() -> None:
-    study = study_choices("made up", [made_surfaces(3)], methods)
-    assert "fit_s" not in json.dumps(study.to_dict())
-    rows = study.timings()
-    assert all(row["fit_s"] > 0 and row["select_s"] > 0 for row in rows)
-
-
 def test_machines_have_results_of_their_own() -> None:
     one = random_surfaces(1)
     space = Space(tuple(Configuration("other", each.settings) for each in one.space.configurations))

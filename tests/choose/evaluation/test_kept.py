@@ -10,7 +10,8 @@ import pytest
 from made_surfaces import made_surfaces
 
 from crosscast.choose.evaluation.cases import Weighting
-from crosscast.choose.evaluation.kept import Kept, surfaces_digest
+from crosscast.choose.evaluation.kept import Kept
+from crosscast.predict.configuration.surfaces_digest import surfaces_digest
 from crosscast.choose.evaluation.study import ChoiceStudy, study_choices
 from crosscast.choose.walk import Chooser
 from crosscast.errors import InputError

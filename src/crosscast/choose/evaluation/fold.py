@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -71,16 +70,12 @@ class FoldAnswer:
         ``(budgets, m)`` The configuration where it settled, and the changes until there.
     guarded
         ``(m,)`` Where it settled with the last budget when told a cap lower by `GUARD`.
-    fit_s, select_s
-        Seconds that the fit took, and the first choice for a case: median; not a number without cases.
     """
 
     samples: tuple[int, ...]
     chosen: Numbers
     changes: Numbers
     guarded: Numbers
-    fit_s: float
-    select_s: float
 
 
 def samples_of_fold(surfaces: Surfaces, task: FoldTask) -> tuple[int, ...]:
@@ -100,16 +95,13 @@ def answer_fold(surfaces: Surfaces, task: FoldTask, samples: tuple[int, ...]) ->
         run.
     """
     training = surfaces.take(~surfaces.rows_of(task.held_out))
-    start = time.perf_counter()
     try:
         chooser = task.method.fit(training, samples, task.seed)
     except InputError as error:
         raise InputError(f"{task.label}: {error}") from error
-    fit_s = time.perf_counter() - start
     cases = task.cases(surfaces, samples)
     asked = _Asked(surfaces, task.method, chooser, samples)
     caps = list(zip(cases.kernel.tolist(), cases.power_cap.tolist(), strict=True))
-    firsts = [asked.first_s(row, cap) for row, cap in caps]
     ends = [asked.settle(row, cap, task.budgets) for row, cap in caps]
     guarded = [asked.settle(row, cap * (1 - GUARD), task.budgets[-1:])[0].number for row, cap in caps]
     shape = (len(task.budgets), len(cases))
@@ -118,8 +110,6 @@ def answer_fold(surfaces: Surfaces, task: FoldTask, samples: tuple[int, ...]) ->
         np.array([[each.number for each in of_case] for of_case in ends], np.int64).T.reshape(shape),
         np.array([[each.changes for each in of_case] for of_case in ends], np.int64).T.reshape(shape),
         np.array(guarded, np.int64),
-        fit_s,
-        float(np.median(firsts)) if firsts else float("nan"),
     )
 
 
@@ -164,13 +154,3 @@ class _Asked:
         for end in ends:
             self.check(row, end.number)
         return ends
-
-    def first_s(self, row: int, cap: float) -> float:
-        """Seconds until the first configuration is chosen."""
-        observed, known = self.observed(row), np.isfinite(self.surfaces.time_s[row])
-        start = time.perf_counter()
-        walk = self.chooser.walk(observed, cap, known, 0)
-        next(walk)
-        taken = time.perf_counter() - start
-        walk.close()
-        return taken

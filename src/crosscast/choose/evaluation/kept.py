@@ -16,12 +16,12 @@ from crosscast.errors import InputError
 from crosscast.evaluate.fingerprint import fingerprint, sources_digest
 from crosscast.predict.arrays import DAMAGE
 from crosscast.predict.configuration.surfaces import Surfaces
+from crosscast.predict.configuration.surfaces_digest import surfaces_digest
 from crosscast.tables.whole_file import whole_file
 
-__all__ = ["Kept", "surfaces_digest"]
+__all__ = ["Kept"]
 
 _INTEGERS = ("samples", "chosen", "changes", "guarded")
-_SECONDS = ("fit_s", "select_s")
 _SOURCES = ("predict", "choose")
 
 
@@ -61,15 +61,14 @@ class Kept:
         try:
             # Opened here, as numpy leaves a damaged file open.
             with self._path(task).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in (*_INTEGERS, *_SECONDS)}
+                arrays = {name: archive[name] for name in _INTEGERS}
         except DAMAGE:
             return None
         if not self._sound(task, arrays):
             return None
         samples = tuple(arrays["samples"].tolist())
         chosen, changes, guarded = (arrays[name] for name in _INTEGERS[1:])
-        fit_s, select_s = (float(arrays[name]) for name in _SECONDS)
-        return FoldAnswer(samples, chosen, changes, guarded, fit_s, select_s)
+        return FoldAnswer(samples, chosen, changes, guarded)
 
     def save(self, task: FoldTask, answer: FoldAnswer) -> None:
         """Keep an answer.
@@ -88,8 +87,6 @@ class Kept:
                     chosen=answer.chosen,
                     changes=answer.changes,
                     guarded=answer.guarded,
-                    fit_s=np.float64(answer.fit_s),
-                    select_s=np.float64(answer.select_s),
                 )
         except OSError as error:
             raise InputError(f"cache: cannot write {path} ({error.strerror or error})") from error
@@ -99,8 +96,6 @@ class Kept:
     ) -> bool:
         """Whether arrays are of the right kinds and shapes, and all numbers are of configurations."""
         if any(arrays[name].dtype != np.int64 for name in _INTEGERS):
-            return False
-        if any(arrays[name].dtype != np.float64 or arrays[name].shape for name in _SECONDS):
             return False
         for name in ("samples", "chosen", "guarded"):
             values = arrays[name].astype(np.int64)
@@ -131,16 +126,3 @@ class Kept:
     @cached_property
     def _digest(self) -> str:
         return surfaces_digest(self.surfaces)
-
-
-def surfaces_digest(surfaces: Surfaces) -> str:
-    """A hash of all that is in surfaces."""
-    names = [[*each] for each in surfaces.kernels], [each.to_dict() for each in surfaces.space.configurations]
-    digest = hashlib.sha256(json.dumps(names).encode())
-    arrays = {"time_s": surfaces.time_s, "power_w": surfaces.power_w}
-    for kind, group in (("", arrays), ("domain ", surfaces.domains), ("counter ", surfaces.counters)):
-        for name, values in sorted(group.items()):
-            # All that is not a number is the same, whatever its bits.
-            plain = np.where(np.isnan(values), np.nan, values)
-            digest.update(f"{kind}{name}".encode() + plain.tobytes())
-    return digest.hexdigest()

@@ -26,7 +26,6 @@ from crosscast.errors import InputError
 from crosscast.evaluate.processes import Progress
 from crosscast.evaluate.seeds import check_seed
 from crosscast.predict.configuration.surfaces import Surfaces
-from crosscast.predict.grid import Reals
 
 __all__ = ["ALONE", "CURVE", "TOGETHER", "evaluate_choices"]
 
@@ -47,6 +46,7 @@ def evaluate_choices(
     samples: Sequence[Configuration] | Sampler = two_samples,
     weighting: Weighting = "time",
     together: Sequence[Sequence[str]] = (),
+    duplicates_too: bool = True,
     budget: int | None = None,
     curve: Sequence[int] = CURVE,
     seed: int = 0,
@@ -73,6 +73,8 @@ def evaluate_choices(
     together
         Groups of applications that are left out together, besides those whose names say that they are
         variants: see `duplicates`. Where all names begin alike, that says nothing.
+    duplicates_too
+        Whether near-duplicates are left out together as well.
     budget
         Most changes after the first configuration, for the results other than the curve; no limit by default.
     curve
@@ -96,7 +98,7 @@ def evaluate_choices(
     check_seed(seed)
     check_weighting(weighting)
     _check(surfaces, methods, [*curve, 0 if budget is None else budget])
-    groups = duplicates(surfaces.applications, together)
+    groups = duplicates(surfaces.applications, together) if duplicates_too else ()
     if not together and groups == (surfaces.applications,):
         # Names that all begin alike tell nothing apart.
         groups = ()
@@ -141,8 +143,6 @@ class _AllOfFold:
     chosen: Numbers
     changes: Numbers
     guarded: Numbers
-    fit_s: Reals
-    select_s: Reals
 
     @classmethod
     def of(cls, surfaces: Surfaces, task: FoldTask, answers: Sequence[FoldAnswer]) -> _AllOfFold:
@@ -153,8 +153,6 @@ class _AllOfFold:
             np.stack([answer.chosen for answer in answers]),
             np.stack([answer.changes for answer in answers]),
             np.stack([answer.guarded for answer in answers]),
-            np.array([answer.fit_s for answer in answers]),
-            np.array([answer.select_s for answer in answers]),
         )
 
 
@@ -188,7 +186,6 @@ def _choices(
     if len(cases.programs) < 2:
         reasons = "; ".join(f"{each.kernel}: {each.reason}" for each in cases.left_out)
         raise InputError(f"{surfaces.label}: expected at least 2 programs under caps ({reasons})")
-    with_cases = [answer for answer in answers if len(answer.cases)]
     return Choices(
         surfaces,
         cases,
@@ -198,8 +195,6 @@ def _choices(
         np.concatenate([answer.chosen for answer in answers], axis=-1),
         np.concatenate([answer.changes for answer in answers], axis=-1),
         np.concatenate([answer.guarded for answer in answers], axis=-1),
-        np.median([answer.fit_s for answer in answers], axis=0),
-        np.median([answer.select_s for answer in with_cases], axis=0),
     )
 
 

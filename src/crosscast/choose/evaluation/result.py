@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from crosscast.choose.limit import GUARD
 from crosscast.evaluate.bootstrap import Confidence
 from crosscast.predict.grid import Reals
 
-__all__ = ["ChoiceResult", "Curve", "OnRepeats", "Regret", "Timing"]
+__all__ = ["ChoiceResult", "Curve", "OnRepeats", "Regret"]
 
 
 @dataclass(frozen=True)
@@ -73,22 +73,6 @@ class OnRepeats:
     told_less: Metrics
 
 
-@dataclass(frozen=True)
-class Timing:
-    """Seconds, measured once; not the same from run to run.
-
-    Parameters
-    ----------
-    fit_s
-        Fit to the training programs of a fold: median over the folds.
-    select_s
-        First choice for a case: median over the programs of the median over their cases.
-    """
-
-    fit_s: float
-    select_s: float
-
-
 @dataclass(frozen=True, eq=False)
 class ChoiceResult:
     """How one method did on one machine.
@@ -123,8 +107,6 @@ class ChoiceResult:
         Intervals of the metrics, and differences from the best baseline.
     chosen, changes
         ``(m,)`` For each case the configuration where it settled, and the changes until there.
-    timing
-        How long it took.
     """
 
     method: str
@@ -142,10 +124,9 @@ class ChoiceResult:
     sure: Confidence
     chosen: Integers
     changes: Integers
-    timing: Timing = field(compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but cases and timings, as an object of JSON: what is not known is null."""
+        """Everything but cases, as an object of JSON: what is not known is null."""
         return {
             "method": self.method,
             "protocol": self.protocol,

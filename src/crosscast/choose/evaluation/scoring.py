@@ -11,7 +11,7 @@ from crosscast.choose.evaluation.cases import Cases, by_input
 from crosscast.choose.evaluation.fold import Numbers
 from crosscast.choose.evaluation.metrics import Metrics, tallies_of
 from crosscast.choose.evaluation.repeats import Repeats
-from crosscast.choose.evaluation.result import ChoiceResult, Curve, OnRepeats, Regret, Timing
+from crosscast.choose.evaluation.result import ChoiceResult, Curve, OnRepeats, Regret
 from crosscast.choose.evaluation.sureness import Tallied, bootstrap_choices
 from crosscast.choose.limit import within_cap
 from crosscast.choose.walk import Method
@@ -41,8 +41,6 @@ class Choices:
         ``(methods, b + 1, m)`` Where each settled and the changes until there; the last for `budget`.
     guarded
         ``(methods, m)`` Where each settled when told a lower cap.
-    fit_s, select_s
-        ``(methods,)`` Seconds that they took.
     """
 
     surfaces: Surfaces
@@ -53,8 +51,6 @@ class Choices:
     chosen: Numbers
     changes: Numbers
     guarded: Numbers
-    fit_s: Reals
-    select_s: Reals
 
 
 def results_of(
@@ -108,7 +104,6 @@ def results_of(
                 sure[place],
                 choices.chosen[place, -1],
                 choices.changes[place, -1],
-                Timing(float(choices.fit_s[place]), float(choices.select_s[place])),
             )
         )
     return results

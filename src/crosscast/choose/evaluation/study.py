@@ -48,7 +48,7 @@ class ChoiceStudy:
     machines: tuple[MachineChoices, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but cases and timings, as ``--json`` prints it: what is not known is null."""
+        """Everything but cases, as ``--json`` prints it: what is not known is null."""
         return {
             "dataset": self.label,
             "weighting": self.weighting,
@@ -61,19 +61,6 @@ class ChoiceStudy:
                 for result in machine.results
             ],
         }
-
-    def timings(self) -> list[dict[str, Any]]:
-        """Seconds that fits and choices took, which differ from run to run: a row for each result."""
-        return [
-            {
-                "machine": machine.machine,
-                "method": result.method,
-                "protocol": result.protocol,
-                **asdict(result.timing),
-            }
-            for machine in self.machines
-            for result in machine.results
-        ]
 
 
 def _listed(machine: MachineChoices) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from crosscast.choose.methods.fits import fitted
 from crosscast.choose.selection import probability_under, select
 from crosscast.choose.walk import Chooser, Walk
 from crosscast.predict.configuration.forecast import SurfaceForecast
@@ -45,8 +46,8 @@ class SelectedModel:
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
         """Fit the model; see `Method.fit`."""
-        fitted = self.model.fit(surfaces, samples, seed)
-        return _SelectedChooser(fitted, self.confidence, self.tolerance)
+        predictor = fitted(self.model, surfaces, samples, seed)
+        return _SelectedChooser(predictor, self.confidence, self.tolerance)
 
 
 def least_bad(forecast: SurfaceForecast, power_cap: float, available: Flags) -> int:

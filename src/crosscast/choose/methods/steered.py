@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from crosscast.choose.methods.fits import fitted
 from crosscast.choose.methods.selected import least_bad
 from crosscast.choose.selection import Objective, merit, probability_under
 from crosscast.choose.walk import Chooser, Walk
@@ -51,7 +52,7 @@ class Steered:
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
         """Fit the model; see `Method.fit`."""
-        return _SteeredChooser(self.model.fit(surfaces, samples, seed), self.worth)
+        return _SteeredChooser(fitted(self.model, surfaces, samples, seed), self.worth)
 
 
 @dataclass(frozen=True)
