@@ -1,6 +1,7 @@
 """``crosscast evaluate --protocol leave-benchmark-out``: tables, JSON, pictures and refusals."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def test_people_get_tables(capsys: Output, folder: str) -> None:
 
 
 def test_the_same_command_prints_the_same_from_its_cache(capsys: Output, folder: str, tmp_path: Path) -> None:
-    words = [folder, "--methods", "fixed,published", "--json"]
+    words = [folder, "--methods", "fixed,nearest", "--json"]
     assert run(*words) == 0
     first = capsys.readouterr().out
     kept = list((tmp_path / "cache" / "crosscast" / "evaluate").iterdir())
@@ -189,6 +190,8 @@ def test_samples_are_of_one_machine(capsys: Output, two: str) -> None:
     assert "--samples: expected one machine, found 2 (lonely; node): say which with --devices" in sentence
 
 
-def test_a_dataset_without_power_is_refused(capsys: Output) -> None:
-    sentence = refusal(capsys, "bundled", "--protocol", "leave-benchmark-out", "--methods", "fixed")
-    assert "power" in sentence or "program" in sentence
+def test_a_dataset_without_power_is_refused(capsys: Output, tmp_path: Path) -> None:
+    whole = dataset_of(named_surfaces())
+    write_dataset(replace(whole, energy=whole.energy.slice(0, 0)), tmp_path / "dark")
+    sentence = refusal(capsys, str(tmp_path / "dark"), "--protocol", "leave-benchmark-out")
+    assert "expected runs with time and power, found none" in sentence
