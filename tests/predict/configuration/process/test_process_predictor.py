@@ -66,7 +66,13 @@ def damages(fitted: ProcessPredictor) -> list[tuple[str, str, Any]]:
             ]
         else:
             found.append((name, "numbers", np.ones(array.shape)))
-        if name not in ("time_errors", "power_errors", "domains", "feature_counts", "samples"):
+        if name.removeprefix("plain:") not in (
+            "time_errors",
+            "power_errors",
+            "domains",
+            "feature_counts",
+            "samples",
+        ):
             found.append((name, "short", array[:-1]))
     return found
 
@@ -90,6 +96,8 @@ def test_each_damaged_array_is_refused(fitted: ProcessPredictor) -> None:
         ("quantities", lambda a: a[[0, 1, 1]], "quantities: expected time and powers, each once"),
         ("samples", lambda a: a[:1], "feature_names: expected kind:name@sample with one of the samples"),
         ("samples", lambda a: a + 1, "samples: expected integers from 0 to 11"),
+        ("plain:quantities", lambda a: a[[0, 0]], "plain:quantities: expected time and power, found"),
+        ("plain:samples", lambda a: a[::-1], "plain:samples: expected the same configurations"),
         ("cpu.mean", lambda a: a[1:], "cpu.mean: expected 12 values, found 11"),
         ("domains", lambda a: np.array(["disk"] * 3), "domains: expected domains that a cap is of"),
     ],
@@ -171,6 +179,9 @@ def test_a_kernel_that_does_not_tell_its_domains_is_forecast_too(fitted: Process
     assert np.isfinite(found.power.centre).all()
     assert found.power.centre[[*SAMPLES, 5]].tolist() == runs.power_w.tolist()
     assert (found.power.spread[~found.measured] > 0).all()
+    # As by a model that never knew of domains.
+    bare = replace(SURFACES.take(~SURFACES.rows_of(["app1"])), domains={})
+    same(found, ProcessModel().fit(bare, SAMPLES).forecast(replace(runs, domains={})))
 
 
 def test_a_domain_that_only_some_runs_tell_counts_there(fitted: ProcessPredictor) -> None:

@@ -16,7 +16,7 @@ from crosscast.predict.configuration.process.predictor import (
     ProcessPredictor,
     points_of,
 )
-from crosscast.predict.configuration.process.quantities import TIME, power_parts, powers_of
+from crosscast.predict.configuration.process.quantities import TIME, TOTAL, power_parts, powers_of
 from crosscast.predict.configuration.process.sparse import Weighed, pivots
 from crosscast.predict.configuration.sample_features import SampleFeatures
 from crosscast.predict.configuration.sample_runs import sampled
@@ -46,6 +46,9 @@ class ProcessModel:
     the variance, as section VI of Bailey et al. 2014 proposes. The kernel's own runs, the samples and any
     others, are measurements of it.
 
+    Of kernels whose runs do not tell the powers of the domains it knows what it would have learned without
+    them.
+
     How wrong it is, is learned by leaving each training program out.
     """
 
@@ -67,8 +70,8 @@ class ProcessModel:
 
         count = len(surfaces.space)
         if len(set(samples)) < len(samples) or not all(0 <= each < count for each in samples):
-            found = ", ".join(map(str, samples))
-            raise InputError(f"samples: expected places from 0 to {count - 1}, each once, found {found}")
+            named = ", ".join(map(str, samples))
+            raise InputError(f"samples: expected places from 0 to {count - 1}, each once, found {named}")
         known = sampled(replace(surfaces, counters={}), samples)
         if len(known.applications) < 2:
             raise InputError(
@@ -77,7 +80,11 @@ class ProcessModel:
             )
         # Threads of BLAS take longer to agree than these small matrices take.
         with threadpool_limits(1):
-            return _Training.of(known, tuple(samples), seed).predictor()
+            found = _Training.of(known, tuple(samples), seed).predictor()
+            if TOTAL in found.quantities:
+                return found
+            plain = _Training.of(replace(known, domains={}), tuple(samples), seed).predictor()
+            return replace(found, plain=plain)
 
 
 @dataclass(frozen=True, eq=False)

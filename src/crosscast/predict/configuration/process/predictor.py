@@ -14,7 +14,7 @@ from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
 from crosscast.predict.configuration.kept_space import kept_space, space_state
 from crosscast.predict.configuration.process.inputs import SettingInputs, capped_domains
 from crosscast.predict.configuration.process.posterior import Belief, Posterior, total_of
-from crosscast.predict.configuration.process.quantities import TIME, powers_of
+from crosscast.predict.configuration.process.quantities import TIME, TOTAL, powers_of
 from crosscast.predict.configuration.process.sparse import SparseProcess
 from crosscast.predict.configuration.sample_features import SampleFeatures
 from crosscast.predict.configuration.sample_runs import sample_places
@@ -24,6 +24,9 @@ from crosscast.predict.grid import Flags, Reals
 from crosscast.predict.state import kept_names, kept_reals
 
 __all__ = ["FittedQuantity", "Prior", "ProcessPredictor"]
+
+_PLAIN = "plain:"
+"""Before the names of arrays of the process for kernels that do not tell their domains."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +128,8 @@ class ProcessPredictor:
         Time and the parts of the power, by name.
     errors
         Standardised errors on left-out programs, rising: of time and of power.
+    plain
+        The same for kernels that do not tell their domains; ``None`` where the power has no parts.
     """
 
     space: Space
@@ -133,6 +138,7 @@ class ProcessPredictor:
     domains: tuple[str, ...]
     quantities: Mapping[str, FittedQuantity]
     errors: tuple[Reals, Reals]
+    plain: ProcessPredictor | None = None
     inputs: SettingInputs = field(init=False)
 
     def __post_init__(self) -> None:
@@ -152,12 +158,14 @@ class ProcessPredictor:
             If a run at a sample configuration is missing.
         """
         places = sample_places(self.space, self.samples, observed)
+        parts = tuple(name for name in self.quantities if name != TIME)
+        powers = powers_of(parts, observed.power_w, observed.domains)
+        if self.plain is not None and not all(_positive(values[places]).all() for values in powers.values()):
+            return self.plain.prior(observed)
         points = self.points(observed, places)
         references = np.array(places)[self.inputs.reference]
         f = len(self.features.names)
-        parts = tuple(name for name in self.quantities if name != TIME)
-        powers = powers_of(parts, observed.power_w, observed.domains)
-        values = {TIME: observed.time_s, **_filled(powers, observed.power_w)}
+        values = {TIME: observed.time_s, **powers}
         found = {
             name: fitted.prior(points, f, np.log(values[name][references]))
             for name, fitted in self.quantities.items()
@@ -189,6 +197,8 @@ class ProcessPredictor:
         for name, fitted in self.quantities.items():
             arrays[f"{name}.mean"] = fitted.mean
             arrays |= {f"{name}.{key}": array for key, array in fitted.process.state().items()}
+        if self.plain is not None:
+            arrays |= {f"{_PLAIN}{key}": array for key, array in self.plain.state().items()}
         return arrays
 
     @classmethod
@@ -202,7 +212,8 @@ class ProcessPredictor:
         """
         space, samples = kept_space(state)
         names = kept_names(state, "quantities")
-        means = [key.removesuffix(".mean") for key in state if key.endswith(".mean")]
+        keys = [key for key in state if not key.startswith(_PLAIN)]
+        means = [key.removesuffix(".mean") for key in keys if key.endswith(".mean")]
         if len(names) < 2 or names[0] != TIME or sorted(names) != sorted(means):
             raise InputError(
                 f"model: quantities: expected time and powers, each once and with a mean, found {names}"
@@ -218,6 +229,7 @@ class ProcessPredictor:
             domains,
             {name: _kept_quantity(state, name, len(space)) for name in names},
             (_kept_errors(state, "time_errors"), _kept_errors(state, "power_errors")),
+            None if names[1:] == (TOTAL,) else _kept_plain(state, space, samples),
         )
         settings = found.inputs.width
         for name, fitted in found.quantities.items():
@@ -240,10 +252,17 @@ def points_of(
     return np.hstack([np.broadcast_to(told, (len(settings), len(told))), settings])
 
 
-def _filled(powers: Mapping[str, Reals], power_w: Reals) -> dict[str, Reals]:
-    """A kernel that does not tell its domains is taken to share its power evenly among them."""
-    share = power_w / len(powers)
-    return {name: np.where(values > 0, values, share) for name, values in powers.items()}
+def _kept_plain(
+    state: Mapping[str, npt.NDArray[Any]], space: Space, samples: tuple[int, ...]
+) -> ProcessPredictor:
+    own = {key.removeprefix(_PLAIN): array for key, array in state.items() if key.startswith(_PLAIN)}
+    names = kept_names(own, "quantities")
+    if names != (TIME, TOTAL):
+        raise InputError(f"model: {_PLAIN}quantities: expected {TIME} and {TOTAL}, found {names}")
+    plain = ProcessPredictor.from_state(own)
+    if (plain.space, plain.samples) != (space, samples):
+        raise InputError(f"model: {_PLAIN}samples: expected the same configurations, found others")
+    return plain
 
 
 def _kept_quantity(state: Mapping[str, npt.NDArray[Any]], name: str, count: int) -> FittedQuantity:
