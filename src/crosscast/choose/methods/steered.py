@@ -115,9 +115,11 @@ def next_number(
     if not expected.any():
         # Nothing is thought to keep to the cap.
         return least_bad(forecast, power_cap, available)
-    if current is None:
-        return int(np.argmax(expected))
     needed = worth * expected.max()
+    if current is None:
+        # What turns out to be over the cap can be left for what is best without, if a change is left.
+        rescued = (1 - within) * (expected.max() - needed) if left > 1 else 0.0
+        return int(np.argmax(np.where(expected > 0, expected + rescued, -1.0)))
     kept = np.where(forecast.measured, expected, -1.0)
     best = int(np.argmax(kept))
     if left == 1:
