@@ -1,6 +1,6 @@
 """The process is fitted to any machine that has two programs, honestly and the same each time."""
 
-import hashlib
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fitted_digest import SAMPLES, SEED, SURFACES, digest
 from linear_machine import linear_samples, linear_surfaces
-from made_surfaces import made_surfaces
 from threadpoolctl import threadpool_limits
 
 from crosscast.configuration import Configuration
@@ -18,16 +18,6 @@ from crosscast.predict.configuration.process.model import ProcessModel, _Trainin
 from crosscast.predict.configuration.process.predictor import ProcessPredictor
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
-
-SURFACES = made_surfaces(4, noise=0.01)
-SAMPLES = (11, 0)
-
-
-def digest(fitted: ProcessPredictor) -> str:
-    found = hashlib.sha256()
-    for name, array in sorted(fitted.state().items()):
-        found.update(name.encode() + array.tobytes())
-    return found.hexdigest()
 
 
 def lacking(surfaces: Surfaces, share: float) -> Surfaces:
@@ -61,24 +51,22 @@ def check(fitted: ProcessPredictor, surfaces: Surfaces, row: int) -> None:
 
 @pytest.fixture(scope="module")
 def fitted() -> ProcessPredictor:
-    return ProcessModel().fit(SURFACES, SAMPLES, seed=3)
+    return ProcessModel().fit(SURFACES, SAMPLES, SEED)
 
 
 def test_it_is_the_same_each_time(fitted: ProcessPredictor) -> None:
-    assert digest(ProcessModel().fit(SURFACES, SAMPLES, seed=3)) == digest(fitted)
+    assert digest(ProcessModel().fit(SURFACES, SAMPLES, SEED)) == digest(fitted)
 
 
 def test_it_is_the_same_in_another_process(fitted: ProcessPredictor) -> None:
-    here = Path(__file__).parent
-    code = (
-        "import test_process_model as t; print(t.digest(t.ProcessModel().fit(t.SURFACES, t.SAMPLES, seed=3)))"
-    )
-    path = [str(here), str(here.parents[1]), *sys.path]
+    program = Path(__file__).with_name("fitted_digest.py")
+    path = os.pathsep.join([str(program.parents[2]), *sys.path])
     found = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path[:0] = {path!r}; {code}"],
+        [sys.executable, program],
         capture_output=True,
         text=True,
         check=True,
+        env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "7"},
     )
     assert found.stdout.strip() == digest(fitted)
 
