@@ -12,8 +12,10 @@ import pytest
 from made_surfaces import made_surfaces
 
 import crosscast
+from crosscast.choose.methods.steered import Steered
 from crosscast.choose.selection import select
 from crosscast.choose.selector import Selector
+from crosscast.choose.walk import settle
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.measure.regions import notice
@@ -21,6 +23,8 @@ from crosscast.measure.regions.key import RegionKey
 from crosscast.measure.regions.metering import Metering
 from crosscast.measure.regions.run import RegionRun
 from crosscast.predict.configuration.model import ConfigurationPredictor
+from crosscast.predict.configuration.process.model import ProcessModel
+from crosscast.predict.configuration.surfaces import Surfaces
 from kept_chooser import fitted_chooser, kept_chooser, loaded_chooser
 
 SURFACES = made_surfaces()
@@ -39,9 +43,11 @@ def nothing_said_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 class Machine:
     """A kernel of the made-up machine, as a program that asks a selector before each run."""
 
-    def __init__(self, selector: Selector, key: RegionKey = KEY, row: int = ROW) -> None:
-        self.selector, self.key, self.row = selector, key, row
-        self.powers = SURFACES.power_w[row].copy()
+    def __init__(
+        self, selector: Selector, key: RegionKey = KEY, row: int = ROW, surfaces: Surfaces = SURFACES
+    ) -> None:
+        self.selector, self.key, self.row, self.surfaces = selector, key, row, surfaces
+        self.powers = surfaces.power_w[row].copy()
 
     def iterate(self, **changed: Any) -> int | None:
         """One iteration; the place of the configuration it ran at."""
@@ -50,10 +56,10 @@ class Machine:
             self.selector.observed(self.key, RegionRun(self.key, None, 0.0, 1.0))
             return None
         number = SPACE.number_of(configuration)
-        domains = {name: float(values[self.row, number]) for name, values in SURFACES.domains.items()}
+        domains = {name: float(values[self.row, number]) for name, values in self.surfaces.domains.items()}
         scale = float(self.powers[number] / sum(domains.values()))
         domains = {name: watts * scale for name, watts in domains.items()}
-        time_s = float(SURFACES.time_s[self.row, number])
+        time_s = float(self.surfaces.time_s[self.row, number])
         energy = {name: watts * time_s for name, watts in domains.items()}
         run = RegionRun(
             self.key, configuration, 0.0, time_s, time_s, energy, domains, float(self.powers[number])
@@ -148,6 +154,25 @@ def test_limiting_ends_under_the_cap_or_at_the_default(model: Path) -> None:
             numbers = [machine.iterate() for _ in range(3 + len(SPACE))]
             last = numbers[-1]
             assert last is None or machine.powers[last] <= cap * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("row", [0, 1, 6])
+def test_with_a_model_that_is_sure_of_itself_limiting_is_what_evaluations_show(row: int) -> None:
+    noisy = made_surfaces(noise=0.05)
+    others = noisy.take(~noisy.rows_of([noisy.kernels[row].application]))
+    chooser = Steered().fit(others, SAMPLES)
+    predictor = ProcessModel().fit(others, SAMPLES)
+    everything = np.ones(len(SPACE), np.bool_)
+    changed = 0
+    for cap in (1.001 * np.unique(noisy.power_w[row])[3:]).tolist():
+        walk = chooser.walk(noisy.observed(row, SAMPLES), cap, everything, 8)
+        settled = settle(walk, lambda number: noisy.observed(row, (number,)), 8)
+        machine = Machine(Selector(predictor, cap), row=row, surfaces=noisy)
+        numbers = [machine.iterate() for _ in range(len(SAMPLES) + 10)]
+        assert numbers[: len(SAMPLES)] == list(SAMPLES)
+        assert numbers[-1] == settled.number
+        changed += settled.changes
+    assert changed > 0
 
 
 def test_keys_are_told_apart(model: Path) -> None:

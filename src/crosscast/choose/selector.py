@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakSet
 
+import numpy as np
+
 from crosscast.choose.choice import LEVEL, Choice, choice_of
 from crosscast.choose.limit import within_cap
+from crosscast.choose.methods.steered import next_number
 from crosscast.choose.selection import OBJECTIVES, Objective, check_cap, select
 from crosscast.choose.tally import Tally, observed_of
 from crosscast.configuration import Configuration
@@ -25,6 +28,9 @@ from crosscast.predict.configuration.power_totals import Totals, total_power
 __all__ = ["Selector"]
 
 _MOST_KEYS = 10_000
+
+_MOST_CHANGES = 8
+"""Changes by what is measured, for each kernel and cap; most need one or two."""
 
 
 @dataclass
@@ -43,6 +49,8 @@ class _Kernel:
         Place of the configuration that was chosen; none if there is none.
     chosen_for
         Which cap that was chosen for; none if it has to be chosen anew.
+    changes_left
+        How often the choice may still be changed by what is measured under that cap.
     is_dumb
         Whether nothing tells its power.
     """
@@ -52,6 +60,7 @@ class _Kernel:
     forecast: SurfaceForecast | None = None
     chosen: int | None = None
     chosen_for: float | None = None
+    changes_left: int = 0
     is_dumb: bool = False
 
 
@@ -76,8 +85,9 @@ class Selector:
     confidence
         Probability with which the cap must be kept; see `crosscast.choose.selection.select`.
     limit
-        Whether a chosen configuration whose power is measured above the cap is learned from, and another one
-        taken (Model+FL, section V-A).
+        Whether what is chosen is learned from when it has run, and another one taken where that is worth it
+        or the power was above the cap (Model+FL, section V-A): by `crosscast.choose.methods.steered` for a
+        model that knows how sure it is and without a confidence, else only from one above the cap.
 
     Raises
     ------
@@ -100,7 +110,7 @@ class Selector:
         if confidence is not None and not 0 < confidence < 1:
             raise InputError(f"confidence: expected a probability between 0 and 1, found {confidence}")
         self._totals: Totals = {}
-        self._names: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+        self._names: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None)
         self._predictor = loaded
         if isinstance(loaded, TrainedConfigurationModel):
             # Arrays are read now, not in the middle of the program's work.
@@ -161,15 +171,25 @@ class Selector:
         return kernel
 
     def _choose(self, key: RegionKey, kernel: _Kernel) -> None:
-        cap = self._power_cap
-        kernel.chosen = select(
-            self._forecast(kernel), cap, objective=self._objective, confidence=self._confidence
-        )
+        cap, forecast = self._power_cap, self._forecast(kernel)
+        kernel.chosen = select(forecast, cap, objective=self._objective, confidence=self._confidence)
         kernel.chosen_for = cap
+        if kernel.chosen is not None and self._steers(forecast):
+            kernel.changes_left = _MOST_CHANGES
+            kernel.chosen = self._next(forecast, None, _MOST_CHANGES + 1)
         if kernel.chosen is None:
             say_once(
                 f"{key}: no configuration is expected to keep to {cap:g} W, so it runs as it does by default"
             )
+
+    def _steers(self, forecast: SurfaceForecast) -> bool:
+        return self._limit and self._confidence is None and bool(forecast.power.errors.size)
+
+    def _next(self, forecast: SurfaceForecast, current: int | None, left: int) -> int:
+        everything = np.ones(len(forecast.measured), np.bool_)
+        return next_number(
+            forecast, self._power_cap, everything, current=current, left=left, objective=self._objective
+        )
 
     def _forecast(self, kernel: _Kernel) -> SurfaceForecast:
         if kernel.forecast is None:
@@ -212,7 +232,12 @@ class Selector:
         is_sample = number in self._predictor.samples and number not in kernel.told
         is_chosen = number == kernel.chosen and kernel.chosen_for is not None
         is_over = is_chosen and self._limit and not within_cap(tally.power_w, self._power_cap)
-        if is_sample or is_over:
+        if is_chosen and kernel.changes_left and kernel.chosen_for == self._power_cap:
+            kernel.told.add(number)
+            kernel.forecast = None
+            kernel.chosen = self._next(self._forecast(kernel), number, kernel.changes_left)
+            kernel.changes_left = 0 if kernel.chosen == number else kernel.changes_left - 1
+        elif is_sample or is_over:
             kernel.told.add(number)
             kernel.forecast = kernel.chosen_for = None
 

@@ -80,12 +80,26 @@ class Tally:
         """Mean power of a domain in watts; NaN if no run told it."""
         return self._powers[name].value if name in self._powers else math.nan
 
+    @property
+    def domains(self) -> set[str]:
+        """Names of the domains that any run told."""
+        return set(self._powers) - {_TOTAL}
+
+    @property
+    def counters(self) -> set[str]:
+        """Names of the counters that any run told."""
+        return set(self._counters)
+
     def counter(self, name: str) -> float:
         """Mean of a counter; NaN if no run told it."""
         return self._counters[name].value if name in self._counters else math.nan
 
 
-def observed_of(tallies: Mapping[int, Tally], domains: Sequence[str], counters: Sequence[str]) -> Observed:
+def observed_of(
+    tallies: Mapping[int, Tally],
+    domains: Sequence[str] | None = None,
+    counters: Sequence[str] | None = None,
+) -> Observed:
     """What a model is told of a kernel: its configurations with both time and power, by their places.
 
     Parameters
@@ -93,8 +107,12 @@ def observed_of(tallies: Mapping[int, Tally], domains: Sequence[str], counters: 
     tallies
         Its runs, by the place of their configuration.
     domains, counters
-        Names that the model knows.
+        Names that the model knows; by default all that any run told.
     """
+    if domains is None:
+        domains = sorted(set().union(*(each.domains for each in tallies.values())))
+    if counters is None:
+        counters = sorted(set().union(*(each.counters for each in tallies.values())))
     numbers = sorted(number for number, tally in tallies.items() if tally.power_w is not None)
     at = [tallies[number] for number in numbers]
 
