@@ -11,12 +11,12 @@ from made_surfaces import made_surfaces
 
 from crosscast.choose.evaluation.cases import Weighting
 from crosscast.choose.evaluation.kept import Kept
-from crosscast.predict.configuration.surfaces_digest import surfaces_digest
 from crosscast.choose.evaluation.study import ChoiceStudy, study_choices
 from crosscast.choose.walk import Chooser
 from crosscast.errors import InputError
 from crosscast.evaluate.processes import State
 from crosscast.predict.configuration.surfaces import Surfaces
+from crosscast.predict.configuration.surfaces_digest import surfaces_digest
 from made_walks import Wanderer
 
 SURFACES = made_surfaces(3, noise=0.01)
