@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
-from crosscast.evaluate.fingerprint import fingerprint
 from crosscast.predict.configuration.surfaces import Surfaces
 from crosscast.predict.configuration.surfaces_digest import surfaces_digest
 
@@ -17,6 +17,7 @@ Predictor = TypeVar("Predictor", covariant=True)
 _MOST = 4
 _LATEST: OrderedDict[tuple[object, ...], Any] = OrderedDict()
 """The latest fits of this process, by all that they depend on."""
+_LOCK = threading.Lock()
 
 
 class _Model(Protocol[Predictor]):
@@ -25,6 +26,9 @@ class _Model(Protocol[Predictor]):
 
 def fitted(model: _Model[Predictor], surfaces: Surfaces, samples: Sequence[int], seed: int) -> Predictor:
     """Fit a model, or give the fit that another method has just made of the same.
+
+    Models are the same if they are equal, as frozen dataclasses with the same parameters are. What cannot be
+    looked up, as it may change, is fitted each time.
 
     Parameters
     ----------
@@ -36,13 +40,27 @@ def fitted(model: _Model[Predictor], surfaces: Surfaces, samples: Sequence[int],
     InputError
         If there is too little to learn from.
     """
-    key = (fingerprint(model), surfaces_digest(surfaces), tuple(samples), seed)
-    if key not in _LATEST:
-        _LATEST[key] = model.fit(surfaces, samples, seed)
-        while len(_LATEST) > _MOST:
-            _LATEST.popitem(last=False)
-    found: Predictor = _LATEST[key]
+    if not _has_hash(model):
+        return model.fit(surfaces, samples, seed)
+    key = (model, surfaces_digest(surfaces), tuple(samples), seed)
+    with _LOCK:
+        found: Predictor | None = _LATEST.get(key)
+    if found is None:
+        found = model.fit(surfaces, samples, seed)
+        with _LOCK:
+            _LATEST[key] = found
+            while len(_LATEST) > _MOST:
+                _LATEST.popitem(last=False)
     return found
+
+
+def _has_hash(model: object) -> bool:
+    # A frozen dataclass has one only if all of its fields have.
+    try:
+        hash(model)
+    except TypeError:
+        return False
+    return True
 
 
 def model_of(method: object) -> object | None:
