@@ -27,7 +27,17 @@ def test_a_device_without_settings_is_a_configuration() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", ['{"cores": null}', '{"cores": true}', '{"cores": [1]}', '{"cores": 1e999}', "3"]
+    "settings",
+    [
+        '{"cores": null}',
+        '{"cores": true}',
+        '{"cores": [1]}',
+        '{"cores": 1e999}',
+        f'{{"cores": 1{"0" * 400}}}',
+        "3",
+        "{",
+        "[" * 100_000,
+    ],
 )
 def test_what_is_no_setting_is_refused(settings: str) -> None:
     with pytest.raises(InputError, match="configuration"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -78,16 +79,20 @@ class Configuration:
         InputError
             If it is not one of numbers and words.
         """
-        found = json.loads(settings)
+        try:
+            found = json.loads(settings)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"configuration: expected JSON objects, found {settings[:60]!r}") from error
         if not isinstance(found, dict):
-            raise InputError(f"configuration: expected an object of settings, found {settings}")
+            raise InputError(f"configuration: expected an object of settings, found {settings[:60]!r}")
         return cls(device, found)
 
 
 def _setting(name: str, value: object) -> Setting:
     if isinstance(value, str):
         return value
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < float("inf"):
+    # Whole numbers of any length are less than infinity, but not all of them fit.
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
         raise InputError(f"configuration: {name}: expected a finite number or a word, found {value!r}")
     return float(value)
 

@@ -20,7 +20,7 @@ def test_they_come_back() -> None:
     [
         ("configuration_device", lambda a: a[1:], "expected those of 11 configurations, found 12"),
         ("configuration_device", lambda a: a[::-1], "expected configurations in order"),
-        ("configuration_settings", lambda a: np.array(["{"] * len(a)), "expected JSON objects, found {"),
+        ("configuration_settings", lambda a: np.array(["{"] * len(a)), "expected JSON objects, found '{'"),
         ("configuration_settings", lambda a: np.array(["[]"] * len(a)), "expected an object of settings"),
         ("samples", lambda a: a + 100, "samples: expected integers from 0 to 11"),
         ("samples", lambda a: a[:0], "samples: expected at least one"),

@@ -43,12 +43,7 @@ def kept_space(state: Mapping[str, npt.NDArray[Any]]) -> tuple[Space, tuple[int,
             f"model: configuration_settings: expected those of {len(devices)} configurations, found "
             f"{len(settings)}"
         )
-    try:
-        found = tuple(Configuration.of(*each) for each in zip(devices, settings, strict=True))
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"model: configuration_settings: expected JSON objects, found {error.doc}"
-        ) from error
+    found = tuple(Configuration.of(*each) for each in zip(devices, settings, strict=True))
     space = Space(found)
     if space.configurations != found:
         raise InputError("model: configuration_settings: expected configurations in order, found others")
