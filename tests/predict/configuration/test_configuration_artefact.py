@@ -106,7 +106,7 @@ def test_a_model_takes_the_place_of_one_of_another_kind(tmp_path: Path) -> None:
     assert len(list((tmp_path / "model").iterdir())) == 2
 
 
-def test_forecasting_needs_neither_scikit_learn_nor_scipy(folder: Path) -> None:
+def test_forecasting_needs_neither_scikit_learn_nor_arrow(folder: Path) -> None:
     script = (
         "import sys, numpy as np\n"
         "from crosscast import load_model\n"
@@ -115,7 +115,7 @@ def test_forecasting_needs_neither_scikit_learn_nor_scipy(folder: Path) -> None:
         "ones = np.array([1.0, 2.0])\n"
         "observed = Observed(np.array(model.samples), ones, 100 * ones)\n"
         "assert np.isfinite(model.forecast(observed).time.centre).all()\n"
-        "bad = {'sklearn', 'scipy', 'pandas', 'llvmlite'} & set(sys.modules)\n"
+        "bad = {'sklearn', 'scipy', 'pandas', 'pyarrow', 'llvmlite'} & set(sys.modules)\n"
         "assert not bad, bad\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.grid import Flags, Reals
-from crosscast.tables.arrow import Table
+
+if TYPE_CHECKING:
+    from crosscast.tables.arrow import Table
 
 __all__ = ["KernelAt", "Observed", "Surfaces", "machines_of"]
 
