@@ -36,7 +36,7 @@ KEY = RegionKey("step", ("8",))
 
 @pytest.fixture(autouse=True)
 def nothing_said_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(notice, "_SAID", set())
+    monkeypatch.setattr(notice, "_SAID", {})
     yield
 
 

@@ -6,7 +6,7 @@ from crosscast.measure.regions import history, metering, notice, recorder
 
 
 def begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notice, "_SAID", set())
+    monkeypatch.setattr(notice, "_SAID", {})
     monkeypatch.setattr(metering, "_SHARED", {"auto": metering.Metering([])})
     monkeypatch.setattr(recorder, "_applied", None)
     monkeypatch.setattr(history, "_IN_MEMORY", history.History())
