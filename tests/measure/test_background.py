@@ -31,6 +31,15 @@ def test_it_is_started_once_and_again_when_it_has_ended() -> None:
     background.stop()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_it_is_started_again_after_work_that_failed() -> None:
+    background = Background(lambda: next(iter(())), 0.001, "test", lambda: True)
+    assert background.ensure()
+    wait_until(lambda: not background.runs)
+    assert background.ensure()
+    wait_until(lambda: not background.runs)
+
+
 def test_no_work_is_left_behind_by_a_thread_that_ends() -> None:
     left: list[int] = []
     done: list[int] = []

@@ -77,6 +77,15 @@ class Background:
         self._thread = None
 
     def _run(self, ended: threading.Event) -> None:
+        try:
+            self._repeat(ended)
+        finally:
+            # Work that raises ends the thread: whoever brings more starts another one.
+            with self._lock:
+                if self._thread is threading.current_thread():
+                    self._thread = None
+
+    def _repeat(self, ended: threading.Event) -> None:
         while not ended.wait(self._interval_s):
             self._work()
             with self._lock:

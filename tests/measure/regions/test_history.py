@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from fresh_process import begin_anew
 from made_runs import run_of
@@ -164,12 +165,13 @@ def test_a_run_too_long_for_a_line_is_left_out_of_the_file(
     assert "a run of a is too long for the history" in caplog.text
 
 
+@pytest.mark.parametrize("number", [float("nan"), np.float32(0.5)])
 def test_a_run_of_numbers_that_are_none_is_left_out_of_the_file(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    number: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     history = History(tmp_path / "runs.jsonl")
     with caplog.at_level(logging.WARNING, "crosscast"):
-        history.record(run_of(KEY, energy_j={"gpu": float("nan")}))
+        history.record(run_of(KEY, energy_j={"gpu": number}))
         history.record(run_of(KEY, 2.0))
         history.flush()
     assert times_in(tmp_path / "runs.jsonl") == [2.0]

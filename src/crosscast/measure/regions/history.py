@@ -114,8 +114,8 @@ def _whole_lines(runs: Iterable[RegionRun]) -> Iterable[bytes]:
     for run in runs:
         try:
             line = to_line(run).encode()
-        except ValueError as error:
-            # Numbers that are none, of a sensor that is not ours.
+        except (TypeError, ValueError) as error:
+            # Numbers that are none, or of a type that JSON has not, of a sensor that is not ours.
             say_once(f"a run of {run.key.name} cannot be written to the history: {error}")
             continue
         if len(line) <= MOST_BYTES:
