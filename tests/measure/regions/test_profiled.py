@@ -4,7 +4,9 @@ import asyncio
 import logging
 import os
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from made_meters import SteadyMeter
 import crosscast
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
+from crosscast.measure.regions import recorder
 from crosscast.measure.regions.history import History
 from crosscast.measure.regions.key import RegionKey
 from crosscast.measure.regions.metering import Metering
@@ -336,6 +339,28 @@ def test_a_configuration_is_applied_when_it_is_another_one() -> None:
         with crosscast.profiled("a", selector=chooser, apply=applied.append, sensors=metering):
             pass
     assert applied == [SLOW, FAST, None]
+
+
+def test_threads_apply_configurations_one_after_another() -> None:
+    inside: list[Configuration | None] = []
+    applied: list[Configuration | None] = []
+
+    def apply(configuration: Configuration | None) -> None:
+        assert not inside
+        inside.append(configuration)
+        time.sleep(0.001)
+        applied.append(inside.pop())
+
+    def work(number: int) -> None:
+        for turn in range(5):
+            own = Configuration("node", {"turn": turn, "number": number})
+            with crosscast.profiled("a", configuration=own, apply=apply, sensors="none"):
+                pass
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert len(set(applied)) == len(applied) == 20
+    assert recorder._applied == (apply, applied[-1])
 
 
 def test_a_configuration_that_cannot_be_applied_is_tried_again() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from operator import sub
@@ -28,6 +29,7 @@ Apply = Callable[[Configuration | None], object]
 
 _process = 0
 _applied: tuple[Apply, Configuration | None] | None = None
+_applying = threading.RLock()
 
 
 class Running:
@@ -211,12 +213,16 @@ def _difference(
 def _set(apply: Apply, configuration: Configuration | None) -> None:
     """Apply a configuration, unless it is the last one that was applied, in this way."""
     global _applied
-    if configuration is None and (_applied is None or _applied[0] != apply):
+    if _applied == (apply, configuration):
         return
-    if _applied is None or _applied != (apply, configuration):
-        _applied = None
-        apply(configuration)
-        _applied = apply, configuration
+    # One after another, so that the last one that was applied is known to be.
+    with _applying:
+        if configuration is None and (_applied is None or _applied[0] != apply):
+            return
+        if _applied != (apply, configuration):
+            _applied = None
+            apply(configuration)
+            _applied = apply, configuration
 
 
 def _say_no_power(metering: Metering) -> None:
@@ -224,9 +230,10 @@ def _say_no_power(metering: Metering) -> None:
     say_once(f"no sensor tells the power of regions, so no configuration can be chosen by it{why}")
 
 
-def _count_process() -> None:
-    global _process
+def _begin_anew() -> None:
+    global _process, _applying
     _process = os.getpid()
+    _applying = threading.RLock()
 
 
-os.register_at_fork(after_in_child=_count_process)
+os.register_at_fork(after_in_child=_begin_anew)
