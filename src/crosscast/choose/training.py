@@ -12,6 +12,7 @@ from crosscast.choose.evaluation.protocol import ALONE, evaluate_choices
 from crosscast.choose.evaluation.sampler import Sampler
 from crosscast.choose.left_out import errors_left_out
 from crosscast.choose.methods.registry import method_names, methods_of
+from crosscast.choose.named_samples import sample_numbers
 from crosscast.choose.samples import two_samples
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
@@ -137,7 +138,7 @@ def train_chooser(
             f"{surfaces.label}: expected at least {LEAST_PROGRAMS} applications to train and test a model, "
             f"found {', '.join(surfaces.applications)}"
         )
-    numbers = two_samples(surfaces, seed) if samples is None else _numbers(surfaces, samples)
+    numbers = two_samples(surfaces, seed) if samples is None else sample_numbers(surfaces.space, samples)
     # First the model itself: what cannot be learned is said at once.
     predictor = model.fit(surfaces, numbers, seed)
     wanted: Sequence[int] | Sampler = two_samples if samples is None else numbers
@@ -156,17 +157,6 @@ def train_chooser(
         errors={**errors.to_dict(), "choices": choices},
     )
     return TrainedChooser(predictor, card)
-
-
-def _numbers(surfaces: Surfaces, samples: Sequence[Configuration]) -> tuple[int, ...]:
-    try:
-        numbers = tuple(surfaces.space.number_of(each) for each in samples)
-    except InputError as error:
-        raise InputError(f"samples: {error}") from error
-    if not numbers or len(set(numbers)) < len(numbers):
-        found = "; ".join(map(str, samples)) or "none"
-        raise InputError(f"samples: expected at least one configuration, and each once, found {found}")
-    return numbers
 
 
 def _choices(

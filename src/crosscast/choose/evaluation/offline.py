@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crosscast.choose.evaluation.sampler import Sampler
+from crosscast.choose.named_samples import sample_numbers
 from crosscast.choose.samples import two_samples
 from crosscast.configuration import Configuration
 from crosscast.predict.configuration.published.model import PublishedModel, PublishedPredictor
@@ -65,10 +66,7 @@ def offline_stage(
     Raises
     ------
     InputError
-        If no kernel ran at all sample configurations, or one of these is not known.
+        If no kernel ran at all sample configurations, or one of these is not known or named twice.
     """
-    if callable(samples):
-        numbers = samples(surfaces, seed)
-    else:
-        numbers = tuple(surfaces.space.number_of(each) for each in samples)
+    numbers = samples(surfaces, seed) if callable(samples) else sample_numbers(surfaces.space, samples)
     return OfflineStage(numbers, PublishedModel().fit(surfaces, numbers, seed))

@@ -19,6 +19,7 @@ from crosscast.choose.evaluation.result import ChoiceResult
 from crosscast.choose.evaluation.sampler import Sampler
 from crosscast.choose.evaluation.scoring import Choices, results_of
 from crosscast.choose.evaluation.work import answer_folds
+from crosscast.choose.named_samples import sample_numbers
 from crosscast.choose.samples import two_samples
 from crosscast.choose.walk import Method
 from crosscast.configuration import Configuration
@@ -106,7 +107,7 @@ def evaluate_choices(
     grouped = folds_together(surfaces.applications, groups) if groups else ()
     folds = tuple(dict.fromkeys([*alone, *grouped]))
     budgets = (*curve, len(surfaces.space) if budget is None else budget)
-    wanted = samples if callable(samples) else _numbers(surfaces, samples)
+    wanted = samples if callable(samples) else sample_numbers(surfaces.space, samples)
     tasks = [FoldTask(fold, each, wanted, weighting, budgets, seed) for fold in folds for each in methods]
     done = answer_folds(surfaces, tasks, progress=progress, cache=cache, jobs=jobs)
     answers = {
@@ -165,14 +166,6 @@ def _check(surfaces: Surfaces, methods: Sequence[Method], budgets: Sequence[int]
         raise InputError(f"{surfaces.label}: expected at least 2 programs to leave one out, found {found}")
     if min(budgets) < 0:
         raise InputError(f"budget: expected at least 0, found {min(budgets)}")
-
-
-def _numbers(surfaces: Surfaces, samples: Sequence[Configuration]) -> tuple[int, ...]:
-    numbers = tuple(surfaces.space.number_of(each) for each in samples)
-    if not numbers or len(set(numbers)) < len(numbers):
-        found = "; ".join(map(str, samples)) or "none"
-        raise InputError(f"samples: expected at least one configuration, and each once, found {found}")
-    return numbers
 
 
 def _choices(
