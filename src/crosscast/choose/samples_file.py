@@ -11,7 +11,7 @@ from crosscast.choose.setting_columns import SettingColumns
 from crosscast.choose.tally import Tally, observed_of
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.measure.regions.reading import read_history
+from crosscast.measure.regions.reading import is_history, read_history
 from crosscast.measure.regions.samples import samples_of
 from crosscast.predict.configuration.configuration_card import ConfigurationCard
 from crosscast.predict.configuration.power_totals import total_power
@@ -93,7 +93,7 @@ def read_samples(path: str | Path, card: ConfigurationCard) -> SampleFile:
     """
     path = Path(path)
     reader = _Reader(path, SettingColumns(card.space), card)
-    rows = _history(path) if _is_history(path) else _csv(path, reader)
+    rows = _history(path) if is_history(path, "samples") else _csv(path, reader)
     for where, row in rows:
         reader.add(where, row)
     return reader.finish()
@@ -189,14 +189,6 @@ class _Reader:
                     f"{self.path}: {what} that the model has learned from are not in every row, so it is "
                     f"less sure: {', '.join(missed)}"
                 )
-
-
-def _is_history(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(1) == b"{"
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the samples ({error.strerror})") from error
 
 
 def _history(path: Path) -> Iterator[tuple[str, _Row]]:

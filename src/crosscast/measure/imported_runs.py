@@ -9,14 +9,14 @@ from pathlib import Path
 
 from crosscast.errors import InputError
 from crosscast.measure.regions.own_runs_of import own_runs_of
+from crosscast.measure.regions.reading import SUFFIX, is_history
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.importers.own_runs import dataset_of_own
 from crosscast.tables.importers.run_table import read_run_table
 
 __all__ = ["ImportedRuns", "import_runs"]
 
-_HISTORY = ".jsonl"
-_SUFFIXES = (".csv", _HISTORY)
+_SUFFIXES = (".csv", SUFFIX)
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,10 @@ def import_runs(path: str | Path, settings: Sequence[str] | None = None) -> Impo
     return ImportedRuns(dataset, (*notes, *summary))
 
 
+def _is_history(file: Path) -> bool:
+    return is_history(file, "runs")
+
+
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
@@ -74,13 +78,3 @@ def _files(path: Path) -> list[Path]:
             f"{path}: expected a file {' or '.join(f'*{each}' for each in _SUFFIXES)}, found none"
         )
     return files
-
-
-def _is_history(path: Path) -> bool:
-    if path.suffix == _HISTORY:
-        return True
-    try:
-        with path.open("rb") as file:
-            return file.read(1) == b"{"
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the runs ({error.strerror})") from error

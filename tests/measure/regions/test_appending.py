@@ -33,6 +33,13 @@ def test_what_was_torn_off_is_removed(end: int, tmp_path: Path) -> None:
     assert path.read_bytes() == LINE * 2
 
 
+def test_what_nobody_here_has_written_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(LINE + b"notes of mine")
+    append(path, LINE)
+    assert path.read_bytes() == LINE + b"notes of mine\n" + LINE
+
+
 def test_a_whole_line_without_its_end_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_bytes(LINE.rstrip(b"\n"))

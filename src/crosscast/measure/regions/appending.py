@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from crosscast.errors import InputError
-from crosscast.measure.regions.line import MOST_BYTES, from_line
+from crosscast.measure.regions.line import MOST_BYTES, from_line, is_begun
 
 __all__ = ["append"]
 
@@ -19,7 +19,8 @@ _PAUSE_S = 0.005
 def append(path: Path, lines: bytes) -> None:
     """Append lines in one piece, all of them or none.
 
-    What a process left at the end that was stopped in the middle of a line is removed.
+    What a process left at the end that was stopped in the middle of a line is removed; what none can have
+    left so stays, as a line of its own.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ def append(path: Path, lines: bytes) -> None:
         alone = _lock(file)
         end = os.fstat(file).st_size
         tail = _tail(file, end)
-        if tail and alone and not _is_whole(tail):
+        if tail and alone and is_begun(tail) and not _is_whole(tail):
             end -= len(tail)
             os.ftruncate(file, end)
         elif tail:

@@ -12,7 +12,10 @@ from crosscast.measure.regions.line import MOST_BYTES, from_line, is_begun
 from crosscast.measure.regions.run import RegionRun
 from crosscast.measure.regions.runs import Runs
 
-__all__ = ["check_history", "read_history"]
+__all__ = ["SUFFIX", "check_history", "is_history", "read_history"]
+
+SUFFIX = ".jsonl"
+"""Of the name of a file that is a history whatever it begins with."""
 
 _MOST_FILE_BYTES = 1 << 30
 
@@ -47,6 +50,30 @@ def read_history(path: str | Path) -> Runs:
     for run in _runs(Path(path)):
         found.add(run)
     return found
+
+
+def is_history(path: Path, what: str) -> bool:
+    """Whether a file is to be read as a history: by its name, or as it begins with an object.
+
+    Parameters
+    ----------
+    path
+        The file.
+    what
+        What it holds, for messages, such as ``samples``.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    if path.suffix == SUFFIX:
+        return True
+    try:
+        with path.open("rb") as file:
+            return file.read(1) == b"{"
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the {what} ({error.strerror})") from error
 
 
 def check_history(path: Path) -> None:
