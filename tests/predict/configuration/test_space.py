@@ -71,10 +71,7 @@ def test_what_is_no_space_is_refused(configurations: tuple[Configuration, ...], 
         Space(configurations)
 
 
-def test_only_known_configurations_and_devices_are_found() -> None:
+def test_only_known_configurations_are_found() -> None:
     space = Space(MIXED)
-    assert space.of_devices(["gpu"]).configurations == MIXED[3:]
-    with pytest.raises(InputError, match="device: expected one of cpu, gpu, found 'phi'"):
-        space.of_devices(["gpu", "phi"])
     with pytest.raises(InputError, match="expected one of the 6 that are known, such as cpu: "):
         space.number_of(Configuration("cpu", {}))

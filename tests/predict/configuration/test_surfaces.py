@@ -59,6 +59,12 @@ def test_rows_without_time_or_power_are_left_out(lacking: dict[str, Any]) -> Non
         machines_of(table(row("a", "x", **lacking)), "made up")
 
 
+def test_a_configuration_that_is_written_in_two_ways_is_refused() -> None:
+    rows = [row("a", "x"), row("a", "x", configuration='{"clock": 1}')]
+    with pytest.raises(InputError, match="expected each kernel once at a: clock 1, found x big again"):
+        machines_of(table(*rows), "made up")
+
+
 def test_devices_are_chosen_by_name() -> None:
     runs = table(row("a", "x"), row("b", "x"), row("c", "x", power_w=None))
     (machine,) = machines_of(runs, "made up", ["b"])

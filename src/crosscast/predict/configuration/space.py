@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -113,19 +112,6 @@ class Space:
             [[each.settings.get(name, np.nan) for name in self.knobs] for each in self.configurations],
             np.float64,
         ).reshape(len(self), len(self.knobs))
-
-    def of_devices(self, devices: Sequence[str]) -> Space:
-        """Those of some devices alone.
-
-        Raises
-        ------
-        InputError
-            If none of a device is known.
-        """
-        for device in devices:
-            if device not in self.devices:
-                raise InputError(f"device: expected one of {', '.join(self.devices)}, found {device!r}")
-        return Space(tuple(each for each in self.configurations if each.device in devices))
 
 
 def _order(configuration: Configuration) -> tuple[object, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -220,6 +221,11 @@ def _surfaces(rows: Sequence[Mapping[str, str]], label: str) -> Surfaces:
     places = {kernel: place for place, kernel in enumerate(kernels)}
     cells = np.array([places[_kernel(row)] for row in rows]), np.array([space.number_of(c) for c in at])
     shape = (len(kernels), len(space))
+    (kernel, number), count = Counter(zip(*(each.tolist() for each in cells), strict=True)).most_common(1)[0]
+    if count > 1:
+        # Numbers of two forms, such as 1 and 1.0, are two keys of a table.
+        at_it = space.configurations[number]
+        raise InputError(f"{label}: expected each kernel once at {at_it}, found {kernels[kernel]} again")
     domains = [json.loads(row["powers"] or "{}") for row in rows]
     counters = [json.loads(row["counters"] or "{}") for row in rows]
     return Surfaces(
