@@ -1,6 +1,7 @@
 """Meters of every kind: cumulative energy, at any moment."""
 
 import sys
+import threading
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -79,12 +80,19 @@ def test_a_thread_sees_the_wrap_arounds_that_nobody_else_looks_for(tmp_path: Pat
 
 
 def test_nvml_tells_the_energy_that_a_thread_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The first reading is the trial whether there is a counter.
-    install(monkeypatch, iter([0, 5_000_000, *range(5_250_000, 5_251_000)]), forever(NVMLError(3)))
+    worked = threading.Event()
+
+    def counter() -> Iterator[int]:
+        while True:
+            yield 5_250_000 if worked.is_set() else 5_000_000
+
+    install(monkeypatch, counter(), forever(NVMLError(3)))
     meter = NvmlMeter(BUS_ID)
     meter._background._interval_s = 0.001
     assert (meter.domains, meter.read_j()) == (("gpu",), (0.0,))
-    wait_until(lambda: meter.read_j()[0] >= 250)
+    worked.set()
+    wait_until(lambda: meter.read_j()[0] > 0)
+    assert meter.read_j() == (250.0,)
     meter._background.stop()
     assert meter.resolution_s == pytest.approx(0.12)
 
