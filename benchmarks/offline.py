@@ -1,7 +1,7 @@
 """Cost of learning a machine: each model fitted to all runs of a dataset, as ``crosscast train`` does once.
 
-``python -m benchmarks.offline DATASET`` prints times, and whether the figure of 10 s for the data with two power
-caps is met. DATASET is a folder with runs over configurations.
+``python -m benchmarks.offline DATASET`` prints times, and whether the figure of 10 s for the data with two
+power caps is met. DATASET is a folder with runs over configurations.
 """
 
 from __future__ import annotations
