@@ -1,4 +1,4 @@
-"""An evaluation of choices on made-up machines, small enough to read, and the same as a dataset."""
+"""An evaluation of choices on made-up machines, small enough to read."""
 
 from __future__ import annotations
 
@@ -19,12 +19,6 @@ from crosscast.predict.configuration.baselines.nearest import NearestKernels
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
 from crosscast.predict.grid import Flags
-from crosscast.tables.arrow import table_of
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.devices import DEVICES
-from crosscast.tables.energy import ENERGY
-from crosscast.tables.records import RECORDS
-from crosscast.tables.schema import json_text
 
 PROGRAMS = ("bfs", "cfd", "cfd_double", "km", "lud", "nw")
 
@@ -73,46 +67,10 @@ def methods(space: Space) -> list[Method]:
 @cache
 def chosen_study(*, both: bool = False) -> tuple[ChoiceStudy, tuple[OfflineStage, ...]]:
     """The evaluation of one machine, or of both."""
-    machines = [named_surfaces(), other_machine()] if both else [named_surfaces()]
-    stages = tuple(offline_stage(machine) for machine in machines)
-    return study_choices("made up", machines, methods), stages
-
-
-def dataset_of(*machines: Surfaces) -> Dataset:
-    """A dataset with one run of each kernel at each configuration, and the power of each domain."""
-    records, energies = [], []
-    for surfaces in machines:
-        for row, kernel in enumerate(surfaces.kernels):
-            for number in np.flatnonzero(surfaces.known[row]).tolist():
-                configuration = surfaces.space.configurations[number]
-                at = {
-                    "application": kernel.application,
-                    "size": kernel.size,
-                    "device": configuration.device,
-                    "configuration": json_text(dict(configuration.settings)),
-                    "repeat": 0,
-                    "run": 0,
-                }
-                time_s = float(surfaces.time_s[row, number])
-                records.append({**at, "kernel": kernel.kernel, "time_s": [time_s], "invocations": 1})
-                domains = surfaces.domains or {"gpu": surfaces.power_w}
-                energies += [
-                    {
-                        **at,
-                        "sensor": "made",
-                        "domain": domain,
-                        "energy_j": float(power[row, number]) * time_s,
-                        "duration_s": time_s,
-                        "runs": 1,
-                    }
-                    for domain, power in domains.items()
-                ]
-    devices = sorted({str(record["device"]) for record in records})
-    return Dataset(
-        "made up",
-        devices=table_of(
-            DEVICES, [{"device": key, "name": key, "type": "gpu", "sources": {}} for key in devices]
-        ),
-        records=table_of(RECORDS, records),
-        energy=table_of(ENERGY, energies),
-    )
+    if not both:
+        return study_choices("made up", [named_surfaces()], methods), (offline_stage(named_surfaces()),)
+    # Machines are evaluated each by itself, and the first one has been.
+    study, stages = chosen_study()
+    other = study_choices("made up", [other_machine()], methods)
+    whole = replace(study, machines=(*study.machines, *other.machines))
+    return whole, (*stages, offline_stage(other_machine()))

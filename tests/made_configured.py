@@ -1,50 +1,51 @@
-"""Datasets of the made-up kernels over configurations, as an importer would write them."""
+"""Datasets of made-up kernels over configurations, as an importer would write them."""
 
-import json
-
-from made_surfaces import made_surfaces
+import numpy as np
 
 from crosscast.predict.configuration.surfaces import Surfaces
 from crosscast.tables.arrow import table_of
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.devices import DEVICES
 from crosscast.tables.energy import ENERGY
-from crosscast.tables.profiles import PROFILES
 from crosscast.tables.records import RECORDS
+from crosscast.tables.schema import json_text
 
 
-def configured_dataset(applications: int = 4, surfaces: Surfaces | None = None) -> Dataset:
-    """A dataset without profiles: a run of each kernel at each configuration, with energy of its domains."""
-    made = made_surfaces(applications, noise=0.01) if surfaces is None else surfaces
-    records, energy = [], []
-    for row, kernel in enumerate(made.kernels):
-        for number, configuration in enumerate(made.space.configurations):
-            time_s = float(made.time_s[row, number])
-            at = {
-                "device": configuration.device,
-                "configuration": json.dumps(dict(configuration.settings)),
-                "repeat": 0,
-                "run": 0,
-            }
-            cell = {**kernel._asdict(), **at}
-            records.append({**cell, "time_s": [time_s], "invocations": 1})
-            for domain, values in made.domains.items():
-                watts = float(values[row, number])
-                energy.append(
+def configured_dataset(*machines: Surfaces) -> Dataset:
+    """A dataset with one run of each kernel at each configuration, and the energy of each domain."""
+    records, energies = [], []
+    for surfaces in machines:
+        for row, kernel in enumerate(surfaces.kernels):
+            for number in np.flatnonzero(surfaces.known[row]).tolist():
+                configuration = surfaces.space.configurations[number]
+                at = {
+                    "application": kernel.application,
+                    "size": kernel.size,
+                    "device": configuration.device,
+                    "configuration": json_text(dict(configuration.settings)),
+                    "repeat": 0,
+                    "run": 0,
+                }
+                time_s = float(surfaces.time_s[row, number])
+                records.append({**at, "kernel": kernel.kernel, "time_s": [time_s], "invocations": 1})
+                domains = surfaces.domains or {"gpu": surfaces.power_w}
+                energies += [
                     {
-                        **cell,
+                        **at,
                         "sensor": "made",
                         "domain": domain,
-                        "energy_j": watts * time_s,
+                        "energy_j": float(power[row, number]) * time_s,
                         "duration_s": time_s,
                         "runs": 1,
                     }
-                )
-    devices = [{"device": key, "name": key, "type": "node", "sources": {}} for key in made.space.devices]
+                    for domain, power in domains.items()
+                ]
+    devices = sorted({str(record["device"]) for record in records})
     return Dataset(
         "made up",
-        devices=table_of(DEVICES, devices),
-        profiles=table_of(PROFILES, []),
+        devices=table_of(
+            DEVICES, [{"device": key, "name": key, "type": "node", "sources": {}} for key in devices]
+        ),
         records=table_of(RECORDS, records),
-        energy=table_of(ENERGY, energy),
+        energy=table_of(ENERGY, energies),
     )

@@ -14,19 +14,20 @@ from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Surfaces
 from made_configured import configured_dataset
 
+MADE = made_surfaces(4, noise=0.01)
+
 
 def test_the_machine_of_a_dataset_is_what_was_measured() -> None:
-    made = made_surfaces(4, noise=0.01)
-    found = machine_of(configured_dataset())
-    assert (found.space, found.kernels) == (made.space, made.kernels)
-    np.testing.assert_allclose(found.power_w, made.power_w)
+    found = machine_of(configured_dataset(MADE))
+    assert (found.space, found.kernels) == (MADE.space, MADE.kernels)
+    np.testing.assert_allclose(found.power_w, MADE.power_w)
     np.testing.assert_allclose(
-        machine_of(configured_dataset(), power_domain="gpu").power_w, made.domains["gpu"]
+        machine_of(configured_dataset(MADE), power_domain="gpu").power_w, MADE.domains["gpu"]
     )
 
 
 def test_the_card_says_what_was_learned_and_how_good_that_is() -> None:
-    surfaces = machine_of(configured_dataset())
+    surfaces = machine_of(configured_dataset(MADE))
     trained = train_chooser(surfaces, "published-log", seed=3)
     card = trained.card
     assert (card.model, card.seed, card.samples) == ("published-log", 3, two_samples(surfaces))
@@ -69,16 +70,7 @@ def renamed(surfaces: Surfaces, device: str) -> Surfaces:
 
 
 def test_machines_without_a_kernel_in_common_are_told_apart() -> None:
-    import pyarrow as pa
-
-    one, other = (configured_dataset(surfaces=renamed(made_surfaces(3), name)) for name in ("left", "right"))
-    both = replace(
-        one,
-        **{
-            name: pa.concat_tables([getattr(one, name), getattr(other, name)])
-            for name in ("devices", "records", "energy")
-        },
-    )
+    both = configured_dataset(*(renamed(made_surfaces(3), name) for name in ("left", "right")))
     with pytest.raises(InputError, match=r"device: expected those of one machine, found 2 .*\(left; right\)"):
         machine_of(both)
     assert machine_of(both, devices=["right"]).space.devices == ("right",)
@@ -90,4 +82,4 @@ def test_a_single_configuration_leaves_nothing_to_choose() -> None:
     lone = Surfaces("lone", made.kernels, space, made.time_s[:, :1], made.power_w[:, :1])
     lone = replace(lone, domains={"cpu": lone.power_w})
     with pytest.raises(InputError, match="expected at least 2 configurations to choose from, found 1"):
-        machine_of(configured_dataset(surfaces=lone))
+        machine_of(configured_dataset(lone))

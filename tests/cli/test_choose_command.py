@@ -281,7 +281,7 @@ def test_each_command_says_which_model_is_for_the_other(
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dataset") / "cap"
-    write_dataset(configured_dataset(), folder)
+    write_dataset(configured_dataset(made_surfaces(4, noise=0.01)), folder)
     return folder
 
 

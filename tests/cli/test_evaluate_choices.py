@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from chosen_study import PROGRAMS, dataset_of, named_surfaces, other_machine
+from chosen_study import PROGRAMS, named_surfaces, other_machine
 from crosscast.cli import main
 from crosscast.tables.dataset import write_dataset
+from made_configured import configured_dataset
 
 Output = pytest.CaptureFixture[str]
 ASKED = (
@@ -27,7 +28,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("dataset") / "one"
-    write_dataset(dataset_of(named_surfaces()), path)
+    write_dataset(configured_dataset(named_surfaces()), path)
     return str(path)
 
 
@@ -38,7 +39,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> str:
     lonely = other_machine()
     kernels = tuple(each._replace(application=f"{each.application}.") for each in lonely.kernels)
     renamed = type(lonely)(lonely.label, kernels, lonely.space, lonely.time_s, lonely.power_w)
-    write_dataset(dataset_of(named_surfaces(), renamed), path)
+    write_dataset(configured_dataset(named_surfaces(), renamed), path)
     return str(path)
 
 
@@ -191,7 +192,7 @@ def test_samples_are_of_one_machine(capsys: Output, two: str) -> None:
 
 
 def test_a_dataset_without_power_is_refused(capsys: Output, tmp_path: Path) -> None:
-    whole = dataset_of(named_surfaces())
+    whole = configured_dataset(named_surfaces())
     write_dataset(replace(whole, energy=whole.energy.slice(0, 0)), tmp_path / "dark")
     sentence = refusal(capsys, str(tmp_path / "dark"), "--protocol", "leave-benchmark-out")
     assert "expected runs with time and power, found none" in sentence
