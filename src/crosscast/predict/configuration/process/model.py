@@ -11,11 +11,8 @@ from crosscast.errors import InputError
 from crosscast.predict.configuration.process.covariance import Covariance
 from crosscast.predict.configuration.process.inputs import SettingInputs, capped_domains
 from crosscast.predict.configuration.process.likelihood import likeliest
-from crosscast.predict.configuration.process.predictor import (
-    FittedQuantity,
-    ProcessPredictor,
-    points_of,
-)
+from crosscast.predict.configuration.process.predictor import ProcessPredictor, points_of
+from crosscast.predict.configuration.process.prior import FittedQuantity
 from crosscast.predict.configuration.process.quantities import TIME, TOTAL, power_parts, powers_of
 from crosscast.predict.configuration.process.sparse import Weighed, pivots
 from crosscast.predict.configuration.sample_features import SampleFeatures

@@ -10,104 +10,23 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.errors import InputError
-from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
+from crosscast.predict.configuration.forecast import SurfaceForecast
 from crosscast.predict.configuration.kept_space import kept_space, space_state
 from crosscast.predict.configuration.process.inputs import SettingInputs, capped_domains
-from crosscast.predict.configuration.process.posterior import Belief, Posterior, total_of
+from crosscast.predict.configuration.process.prior import FittedQuantity, Prior, positive
 from crosscast.predict.configuration.process.quantities import TIME, TOTAL, powers_of
 from crosscast.predict.configuration.process.sparse import SparseProcess
 from crosscast.predict.configuration.sample_features import SampleFeatures
 from crosscast.predict.configuration.sample_runs import sample_places
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Observed
-from crosscast.predict.grid import Flags, Reals
+from crosscast.predict.grid import Reals
 from crosscast.predict.state import kept_names, kept_reals
 
-__all__ = ["FittedQuantity", "Prior", "ProcessPredictor"]
+__all__ = ["ProcessPredictor", "points_of"]
 
 _PLAIN = "plain:"
 """Before the names of arrays of the process for kernels that do not tell their domains."""
-
-
-@dataclass(frozen=True, eq=False)
-class FittedQuantity:
-    """What was learned of time, or of the power of one domain.
-
-    Its logarithm relative to the sample run from which a configuration is scaled is `mean` plus the process.
-
-    Parameters
-    ----------
-    mean
-        ``(c,)`` Mean over the training programs.
-    process
-        How kernels differ from it.
-    """
-
-    mean: Reals
-    process: SparseProcess
-
-    def prior(self, points: Reals, features: int, references: Reals) -> Belief:
-        """What is known of a kernel by its features alone.
-
-        Parameters
-        ----------
-        points
-            ``(c, f + s)`` Its features, and the settings.
-        features
-            ``f``.
-        references
-            ``(c,)`` Logarithm of the sample run from which each configuration is scaled.
-        """
-        relative = self.process.at(points, features)
-        return replace(relative, mean=self.mean + relative.mean + references)
-
-
-@dataclass(frozen=True, eq=False)
-class Prior:
-    """What is known of a kernel by the features that its sample runs give it.
-
-    Parameters
-    ----------
-    quantities
-        Time and the parts of the power, by name.
-    errors
-        Standardised errors on left-out programs of time and of power.
-    """
-
-    quantities: Mapping[str, Belief]
-    errors: tuple[Reals, Reals]
-
-    def forecast(self, observed: Observed) -> SurfaceForecast:
-        """What is known after runs; see `ConfigurationPredictor.forecast`."""
-        parts = tuple(name for name in self.quantities if name != TIME)
-        powers = powers_of(parts, observed.power_w, observed.domains)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            told = {name: np.log(values) for name, values in {TIME: observed.time_s, **powers}.items()}
-        after = {name: each.given(observed.numbers, told[name]) for name, each in self.quantities.items()}
-        time = after.pop(TIME)
-        power = total_of(after)
-        sound = _positive(observed.time_s) & _positive(observed.power_w)
-        measured = np.zeros(len(power.mean), np.bool_)
-        measured[observed.numbers[sound]] = True
-        return SurfaceForecast(
-            _quantity(time, self.errors[0], observed, observed.time_s),
-            _quantity(power, self.errors[1], observed, observed.power_w),
-            measured,
-        )
-
-
-def _quantity(logarithm: Posterior, errors: Reals, observed: Observed, values: Reals) -> Quantity:
-    centre, spread = np.exp(logarithm.mean), np.sqrt(logarithm.variance)
-    known = _positive(values)
-    centre[observed.numbers[known]] = values[known]
-    spread[observed.numbers[known]] = 0.0
-    return Quantity(centre, spread, errors)
-
-
-def _positive(values: Reals) -> Flags:
-    """What can have been measured: no sensor that returned nothing."""
-    found: Flags = (values > 0) & np.isfinite(values)
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +79,7 @@ class ProcessPredictor:
         places = sample_places(self.space, self.samples, observed)
         parts = tuple(name for name in self.quantities if name != TIME)
         powers = powers_of(parts, observed.power_w, observed.domains)
-        if self.plain is not None and not all(_positive(values[places]).all() for values in powers.values()):
+        if self.plain is not None and not all(positive(values[places]).all() for values in powers.values()):
             return self.plain.prior(observed)
         points = self.points(observed, places)
         references = np.array(places)[self.inputs.reference]
