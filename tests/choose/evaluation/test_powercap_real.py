@@ -72,9 +72,9 @@ def test_a_fixed_configuration_wastes_a_quarter(found: MachineChoices) -> None:
     assert fixed.extra_runs == 0
 
 
-def test_repeats_alone_fail_about_a_third_of_the_oracles_choices(found: MachineChoices) -> None:
+def test_repeats_alone_fail_more_than_a_quarter_of_the_oracles_choices(found: MachineChoices) -> None:
     assert found.noise is not None
     assert found.split_half is not None
     # 29 % fail on real repeats, which are not in the data; these are simulated.
-    assert found.split_half.violations == pytest.approx(0.33, abs=0.06)
+    assert found.split_half.violations == pytest.approx(0.29, abs=0.05)
     assert of(found, "oracle").metrics.score == pytest.approx(1)

@@ -90,12 +90,22 @@ def test_the_guard_is_a_tolerance_of_1_percent() -> None:
     surfaces = made_surfaces()
     cases = cases_of(surfaces, (11, 0))
     n = len(surfaces.kernels)
-    metrics = simulated_repeats(surfaces, RepeatNoise(np.zeros(n), np.full(n, 0.01 / 1.6449)), 3).scored(
-        cases, cases.oracle
-    )
+    # What was measured has the noise of one repeat, and the repeat that of another.
+    noise = RepeatNoise(np.zeros(n), np.full(n, 0.01 / 1.6449 / np.sqrt(2)))
+    metrics = simulated_repeats(surfaces, noise, 3).scored(cases, cases.oracle)
     # One in twenty errors of a normal distribution is more than 1.6449 standard deviations up.
     assert metrics.under_limit_share_within_1pct == pytest.approx(0.95, abs=0.02)
     assert metrics.under_limit_share == pytest.approx(0.5, abs=0.05)
+
+
+def test_repeats_differ_from_each_other_as_from_what_was_measured() -> None:
+    surfaces = flat(0.0, 0.0)
+    count = len(surfaces.kernels)
+    repeats = simulated_repeats(surfaces, RepeatNoise(np.full(count, 0.02), np.full(count, 0.005)), 0)
+    pairs = ((repeats.time_s, surfaces.time_s, 0.02), (repeats.power_w, surfaces.power_w, 0.005))
+    for values, measured, noise in pairs:
+        for one, other in ((values[0], measured), (values[1], measured), (values[0], values[1])):
+            assert np.log(one / other).std() == pytest.approx(np.sqrt(2) * noise, rel=0.02)
 
 
 def test_repeats_are_the_same_from_the_same_seed() -> None:

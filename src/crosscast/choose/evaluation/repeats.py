@@ -21,9 +21,11 @@ REPEATS = 20
 
 @dataclass(frozen=True, eq=False)
 class Repeats:
-    """Simulated repeats of all runs: measured values times noise, `r` in each half.
+    """Simulated repeats of all runs, `r` in each half.
 
-    The data has no repeats of its own; how much these differ is estimated by `repeat_noise`.
+    The data has no repeats of its own; how much these differ is estimated by `repeat_noise`. What was
+    measured is a repeat too, as far from the truth as any other. So a repeat differs from it by the noise of
+    both, as the halves do from each other.
 
     Parameters
     ----------
@@ -67,10 +69,16 @@ def simulated_repeats(surfaces: Surfaces, noise: RepeatNoise, seed: int) -> Repe
         Start of the random numbers.
     """
     rng = np.random.default_rng(seed)
-    shape = (2, REPEATS, *surfaces.time_s.shape)
-    time_s = surfaces.time_s * np.exp(noise.time[:, None] * rng.standard_normal(shape))
-    power_w = surfaces.power_w * np.exp(noise.power[:, None] * rng.standard_normal(shape))
+    time_s = surfaces.time_s * np.exp(noise.time[:, None] * _apart(rng, surfaces))
+    power_w = surfaces.power_w * np.exp(noise.power[:, None] * _apart(rng, surfaces))
     return Repeats(time_s, power_w)
+
+
+def _apart(rng: np.random.Generator, surfaces: Surfaces) -> Reals:
+    """``(2, r, n, c)`` Noise of both halves, less that of what was measured, which both have in common."""
+    shape = (2, REPEATS, *surfaces.time_s.shape)
+    halves: Reals = rng.standard_normal(shape) - rng.standard_normal(shape[1:])
+    return halves
 
 
 def split_half_oracle(cases: Cases, repeats: Repeats) -> Metrics:
