@@ -174,3 +174,10 @@ def test_units_of_time_and_power_do_not_matter(seed: int, time: float, power: fl
     for mine, yours in zip(one.results, other.results, strict=True):
         assert same(mine.metrics, yours.metrics)
         assert np.array_equal(mine.chosen, yours.chosen)
+
+
+def test_no_share_is_above_1_where_weights_are_rounded() -> None:
+    tallies = np.zeros((3, 9))
+    tallies[:, [0, 7]] = np.nextafter(1.0, 2.0)
+    found = Metrics.of(tallies)
+    assert (found.under_limit_share, found.under_limit_share_within_1pct, found.violations) == (1, 1, 0)

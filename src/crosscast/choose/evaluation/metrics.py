@@ -139,17 +139,23 @@ def metric_values(tallies: Reals, weights: Reals) -> Mapping[str, Reals]:
     under, performance, power, over, over_power, over_performance, changes, close, close_performance = sums.T
     total = weights.sum(axis=1)
     return {
-        "under_limit_share": under / total,
+        "under_limit_share": _share(under, total),
         "under_performance": _over(performance, under),
         "under_power": _over(power, under),
         "over_power": _over(over_power, over),
         "over_performance": _over(over_performance, over),
         "score": performance / total,
         "extra_runs": changes / total,
-        "violations": over / total,
-        "under_limit_share_within_1pct": close / total,
+        "violations": _share(over, total),
+        "under_limit_share_within_1pct": _share(close, total),
         "under_performance_within_1pct": _over(close_performance, close),
     }
+
+
+def _share(sums: Reals, total: Reals) -> Reals:
+    # Weights of cases may add up to a little more than 1.
+    shares: Reals = np.minimum(sums / total, 1.0)
+    return shares
 
 
 def _over(sums: Reals, weights: Reals) -> Reals:
