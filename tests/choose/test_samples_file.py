@@ -252,6 +252,13 @@ def test_a_template_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         write_template(tmp_path / "no" / "runs.csv", CARD)
 
 
+def test_a_template_does_not_take_the_place_of_what_was_filled_in(path: Path) -> None:
+    path.write_text("device,time_s\nnode,2\n")
+    with pytest.raises(InputError, match="expected no such file, as it may have been filled in; found one"):
+        write_template(path, CARD)
+    assert path.read_text() == "device,time_s\nnode,2\n"
+
+
 def runs(key: RegionKey) -> list[RegionRun]:
     powers = {"cpu": 60.0, "gpu": 90.0}
     return [

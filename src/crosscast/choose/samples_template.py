@@ -31,6 +31,8 @@ def template_columns(card: ConfigurationCard) -> tuple[str, ...]:
 def write_template(path: Path, card: ConfigurationCard) -> None:
     """Write a CSV file with a row for each sample configuration, whose measurements are to be filled in.
 
+    A file that is there is left as it is: it may have been filled in.
+
     Parameters
     ----------
     path
@@ -41,8 +43,10 @@ def write_template(path: Path, card: ConfigurationCard) -> None:
     Raises
     ------
     InputError
-        If it cannot be written.
+        If there is one already, or it cannot be written.
     """
+    if path.is_file():
+        raise InputError(f"{path}: expected no such file, as it may have been filled in; found one")
     columns = SettingColumns(card.space)
     rows = [columns.cells(number) for number in card.samples]
     names = [*rows[0], *template_columns(card)]
