@@ -166,6 +166,15 @@ def test_a_confidence_that_nothing_reaches_says_what_can_be_reached(
     assert "found 99.9 %, so nothing is chosen; the least predicted power is" in told
 
 
+def test_why_several_caps_cannot_be_kept_is_one_sentence_with_one_option(
+    capsys: Output, model: Path, runs: Path
+) -> None:
+    assert main(["choose", "--model", str(model), "--samples", str(runs), "--power-cap", "30,40"]) == 2
+    told = capsys.readouterr().err
+    assert told.count("power cap:") + told.count("--power-cap:") == 1
+    assert "found 30 W, so nothing is chosen; expected at least" in told
+
+
 def test_of_several_caps_those_that_can_be_kept_are_answered(capsys: Output, model: Path, runs: Path) -> None:
     words = ["choose", "--model", str(model), "--samples", str(runs), "--power-cap", "30,250"]
     assert main(words) == 2
@@ -248,6 +257,7 @@ def test_unknown_columns_are_noted_and_change_nothing(capsys: Output, model: Pat
             ["--samples", "RUNS", "--power-cap", "much"],
             "--power-cap: expected watts such as 150, found 'much'",
         ),
+        (["--samples", "RUNS", "--power-cap", "250,"], "--power-cap: expected watts such as 150, found ''"),
         (["--samples", "RUNS", "--power-cap", "-5"], "--power-cap: expected watts above 0, found -5"),
         (["--samples", "RUNS", "--power-cap", "250", "--confidence", "90"], "--confidence: expected a prob"),
         (["--samples", "RUNS", "--power-cap", "250", "--level", "1"], "--level: expected a probability"),

@@ -71,6 +71,11 @@ def test_a_choice_off_the_frontier_is_below_it_and_said_to_be() -> None:
     assert "that keeps to it with 99 %:" in text
 
 
+def test_no_choice_is_said_to_be_certain() -> None:
+    text = shown([choice_of(forecast(), SURFACES.space, 1e6)])
+    assert "it keeps to the cap with a probability over 99.9 %." in text
+
+
 def test_no_number_is_cut_off_however_many_columns_there_are() -> None:
     names = [f"a_setting_with_a_long_name_{number}_w" for number in range(6)]
     space = Space(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from crosscast.cli.flag import Flag
 from crosscast.cli.option_names import option_names
-from crosscast.cli.words import words_of
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def choose(
     plot
         Picture (`.png`, `.svg`, `.pdf`) of all configurations, the predicted frontier and what is chosen.
     template
-        Write a CSV file to be filled in with the runs, and say no more.
+        Write a new CSV file to be filled in with the runs, and say no more.
     json
         Print one JSON object.
     """
@@ -95,7 +94,13 @@ def choose(
         _print(found, trained, json)
     if impossible:
         with option_names():
-            raise InputError("; ".join(impossible))
+            raise InputError(_joined(impossible))
+
+
+def _joined(reasons: Sequence[str]) -> str:
+    """All reasons in one sentence, which names an option once where they are about the same one."""
+    field = f"{reasons[0].partition(': ')[0]}: "
+    return "; ".join([reasons[0], *(each.removeprefix(field) for each in dict.fromkeys(reasons[1:]))])
 
 
 def _check_alone(samples: Path | None, template: Path | None, cap: str | None, plot: Path | None) -> None:
@@ -137,7 +142,7 @@ def _caps(text: str | None) -> list[float]:
     if text is None:
         raise InputError("--power-cap is missing, expected watts, such as --power-cap 150 or 120,150")
     caps = []
-    for word in words_of("--power-cap", text):
+    for word in dict.fromkeys(map(str.strip, text.split(","))):
         try:
             caps.append(float(word))
         except ValueError:

@@ -105,10 +105,15 @@ def _sentence(choice: Choice) -> str:
     sure = (
         ""
         if chosen.probability_under is None
-        else f"; it keeps to the cap with {100 * chosen.probability_under:.3g} %"
+        else f"; it keeps to the cap with a probability {_probability(chosen.probability_under)}"
     )
     said = "measured" if chosen.measured else "predicted"
     return f"{wish}: {configuration_text(chosen.configuration)}; {said} {', '.join(parts)}{sure}."
+
+
+def _probability(value: float) -> str:
+    # Nothing that is predicted is certain.
+    return "over 99.9 %" if value >= 0.9995 else f"of {100 * value:.3g} %"
 
 
 def _table(choices: Sequence[Choice], card: ConfigurationCard) -> Table:
