@@ -68,7 +68,7 @@ def train(
     devices
         Of `configuration`: devices, separated by commas, to choose from; all by default.
     power_domain
-        Of `configuration`: domain whose power is limited, such as `node`; by default that of all domains.
+        Of `configuration`: domain whose power is limited; by default that of the node, or all there are.
     seed
         Start of all random numbers.
     jobs
