@@ -90,7 +90,8 @@ def test_what_was_measured_is_taken_at_its_word() -> None:
     forecast = SurfaceForecast(time, power, np.array([True, False]))
     # The tolerance is for predictions alone.
     assert probability_under(forecast, 100.0, np.ones(2, np.bool_), tolerance=0.02).tolist() == [0, 1]
-    assert select(forecast, 100.0) == 1
+    assert select(forecast, 100.0, tolerance=0.02) == 1
+    assert select(forecast, 100.0) is None
     assert select(forecast, 100.0, tolerance=0.0) is None
     assert select(forecast, 101.0 / (1 + 5e-10)) == 0
 

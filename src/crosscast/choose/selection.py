@@ -17,9 +17,9 @@ Objective = Literal["performance", "energy", "edp"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 TOLERANCE = 0.02
-"""Share of a cap by which a forecast may miss it, where no confidence is asked for.
+"""Share of a cap by which a forecast of the method ``model`` may miss it.
 
-It makes choices faster, and more of them go over the cap."""
+It makes choices faster, and more of them go over the cap, most by less than a repeated run differs."""
 
 
 def merit(time_s: Reals, power_w: Reals, objective: Objective) -> Reals:
@@ -71,7 +71,7 @@ def select(
     *,
     objective: Objective = "performance",
     confidence: float | None = None,
-    tolerance: float = TOLERANCE,
+    tolerance: float = 0.0,
     available: Flags | None = None,
 ) -> int | None:
     """Select a configuration by a forecast (Bailey et al. 2014, section III-C).

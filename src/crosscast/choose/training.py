@@ -170,7 +170,7 @@ def _choices(
     jobs: int,
 ) -> list[dict[str, Any]]:
     """Scores of the model's choices without and with limiting, where there are such methods."""
-    wanted = [each for each in (name, f"{name}+fl") if each in method_names(surfaces.space)]
+    wanted = [each for each in (name, f"{name}-strict", f"{name}+fl") if each in method_names(surfaces.space)]
     if not wanted:
         return []
     found = evaluate_choices(

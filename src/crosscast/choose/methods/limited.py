@@ -27,7 +27,7 @@ class Limited:
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
         """Fit the method that is limited; see `Method.fit`."""
-        return _LimitedChooser(self.inner.fit(surfaces, samples, seed), surfaces.space, self.ups, self.ups)
+        return _LimitedChooser(self.inner.fit(surfaces, samples, seed), surfaces.space, self.ups)
 
 
 def limited(method: Method, ups: bool = False) -> Limited:
@@ -35,7 +35,7 @@ def limited(method: Method, ups: bool = False) -> Limited:
 
     It starts at the method's choice and steps down, as `step_down` does with all knobs, while the measured
     power is over the cap. In the end it takes the fastest of all configurations that were measured within
-    the cap, the samples included.
+    the cap, the samples included; the last change that is left is spent on that.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class _LimitedChooser:
     inner: Chooser
     space: Space
     ups: bool
-    uses_budget: bool
+    uses_budget: bool = True
 
     def walk(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Walk:
         first = self.inner.walk(observed, power_cap, available, 0)
@@ -116,6 +116,8 @@ class _Path:
 def _down(path: _Path) -> Walk:
     """Step down while over the cap."""
     while not path.within(path.number):
+        if path.left == 1 and path.best() is not None:
+            return
         down = step_down(path.space, path.number, path.available, path.space.knobs)
         if down is None:
             return

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from crosscast.choose.methods.fixed import Fixed
 from crosscast.choose.methods.knob_limiter import knob_limiters
-from crosscast.choose.methods.limited import limited
+from crosscast.choose.methods.limited import Limited, limited
 from crosscast.choose.methods.limiter import Limiter
 from crosscast.choose.methods.oracle import Oracle
 from crosscast.choose.methods.selected import SelectedModel
@@ -43,6 +43,7 @@ _MAKERS: Mapping[str, _Maker] = MappingProxyType(
     {
         "fixed": lambda _: Fixed(),
         "limiter": lambda _: Limiter(),
+        "limiter-returns": lambda _: Limited(Limiter(), ups=False, name="limiter-returns", baseline=True),
         "published": lambda _: _published(),
         "published+fl": lambda _: limited(_published()),
         f"published-{PUBLISHED_CLUSTERS}": lambda _: _published(PUBLISHED_CLUSTERS),
@@ -57,6 +58,7 @@ _MAKERS: Mapping[str, _Maker] = MappingProxyType(
         "gaussian-process": lambda _: _baseline(GaussianProcess()),
         "gaussian-process+fl": lambda _: limited(_baseline(GaussianProcess())),
         "model": lambda _: SelectedModel(ProcessModel(), "model", tolerance=TOLERANCE),
+        "model-strict": lambda _: SelectedModel(ProcessModel(), "model-strict"),
         "model-confident": lambda confidence: SelectedModel(
             ProcessModel(), "model-confident", confidence=confidence
         ),
@@ -72,12 +74,14 @@ _AFTER = "fixed"
 MAIN: tuple[str, ...] = (
     "fixed",
     "limiter",
+    "limiter-returns",
     "published",
     "published+fl",
     "nearest",
     "nearest+fl",
     "nearest+steps",
     "model",
+    "model-strict",
     "model-confident",
     "model+fl",
     "oracle",
