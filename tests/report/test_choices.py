@@ -157,11 +157,28 @@ def test_clusters_and_the_tree_are_told(text: str) -> None:
         assert f"\n  {line}\n" in text
 
 
-def test_the_configurations_on_the_longest_frontier_are_listed(text: str) -> None:
-    table = text.split("configurations on the longest frontier, of ", 1)[1].split("\n\n", 1)[0]
+def test_the_main_table_follows_the_header_and_the_tree_comes_later(text: str) -> None:
+    header, main, *later = text.split("\n\n")
+    assert header.splitlines()[-1].startswith("The published model on all programs: ")
+    assert main.startswith("each program left out")
+    assert any(each.startswith("tree of the published model on all programs\n  ") for each in later)
+
+
+def longest() -> int:
     (machine,) = chosen_study()[0].machines
-    longest = max(int((machine.cases.kernel == row).sum()) for row in range(12))
-    assert len(table.splitlines()) == 2 + longest
+    return max(int((machine.cases.kernel == row).sum()) for row in range(12))
+
+
+def test_the_longest_frontier_is_one_line(text: str) -> None:
+    (line,) = [each for each in text.splitlines() if "longest frontier" in each]
+    assert line.startswith(f"{longest()} configurations on the longest frontier, of ")
+    assert line.endswith(": --programs lists them, --figures draws them.")
+
+
+def test_the_configurations_on_the_longest_frontier_are_listed_with_the_programs() -> None:
+    text = page(programs=True)
+    table = text.split("\nconfigurations on the longest frontier, of ", 1)[1].split("\n\n", 1)[0]
+    assert len(table.splitlines()) == 2 + longest()
     assert table.splitlines()[1].split("  ")[0] == "device"
     assert table.splitlines()[-1].endswith("1.00")
 

@@ -116,7 +116,7 @@ def evaluate(
         Of `leave-benchmark-out`: probability with which methods that know how sure they are keep to caps; by
         default 0.9.
     programs
-        Of `leave-benchmark-out`: print a table by program for each method as well.
+        Of `leave-benchmark-out`: print a table by program for each method, and the longest frontier, as well.
     json
         Print everything as one JSON object.
     """

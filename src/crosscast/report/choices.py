@@ -17,7 +17,7 @@ from crosscast.choose.evaluation.repeats import REPEATS
 from crosscast.choose.evaluation.result import ChoiceResult
 from crosscast.choose.evaluation.study import ChoiceStudy
 from crosscast.evaluate.bootstrap import DRAWS, SHARE
-from crosscast.report.choice_frontier import frontier_table, longest_frontier
+from crosscast.report.choice_frontier import KernelFrontier, frontier_table, longest_frontier
 from crosscast.report.choice_tables import (
     MARK,
     confidence_table,
@@ -57,7 +57,7 @@ def print_choices(
     stream
         Where to print; colours only on a terminal.
     programs
-        Whether to print a table by program for each method as well.
+        Whether to print a table by program for each method, and the longest frontier, as well.
     """
     console = console_of_numbers(stream)
     for place, (machine, stage) in enumerate(zip(study.machines, stages, strict=True)):
@@ -73,7 +73,7 @@ def _print_machine(
     console: Console, study: ChoiceStudy, machine: MachineChoices, stage: OfflineStage, programs: bool
 ) -> None:
     console.print(Text(_subject(study, machine), style="bold"), soft_wrap=True)
-    for line in [*_samples(machine), *_left_out(machine), *_clusters(stage)]:
+    for line in [*_samples(machine), *_left_out(machine), _clusters(stage)]:
         console.print(Text(line), soft_wrap=True)
     alone = [each for each in machine.results if each.protocol == ALONE]
     budget = alone[0].budget
@@ -88,10 +88,10 @@ def _print_machine(
     for line in _above(alone):
         console.print(Text(line), soft_wrap=True)
     _print_together(console, machine)
+    _print_tree(console, stage)
     for result in alone if programs else ():
         _print(console, "by program", program_table(result))
-    found = longest_frontier(machine)
-    _print(console, f"configurations on the longest frontier, of {found.kernel}", frontier_table(found))
+    _print_frontier(console, longest_frontier(machine), programs)
 
 
 def _print(console: Console, heading: str, table: Table | None) -> None:
@@ -108,6 +108,26 @@ def _print_together(console: Console, machine: MachineChoices) -> None:
     _print(console, "near-duplicates left out together", main_table(together))
     groups = [" + ".join(_few(group, _MOST_TOGETHER)) for group in machine.groups]
     console.print(Text(f"Together: {'; '.join(_few(groups, _MOST_TOGETHER))}."), soft_wrap=True)
+
+
+def _print_tree(console: Console, stage: OfflineStage) -> None:
+    """How the published model tells clusters apart, where there are any."""
+    if stage.predictor.clusters.nothing_to_cluster:
+        return
+    console.print()
+    console.print(Text("tree of the published model on all programs", style="bold"), soft_wrap=True)
+    for line in stage.predictor.tree.text().splitlines():
+        console.print(Text(f"  {line}"), soft_wrap=True)
+
+
+def _print_frontier(console: Console, found: KernelFrontier, programs: bool) -> None:
+    heading = f"configurations on the longest frontier, of {found.kernel}"
+    if programs:
+        _print(console, heading, frontier_table(found))
+        return
+    console.print()
+    line = f"{len(found.frontier)} {heading}: --programs lists them, --figures draws them."
+    console.print(Text(line), soft_wrap=True)
 
 
 def _few(names: Sequence[str], most: int) -> list[str]:
@@ -156,23 +176,19 @@ def _left_out(machine: MachineChoices) -> list[str]:
     ]
 
 
-def _clusters(stage: OfflineStage) -> list[str]:
+def _clusters(stage: OfflineStage) -> str:
     """What the published model finds in all programs."""
     found = stage.predictor.clusters
     note = f"The published model on all programs: {found.note}."
     if found.nothing_to_cluster:
-        return [note]
+        return note
     between = (
         f" Kendall's tau of two frontiers is {found.least_correlation:.2f} to {found.most_correlation:.2f}"
         if found.least_correlation is not None and found.most_correlation is not None
         else " No two frontiers share two configurations"
     )
     pairs = f"; {plural(found.undefined, 'pair')} of kernels share fewer than 2 configurations"
-    lines = stage.predictor.tree.text().splitlines()
-    return [
-        f"{note}{between}{pairs if found.undefined else ''}.",
-        *(f"  {each}" for each in lines),
-    ]
+    return f"{note}{between}{pairs if found.undefined else ''}."
 
 
 def _above(results: Sequence[ChoiceResult]) -> list[str]:
