@@ -1,6 +1,7 @@
 """Training a model of configurations: what it learns, what its card says, what is refused."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from crosscast.choose.samples import two_samples
 from crosscast.choose.training import machine_of, train_chooser
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
+from crosscast.evaluate.processes import State
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Surfaces
 from made_configured import configured_dataset
@@ -44,6 +46,16 @@ def test_the_card_says_what_was_learned_and_how_good_that_is() -> None:
     assert len(card.errors["choices"]) == 2
     again = train_chooser(surfaces, "published-log", seed=3)
     assert again.card == card
+
+
+def test_fits_for_errors_and_for_choices_are_counted_together(tmp_path: Path) -> None:
+    states: list[State] = []
+    train_chooser(made_surfaces(4), "published-log", progress=states.append, cache=tmp_path)
+    assert [(each.done, each.total) for each in states] == [(done, 8) for done in range(1, 9)]
+    states.clear()
+    # What was chosen is known, but not the errors.
+    train_chooser(made_surfaces(4), "published-log", progress=states.append, cache=tmp_path)
+    assert [each.done for each in states] == [1, 2, 3, 4]
 
 
 def test_samples_can_be_named() -> None:

@@ -3,7 +3,7 @@ import io
 import pytest
 
 from crosscast.characterization.run import Progress
-from crosscast.cli.progress import ProgressLine, describe
+from crosscast.cli.progress import ProgressLine, describe, time_left
 
 
 class Terminal(io.StringIO):
@@ -58,3 +58,17 @@ def test_a_slow_rate_is_time_a_work_group() -> None:
 
 def test_nothing_done_has_no_rate() -> None:
     assert describe("k", 0, 3, 4.0) == "k: 0 of 3 work-groups (0 %), 4 s so far"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "less than a second left"),
+        (0.909, "less than a second left"),
+        (1.0, "about 1 s left"),
+        (11.26, "about 11 s left"),
+        (59.7, "about 1 min 0 s left"),
+    ],
+)
+def test_what_is_left_is_told_to_the_second(seconds: float, text: str) -> None:
+    assert time_left(seconds) == text

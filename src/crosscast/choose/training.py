@@ -17,6 +17,7 @@ from crosscast.choose.samples import two_samples
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.evaluate.processes import Progress
+from crosscast.evaluate.rounds import counted_together
 from crosscast.evaluate.seeds import check_seed
 from crosscast.predict.configuration.configuration_card import ConfigurationCard
 from crosscast.predict.configuration.model import ConfigurationPredictor
@@ -119,7 +120,7 @@ def train_chooser(
     seed
         Start of all random numbers.
     progress
-        Called whenever a fit is done.
+        Called whenever a fit is done; fits for errors and for choices are counted together.
     cache
         Folder that keeps what was chosen in finished folds, which `crosscast evaluate` knows too.
     jobs
@@ -142,8 +143,13 @@ def train_chooser(
     # First the model itself: what cannot be learned is said at once.
     predictor = model.fit(surfaces, numbers, seed)
     wanted: Sequence[int] | Sampler = two_samples if samples is None else numbers
-    errors = errors_left_out(surfaces, model, samples=wanted, seed=seed, progress=progress, jobs=jobs)
-    choices = _choices(surfaces, name, samples, seed=seed, progress=progress, cache=cache, jobs=jobs)
+    methods = _methods(surfaces, name)
+    fits = len(surfaces.applications)
+    first, second = (
+        (None, None) if progress is None else counted_together(progress, (fits, fits if methods else 0))
+    )
+    errors = errors_left_out(surfaces, model, samples=wanted, seed=seed, progress=first, jobs=jobs)
+    choices = _choices(surfaces, methods, samples, seed=seed, progress=second, cache=cache, jobs=jobs)
     card = ConfigurationCard(
         model=name,
         seed=seed,
@@ -159,9 +165,14 @@ def train_chooser(
     return TrainedChooser(predictor, card)
 
 
+def _methods(surfaces: Surfaces, name: str) -> list[str]:
+    """Names of the methods that choose by the model, without and with limiting, as far as there are any."""
+    return [each for each in (name, f"{name}-strict", f"{name}+fl") if each in method_names(surfaces.space)]
+
+
 def _choices(
     surfaces: Surfaces,
-    name: str,
+    methods: Sequence[str],
     samples: Sequence[Configuration] | None,
     *,
     seed: int,
@@ -169,13 +180,12 @@ def _choices(
     cache: Path | None,
     jobs: int,
 ) -> list[dict[str, Any]]:
-    """Scores of the model's choices without and with limiting, where there are such methods."""
-    wanted = [each for each in (name, f"{name}-strict", f"{name}+fl") if each in method_names(surfaces.space)]
-    if not wanted:
+    """Scores of the methods' choices."""
+    if not methods:
         return []
     found = evaluate_choices(
         surfaces,
-        methods_of(surfaces.space, wanted),
+        methods_of(surfaces.space, methods),
         samples=two_samples if samples is None else samples,
         duplicates_too=False,
         seed=seed,

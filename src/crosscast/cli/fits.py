@@ -6,8 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from crosscast.cli.progress import StatusLine
-from crosscast.units import format_seconds
+from crosscast.cli.progress import StatusLine, time_left
 
 if TYPE_CHECKING:
     from crosscast.evaluate.processes import State
@@ -31,8 +30,8 @@ class FitStatus(StatusLine):
     def __call__(self, state: State) -> None:
         """Show the state if it is time to."""
         if self.is_due(state.elapsed_s):
-            left = format_seconds(state.left_s)
-            self.show(f"{state.done} of {state.total} {self._noun}, about {left} left: {state.label}")
+            left = time_left(state.left_s)
+            self.show(f"{state.done} of {state.total} {self._noun}, {left}: {state.label}")
 
 
 def processors() -> int:

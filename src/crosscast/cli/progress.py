@@ -9,7 +9,7 @@ from crosscast.units import format_count, format_seconds
 if TYPE_CHECKING:
     from crosscast.characterization.run import Progress
 
-__all__ = ["ProgressLine", "StatusLine", "describe"]
+__all__ = ["ProgressLine", "StatusLine", "describe", "time_left"]
 
 _QUIET_S = 2.0
 _PLAIN_INTERVAL_S = 5.0
@@ -101,3 +101,14 @@ def describe(label: str, done: int, total: int, elapsed_s: float) -> str:
     rate = done / elapsed_s
     pace = f"{format_count(round(rate))} a second" if rate >= 1 else f"{format_seconds(1 / rate)} each"
     return f"{text}, {pace}, {format_seconds((total - done) / rate)} left"
+
+
+def time_left(seconds: float) -> str:
+    """Say how long work will take from now on, to the second.
+
+    Examples
+    --------
+    >>> time_left(74.8), time_left(0.909)
+    ('about 1 min 15 s left', 'less than a second left')
+    """
+    return "less than a second left" if seconds < 1 else f"about {format_seconds(round(seconds))} left"

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from crosscast.cli.flag import Flag
 from crosscast.cli.option_names import option_names
-from crosscast.cli.progress import StatusLine
+from crosscast.cli.progress import StatusLine, time_left
 from crosscast.cli.words import words_of
 from crosscast.errors import InputError
-from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
     from crosscast.measure.campaign import Outcome, State
@@ -127,8 +126,8 @@ class _Status(StatusLine):
     def __call__(self, state: State) -> None:
         """Show the state if it is time to."""
         if self.is_due(time.monotonic() - self._start):
-            left = format_seconds(state.left_s)
-            self.show(f"{state.done} of {state.total} done, about {left} left: {state.label}")
+            left = time_left(state.left_s)
+            self.show(f"{state.done} of {state.total} done, {left}: {state.label}")
 
 
 def _caches(fit: str) -> Caches:
