@@ -2,12 +2,13 @@
 
 import pytest
 
-from crosscast.measure.regions import history, metering, notice, recorder
+from crosscast.measure.regions import applying, history, metering, notice
 
 
 def begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notice, "_SAID", {})
     monkeypatch.setattr(metering, "_SHARED", {"auto": metering.Metering([])})
-    monkeypatch.setattr(recorder, "_applied", None)
+    monkeypatch.setattr(applying, "_applied", None)
+    monkeypatch.setattr(applying, "_regions", {})
     monkeypatch.setattr(history, "_IN_MEMORY", history.History())
     monkeypatch.setattr(history, "_OF_FILES", {})

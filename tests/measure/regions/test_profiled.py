@@ -19,7 +19,7 @@ from made_meters import SteadyMeter
 import crosscast
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.measure.regions import recorder
+from crosscast.measure.regions import applying
 from crosscast.measure.regions.history import History
 from crosscast.measure.regions.key import RegionKey
 from crosscast.measure.regions.metering import Metering
@@ -341,6 +341,67 @@ def test_a_configuration_is_applied_when_it_is_another_one() -> None:
     assert applied == [SLOW, FAST, None]
 
 
+def test_a_function_that_a_loop_makes_anew_goes_back_to_the_default() -> None:
+    applied: list[Configuration | None] = []
+    chooser = ListChooser(None, SLOW, None, None, FAST, None)
+    for _ in range(6):
+        with crosscast.profiled("a", selector=chooser, apply=lambda c: applied.append(c), sensors="none"):
+            pass
+    assert applied == [SLOW, None, FAST, None]
+
+
+def enter(name: str, configuration: Configuration | None, apply: Callable[..., object]) -> None:
+    with crosscast.profiled(name, configuration=configuration, apply=apply, sensors="none"):
+        pass
+
+
+def test_a_region_that_goes_back_leaves_the_knob_of_another_one_as_it_is() -> None:
+    knobs: dict[str, list[Configuration | None]] = {"clock": [], "cap": []}
+    enter("a", SLOW, lambda c: knobs["clock"].append(c))
+    enter("b", None, lambda c: knobs["cap"].append(c))
+    enter("b", FAST, lambda c: knobs["cap"].append(c))
+    enter("a", None, lambda c: knobs["clock"].append(c))
+    assert knobs == {"clock": [SLOW, None], "cap": [FAST]}
+    enter("a", None, lambda c: knobs["clock"].append(c))
+    enter("b", None, lambda c: knobs["cap"].append(c))
+    assert knobs == {"clock": [SLOW, None], "cap": [FAST, None]}
+
+
+def test_regions_that_share_a_function_share_what_it_sets() -> None:
+    clock: list[Configuration | None] = []
+    cap: list[Configuration | None] = []
+    enter("a", SLOW, clock.append)
+    enter("other", FAST, cap.append)
+    enter("b", None, clock.append)
+    enter("a", None, clock.append)
+    enter("b", SLOW, clock.append)
+    assert (clock, cap) == ([SLOW, None, SLOW], [FAST])
+
+
+def test_going_back_that_fails_is_tried_again() -> None:
+    tries: list[Configuration | None] = []
+
+    def apply(configuration: Configuration | None) -> None:
+        tries.append(configuration)
+        if len(tries) < 4:
+            raise PermissionError("only root may")
+
+    # The first one may have set something before it failed.
+    for configuration in (SLOW, None, None):
+        with pytest.raises(PermissionError):
+            enter("a", configuration, apply)
+    enter("a", None, apply)
+    enter("a", None, apply)
+    assert tries == [SLOW, None, None, None]
+
+
+def test_no_more_than_the_last_thousand_regions_that_left_the_default_are_known() -> None:
+    for number in range(1100):
+        enter(f"region {number}", SLOW if number % 2 else FAST, lambda c: None)
+    assert len(applying._regions) == 1000
+    assert next(iter(applying._regions)) == "region 100"
+
+
 def test_threads_apply_configurations_one_after_another() -> None:
     inside: list[Configuration | None] = []
     applied: list[Configuration | None] = []
@@ -360,7 +421,7 @@ def test_threads_apply_configurations_one_after_another() -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
     assert len(set(applied)) == len(applied) == 20
-    assert recorder._applied == (apply, applied[-1])
+    assert applying._applied == (apply, applied[-1])
 
 
 def test_a_configuration_that_cannot_be_applied_is_tried_again() -> None:
@@ -412,7 +473,6 @@ def test_a_sensor_that_fails_costs_its_energy_and_one_warning(caplog: pytest.Log
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
         "regions have no energy of gpu from now on",
         "regions have no energy of package-0 from now on",
-        "no sensor tells the power of regions, so no configuration can be chosen by it",
     ]
 
 

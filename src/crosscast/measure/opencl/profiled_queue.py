@@ -10,12 +10,13 @@ from typing import Any
 from crosscast.configuration import Configuration
 from crosscast.measure.opencl.library import cl
 from crosscast.measure.opencl.queue import duration_s
+from crosscast.measure.regions.applying import Apply
 from crosscast.measure.regions.chooser import Chooser
 from crosscast.measure.regions.history import History
 from crosscast.measure.regions.key import RegionKey, arguments_of
 from crosscast.measure.regions.metering import Metering
 from crosscast.measure.regions.place import site_of
-from crosscast.measure.regions.recorder import Apply, Recorder
+from crosscast.measure.regions.recorder import Recorder
 
 __all__ = ["ProfiledQueue"]
 

@@ -13,13 +13,14 @@ from typing import ParamSpec, TypeVar
 
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
+from crosscast.measure.regions.applying import Apply
 from crosscast.measure.regions.chooser import Chooser
 from crosscast.measure.regions.history import History
 from crosscast.measure.regions.key import RegionKey, arguments_of
 from crosscast.measure.regions.line import MOST_NAME
 from crosscast.measure.regions.metering import Metering
 from crosscast.measure.regions.place import MOST_PLACES, site_of
-from crosscast.measure.regions.recorder import Apply, Recorder, Running
+from crosscast.measure.regions.recorder import Recorder, Running
 
 __all__ = ["Profiled", "profiled"]
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import sub
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +12,7 @@ from typing import Self
 
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
+from crosscast.measure.regions.applying import Apply, apply_changed
 from crosscast.measure.regions.chooser import Chooser
 from crosscast.measure.regions.counting import Counted, counting_of, difference
 from crosscast.measure.regions.history import History, history_of
@@ -22,14 +22,9 @@ from crosscast.measure.regions.notice import say_once
 from crosscast.measure.regions.power import total_w
 from crosscast.measure.regions.run import NOTHING, RegionRun
 
-__all__ = ["Apply", "Recorder", "Running"]
-
-Apply = Callable[[Configuration | None], object]
-"""Sets the machine to a configuration; none stands for what it is by default."""
+__all__ = ["Recorder", "Running"]
 
 _process = 0
-_applied: tuple[Apply, Configuration | None] | None = None
-_applying = threading.RLock()
 
 
 class Running:
@@ -98,7 +93,8 @@ class Recorder:
     configuration
         What the program runs on, if there is no selector.
     apply
-        Called at entry if the configuration is not the one that it was called with last.
+        Called at entry if the configuration is not the one that it was called with last; with none, if it
+        or the region, by name, has left the default.
     sensors
         Meters to read, or their names as `open_meters` knows them.
     counters
@@ -137,11 +133,12 @@ class Recorder:
         metering = metering_of(self._sensors)
         configuration = self._configuration
         if self._selector is not None:
-            if not metering.works:
+            # Of a meter that has stopped working, it was said then.
+            if not metering.meters:
                 _say_no_power(metering)
             configuration = self._selector.configuration(key)
         if self._apply is not None:
-            _set(self._apply, configuration)
+            apply_changed(key.name, self._apply, configuration)
         running = Running(key, configuration, self)
         if self._counters:
             running._counted = counting_of(self._counters).read()
@@ -210,30 +207,14 @@ def _difference(
     return found if all(energy_j >= 0 for energy_j in found) else None
 
 
-def _set(apply: Apply, configuration: Configuration | None) -> None:
-    """Apply a configuration, unless it is the last one that was applied, in this way."""
-    global _applied
-    if _applied == (apply, configuration):
-        return
-    # One after another, so that the last one that was applied is known to be.
-    with _applying:
-        if configuration is None and (_applied is None or _applied[0] != apply):
-            return
-        if _applied != (apply, configuration):
-            _applied = None
-            apply(configuration)
-            _applied = apply, configuration
-
-
 def _say_no_power(metering: Metering) -> None:
     why = f": {'; '.join(metering.reasons)}" if metering.reasons else ""
     say_once(f"no sensor tells the power of regions, so no configuration can be chosen by it{why}")
 
 
 def _begin_anew() -> None:
-    global _process, _applying
+    global _process
     _process = os.getpid()
-    _applying = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_begin_anew)
