@@ -88,6 +88,7 @@ def test_tolerance_and_repeats_are_those_of_the_result(text: str) -> None:
         for each in (
             found.metrics.under_limit_share_within_1pct,
             found.metrics.under_performance_within_1pct,
+            *found.on_repeats.strict,
             *found.on_repeats.tolerated,
             told.under_limit_share,
             told.under_performance,
@@ -97,6 +98,8 @@ def test_tolerance_and_repeats_are_those_of_the_result(text: str) -> None:
     (machine,) = chosen_study()[0].machines
     assert machine.split_half is not None
     assert row(text, "with 1 % tolerance", "split-half")[1:] == [
+        share(machine.split_half.under_limit_share),
+        share(machine.split_half.under_performance),
         share(machine.split_half.under_limit_share_within_1pct),
         share(machine.split_half.under_performance_within_1pct),
     ]

@@ -148,13 +148,15 @@ def _difference(name: str) -> Callable[[ChoiceResult], str]:
 
 
 def repeats_table(results: Sequence[ChoiceResult], split_half: Metrics | None) -> Table:
-    """With 1 % tolerance, on the runs themselves and on other repeats; and when told 1 % less."""
+    """With 1 % tolerance on the runs themselves; on other repeats without it, with it, and told 1 % less."""
     columns = [
         _Column("≤ 1 %", lambda each: share(each.metrics.under_limit_share_within_1pct)),
         _Column("perf.", lambda each: share(each.metrics.under_performance_within_1pct)),
     ]
     if split_half is not None:
         columns += [
+            _Column("strict", lambda each: share(_strict(each)[0])),
+            _Column("perf.", lambda each: share(_strict(each)[1])),
             _Column("repeats", lambda each: share(_tolerated(each)[0])),
             _Column("perf.", lambda each: share(_tolerated(each)[1])),
             _Column("told less", lambda each: share(_told_less(each).under_limit_share)),
@@ -163,9 +165,18 @@ def repeats_table(results: Sequence[ChoiceResult], split_half: Metrics | None) -
         ]
     table = _table(results, columns)
     if split_half is not None:
-        cells = [split_half.under_limit_share_within_1pct, split_half.under_performance_within_1pct]
+        cells = [
+            split_half.under_limit_share,
+            split_half.under_performance,
+            split_half.under_limit_share_within_1pct,
+            split_half.under_performance_within_1pct,
+        ]
         table.add_row(Text("split-half oracle", "dim"), "", "", *(Text(share(each), "dim") for each in cells))
     return table
+
+
+def _strict(result: ChoiceResult) -> tuple[float | None, float | None]:
+    return result.on_repeats.strict if result.on_repeats is not None else (None, None)
 
 
 def _tolerated(result: ChoiceResult) -> tuple[float | None, float | None]:

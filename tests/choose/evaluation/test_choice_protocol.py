@@ -196,6 +196,10 @@ def test_the_object_for_programs_has_what_was_asked() -> None:
     assert [row["method"] for row in found["results"] if row["protocol"] == ALONE] == names
     assert all(row["on_simulated_repeats"]["tolerated"]["tolerance"] == 0.01 for row in found["results"])
     oracle = found["results"][5]["on_simulated_repeats"]
+    # Its power is the cap, so that a repeat is above it as often as not.
+    assert oracle["strict"]["under_limit_share"] == pytest.approx(0.5, abs=0.1)
+    assert oracle["strict"]["under_limit_share"] < oracle["tolerated"]["under_limit_share"]
+    assert oracle["strict"]["under_performance"] > 0.9
     assert oracle["tolerated"]["under_performance"] > oracle["told_less"]["under_performance"] > 0.5
     assert found["machines"][0]["repeats"]["simulated"]
     assert "simulated" in found["machines"][0]["repeats"]["note"]

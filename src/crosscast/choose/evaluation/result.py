@@ -62,6 +62,9 @@ class OnRepeats:
 
     Parameters
     ----------
+    strict
+        Share of the cases of which the power is within the cap in another repeat, and the performance in
+        those.
     tolerated
         Share of the cases of which the power is at most 1 % above the cap in another repeat, and the
         performance in those.
@@ -69,6 +72,7 @@ class OnRepeats:
         The metrics, without tolerance, when the method was told a cap lower by 1 %.
     """
 
+    strict: tuple[float, float | None]
     tolerated: tuple[float, float | None]
     told_less: Metrics
 
@@ -158,9 +162,9 @@ class ChoiceResult:
 
 
 def _listed(found: OnRepeats) -> dict[str, Any]:
-    share, performance = found.tolerated
     names = ("under_limit_share", "under_performance", "score")
     return {
-        "tolerated": {"tolerance": GUARD, "under_limit_share": share, "under_performance": performance},
+        "strict": dict(zip(names[:2], found.strict, strict=True)),
+        "tolerated": {"tolerance": GUARD} | dict(zip(names[:2], found.tolerated, strict=True)),
         "told_less": {"guard": GUARD} | {name: getattr(found.told_less, name) for name in names},
     }

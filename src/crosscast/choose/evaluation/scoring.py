@@ -128,5 +128,12 @@ def _regret(cases: Cases, time_s: Reals, power_w: Reals) -> Regret | None:
 def _on_repeats(choices: Choices, place: int, repeats: Repeats) -> OnRepeats:
     chosen = repeats.scored(choices.cases, choices.chosen[place, -1])
     told_less = repeats.scored(choices.cases, choices.guarded[place])
-    share = chosen.under_limit_share_within_1pct
-    return OnRepeats((np.nan if share is None else share, chosen.under_performance_within_1pct), told_less)
+    return OnRepeats(
+        (_known(chosen.under_limit_share), chosen.under_performance),
+        (_known(chosen.under_limit_share_within_1pct), chosen.under_performance_within_1pct),
+        told_less,
+    )
+
+
+def _known(share: float | None) -> float:
+    return np.nan if share is None else share
