@@ -13,6 +13,7 @@ from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
 from crosscast.predict.configuration.frontier import pareto_frontier
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.grid import Integers, Reals
+from crosscast.report.axis_scale import logarithmic_axis, spread_axis
 from crosscast.report.canvas import new_figure, save_figure
 from crosscast.report.settings import configuration_text
 
@@ -22,11 +23,6 @@ __all__ = ["write_frontier_figure"]
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6a00")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _CAP = "#777777"
-
-_WIDE = 8.0
-"""Greatest power over the least from which the axis is logarithmic."""
-
-_FEW_DECADES = 30.0
 
 
 def write_frontier_figure(
@@ -81,11 +77,8 @@ def write_frontier_figure(
         label="measured",
     )
     _draw_choices(axes, choices)
-    axes.set_yscale("log")
-    _label_plainly(axes.yaxis, time)
-    if np.nanmax(power) > _WIDE * np.nanmin(power):
-        axes.set_xscale("log")
-        _label_plainly(axes.xaxis, power)
+    logarithmic_axis(axes, "y", time)
+    spread_axis(axes, "x", power)
     axes.set_xlabel("power, W")
     axes.set_ylabel("time, s")
     axes.set_title(_title(name, choices), fontsize=10.5, loc="left")
@@ -160,16 +153,6 @@ def _draw_choices(axes: Any, choices: Sequence[Choice]) -> None:
             zorder=5,
             label="chosen",
         )
-
-
-def _label_plainly(axis: Any, values: Reals) -> None:
-    """Plain numbers on a logarithmic axis, and more of them where it spans less than two decades."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
-    if np.nanmax(values) < _FEW_DECADES * np.nanmin(values):
-        axis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
 
 
 def _title(name: str, choices: Sequence[Choice]) -> str:

@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.report.axis_scale import spread_axis
 from crosscast.report.canvas import new_figure
 from crosscast.report.choice_figures.styles import GREY, device_styles, heading, legend_below, tidy
 from crosscast.report.choice_frontier import KernelFrontier
 from crosscast.report.settings import setting_heading, setting_scale
 
-__all__ = ["draw_frontier", "frontier_figure", "spread_axes"]
-
-_WIDE = 30.0
-"""Ratio of the greatest to the least value from which on an axis is logarithmic."""
+__all__ = ["draw_frontier", "frontier_figure"]
 
 
 def frontier_figure(found: KernelFrontier, title: str) -> Any:
@@ -63,7 +61,8 @@ def frontier_figure(found: KernelFrontier, title: str) -> Any:
         figure.colorbar(dots, ax=axes, label=setting_heading(name), pad=0.02)
     axes.set_xlabel("power, W")
     axes.set_ylabel("performance, relative to the fastest configuration")
-    spread_axes(axes, found)
+    spread_axis(axes, "x", found.power_w)
+    spread_axis(axes, "y", found.performance)
     tidy(axes)
     known = int(np.isfinite(found.power_w).sum())
     heading(
@@ -86,11 +85,3 @@ def draw_frontier(axes: Any, found: KernelFrontier) -> None:
         zorder=2,
         label="_frontier",
     )
-
-
-def spread_axes(axes: Any, found: KernelFrontier) -> None:
-    """Logarithmic axes where values are very different, as over small devices and large ones."""
-    for name, values in (("x", found.power_w), ("y", found.performance)):
-        if np.nanmax(values) > _WIDE * np.nanmin(values):
-            axes.set(**{f"{name}scale": "log"})
-            getattr(axes, f"{name}axis").set_major_formatter(lambda value, _: f"{value:g}")

@@ -12,8 +12,9 @@ from crosscast.choose.evaluation.machine import MachineChoices
 from crosscast.choose.evaluation.metrics import Metrics
 from crosscast.choose.evaluation.result import ChoiceResult
 from crosscast.choose.limit import within_cap
+from crosscast.report.axis_scale import spread_axis
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.frontier_figure import draw_frontier, spread_axes
+from crosscast.report.choice_figures.frontier_figure import draw_frontier
 from crosscast.report.choice_figures.styles import BLUE, RED, alone, heading, legend_below, method_label, tidy
 from crosscast.report.choice_frontier import frontier_of
 
@@ -96,7 +97,8 @@ def hardest_figure(machine: MachineChoices, title: str) -> Any:
             )
         axes.set_title(f"{method_label(result)}: {under.sum()} of {len(own)} within", fontsize=9.5)
         tidy(axes)
-    spread_axes(panels[0], found)
+    spread_axis(panels[0], "x", found.power_w)
+    spread_axis(panels[0], "y", found.performance)
     for axes in panels[len(results) :]:
         axes.set_axis_off()
     for axes in panels[: len(results)][-columns:]:
