@@ -75,6 +75,16 @@ def test_a_history_is_known_by_its_first_byte_too(tmp_path: Path) -> None:
     assert import_runs(history(tmp_path / "runs")).dataset.records.num_rows == 3
 
 
+def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(InputError) as caught:
+        import_runs(tmp_path)
+    assert str(caught.value) == f"{tmp_path}: cannot list the folder (Permission denied)"
+
+
 def test_two_imports_give_the_same_bytes(tmp_path: Path) -> None:
     path = history(tmp_path / "a.jsonl")
     for name in ("one", "two"):

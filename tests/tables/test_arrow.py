@@ -27,6 +27,13 @@ SCHEMA = Schema(
 )
 
 
+def nested(depth: int) -> list[object]:
+    inner: list[object] = []
+    for _ in range(depth):
+        inner = [inner]
+    return inner
+
+
 def test_a_table_has_the_columns_units_version_and_notes() -> None:
     table = table_of(SCHEMA, [{"name": "a"}], {"origin": "made"})
     assert table.column_names == ["name", "settings", "count", "weight", "time_s"]
@@ -72,6 +79,14 @@ def test_json_cells_are_written_for_the_caller() -> None:
         (
             {"name": "a", "settings": '{"b":1}'},
             "column 'settings', row 2: expected the form {\"b\": 1}, found",
+        ),
+        (
+            {"name": "a", "settings": "[" * 100_000},
+            f"column 'settings', row 2: expected a JSON value, found '{'[' * 60}' and more",
+        ),
+        (
+            {"name": "a", "settings": nested(100_000)},
+            "column 'settings', row 2: expected a JSON value, found",
         ),
         ({"name": "a", "settings": {1.0, 2.0}}, "column 'settings', row 2: expected a JSON value, found"),
         ({"name": "first", "settings": {}}, "rows 1 and 2 are both of name first, settings {}"),

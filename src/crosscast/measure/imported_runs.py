@@ -50,7 +50,7 @@ def import_runs(path: str | Path, settings: Sequence[str] | None = None) -> Impo
     ------
     InputError
         If there is no such file, one is not what it must be, or no run has a power. The message names the
-        file, the line and the column.
+        file, the line and the column. Also if a folder cannot be listed.
     """
     path = Path(path)
     files = _files(path)
@@ -70,9 +70,12 @@ def _is_history(file: Path) -> bool:
 
 
 def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES and file.is_file())
+    try:
+        if not path.is_dir():
+            return [path]
+        files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES and file.is_file())
+    except OSError as error:
+        raise InputError(f"{path}: cannot list the folder ({error.strerror})") from error
     if not files:
         raise InputError(
             f"{path}: expected a file {' or '.join(f'*{each}' for each in _SUFFIXES)}, found none"

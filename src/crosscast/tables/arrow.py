@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from reprlib import repr as shortened
 from typing import Any, TypeAlias
 
 from crosscast.errors import InputError
@@ -38,6 +39,7 @@ _MEANINGS: dict[ColumnType, str] = {
     "real": "a number",
     "reals": "a list of numbers",
 }
+_UNFIT = (TypeError, ValueError, OverflowError, RecursionError, pa.ArrowException)
 _TABLE = b"crosscast.table"
 _VERSION = b"crosscast.version"
 _NOTE = b"crosscast.note."
@@ -88,10 +90,10 @@ def table_of(
 def _array(schema: Schema, column: Column, cells: list[Any]) -> pa.Array:
     try:
         return _converted(column, cells)
-    except (TypeError, ValueError, OverflowError, pa.ArrowException):
+    except _UNFIT:
         row, cell = next((i, cell) for i, cell in enumerate(cells, start=1) if not _fits(column, cell))
     place = f"{schema.table}: column {column.name!r}, row {row}"
-    raise InputError(f"{place}: expected {_MEANINGS[column.type]}, found {cell!r}")
+    raise InputError(f"{place}: expected {_MEANINGS[column.type]}, found {shortened(cell)}")
 
 
 def _converted(column: Column, cells: list[Any]) -> pa.Array:
@@ -106,7 +108,7 @@ def _converted(column: Column, cells: list[Any]) -> pa.Array:
 def _fits(column: Column, cell: Any) -> bool:
     try:
         _converted(column, [cell])
-    except (TypeError, ValueError, OverflowError, pa.ArrowException):
+    except _UNFIT:
         return False
     return True
 
@@ -192,6 +194,12 @@ def _check_json(label: str, column: Column, cells: pa.ChunkedArray, *, of_key: b
     for text in pc.unique(cells).drop_null().to_pylist():
         try:
             sorted_text = json_text(json.loads(text))
+        except RecursionError:
+            # The whole of it would fill the screen.
+            _refuse(
+                label, column, pc.equal(cells, text), f"expected a JSON value, found {text[:60]!r} and more"
+            )
+            raise  # pragma: no cover
         except ValueError:
             _refuse(label, column, pc.equal(cells, text), "expected a JSON value", cells)
             raise  # pragma: no cover
