@@ -142,6 +142,20 @@ def test_runs_of_ones_own_become_a_dataset_and_what_was_taken_as_what_is_told(
     assert found == ['{"threads": 1.0}'] * 2
 
 
+def test_runs_without_any_setting_are_taken_with_a_warning(tmp_path: Path, capsys: Output) -> None:
+    path = tmp_path / "my.csv"
+    path.write_text("application,freq,time_s,power_w\nscan,800,1,4\nscan,1600,2,5\n", encoding="utf-8")
+    command = ["dataset", "import", "runs", str(path), "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    (line,) = (line for line in capsys.readouterr().err.splitlines() if "warning" in line)
+    assert line == (
+        f"crosscast: warning: {path}: no run has a setting, so that models can choose devices only; "
+        "name the columns that are settings with --settings"
+    )
+    assert main([*command, "--settings", "freq", "--replace"]) == 0
+    assert "warning" not in capsys.readouterr().err
+
+
 def test_runs_that_are_wrong_are_one_sentence_and_exit_2(tmp_path: Path, capsys: Output) -> None:
     (tmp_path / "my.csv").write_text(OWN.replace("power_w", "watts"), encoding="utf-8")
     words = [str(tmp_path / "my.csv"), "--out", str(tmp_path / "out")]

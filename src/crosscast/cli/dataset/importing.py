@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as json_format
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -201,6 +202,12 @@ def runs(path: Path, /, *, out: Path, settings: str | None = None, replace: Flag
     imported = import_runs(path, None if settings is None else words_of("--settings", settings))
     for note in imported.notes:
         print(note, file=sys.stderr)
+    if not any(map(json_format.loads, imported.dataset.records.column("configuration").unique().to_pylist())):
+        print(
+            f"crosscast: warning: {path}: no run has a setting, so that models can choose devices only; name "
+            "the columns that are settings with --settings",
+            file=sys.stderr,
+        )
     _store(imported.dataset, out, replace)
 
 
