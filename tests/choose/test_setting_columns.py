@@ -30,24 +30,24 @@ def test_only_what_varies_is_needed() -> None:
 @pytest.mark.parametrize("columns", [NODE, BOTH])
 def test_the_cells_of_a_configuration_lead_back_to_it(columns: SettingColumns) -> None:
     for number in range(len(columns.space)):
-        assert columns.place(columns.cells(number), "x") == number
+        assert columns.number(columns.cells(number), "x") == number
 
 
 def test_numbers_may_be_written_in_any_way() -> None:
-    assert [NODE.place({"cap_w": cap}, "x") for cap in ("6e1", "60.0", "80.50000001", 80.5)] == [0, 0, 1, 1]
+    assert [NODE.number({"cap_w": cap}, "x") for cap in ("6e1", "60.0", "80.50000001", 80.5)] == [0, 0, 1, 1]
 
 
 def test_a_constant_may_be_said_but_not_be_another() -> None:
-    assert NODE.place({"cap_w": "60", "governor": "fast"}, "x") == 0
+    assert NODE.number({"cap_w": "60", "governor": "fast"}, "x") == 0
     with pytest.raises(
         InputError, match=r"line 2: expected one of the 2 configurations of node.*governor slow"
     ):
-        NODE.place({"cap_w": "60", "governor": "slow"}, "line 2")
+        NODE.number({"cap_w": "60", "governor": "slow"}, "line 2")
 
 
 def test_a_knob_that_not_every_configuration_has_is_left_empty_by_those_without() -> None:
     columns = SettingColumns(Space((Configuration("a", {}), Configuration("a", {"boost": "on"}))))
-    assert [columns.place(columns.cells(number), "x") for number in (0, 1)] == [0, 1]
+    assert [columns.number(columns.cells(number), "x") for number in (0, 1)] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -67,4 +67,4 @@ def test_a_knob_that_not_every_configuration_has_is_left_empty_by_those_without(
 )
 def test_cells_of_no_configuration_are_refused(cells: dict[str, str], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
-        BOTH.place(cells, "x")
+        BOTH.number(cells, "x")

@@ -103,7 +103,7 @@ def errors_left_out(
     model
         The model.
     samples
-        Places of the sample configurations, or what chooses them by the training kernels.
+        Numbers of the sample configurations, or what chooses them by the training kernels.
     level
         Probability that intervals are to hold.
     seed

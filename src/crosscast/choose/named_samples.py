@@ -12,7 +12,7 @@ __all__ = ["sample_numbers"]
 
 
 def sample_numbers(space: Space, samples: Sequence[Configuration]) -> tuple[int, ...]:
-    """Places of sample configurations.
+    """Numbers of sample configurations.
 
     Parameters
     ----------

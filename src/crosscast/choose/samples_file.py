@@ -118,8 +118,8 @@ class _Reader:
 
     def add(self, where: str, row: _Row) -> None:
         """Take note of a run."""
-        place = self.columns.place(row, where)
-        device = self.card.space.configurations[place].device
+        number = self.columns.number(row, where)
+        device = self.card.space.configurations[number].device
         domains = _numbers(row, {name: domain_column(name) for name in self._domains(device)}, where, least=0)
         counters = _numbers(row, {name: name for name in self.card.counters}, where)
         time_s = next((_positive(row, name, where) for name in TIMES if _there(row, name)), None)
@@ -132,8 +132,8 @@ class _Reader:
             raise InputError(f"{where}: {POWER}: expected watts above 0, found a sum of {power_w:g}")
         name, names = _kernel(row, self.path)
         kernel = self.kernels.setdefault(name, _Read(names))
-        kernel.tallies.setdefault(place, Tally()).add(time_s, power_w, domains, counters)
-        kernel.lines[place] = where
+        kernel.tallies.setdefault(number, Tally()).add(time_s, power_w, domains, counters)
+        kernel.lines[number] = where
         known = {*self.columns.known, *KERNEL, *TIMES, DEVICE, POWER, *self.card.counters}
         known |= {domain_column(name) for name in (*self.card.domains, *self._domains(device))}
         self.unknown.update(dict.fromkeys(name for name in row if name not in known))

@@ -51,8 +51,8 @@ class SettingColumns:
             **{name: _text(settings[name]) if name in settings else "" for name in columns},
         }
 
-    def place(self, cells: Mapping[str, str | float], where: str) -> int:
-        """Place of the configuration of a row.
+    def number(self, cells: Mapping[str, str | float], where: str) -> int:
+        """Number of the configuration of a row.
 
         Parameters
         ----------

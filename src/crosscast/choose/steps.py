@@ -83,14 +83,14 @@ def highest(space: Space, available: Flags, device: str | None = None) -> int:
     InputError
         If no configuration may be taken.
     """
-    places, ranks = _ranked(space, available, device)
-    return int(places[len(places) - 1 - np.argmax(ranks[::-1])])
+    numbers, ranks = _ranked(space, available, device)
+    return int(numbers[len(numbers) - 1 - np.argmax(ranks[::-1])])
 
 
 def lowest(space: Space, available: Flags, device: str | None = None) -> int:
     """The configuration with all knobs at their minimum, or the one that comes nearest; as `highest`."""
-    places, ranks = _ranked(space, available, device)
-    return int(places[np.argmin(ranks)])
+    numbers, ranks = _ranked(space, available, device)
+    return int(numbers[np.argmin(ranks)])
 
 
 def _ranked(
@@ -98,12 +98,12 @@ def _ranked(
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], Reals]:
     if not available.any():
         raise InputError("configurations: expected one that may be taken, found none")
-    places = np.flatnonzero(available)
+    numbers = np.flatnonzero(available)
     if device in space.devices:
         own = available & (space.device_numbers == space.devices.index(device))
-        places = np.flatnonzero(own) if own.any() else places
-    ranks = np.zeros(len(places))
-    for column in space.matrix[places].T:
+        numbers = np.flatnonzero(own) if own.any() else numbers
+    ranks = np.zeros(len(numbers))
+    for column in space.matrix[numbers].T:
         values, rank = np.unique(column, return_inverse=True)
         ranks += rank / max(len(values) - 1, 1)
-    return places, ranks
+    return numbers, ranks

@@ -100,12 +100,12 @@ def observed_of(
     domains: Sequence[str] | None = None,
     counters: Sequence[str] | None = None,
 ) -> Observed:
-    """What a model is told of a kernel: its configurations with both time and power, by their places.
+    """What a model is told of a kernel: its configurations with both time and power, by their numbers.
 
     Parameters
     ----------
     tallies
-        Its runs, by the place of their configuration.
+        Its runs, by the number of their configuration.
     domains, counters
         Names that the model knows; by default all that any run told.
     """

@@ -107,7 +107,7 @@ def next_number(
     Returns
     -------
     int
-        Its place; `current`, if no change is worth it.
+        Its number; `current`, if no change is worth it.
     """
     within = probability_under(forecast, power_cap, available)
     worths = merit(forecast.time.centre, forecast.power.centre, objective)

@@ -32,7 +32,7 @@ class ConfigurationCard:
     space
         The configurations.
     samples
-        Places of those at which a new kernel is run first.
+        Numbers of those at which a new kernel is run first.
     power_domain
         Domain whose power the model was trained on; ``None`` where it is the device's by default.
     totals

@@ -60,7 +60,7 @@ class SampleFeatures:
         surfaces
             ``n`` training kernels, all of which ran at the samples.
         samples
-            Places of the sample configurations.
+            Numbers of the sample configurations.
 
         Returns
         -------

@@ -55,7 +55,7 @@ class Space:
         return {each: number for number, each in enumerate(self.configurations)}
 
     def number_of(self, configuration: Configuration) -> int:
-        """Place of a configuration.
+        """Number of a configuration: its place among all, from 0.
 
         Raises
         ------

@@ -77,7 +77,7 @@ class SettingInputs:
         space
             The configurations.
         samples
-            Places of the sample configurations.
+            Numbers of the sample configurations.
         domains
             Names of the domains whose power is known.
         """
