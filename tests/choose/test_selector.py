@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from crosscast.choose.selector import Selector
 from crosscast.choose.walk import settle
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.measure.regions import notice
+from crosscast.measure.regions import notice, recorder
 from crosscast.measure.regions.key import RegionKey
 from crosscast.measure.regions.metering import Metering
 from crosscast.measure.regions.run import RegionRun
@@ -286,6 +287,8 @@ def test_threads_get_samples_and_choices_without_losing_runs(model: Path) -> Non
     ("options", "reason"),
     [
         ({"power_cap": float("nan")}, "power cap: expected watts above 0, found nan"),
+        ({"power_cap": "abc"}, "power cap: expected watts above 0, found 'abc'"),
+        ({"power_cap": None}, "power cap: expected watts above 0, found None"),
         ({"power_cap": 100.0, "objective": "speed"}, "objective: expected one of"),
         ({"power_cap": 100.0, "confidence": 1.5}, "confidence: expected a probability"),
     ],
@@ -293,6 +296,12 @@ def test_threads_get_samples_and_choices_without_losing_runs(model: Path) -> Non
 def test_wrong_arguments_are_refused_at_once(model: Path, options: Any, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         Selector(model, **options)
+
+
+@pytest.mark.parametrize("model", [3, None, object()])
+def test_what_is_no_model_is_refused_at_once(model: Any) -> None:
+    with pytest.raises(InputError, match="model: expected the folder of a model that chooses, or one, found"):
+        Selector(model, power_cap=1)
 
 
 def test_a_folder_without_a_model_is_refused_at_once(tmp_path: Path) -> None:
@@ -309,19 +318,22 @@ class CappedMeter:
 
     def __init__(self) -> None:
         self.number = len(SPACE) - 1
+        self.now_s = 0.0
 
     def apply(self, configuration: Configuration | None) -> None:
         self.number = len(SPACE) - 1 if configuration is None else SPACE.number_of(configuration)
 
     def read_j(self) -> tuple[float, ...]:
-        now_s = time.perf_counter()
-        return tuple(float(SURFACES.domains[name][ROW, self.number]) * now_s for name in self.domains)
+        return tuple(float(SURFACES.domains[name][ROW, self.number]) * self.now_s for name in self.domains)
 
 
 def test_a_profiled_program_runs_at_the_samples_and_then_keeps_to_its_cap(
-    model: Path, caplog: pytest.LogCaptureFixture
+    model: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meter = CappedMeter()
+    # A busy machine would draw no other power than an idle one.
+    clock = SimpleNamespace(time=time.time, perf_counter=lambda: meter.now_s)
+    monkeypatch.setattr(recorder, "time", clock)
     selector = crosscast.Selector(model, power_cap=250.0)
     region = crosscast.profiled(
         "step", selector=selector, apply=meter.apply, sensors=Metering([meter]), arguments=(8,)
@@ -334,6 +346,7 @@ def test_a_profiled_program_runs_at_the_samples_and_then_keeps_to_its_cap(
             assert run.configuration is not None
             numbers.append(SPACE.number_of(run.configuration))
             run.device_s = float(SURFACES.time_s[ROW, numbers[-1]])
+            meter.now_s += run.device_s
     assert tuple(numbers[:2]) == SAMPLES
     assert SAMPLES[0] not in numbers[3:]
     for last, cap in ((numbers[11], 250.0), (numbers[23], 200.0)):

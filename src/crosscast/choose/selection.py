@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Literal, get_args
 
 import numpy as np
@@ -130,5 +131,7 @@ def check_cap(power_cap: float) -> None:
     InputError
         If it is not a finite number above 0.
     """
+    if not isinstance(power_cap, Real):
+        raise InputError(f"power cap: expected watts above 0, found {power_cap!r}")
     if not 0 < power_cap < np.inf:
         raise InputError(f"power cap: expected watts above 0, found {power_cap}")

@@ -104,6 +104,10 @@ class Selector:
         limit: bool = True,
     ) -> None:
         loaded = load_configuration_model(model) if isinstance(model, (str, Path)) else model
+        if not all(hasattr(loaded, name) for name in ("space", "samples", "forecast")):
+            raise InputError(
+                f"model: expected the folder of a model that chooses, or one, found {type(loaded).__name__}"
+            )
         check_cap(power_cap)
         if objective not in OBJECTIVES:
             raise InputError(f"objective: expected one of {', '.join(OBJECTIVES)}, found {objective!r}")
