@@ -174,8 +174,8 @@ def longest() -> int:
 
 def test_the_longest_frontier_is_one_line(text: str) -> None:
     (line,) = [each for each in text.splitlines() if "longest frontier" in each]
-    assert line.startswith(f"{longest()} configurations on the longest frontier, of ")
-    assert line.endswith(": --programs lists them, --figures draws them.")
+    assert line.startswith("The longest frontier, of ")
+    assert line.endswith(f", has {longest()} configurations: --programs or --figures shows it.")
 
 
 def test_the_configurations_on_the_longest_frontier_are_listed_with_the_programs() -> None:

@@ -121,13 +121,15 @@ def _print_tree(console: Console, stage: OfflineStage) -> None:
 
 
 def _print_frontier(console: Console, found: KernelFrontier, programs: bool) -> None:
-    heading = f"configurations on the longest frontier, of {found.kernel}"
     if programs:
-        _print(console, heading, frontier_table(found))
+        _print(console, f"configurations on the longest frontier, of {found.kernel}", frontier_table(found))
         return
+    count = plural(len(found.frontier), "configuration")
     console.print()
-    line = f"{len(found.frontier)} {heading}: --programs lists them, --figures draws them."
-    console.print(Text(line), soft_wrap=True)
+    console.print(
+        Text(f"The longest frontier, of {found.kernel}, has {count}: --programs or --figures shows it."),
+        soft_wrap=True,
+    )
 
 
 def _few(names: Sequence[str], most: int) -> list[str]:
