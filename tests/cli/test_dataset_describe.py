@@ -10,6 +10,8 @@ from crosscast.cli import main
 from crosscast.tables.arrow import table_of
 from crosscast.tables.dataset import Dataset, write_dataset
 from crosscast.tables.devices import DEVICES
+from crosscast.tables.energy import ENERGY
+from crosscast.tables.profiles import PROFILES
 from crosscast.tables.records import RECORDS
 from crosscast.tables.sessions import SESSIONS
 
@@ -73,7 +75,8 @@ def test_the_grid_shows_what_is_missing_in_the_order_of_the_sizes(folder: Path, 
     (heading,) = (line for line in lines if line.startswith("application"))
     assert heading.split() == ["application", "kernels", "tiny", "small"]
     (row,) = (line for line in lines if line.startswith("lud "))
-    assert row.split() == ["lud", "2", "2/4", "(—)", "1/4", "(—)"]
+    assert row.split() == ["lud", "2", "2/4", "1/4"]
+    assert "in brackets" not in "\n".join(lines)
     assert "5 cells and 4 profiles are missing" in "\n".join(lines)
 
 
@@ -110,14 +113,14 @@ def test_the_process_is_named_where_there_are_several(tmp_path: Path, capsys: Ou
 def test_settings_are_named_with_their_device(tmp_path: Path, capsys: Output) -> None:
     settings = '{"cores": 4.0}'
     sessions = [
-        {**session("tiny", "cpu:0"), "configuration": settings, "runs": 1},
+        {**session("tiny", "cpu:0"), "configuration": settings, "loop_s": 0.5},
         {**session("small", "cpu:0", "it caught fire"), "configuration": settings},
     ]
     devices = [{"device": "cpu:0", "name": "a CPU", "type": "cpu", "sources": {}}]
     dataset = Dataset("test", devices=table_of(DEVICES, devices), sessions=table_of(SESSIONS, sessions))
     write_dataset(dataset, tmp_path / "mine")
     text = page(tmp_path / "mine", capsys)
-    assert 'lud tiny on cpu:0 {"cores": 4.0}: its session has 1 run, fewer than 50\n' in text
+    assert 'lud tiny on cpu:0 {"cores": 4.0}: its runs took 500 ms, less than 2 s\n' in text
     assert 'lud small on cpu:0 {"cores": 4.0}: it caught fire\n' in text
 
 
@@ -130,7 +133,55 @@ def test_sizes_that_are_too_many_for_columns_share_one(tmp_path: Path, capsys: O
     (heading,) = (line for line in lines if line.startswith("application"))
     assert heading.split() == ["application", "kernels", "all", "9", "sizes"]
     (row,) = (line for line in lines if line.startswith("lud "))
-    assert row.split() == ["lud", "1", "9/18", "(—)"]
+    assert row.split() == ["lud", "1", "9/18"]
+
+
+def test_profiles_are_in_brackets_where_there_are_some(tmp_path: Path, capsys: Output) -> None:
+    records = [record("internal", "tiny", "cpu:0", 0, 1e-3), record("diagonal", "small", "cpu:0", 0, 1e-3)]
+    profile = {"application": "lud", "size": "tiny", "kernel": "internal", "invocation": 0}
+    dataset = Dataset(
+        "test",
+        devices=table_of(DEVICES, [{"device": "cpu:0", "name": "a CPU", "type": "cpu", "sources": {}}]),
+        records=table_of(RECORDS, records),
+        profiles=table_of(PROFILES, [profile]),
+    )
+    write_dataset(dataset, tmp_path / "mine")
+    text = page(tmp_path / "mine", capsys)
+    (row,) = (line for line in text.splitlines() if line.startswith("lud "))
+    assert row.split() == ["lud", "2", "1/2", "(1/2)", "1/2", "(—)"]
+    assert "; kernels profiled, of all, in brackets; 2 cells and 3 profiles are missing" in text
+
+
+def test_each_device_says_on_one_line_what_it_was_set_to(tmp_path: Path, capsys: Output) -> None:
+    settings = [
+        {"cpu_cap_w": cap, "mode": mode, "note": note}
+        for cap, mode, note in ((65.0, "fast", "a"), (120.0, "slow", "b"), (90.0, "fast", "a"))
+    ]
+    records = [
+        {**record("internal", "tiny", "cpu:0", 0, 1e-3), "configuration": each} for each in settings
+    ] + [record("internal", "tiny", "cpu:1", 0, 1e-3)]
+    watched = {"sensor": "rapl", "energy_j": 2.0, "duration_s": 0.1, "runs": 1, "repeat": 0}
+    place = {"application": "lud", "size": "tiny", "device": "cpu:0", "configuration": settings[0]}
+    dataset = Dataset(
+        "test",
+        devices=table_of(
+            DEVICES,
+            [{"device": f"cpu:{n}", "name": "a CPU", "type": "cpu", "sources": {}} for n in range(2)],
+        ),
+        records=table_of(RECORDS, records),
+        energy=table_of(ENERGY, [{**watched, **place, "domain": name} for name in ("psys", "package-0")]),
+    )
+    write_dataset(dataset, tmp_path / "mine")
+    lines = page(tmp_path / "mine", capsys).splitlines()
+    assert lines[2] == (
+        "cpu:0: 3 configurations: cpu cap 65 to 120 W, mode fast or slow, note a or b; "
+        "power of package-0, psys"
+    )
+    # Nothing was set on the other one, and one run spreads by nothing.
+    assert not any(line.startswith("cpu:1:") for line in lines)
+    (heading,) = (line for line in lines if line.startswith("device"))
+    assert heading.split() == ["device", "cells"]
+    assert "spread" not in "\n".join(lines)
 
 
 def test_json_says_the_same(folder: Path, capsys: Output) -> None:

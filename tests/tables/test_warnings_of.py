@@ -114,5 +114,21 @@ def test_a_session_whose_runs_nobody_recorded_is_not_judged_by_those_that_were_k
     assert found(STEADY[:40], rows.session(runs=50)) == []
 
 
+SETTINGS = '{"cores": 4.0}'
+
+
+def test_few_runs_of_a_sweep_that_others_measured_are_no_warning() -> None:
+    records = [rows.record(run, configuration=SETTINGS) for run in range(2)]
+    assert found(records, rows.session(configuration=SETTINGS, runs=2)) == []
+    dataset = rows.dataset(records=records)
+    assert warnings_of(dataset.records, dataset.sessions) == []
+
+
+def test_few_runs_on_settings_that_were_measured_here_are_a_warning() -> None:
+    records = [rows.record(run, configuration=SETTINGS) for run in range(2)]
+    (warning,) = found(records, rows.session(configuration=SETTINGS, runs=2, environment={"host": "a"}))
+    assert (warning.rule, warning.configuration) == ("runs", SETTINGS)
+
+
 def test_a_session_that_failed_is_left_out() -> None:
     assert found([rows.record()], rows.session(failure="wrong result", loop_s=0.1)) == []

@@ -12,6 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from crosscast.report.console import console_on
+from crosscast.report.settings import setting_range
+from crosscast.tables.configurations import DeviceConfigurations
 from crosscast.tables.description import CellNoise, Description, Failure
 from crosscast.tables.warnings_of import RecordWarning
 from crosscast.units import format_count
@@ -38,6 +40,9 @@ def print_description(description: Description, stream: TextIO) -> None:
     console = console_on(stream)
     for line in _counts(description):
         console.print(Text(line, style="bold"))
+    for device in description.configurations:
+        if device.settings:
+            console.print(Text(_configurations(device)), soft_wrap=True)
     if description.kernels:
         _print_grid(console, description)
     if description.devices:
@@ -69,6 +74,12 @@ def _counts(description: Description) -> Iterator[str]:
     yield ", ".join(rows)
 
 
+def _configurations(device: DeviceConfigurations) -> str:
+    settings = ", ".join(setting_range(name, values) for name, values in device.settings.items())
+    power = f"power of {', '.join(device.domains)}" if device.domains else "no power"
+    return f"{device.device}: {_count(device.configurations, 'configuration')}: {settings}; {power}"
+
+
 def _count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{format_count(number)} {noun if number == 1 else plural or f'{noun}s'}"
 
@@ -92,14 +103,19 @@ def _print_grid(console: Console, description: Description) -> None:
             )
             profiled = _share(whole, unprofiled)
             measured = _share(whole * devices, unmeasured) if devices else ""
-            row.append(_NONE if {measured, profiled} <= {_NONE, ""} else f"{measured} ({profiled})".strip())
+            if not description.profiles:
+                row.append(measured or _NONE)
+            elif {measured, profiled} <= {_NONE, ""}:
+                row.append(_NONE)
+            else:
+                row.append(f"{measured} ({profiled})".strip())
         table.add_row(*map(Text, row))
     console.print()
     console.print(table)
-    parts = ["kernels profiled, of all, in brackets"]
-    if devices:
-        parts.insert(0, "cells measured, of all kernels on all devices")
-    console.print(Text(f"{'; '.join(parts)}{_missing(description)}"), soft_wrap=True)
+    parts = ["cells measured, of all kernels on all devices"] if devices else []
+    if description.profiles:
+        parts.append("kernels profiled, of all, in brackets")
+    console.print(Text("; ".join([*parts, _missing(description)])), soft_wrap=True)
 
 
 def _size_groups(sizes: Sequence[str]) -> dict[str, Sequence[str]]:
@@ -116,9 +132,9 @@ def _share(whole: int, lacking: int) -> str:
 def _missing(description: Description) -> str:
     lacking = Counter(gap.lacks for gap in description.missing)
     if not lacking:
-        return "; nothing is missing"
+        return "nothing is missing"
     cells, profiles = _count(lacking["records"], "cell"), _count(lacking["profile"], "profile")
-    return f"; {cells} and {profiles} are missing (--json names them)"
+    return f"{cells} and {profiles} are missing (--json names them)"
 
 
 def _print_devices(console: Console, description: Description) -> None:
@@ -127,14 +143,19 @@ def _print_devices(console: Console, description: Description) -> None:
         noise[cell.device].append(cell)
     table = Table(box=None, pad_edge=False)
     table.add_column("device")
-    for heading in ("cells", "median spread", "largest"):
-        table.add_column(heading, justify="right")
-    table.add_column("which is that of")
+    table.add_column("cells", justify="right")
+    spreads = any(cell.relative_sd is not None for cell in description.noise)
+    if spreads:
+        table.add_column("median spread", justify="right")
+        table.add_column("largest", justify="right")
+        table.add_column("which is that of")
     for device in description.devices:
-        table.add_row(*map(Text, _device_cells(device, noise[device])))
+        row = _device_cells(device, noise[device])
+        table.add_row(*map(Text, row if spreads else row[:2]))
     console.print()
     console.print(table)
-    console.print(Text("spread: standard deviation of a cell's run means over their mean"))
+    if spreads:
+        console.print(Text("spread: standard deviation of a cell's run means over their mean"))
 
 
 def _device_cells(device: str, cells: Sequence[CellNoise]) -> list[str]:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from crosscast.configuration import Configuration, Setting
 from crosscast.predict.configuration.space import Space
 
-__all__ = ["configuration_text", "setting_heading", "setting_scale", "setting_text", "shown_settings"]
+__all__ = [
+    "configuration_text",
+    "setting_heading",
+    "setting_range",
+    "setting_scale",
+    "setting_text",
+    "shown_settings",
+]
 
+_MOST_WORDS = 4
+"""Words of a setting that are spelled out; of more, their number is."""
 _UNITS = (("_hz", "MHz", 1e-6), ("_w", "W", 1.0), ("_s", "s", 1.0), ("_j", "J", 1.0))
 
 
@@ -59,6 +70,32 @@ def configuration_text(configuration: Configuration) -> str:
         words, unit, _ = _parts(name)
         settings.append(f"{words} {setting_text(name, value)} {unit}".rstrip())
     return f"{configuration.device}: {', '.join(settings)}" if settings else configuration.device
+
+
+def setting_range(name: str, values: Sequence[Setting]) -> str:
+    """What a knob was set to: from least to most, or one of some words.
+
+    Parameters
+    ----------
+    name
+        Name of the setting.
+    values
+        One or more, numbers in order before words.
+
+    Examples
+    --------
+    >>> setting_range("cpu_cap_w", (65.0, 90.0, 120.0)), setting_range("mode", ("fast", "slow"))
+    ('cpu cap 65 to 120 W', 'mode fast or slow')
+    >>> setting_range("cpu_cap_w", (65.0,)), setting_range("mode", ("a", "b", "c", "d", "e"))
+    ('cpu cap 65 W', 'mode one of 5 words')
+    """
+    words, unit, _ = _parts(name)
+    numbers = [value for value in values if not isinstance(value, str)]
+    named = [value for value in values if isinstance(value, str)]
+    ends = dict.fromkeys(setting_text(name, value) for value in (numbers[:1] + numbers[-1:]))
+    found = [f"{' to '.join(ends)} {unit}".rstrip()] if numbers else []
+    found += named if len(named) <= _MOST_WORDS else [f"one of {len(named)} words"]
+    return f"{words} {' or '.join(found)}"
 
 
 def shown_settings(space: Space) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from crosscast.tables.arrow import Table, notes_of
 from crosscast.tables.cells import cells_of, sound
+from crosscast.tables.configurations import DeviceConfigurations, configurations_of
 from crosscast.tables.dataset import TABLES, Dataset
 from crosscast.tables.library import pc
 from crosscast.tables.sessions import SESSIONS
@@ -73,6 +74,8 @@ class Description:
         Number of cells that have records of sessions that did not fail.
     profiles, records, energy, sessions
         Number of rows of each table.
+    configurations
+        What each device that has records was set to.
     failed
         Sessions that failed.
     missing
@@ -95,6 +98,7 @@ class Description:
     records: int
     energy: int
     sessions: int
+    configurations: tuple[DeviceConfigurations, ...]
     failed: tuple[Failure, ...]
     missing: tuple[Missing, ...]
     warnings: tuple[RecordWarning, ...]
@@ -109,6 +113,9 @@ class Description:
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, DeviceConfigurations):
+        settings = {name: list(values) for name, values in value.settings.items()}
+        return {**vars(value), "settings": settings, "domains": list(value.domains)}
     if isinstance(value, (Failure, Missing, CellNoise, RecordWarning)):
         return {
             name: json.loads(cell) if name == "configuration" else _plain(cell)
@@ -135,6 +142,7 @@ def describe(dataset: Dataset) -> Description:
         records=dataset.records.num_rows,
         energy=dataset.energy.num_rows,
         sessions=dataset.sessions.num_rows,
+        configurations=configurations_of(records, sound(dataset.energy, dataset.sessions)),
         failed=_failed(dataset.sessions),
         missing=tuple(_missing(kernels, sizes, devices, dataset.profiles, records)),
         warnings=tuple(warnings_of(dataset.records, dataset.sessions)),

@@ -41,6 +41,8 @@ LEAST_RUNS = 50
 LEAST_LOOP_S = 2.0
 """Time of all recorded runs of a session."""
 
+_NO_SETTINGS = "{}"
+
 Rule = Literal["spread", "resolution", "ticks", "clock", "load", "runs", "loop"]
 
 
@@ -76,6 +78,8 @@ def warnings_of(records: Table, sessions: Table) -> list[RecordWarning]:
     """Look for what makes times doubtful, in one session or many.
 
     Sessions that failed, and their records, are left out. A rule whose facts are missing says nothing.
+    The number of runs is not judged of sessions on settings that were not measured here (they have no
+    `environment`): sweeps over configurations have few runs of each.
 
     Parameters
     ----------
@@ -173,7 +177,7 @@ def _few_runs(records: Table, sessions: Table) -> Iterator[RecordWarning]:
     runs, _ = distinct(records, (*SESSIONS.key, "run"))
     keys, places = distinct(runs, SESSIONS.key)
     for key, count in zip(keys.to_pylist(), np.bincount(places).tolist(), strict=True):
-        if count < LEAST_RUNS:
+        if count < LEAST_RUNS and key["configuration"] == _NO_SETTINGS:
             yield RecordWarning("runs", _few(count), **key)
 
 
@@ -188,7 +192,8 @@ def _runs(number: int) -> str:
 def _session_warnings(session: Mapping[str, Any]) -> Iterator[RecordWarning]:
     where = {name: session[name] for name in SESSIONS.key}
     runs = session["runs"]
-    if runs is not None and runs < LEAST_RUNS:
+    is_of_sweep = session["configuration"] != _NO_SETTINGS and session["environment"] is None
+    if runs is not None and runs < LEAST_RUNS and not is_of_sweep:
         yield RecordWarning("runs", _few(runs), **where)
     before, after = session["clock_before_hz"], session["clock_after_hz"]
     if before and after is not None and abs(after - before) > MOST_CLOCK_CHANGE * before:
