@@ -187,13 +187,13 @@ def _named(kernels: Sequence[SampledKernel], name: str | None) -> list[SampledKe
 
 
 def _draw(found: Sequence[_Chosen], trained: TrainedConfigurationModel, plot: Path) -> None:
-    from crosscast.report.frontier_figure import write_frontier_figure
+    from crosscast.report.choice_figure import write_choice_figure
 
     if len(found) > 1:
         names = ", ".join(one.kernel.name for one in found)
         raise InputError(f"--plot: expected one kernel, found {names}: say which with --kernel")
     (one,) = found
-    write_frontier_figure(one.kernel.name, one.forecast, trained.space, one.choices, plot)
+    write_choice_figure(one.kernel.name, one.forecast, trained.space, one.choices, plot)
     print(f"wrote {plot}", file=sys.stderr)
 
 

@@ -155,7 +155,7 @@ def repeats_table(results: Sequence[ChoiceResult], split_half: Metrics | None) -
     ]
     if split_half is not None:
         columns += [
-            _Column("strict", lambda each: share(_strict(each)[0])),
+            _Column("again", lambda each: share(_strict(each)[0])),
             _Column("perf.", lambda each: share(_strict(each)[1])),
             _Column("repeats", lambda each: share(_tolerated(each)[0])),
             _Column("perf.", lambda each: share(_tolerated(each)[1])),

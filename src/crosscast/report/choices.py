@@ -215,7 +215,7 @@ _LEGEND = (
     "within the cap, or over it.",
     "S: performance relative to the oracle, with cases over the cap counting 0. Extra runs: changes after "
     "the first choice.",
-    "Strict: the choice is run again. Repeats: the same, with 1 % tolerance. Told less: the method is told a "
+    "Again: the choice is run again. Repeats: the same, with 1 % tolerance. Told less: the method is told a "
     "cap lower by 1 %, and the choice is run again without tolerance.",
     f"Draws: {format_count(DRAWS)} of a bootstrap over programs. {MARK} better than the best baseline, where "
     "the bootstrap of the difference excludes 0.",

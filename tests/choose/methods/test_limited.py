@@ -11,7 +11,7 @@ from made_surfaces import made_surfaces
 
 from crosscast.choose.limit import within_cap
 from crosscast.choose.methods.fixed import Fixed
-from crosscast.choose.methods.limited import limited
+from crosscast.choose.methods.limited import Limited, limited
 from crosscast.choose.walk import Method
 from crosscast.predict.configuration.surfaces import Surfaces
 from made_walks import Wanderer, random_surfaces
@@ -52,6 +52,16 @@ def test_names_say_what_was_added() -> None:
     assert limited(Fixed(), ups=True).name == "fixed+steps"
     assert limited(Fixed()).baseline
     assert limited(Wanderer(confidence=0.9)).confidence == 0.9
+
+
+def test_with_one_change_left_it_returns_to_what_it_knows_where_that_is_wanted() -> None:
+    returns = Limited(Wanderer(5), ups=False, name="returns", returns=True)
+    assert path(returns, EVEN, 15, budget=0) == [5]
+    assert path(returns, EVEN, 15, budget=1) == [5, 0]
+    assert path(returns, EVEN, 15, budget=2)[-1] == 0
+    assert path(limited(Wanderer(5)), EVEN, 15, budget=1) == [5, 2]
+    # With changes enough it is the same.
+    assert path(returns, EVEN, 45) == path(limited(Wanderer(5)), EVEN, 45)
 
 
 def test_it_steps_down_while_over_and_returns_to_the_best_measured() -> None:

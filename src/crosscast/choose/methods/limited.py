@@ -17,17 +17,24 @@ __all__ = ["Limited", "limited"]
 
 @dataclass(frozen=True)
 class Limited:
-    """A method whose first choice is corrected by what is measured: see `limited`."""
+    """A method whose first choice is corrected by what is measured: see `limited`.
+
+    With `returns`, the last change that is left is spent on the fastest that was measured within the cap, if
+    any was: that is better than a step down where the first choice is far above the cap, and worse where it
+    is near.
+    """
 
     inner: Method
     ups: bool
     name: str
     confidence: float | None = None
     baseline: bool = False
+    returns: bool = False
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
         """Fit the method that is limited; see `Method.fit`."""
-        return _LimitedChooser(self.inner.fit(surfaces, samples, seed), surfaces.space, self.ups)
+        chooser = self.inner.fit(surfaces, samples, seed)
+        return _LimitedChooser(chooser, surfaces.space, self.ups, self.returns, self.ups or self.returns)
 
 
 def limited(method: Method, ups: bool = False) -> Limited:
@@ -35,7 +42,7 @@ def limited(method: Method, ups: bool = False) -> Limited:
 
     It starts at the method's choice and steps down, as `step_down` does with all knobs, while the measured
     power is over the cap. In the end it takes the fastest of all configurations that were measured within
-    the cap, the samples included; the last change that is left is spent on that.
+    the cap, the samples included.
 
     Parameters
     ----------
@@ -66,7 +73,8 @@ class _LimitedChooser:
     inner: Chooser
     space: Space
     ups: bool
-    uses_budget: bool = True
+    returns: bool
+    uses_budget: bool
 
     def walk(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Walk:
         first = self.inner.walk(observed, power_cap, available, 0)
@@ -75,7 +83,7 @@ class _LimitedChooser:
         path = _Path(self.space, available, power_cap, number, budget)
         path.add(observed)
         path.add((yield number))
-        yield from _down(path)
+        yield from _down(path, self.returns)
         if self.ups:
             yield from _up(path) if path.within(path.number) else _sideways(path)
         best = path.best()
@@ -113,10 +121,10 @@ class _Path:
         return min(inside, key=self.time_s.__getitem__, default=None)
 
 
-def _down(path: _Path) -> Walk:
+def _down(path: _Path, returns: bool) -> Walk:
     """Step down while over the cap."""
     while not path.within(path.number):
-        if path.left == 1 and path.best() is not None:
+        if returns and path.left == 1 and path.best() is not None:
             return
         down = step_down(path.space, path.number, path.available, path.space.knobs)
         if down is None:

@@ -43,7 +43,9 @@ _MAKERS: Mapping[str, _Maker] = MappingProxyType(
     {
         "fixed": lambda _: Fixed(),
         "limiter": lambda _: Limiter(),
-        "limiter-returns": lambda _: Limited(Limiter(), ups=False, name="limiter-returns", baseline=True),
+        "limiter-returns": lambda _: Limited(
+            Limiter(), ups=False, name="limiter-returns", baseline=True, returns=True
+        ),
         "published": lambda _: _published(),
         "published+fl": lambda _: limited(_published()),
         f"published-{PUBLISHED_CLUSTERS}": lambda _: _published(PUBLISHED_CLUSTERS),

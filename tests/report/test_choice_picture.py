@@ -12,8 +12,8 @@ from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
 from crosscast.predict.configuration.space import Space
-from crosscast.report import canvas, frontier_figure
-from crosscast.report.frontier_figure import write_frontier_figure
+from crosscast.report import canvas, choice_figure
+from crosscast.report.choice_figure import write_choice_figure
 
 SURFACES = made_surfaces()
 
@@ -39,9 +39,9 @@ def drawn(
         figures.append(new_figure(width, height))
         return figures[-1]
 
-    monkeypatch.setattr(frontier_figure, "new_figure", noted)
+    monkeypatch.setattr(choice_figure, "new_figure", noted)
     choices = [choice_of(made, space, cap) for cap in caps]
-    path = write_frontier_figure("a kernel", made, space, choices, tmp_path / "f.png")
+    path = write_choice_figure("a kernel", made, space, choices, tmp_path / "f.png")
     assert path.read_bytes().startswith(b"\x89PNG")
     (axes,) = figures[0].axes
     return axes
@@ -98,4 +98,4 @@ def test_a_picture_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     made = forecast()
     choices: list[Choice] = [choice_of(made, SURFACES.space, 250.0)]
     with pytest.raises(InputError, match="cannot write"):
-        write_frontier_figure("a", made, SURFACES.space, choices, tmp_path / "no" / "f.png")
+        write_choice_figure("a", made, SURFACES.space, choices, tmp_path / "no" / "f.png")

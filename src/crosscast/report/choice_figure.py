@@ -17,7 +17,7 @@ from crosscast.report.axis_scale import logarithmic_axis, spread_axis
 from crosscast.report.canvas import new_figure, save_figure
 from crosscast.report.settings import configuration_text
 
-__all__ = ["write_frontier_figure"]
+__all__ = ["write_choice_figure"]
 
 # Told apart by people who do not see all colours (Okabe and Ito's palette).
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6a00")
@@ -25,7 +25,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _CAP = "#777777"
 
 
-def write_frontier_figure(
+def write_choice_figure(
     name: str, forecast: SurfaceForecast, space: Space, choices: Sequence[Choice], path: Path
 ) -> Path:
     """Draw time over power of one kernel.
