@@ -1,6 +1,7 @@
 """The best configuration is taken that is likely enough to keep to the cap."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,8 +132,8 @@ def test_a_cap_is_a_power(cap: float) -> None:
         select(SurfaceForecast(one, one, np.zeros(1, np.bool_)), cap)
 
 
-@pytest.mark.parametrize("confidence", [0.0, 1.0, -0.1, 2.0, np.nan])
-def test_a_confidence_is_a_probability(confidence: float) -> None:
+@pytest.mark.parametrize("confidence", [0.0, 1.0, -0.1, 2.0, np.nan, "high"])
+def test_a_confidence_is_a_probability(confidence: Any) -> None:
     one = Quantity(np.ones(1), np.ones(1), ERRORS)
     with pytest.raises(InputError, match="confidence: expected a probability between 0 and 1, found"):
         select(SurfaceForecast(one, one, np.zeros(1, np.bool_)), 100.0, confidence=confidence)

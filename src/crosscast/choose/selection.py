@@ -12,7 +12,16 @@ from crosscast.errors import InputError
 from crosscast.predict.configuration.forecast import SurfaceForecast
 from crosscast.predict.grid import Flags, Reals
 
-__all__ = ["OBJECTIVES", "TOLERANCE", "Objective", "check_cap", "merit", "probability_under", "select"]
+__all__ = [
+    "OBJECTIVES",
+    "TOLERANCE",
+    "Objective",
+    "check_cap",
+    "check_confidence",
+    "merit",
+    "probability_under",
+    "select",
+]
 
 Objective = Literal["performance", "energy", "edp"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
@@ -96,7 +105,7 @@ def select(
     Returns
     -------
     int or None
-        Place of the configuration; ``None`` if none is likely enough to keep to the cap: with a confidence,
+        Number of the configuration; ``None`` if none is likely enough to keep to the cap: with a confidence,
         less than that; without one, less likely than not.
 
     Raises
@@ -105,8 +114,7 @@ def select(
         If the cap or the confidence is not what it must be.
     """
     check_cap(power_cap)
-    if confidence is not None and not 0 < confidence < 1:
-        raise InputError(f"confidence: expected a probability between 0 and 1, found {confidence}")
+    check_confidence(confidence)
     allowed = np.ones(len(forecast.measured), np.bool_) if available is None else available
     within = probability_under(
         forecast, power_cap, allowed, tolerance=tolerance if confidence is None else 0.0
@@ -121,6 +129,18 @@ def select(
 
 
 _MORE_LIKELY_THAN_NOT = 0.5
+
+
+def check_confidence(confidence: float | None) -> None:
+    """Refuse what is no probability; none is as good.
+
+    Raises
+    ------
+    InputError
+        If it is not a number between 0 and 1.
+    """
+    if confidence is not None and not (isinstance(confidence, Real) and 0 < confidence < 1):
+        raise InputError(f"confidence: expected a probability between 0 and 1, found {confidence!r}")
 
 
 def check_cap(power_cap: float) -> None:

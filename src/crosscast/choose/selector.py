@@ -13,7 +13,7 @@ import numpy as np
 from crosscast.choose.choice import LEVEL, Choice, choice_of
 from crosscast.choose.limit import within_cap
 from crosscast.choose.methods.steered import next_number
-from crosscast.choose.selection import OBJECTIVES, Objective, check_cap, select
+from crosscast.choose.selection import OBJECTIVES, Objective, check_cap, check_confidence, select
 from crosscast.choose.tally import Tally, observed_of
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
@@ -111,8 +111,7 @@ class Selector:
         check_cap(power_cap)
         if objective not in OBJECTIVES:
             raise InputError(f"objective: expected one of {', '.join(OBJECTIVES)}, found {objective!r}")
-        if confidence is not None and not 0 < confidence < 1:
-            raise InputError(f"confidence: expected a probability between 0 and 1, found {confidence}")
+        check_confidence(confidence)
         self._totals: Totals = {}
         self._names: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None)
         self._predictor = loaded

@@ -12,7 +12,7 @@ from crosscast.choose.methods.limiter import Limiter
 from crosscast.choose.methods.oracle import Oracle
 from crosscast.choose.methods.selected import SelectedModel
 from crosscast.choose.methods.steered import Steered
-from crosscast.choose.selection import TOLERANCE
+from crosscast.choose.selection import TOLERANCE, check_confidence
 from crosscast.choose.walk import Method
 from crosscast.errors import InputError
 from crosscast.predict.configuration.baselines.gaussian_process import GaussianProcess
@@ -148,8 +148,7 @@ def methods_of(
     InputError
         If the confidence is no probability.
     """
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence: expected a probability between 0 and 1, found {confidence}")
+    check_confidence(confidence)
     own = {each.name: each for each in knob_limiters(space)}
     wanted = {*MAIN, *own} if names is None else set(names)
     return tuple(

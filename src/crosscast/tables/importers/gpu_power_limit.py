@@ -103,7 +103,11 @@ def import_gpu_power_limit(path: str | Path) -> Dataset:
 def _files(path: Path) -> dict[str, Path]:
     """Files by device, in the order of their names."""
     found: dict[str, Path] = {}
-    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+    try:
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+    except OSError as error:
+        raise InputError(f"{path}: cannot list the folder ({error.strerror})") from error
+    for file in files:
         name = _FILE_NAME.fullmatch(file.name)
         if name is None:
             continue
