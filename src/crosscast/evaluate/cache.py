@@ -10,14 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from crosscast.errors import InputError
 from crosscast.evaluate.asking import Answers
+from crosscast.evaluate.cache_folder import cached_file, make_cache_folder
 from crosscast.evaluate.fingerprint import fingerprint, sources_digest
 from crosscast.evaluate.splits import Fold
 from crosscast.predict.arrays import DAMAGE
 from crosscast.predict.grid import Flags, Grid
 from crosscast.predict.model import Model
-from crosscast.tables.whole_file import whole_file
 
 __all__ = ["Cache", "default_folder", "grid_digest"]
 
@@ -57,10 +56,7 @@ class Cache:
 
     def __post_init__(self) -> None:
         """Make the folder."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cache: cannot make the folder {self.folder} ({error.strerror})") from error
+        make_cache_folder(self.folder)
 
     def key(self, model: Model, fold: Fold, known: Flags, seed: int, level: float) -> str:
         """The name of a forecast."""
@@ -97,11 +93,8 @@ class Cache:
             If it cannot be written.
         """
         path = self._path(key)
-        try:
-            with whole_file(path) as temporary:
-                np.savez_compressed(temporary, **{name: getattr(answers, name) for name in _FIELDS})
-        except OSError as error:
-            raise InputError(f"cache: cannot write {path} ({error.strerror or error})") from error
+        with cached_file(path) as temporary:
+            np.savez_compressed(temporary, **{name: getattr(answers, name) for name in _FIELDS})
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.npz"

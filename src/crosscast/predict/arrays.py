@@ -10,11 +10,11 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,8 @@ from crosscast.predict.stored import State
 from crosscast.tables.whole_file import whole_file
 
 __all__ = ["DAMAGE", "StoredArrays", "write_arrays"]
+
+Made = TypeVar("Made")
 
 _KINDS = "fiuU"
 _MOST_BYTES = 1 << 30
@@ -141,6 +143,27 @@ class StoredArrays:
                     f"{self.path}: array {name}: expected {each.nbytes} bytes and a header as its card says, "
                     f"found {sizes[name]}"
                 )
+
+    def made_into(self, make: Callable[[State], Made]) -> Made:
+        """Read all arrays and make something of them.
+
+        Parameters
+        ----------
+        make
+            Makes it.
+
+        Raises
+        ------
+        InputError
+            If the file is damaged, or `make` refuses what is in it; the message names the file.
+        """
+        where = str(self.path)
+        try:
+            return make(self.read())
+        except InputError as error:
+            if str(error).startswith(where):
+                raise
+            raise InputError(f"{where}: {error}") from error
 
     def read(self) -> dict[str, npt.NDArray[Any]]:
         """Read all arrays.

@@ -65,13 +65,7 @@ class TrainedModel:
         InputError
             If an array is missing or damaged.
         """
-        where = str(self.arrays.path)
-        try:
-            return _predictor(self.card.devices, self.parts, self.arrays.read())
-        except InputError as error:
-            if str(error).startswith(where):
-                raise
-            raise InputError(f"{where}: {error}") from error
+        return self.arrays.made_into(lambda arrays: _predictor(self.card.devices, self.parts, arrays))
 
     def predict(
         self,

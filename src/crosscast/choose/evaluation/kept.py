@@ -12,12 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.choose.evaluation.fold import FoldAnswer, FoldTask
-from crosscast.errors import InputError
+from crosscast.evaluate.cache_folder import cached_file, make_cache_folder
 from crosscast.evaluate.fingerprint import fingerprint, sources_digest
 from crosscast.predict.arrays import DAMAGE
 from crosscast.predict.configuration.surfaces import Surfaces
 from crosscast.predict.configuration.surfaces_digest import surfaces_digest
-from crosscast.tables.whole_file import whole_file
 
 __all__ = ["Kept"]
 
@@ -51,10 +50,7 @@ class Kept:
 
     def __post_init__(self) -> None:
         """Make the folder."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cache: cannot make the folder {self.folder} ({error.strerror})") from error
+        make_cache_folder(self.folder)
 
     def load(self, task: FoldTask) -> FoldAnswer | None:
         """An answer that was kept, or ``None``; a damaged one is as good as none."""
@@ -79,17 +75,14 @@ class Kept:
             If it cannot be written.
         """
         path = self._path(task)
-        try:
-            with whole_file(path) as temporary:
-                np.savez_compressed(
-                    temporary,
-                    samples=np.array(answer.samples, np.int64),
-                    chosen=answer.chosen,
-                    changes=answer.changes,
-                    guarded=answer.guarded,
-                )
-        except OSError as error:
-            raise InputError(f"cache: cannot write {path} ({error.strerror or error})") from error
+        with cached_file(path) as temporary:
+            np.savez_compressed(
+                temporary,
+                samples=np.array(answer.samples, np.int64),
+                chosen=answer.chosen,
+                changes=answer.changes,
+                guarded=answer.guarded,
+            )
 
     def _sound(
         self, task: FoldTask, arrays: Mapping[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]

@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from crosscast.errors import InputError
+from crosscast.evaluate.cache_folder import cached_file, make_cache_folder
 from crosscast.evaluate.fingerprint import sources_digest
-from crosscast.tables.whole_file import whole_file
 
 __all__ = ["Keeper", "Part"]
 
@@ -62,10 +61,7 @@ class Keeper:
         """Make the folder."""
         if self.folder is None:
             return
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cache: cannot make the folder {self.folder} ({error.strerror})") from error
+        make_cache_folder(self.folder)
 
     def load(self, part: Part[P]) -> P | None:
         """The part as it was kept, or ``None``; a damaged one is as good as none."""
@@ -87,12 +83,9 @@ class Keeper:
         if self.folder is None:
             return
         path = self._path(part)
-        try:
-            with whole_file(path) as temporary:
-                # asdict takes dataclasses only, which the type of a part cannot say.
-                temporary.write_text(json.dumps(asdict(made)), encoding="utf-8")  # type: ignore[call-overload]
-        except OSError as error:
-            raise InputError(f"cache: cannot write {path} ({error.strerror or error})") from error
+        with cached_file(path) as temporary:
+            # asdict takes dataclasses only, which the type of a part cannot say.
+            temporary.write_text(json.dumps(asdict(made)), encoding="utf-8")  # type: ignore[call-overload]
 
     def _path(self, part: Part[Any]) -> Path:
         assert self.folder is not None

@@ -16,7 +16,7 @@ from crosscast.predict.configuration.model import ConfigurationPredictor
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Observed
 from crosscast.predict.required import required_table, required_text
-from crosscast.predict.stored import STORED, Part, part_of, stored_name
+from crosscast.predict.stored import STORED, Part, State, part_of, stored_name
 
 __all__ = [
     "CONFIGURATION_KINDS",
@@ -69,20 +69,14 @@ class TrainedConfigurationModel:
         InputError
             If an array is missing or damaged, or the model is not of the card's configurations.
         """
-        where = str(self.arrays.path)
-        try:
-            return self._made()
-        except InputError as error:
-            if str(error).startswith(where):
-                raise
-            raise InputError(f"{where}: {error}") from error
+        return self.arrays.made_into(self._made)
 
-    def _made(self) -> ConfigurationPredictor:
+    def _made(self, arrays: State) -> ConfigurationPredictor:
         if self.kind not in CONFIGURATION_KINDS:
             raise InputError(
                 f"model: kind: expected one of {', '.join(CONFIGURATION_KINDS)}, found {self.kind!r}"
             )
-        found: ConfigurationPredictor = part_of(self.kind, self.arrays.read())
+        found: ConfigurationPredictor = part_of(self.kind, arrays)
         if found.space != self.space or tuple(found.samples) != self.samples:
             raise InputError(
                 f"model: expected the {len(self.space)} configurations and samples of its card, found others"

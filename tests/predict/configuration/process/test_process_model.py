@@ -90,7 +90,7 @@ def test_what_is_said_of_a_left_out_program_does_not_come_from_its_values() -> N
     with threadpool_limits(1):
         one, other = (_Training.of(each, SAMPLES, 0) for each in (SURFACES, changed))
         everyone = np.ones(4, np.bool_)
-        weighed = {name: one._weighed(name, one._part(np.random.default_rng(0))) for name in one.logarithms}
+        weighed = {name: one._weighed(name, one._part(np.random.default_rng(0))) for name in one.relative}
         none = (np.empty(0), np.empty(0))
         left, wrongly = (each._predictor(weighed, others, none) for each in (one, other))
         whole, other_whole = (each._predictor(weighed, everyone, none) for each in (one, other))

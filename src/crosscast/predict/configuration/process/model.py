@@ -97,8 +97,8 @@ class _Training:
     kernels: Integers
     configurations: Integers
     programs: Integers
-    logarithms: dict[str, Reals]
-    references: dict[str, Reals]
+    relative: dict[str, Reals]
+    """``(n, c)`` Logarithm of each quantity over that of the sample run it is scaled from, by name."""
     seed: int
 
     @classmethod
@@ -134,8 +134,7 @@ class _Training:
             kernels,
             configurations,
             programs,
-            logarithms,
-            {name: values[:, at] for name, values in logarithms.items()},
+            {name: values - values[:, at] for name, values in logarithms.items()},
             seed,
         )
 
@@ -143,7 +142,7 @@ class _Training:
         """Fit all quantities, and learn how wrong they are."""
         rng = np.random.default_rng(self.seed)
         part = self._part(rng)
-        weighed = {name: self._weighed(name, part) for name in self.logarithms}
+        weighed = {name: self._weighed(name, part) for name in self.relative}
         everyone = np.ones(len(self.surfaces.applications), np.bool_)
         none = np.empty(0)
         whole = self._predictor(weighed, everyone, (none, none))
@@ -167,7 +166,7 @@ class _Training:
 
     def _mean(self, name: str, programs: Flags) -> Reals:
         """``(c,)`` Mean over programs, each of the mean over its kernels; 0 where none ran."""
-        relative = self.logarithms[name] - self.references[name]
+        relative = self.relative[name]
         weights = np.zeros(relative.shape)
         for program in np.flatnonzero(programs):
             rows = self.programs == program
@@ -179,8 +178,7 @@ class _Training:
         return mean
 
     def _values(self, name: str, mean: Reals) -> Reals:
-        relative = self.logarithms[name] - self.references[name] - mean
-        values: Reals = relative[self.kernels, self.configurations]
+        values: Reals = (self.relative[name] - mean)[self.kernels, self.configurations]
         return values
 
     def _predictor(
