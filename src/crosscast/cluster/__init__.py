@@ -1,0 +1,1 @@
+"""Clusters: traces of jobs, machines, placements, and a simulator of their queues."""
