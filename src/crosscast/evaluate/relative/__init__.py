@@ -1,0 +1,1 @@
+"""How well relative performance is predicted: splits by group, metrics, studies."""

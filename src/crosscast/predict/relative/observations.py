@@ -1,0 +1,140 @@
+"""What models of relative performance learn from: runs with counters, and the relative vectors that go with them.
+
+The direction is fixed here: an entry of a vector is the time on a device over the time on the slowest device,
+in (0, 1], and less is better. Speed-up is its inverse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.errors import InputError
+from crosscast.predict.grid import Integers, Reals
+
+__all__ = ["NO_SOURCE", "Observations", "Vectors", "relative_to_slowest"]
+
+NO_SOURCE = "none"
+"""Source of counters that no device has a part in, such as an architecture-independent profile."""
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Runs (or profiles) with what was counted in them: ``r`` rows.
+
+    Parameters
+    ----------
+    application, kernel, size
+        Names, of length ``r``: splits and tables look at them, models do not.
+    scale
+        What amount of a machine, or of a problem, each was run at, for `leave-scale-out`, of length ``r``.
+    source
+        Device that each was counted on, or `NO_SOURCE`, of length ``r``.
+    names
+        Names of the counters, ``f`` of them: as the tool that counted them calls them.
+    counters
+        Their values, of shape ``(r, f)``; not a number where a run has no such counter.
+    configuration
+        Names of what the runs were set to, such as ``nodes``, ``cores`` and ``uses_gpu``: ``c`` of them.
+    settings
+        Their values, of shape ``(r, c)``; not a number where a run does not say.
+    time_s
+        How long each ran on its source in seconds, of shape ``(r,)``; not a number where there is none.
+    """
+
+    application: tuple[str, ...]
+    kernel: tuple[str, ...]
+    size: tuple[str, ...]
+    scale: tuple[str, ...]
+    source: tuple[str, ...]
+    names: tuple[str, ...]
+    counters: Reals
+    configuration: tuple[str, ...]
+    settings: Reals
+    time_s: Reals
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.application)
+
+    def rows(self, places: Integers | npt.NDArray[np.bool_]) -> Observations:
+        """Some of the rows."""
+        chosen = np.arange(len(self))[places]
+        return replace(
+            self,
+            **{name: tuple(getattr(self, name)[row] for row in chosen) for name in _TEXTS},
+            counters=self.counters[chosen],
+            settings=self.settings[chosen],
+            time_s=self.time_s[chosen],
+        )
+
+
+_TEXTS = ("application", "kernel", "size", "scale", "source")
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Observations with the times of the same work on each of ``d`` devices.
+
+    Parameters
+    ----------
+    observations
+        The runs, ``r`` rows.
+    devices
+        Keys of the devices.
+    times_s
+        Time on each device in seconds, of shape ``(r, d)``: on its source that of the run itself, elsewhere
+        the median of the runs of the same application, kernel, size and scale.
+    """
+
+    observations: Observations
+    devices: tuple[str, ...]
+    times_s: Reals
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.observations)
+
+    @property
+    def vector(self) -> Reals:
+        """Relative vectors, of shape ``(r, d)``."""
+        return relative_to_slowest(self.times_s)
+
+    def rows(self, places: Integers | npt.NDArray[np.bool_]) -> Vectors:
+        """Some of the rows."""
+        return Vectors(self.observations.rows(places), self.devices, self.times_s[places])
+
+    def on(self, devices: Sequence[str]) -> Vectors:
+        """The same with some of the devices.
+
+        Raises
+        ------
+        InputError
+            If one is not there, or fewer than two are asked for.
+        """
+        unknown = [device for device in devices if device not in self.devices]
+        if unknown or len(devices) < 2:
+            found = unknown[0] if unknown else ", ".join(devices)
+            raise InputError(f"devices: expected two or more of {', '.join(self.devices)}, found {found}")
+        columns = [self.devices.index(device) for device in devices]
+        return Vectors(self.observations, tuple(devices), self.times_s[:, columns])
+
+
+def relative_to_slowest(times_s: Reals) -> Reals:
+    """Times over the longest time of their row.
+
+    Parameters
+    ----------
+    times_s
+        Times in seconds, of shape ``(r, d)``.
+
+    Examples
+    --------
+    >>> relative_to_slowest(np.array([[10.0, 8.0, 20.0]])).tolist()
+    [[0.5, 0.4, 1.0]]
+    """
+    relative: Reals = times_s / times_s.max(axis=1, keepdims=True)
+    return relative
