@@ -62,8 +62,9 @@ class Jobs:
             times = getattr(self, name)
             if times.ndim != 2 or len(times) != count:
                 raise InputError(f"jobs: {name}: expected shape ({count}, machines), found {times.shape}")
-            self._refuse((~(times >= 0)).any(axis=1), name, "times of at least 0 s")
-        self._refuse(np.isinf(self.run_s).all(axis=1), "run_s", "a machine on which it runs")
+            # Not so of what is not a number, either.
+            self._refuse(~(times.min(axis=1) >= 0), name, "times of at least 0 s")
+        self._refuse(np.isinf(self.run_s.min(axis=1)), "run_s", "a machine on which it runs")
         self._refuse(~np.isfinite(self.submit_s), "submit_s", "a time")
         self._refuse(np.diff(self.submit_s, prepend=-np.inf) < 0, "submit_s", "no time before the last one's")
         self._refuse(self.procs < 1, "procs", "at least 1")

@@ -1,4 +1,4 @@
-"""What models of relative performance learn from: runs with counters, and the relative vectors that go with them.
+"""What models of relative performance learn from: runs with counters, and the vectors that go with them.
 
 The direction is fixed here: an entry of a vector is the time on a device over the time on the slowest device,
 in (0, 1], and less is better. Speed-up is its inverse.
