@@ -1,0 +1,1 @@
+"""Traces of clusters: the Standard Workload Format, and the traces of Gavel."""
