@@ -14,6 +14,8 @@ from crosscast.cli.dataset.importing import (
     gpu_power_limit,
     multicore_energy,
     powercap,
+    rajaperf,
+    rodinia9,
     runs,
 )
 
@@ -29,6 +31,8 @@ imports.command(powercap)
 imports.command(multicore_energy, name="multicore_energy")
 imports.command(gpu_power_limit, name="gpu_power_limit")
 imports.command(gpu_dvfs, name="gpu_dvfs")
+imports.command(rajaperf)
+imports.command(rodinia9)
 imports.command(runs)
 imports.command(crosscast_format, name="crosscast")
 app.command(build)

@@ -20,6 +20,8 @@ __all__ = [
     "gpu_power_limit",
     "multicore_energy",
     "powercap",
+    "rajaperf",
+    "rodinia9",
     "runs",
 ]
 
@@ -177,6 +179,57 @@ def gpu_dvfs(path: Path, /, *, out: Path, replace: Flag = False) -> None:
     from crosscast.tables.importers.gpu_dvfs import import_gpu_dvfs
 
     _store(import_gpu_dvfs(path), out, replace)
+
+
+def rajaperf(
+    path: Path,
+    /,
+    *,
+    out: Path,
+    cores: int | None = None,
+    block_size: int = 256,
+    replace: Flag = False,
+) -> None:
+    """Import kernels of the RAJA Performance Suite on a CPU and a GPU: times, counters of the CPU.
+
+    Where they are from: github.com/LLNL/thicket-tutorial. docs/importing.md has the columns.
+
+    Parameters
+    ----------
+    path
+        The file, or a folder with `rajaperf.csv.gz`.
+    out
+        Folder of the dataset.
+    cores
+        Divide the CPU's times, which are those of one core, by this number: a node that scales ideally,
+        stated and not measured. By default they stay as measured.
+    block_size
+        Threads of a block on the GPU; runs with another number are left out.
+    replace
+        Replace another dataset that is there.
+    """
+    from crosscast.tables.importers.rajaperf import import_rajaperf
+
+    _store(import_rajaperf(path, cores=cores, block_size=block_size), out, replace)
+
+
+def rodinia9(path: Path, /, *, out: Path, replace: Flag = False) -> None:
+    """Import kernels of Rodinia on nine GPUs: times of a launch, and counters of each GPU.
+
+    Where they are from: github.com/marcosamaris/gpuperfpredict. docs/importing.md has the columns.
+
+    Parameters
+    ----------
+    path
+        The file, or a folder with `rodinia_9gpu.parquet`.
+    out
+        Folder of the dataset.
+    replace
+        Replace another dataset that is there.
+    """
+    from crosscast.tables.importers.rodinia9 import import_rodinia9
+
+    _store(import_rodinia9(path), out, replace)
 
 
 def runs(path: Path, /, *, out: Path, settings: str | None = None, replace: Flag = False) -> None:

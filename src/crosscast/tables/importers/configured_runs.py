@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,16 @@ from crosscast.tables.records import RECORDS
 from crosscast.tables.schema import Schema, json_text
 from crosscast.tables.sessions import SESSIONS
 
-__all__ = ["DEFAULT_SIZE", "ConfiguredRun", "Power", "dataset_of", "device_row", "file_at", "read_runs"]
+__all__ = [
+    "DEFAULT_SIZE",
+    "ConfiguredRun",
+    "Power",
+    "dataset_of",
+    "device_row",
+    "file_at",
+    "read_runs",
+    "with_own_sessions",
+]
 
 DEFAULT_SIZE = "default"
 """Size of programs that were run with one input only."""
@@ -78,7 +88,7 @@ def read_runs(
     path: Path,
     schema: Schema,
     positive: Sequence[str],
-    run: Callable[[Mapping[str, Any], str], ConfiguredRun],
+    run: Callable[[Mapping[str, Any], str], ConfiguredRun | None],
 ) -> list[ConfiguredRun]:
     """Read a source with a row for each run on a configuration.
 
@@ -91,13 +101,14 @@ def read_runs(
     positive
         Columns whose numbers must be greater than 0, such as times and powers.
     run
-        Makes a run of a row; the second argument is the row's place, for messages.
+        Makes a run of a row, or nothing of one that is left out; the second argument is the row's place, for
+        messages.
 
     Raises
     ------
     InputError
         If the file has no rows or cannot be read, a cell holds what it must not, or two rows are of the
-        same kernel, size and configuration. The message names the file, the column and the row.
+        same kernel, size, configuration and repeat. The message names the file, the column and the row.
     """
     rows = read_source(path, schema)
     if not rows:
@@ -111,12 +122,30 @@ def read_runs(
                     f"{path}: column {name!r}, row {number}: expected more than 0, found {row[name]:g}"
                 )
         found = run(row, f"{path}: row {number}")
-        earlier = first.setdefault((found.application, found.kernel, found.size, found.configuration), number)
+        if found is None:
+            continue
+        key = (found.application, found.kernel, found.size, found.configuration, found.repeat)
+        earlier = first.setdefault(key, number)
         if earlier != number:
             what = f"{found.application}, {found.kernel}, {found.size} on {found.configuration}"
             raise InputError(f"{path}: rows {earlier} and {number} are both of {what}")
         runs.append(found)
     return runs
+
+
+def with_own_sessions(runs: Iterable[ConfiguredRun]) -> list[ConfiguredRun]:
+    """Number the runs so that each is a session of its own.
+
+    Counters are those of a session, and kernels of one application that ran at the same size and
+    configuration would share it. Where each was counted alone, the number of the repeat tells them apart.
+    """
+    seen: defaultdict[tuple[Any, ...], int] = defaultdict(int)
+    numbered = []
+    for run in runs:
+        session = (run.application, run.size, run.configuration)
+        numbered.append(replace(run, repeat=seen[session]))
+        seen[session] += 1
+    return numbered
 
 
 def device_row(device: str, source: str, **facts: Any) -> dict[str, Any]:

@@ -12,9 +12,11 @@ from crosscast.tables.schema import Column, Schema
 
 __all__ = ["read_source"]
 
+_CSV = (".csv", ".csv.gz")
+
 
 def read_source(path: Path, schema: Schema) -> list[dict[str, Any]]:
-    """Read the rows of a Parquet or CSV file.
+    """Read the rows of a Parquet or CSV file; a CSV file may be packed with gzip.
 
     Parameters
     ----------
@@ -35,7 +37,7 @@ def read_source(path: Path, schema: Schema) -> list[dict[str, Any]]:
         file, the column and the row (the first is row 1).
     """
     try:
-        table = _read_csv(path) if path.suffix == ".csv" else pq.read_table(path, memory_map=False)
+        table = _read_csv(path) if path.name.endswith(_CSV) else pq.read_table(path, memory_map=False)
         # Here, as names that are no text are found when they are asked for.
         names = table.column_names
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
