@@ -1,0 +1,1 @@
+"""Profiles of counter tools: HPCToolkit, Caliper, Linux perf and Nsight Compute."""
