@@ -7,7 +7,6 @@ performance.
 from __future__ import annotations
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from crosscast.tables.library import pa, pc
 from crosscast.tables.records import RECORDS
 from crosscast.tables.samples import Reals
 from crosscast.tables.schema import Column, Schema, json_text
+from crosscast.tables.session_counters import counters_of
 from crosscast.tables.sessions import SESSIONS
 
 __all__ = ["CONFIGURED", "configured"]
@@ -183,24 +183,7 @@ def _a_run(sessions: list[Mapping[str, Any]], label: str) -> str | None:
     totals: defaultdict[str, float] = defaultdict(float)
     runs: defaultdict[str, int] = defaultdict(int)
     for session in sessions:
-        for name, value in _numbers(session, label).items():
+        for name, value in counters_of(session, label).items():
             totals[name] += value
             runs[name] += session["runs"] or 1
     return json_text({name: total / runs[name] for name, total in totals.items()}) if totals else None
-
-
-def _numbers(session: Mapping[str, Any], label: str) -> dict[str, float]:
-    found = json.loads(session["counters"])
-    if not isinstance(found, dict) or not all(map(_is_number_or_none, found.values())):
-        place = ", ".join(str(session[key]) for key in SESSIONS.key)
-        raise InputError(
-            f"{label}: sessions: column 'counters' of {place}: expected an object of numbers, "
-            f"found {session['counters']}"
-        )
-    return {name: float(value) for name, value in found.items() if value is not None}
-
-
-def _is_number_or_none(value: object) -> bool:
-    return value is None or (
-        isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    )

@@ -50,8 +50,8 @@ NOTES = {
         "left out": "device and kernel, which number the GPUs and kernels; the input's sizes are in `size`.",
         "unlike": (
             "Counters of one name do not count alike everywhere: dram reads of hotspot are 0 on the Maxwell "
-            "GPUs, 2 on tesla-p100 and 15,788 on gtx-680 (medians); executed_ipc of lud_diagonal, one block, is "
-            "0.004 on tesla-p100 and 0.07 to 0.12 elsewhere."
+            "GPUs, 2 on tesla-p100 and 15,788 on gtx-680 (medians); executed_ipc of lud_diagonal, one block, "
+            "is 0.004 on tesla-p100 and 0.07 to 0.12 elsewhere."
         ),
     },
 }
