@@ -21,7 +21,17 @@ from crosscast.predict.stored import State
 from crosscast.tables.schema import json_text
 from crosscast.tables.whole_file import whole_file
 
-__all__ = ["CARD", "CONFIGURATION", "FORMAT", "PROTOCOL", "TIME", "check_folder", "read_card", "write_folder"]
+__all__ = [
+    "CARD",
+    "CONFIGURATION",
+    "FORMAT",
+    "PROTOCOL",
+    "RELATIVE",
+    "TIME",
+    "check_folder",
+    "read_card",
+    "write_folder",
+]
 
 CARD = "card.json"
 """Name of the card's file."""
@@ -41,6 +51,9 @@ TIME = "time"
 
 CONFIGURATION = "configuration"
 """Target of a model by which configurations are chosen."""
+
+RELATIVE = "relative"
+"""Target of a model that predicts times on devices relative to each other."""
 
 _MOST_CARD_BYTES = 16 << 20
 
@@ -149,7 +162,7 @@ def read_card(folder: Path, target: str | None = None) -> Fields:
     return found
 
 
-_ASKED_BY = {TIME: "crosscast predict", CONFIGURATION: "crosscast choose"}
+_ASKED_BY = {TIME: "crosscast predict", CONFIGURATION: "crosscast choose", RELATIVE: "crosscast predict"}
 
 
 def _check_target(found: str, wanted: str | None, folder: Path) -> None:

@@ -1,0 +1,100 @@
+"""What makes a forecast of a relative vector doubtful: a run unlike those that the model was fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from crosscast.errors import InputError
+from crosscast.predict.relative.card import RelativeCard
+from crosscast.predict.relative.observations import NO_SOURCE, Observations
+
+__all__ = ["check_counters", "doubts_of"]
+
+_MOST_NAMED = 5
+
+
+def check_counters(card: RelativeCard, observations: Observations, known: Sequence[str]) -> None:
+    """Refuse runs of which the model knows no counter.
+
+    Parameters
+    ----------
+    card
+        Card of the model.
+    observations
+        The runs.
+    known
+        Names of their counters that the model knows.
+
+    Raises
+    ------
+    InputError
+        If a run has no counter that the model knows.
+    """
+    columns = [place for place, name in enumerate(observations.names) if name in set(known)]
+    told = np.isfinite(observations.counters[:, columns]).any(axis=1)
+    if not told.all():
+        row = int(np.flatnonzero(~told)[0])
+        there = np.isfinite(observations.counters[row])
+        found = [name for name, one in zip(observations.names, there, strict=True) if one]
+        raise InputError(
+            f"{_label(observations, row)}: expected counters that the model knows, such as "
+            f"{_listed(card.counters)}, found {_listed(found) or 'none'}"
+        )
+
+
+def doubts_of(
+    card: RelativeCard, observations: Observations, unknown: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """What is doubtful of each run; sentences without a full stop.
+
+    Parameters
+    ----------
+    card
+        Card of the model.
+    observations
+        The runs, ``r`` of them.
+    unknown
+        Names of their counters that the model does not know.
+
+    Returns
+    -------
+    list
+        Of length ``r``.
+    """
+    return [
+        tuple(
+            filter(None, (_passed_over(observations, row, unknown), _source(card, observations.source[row])))
+        )
+        for row in range(len(observations))
+    ]
+
+
+def _passed_over(observations: Observations, row: int, unknown: Sequence[str]) -> str:
+    there = np.isfinite(observations.counters[row])
+    found = [
+        name for name, one in zip(observations.names, there, strict=True) if one and name in set(unknown)
+    ]
+    return f"counters that the model does not know are passed over: {_listed(found)}" if found else ""
+
+
+def _source(card: RelativeCard, source: str) -> str:
+    if source in card.sources:
+        return ""
+    if source == NO_SOURCE:
+        return "the profile does not say on which device it was counted"
+    return (
+        f"counted on {source}, and the model was trained on what was counted on {_listed(card.sources)}, so "
+        "that nothing tells how sure this is"
+    )
+
+
+def _label(observations: Observations, row: int) -> str:
+    names = (observations.application[row], observations.kernel[row], observations.size[row])
+    return " ".join(filter(None, names)) or "profile"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
