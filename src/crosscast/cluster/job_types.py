@@ -83,7 +83,8 @@ def for_machines(types: JobTypes, machines: Sequence[Machine]) -> JobTypes:
         device = machine.device or machine.name
         column = types.devices.index(device) if device in types.devices else None
         if column is None or np.isnan(types.times_s[:, column]).all():
-            known = ", ".join(types.devices)
+            timed = np.flatnonzero((~np.isnan(types.times_s)).any(axis=0))
+            known = ", ".join(types.devices[place] for place in timed)
             raise InputError(
                 f"machine {machine.name}: device: expected one on which jobs have times ({known}), "
                 f"found {device!r}"

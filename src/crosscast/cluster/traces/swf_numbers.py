@@ -17,6 +17,7 @@ __all__ = ["checked", "numbers_of", "refuse_line"]
 
 _COUNT = len(FIELDS)
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_SPACES = re.compile(rb"[ \t\r]+")
 _MOST = 2.0**53
 """Beyond it, numbers are not whole any more."""
 
@@ -92,8 +93,8 @@ def refuse_line(path: Path, block: Block) -> InputError:
     block
         Lines of which `numbers_of` could make nothing.
     """
-    for line, text in zip(block.lines.tolist(), block.text.splitlines(), strict=True):
-        words = text.split()
+    for line, text in zip(block.lines.tolist(), block.texts(), strict=True):
+        words = _SPACES.split(text.strip(b" \t\r"))
         for place, word in enumerate(words[:_COUNT]):
             if not _NUMBER.fullmatch(word):
                 found = word[:40].decode("utf-8", errors="replace")

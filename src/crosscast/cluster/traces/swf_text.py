@@ -41,6 +41,10 @@ class Block:
     text: bytes
     lines: Integers
 
+    def texts(self) -> list[bytes]:
+        """Its lines without their ends."""
+        return self.text.split(b"\n")[:-1]
+
 
 @dataclass
 class SwfText:
@@ -105,20 +109,20 @@ class SwfText:
             If there are too many of them.
         """
         texts, lines = [], []
-        for line, text in zip(block.lines.tolist(), block.text.splitlines(keepends=True), strict=True):
+        for line, text in zip(block.lines.tolist(), block.texts(), strict=True):
             inside = text.strip()
             if inside and not inside.startswith(b";"):
                 texts.append(text)
                 lines.append(line)
                 continue
-            self._passed += len(text)
+            self._passed += len(text) + 1
             if inside:
                 self.comments.append(_decoded(inside))
         if self._passed > _MOST_COMMENTS:
             raise InputError(
                 f"{self.path}: expected a line for each job, found {self._passed} bytes of other lines"
             )
-        return Block(b"".join(texts), np.array(lines, dtype=np.int64))
+        return Block(b"".join(text + b"\n" for text in texts), np.array(lines, dtype=np.int64))
 
 
 def _block(text: bytes, line: int) -> Block:

@@ -40,14 +40,14 @@ class Trace:
 
     def __post_init__(self) -> None:
         """Check the columns."""
-        if set(self.columns) != set(NAMES):
-            name = min(set(self.columns) ^ set(NAMES))
-            raise InputError(
-                f"trace {self.label}: expected the columns {', '.join(NAMES)}, found no or another {name}"
-            )
         for name in NAMES:
-            if self.columns[name].shape != (len(self),):
-                found = self.columns[name].shape
+            if name not in self.columns:
+                raise InputError(f"trace {self.label}: column {name!r} is missing")
+        for name, column in self.columns.items():
+            if name not in NAMES:
+                raise InputError(f"trace {self.label}: unknown column {name!r}, expected {', '.join(NAMES)}")
+            if column.shape != (len(self),):
+                found = column.shape[0] if column.ndim == 1 else column.shape
                 raise InputError(f"trace {self.label}: {name}: expected {len(self)} numbers, found {found}")
 
     def __len__(self) -> int:
