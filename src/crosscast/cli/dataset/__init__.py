@@ -18,6 +18,7 @@ from crosscast.cli.dataset.importing import (
     rodinia9,
     runs,
 )
+from crosscast.cli.dataset.importing_counters import caliper, hpctoolkit, ncu, perf
 
 __all__ = ["app"]
 
@@ -33,6 +34,10 @@ imports.command(gpu_power_limit, name="gpu_power_limit")
 imports.command(gpu_dvfs, name="gpu_dvfs")
 imports.command(rajaperf)
 imports.command(rodinia9)
+imports.command(hpctoolkit)
+imports.command(caliper)
+imports.command(perf)
+imports.command(ncu)
 imports.command(runs)
 imports.command(crosscast_format, name="crosscast")
 app.command(build)

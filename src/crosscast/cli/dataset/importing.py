@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crosscast.cli.dataset.storing import store_dataset
 from crosscast.cli.flag import Flag
 
 if TYPE_CHECKING:
-    from crosscast.tables.dataset import Dataset
+    pass
 
 __all__ = [
     "aiwc",
@@ -43,7 +44,7 @@ def aiwc2018(path: Path, /, *, out: Path, replace: Flag = False) -> None:
     """
     from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
 
-    _store(import_aiwc2018(path), out, replace)
+    store_dataset(import_aiwc2018(path), out, replace)
 
 
 def aiwc(
@@ -72,7 +73,7 @@ def aiwc(
     """
     from crosscast.tables.importers.aiwc_folder import import_aiwc_folder
 
-    _store(import_aiwc_folder(path, application, size), out, replace)
+    store_dataset(import_aiwc_folder(path, application, size), out, replace)
 
 
 def crosscast_format(
@@ -101,7 +102,7 @@ def crosscast_format(
     """
     from crosscast.tables.importers.own import import_own
 
-    _store(import_own(path, application, size), out, replace)
+    store_dataset(import_own(path, application, size), out, replace)
 
 
 def powercap(path: Path, /, *, out: Path, replace: Flag = False) -> None:
@@ -120,7 +121,7 @@ def powercap(path: Path, /, *, out: Path, replace: Flag = False) -> None:
     """
     from crosscast.tables.importers.powercap import import_powercap
 
-    _store(import_powercap(path), out, replace)
+    store_dataset(import_powercap(path), out, replace)
 
 
 def multicore_energy(path: Path, /, *, out: Path, replace: Flag = False) -> None:
@@ -139,7 +140,7 @@ def multicore_energy(path: Path, /, *, out: Path, replace: Flag = False) -> None
     """
     from crosscast.tables.importers.multicore_energy import import_multicore_energy
 
-    _store(import_multicore_energy(path), out, replace)
+    store_dataset(import_multicore_energy(path), out, replace)
 
 
 def gpu_power_limit(path: Path, /, *, out: Path, replace: Flag = False) -> None:
@@ -158,7 +159,7 @@ def gpu_power_limit(path: Path, /, *, out: Path, replace: Flag = False) -> None:
     """
     from crosscast.tables.importers.gpu_power_limit import import_gpu_power_limit
 
-    _store(import_gpu_power_limit(path), out, replace)
+    store_dataset(import_gpu_power_limit(path), out, replace)
 
 
 def gpu_dvfs(path: Path, /, *, out: Path, replace: Flag = False) -> None:
@@ -178,7 +179,7 @@ def gpu_dvfs(path: Path, /, *, out: Path, replace: Flag = False) -> None:
     """
     from crosscast.tables.importers.gpu_dvfs import import_gpu_dvfs
 
-    _store(import_gpu_dvfs(path), out, replace)
+    store_dataset(import_gpu_dvfs(path), out, replace)
 
 
 def rajaperf(
@@ -210,7 +211,7 @@ def rajaperf(
     """
     from crosscast.tables.importers.rajaperf import import_rajaperf
 
-    _store(import_rajaperf(path, cores=cores, block_size=block_size), out, replace)
+    store_dataset(import_rajaperf(path, cores=cores, block_size=block_size), out, replace)
 
 
 def rodinia9(path: Path, /, *, out: Path, replace: Flag = False) -> None:
@@ -229,7 +230,7 @@ def rodinia9(path: Path, /, *, out: Path, replace: Flag = False) -> None:
     """
     from crosscast.tables.importers.rodinia9 import import_rodinia9
 
-    _store(import_rodinia9(path), out, replace)
+    store_dataset(import_rodinia9(path), out, replace)
 
 
 def runs(path: Path, /, *, out: Path, settings: str | None = None, replace: Flag = False) -> None:
@@ -261,12 +262,4 @@ def runs(path: Path, /, *, out: Path, settings: str | None = None, replace: Flag
             "the columns that are settings with --settings",
             file=sys.stderr,
         )
-    _store(imported.dataset, out, replace)
-
-
-def _store(dataset: Dataset, out: Path, replace: bool) -> None:
-    from crosscast.tables.importers.storing import store
-
-    store(dataset, out, replace=replace)
-    counts = f"{dataset.profiles.num_rows:,} profiles, {dataset.records.num_rows:,} records"
-    print(f"wrote {out} ({counts})", file=sys.stderr)
+    store_dataset(imported.dataset, out, replace)

@@ -71,10 +71,10 @@ class FeatureScale:
             if (column := fitted(origin, key, raw_values(origin, key, observations, found))) is not None
         ]
         if not columns:
-            wanted = "that features of Table III are made of, and " if self.which == "table3" else ""
+            wanted = "of Table III, and " if self.which == "table3" else ""
             raise InputError(
-                f"counters: expected some {wanted}that differ between {len(observations)} runs, found none among "
-                f"{', '.join(observations.names)[:200] or 'none'}"
+                f"counters: expected some {wanted}that differ between {len(observations)} runs, found none "
+                f"among {', '.join(observations.names)[:200] or 'none'}"
             )
         return FittedFeatures(tuple(columns), self.fill, observations.names)
 

@@ -52,12 +52,12 @@ class Circumstances:
     ----------
     device
         Key of the device that they were counted on.
-    application, size
-        Names; by default the name that the tool knows, and `DEFAULT_SIZE`.
+    application, kernel, size
+        Names; by default the name that the tool knows, that of the application, and `DEFAULT_SIZE`.
     nodes, cores
         How many of each the run used; ``None`` if nobody says.
     uses_gpu
-        Whether it used a GPU; ``None`` to believe the tool.
+        Whether it used a GPU; ``None`` if nobody but the tool says.
     time_s
         How long each run took in seconds, where the tool does not say or is not to be believed.
 
@@ -69,6 +69,7 @@ class Circumstances:
 
     device: str = UNKNOWN_DEVICE
     application: str | None = None
+    kernel: str | None = None
     size: str | None = None
     nodes: int | None = None
     cores: int | None = None
@@ -76,7 +77,7 @@ class Circumstances:
     time_s: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("device", "application", "size"):
+        for name in ("device", "application", "kernel", "size"):
             text = getattr(self, name)
             if text is not None and not (text.strip() and text.isprintable()):
                 raise InputError(f"{name}: expected a name, found {text[:60]!r}")
@@ -89,7 +90,8 @@ class Circumstances:
 
     def settings(self, run: CountedRun) -> dict[str, float]:
         """What a run was set to, as far as it is known."""
-        uses_gpu = run.uses_gpu if self.uses_gpu is None else self.uses_gpu
+        # Who says that no GPU was used has not seen what a tool for GPUs has seen.
+        uses_gpu = self.uses_gpu if run.uses_gpu is None else self.uses_gpu or run.uses_gpu
         told = {"nodes": self.nodes, "cores": self.cores, "uses_gpu": uses_gpu}
         return {name: float(value) for name, value in told.items() if value is not None}
 
@@ -132,7 +134,7 @@ def configured_runs(
         found.append(
             ConfiguredRun(
                 application=application,
-                kernel=run.kernel or application,
+                kernel=told.kernel or run.kernel or application,
                 size=told.size or DEFAULT_SIZE,
                 configuration=Configuration(told.device, told.settings(run)),
                 time_s=math.nan if time_s is None else time_s,

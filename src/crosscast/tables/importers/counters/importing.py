@@ -48,7 +48,7 @@ def import_hpctoolkit(paths: Sequence[Path], told: Circumstances) -> Dataset:
     return _imported(_HPCTOOLKIT, paths, read_hpctoolkit, told)
 
 
-def import_caliper(paths: Sequence[Path], told: Circumstances, kernel: str | None = None) -> Dataset:
+def import_caliper(paths: Sequence[Path], told: Circumstances) -> Dataset:
     """Make a dataset of profiles of Caliper, or of the folder that they lie in: a run each.
 
     Parameters
@@ -56,16 +56,14 @@ def import_caliper(paths: Sequence[Path], told: Circumstances, kernel: str | Non
     paths
         The files or the folder.
     told
-        What is known of the runs.
-    kernel
-        Region that is taken; by default the whole program.
+        What is known of the runs; its kernel is the region that is taken, by default the whole program.
 
     Raises
     ------
     InputError
         If one cannot be read, is not what it must be, or has no such region.
     """
-    return _imported(_CALIPER, paths, partial(read_caliper, region=kernel), told)
+    return _imported(_CALIPER, paths, partial(read_caliper, region=told.kernel), told)
 
 
 def import_perf(paths: Sequence[Path], told: Circumstances) -> Dataset:
@@ -79,7 +77,7 @@ def import_perf(paths: Sequence[Path], told: Circumstances) -> Dataset:
     return _imported(_PERF, paths, read_perf, told)
 
 
-def import_ncu(paths: Sequence[Path], told: Circumstances, kernel: str | None = None) -> Dataset:
+def import_ncu(paths: Sequence[Path], told: Circumstances) -> Dataset:
     """Make a dataset of what ``ncu --csv`` printed, or of the folder that it lies in: a run a file.
 
     Parameters
@@ -87,16 +85,14 @@ def import_ncu(paths: Sequence[Path], told: Circumstances, kernel: str | None = 
     paths
         The files or the folder.
     told
-        What is known of the runs.
-    kernel
-        Kernel that is taken; by default all together.
+        What is known of the runs; its kernel is the one that is taken, by default all together.
 
     Raises
     ------
     InputError
         If one cannot be read, is not what it must be, or has no launch of such a kernel.
     """
-    return _imported(_NCU, paths, partial(read_ncu, kernel=kernel), told)
+    return _imported(_NCU, paths, partial(read_ncu, kernel=told.kernel), told)
 
 
 def _imported(
