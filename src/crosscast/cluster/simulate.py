@@ -1,0 +1,123 @@
+"""Working off a queue of jobs on machines: first come, first served or otherwise, with EASY backfilling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from crosscast.cluster.jobs import Jobs
+from crosscast.cluster.machines import Machine, check_machines
+from crosscast.cluster.placement import Bound, Placement
+from crosscast.cluster.policy import ORDERS, Policy
+from crosscast.cluster.schedule import Schedule
+from crosscast.errors import InputError, MissingExtraError
+
+__all__ = ["simulate"]
+
+_EASY = Policy()
+
+
+def simulate(
+    jobs: Jobs,
+    machines: Sequence[Machine],
+    *,
+    policy: Policy = _EASY,
+    placement: Placement | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Schedule:
+    """Simulate how a scheduler works off one queue of jobs on one or many machines.
+
+    Algorithm 1 of Nichols et al. 2024 (section VII), FCFS + EASY. At each point in time the jobs that end
+    then free their processors, the jobs that are submitted then join the queue, and then once:
+
+    1. While the head of the queue, in the order R1 (``policy.queue``), has room, it starts.
+    2. Else it gets a reservation on its machine: the *shadow time* is the earliest time at which the running
+       jobs will have left enough processors, by their starts and estimates. A job that has run longer than
+       its estimate counts as one that ends now. All jobs that are expected to end at the shadow time count
+       for the processors that the head will leave, the *extra* ones.
+    3. If ``policy.backfill`` is set, jobs behind the head, in that order R2, start if they have room: on
+       other machines if they fit; on the head's if they fit, and are expected to end by the shadow time or
+       need no more than the extra processors, of which they are then taken. So no job that passes the head
+       delays it, if estimates are right. There is one head at a time, and one reservation.
+
+    Jobs that take no time end when they start, and all of this is done again at the same time. Ties in any
+    order go to the job that was submitted first. Orders by time and area take the estimate on the first
+    machine of a job's list. The head of the queue may change before it starts, unless R1 is ``fcfs``.
+
+    With `Preferred`, a job has room if it has room on any machine of its list, and starts on the first such;
+    a head without room waits for the first of its list. Machines too narrow for a job, or on which its
+    `run_s` is infinite, are not in its list. With `Completion`, a job is bound when it is submitted: to the
+    machine with the least sum of (predicted work of waiting and remaining predicted work of running jobs,
+    in processor-seconds, a job past its prediction counting 0) / processors + its own predicted time, of
+    equal ones the first.
+
+    Parameters
+    ----------
+    jobs
+        The jobs. What they were expected to take is their `estimate_s`; for jobs that are killed then, see
+        `Jobs.killed_at_estimate`.
+    machines
+        The machines.
+    policy
+        Orders R1 and R2; by default EASY, first come, first served.
+    placement
+        Which machine each job goes to; needs not be given if there is only one.
+    progress
+        Told in a sentence that the simulator is being compiled, and from time to time how far it is.
+
+    Raises
+    ------
+    InputError
+        If machines cannot be told apart, there is no such order, the placement does not fit, a job is wider
+        than each machine that it may go to, or runs on none of them; before anything is simulated.
+    MissingExtraError
+        If Numba is not installed.
+
+    Notes
+    -----
+    On 5 processors, jobs a (3 processors, 4 s), b (4, 2 s), c (1, 3 s) and d (1, 9 s), submitted at once; a
+    row is a processor, a column a second. Job b waits at the head with a reservation at 4 s that leaves one
+    processor. With EASY, c passes it as it ends before, d as it takes the extra processor, and no other may::
+
+        nobody passes       EASY
+        aaaabbddddddddd     aaaabb
+        aaaabb              aaaabb
+        aaaabb              aaaabb
+        ....bb              ccc.bb
+        ....ccc             ddddddddd
+
+    Running jobs are kept by expected end, and waiting ones in trees by width and set of machines, so that a
+    point in time costs the logarithm of the queue's length. Nothing is random.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> seconds = np.array([[4.0], [2.0], [3.0], [9.0]])
+    >>> jobs = Jobs(np.arange(4), np.zeros(4), np.array([3, 4, 1, 1]), seconds, seconds)
+    >>> simulate(jobs, [Machine("one", 5)]).start_s.tolist()
+    [0.0, 4.0, 0.0, 0.0]
+    >>> simulate(jobs, [Machine("one", 5)], policy=Policy(backfill=None)).start_s.tolist()
+    [0.0, 4.0, 4.0, 6.0]
+    """
+    check_machines(machines)
+    for argument, order in (("queue", policy.queue), ("backfill", policy.backfill)):
+        if order not in ORDERS and (order is not None or argument == "queue"):
+            raise InputError(f"policy: {argument}: expected one of {', '.join(ORDERS)}, found {order!r}")
+    for name in ("run_s", "estimate_s"):
+        columns = getattr(jobs, name).shape[1]
+        if columns not in (1, len(machines)):
+            raise InputError(
+                f"jobs: {name}: expected times on 1 or {len(machines)} machines, found {columns}"
+            )
+    if placement is None:
+        if len(machines) > 1:
+            raise InputError(f"placement: expected one for {len(machines)} machines, found none")
+        placement = Bound(np.zeros(len(jobs), np.int64))
+    try:
+        from crosscast.cluster.simulator.engine import run
+    except ModuleNotFoundError as error:
+        if error.name != "numba":
+            raise
+        raise MissingExtraError("cluster", "simulating a cluster") from error
+    return run(jobs, machines, policy, placement, progress)

@@ -1,0 +1,1 @@
+"""The engine of the simulator: one step per point in time, compiled when it is first needed."""

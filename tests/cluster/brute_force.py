@@ -1,0 +1,158 @@
+"""The simulator again, plainly: at every event the whole queue is sorted and scanned."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from crosscast.cluster.jobs import Jobs
+from crosscast.cluster.machines import Machine
+from crosscast.cluster.placement import Bound, Completion, Placement
+from crosscast.cluster.policy import Policy
+
+
+@dataclass
+class Run:
+    machine: int
+    start: float
+    end: float
+    due: float
+
+
+@dataclass
+class Plain:
+    """A simulation that checks itself at every event."""
+
+    jobs: Jobs
+    machines: list[Machine]
+    policy: Policy
+    placement: Placement
+    now: float = 0.0
+    waiting: list[int] = field(default_factory=list)
+    runs: dict[int, Run] = field(default_factory=dict)
+    ended: set[int] = field(default_factory=set)
+    lists: dict[int, list[int]] = field(default_factory=dict)
+    reserved: dict[int, float] = field(default_factory=dict)
+
+    def run_s(self, job: int, machine: int) -> float:
+        return float(self.jobs.run_s[job, machine if self.jobs.run_s.shape[1] > 1 else 0])
+
+    def estimate_s(self, job: int, machine: int) -> float:
+        return float(self.jobs.estimate_s[job, machine if self.jobs.estimate_s.shape[1] > 1 else 0])
+
+    def procs(self, job: int) -> int:
+        return int(self.jobs.procs[job])
+
+    def running(self, machine: int) -> list[int]:
+        return [job for job, run in self.runs.items() if job not in self.ended and run.machine == machine]
+
+    def free(self, machine: int) -> int:
+        return self.machines[machine].procs - sum(self.procs(job) for job in self.running(machine))
+
+    def can_run(self, job: int, machine: int) -> bool:
+        return self.procs(job) <= self.machines[machine].procs and math.isfinite(self.run_s(job, machine))
+
+    def list_of(self, job: int) -> list[int]:
+        if isinstance(self.placement, Bound):
+            return [int(self.placement.machine[job])]
+        if isinstance(self.placement, Completion):
+            predicted = self.placement.predicted_s
+            left = {}
+            for place in range(len(self.machines)):
+                if not self.can_run(job, place) or math.isinf(predicted[job, place]):
+                    continue
+                work = sum(
+                    self.procs(other) * float(predicted[other, place])
+                    for other in self.waiting
+                    if self.lists[other] == [place]
+                )
+                for other in self.running(place):
+                    end = self.runs[other].start + float(predicted[other, place])
+                    work += self.procs(other) * max(end - self.now, 0.0)
+                left[place] = work / self.machines[place].procs + float(predicted[job, place])
+            return [min(left, key=lambda place: (left[place], place))]
+        return [int(place) for place in self.placement.order[job] if place >= 0 and self.can_run(job, place)]
+
+    def sorted(self, jobs: list[int], order: str) -> list[int]:
+        def key(job: int) -> float:
+            estimate = self.estimate_s(job, self.lists[job][0])
+            return {
+                "fcfs": 0.0,
+                "lcfs": -float(self.jobs.submit_s[job]),
+                "shortest": estimate,
+                "longest": -estimate,
+                "narrowest": self.procs(job),
+                "widest": -self.procs(job),
+                "smallest-area": estimate * self.procs(job),
+                "largest-area": -estimate * self.procs(job),
+            }[order]
+
+        return sorted(jobs, key=lambda job: (key(job), job))
+
+    def start(self, job: int, machine: int) -> None:
+        self.waiting.remove(job)
+        due = self.now + self.estimate_s(job, machine)
+        self.runs[job] = Run(machine, self.now, self.now + self.run_s(job, machine), due)
+
+    def shadow(self, job: int) -> tuple[float, int]:
+        """Try every time at which a job is expected to end."""
+        host = self.lists[job][0]
+        ends = {other: max(self.now, self.runs[other].due) for other in self.running(host)}
+        for time in sorted({self.now, *ends.values()}):
+            free = self.free(host) + sum(self.procs(other) for other, end in ends.items() if end <= time)
+            if free >= self.procs(job):
+                return time, free - self.procs(job)
+        raise AssertionError("wider than its machine")
+
+    def room(self, job: int, host: int, shadow: float, extra: int) -> int | None:
+        for machine in self.lists[job]:
+            if self.procs(job) > self.free(machine):
+                continue
+            in_time = self.now + self.estimate_s(job, machine) <= shadow
+            if machine != host or in_time or self.procs(job) <= extra:
+                return machine
+        return None
+
+    def schedule(self) -> None:
+        while self.waiting:
+            head = self.sorted(self.waiting, self.policy.queue)[0]
+            machine = self.room(head, -1, 0.0, 0)
+            if machine is None:
+                break
+            self.start(head, machine)
+        else:
+            return
+        shadow, extra = self.shadow(head)
+        self.reserved.setdefault(head, shadow)
+        if self.policy.backfill is None:
+            return
+        host = self.lists[head][0]
+        for job in self.sorted([job for job in self.waiting if job != head], self.policy.backfill):
+            machine = self.room(job, host, shadow, extra)
+            if machine is not None:
+                if machine == host and self.now + self.estimate_s(job, machine) > shadow:
+                    extra -= self.procs(job)
+                self.start(job, machine)
+        self.check(head, host, shadow)
+
+    def check(self, head: int, host: int, shadow: float) -> None:
+        """The head is not delayed by those who have passed it, and nobody else may pass it."""
+        again, extra = self.shadow(head)
+        assert again == shadow
+        assert not [job for job in self.waiting if self.room(job, host, shadow, extra) is not None], (
+            "somebody could have started"
+        )
+
+    def simulate(self) -> Plain:
+        submitted = 0
+        while len(self.ended) < len(self.jobs):
+            ends = [run.end for job, run in self.runs.items() if job not in self.ended]
+            submits = [float(time) for time in self.jobs.submit_s[submitted:]]
+            self.now = min(ends + submits)
+            self.ended |= {job for job, run in self.runs.items() if run.end == self.now}
+            while submitted < len(self.jobs) and self.jobs.submit_s[submitted] == self.now:
+                self.lists[submitted] = self.list_of(submitted)
+                self.waiting.append(submitted)
+                submitted += 1
+            self.schedule()
+        return self
