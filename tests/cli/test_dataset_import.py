@@ -119,6 +119,45 @@ def test_a_path_without_the_data_is_one_sentence_and_exit_2(
     assert not (tmp_path / "out").exists()
 
 
+RAJA = (
+    "file,cluster,compiler,group,kernel,size,BlockSize,Bytes/Rep,Flops/Rep,Iterations/Rep,Kernels/Rep,"
+    "ProblemSize,Reps,"
+    + ",".join(
+        f"topdown.{name}"
+        for name in (
+            *("retiring", "frontend_bound", "backend_bound", "bad_speculation", "branch_mispredict"),
+            *("machine_clears", "frontend_latency", "frontend_bandwidth", "memory_bound", "core_bound"),
+            *("ext_mem_bound", "l1_bound", "l2_bound", "l3_bound"),
+        )
+    )
+    + ",time_s\n"
+    "q_O3_1.cali,quartz,gcc,Stream,Stream_ADD,8,,8,1,8,1,8,10" + ",0.5" * 14 + ",36\n"
+    "l_1.cali,lassen,clang,Stream,Stream_ADD,8,128,8,1,8,1,8,10" + "," * 14 + ",5\n"
+)
+
+
+def test_the_raja_suite_is_imported_with_stated_cores_and_a_block_size(
+    tmp_path: Path, capsys: Output
+) -> None:
+    (tmp_path / "raja.csv").write_text(RAJA, encoding="utf-8")
+    command = ["dataset", "import", "rajaperf", str(tmp_path / "raja.csv"), "--out", str(tmp_path / "out")]
+    assert main([*command, "--cores", "36", "--block-size", "128"]) == 0
+    assert capsys.readouterr().err == f"wrote {tmp_path / 'out'} (0 profiles, 2 records)\n"
+    records = read_dataset(tmp_path / "out").records.to_pylist()
+    assert {row["device"]: row["time_s"] for row in records} == {"quartz": [0.1], "lassen": [0.5]}
+    assert main([*command, "--replace"]) == 2
+    assert "expected runs with 256, found 128" in capsys.readouterr().err
+
+
+def test_rodinia_on_nine_gpus_is_imported_by_its_name(tmp_path: Path, capsys: Output) -> None:
+    sizes = ("input.size.1", "input.size.2", "grid.x", "grid.y", "block.x", "block.y")
+    row = {"kernel_file": "kernel", "gpu": "Titan", **dict.fromkeys(sizes, 1), "duration": 0.02, "ipc": 1.5}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rodinia_9gpu.parquet")
+    command = ["dataset", "import", "rodinia9", str(tmp_path), "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    assert capsys.readouterr().err == f"wrote {tmp_path / 'out'} (0 profiles, 1 records)\n"
+
+
 OWN = "application,block,threads,time_s,power_w\nscan,8,1,4,30\nscan,16,1,5,30\nscan,8,2,2,\n"
 
 

@@ -1,5 +1,6 @@
 """Others' tables are checked before anything is made of them."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -32,4 +33,10 @@ def test_a_name_of_a_column_that_is_no_text_is_refused(tmp_path: Path) -> None:
 def test_other_columns_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("other,name,time_s\nx,a,1.5\n", encoding="utf-8")
+    assert read_source(path, SCHEMA) == [{"name": "a", "time_s": 1.5}]
+
+
+def test_a_packed_file_has_the_same_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"name,time_s\na,1.5\n"))
     assert read_source(path, SCHEMA) == [{"name": "a", "time_s": 1.5}]

@@ -1,0 +1,58 @@
+"""Made-up datasets of runs with counters, for tests of relative performance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from crosscast.tables.arrow import table_of
+from crosscast.tables.dataset import Dataset, validate
+from crosscast.tables.devices import DEVICES
+from crosscast.tables.profiles import PROFILES
+from crosscast.tables.records import RECORDS
+from crosscast.tables.schema import json_text
+from crosscast.tables.sessions import SESSIONS
+
+Row = dict[str, Any]
+
+
+def run(
+    device: str,
+    time_s: float,
+    *,
+    kernel: str = "sum",
+    size: str = "big",
+    repeat: int = 0,
+    settings: Mapping[str, float | str] | None = None,
+    **session: Any,
+) -> Row:
+    """A run of one kernel, with what its session has, such as `counters` and `runs`."""
+    place = {"application": "sums", "size": size, "device": device, "repeat": repeat}
+    configuration = json_text(dict(settings or {}))
+    return {**place, "configuration": configuration, "kernel": kernel, "time_s": time_s, "session": session}
+
+
+def profile(kernel: str = "sum", **cells: Any) -> Row:
+    """A profile, which is known by its instructions, 100 of them."""
+    place = {"application": "sums", "size": "big", "kernel": kernel, "invocation": 0}
+    return {**place, "total_instruction_count": 100, **cells}
+
+
+def dataset_of_runs(runs: Sequence[Row], profiles: Sequence[Row] = ()) -> Dataset:
+    """A record for each run, and a session for each that has one."""
+    keys = sorted({each["device"] for each in runs})
+    names = ("application", "size", "device", "configuration", "repeat")
+    places = [({name: each[name] for name in names}, each) for each in runs]
+    found = Dataset(
+        "made up",
+        table_of(DEVICES, [{"device": key, "name": key, "type": "gpu", "sources": {}} for key in keys]),
+        table_of(PROFILES, profiles),
+        table_of(
+            RECORDS, [{**at, "kernel": r["kernel"], "run": 0, "time_s": [r["time_s"]]} for at, r in places]
+        ),
+        sessions=table_of(
+            SESSIONS, [{**at, "kernels": [r["kernel"]], **r["session"]} for at, r in places if r["session"]]
+        ),
+    )
+    validate(found)
+    return found
