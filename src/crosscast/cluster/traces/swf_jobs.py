@@ -113,20 +113,25 @@ def cleaned(
         raise InputError(f"trace {label}: expected jobs that ran, found none ({found})")
 
     rows = np.flatnonzero(kept)
-    number, submit = columns["job"][rows], columns["submit_s"][rows]
-    run, requested = run[rows], columns["requested_s"][rows]
+
+    def taken(column: Reals) -> Reals:
+        # Nothing is copied where nothing is left out.
+        return np.ascontiguousarray(column) if len(rows) == len(column) else column[rows]
+
+    number, run, procs = taken(columns["job"]), taken(run), taken(procs)
+    requested = taken(columns["requested_s"])
     requested = np.where(requested > 0, requested, np.nan)
     overran = run > requested
     killed = overruns == "kill" or (overruns == "header" and header.allow_overuse is False)
     if killed:
         run = np.fmin(run, requested)
     estimate = run if estimates == "exact" else np.where(np.isnan(requested), run, requested)
-    user, users = _users(columns["user"][rows])
+    user, users = _users(taken(columns["user"]))
     most = header.max_procs
     jobs = Jobs(
-        number=np.where(np.isnan(number), rows + 1, number).astype(np.int64),
-        submit_s=submit,
-        procs=procs[rows].astype(np.int64),
+        number=np.where(np.isnan(number), rows + 1.0, number).astype(np.int64),
+        submit_s=taken(columns["submit_s"]),
+        procs=procs.astype(np.int64),
         run_s=run[:, None],
         estimate_s=estimate[:, None],
         user=user,
@@ -155,6 +160,8 @@ def _users(numbers: Reals) -> tuple[Integers | None, tuple[str, ...]]:
     known = ~np.isnan(numbers)
     if not known.any():
         return None, ()
-    distinct, places = np.unique(np.where(known, numbers, -1), return_inverse=True)
-    names = (UNKNOWN_USER if number < 0 else str(int(number)) for number in distinct)
-    return places.astype(np.int64), tuple(names)
+    filled = np.where(known, numbers, -1)
+    # Without sorting all jobs: a user has many.
+    distinct = np.unique(filled)
+    names = (UNKNOWN_USER if number < 0 else str(int(number)) for number in distinct.tolist())
+    return np.searchsorted(distinct, filled).astype(np.int64, copy=False), tuple(names)

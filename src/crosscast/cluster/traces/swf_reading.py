@@ -76,18 +76,25 @@ class _Column:
     """A column that grows, and takes no memory as long as it has one number only (or none at all)."""
 
     def __init__(self) -> None:
-        self._parts: list[Reals] = []
+        self._count = 0
+        self._first = np.nan
+        self._cells: Reals | None = None
 
     def add(self, cells: Reals) -> None:
-        first = cells[0]
-        same = np.isnan(cells).all() if np.isnan(first) else (cells == first).all()
-        self._parts.append(np.broadcast_to(first, cells.shape) if same else cells.copy())
+        if not self._count:
+            self._first = cells[0]
+        before, self._count = self._count, self._count + len(cells)
+        if self._cells is None:
+            if (np.isnan(cells) if np.isnan(self._first) else cells == self._first).all():
+                return
+            self._cells = np.full(self._count, self._first)
+        if self._count > len(self._cells):
+            # In place: a list of parts would be in memory a second time when they are put together.
+            self._cells.resize(self._count + self._count // 8, refcheck=False)
+        self._cells[before : self._count] = cells
 
     def whole(self) -> Reals:
-        parts, self._parts = self._parts, []
-        ends = np.array([part[0] for part in parts])
-        if all(part.strides == (0,) for part in parts) and np.array_equal(
-            ends, np.full(len(ends), ends[0]), equal_nan=True
-        ):
-            return np.broadcast_to(ends[0], sum(map(len, parts)))
-        return np.concatenate(parts)
+        if self._cells is None:
+            return np.broadcast_to(np.float64(self._first), self._count)
+        self._cells.resize(self._count, refcheck=False)
+        return self._cells
