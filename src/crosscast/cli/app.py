@@ -14,6 +14,7 @@ from crosscast.cli.evaluate import evaluate
 from crosscast.cli.measure import measure
 from crosscast.cli.predict import predict
 from crosscast.cli.report import report
+from crosscast.cli.schedule import schedule
 from crosscast.cli.train import train
 
 __all__ = ["app"]
@@ -35,4 +36,5 @@ app.command(evaluate)
 app.command(measure)
 app.command(predict)
 app.command(report)
+app.command(schedule)
 app.command(train)

@@ -1,0 +1,172 @@
+"""Files that ``crosscast schedule`` writes: schedules, and pictures of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from crosscast.cli.written import check_file, check_picture
+from crosscast.errors import InputError
+
+if TYPE_CHECKING:
+    from crosscast.cluster.schedule import Schedule
+    from crosscast.cluster.steps import Steps
+
+__all__ = ["ScheduleFiles"]
+
+
+@dataclass
+class ScheduleFiles:
+    """Takes each schedule as it comes, and writes what was asked for at the end.
+
+    Parameters
+    ----------
+    out, swf_out, timeline, queue_length
+        Paths of the schedule as CSV and as SWF, and of the two pictures, if wanted.
+    from_s, to_s
+        What the pictures show, in seconds since the first submission; ``None`` for all.
+    colour
+        What the colours of the timeline tell; ``None`` if nothing was said.
+    """
+
+    out: Path | None = None
+    swf_out: Path | None = None
+    timeline: Path | None = None
+    queue_length: Path | None = None
+    from_s: float | None = None
+    to_s: float | None = None
+    colour: Literal["wait", "user"] | None = None
+    _schedule: Schedule | None = field(default=None, init=False)
+    _label: str = field(default="", init=False)
+    _queues: dict[str, Steps] = field(default_factory=dict, init=False)
+    _origin_s: float = field(default=0.0, init=False)
+    _last_s: float = field(default=0.0, init=False)
+
+    def prepare(self, schedules: int) -> None:
+        """Refuse what cannot be written or would not be used, before a long run rather than after it.
+
+        Parameters
+        ----------
+        schedules
+            How many schedules there will be.
+
+        Raises
+        ------
+        InputError
+            If a folder is not there, a picture has no known format, an option would be passed over, or a file
+            of one schedule is asked for and there will be several.
+        MissingExtraError
+            If matplotlib is needed and not installed.
+        """
+        one = {"--out": self.out, "--swf-out": self.swf_out, "--timeline": self.timeline}
+        for option, path in (one | {"--queue-length": self.queue_length}).items():
+            if path is None:
+                continue
+            if option in one and schedules > 1:
+                raise InputError(f"{option}: expected one schedule to write, found {schedules}: ask for one")
+            check_file(option, path)
+        for option, path in (("--timeline", self.timeline), ("--queue-length", self.queue_length)):
+            if path is not None:
+                check_picture(option, path)
+        if self.timeline is None and self.colour is not None:
+            raise InputError("--colour: nothing to say without --timeline; leave the option out")
+        if self.timeline is None and self.queue_length is None:
+            for option, value in (("--from", self.from_s), ("--to", self.to_s)):
+                if value is not None:
+                    raise InputError(
+                        f"{option}: nothing to say without --timeline or --queue-length; leave the option out"
+                    )
+        if self.to_s is not None and self.to_s <= (self.from_s or 0.0):
+            raise InputError(
+                f"--to: expected a time after --from, {self.from_s or 0:g} s, found {self.to_s:g} s"
+            )
+
+    def keep(self, label: str, schedule: Schedule) -> None:
+        """Take a schedule, of which only what will be written is kept.
+
+        Parameters
+        ----------
+        label
+            Name of what made it.
+        schedule
+            The schedule.
+        """
+        if self.queue_length is not None:
+            from crosscast.cluster.queue_length import queue_length
+
+            self._queues[label] = queue_length(schedule)
+        if self.out or self.swf_out or self.timeline:
+            self._schedule, self._label = schedule, label
+        self._origin_s = float(schedule.jobs.submit_s[0])
+        self._last_s = max(self._last_s, float(schedule.end_s.max()) - self._origin_s)
+
+    def write(self, title: str) -> None:
+        """Write the files, and say so on standard error.
+
+        Parameters
+        ----------
+        title
+            What was scheduled.
+
+        Raises
+        ------
+        InputError
+            If a file cannot be written, or there is nothing to draw.
+        """
+        if self._schedule is not None:
+            self._write_schedule(self._schedule, title)
+        if self.queue_length is not None:
+            from crosscast.report.queue_figure import write_queue_figure
+
+            from_s, to_s = self._window()
+            if from_s >= to_s:
+                raise InputError(
+                    f"--from: expected a time before the last end, {to_s:g} s, found {from_s:g} s"
+                )
+            path = self.queue_length
+            _tell(
+                write_queue_figure(
+                    self._queues,
+                    path,
+                    f"{title}: jobs that wait",
+                    origin_s=self._origin_s,
+                    from_s=from_s,
+                    to_s=to_s,
+                )
+            )
+
+    def _window(self) -> tuple[float, float]:
+        return self.from_s or 0.0, self._last_s if self.to_s is None else min(self.to_s, self._last_s)
+
+    def _write_schedule(self, schedule: Schedule, title: str) -> None:
+        from crosscast.cluster.schedule_file import write_schedule
+        from crosscast.cluster.traces.swf_writing import write_swf
+
+        writers: list[tuple[Path | None, Callable[[Schedule, Path], None]]] = [
+            (self.out, write_schedule),
+            (self.swf_out, write_swf),
+        ]
+        for path, write in writers:
+            if path is not None:
+                write(schedule, path)
+                _tell(path)
+        if self.timeline is not None:
+            from crosscast.report.gantt import write_gantt
+
+            from_s, to_s = self._window()
+            write_gantt(
+                schedule,
+                self.timeline,
+                f"{title}: {len(schedule.jobs):,} jobs, {self._label}",
+                colour=self.colour or "wait",
+                from_s=from_s,
+                to_s=to_s,
+            )
+            _tell(self.timeline)
+
+
+def _tell(path: Path) -> None:
+    print(f"wrote {path}", file=sys.stderr)
