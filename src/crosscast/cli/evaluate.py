@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from crosscast.cli.datasets import dataset_named
 from crosscast.cli.evaluate_choices import CHOICES, ChoiceOptions, evaluate_choices_of
+from crosscast.cli.evaluate_options import LEVEL, Effort, Typed
+from crosscast.cli.evaluate_relative import RelativeOptions, Weights, evaluate_relative_of, is_relative
 from crosscast.cli.fits import FitStatus, processors
 from crosscast.cli.flag import Flag
 from crosscast.cli.model_names import models_named
@@ -28,10 +30,12 @@ Protocol = Literal[
     "leave-device-out",
     "leave-device-and-application-out",
     "leave-benchmark-out",
+    "leave-configuration-out",
+    "leave-machine-out",
+    "leave-scale-out",
     "published",
 ]
-Effort = Literal["quick", "usual", "thorough"]
-_LEVEL = 0.9
+Target = Literal["time", "relative"]
 
 
 def evaluate(
@@ -41,7 +45,7 @@ def evaluate(
     protocol: Protocol = "leave-application-out",
     models: str | None = None,
     probes: str | None = None,
-    level: float = _LEVEL,
+    level: float = LEVEL,
     seed: Whole = 0,
     jobs: Whole | None = None,
     cache: Path | None = None,
@@ -56,6 +60,10 @@ def evaluate(
     budget: Whole | None = None,
     confidence: float | None = None,
     programs: Flag = False,
+    target: Target | None = None,
+    sources: str | None = None,
+    weights: Weights | None = None,
+    studies: Flag = False,
     json: Flag = False,
 ) -> None:
     """Say how well models predict what they have not seen.
@@ -69,6 +77,11 @@ def evaluate(
 
     `published` repeats the published study of 2018 instead, on its data: its tables and figures, beside what
     the same quantities are in real time.
+
+    Of a dataset with counters of runs and no profiles, or with `--target relative`, models of times on
+    devices relative to each other are evaluated: applications, kernels, kernels at a size (configurations),
+    devices that counted (machines) or scales are left out, or runs at random as published.
+    docs/relative-evaluation.md says what each of these numbers means.
 
     Parameters
     ----------
@@ -107,7 +120,8 @@ def evaluate(
         Of `leave-benchmark-out`: programs that are nearly the same, such as `a+b,c+d`, besides those whose
         names say so.
     devices
-        Of `leave-benchmark-out`: devices to choose from, separated by commas; by default all.
+        Devices, separated by commas: of `leave-benchmark-out` those to choose from, by default all; of
+        relative performance those to compare, by default those that have the most times in common.
     power_domain
         Of `leave-benchmark-out`: domain whose power is capped; by default that of the node, or all there are.
     budget
@@ -117,18 +131,45 @@ def evaluate(
         default 0.9.
     programs
         Of `leave-benchmark-out`: print a table by program for each method, and the longest frontier, as well.
+    target
+        What is predicted; by default times where the dataset has profiles and the protocol is one for times.
+    sources
+        Of relative performance: devices whose counters are taken, separated by commas; by default those that
+        are compared.
+    weights
+        Of relative performance: what counts the same; by default rows, and kernels where these are left out.
+    studies
+        Of relative performance: study sources, scales, applications and features as well.
     json
         Print everything as one JSON object.
     """
     choices = ChoiceOptions(
         methods, samples, together, devices, power_domain, budget, confidence, bool(programs)
     )
-    _check_options(protocol, models, probes, level, effort, choices)
+    relative = RelativeOptions(sources, weights, bool(studies))
+    dataset = dataset_named(folder)
+    of_relative = is_relative(dataset, protocol, target, relative)
+    Typed(models, probes, level, effort, choices, relative).check(protocol, relative=of_relative)
     if figures is not None:
         _prepare(figures)
-    dataset = dataset_named(folder)
     kept = cache_folder(cache, no_cache)
     processes = processors() if jobs is None else jobs
+    if of_relative:
+        _tell(
+            evaluate_relative_of(
+                dataset,
+                protocol,
+                relative,
+                models=models,
+                devices=devices,
+                seed=seed,
+                jobs=processes,
+                cache=kept,
+                figures=figures,
+                json=json,
+            )
+        )
+        return
     if protocol == "published":
         _print_published(dataset, effort, seed, kept, processes, figures, json)
         return
@@ -163,31 +204,6 @@ def evaluate(
         print(json_format.dumps(found.to_dict(), allow_nan=False))
     else:
         print_evaluation(found, sys.stdout)
-
-
-def _check_options(
-    protocol: str,
-    models: str | None,
-    probes: str | None,
-    level: float,
-    effort: str,
-    choices: ChoiceOptions,
-) -> None:
-    """Refuse options that would be passed over."""
-    if protocol != CHOICES:
-        for option in choices.given():
-            raise InputError(f"{option}: nothing to say with {protocol}; leave the option out")
-    if protocol != "published" and effort != "usual":
-        raise InputError(f"--effort: nothing to choose with {protocol}; leave the option out")
-    if protocol not in ("published", CHOICES):
-        return
-    given = {"--models": models is not None, "--probes": probes is not None, "--level": level != _LEVEL}
-    reason = "the published study itself says this"
-    if protocol == CHOICES:
-        reason = f"nothing to say with {protocol}, which compares --methods"
-    for option, is_given in given.items():
-        if is_given:
-            raise InputError(f"{option}: {reason}; leave the option out")
 
 
 def _probes(text: str | None, protocol: str) -> list[int]:

@@ -15,6 +15,7 @@ _OPTIONS = {
     "cache": "--cache",
     "confidence": "--confidence",
     "device": "--devices",
+    "devices": "--devices",
     "domain": "--power-domain",
     "invocations": "--invocations",
     "jobs": "--jobs",
@@ -32,10 +33,12 @@ _OPTIONS = {
     "samples": "--samples",
     "seed": "--seed",
     "size": "--sizes",
+    "sources": "--sources",
     "split": "--protocol",
     "together": "--together",
     "timeout_s": "--timeout",
     "warmups": "--warmups",
+    "weights": "--weights",
     "without": "--without",
 }
 

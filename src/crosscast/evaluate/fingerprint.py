@@ -13,7 +13,7 @@ import crosscast
 
 __all__ = ["fingerprint", "sources_digest"]
 
-_LIBRARIES = ("numpy", "scipy", "scikit-learn")
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "xgboost-cpu")
 
 
 def fingerprint(thing: object) -> str:

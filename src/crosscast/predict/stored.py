@@ -33,6 +33,9 @@ STORED: Mapping[str, str] = {
     "physical": "crosscast.predict.physical.model:PhysicalPredictor",
     "process": "crosscast.predict.configuration.process.predictor:ProcessPredictor",
     "published": "crosscast.predict.configuration.published.model:PublishedPredictor",
+    "relative-linear": "crosscast.predict.relative.published.linear:LinearPredictor",
+    "relative-trees": "crosscast.predict.relative.published.trees:TreesPredictor",
+    "relative-vector": "crosscast.predict.relative.published.mean:FittedVector",
     "trees": "crosscast.predict.two_parts:FittedTrees",
     "unseen": "crosscast.predict.unseen:UnseenDevices",
 }

@@ -9,7 +9,7 @@ import numpy as np
 
 from crosscast.evaluate.bootstrap import DRAWS, SHARE, Confidence, Difference, Interval
 from crosscast.evaluate.relative.metrics import RelativeMetrics, RowScores, metrics_of
-from crosscast.predict.grid import Reals
+from crosscast.predict.grid import Integers, Reals
 
 __all__ = ["RESAMPLED", "Scored", "confidences"]
 
@@ -69,7 +69,7 @@ def confidences(
         return tuple(Confidence({}) for _ in models)
     rng = np.random.default_rng(seed)
     drawn = rng.multinomial(count, np.full(count, 1 / count), size=draws).astype(np.float64)
-    values = [_drawn(model.scores, place, weights, drawn) for model in models]
+    values = [_drawn(model.scores, place.astype(np.int64), weights, drawn) for model in models]
     whole = [metrics_of(model.scores, weights) for model in models]
     answers = []
     for number, model in enumerate(models):
@@ -84,7 +84,7 @@ def confidences(
     return tuple(answers)
 
 
-def _drawn(scores: RowScores, place: Reals, weights: Reals, drawn: Reals) -> dict[str, Reals]:
+def _drawn(scores: RowScores, place: Integers, weights: Reals, drawn: Reals) -> dict[str, Reals]:
     """Each metric in each draw, of shape ``(draws,)``."""
 
     def mean(values: Reals) -> Reals:
