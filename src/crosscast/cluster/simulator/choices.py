@@ -130,7 +130,7 @@ def _check_runs(
     if runs.all():
         return
     row = int(np.argmin(runs))
-    where = "machines" if bound is None else machines[bound[row]].name
+    where = "any machine" if bound is None else machines[bound[row]].name
     widest = max(machine.procs for machine in machines) if bound is None else machines[bound[row]].procs
     if jobs.procs[row] > widest:
         raise InputError(

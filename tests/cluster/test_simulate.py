@@ -1,0 +1,358 @@
+"""Simulated schedules: equal to a plain simulator's, and held to the laws of queues."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from brute_force import Plain
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_jobs import Case, made_case
+
+from crosscast.cluster.jobs import Jobs, Reals
+from crosscast.cluster.machines import Machine
+from crosscast.cluster.placement import Bound, Completion, Preferred
+from crosscast.cluster.policy import ORDERS, Policy
+from crosscast.cluster.schedule import Schedule
+from crosscast.cluster.simulate import simulate
+from crosscast.errors import InputError, MissingExtraError
+
+SEEDS = st.integers(0, 2**31)
+EASY = Policy()
+FCFS = Policy(backfill=None)
+ONE = [Machine("one", 4)]
+
+
+def simulated(case: Case) -> Schedule:
+    return simulate(case.jobs, case.machines, policy=case.policy, placement=case.placement)
+
+
+def rows(*jobs: tuple[float, int, float, float]) -> Jobs:
+    """Jobs of (submission, processors, time, estimate)."""
+    submit_s, procs, run_s, estimate_s = (np.array(column) for column in zip(*jobs, strict=True))
+    return Jobs(
+        np.arange(len(jobs)) + 1,
+        submit_s.astype(float),
+        procs,
+        run_s[:, None].astype(float),
+        estimate_s[:, None].astype(float),
+    )
+
+
+def exact(*jobs: tuple[float, int, float]) -> Jobs:
+    """Jobs of (submission, processors, time) with exact estimates."""
+    return rows(*[(submit_s, procs, run_s, run_s) for submit_s, procs, run_s in jobs])
+
+
+def assert_same(schedule: Schedule, other: Schedule) -> None:
+    for name in ("start_s", "end_s", "reserved_s", "machine"):
+        np.testing.assert_array_equal(getattr(schedule, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("first", range(0, 2000, 250))
+def test_schedules_equal_those_of_a_plain_simulator(first: int) -> None:
+    for seed in range(first, first + 250):
+        case = made_case(seed)
+        plain = Plain(case.jobs, case.machines, case.policy, case.placement).simulate()
+        schedule = simulated(case)
+        runs = [plain.runs[job] for job in range(len(case.jobs))]
+        assert schedule.start_s.tolist() == [run.start for run in runs], seed
+        assert schedule.end_s.tolist() == [run.end for run in runs], seed
+        assert schedule.machine.tolist() == [run.machine for run in runs], seed
+        reserved = [plain.reserved.get(job, np.nan) for job in range(len(case.jobs))]
+        np.testing.assert_array_equal(schedule.reserved_s, reserved, str(seed))
+
+
+def test_long_queues_equal_those_of_a_plain_simulator() -> None:
+    # Deep enough for trees with several levels.
+    for seed in range(12):
+        case = made_case(seed, most_jobs=150)
+        jobs = replace(case.jobs, submit_s=np.floor(case.jobs.submit_s / 50))
+        plain = Plain(jobs, case.machines, case.policy, case.placement).simulate()
+        schedule = simulated(replace(case, jobs=jobs))
+        assert schedule.start_s.tolist() == [plain.runs[job].start for job in range(len(jobs))], seed
+
+
+# Small cases that can be drawn.
+
+
+def test_jobs_pass_the_head_only_if_they_do_not_delay_it() -> None:
+    # a a a a b b        a is 3 wide, b is 4 wide and waits for it; c ends before that, d does not.
+    # a a a a b b
+    # a a a a b b
+    # c c c . b b d d d d d d d d d
+    jobs = exact((0, 3, 4), (0, 4, 2), (0, 1, 3), (0, 1, 9))
+    assert simulate(jobs, ONE).start_s.tolist() == [0, 4, 0, 6]
+    # At 4 s it is d that waits at the head.
+    np.testing.assert_array_equal(simulate(jobs, ONE).reserved_s, [np.nan, 4, np.nan, 6])
+    assert simulate(jobs, ONE, policy=FCFS).start_s.tolist() == [0, 4, 6, 6]
+
+
+def test_extra_processors_are_taken_once() -> None:
+    # With a fifth processor, one of the two long jobs d and e may have it.
+    jobs = exact((0, 3, 4), (0, 4, 2), (0, 1, 9), (0, 1, 9))
+    assert simulate(jobs, [Machine("one", 5)]).start_s.tolist() == [0, 4, 0, 6]
+
+
+def test_the_order_of_backfilling_decides_who_passes() -> None:
+    jobs = exact((0, 3, 4), (0, 4, 2), (0, 1, 4), (0, 1, 2), (0, 1, 1))
+    assert simulate(jobs, ONE).start_s.tolist() == [0, 4, 0, 6, 6]
+    assert simulate(jobs, ONE, policy=Policy("fcfs", "shortest")).start_s.tolist() == [0, 4, 6, 1, 0]
+    assert simulate(jobs, ONE, policy=Policy("fcfs", "lcfs")).start_s.tolist() == [0, 4, 0, 6, 6]
+
+
+def test_the_order_of_the_queue_decides_who_is_the_head() -> None:
+    jobs = exact((0, 4, 3), (1, 4, 5), (1, 4, 2), (2, 4, 1))
+    assert simulate(jobs, ONE, policy=Policy("shortest", None)).start_s.tolist() == [0, 6, 4, 3]
+    assert simulate(jobs, ONE, policy=Policy("lcfs", None)).start_s.tolist() == [0, 4, 9, 3]
+
+
+def test_a_job_past_its_estimate_is_expected_to_end_now() -> None:
+    # At 5 s job 1 should have ended at 2 s: nothing that takes time may pass job 2 any more.
+    jobs = rows((0, 3, 9, 2), (1, 4, 1, 1), (1, 1, 1, 1), (5, 1, 1, 1))
+    schedule = simulate(jobs, ONE)
+    assert schedule.start_s.tolist() == [0, 9, 1, 10]
+    assert schedule.reserved_s[1] == 2
+
+
+def test_jobs_that_take_no_time_hold_up_nobody() -> None:
+    jobs = exact((0, 4, 0), (0, 4, 0), (0, 4, 3), (0, 1, 0))
+    assert simulate(jobs, ONE).start_s.tolist() == [0, 0, 0, 3]
+
+
+def test_a_head_that_waits_for_one_machine_lets_others_pass_to_other_machines() -> None:
+    machines = [Machine("left", 4), Machine("right", 4)]
+    jobs = exact((0, 4, 5), (0, 4, 5), (0, 4, 5))
+    placement = Bound(np.array([0, 0, 1]))
+    assert simulate(jobs, machines, placement=placement).start_s.tolist() == [0, 5, 0]
+    held = simulate(jobs, machines, placement=placement, policy=FCFS)
+    assert held.start_s.tolist() == [0, 5, 5]
+
+
+def test_preferred_jobs_take_the_next_machine_with_room() -> None:
+    machines = [Machine("best", 2), Machine("next", 3)]
+    jobs = exact((0, 2, 5), (0, 2, 5), (0, 2, 5), (0, 3, 1))
+    schedule = simulate(jobs, machines, placement=Preferred(np.array([[0, 1]] * 4)))
+    # The fourth is wider than the best machine: that is not in its list.
+    assert schedule.machine.tolist() == [0, 1, 0, 1]
+    assert schedule.start_s.tolist() == [0, 0, 5, 5]
+    assert schedule.reserved_s[2] == 5
+
+
+def test_jobs_are_bound_to_where_they_should_end_first() -> None:
+    machines = [Machine("fast", 1), Machine("slow", 1)]
+    jobs = exact((0, 1, 4), (0, 1, 4), (0, 1, 4), (2, 1, 4))
+    predicted = np.array([[4.0, 10.0]] * 4)
+    schedule = simulate(jobs, machines, placement=Completion(predicted))
+    # 0 + 4 < 10; 4 + 4 < 10; 8 + 4 > 10; at 2 s, of 8 processor-seconds 6 remain: 10 < 8 + 10.
+    assert schedule.machine.tolist() == [0, 0, 1, 0]
+    tied = simulate(jobs, machines, placement=Completion(np.full((4, 2), 4.0)))
+    assert tied.machine.tolist() == [0, 1, 0, 1]
+
+
+# Laws.
+
+
+@settings(deadline=None)
+@given(SEEDS)
+def test_with_exact_estimates_the_head_starts_by_its_reservation(seed: int) -> None:
+    case = made_case(seed, most_jobs=60, exact=True)
+    for backfill in (*ORDERS, None):
+        schedule = simulated(replace(case, policy=Policy("fcfs", backfill)))  # type: ignore[arg-type]
+        waited = ~np.isnan(schedule.reserved_s)
+        assert (schedule.start_s[waited] <= schedule.reserved_s[waited]).all()
+
+
+@settings(deadline=None)
+@given(SEEDS)
+def test_no_machine_is_ever_oversubscribed(seed: int) -> None:
+    case = made_case(seed, most_jobs=100)
+    schedule = simulated(case)
+    assert (schedule.start_s >= case.jobs.submit_s).all()
+    for place, machine in enumerate(case.machines):
+        here = np.flatnonzero(schedule.machine == place)
+        assert (case.jobs.procs[here] <= machine.procs).all()
+        for time in schedule.start_s[here]:
+            running = here[(schedule.start_s[here] <= time) & (time < schedule.end_s[here])]
+            assert case.jobs.procs[running].sum() <= machine.procs
+
+
+@settings(deadline=None)
+@given(SEEDS)
+def test_nobody_waits_who_could_start_without_delaying_the_head(seed: int) -> None:
+    # Read from the schedule alone, after every event: EASY on one machine is work-conserving.
+    case = made_case(seed, most_jobs=60)
+    size = max(machine.procs for machine in case.machines)
+    jobs = replace(case.jobs, run_s=case.jobs.run_s[:, :1], estimate_s=case.jobs.estimate_s[:, :1])
+    policy = Policy("fcfs", case.policy.backfill or "fcfs")
+    schedule = simulate(jobs, [Machine("one", size)], policy=policy)
+    start_s, end_s, procs, estimate_s = schedule.start_s, schedule.end_s, jobs.procs, jobs.estimate_s[:, 0]
+    for now in {*jobs.submit_s.tolist(), *end_s.tolist()}:
+        waiting = np.flatnonzero((jobs.submit_s <= now) & (now < start_s))
+        if not len(waiting):
+            continue
+        running = np.flatnonzero((start_s <= now) & (now < end_s))
+        free = size - procs[running].sum()
+        due_s = np.maximum(start_s[running] + estimate_s[running], now)
+        shadow_s = min(
+            time
+            for time in {now, *due_s.tolist()}
+            if free + procs[running[due_s <= time]].sum() >= procs[waiting[0]]
+        )
+        extra = free + procs[running[due_s <= shadow_s]].sum() - procs[waiting[0]]
+        harmless = (now + estimate_s[waiting] <= shadow_s) | (procs[waiting] <= extra)
+        assert not ((procs[waiting] <= free) & harmless).any()
+
+
+@settings(deadline=None)
+@given(SEEDS)
+def test_without_backfilling_jobs_start_in_the_order_of_submission(seed: int) -> None:
+    schedule = simulated(replace(made_case(seed, most_jobs=100), policy=FCFS))
+    assert (np.diff(schedule.start_s) >= 0).all()
+
+
+@settings(deadline=None)
+@given(SEEDS, st.integers(-(2**40), 2**40))
+def test_shifting_all_times_changes_nothing(seed: int, shift_s: int) -> None:
+    case = made_case(seed)
+    schedule = simulated(case)
+    shifted = simulated(replace(case, jobs=replace(case.jobs, submit_s=case.jobs.submit_s + shift_s)))
+    np.testing.assert_array_equal(shifted.start_s, schedule.start_s + shift_s)
+    np.testing.assert_array_equal(shifted.reserved_s, schedule.reserved_s + shift_s)
+    np.testing.assert_array_equal(shifted.machine, schedule.machine)
+
+
+@settings(deadline=None)
+@given(SEEDS, st.integers(2, 1000), st.integers(-8, 8))
+def test_other_units_of_processors_and_times_change_nothing(seed: int, wider: int, power: int) -> None:
+    case = made_case(seed)
+    factor = 2.0**power
+    jobs = Jobs(
+        case.jobs.number,
+        case.jobs.submit_s * factor,
+        case.jobs.procs * wider,
+        case.jobs.run_s * factor,
+        case.jobs.estimate_s * factor,
+    )
+    machines = [replace(machine, procs=machine.procs * wider) for machine in case.machines]
+    placement = case.placement
+    if isinstance(placement, Completion):
+        placement = Completion(placement.predicted_s * factor)
+    other = simulate(jobs, machines, policy=case.policy, placement=placement)
+    schedule = simulated(case)
+    np.testing.assert_array_equal(other.start_s, schedule.start_s * factor)
+    np.testing.assert_array_equal(other.machine, schedule.machine)
+
+
+@settings(deadline=None)
+@given(SEEDS)
+def test_the_order_in_which_machines_are_named_changes_nothing(seed: int) -> None:
+    case = made_case(seed)
+    if isinstance(case.placement, Completion):
+        # Ties go to the first machine: there the order matters.
+        case = replace(case, placement=Preferred(np.tile(np.arange(len(case.machines)), (len(case.jobs), 1))))
+    turned = np.roll(np.arange(len(case.machines)), 1)
+    machines = [case.machines[place] for place in turned]
+    there = np.argsort(turned)
+
+    def columns(times: Reals) -> Reals:
+        return times if times.shape[1] == 1 else times[:, turned]
+
+    jobs = replace(case.jobs, run_s=columns(case.jobs.run_s), estimate_s=columns(case.jobs.estimate_s))
+    placement: Bound | Preferred
+    if isinstance(case.placement, Bound):
+        placement = Bound(there[case.placement.machine])
+    else:
+        assert isinstance(case.placement, Preferred)
+        order = case.placement.order
+        placement = Preferred(np.where(order >= 0, there[order], -1))
+    other = simulate(jobs, machines, policy=case.policy, placement=placement)
+    schedule = simulated(case)
+    np.testing.assert_array_equal(other.start_s, schedule.start_s)
+    np.testing.assert_array_equal(turned[other.machine], schedule.machine)
+
+
+@settings(deadline=None)
+@given(SEEDS)
+def test_on_one_machine_every_placement_is_the_same(seed: int) -> None:
+    case = made_case(seed)
+    size = max(machine.procs for machine in case.machines)
+    jobs = replace(case.jobs, run_s=case.jobs.run_s[:, :1], estimate_s=case.jobs.estimate_s[:, :1])
+    alone = simulate(jobs, [Machine("one", size)], policy=case.policy)
+    places = np.zeros(len(jobs), np.int64)
+    for placement in (Bound(places), Preferred(places[:, None]), Completion(np.ones((len(jobs), 1)))):
+        other = simulate(jobs, [Machine("one", size)], policy=case.policy, placement=placement)
+        assert_same(other, alone)
+    # A second machine to which nobody goes is none.
+    two = [Machine("one", size), Machine("two", size)]
+    assert_same(simulate(jobs, two, policy=case.policy, placement=Bound(places)), alone)
+
+
+# Bad input.
+
+
+def test_no_jobs_are_done_at_once() -> None:
+    none = Jobs(np.arange(0), np.empty(0), np.arange(0), np.empty((0, 1)), np.empty((0, 1)))
+    assert len(simulate(none, ONE).start_s) == 0
+
+
+JOBS = exact((0, 4, 1), (0, 5, 1), (0, 1, 1))
+TWO = [Machine("left", 4), Machine("right", 8)]
+
+
+@pytest.mark.parametrize(
+    ("machines", "placement", "message"),
+    [
+        (ONE, None, "jobs: job 2: procs: expected at most the 4 of one, found 5"),
+        (TWO, None, "placement: expected one for 2 machines, found none"),
+        (TWO, Bound(np.array([0, 0, 0])), "jobs: job 2: procs: expected at most the 4 of left, found 5"),
+        (TWO, Bound(np.array([0, 1])), r"placement: machine: expected 3 places, found shape \(2,\)"),
+        (TWO, Bound(np.array([0, 1, 2])), "placement: machine: job 3: expected places from 0 to 1, found 2"),
+        (TWO, Preferred(np.array([[0], [0], [1]])), "job 2: .* wide enough on which it runs"),
+        (TWO, Preferred(np.array([[0, 1], [1, -2], [1, 0]])), "order: job 2: .* from -1 to 1, found -2"),
+        (TWO, Preferred(np.array([0, 1, 1])), r"placement: order: expected shape \(3, 2\), found \(3,\)"),
+        (TWO, Completion(np.ones((3, 1))), r"predicted_s: expected shape \(3, 2\), found \(3, 1\)"),
+        (TWO, Completion(np.array([[1, 1], [1, 1], [1, np.nan]])), "predicted_s: job 3: .* found"),
+        (TWO, Completion(np.array([[1, 1], [1, np.inf], [1, 1]])), "job 2: .* wide enough"),
+        ([*ONE, *ONE], None, "machines: expected each name once"),
+        ([Machine("four", 4), Machine("three", 3)], Preferred(np.array([[0, 1]] * 3)), "most the 4 of any"),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(
+    machines: list[Machine], placement: Bound | Preferred | Completion | None, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        simulate(JOBS, machines, placement=placement)
+
+
+def test_a_job_does_not_start_where_it_does_not_run() -> None:
+    run_s = np.array([[np.inf, 1.0]])
+    jobs = Jobs(np.array([7]), np.zeros(1), np.ones(1, np.int64), run_s, np.ones((1, 1)))
+    assert simulate(jobs, TWO, placement=Preferred(np.array([[0, 1]]))).machine.tolist() == [1]
+    assert simulate(jobs, TWO, placement=Completion(np.array([[1.0, 9.0]]))).machine.tolist() == [1]
+    with pytest.raises(InputError, match=r"job 7: expected .* on which it runs, found none .*bound to left"):
+        simulate(jobs, TWO, placement=Bound(np.array([0])))
+
+
+def test_times_of_other_machines_are_refused() -> None:
+    times = np.ones((3, 3))
+    with pytest.raises(InputError, match="jobs: run_s: expected times on 1 or 2 machines, found 3"):
+        simulate(replace(JOBS, run_s=times), TWO, placement=Bound(np.ones(3, np.int64)))
+
+
+def test_an_order_that_is_none_is_refused() -> None:
+    with pytest.raises(InputError, match=r"policy: backfill: expected one of fcfs, .*, found 'best'"):
+        simulate(JOBS, ONE, policy=Policy("fcfs", "best"))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"policy: queue: expected one of fcfs, .*, found None"):
+        simulate(JOBS, ONE, policy=Policy(None))  # type: ignore[arg-type]
+
+
+def test_without_numba_one_sentence_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("crosscast.cluster.simulator")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "numba", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'crosscast\[cluster\]'"):
+        simulate(exact((0, 1, 1)), ONE)
