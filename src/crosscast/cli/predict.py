@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from crosscast.cli.flag import Flag
 from crosscast.cli.option_names import option_names
+from crosscast.cli.predict_relative import predict_relative
 from crosscast.cli.whole import Whole
 from crosscast.cli.words import words_of
 from crosscast.errors import InputError
@@ -42,14 +43,23 @@ def predict(
     application: str | None = None,
     level: float = 0.9,
     invocations: Whole | None = None,
+    relative_to: str | None = None,
+    source: str | None = None,
+    time: float | None = None,
     json: Flag = False,
 ) -> None:
     """Predict how long kernels take on each device, how sure that is, and which device to take.
+
+    What is predicted, the model says: times (docs/predicting.md), or times relative to another device's
+    (`crosscast train --target relative`, docs/relative.md).
 
     FILE is a launch file (`.toml`, `.sim`), whose launches are characterized now; a source or module that
     `crosscast embed` has put profiles into (`.cl`, `.spv`); or profiles that `crosscast characterize` wrote
     (`.parquet`, `.csv`, or `.json` for what `--json` prints). From profiles, nothing is compiled or run.
     Or it is the folder of a dataset, whose recorded times are then shown beside the predicted ones.
+
+    For a model of relative times, it may also be what HPCToolkit, Caliper, Linux perf or Nsight Compute
+    counted in a run.
 
     Several launches of a kernel are taken as invocations in one run; the times are those of one of them.
 
@@ -76,14 +86,39 @@ def predict(
         Probability that the intervals are to hold.
     invocations
         How often a kernel is launched in a run; by default as often as in FILE.
+    relative_to
+        Of relative times: the device that they are relative to; by default the slowest.
+    source
+        Of relative times: the device on which FILE was counted, if it does not say, or on which `--time` was
+        measured; of a dataset, the device whose runs are taken.
+    time
+        Of relative times: how long the run took on that device, in seconds, to predict seconds.
     json
         Print one JSON object.
     """
     # Imported here: `--help` needs no NumPy.
     from crosscast.predict.artefact import load_model
+    from crosscast.predict.card_file import RELATIVE, TIME, read_card
     from crosscast.predict.prediction import predictions_of
     from crosscast.report.prediction import print_predictions
 
+    of_times = {"--probe": probe, "--devices": devices, "--device-file": device_file}
+    of_relative = {"--relative-to": relative_to, "--source": source, "--time": time}
+    if read_card(model).take("target") == RELATIVE:
+        _refuse({**of_times, "--invocations": invocations}, model, RELATIVE)
+        predict_relative(
+            (file, *more),
+            model,
+            relative_to=relative_to,
+            source=source,
+            time_s=time,
+            application=application,
+            kernel=kernel,
+            level=level,
+            json=json,
+        )
+        return
+    _refuse(of_relative, model, TIME)
     trained = load_model(model)
     known = [device.key for device in trained.devices]
     probes = _probes(probe, known)
@@ -98,6 +133,13 @@ def predict(
         print(json_format.dumps(answer, allow_nan=False))
     else:
         print_predictions(found, trained.card, len(probes), sys.stdout)
+
+
+def _refuse(options: Mapping[str, object], model: Path, target: str) -> None:
+    """Refuse options that would be passed over."""
+    for option, value in options.items():
+        if value not in (None, ()):
+            raise InputError(f"{option}: {model} was trained with --target {target}, which does not take it")
 
 
 def _asked(

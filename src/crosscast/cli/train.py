@@ -13,6 +13,7 @@ from crosscast.cli.flag import Flag
 from crosscast.cli.option_names import option_names
 from crosscast.cli.places import cache_folder, check_place
 from crosscast.cli.train_configuration import train_configuration
+from crosscast.cli.train_relative import train_relative_model
 from crosscast.cli.whole import Whole
 from crosscast.cli.words import words_of
 from crosscast.errors import InputError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["train"]
 
-Target = Literal["time", "configuration"]
+Target = Literal["time", "configuration", "relative"]
 
 
 def train(
@@ -35,6 +36,7 @@ def train(
     without: str | None = None,
     samples: str | None = None,
     devices: str | None = None,
+    sources: str | None = None,
     power_domain: str | None = None,
     seed: Whole = 0,
     jobs: Whole | None = None,
@@ -45,7 +47,9 @@ def train(
 
     A model with the target `time` tells `crosscast predict` how long kernels take on devices, by their
     profiles (docs/predicting.md). One with the target `configuration` tells `crosscast choose` which device,
-    clocks, caps or threads are best under a power cap, by two runs of a kernel (docs/choosing.md).
+    clocks, caps or threads are best under a power cap, by two runs of a kernel (docs/choosing.md). One with
+    the target `relative` tells `crosscast predict` how long a run takes on each device relative to the
+    others, by what was counted in a run on one of them (docs/relative.md).
 
     The model is fitted to the whole dataset. Before, each application is left out in turn, and predicted by
     the model fitted to the others; these errors go on the model's card.
@@ -66,7 +70,10 @@ def train(
         Of `configuration`: where a new kernel is run first, such as
         `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default two that tell most.
     devices
-        Of `configuration`: devices, separated by commas, to choose from; all by default.
+        Of `configuration` and `relative`: devices, separated by commas, to choose from or to compare; all by
+        default.
+    sources
+        Of `relative`: devices, separated by commas, on which counted runs are learned from; all by default.
     power_domain
         Of `configuration`: domain whose power is limited; by default that of the node, or all there are.
     seed
@@ -82,7 +89,7 @@ def train(
     from crosscast.predict.card_file import check_folder
     from crosscast.tables.selecting import without_applications
 
-    _check_options(target, samples, devices, power_domain)
+    _check_options(target, samples, devices, sources, power_domain)
     # What cannot be written is refused before the work.
     check_folder(out)
     check_place("--out", out)
@@ -103,16 +110,37 @@ def train(
             jobs=jobs,
             json=json,
         )
+    elif target == "relative":
+        train_relative_model(
+            dataset,
+            out,
+            model=model,
+            devices=devices,
+            sources=sources,
+            seed=seed,
+            cache=cache,
+            jobs=jobs,
+            json=json,
+        )
     else:
         _train_time(dataset, out, model, seed, cache, jobs, json)
 
 
-def _check_options(target: Target, samples: str | None, devices: str | None, domain: str | None) -> None:
+def _check_options(
+    target: Target, samples: str | None, devices: str | None, sources: str | None, domain: str | None
+) -> None:
     """Refuse options that would be passed over."""
-    given = {"--samples": samples, "--devices": devices, "--power-domain": domain}
-    for option, value in given.items():
-        if value is not None and target == "time":
-            raise InputError(f"{option}: expected with --target configuration, found --target time")
+    of_targets = (
+        ("--samples", samples, ("configuration",)),
+        ("--devices", devices, ("configuration", "relative")),
+        ("--sources", sources, ("relative",)),
+        ("--power-domain", domain, ("configuration",)),
+    )
+    for option, value, targets in of_targets:
+        if value is not None and target not in targets:
+            raise InputError(
+                f"{option}: expected with --target {' or '.join(targets)}, found --target {target}"
+            )
 
 
 def _train_time(

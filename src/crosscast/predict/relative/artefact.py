@@ -15,7 +15,7 @@ from crosscast.predict.arrays import StoredArrays
 from crosscast.predict.card_file import RELATIVE, read_card, write_folder
 from crosscast.predict.grid import Reals
 from crosscast.predict.relative.card import RelativeCard
-from crosscast.predict.relative.doubts import check_counters, doubts_of
+from crosscast.predict.relative.doubts import check_counters, doubts_of, unknown_counters
 from crosscast.predict.relative.forecast import RelativeForecast, forecast_of
 from crosscast.predict.relative.held_out import HeldOut
 from crosscast.predict.relative.model import RelativePredictor
@@ -139,8 +139,8 @@ class TrainedRelativeModel:
             If a run has no counter that the model knows, the device is unknown, the level is no probability,
             or an array of the model is missing or damaged.
         """
-        unknown = [name for name in observations.names if name not in self.card.counters]
-        check_counters(self.card, observations, self.card.counters)
+        unknown = unknown_counters(self.predictor, self.card, observations)
+        check_counters(self.card, observations, unknown)
         return forecast_of(
             self.devices,
             self.predict(observations),

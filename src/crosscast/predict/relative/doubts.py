@@ -8,14 +8,26 @@ import numpy as np
 
 from crosscast.errors import InputError
 from crosscast.predict.relative.card import RelativeCard
+from crosscast.predict.relative.features import FittedFeatures
+from crosscast.predict.relative.model import RelativePredictor
 from crosscast.predict.relative.observations import NO_SOURCE, Observations
 
-__all__ = ["check_counters", "doubts_of"]
+__all__ = ["check_counters", "doubts_of", "unknown_counters"]
 
 _MOST_NAMED = 5
 
 
-def check_counters(card: RelativeCard, observations: Observations, known: Sequence[str]) -> None:
+def unknown_counters(
+    predictor: RelativePredictor, card: RelativeCard, observations: Observations
+) -> tuple[str, ...]:
+    """Names of counters of runs that a model does not know, among those that its features may be made of."""
+    features = getattr(predictor, "features", None)
+    if isinstance(features, FittedFeatures):
+        return features.unknown_counters(observations)
+    return tuple(name for name in observations.names if name not in card.counters)
+
+
+def check_counters(card: RelativeCard, observations: Observations, unknown: Sequence[str]) -> None:
     """Refuse runs of which the model knows no counter.
 
     Parameters
@@ -24,15 +36,15 @@ def check_counters(card: RelativeCard, observations: Observations, known: Sequen
         Card of the model.
     observations
         The runs.
-    known
-        Names of their counters that the model knows.
+    unknown
+        Names of their counters that the model does not know.
 
     Raises
     ------
     InputError
         If a run has no counter that the model knows.
     """
-    columns = [place for place, name in enumerate(observations.names) if name in set(known)]
+    columns = [place for place, name in enumerate(observations.names) if name not in set(unknown)]
     told = np.isfinite(observations.counters[:, columns]).any(axis=1)
     if not told.all():
         row = int(np.flatnonzero(~told)[0])

@@ -62,7 +62,8 @@ class PublishedLinear:
         # Sums in another order would have other last digits.
         with threadpool_limits(1):
             model.fit(features.transform(vectors.observations), vector)
-        slopes = np.asarray(model.coef_, dtype=np.float64).T
+        # In the order in which it is read again: sums in another would have other last digits.
+        slopes = np.ascontiguousarray(np.asarray(model.coef_, dtype=np.float64).T)
         return LinearPredictor(
             features, slopes, np.asarray(model.intercept_, np.float64), least_entry(vector)
         )

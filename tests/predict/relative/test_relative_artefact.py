@@ -1,0 +1,252 @@
+"""Artefacts of models of relative vectors: what comes back, what is refused, and that bytes stay the same."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import crosscast
+from crosscast.errors import InputError
+from crosscast.predict import artefact as times
+from crosscast.predict.card_file import CARD
+from crosscast.predict.relative.artefact import (
+    TrainedRelativeModel,
+    load_relative_model,
+    relative_kinds,
+    save_relative_model,
+)
+from crosscast.predict.relative.held_out import HeldOut
+from crosscast.predict.relative.observations import NO_SOURCE, Observations
+from crosscast.predict.relative.published.mean import FittedVector
+from crosscast.predict.relative.registry import MODELS, models_named
+from crosscast.tables.schema import json_text
+from kept_models import kept
+from made_vectors import COUNTERS, DEVICES, kept_relative, made_vectors, trained
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return kept_relative(tmp_path / "rpv")
+
+
+def runs() -> Observations:
+    return made_vectors().observations
+
+
+def refusal(folder: Path) -> str:
+    """The one sentence with which a model is refused, when it is loaded or first used."""
+    with pytest.raises(InputError) as caught:
+        load_relative_model(folder).predict(runs())
+    text = str(caught.value)
+    assert "\n" not in text
+    assert str(folder) in text
+    return text
+
+
+def arrays_path(folder: Path) -> Path:
+    (path,) = folder.glob("arrays-*.npz")
+    return path
+
+
+def rewrite_card(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the card and give it the checksum that it would have had."""
+    path = folder / CARD
+    card = json.loads(path.read_text())
+    del card["sha256"]
+    change(card)
+    card["sha256"] = hashlib.sha256(json_text(card).encode()).hexdigest()
+    path.write_text(json.dumps(card))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_predicts_as_before_to_the_last_bit(name: str, tmp_path: Path) -> None:
+    found = trained()
+    predictor = models_named([name])[0].fit(made_vectors(), 0)
+    save_relative_model(predictor, found.held_out, tmp_path / "rpv", found.card)
+    model = load_relative_model(tmp_path / "rpv")
+    np.testing.assert_array_equal(model.predict(runs()), predictor.predict(runs()))
+    assert model.card == found.card
+    assert model.devices == DEVICES
+    np.testing.assert_array_equal(model.held_out.log_error, found.held_out.log_error)
+
+
+def test_a_model_is_found_by_its_card(folder: Path, tmp_path: Path) -> None:
+    assert isinstance(crosscast.load_model(folder), TrainedRelativeModel)
+    with pytest.raises(InputError, match="--target time, found one with --target relative"):
+        times.load_model(folder)
+    with pytest.raises(InputError, match="--target relative, found one with --target time"):
+        load_relative_model(kept(tmp_path / "model"))
+
+
+def test_the_card_says_the_direction_and_what_the_model_knows(folder: Path) -> None:
+    card = json.loads((folder / CARD).read_text())
+    assert (
+        card["direction"] == "time on a device over the time on the slowest device, in (0, 1]: less is better"
+    )
+    assert (card["target"], card["devices"]) == ("relative", list(DEVICES))
+    assert (card["sources"], card["counters"]) == (["cpu", "fast"], list(COUNTERS))
+    assert card["training"]["applications"] == 12
+    assert {"mae", "same_order", "regret"} <= set(card["errors"]["results"][0])
+
+
+def test_the_same_model_gives_the_same_bytes(tmp_path: Path) -> None:
+    one, other = kept_relative(tmp_path / "one"), kept_relative(tmp_path / "other")
+    assert (one / CARD).read_bytes() == (other / CARD).read_bytes()
+    assert arrays_path(one).read_bytes() == arrays_path(other).read_bytes()
+
+
+def test_forecasting_needs_neither_scikit_learn_nor_xgboost_nor_pyarrow(tmp_path: Path) -> None:
+    predictor = models_named(["published-xgboost"])[0].fit(made_vectors(), 0)
+    save_relative_model(predictor, trained().held_out, tmp_path / "rpv", trained().card)
+    script = (
+        "import sys, numpy as np\n"
+        "import crosscast\n"
+        "from crosscast.predict.relative.observations import Observations\n"
+        f"model = crosscast.load_model({str(tmp_path / 'rpv')!r})\n"
+        "one = ('x',)\n"
+        "runs = Observations(one, one, one, one, ('cpu',), ('PAPI_TOT_INS', 'PAPI_BR_INS'),\n"
+        "    np.array([[1e9, 1e8]]), (), np.empty((1, 0)), np.array([1.0]))\n"
+        "assert model.forecast(runs, relative_to='gpu').centre.shape == (1, 3)\n"
+        "bad = {'sklearn', 'xgboost', 'pyarrow', 'pandas', 'matplotlib'} & set(sys.modules)\n"
+        "assert not bad, bad\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda card: card.pop("model"), "model is missing"),
+        (lambda card: card.pop("direction"), "direction is missing"),
+        (lambda card: card.update(direction="speed-up"), "direction: expected 'time on a device over"),
+        (lambda card: card.update(devices=["cpu"]), "devices: expected at least 2, and each once, found cpu"),
+        (lambda card: card.update(devices=["cpu", "cpu"]), "devices: expected at least 2, and each once"),
+        (lambda card: card.update(devices=["cpu", ""]), "devices: expected at least 2, and each once"),
+        (lambda card: card.update(devices=["cpu", 3]), "devices: expected a list of texts"),
+        (lambda card: card.update(sources=[]), "sources: expected at least 1, and each once, found none"),
+        (lambda card: card.pop("counters"), "counters: expected at least 1"),
+        (lambda card: card.pop("errors"), "errors is missing"),
+        (lambda card: card.pop("kind"), "kind is missing"),
+        (lambda card: card.update(kind="magic"), "kind: expected one of"),
+        (lambda card: card.update(kind="physical"), "kind: expected one of"),
+        (lambda card: card.pop("arrays"), "arrays is missing"),
+        (
+            lambda card: card.update(devices=["cpu", "gpu"]),
+            "expected errors on the 2 devices of its card, found 3",
+        ),
+        (lambda card: card["arrays"]["contents"].pop("held_out.log_error"), "expected an array 'log_error'"),
+    ],
+)
+def test_a_card_that_is_no_card_of_it_is_refused(
+    folder: Path, change: Callable[[dict[str, Any]], object], reason: str
+) -> None:
+    rewrite_card(folder, change)
+    assert reason in refusal(folder)
+
+
+def test_a_card_cut_off_or_changed_is_refused(folder: Path) -> None:
+    whole = (folder / CARD).read_bytes()
+    for end in range(0, len(whole) - 2, 997):
+        (folder / CARD).write_bytes(whole[:end])
+        refusal(folder)
+    (folder / CARD).write_bytes(whole.replace(b'"gpu"', b'"cpx"', 1))
+    assert "its checksum does not match" in refusal(folder)
+
+
+def test_arrays_cut_off_are_refused(folder: Path) -> None:
+    path = arrays_path(folder)
+    whole = path.read_bytes()
+    for end in range(0, len(whole), 499):
+        path.write_bytes(whole[:end])
+        refusal(folder)
+
+
+def test_a_model_of_other_devices_than_its_errors_is_refused(tmp_path: Path) -> None:
+    found = trained()
+    two = FittedVector(np.array([0.5, 1.0]))
+    save_relative_model(two, found.held_out, tmp_path / "rpv", found.card)
+    assert "expected a model of 3 devices as its card says, found one that predicts" in refusal(
+        tmp_path / "rpv"
+    )
+
+
+def test_a_model_of_an_unknown_kind_is_not_kept(tmp_path: Path) -> None:
+    class Own:
+        def state(self) -> dict[str, Any]:
+            return {}
+
+        def predict(self, observations: Observations) -> Any:
+            return None
+
+    with pytest.raises(InputError, match=r"of a kind that can be kept, found .*Own"):
+        save_relative_model(Own(), trained().held_out, tmp_path / "rpv", trained().card)
+    assert not (tmp_path / "rpv").exists()
+
+
+def test_kinds_are_those_of_relative_models() -> None:
+    assert relative_kinds()
+    assert "physical" not in relative_kinds()
+
+
+def test_training_again_replaces_the_whole_model(folder: Path) -> None:
+    old = arrays_path(folder)
+    found = trained()
+    wider = HeldOut(
+        2 * found.held_out.log_error,
+        found.held_out.group,
+        found.held_out.source,
+        found.held_out.groups,
+        found.held_out.sources,
+    )
+    save_relative_model(found.predictor, wider, folder, replace(found.card, seed=7))
+    assert not old.exists()
+    model = load_relative_model(folder)
+    assert model.card.seed == 7
+    np.testing.assert_array_equal(model.held_out.log_error, wider.log_error)
+
+
+def one_run(**changed: Any) -> Observations:
+    return replace(runs().rows(np.array([0])), **changed)
+
+
+def test_a_forecast_of_many_runs_is_that_of_each(folder: Path) -> None:
+    model = load_relative_model(folder)
+    many = model.forecast(runs(), relative_to="cpu")
+    for row in (0, 5, 70):
+        one = model.forecast(runs().rows(np.array([row])), relative_to="cpu")
+        for name in ("centre", "low", "high", "fastest", "order"):
+            np.testing.assert_allclose(getattr(one, name)[0], getattr(many, name)[row], rtol=1e-12)
+    assert many.warnings == ((),) * len(runs())
+
+
+def test_counters_that_are_passed_over_are_named(folder: Path) -> None:
+    seen = one_run(names=(*COUNTERS, "MYSTERY"), counters=np.append(runs().counters[:1], [[3.0]], axis=1))
+    model = load_relative_model(folder)
+    found = model.forecast(seen)
+    assert found.warnings == (("counters that the model does not know are passed over: MYSTERY",),)
+    np.testing.assert_array_equal(found.centre, model.forecast(one_run()).centre)
+
+
+def test_a_profile_of_unknown_counters_alone_is_refused(folder: Path) -> None:
+    seen = one_run(names=("one", "two"), counters=np.array([[1.0, 2.0]]))
+    with pytest.raises(InputError) as caught:
+        load_relative_model(folder).forecast(seen)
+    assert str(caught.value) == (
+        "app00 kernel0 size0: expected counters that the model knows, such as PAPI_TOT_INS, PAPI_BR_INS, "
+        "PAPI_LD_INS, PAPI_L2_LDM, found one, two"
+    )
+
+
+def test_a_source_that_was_not_in_the_training_is_a_warning(folder: Path) -> None:
+    model = load_relative_model(folder)
+    ((warning,),) = model.forecast(one_run(source=("gpu",))).warnings
+    assert warning.startswith("counted on gpu, and the model was trained on what was counted on cpu, fast")
+    ((warning,),) = model.forecast(one_run(source=(NO_SOURCE,))).warnings
+    assert warning == "the profile does not say on which device it was counted"
