@@ -21,13 +21,17 @@ OBJECTIVE = "reg:absoluteerror"
 """What is minimised: the mean absolute error, as published."""
 
 DEPTH = 6
-"""Splits from the root to a leaf, at most. XGBoost's default, as the paper names none."""
+"""Splits from the root to a leaf, at most: XGBoost's default. The paper names none of these three."""
 
-ROUNDS = 100
-"""Trees for each entry of the vector. XGBoost's default, as the paper names none."""
+ROUNDS = 300
+"""Trees for each entry of the vector."""
 
-RATE = 0.3
-"""How much of what is left each tree takes away. XGBoost's default, as the paper names none."""
+RATE = 0.1
+"""How much of what is left each tree takes away.
+
+With XGBoost's own 0.3 and 100 rounds, errors on runs of known kernels are the same, and those on new kernels
+some per cent larger.
+"""
 
 
 @dataclass(frozen=True)
