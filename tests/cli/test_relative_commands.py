@@ -12,6 +12,7 @@ from crosscast.predict.relative.artefact import load_relative_model
 from crosscast.tables.dataset import write_dataset
 from kept_chooser import kept_chooser
 from kept_models import kept
+from made_dataset import made_dataset
 from made_vectors import made_counted_dataset
 from published_data import made_up
 
@@ -164,7 +165,7 @@ def test_a_level_beyond_what_groups_allow_is_said(capsys: Output, model: str, pe
         (("--relative-to", "lassen"), "--relative-to: expected one of cpu, fast, gpu, found 'lassen'"),
         (("--source", "lassen"), "--source: expected one of cpu, fast, gpu, found 'lassen'"),
         (("--time", "-1", "--source", "cpu"), "--time: expected seconds above 0, found -1"),
-        (("--time", "3"), "time: expected the device that it was measured on, one of cpu, fast, gpu"),
+        (("--time", "3"), "--time: expected --source, the device that it was measured on, to be one of cpu"),
         (("--level", "1.5"), "--level: expected a probability between 0 and 1, found 1.5"),
         (("--application", "none"), "--application: expected one of run, found 'none'"),
         (("--devices", "cpu"), "--devices: "),
@@ -239,6 +240,11 @@ def test_profiles_of_no_device_are_learned_from_and_predicted(capsys: Output, tm
     asked = ("predict", str(folder), "--model", str(tmp_path / "rpv"))
     plain = answer(capsys, *asked)["runs"]
     assert all(each["source"] is None and each["time"] is None for each in plain)
-    timed = answer(capsys, *asked, "--source", device, "--time", "2")["runs"]
-    assert all(each["time"] == {"device": device, "time_s": 2} for each in timed)
-    assert [each["devices"][0]["time_s"] for each in timed] == [2.0] * len(timed)
+    assert "--source: expected with --time" in refusal(capsys, *asked, "--source", device)
+    told = ("--source", device, "--time", "2")
+    assert f"--time: expected one run to predict, found {len(plain)}" in refusal(capsys, *asked, *told)
+    one = tmp_path / "one"
+    write_dataset(made_dataset(("bfs",), kernels=("first",), sizes=("tiny",)), one)
+    timed = answer(capsys, "predict", str(one), *asked[2:], *told)
+    assert timed["time"] == {"device": device, "time_s": 2}
+    assert timed["devices"][0]["time_s"] == 2

@@ -13,6 +13,7 @@ from crosscast.errors import InputError
 
 if TYPE_CHECKING:
     from crosscast.predict.relative.artefact import TrainedRelativeModel
+    from crosscast.predict.relative.observations import Observations
     from crosscast.predict.relative.prediction import RelativePrediction
 
 __all__ = ["predict_relative"]
@@ -58,13 +59,18 @@ def predict_relative(
     _check_device("--source", source, [each for each in known if each != NO_SOURCE])
     if time_s is not None and not time_s > 0:
         raise InputError(f"--time: expected seconds above 0, found {time_s:g}")
-    wanted = Wanted(application, kernel, source, model.card.sources == (NO_SOURCE,))
+    of_profiles = model.card.sources == (NO_SOURCE,)
+    if of_profiles and source is not None and time_s is None:
+        raise InputError("--source: expected with --time, as profiles are of no device, found it alone")
     found: list[RelativePrediction] = []
     with option_names():
-        for file in files:
+        read = [read_observations(file, Wanted(application, kernel, source, of_profiles)) for file in files]
+        if time_s is not None:
+            _check_timed(read, model.devices, source)
+        for observations in read:
             found += relative_predictions_of(
                 model,
-                read_observations(file, wanted),
+                observations,
                 relative_to=relative_to,
                 level=level,
                 timed_on=source if source in model.devices else None,
@@ -80,6 +86,19 @@ def predict_relative(
 def _check_device(option: str, device: str | None, known: Sequence[str]) -> None:
     if device is not None and device not in known:
         raise InputError(f"{option}: expected one of {', '.join(known)}, found {device!r}")
+
+
+def _check_timed(read: Sequence[Observations], devices: Sequence[str], source: str | None) -> None:
+    """Refuse a time of several runs, or on no device that the model knows."""
+    runs = sum(map(len, read))
+    if runs > 1:
+        raise InputError(f"--time: expected one run to predict, found {runs}")
+    device = source or read[0].source[0]
+    if device not in devices:
+        raise InputError(
+            f"--time: expected --source, the device that it was measured on, to be one of "
+            f"{', '.join(devices)}, found {source or 'none'}"
+        )
 
 
 def _warn(found: Sequence[RelativePrediction]) -> None:

@@ -11,11 +11,13 @@ from rich.text import Text
 from crosscast.predict.relative.card import RelativeCard
 from crosscast.predict.relative.prediction import RelativePrediction, RelativeTime
 from crosscast.report.console import console_of_numbers
-from crosscast.report.numbers import factor, percent
+from crosscast.report.numbers import NONE, factor, percent
 from crosscast.report.relative_training import honest_relative_errors, relative_trained_on
 from crosscast.units import format_seconds
 
 __all__ = ["print_relative_predictions"]
+
+_MOST_TABLES = 12
 
 
 def print_relative_predictions(
@@ -26,14 +28,20 @@ def print_relative_predictions(
     Parameters
     ----------
     predictions
-        The runs.
+        The runs: a table each, or a line each where there are many.
     card
         Card of the model.
     stream
         Where to print; colours only on a terminal.
     """
     console = console_of_numbers(stream)
-    for prediction in predictions:
+    if len(predictions) > _MOST_TABLES:
+        console.print(_line_each(predictions))
+        console.print(
+            Text("With all devices: --json, or --application and --kernel for a few."), soft_wrap=True
+        )
+        console.print()
+    for prediction in predictions if len(predictions) <= _MOST_TABLES else ():
         console.print(Text(_subject(prediction), style="bold"), soft_wrap=True)
         console.print(_table(prediction))
         for line in (*_advice(prediction), ""):
@@ -69,13 +77,39 @@ def _table(prediction: RelativePrediction) -> Table:
         itself = each.device == prediction.relative_to
         table.add_row(
             Text(each.device, style="bold" if each.rank == 1 else ""),
-            f"{each.relative:.3g}",
-            "itself" if itself else f"{each.low:.3g} to {each.high:.3g}",
+            _ratio(each.relative),
+            "itself" if itself else f"{_ratio(each.low)} to {_ratio(each.high)}",
             factor(each.speed_up),
             _probability(each.probability_fastest),
             *(_seconds(each, prediction) if timed else ()),
         )
     return table
+
+
+def _line_each(predictions: Sequence[RelativePrediction]) -> Table:
+    """A line for each run: the device to take, and how much time it takes."""
+    than = predictions[0].relative_to or "the slowest"
+    table = Table(box=None, pad_edge=False)
+    for heading in ("run", "counted on", "take"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("fastest", f"time over {than}"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("interval", no_wrap=True)
+    for prediction in predictions:
+        best = prediction.order[0]
+        table.add_row(
+            prediction.label,
+            prediction.source or NONE,
+            best.device,
+            _probability(best.probability_fastest),
+            _ratio(best.relative),
+            f"{_ratio(best.low)} to {_ratio(best.high)}",
+        )
+    return table
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
 def _seconds(each: RelativeTime, prediction: RelativePrediction) -> tuple[str, str]:

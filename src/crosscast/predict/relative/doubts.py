@@ -104,7 +104,7 @@ def _source(card: RelativeCard, source: str) -> str:
 
 def _label(observations: Observations, row: int) -> str:
     names = (observations.application[row], observations.kernel[row], observations.size[row])
-    return " ".join(filter(None, names)) or "profile"
+    return " ".join(dict.fromkeys(filter(None, names))) or "profile"
 
 
 def _listed(names: Sequence[str]) -> str:
