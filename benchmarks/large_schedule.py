@@ -1,0 +1,30 @@
+"""Simulates one long workload in a process of its own, for its time and memory.
+
+``python -m benchmarks.large_schedule JOBS DEPTH`` prints a line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+
+from benchmarks.made_workloads import LARGE, long_workload
+from crosscast.cluster.simulate import simulate
+
+
+def main() -> None:
+    count, depth = (int(text) for text in sys.argv[1:])
+    simulate(long_workload(10), [LARGE])
+    jobs = long_workload(count, depth)
+    start = time.perf_counter()
+    schedule = simulate(jobs, [LARGE])
+    seconds = time.perf_counter() - start
+    assert (schedule.start_s >= jobs.submit_s).all()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({"seconds": seconds, "peak_bytes": peak}))
+
+
+if __name__ == "__main__":
+    main()
