@@ -87,7 +87,7 @@ def share_of(whole: str, part: str, other: str) -> Amount:
 
     def shared(count: Reals, one: Reals, two: Reals) -> Reals:
         both = one + two
-        return count * np.divide(one, both, out=np.full_like(both, np.nan), where=both > 0)
+        return count * np.divide(one, both, out=np.full(both.shape, np.nan), where=both > 0)
 
     return Amount(f"{whole} · {part} / ({part} + {other})", _plain((whole, part, other)), shared)
 
