@@ -1,0 +1,441 @@
+"""``crosscast schedule``: tables, JSON, files and refusals, on small traces and tables."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosscast.cli import main
+from crosscast.cluster.job_types import JobTypes
+from crosscast.cluster.jobs_table import write_job_types
+from crosscast.cluster.traces.swf_reading import read_swf
+
+Output = pytest.CaptureFixture[str]
+
+RESULT = "jobs makespan_s average_bounded_slowdown mean_wait_s utilisation simulation_s jobs_per_s".split()
+
+# Number, submitted, ran, processors, requested time, user.
+JOBS = [
+    (1, 0, 4, 3, 5, 1),
+    (2, 0, 2, 4, 2, 1),
+    (3, 0, 3, 1, 3, 2),
+    (4, 0, 9, 1, 20, 2),
+    (5, 30, 5, 5, 5, 2),
+]
+MACHINES = """
+[[machine]]
+name = "cpu"
+nodes = 6
+[[machine]]
+name = "gpu"
+nodes = 3
+gpu = true
+"""
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    """Five jobs on five processors: the second waits, and jobs may pass it; one was cancelled."""
+    lines = ["; Computer: a small one", "; MaxProcs: 5"]
+    lines += [
+        f"{job} {submit} 0 {ran} {procs} -1 -1 {procs} {requested} -1 1 {user} -1 -1 -1 -1 -1 -1"
+        for job, submit, ran, procs, requested, user in JOBS
+    ]
+    lines.append("6 31 5 -1 -1 -1 -1 2 50 -1 5 1 -1 -1 -1 -1 -1 -1")
+    path = tmp_path / "small.swf"
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> str:
+    path = tmp_path / "machines.toml"
+    path.write_text(MACHINES)
+    return str(path)
+
+
+def write_table(path: Path, **changed: object) -> str:
+    rng = np.random.default_rng(2)
+    gpu = np.arange(8) % 2 == 0
+    times_s = rng.uniform(2, 9, (8, 1)) * np.where(gpu[:, None], [1.0, 0.2], [1.0, 3.0])
+    cells: dict[str, object] = {
+        "devices": ("cpu", "gpu"),
+        "application": tuple(f"app{place}" for place in range(8)),
+        "kernel": (None,) * 8,
+        "size": (None,) * 8,
+        "procs": np.arange(8) % 3 + 1,
+        "uses_gpu": gpu,
+        "repeats": np.ones(8, dtype=np.int64),
+        "submit_s": None,
+        "user": (None,) * 8,
+        "times_s": times_s,
+        "predicted": times_s / times_s.max(axis=1, keepdims=True),
+        "source": ("cpu",) * 8,
+        "model": ("never wrong",) * 8,
+    }
+    write_job_types(JobTypes(**(cells | changed)), path)  # type: ignore[arg-type]
+    return str(path)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    return write_table(tmp_path / "jobs.parquet")
+
+
+def run(*words: str) -> int:
+    return main(["schedule", *words])
+
+
+def listed(capsys: Output, *words: str) -> dict[str, Any]:
+    assert run(*words, "--json") == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def refusal(capsys: Output, *words: str) -> str:
+    assert run(*words) == 2
+    captured = capsys.readouterr()
+    assert not captured.out
+    sentence = captured.err.splitlines()[-1]
+    assert sentence.startswith("crosscast: ")
+    return sentence.removeprefix("crosscast: ")
+
+
+def test_json_of_a_trace_has_what_a_check_reads(capsys: Output, trace: str) -> None:
+    found = listed(capsys, trace)
+    (result,) = found["results"]
+    assert set(RESULT) <= set(result)
+    assert (result["policy"], result["queue"], result["backfill"]) == ("easy", "fcfs", "fcfs")
+    assert (result["jobs"], result["makespan_s"], result["mean_wait_s"]) == (5, 35.0, 4 / 5)
+    assert result["utilisation"] == pytest.approx((4 * 3 + 2 * 4 + 3 + 9 + 25) / (5 * 35))
+    assert found["trace"]["left_out"] == {"cancelled before the start": 1}
+    assert found["trace"]["machines"] == [{"machine": "small", "procs": 5}]
+    assert "users" not in result
+
+
+def test_policies_and_orders_are_compared_in_all_combinations(capsys: Output, trace: str) -> None:
+    words = ("--policy", "fcfs,easy", "--backfill", "fcfs,widest", "--queue", "fcfs,shortest")
+    found = listed(capsys, trace, *words)
+    assert [(each["policy"], each["queue"], each["backfill"]) for each in found["results"]] == [
+        ("fcfs", "fcfs", None),
+        ("fcfs", "shortest", None),
+        ("easy", "fcfs", "fcfs"),
+        ("easy", "fcfs", "widest"),
+        ("easy", "shortest", "fcfs"),
+        ("easy", "shortest", "widest"),
+    ]
+    waits = [each["mean_wait_s"] for each in found["results"]]
+    assert waits[0] > waits[2]
+
+
+def test_the_table_tells_of_the_trace_and_of_what_was_left_out(capsys: Output, trace: str) -> None:
+    assert run(trace, "--policy", "easy,fcfs", "--users") == 0
+    out = capsys.readouterr().out
+    assert "small: 5 jobs of a small one, submitted within 30 s, on small (5 processors)" in out
+    assert "1 left out: cancelled before the start" in out
+    assert "2 of 2 users, fcfs: most jobs first" in out
+    for heading in ("makespan", "slowdown", "mean wait", "used", "simulated", "jobs/s"):
+        assert heading in out
+
+
+def test_a_compressed_trace_is_read_and_users_are_told_of(capsys: Output, trace: str) -> None:
+    packed = Path(trace + ".gz")
+    packed.write_bytes(gzip.compress(Path(trace).read_bytes()))
+    (result,) = listed(capsys, str(packed), "--users")["results"]
+    assert [(user["user"], user["jobs"]) for user in result["users"]] == [("1", 2), ("2", 3)]
+
+
+def test_files_of_a_schedule_are_written(capsys: Output, trace: str, tmp_path: Path) -> None:
+    names = {
+        "--out": "s.csv",
+        "--swf-out": "s.swf",
+        "--timeline": "t.png",
+        "--queue-length": "q.svg",
+    }
+    words = [word for option, name in names.items() for word in (option, str(tmp_path / name))]
+    assert run(trace, *words, "--colour", "user", "--from", "2s", "--to", "0.5min") == 0
+    told = capsys.readouterr().err
+    assert all(f"wrote {tmp_path / name}" in told for name in names.values())
+    with (tmp_path / "s.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["job", "submit", "start", "end", "machine", "procs"]
+    assert [(row["job"], row["start"], row["end"]) for row in rows][:2] == [("1", "0", "4"), ("2", "4", "6")]
+    again = read_swf(tmp_path / "s.swf")
+    assert again.columns["wait_s"].tolist() == [0, 4, 0, 0, 0]
+    assert {path.name for path in tmp_path.iterdir()} == {*names.values(), "small.swf"}
+
+
+def test_killing_and_exact_estimates_change_the_schedule(capsys: Output, trace: str) -> None:
+    text = Path(trace).read_text().replace("4 0 0 9 1 -1 -1 1 20", "4 0 0 9 1 -1 -1 1 3")
+    Path(trace).write_text(text)
+    (killed,) = listed(capsys, trace, "--kill")["results"]
+    (run_on,) = listed(capsys, trace)["results"]
+    assert run_on["utilisation"] * run_on["makespan_s"] == pytest.approx(57 / 5)
+    assert killed["utilisation"] * killed["makespan_s"] == pytest.approx(51 / 5)
+    assert listed(capsys, trace, "--estimates", "exact")["trace"]["estimates"] == "exact"
+
+
+def test_several_machines_need_a_placement_that_a_trace_can_have(
+    capsys: Output, trace: str, machines: str
+) -> None:
+    for place in ("round-robin", "random", "completion"):
+        found = listed(capsys, trace, "--machines", machines, "--place", place)
+        assert sum(machine["jobs"] for machine in found["results"][0]["machines"]) == 5
+    assert run(trace, "--machines", machines, "--place", "completion") == 0
+    assert "by machine, easy" in capsys.readouterr().out
+    missing = refusal(capsys, trace, "--machines", machines)
+    assert missing == (
+        "--place: expected one of round-robin, random, completion for a trace on 2 machines, it is missing"
+    )
+
+
+def test_json_of_placements_has_what_a_check_reads(capsys: Output, table: str, machines: str) -> None:
+    words = ("--place", "round-robin,random,user,model,oracle", "--jobs", "300", "--seed", "1")
+    found = listed(capsys, table, "--machines", machines, *words)
+    assert [each["placement"] for each in found["results"]] == words[1].split(",")
+    for result in found["results"]:
+        assert set(RESULT) <= set(result)
+        assert result["jobs"] == 300
+        assert result["makespan_interval"] is None
+        assert sum(machine["jobs"] for machine in result["machines"]) == 300
+    by_name = {each["placement"]: each for each in found["results"]}
+    assert by_name["model"]["makespan_s"] == by_name["oracle"]["makespan_s"]
+    against = by_name["model"]["makespan_against"]["user"]["value"]
+    assert against == pytest.approx(by_name["model"]["makespan_s"] / by_name["user"]["makespan_s"] - 1)
+    assert found["workload"]["submitted"] == "at once"
+    assert found["workload"]["least_makespan_s"] <= min(each["makespan_s"] for each in found["results"])
+
+
+def test_seeds_give_intervals_and_the_first_is_that_of_one_seed(
+    capsys: Output, table: str, machines: str
+) -> None:
+    words = (table, "--machines", machines, "--place", "user", "--jobs", "100", "--seed", "3")
+    (alone,) = listed(capsys, *words)["results"]
+    (several,) = listed(capsys, *words, "--seeds", "4")["results"]
+    assert [each["seed"] for each in several["runs"]] == [3, 4, 5, 6]
+    assert several["runs"][0]["makespan_s"] == alone["makespan_s"]
+    low, high = several["makespan_interval"]
+    assert low < several["makespan_s"] < high
+
+
+def test_the_table_of_placements_says_why_one_is_better(capsys: Output, table: str, machines: str) -> None:
+    assert run(table, "--machines", machines, "--jobs", "200", "--seeds", "2", "--load", "0.8") == 0
+    out = capsys.readouterr().out
+    assert "200 jobs drawn with replacement from 8 types (seeds 0 to 1), submitted" in out
+    assert "apart on average (Poisson)" in out
+    assert "on cpu (6), gpu (3, GPU); easy with exact estimates" in out
+    placements = ["round-robin", "random", "user", "model", "oracle", "completion", "oracle-completion"]
+    for name in placements:
+        assert out.count(f"\n{name} ") == 2
+    for heading in ("vs user, %", "vs oracle, %", "fastest", "work", "cpu", "gpu"):
+        assert heading in out
+
+
+def test_fifty_thousand_jobs_are_drawn_unless_said_or_the_rows_have_times(
+    capsys: Output, table: str, machines: str, tmp_path: Path
+) -> None:
+    assert listed(capsys, table, "--machines", machines, "--place", "user")["results"][0]["jobs"] == 50_000
+    timed = write_table(tmp_path / "timed.parquet", submit_s=np.arange(8.0)[::-1].copy())
+    found = listed(capsys, timed, "--machines", machines, "--place", "user", "--estimates", "predicted")
+    assert found["results"][0]["jobs"] == 8
+    assert found["workload"]["submitted"] == "as the trace says"
+
+
+def test_files_and_the_picture_of_one_placement_are_written(
+    capsys: Output, table: str, machines: str, tmp_path: Path
+) -> None:
+    words = (table, "--machines", machines, "--jobs", "50", "--place", "model", "--interarrival", "0.5")
+    names = ("--out", "o.csv"), ("--timeline", "t.png"), ("--queue-length", "q.png"), ("--plot", "p.png")
+    assert run(*words, *(word for option, name in names for word in (option, str(tmp_path / name)))) == 0
+    assert all((tmp_path / name).stat().st_size > 500 for _, name in names)
+    with (tmp_path / "o.csv").open() as file:
+        assert {row["machine"] for row in csv.DictReader(file)} == {"cpu", "gpu"}
+
+
+def test_a_trace_of_gavel_is_placed_without_predictions(
+    capsys: Output, machines: str, tmp_path: Path
+) -> None:
+    speeds = [f"simulation_throughputs,{kind},net,1,{speed}" for kind, speed in (("cpu", 1), ("gpu", 10))]
+    (tmp_path / "speeds.csv").write_text("\n".join(["file,gpu,job,gpus,steps_per_s", *speeds]) + "\n")
+    line = "net\tpython3 x\t.\t-n\t{steps}\t{arrival}\t1"
+    rows = [line.format(steps=100 + place, arrival=5 * place) for place in range(4)]
+    (tmp_path / "jobs.trace").write_text("\n".join(rows) + "\n")
+    words = (str(tmp_path / "jobs.trace"), "--speeds", str(tmp_path / "speeds.csv"), "--machines", machines)
+    found = listed(capsys, *words)
+    assert [each["placement"] for each in found["results"]] == [
+        "round-robin",
+        "random",
+        "user",
+        "oracle",
+        "oracle-completion",
+    ]
+    assert found["workload"]["notes"] == [
+        "user: all jobs are for GPUs: users take no machine of the other kind"
+    ]
+    assert "expected predicted times for placement model" in refusal(capsys, *words, "--place", "model")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--policy", "best"], "--policy: expected fcfs or easy, found 'best'"),
+        (["--policy", "fcfs,"], "--policy: expected names separated by commas, found 'fcfs,'"),
+        (["--queue", "tallest"], "--queue: expected one of fcfs, lcfs, "),
+        (["--backfill", "x"], "--backfill: expected one of fcfs, lcfs, "),
+        (
+            ["--policy", "fcfs", "--backfill", "widest"],
+            "--backfill: expected policy easy, as with fcfs nobody",
+        ),
+        (
+            ["--estimates", "predicted"],
+            "--estimates: expected requested or exact with a trace, found 'predict",
+        ),
+        (
+            ["--procs", "4"],
+            "job 5: expected at most 4 processors, as small has, found 5 (too wide: 1 of 5 jobs)",
+        ),
+        (["--procs", "0"], "--procs: expected at least 1, found 0"),
+        (["--place", "random"], "--place: nothing to choose with one machine; leave the option out"),
+        (["--jobs", "5"], "--jobs: nothing to say on a trace, which "),
+        (["--seeds", "2"], "--seeds: nothing to say on a trace"),
+        (["--seed", "2"], "--seed: nothing to say on a trace"),
+        (["--load", "0.5"], "--load: nothing to say on a trace"),
+        (["--interarrival", "5"], "--interarrival: nothing to say on a trace"),
+        (["--plot", "p.png"], "--plot: nothing to say on a trace"),
+        (["--from", "5"], "--from: nothing to say without --timeline or --queue-length"),
+        (["--colour", "user"], "--colour: nothing to say without --timeline"),
+        (["--from", "x", "--timeline", "t.png"], "--from: a time must look like 3600, 90min, 36h or 10d"),
+        (
+            ["--from", "9", "--to", "9s", "--timeline", "t.png"],
+            "--to: expected a time after --from, 9 s, found",
+        ),
+        (["--timeline", "t.gif"], "--timeline: expected a file name with .png, .svg, .pdf, found 't.gif'"),
+        (["--timeline", "no/t.png"], "--timeline: the folder "),
+        (["--from", "1h", "--timeline", "t.png"], "--from: expected a time before the last end, 35 s, found"),
+        (
+            ["--from", "1h", "--queue-length", "t.png"],
+            "--from: expected a time before the last end, 35 s, foun",
+        ),
+        (["--out", "."], "--out: expected a file, found the folder ."),
+        (["--policy", "fcfs,easy", "--out", "s.csv"], "--out: expected one schedule to write, found 2"),
+        (["--machines", "no.toml"], "no.toml: cannot read the machines (No such file or directory)"),
+    ],
+)
+def test_what_a_trace_cannot_have_is_refused(
+    capsys: Output,
+    trace: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    sentence: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert refusal(capsys, trace, *words).startswith(sentence)
+    assert [path.name for path in tmp_path.iterdir()] == ["small.swf"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--place", "best"], "--place: expected one of round-robin, random, user, model, oracle, "),
+        (["--jobs", "0"], "--jobs: expected 1 to 100,000,000 jobs, found 0"),
+        (["--jobs", "2.5"], "--jobs: expected a whole number, found '2.5'"),
+        (["--estimates", "requested"], "--estimates: expected exact or predicted with a table of jobs"),
+        (["--policy", "fcfs,easy"], "--policy: expected one for placements to be compared with, found 2"),
+        (["--seed", "-1"], "--seed: expected at least 0, found -1"),
+        (["--seeds", "0"], "--seeds: expected 1 to 10,000, found 0"),
+        (["--load", "0"], "--load: expected a number above 0, found 0"),
+        (["--load", "nan"], "--load: expected a number above 0, found nan"),
+        (["--interarrival", "-1"], "--interarrival: expected a time of at least 0 s, found -1"),
+        (
+            ["--load", "1", "--interarrival", "1"],
+            "--load: --interarrival says this; leave one of the two out",
+        ),
+        (["--kill"], "--kill: nothing to say where placements are compared"),
+        (["--users"], "--users: nothing to say where placements are compared"),
+        (["--procs", "5"], "--procs: nothing to say where placements are compared"),
+        (["--out", "s.csv"], "--out: expected one schedule to write, found 7"),
+        (
+            ["--place", "user", "--seeds", "2", "--out", "s.csv"],
+            "--out: expected one schedule to write, found 2",
+        ),
+        (["--plot", "p.txt"], "--plot: expected a file name with .png, .svg, .pdf, found 'p.txt'"),
+        (
+            ["--place", "user", "--colour", "user", "--timeline", "t.png"],
+            "--colour: expected jobs with users",
+        ),
+    ],
+)
+def test_what_an_experiment_cannot_have_is_refused(
+    capsys: Output,
+    table: str,
+    machines: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    sentence: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert refusal(capsys, table, "--machines", machines, *words).startswith(sentence)
+    assert {path.name for path in tmp_path.iterdir()} == {"jobs.parquet", "machines.toml"}
+
+
+def test_an_experiment_needs_machines_and_devices_of_the_table(
+    capsys: Output, table: str, machines: str
+) -> None:
+    assert refusal(capsys, table).startswith("--machines is missing")
+    Path(machines).write_text('[[machine]]\nname = "tpu"\nnodes = 3\n')
+    sentence = refusal(capsys, table, "--machines", machines)
+    assert sentence.startswith("machine tpu: device: expected one on which jobs have times (cpu, gpu)")
+    Path(machines).write_text('[[machine]]\nname = "cpu"\nnodes = 2\n')
+    sentence = refusal(capsys, table, "--machines", machines)
+    assert sentence.startswith("jobs: job 3: expected a machine on which it runs that has its 3 processors")
+
+
+def test_a_table_with_times_is_not_drawn_from_unless_asked_for(
+    capsys: Output, machines: str, tmp_path: Path
+) -> None:
+    timed = write_table(tmp_path / "timed.parquet", submit_s=np.arange(8.0))
+    for option, value in (("--load", "0.5"), ("--interarrival", "1"), ("--seeds", "2")):
+        sentence = refusal(capsys, timed, "--machines", machines, option, value)
+        assert sentence.startswith(f"{option}: ")
+        assert "or draw --jobs" in sentence
+    assert listed(capsys, timed, "--machines", machines, "--jobs", "20")["workload"]["drawn"]
+
+
+def test_a_header_without_processors_needs_a_number(capsys: Output, trace: str) -> None:
+    path = Path(trace)
+    path.write_text(path.read_text().replace("; MaxProcs: 5\n", ""))
+    assert refusal(capsys, trace).startswith("--procs is missing: the header of small does not say how many")
+    assert listed(capsys, trace, "--procs", "7")["trace"]["machines"] == [{"machine": "small", "procs": 7}]
+
+
+def test_users_that_nobody_knows_are_refused(capsys: Output, trace: str) -> None:
+    path = Path(trace)
+    for user in (1, 2):
+        path.write_text(path.read_text().replace(f" -1 1 {user} -1", " -1 1 -1 -1"))
+    path.write_text(path.read_text().replace(" 5 1 -1 -1", " 5 -1 -1 -1"))
+    assert refusal(capsys, trace, "--users").startswith("--users: expected a trace with users, found none in")
+
+
+def test_a_trace_that_is_no_trace_names_the_line(capsys: Output, tmp_path: Path) -> None:
+    path = tmp_path / "bad.swf"
+    path.write_text("; MaxProcs: 4\n1 2 3\n")
+    assert "line 2" in refusal(capsys, str(path))
+
+
+def test_a_simulation_can_be_interrupted(
+    capsys: Output, trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("crosscast.cluster.experiment.timed.simulate", interrupted)
+    assert run(trace, "--out", str(tmp_path / "s.csv")) == 130
+    assert not (tmp_path / "s.csv").exists()
