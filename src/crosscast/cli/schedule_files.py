@@ -116,32 +116,39 @@ class ScheduleFiles:
         InputError
             If a file cannot be written, or there is nothing to draw.
         """
-        if self._schedule is not None:
-            self._write_schedule(self._schedule, title)
+        from_s, to_s = self._window()
+        # Pictures first: if there is nothing to draw, no file is written.
+        if self.timeline is not None and self._schedule is not None:
+            from crosscast.report.gantt import write_gantt
+
+            jobs = f"{title}: {len(self._schedule.jobs):,} jobs, {self._label}"
+            colour = self.colour or "wait"
+            write_gantt(self._schedule, self.timeline, jobs, colour=colour, from_s=from_s, to_s=to_s)
+            _tell(self.timeline)
         if self.queue_length is not None:
             from crosscast.report.queue_figure import write_queue_figure
 
-            from_s, to_s = self._window()
-            if from_s >= to_s:
-                raise InputError(
-                    f"--from: expected a time before the last end, {to_s:g} s, found {from_s:g} s"
-                )
-            path = self.queue_length
-            _tell(
-                write_queue_figure(
-                    self._queues,
-                    path,
-                    f"{title}: jobs that wait",
-                    origin_s=self._origin_s,
-                    from_s=from_s,
-                    to_s=to_s,
-                )
+            about = f"{title}: jobs that wait"
+            write_queue_figure(
+                self._queues,
+                self.queue_length,
+                about,
+                origin_s=self._origin_s,
+                from_s=from_s,
+                to_s=to_s,
             )
+            _tell(self.queue_length)
+        if self._schedule is not None:
+            self._write_schedule(self._schedule)
 
     def _window(self) -> tuple[float, float]:
-        return self.from_s or 0.0, self._last_s if self.to_s is None else min(self.to_s, self._last_s)
+        from_s = self.from_s or 0.0
+        to_s = self._last_s if self.to_s is None else min(self.to_s, self._last_s)
+        if self.from_s is not None and from_s >= to_s:
+            raise InputError(f"--from: expected a time before the last end, {to_s:g} s, found {from_s:g} s")
+        return from_s, to_s
 
-    def _write_schedule(self, schedule: Schedule, title: str) -> None:
+    def _write_schedule(self, schedule: Schedule) -> None:
         from crosscast.cluster.schedule_file import write_schedule
         from crosscast.cluster.traces.swf_writing import write_swf
 
@@ -153,19 +160,6 @@ class ScheduleFiles:
             if path is not None:
                 write(schedule, path)
                 _tell(path)
-        if self.timeline is not None:
-            from crosscast.report.gantt import write_gantt
-
-            from_s, to_s = self._window()
-            write_gantt(
-                schedule,
-                self.timeline,
-                f"{title}: {len(schedule.jobs):,} jobs, {self._label}",
-                colour=self.colour or "wait",
-                from_s=from_s,
-                to_s=to_s,
-            )
-            _tell(self.timeline)
 
 
 def _tell(path: Path) -> None:
