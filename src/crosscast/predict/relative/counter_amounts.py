@@ -87,7 +87,8 @@ def share_of(whole: str, part: str, other: str) -> Amount:
 
     def shared(count: Reals, one: Reals, two: Reals) -> Reals:
         both = one + two
-        return count * np.divide(one, both, out=np.full(both.shape, np.nan), where=both > 0)
+        share: Reals = np.divide(one, both, out=np.full(both.shape, np.nan), where=both > 0)
+        return count * share
 
     return Amount(f"{whole} · {part} / ({part} + {other})", _plain((whole, part, other)), shared)
 
