@@ -21,6 +21,11 @@ _PAPI = rules(
     l2_store_misses=total("PAPI_L2_STM"),
     memory_stalls=total("PAPI_MEM_SCY"),
 )
+_CALIPER = tuple(
+    rule
+    for written, read in (("ibw.bytes.written", "ibr.bytes.read"), ("Bytes written", "Bytes read"))
+    for rule in rules("Caliper", None, io_bytes_written=total(written), io_bytes_read=total(read))
+)
 _NATIVE = tuple(
     rule
     for name in ("bdw_ep::ARITH", "clx::ARITH", "PAPI_INT_INS")
@@ -75,4 +80,4 @@ _PERF = (
     ),
 )
 
-CPU_RULES: tuple[Rule, ...] = (*_PAPI, *_NATIVE, *_HPCTOOLKIT, *_PERF)
+CPU_RULES: tuple[Rule, ...] = (*_PAPI, *_NATIVE, *_HPCTOOLKIT, *_CALIPER, *_PERF)

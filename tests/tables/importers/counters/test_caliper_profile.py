@@ -9,6 +9,7 @@ from made_counter_profiles import CALI_HEAD, cali_file, cali_record, caliper_tab
 
 from crosscast.errors import InputError
 from crosscast.tables.importers.counters.caliper import read_caliper
+from crosscast.tables.importers.counters.counted_run import Circumstances, configured_runs
 
 pytest.importorskip("caliperreader", reason="caliper-reader is not installed")
 
@@ -72,6 +73,27 @@ def test_a_mean_over_processes_is_preferred_and_extremes_are_no_counters(tmp_pat
     facts = [{"is_value": each != "path"} for each in columns]
     path = table_file(tmp_path, data=[[0, 9, 12, 6, 1]], columns=columns, column_metadata=facts)
     assert read_caliper(path).counters == {"hits": 6}
+
+
+def test_what_is_outside_of_all_regions_is_added_to_inclusive_values(tmp_path: Path) -> None:
+    columns = ["path", "avg#inclusive#sum#time.duration", "any#any#max#Bytes/Rep", "Node order"]
+    facts = [{"is_value": each != "path"} for each in columns]
+    data = [[None, 8.0, 50, 0], [0, 2.0, 50, 1], [1, 1.5, 30, 2]]
+    path = table_file(tmp_path, data=data, columns=columns, column_metadata=facts)
+    run = read_caliper(path)
+    assert (run.time_s, run.counters) == (10.0, {"Bytes/Rep": 50})
+    run = read_caliper(path, "solve")
+    assert (run.time_s, run.counters) == (1.5, {"Bytes/Rep": 30})
+
+
+def test_a_table_may_call_the_time_time(tmp_path: Path) -> None:
+    columns = ["Node order", "mpi.rank", "time", "path"]
+    facts = [{"is_value": True}, {"is_value": True}, {"is_value": True, "attribute.unit": "sec"}, {}]
+    data = [[0, 0, 0.5, None], [1, 0, 1.0, 0], [2, 1, 4.0, 1]]
+    path = table_file(tmp_path, data=data, columns=columns, column_metadata=facts)
+    with pytest.raises(InputError, match="expected counters, found none"):
+        configured_runs([read_caliper(path)], Circumstances())
+    assert read_caliper(path).time_s == 4.0
 
 
 def test_an_empty_cell_is_a_missing_value(tmp_path: Path) -> None:

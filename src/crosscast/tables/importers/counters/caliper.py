@@ -25,7 +25,17 @@ TABLE = ("data", "columns", "column_metadata", "nodes")
 _REGION = "path"
 _RANKS = ("mpi.rank", "rank")
 _NUMBERS = ("int", "uint", "double")
-_LABELS = ("cali.", "aggregate.", "omp.thread", "pthread", "thread.id", "mpi.", "loop.start", "iteration#")
+_LABELS = (
+    "cali.",
+    "aggregate.",
+    "omp.thread",
+    "pthread",
+    "thread.id",
+    "mpi.",
+    "loop.start",
+    "iteration#",
+    "Node order",
+)
 _UNITS = ("time.unit", "attribute.unit")
 
 

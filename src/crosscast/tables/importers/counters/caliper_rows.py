@@ -16,9 +16,12 @@ __all__ = ["MOST_LEVELS", "CaliperRow", "counted_in"]
 MOST_LEVELS = 1000
 """How deep regions may be nested."""
 
-_TIMES = ("time.duration", "time.inclusive.duration")
-_INCLUSIVE = ("inclusive", "time.inclusive")
-_NO_AMOUNTS = ("min", "max", "percent", "ratio", "variance", "histogram", "any", "first")
+_TIMES = ("time.duration", "time", "time.inclusive.duration", "time (inc)")
+"""Best first; those without ``duration`` are what tables call the others."""
+
+_INCLUSIVE = ("inclusive", "time.inclusive", "time (inc)")
+_NO_AMOUNTS = ("min", "max", "percent", "ratio", "variance", "histogram", "first")
+_FACT = "any"
 _LOST = ("scale", "iscale")
 _NANOSECONDS = ".ns"
 
@@ -48,8 +51,8 @@ def counted_in(
     """Counters of the whole program, or of a region and the regions within: means over the processes.
 
     The name of an attribute is that after its operators: ``sum#papi.PAPI_BR_INS`` is ``papi.PAPI_BR_INS``.
-    Least and greatest values, shares and the like are left out, as they cannot be added up. The time is that
-    of the process that took longest.
+    Least and greatest values, shares and the like are left out, as they cannot be added; what a region says
+    of itself (``any#…``) is that of the outermost. The time is that of the process that took longest.
 
     Parameters
     ----------
@@ -73,18 +76,18 @@ def counted_in(
             there = ", ".join(sorted({name for row in rows for name in row.region}))[:200]
             raise InputError(f"{path}: expected a region {region}, found {there or 'none'}")
         rows = inside
-    ranks = {row.rank for row in rows}
+    processes = len({row.rank for row in rows if row.rank is not None}) or 1
     counters: dict[str, float] = {}
-    time_s: float | None = None
+    times: dict[str, float] = {}
     for attribute in _attributes(rows):
         factor = _factor(attribute, units.get(attribute, ""))
         sums = _sums(rows, attribute)
         name = attribute.split("#")[-1].removesuffix(_NANOSECONDS)
         if name in _TIMES:
-            longest = factor * max(sums.values())
-            time_s = longest if time_s is None or name == _TIMES[0] else time_s
+            times.setdefault(name, factor * max(sums.values()))
         elif name not in counters:
-            counters[name] = factor * sum(sums.values()) / len(ranks)
+            counters[name] = factor * sum(sums.values()) / processes
+    time_s = next((times[name] for name in _TIMES if name in times), None)
     return CountedRun(str(path), path.stem, counters, time_s, kernel=region)
 
 
@@ -95,7 +98,8 @@ def _attributes(rows: Sequence[CaliperRow]) -> list[str]:
 
 
 def _is_amount(attribute: str) -> bool:
-    return not any(part.startswith(_NO_AMOUNTS) for part in attribute.split("#")[:-1])
+    operators = attribute.split("#")[:-1]
+    return _FACT in operators or not any(part.startswith(_NO_AMOUNTS) for part in operators)
 
 
 def _preference(attribute: str) -> tuple[bool, bool, bool, str]:
@@ -117,16 +121,21 @@ def _factor(attribute: str, unit: str) -> float:
 
 
 def _sums(rows: Sequence[CaliperRow], attribute: str) -> dict[str | None, float]:
-    """Sum of an attribute for each process; of an inclusive one, over the outermost regions that have it."""
+    """Sum of an attribute for each process; of an inclusive one, over the outermost regions that have it.
+
+    What is outside of all regions is around none of them.
+    """
     having = [row for row in rows if attribute in row.values]
-    if _is_inclusive(attribute):
+    is_fact = _FACT in attribute.split("#")[:-1]
+    if is_fact or _is_inclusive(attribute):
         regions = {(row.rank, row.region) for row in having}
         having = [
             row
             for row in having
-            if not any((row.rank, row.region[:end]) in regions for end in range(len(row.region)))
+            if not any((row.rank, row.region[:end]) in regions for end in range(1, len(row.region)))
         ]
     sums: defaultdict[str | None, float] = defaultdict(float)
     for row in having:
-        sums[row.rank] += row.values[attribute]
+        value = row.values[attribute]
+        sums[row.rank] = max(sums.get(row.rank, value), value) if is_fact else sums[row.rank] + value
     return sums
