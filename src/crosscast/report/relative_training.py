@@ -97,11 +97,12 @@ def _held(card: RelativeCard) -> list[str]:
     coverage = None if result is None else result.get("coverage")
     if coverage is None:
         return []
-    level = float(card.errors.get("level", 0.9))
-    groups = int(card.errors.get("groups", 0))
+    others = int(card.errors.get("groups", 1)) - 1
+    # As many others allow no more than this.
+    level = min(float(card.errors.get("level", 0.9)), others / (others + 1))
     return [
-        f"{100 * level:g} % intervals by the errors on the {max(groups - 1, 0)} others held "
-        f"{percent(coverage)} of the times relative to another device."
+        f"{100 * level:.3g} % intervals by the errors on the {others} others held {percent(coverage)} of its "
+        "times relative to another device."
     ]
 
 

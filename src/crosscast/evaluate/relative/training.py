@@ -234,7 +234,7 @@ def _training(vectors: Vectors, label: str) -> dict[str, Any]:
         "kernels": len(set(zip(seen.application, seen.kernel, strict=True))),
         "applications": len(set(seen.application)),
         "names": sorted(set(seen.application)),
-        "scales": sorted(set(seen.scale)),
+        "scales": len(set(seen.scale)),
         "sha256": vectors_digest(vectors),
         "libraries": dict(_versions()),
     }
