@@ -416,6 +416,13 @@ def test_a_header_without_processors_needs_a_number(capsys: Output, trace: str) 
     assert listed(capsys, trace, "--procs", "7")["trace"]["machines"] == [{"machine": "small", "procs": 7}]
 
 
+def test_other_processors_than_the_header_says_are_told_of(capsys: Output, trace: str) -> None:
+    assert listed(capsys, trace, "--procs", "7")["trace"]["notes"][-1] == (
+        "the header says 5 processors: 7 are simulated"
+    )
+    assert len(listed(capsys, trace, "--procs", "5")["trace"]["notes"]) == 1
+
+
 def test_users_that_nobody_knows_are_refused(capsys: Output, trace: str) -> None:
     path = Path(trace)
     for user in (1, 2):

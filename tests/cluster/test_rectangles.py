@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 
 from crosscast.cluster.rectangles import Rectangles, rectangles
 from crosscast.cluster.schedule import Schedule
@@ -17,6 +17,7 @@ def boxes(found: Rectangles) -> list[tuple[int, float, float, int, int]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
+@settings(max_examples=40)
 @given(schedules())
 def test_rectangles_are_all_of_the_work_and_never_overlap(schedule: Schedule) -> None:
     for place, machine in enumerate(schedule.machines):
@@ -37,6 +38,7 @@ def test_rectangles_are_all_of_the_work_and_never_overlap(schedule: Schedule) ->
         assert used.tolist() == np.where(there, schedule.jobs.procs, 0).tolist()
 
 
+@settings(max_examples=40)
 @given(schedules())
 def test_a_window_has_the_jobs_that_run_in_it(schedule: Schedule) -> None:
     found = set(rectangles(schedule, 0, 3.0, 8.0).job.tolist())

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from crosscast.cluster.metrics import bounded_slowdown, metrics_of
 from crosscast.cluster.per_machine import per_machine
@@ -57,6 +57,7 @@ def test_no_jobs_have_no_metrics() -> None:
         metrics_of(Schedule(jobs, empty.machines, whole, none, none, none))
 
 
+@settings(max_examples=40)
 @given(schedules())
 def test_metrics_are_those_of_a_loop(schedule: Schedule) -> None:
     slowdowns, waits, work = [], [], 0.0
@@ -78,6 +79,7 @@ def test_metrics_are_those_of_a_loop(schedule: Schedule) -> None:
         assert 0 <= found.utilisation <= 1 + 1e-12
 
 
+@settings(max_examples=40)
 @given(schedules())
 def test_machines_and_users_add_up_to_the_whole(schedule: Schedule) -> None:
     whole = metrics_of(schedule)
@@ -114,6 +116,7 @@ def test_a_machine_without_jobs_is_idle_and_has_no_wait() -> None:
     )
 
 
+@settings(max_examples=40)
 @given(schedules())
 def test_queues_and_use_are_those_counted_second_by_second(schedule: Schedule) -> None:
     jobs = schedule.jobs
@@ -129,6 +132,7 @@ def test_queues_and_use_are_those_counted_second_by_second(schedule: Schedule) -
         assert max(busy) <= schedule.machines[place].procs
 
 
+@settings(max_examples=40)
 @given(schedules())
 def test_areas_below_the_steps_are_waits_and_work(schedule: Schedule) -> None:
     first_s, last_s = float(schedule.jobs.submit_s[0]), float(schedule.end_s.max())
@@ -141,6 +145,7 @@ def test_areas_below_the_steps_are_waits_and_work(schedule: Schedule) -> None:
     )
 
 
+@settings(max_examples=40)
 @given(schedules())
 def test_moving_all_times_changes_nothing(schedule: Schedule) -> None:
     moved = replace(

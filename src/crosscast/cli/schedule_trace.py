@@ -89,6 +89,9 @@ def schedule_trace(path: Path, options: TraceOptions, files: ScheduleFiles, *, j
     if options.users and found.jobs.user is None:
         raise InputError(f"--users: expected a trace with users, found none in {path}")
     placement = _placement(found.jobs, machines, options)
+    facts, label = trace_facts(trace, found, machines, estimates), trace.label
+    # Of ten million jobs, the columns that are not simulated are most of the memory.
+    del trace
     begin_s = time.monotonic()
     with StatusLine(sys.stderr) as status, schedule_option_names():
 
@@ -105,8 +108,7 @@ def schedule_trace(path: Path, options: TraceOptions, files: ScheduleFiles, *, j
             keep=lambda policy, schedule: files.keep(policy_label(policy), schedule),
         )
     with schedule_option_names():
-        files.write(trace.label)
-    facts = trace_facts(trace, found, machines, estimates)
+        files.write(label)
     if json:
         listed = [result.to_dict(users=options.users) for result in results]
         print(json_format.dumps({"results": listed, "trace": facts}, allow_nan=False))

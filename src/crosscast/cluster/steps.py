@@ -53,8 +53,9 @@ def steps_of(time_s: Reals, change: Integers) -> Steps:
     >>> steps.time_s.tolist(), steps.count.tolist()
     ([0.0, 4.0], [1, 0])
     """
-    times, place = np.unique(time_s, return_inverse=True)
-    total = np.zeros(len(times), dtype=np.int64)
-    np.add.at(total, place, change)
+    order = np.argsort(time_s)
+    times = time_s[order]
+    first = np.flatnonzero(np.diff(times, prepend=-np.inf) > 0)
+    total = np.add.reduceat(change[order], first) if len(first) else change[:0]
     changed = total != 0
-    return Steps(times[changed], np.cumsum(total)[changed])
+    return Steps(times[first][changed], np.cumsum(total)[changed])

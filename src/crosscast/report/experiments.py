@@ -63,7 +63,7 @@ def experiment_facts(found: Experiment, table: JobTable) -> dict[str, Any]:
 
 
 def _submitted(found: Experiment) -> str:
-    if found.least_makespan_s is not None:
+    if found.at_once:
         return "at once"
     return "as the trace says" if found.setup.jobs is None else "poisson"
 

@@ -47,6 +47,10 @@ def trace_facts(
         What the scheduler knew of their times.
     """
     submit_s = found.jobs.submit_s
+    procs, header = sum(machine.procs for machine in machines), trace.header.procs
+    notes = found.notes()
+    if header is not None and procs != header:
+        notes.append(f"the header says {plural(header, 'processor')}: {procs:,} are simulated")
     return {
         "name": trace.label,
         "computer": trace.header.fields.get("Computer"),
@@ -57,7 +61,7 @@ def trace_facts(
         "machines": [{"machine": machine.name, "procs": machine.procs} for machine in machines],
         "estimates": estimates,
         "left_out": dict(found.left_out),
-        "notes": found.notes(),
+        "notes": notes,
     }
 
 

@@ -21,7 +21,10 @@ from crosscast.cluster.policy import Policy
 from crosscast.cluster.schedule import Schedule
 from crosscast.errors import InputError
 
-__all__ = ["Experiment", "Setup", "interarrival_of_load", "run_experiment"]
+__all__ = ["MOST_TYPES", "Experiment", "Setup", "interarrival_of_load", "run_experiment"]
+
+MOST_TYPES = 200_000
+"""Most types of jobs for which the least makespan is looked for: about ten seconds."""
 
 _DRAW, _PLACE = 0, 1
 """Two independent streams of chance for each seed: the same workload for all placements."""
@@ -68,13 +71,16 @@ class Experiment:
         What was compared.
     results
         Each placement, over all seeds.
+    at_once
+        Whether all jobs of each seed were submitted at the same time.
     least_makespan_s
         Mean over seeds of the least makespan that any placement could have; ``None`` if jobs are not all
-        submitted at once.
+        submitted at once, or of more types than `MOST_TYPES`.
     """
 
     setup: Setup
     results: Sequence[PlacementSummary]
+    at_once: bool
     least_makespan_s: Mean | None
 
 
@@ -127,11 +133,13 @@ def run_experiment(
     if not setup.placements or not setup.seeds:
         raise InputError("experiment: expected at least one placement and one seed, found none")
     outcomes: list[Outcome] = []
+    at_once: list[bool] = []
     least: list[float] = []
     total = len(setup.seeds) * len(setup.placements)
     for seed in setup.seeds:
         workload, counts = _workload(types, setup, seed)
-        if not workload.jobs.submit_s.any():
+        at_once.append(workload.jobs.submit_s[0] == workload.jobs.submit_s[-1])
+        if at_once[-1] and len(types) <= MOST_TYPES:
             least.append(least_makespan_s(types, counts))
         for name in setup.placements:
             placement = PLACEMENTS[name](workload, np.random.default_rng((seed, _PLACE)))
@@ -141,8 +149,8 @@ def run_experiment(
                 keep(name, seed, schedule)
             if progress is not None:
                 progress(len(outcomes), total, name)
-    at_once = len(least) == len(setup.seeds)
-    return Experiment(setup, summaries(outcomes), mean_of(least) if at_once else None)
+    bound = mean_of(least) if len(least) == len(setup.seeds) else None
+    return Experiment(setup, summaries(outcomes), all(at_once), bound)
 
 
 def _workload(types: Workload, setup: Setup, seed: int) -> tuple[Workload, Integers]:
