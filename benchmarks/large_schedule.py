@@ -18,9 +18,10 @@ def main() -> None:
     count, depth = (int(text) for text in sys.argv[1:])
     simulate(long_workload(10), [LARGE])
     jobs = long_workload(count, depth)
-    start = time.perf_counter()
+    # Time of this process: over so long a run, others would be counted too.
+    start = time.process_time()
     schedule = simulate(jobs, [LARGE])
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     assert (schedule.start_s >= jobs.submit_s).all()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps({"seconds": seconds, "peak_bytes": peak}))

@@ -64,10 +64,13 @@ def _start_state(jobs: Jobs, machines: Sequence[Machine], policy: Policy, choice
         estimate_s = _on(_plain(jobs.estimate_s, np.float64), bound)
     queue, queue_on = _keys(policy.queue, jobs, estimate_s, choices)
     passing, passing_on = _keys(policy.backfill, jobs, estimate_s, choices)
-    widths, width = np.unique(procs, return_inverse=True)
+    widths = np.unique(procs)
     if policy.queue == "fcfs":
         queue = np.empty(0)
-    tree = choices.group * len(widths) + width if len(passing) else np.empty(0, np.int64)
+    tree = np.empty(0, np.int64)
+    if len(passing):
+        # Faster than np.unique's inverse, which sorts.
+        tree = choices.group * len(widths) + np.searchsorted(widths, procs)
     return State(
         submit=_plain(jobs.submit_s, np.float64),
         procs=procs,
