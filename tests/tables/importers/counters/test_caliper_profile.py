@@ -162,6 +162,10 @@ def test_another_form_is_refused(tmp_path: Path, text: str) -> None:
             {"nodes": [{"label": "a", "parent": 0}]},
             "nodes[0]: expected a label, and the number of an earlier",
         ),
+        (
+            {"nodes": [{"label": "a", "parent": number - 1} for number in range(300)]},
+            "nodes[200]: expected at most 200 levels",
+        ),
         ({"nodes": ["a"]}, "nodes[0]: expected a label"),
     ],
 )

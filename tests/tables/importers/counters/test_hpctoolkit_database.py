@@ -175,6 +175,42 @@ def test_another_version_of_either_form_is_refused(tmp_path: Path) -> None:
     assert "expected 4 metrics" in refusal(folder)
 
 
+def test_structures_without_a_size_and_values_that_overlap_are_refused(tmp_path: Path) -> None:
+    folder = new_database(tmp_path / "db")
+    for name, size, where in (
+        ("profile.db", 48, "profiles of 44 bytes or more"),
+        ("meta.db", 32, "65536 metrics"),
+    ):
+        path = folder / name
+        content = path.read_bytes()
+        (start,) = struct.unpack_from("<Q", content, 24 if name == "profile.db" else 56)
+        assert content[start + 12] == size
+        damaged = bytearray(content)
+        damaged[start + 12] = 0
+        struct.pack_into("<I", damaged, start + 8, 60_000)
+        path.write_bytes(damaged)
+        assert f"expected {where}" in refusal(folder)
+        path.write_bytes(content)
+    path = folder / "profile.db"
+    damaged = bytearray(path.read_bytes())
+    # The first context of the second thread begins at its last value, so that its values are of all the file.
+    (profiles,) = struct.unpack_from("<Q", damaged, struct.unpack_from("<Q", damaged, 24)[0])
+    (contexts,) = struct.unpack_from("<Q", damaged, profiles + 48 + 24)
+    struct.pack_into("<Q", damaged, contexts + 16, 10**9)
+    path.write_bytes(damaged)
+    assert "expected values of threads that lie apart" in refusal(folder)
+
+
+def test_entities_that_grow_without_end_are_refused(tmp_path: Path) -> None:
+    folder = old_database(tmp_path / "db")
+    entities = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10 if n else "x" * 10}">' for n in range(12))
+    text = (
+        f'<!DOCTYPE a [{entities}]><HPCToolkitExperiment><MetricDB i="0" n="&e11;"/></HPCToolkitExperiment>'
+    )
+    (folder / "experiment.xml").write_text(text, encoding="utf-8")
+    assert "experiment.xml: expected the XML" in refusal(folder)
+
+
 def test_a_node_outside_of_the_metrics_is_refused(tmp_path: Path) -> None:
     folder = old_database(tmp_path / "db")
     path = folder / "experiment.xml"

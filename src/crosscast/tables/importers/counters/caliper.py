@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.tables.importers.counters.caliper_rows import MOST_LEVELS, CaliperRow, counted_in
+from crosscast.tables.importers.counters.caliper_rows import MOST_LEVELS, MOST_NAMES, CaliperRow, counted_in
 from crosscast.tables.importers.counters.counted_run import CountedRun
 from crosscast.tables.importers.counters.number_text import number_of
 from crosscast.tables.importers.counters.source_text import text_of
@@ -77,10 +77,12 @@ def _of_records(path: Path, text: str) -> tuple[list[CaliperRow], dict[str, str]
         def __init__(self) -> None:
             super().__init__()
             self._levels = dict.fromkeys(self.nodes, 1)
+            self._names = 0
 
         def import_node(self, node_id: int, attribute_id: int, data: str, parent_id: int) -> None:
             level = self._levels.get(parent_id, 0) + 1
-            if node_id in self._levels or level > MOST_LEVELS:
+            self._names += level
+            if node_id in self._levels or level > MOST_LEVELS or self._names > MOST_NAMES:
                 raise ReaderError(f"node {node_id} is there twice, or too deep")
             self._levels[node_id] = level
             super().import_node(node_id, attribute_id, data, parent_id)
@@ -164,6 +166,7 @@ def _of_table(path: Path, text: str) -> tuple[list[CaliperRow], dict[str, str]]:
 
 def _regions(path: Path, nodes: Sequence[Any]) -> list[tuple[str, ...]]:
     regions: list[tuple[str, ...]] = []
+    names = 0
     for number, node in enumerate(nodes):
         label = node.get("label") if isinstance(node, dict) else None
         parent = node.get("parent", -1) if isinstance(node, dict) else None
@@ -172,7 +175,8 @@ def _regions(path: Path, nodes: Sequence[Any]) -> list[tuple[str, ...]]:
                 f"{path}: nodes[{number}]: expected a label, and the number of an earlier parent"
             )
         above = regions[parent] if parent >= 0 else ()
-        if len(above) >= MOST_LEVELS:
+        names += len(above)
+        if len(above) >= MOST_LEVELS or names > MOST_NAMES:
             raise InputError(f"{path}: nodes[{number}]: expected at most {MOST_LEVELS} levels, found more")
         regions.append((*above, label))
     return regions

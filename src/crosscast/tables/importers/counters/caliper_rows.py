@@ -11,10 +11,13 @@ from crosscast.errors import InputError
 from crosscast.tables.importers.counters.counted_run import CountedRun
 from crosscast.tables.importers.counters.tool_units import factor_of
 
-__all__ = ["MOST_LEVELS", "CaliperRow", "counted_in"]
+__all__ = ["MOST_LEVELS", "MOST_NAMES", "CaliperRow", "counted_in"]
 
-MOST_LEVELS = 1000
+MOST_LEVELS = 200
 """How deep regions may be nested."""
+
+MOST_NAMES = 20_000_000
+"""How many names all regions together may have, with those around them."""
 
 _TIMES = ("time.duration", "time", "time.inclusive.duration", "time (inc)")
 """Best first; those without ``duration`` are what tables call the others."""

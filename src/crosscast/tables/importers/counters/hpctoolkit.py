@@ -2,8 +2,8 @@
 
 Values are those of the whole program: inclusive ones at the roots of the calling context tree. They are read
 here and not with hatchet 1.4: its reader of the older form stops at databases with statements under pandas 3
-(a read-only array), and writes where in memory a damaged database tells it to; its reader of the newer form
-never ends where a text is cut off.
+(a read-only array), and crashes where a node is numbered too high; that of the newer form never ends where a
+text lies beyond the end of the file.
 """
 
 from __future__ import annotations

@@ -26,6 +26,8 @@ _GLOBAL = 0
 _RANK = "RANK"
 _IS_SUMMARY = 1
 _MOST_CHARACTERS = 4096
+_MOST_METRICS = 1 << 16
+"""Numbers of metrics have 16 bits."""
 
 
 class _File:
@@ -39,6 +41,15 @@ class _File:
             raise InputError(f"{path}: expected a file {form.decode()} of HPCToolkit, found another")
         if major != _VERSION:
             raise InputError(f"{path}: expected version {_VERSION} of the format, found {major}.{minor}")
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return len(self._content)
+
+    def fail(self, expected: str, found: object) -> InputError:
+        """Error about the file."""
+        return InputError(f"{self._path}: expected {expected}, found {found}")
 
     def section(self, number: int) -> int:
         """Place of a section, from 0."""
@@ -100,9 +111,16 @@ def _kinds(meta: _File) -> list[str]:
 def _metrics(meta: _File) -> dict[int, str]:
     """Names by the numbers of their values in the scope `execution`."""
     start, count, stride, scope_stride = meta.take("<QIBB", meta.section(2))
+    # Structures of a size: else damaged numbers of them would be read from the same place.
+    if stride < 28 or scope_stride < 10 or count > _MOST_METRICS:
+        raise meta.fail(f"{_MOST_METRICS} metrics at most, of 28 bytes or more", f"{count} of {stride} bytes")
     metrics: dict[int, str] = {}
+    seen = 0
     for number in range(count):
         name_at, scopes, _, how_many = meta.take("<QQQH", start + stride * number)
+        seen += how_many
+        if seen > _MOST_METRICS:
+            raise meta.fail(f"{_MOST_METRICS} scopes of metrics at most", "more")
         for each in range(how_many):
             scope_at, identifier = meta.take("<QH", scopes + scope_stride * each)
             if meta.take("<QB", scope_at)[1] == _EXECUTION:
@@ -112,30 +130,31 @@ def _metrics(meta: _File) -> dict[int, str]:
 
 def _threads(profile: _File, kinds: list[str], metrics: dict[int, str]) -> Iterator[Thread]:
     start, count, stride = profile.take("<QIB", profile.section(0))
+    if stride < 44:
+        raise profile.fail("profiles of 44 bytes or more", f"some of {stride}")
+    left = profile.size
     for number in range(count):
         place = start + stride * number
         values, values_at, contexts, contexts_at, tuple_at, flags = profile.take("<QQI4xQQI", place)
         if flags & _IS_SUMMARY or not tuple_at:
             continue
-        found = _global_values(profile, (values, values_at, contexts, contexts_at), metrics)
+        first, last = _global_values(profile, values, contexts, contexts_at)
+        # Values of threads lie apart, each in ten bytes.
+        left -= 10 * max(last - first, 1)
+        if left < 0:
+            raise profile.fail("values of threads that lie apart", "some that do not")
+        pairs = (profile.take("<Hd", values_at + 10 * each) for each in range(first, last))
+        found = {metrics[identifier]: value for identifier, value in pairs if identifier in metrics}
         yield Thread(_process(profile, tuple_at, kinds), found)
 
 
-def _global_values(
-    profile: _File, block: tuple[int, int, int, int], metrics: dict[int, str]
-) -> dict[str, float]:
-    values, values_at, contexts, contexts_at = block
+def _global_values(profile: _File, values: int, contexts: int, contexts_at: int) -> tuple[int, int]:
+    """First and last place of the values of the global context; the same if there are none."""
     if not contexts or profile.take("<I", contexts_at)[0] != _GLOBAL:
         # Contexts are in order: without the global one first, there is none, and nothing was measured.
-        return {}
-    first = profile.take("<Q", contexts_at + 4)[0]
+        return 0, 0
     last = profile.take("<Q", contexts_at + 16)[0] if contexts > 1 else values
-    found: dict[str, float] = {}
-    for number in range(first, last):
-        identifier, value = profile.take("<Hd", values_at + 10 * number)
-        if identifier in metrics:
-            found[metrics[identifier]] = value
-    return found
+    return profile.take("<Q", contexts_at + 4)[0], last
 
 
 def _process(profile: _File, place: int, kinds: list[str]) -> int:
