@@ -212,6 +212,18 @@ def test_json_of_placements_has_what_a_check_reads(capsys: Output, table: str, m
     assert found["workload"]["least_makespan_s"] <= min(each["makespan_s"] for each in found["results"])
 
 
+def test_names_of_machines_are_printed_as_they_are(capsys: Output, table: str, machines: str) -> None:
+    names = {"cpu": "[bold]", "gpu": "[/]"}
+    text = MACHINES
+    for device, name in names.items():
+        text = text.replace(f'name = "{device}"', f'name = "{name}"\ndevice = "{device}"')
+    Path(machines).write_text(text)
+    assert run(table, "--machines", machines, "--jobs", "20") == 0
+    out = capsys.readouterr().out
+    assert "on [bold] (6), [/] (3, GPU)" in out
+    assert out.count("[bold]") == 2
+
+
 def test_seeds_give_intervals_and_the_first_is_that_of_one_seed(
     capsys: Output, table: str, machines: str
 ) -> None:

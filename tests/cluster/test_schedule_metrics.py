@@ -57,6 +57,12 @@ def test_no_jobs_have_no_metrics() -> None:
         metrics_of(Schedule(jobs, empty.machines, whole, none, none, none))
 
 
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_times_that_cannot_be_added_up_are_refused() -> None:
+    with pytest.raises(InputError, match="schedule: expected times that can be added up"):
+        metrics_of(schedule_of([(0.0, 0.0, 1e308, 4)]))
+
+
 @settings(max_examples=40)
 @given(schedules())
 def test_metrics_are_those_of_a_loop(schedule: Schedule) -> None:

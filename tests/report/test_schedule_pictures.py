@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,18 @@ def test_a_timeline_is_written_whole(tmp_path: Path) -> None:
     path = write_gantt(schedule_of(ROWS), tmp_path / "t.png", "made up", to_s=100.0)
     assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert [each.name for each in tmp_path.iterdir()] == ["t.png"]
+
+
+def test_names_with_signs_of_formulas_and_markup_are_shown_as_they_are(tmp_path: Path) -> None:
+    schedule = schedule_of(ROWS, machine=[0, 1, 0], sizes=(4, 2), user=[0, 1, 1])
+    named = replace(
+        schedule,
+        machines=[replace(machine, name=f"${machine.name}_{{$") for machine in schedule.machines],
+        jobs=replace(schedule.jobs, users=("$a_{$", "b$", "c")),
+    )
+    for colour in ("wait", "user"):
+        write_gantt(named, tmp_path / "t.png", "$x_{$", colour=colour, to_s=100.0)
+    assert (tmp_path / "t.png").stat().st_size > 5000
 
 
 def test_what_a_timeline_cannot_show_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

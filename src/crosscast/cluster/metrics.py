@@ -70,13 +70,16 @@ def metrics_of(schedule: Schedule) -> Metrics:
     Raises
     ------
     InputError
-        If there is no job.
+        If there is no job, or times are too large to be added up.
     """
     if not len(schedule.jobs):
         raise InputError("schedule: expected at least one job, found none")
     wait_s = schedule.wait_s
     makespan_s = float(schedule.end_s.max() - schedule.jobs.submit_s[0])
     capacity = makespan_s * sum(machine.procs for machine in schedule.machines)
+    work = float(processor_seconds(schedule).sum())
+    if not np.isfinite(capacity + work + float(wait_s.sum())):
+        raise InputError("schedule: expected times that can be added up, found ones that are too large")
     median_s, p95_s = np.quantile(wait_s, (0.5, 0.95)).tolist()
     return Metrics(
         jobs=len(schedule.jobs),
@@ -85,5 +88,5 @@ def metrics_of(schedule: Schedule) -> Metrics:
         mean_wait_s=float(wait_s.mean()),
         median_wait_s=median_s,
         wait_p95_s=p95_s,
-        utilisation=float(processor_seconds(schedule).sum()) / capacity if capacity > 0 else None,
+        utilisation=work / capacity if capacity > 0 else None,
     )

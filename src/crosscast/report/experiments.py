@@ -132,7 +132,8 @@ def _table(headings: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("placement", no_wrap=True)
     for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
+        # Not through rich's markup: names of machines may hold brackets.
+        table.add_column(Text(heading), justify="right", no_wrap=True)
     return table
 
 

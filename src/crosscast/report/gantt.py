@@ -15,6 +15,7 @@ from crosscast.errors import InputError
 from crosscast.report.canvas import new_figure, save_figure
 from crosscast.report.choice_figures.styles import heading, legend_below
 from crosscast.report.elapsed_axis import label_elapsed
+from crosscast.report.plain_text import plain_text
 
 __all__ = ["MOST_JOBS", "Colour", "gantt", "write_gantt"]
 
@@ -110,9 +111,9 @@ def gantt(
     for axes, part, machine in zip(panels, parts, schedule.machines, strict=True):
         _draw(axes, part, colours, origin_s, unit_s)
         axes.set_ylim(0, machine.procs)
-        axes.set_ylabel("processors" if len(parts) == 1 else machine.name)
+        axes.set_ylabel("processors" if len(parts) == 1 else plain_text(machine.name))
         axes.spines[["top", "right"]].set_visible(False)
-    heading(figure, title)
+    heading(figure, plain_text(title))
     return figure
 
 
@@ -177,7 +178,7 @@ def _by_user(figure: Any, panels: Any, schedule: Schedule, shows: Any) -> Any:
     handles: list[Patch] = []
     for place, name in zip(named, _USERS, strict=False):
         palette[place] = to_rgba(name)
-        handles.append(Patch(color=name, label=f"user {schedule.jobs.users[place]}"))
+        handles.append(Patch(color=name, label=plain_text(f"user {schedule.jobs.users[place]}")))
     if np.count_nonzero(work) > len(named):
         handles.append(Patch(color=_OTHERS, label=f"{np.count_nonzero(work) - len(named):,} others"))
     legend_below(figure, handles, [str(handle.get_label()) for handle in handles], 9)

@@ -14,6 +14,7 @@ from crosscast.report.axis_scale import WIDE
 from crosscast.report.canvas import new_figure, save_figure
 from crosscast.report.choice_figures.styles import BLUE, GREY, heading, tidy
 from crosscast.report.numbers import plural
+from crosscast.report.plain_text import plain_text
 
 __all__ = ["placement_figure", "write_placement_figure"]
 
@@ -66,7 +67,7 @@ def placement_figure(found: Experiment, title: str) -> Any:
     seeds = len(found.setup.seeds)
     sure = f"; lines hold {100 * SHARE:g} % over {plural(seeds, 'seed')}" if seeds > 1 else ""
     least = "; dashed: no placement can do better" if found.least_makespan_s is not None else ""
-    heading(figure, title, f"less is better{sure}{least}")
+    heading(figure, plain_text(title), f"less is better{sure}{least}")
     return figure
 
 

@@ -13,6 +13,7 @@ from crosscast.cluster.steps import Steps
 from crosscast.report.canvas import new_figure, save_figure
 from crosscast.report.choice_figures.styles import heading, legend_below, tidy
 from crosscast.report.elapsed_axis import label_elapsed
+from crosscast.report.plain_text import plain_text
 
 __all__ = ["queue_figure", "write_queue_figure"]
 
@@ -85,7 +86,7 @@ def queue_figure(
     tidy(axes)
     handles, labels = axes.get_legend_handles_labels()
     legend_below(figure, handles, labels, 4)
-    heading(figure, title)
+    heading(figure, plain_text(title))
     return figure
 
 
