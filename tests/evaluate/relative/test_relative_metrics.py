@@ -69,13 +69,11 @@ def test_means_and_the_median_heed_weights() -> None:
     scores = scored([[1.0, 2.0], [1.0, 4.0], [1.0, 11.0]], [[0.5, 1.0], [1.0, 0.5], [1.0, 0.5]])
     assert scores.regret.tolist() == [0, 3, 10]
     evenly = metrics_of(scores, np.ones(3))
-    assert (evenly.regret, evenly.median_regret, evenly.top1) == (
-        pytest.approx(13 / 3),
-        3,
-        pytest.approx(1 / 3),
-    )
+    assert [evenly.regret, evenly.top1] == pytest.approx([13 / 3, 1 / 3])
+    assert evenly.median_regret == 3
     heavy = metrics_of(scores, np.array([8.0, 1.0, 1.0]))
-    assert (heavy.regret, heavy.median_regret, heavy.top1) == (pytest.approx(1.3), 0, pytest.approx(0.8))
+    assert [heavy.regret, heavy.top1] == pytest.approx([1.3, 0.8])
+    assert heavy.median_regret == 0
 
 
 def test_a_row_without_weight_does_not_count() -> None:

@@ -11,6 +11,7 @@ from crosscast.evaluate.processes import State
 from crosscast.evaluate.relative.held_out_predictions import held_out_predictions
 from crosscast.evaluate.relative.protocol import evaluate_relative
 from crosscast.predict.grid import Reals
+from crosscast.predict.relative.model import RelativeModel
 from crosscast.predict.relative.observations import Observations, Vectors
 from crosscast.predict.relative.published.forest import PublishedForest
 from crosscast.predict.relative.published.linear import PublishedLinear
@@ -71,7 +72,7 @@ def test_times_of_what_is_held_out_change_no_prediction_of_it() -> None:
 
 
 @pytest.mark.parametrize("model", [QUICK, PublishedForest(trees=20), PublishedLinear()])
-def test_counters_that_tell_beat_the_mean(model: PublishedLinear) -> None:
+def test_counters_that_tell_beat_the_mean(model: RelativeModel) -> None:
     found = evaluate_relative(made_vectors(), [model, PublishedMean(), LogMean()], "leave-application-out")
     best, *means = found.results
     assert not best.baseline
@@ -123,7 +124,7 @@ def test_a_new_source_is_of_known_work() -> None:
 
 
 def test_processes_and_a_cache_change_nothing(tmp_path: Path) -> None:
-    models = [QUICK, PublishedForest(trees=5), PublishedLinear()]
+    models: list[RelativeModel] = [QUICK, PublishedForest(trees=5), PublishedLinear()]
     states: list[State] = []
     runs = [
         evaluate_relative(

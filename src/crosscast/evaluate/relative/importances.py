@@ -128,17 +128,15 @@ def importances(
             tested[fold.test] = True
             fitted = model.fit(vectors.rows(fold.train), seed)
             test = vectors.rows(fold.test)
-            errors[fold.test] = _errors(fitted, test, fitted.features.transform(test.observations))
+            own = fitted.features.transform(test.observations)
             donors = fitted.features.transform(vectors.observations)
-            of_fold = dict(zip(fitted.features.names, range(len(fitted.features.names)), strict=True))
-            for place, name in enumerate(names):
-                if name in of_fold:
-                    shuffled[place, fold.test] = _shuffled(
-                        fitted, test, donors, of_fold[name], works[fold.test], rng
-                    )
-                else:
-                    # Not a feature of this fit: nothing that could be lost.
-                    shuffled[place, fold.test] = errors[fold.test]
+            errors[fold.test] = _errors(fitted, test, own)
+            # What is no feature of this fit cannot be lost.
+            shuffled[:, fold.test] = errors[fold.test]
+            for place, name in enumerate(fitted.features.names):
+                if name in names:
+                    others = _others(donors[:, place], works[fold.test], rng)
+                    shuffled[names.index(name), fold.test] = _shuffled(fitted, test, own, place, others)
     rise = shuffled[:, tested].mean(axis=1) - errors[tested].mean()
     gain = whole.gain / max(float(whole.gain.sum()), np.finfo(float).tiny)
     order = np.argsort(-gain, kind="stable")
@@ -164,21 +162,17 @@ def _errors(fitted: TreesPredictor, test: Vectors, rows: Reals) -> Reals:
     return row_scores(test.times_s, fitted.predict_features(rows)).absolute_error
 
 
-def _shuffled(
-    fitted: TreesPredictor,
-    test: Vectors,
-    donors: Reals,
-    feature: int,
-    works: Integers,
-    rng: np.random.Generator,
-) -> Reals:
-    """Mean error of each row over the shuffles of a feature."""
-    own = fitted.features.transform(test.observations)
+def _others(donors: Reals, works: Integers, rng: np.random.Generator) -> Reals:
+    """Values of a feature of other rows, of shape ``(SHUFFLES, rows)``."""
     _, place = np.unique(works, return_inverse=True)
-    total = np.zeros(len(test))
-    for _ in range(SHUFFLES):
-        given = rng.integers(len(donors), size=int(place.max()) + 1)
-        rows = own.copy()
-        rows[:, feature] = donors[given[place], feature]
-        total += _errors(fitted, test, rows)
-    return total / SHUFFLES
+    given = rng.integers(len(donors), size=(SHUFFLES, int(place.max()) + 1))
+    return donors[given[:, place]]
+
+
+def _shuffled(fitted: TreesPredictor, test: Vectors, own: Reals, place: int, others: Reals) -> Reals:
+    """Mean error of each row over the shuffles of a feature."""
+    rows = np.tile(own, (SHUFFLES, 1))
+    rows[:, place] = others.ravel()
+    again = test.rows(np.tile(np.arange(len(test)), SHUFFLES))
+    means: Reals = _errors(fitted, again, rows).reshape(SHUFFLES, len(test)).mean(axis=0)
+    return means
