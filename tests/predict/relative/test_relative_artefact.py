@@ -250,3 +250,20 @@ def test_a_source_that_was_not_in_the_training_is_a_warning(folder: Path) -> Non
     assert warning.startswith("counted on gpu, and the model was trained on what was counted on cpu, fast")
     ((warning,),) = model.forecast(one_run(source=(NO_SOURCE,))).warnings
     assert warning == "the profile does not say on which device it was counted"
+
+
+@pytest.mark.parametrize("name", ["published-mean", "published-linear"])
+def test_counters_of_another_tool_are_known_if_the_model_knows_what_they_mean(
+    name: str, tmp_path: Path
+) -> None:
+    """perf has other names for branches than PAPI; features know both, and a mean has none."""
+    found = trained()
+    predictor = models_named([name])[0].fit(made_vectors(), 0)
+    save_relative_model(predictor, found.held_out, tmp_path / "rpv", found.card)
+    model = load_relative_model(tmp_path / "rpv")
+    seen = one_run(names=("instructions", "branches"), counters=runs().counters[:1, :2])
+    if name == "published-mean":
+        with pytest.raises(InputError, match="expected counters that the model knows"):
+            model.forecast(seen)
+    else:
+        assert "branches" not in str(model.forecast(seen).warnings)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from crosscast.errors import InputError
 from crosscast.predict.relative.card import RelativeCard
-from crosscast.predict.relative.features import FittedFeatures
 from crosscast.predict.relative.model import RelativePredictor
 from crosscast.predict.relative.observations import NO_SOURCE, Observations
 
@@ -17,13 +17,26 @@ __all__ = ["check_counters", "doubts_of", "unknown_counters"]
 _MOST_NAMED = 5
 
 
+@runtime_checkable
+class _KnowsCounters(Protocol):
+    """A model, or the features of one, that can tell which counters it looks at."""
+
+    def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
+        """Names of the counters of runs that it does not know."""
+        ...
+
+
 def unknown_counters(
     predictor: RelativePredictor, card: RelativeCard, observations: Observations
 ) -> tuple[str, ...]:
-    """Names of counters of runs that a model does not know, among those that its features may be made of."""
-    features = getattr(predictor, "features", None)
-    if isinstance(features, FittedFeatures):
-        return features.unknown_counters(observations)
+    """Names of counters of runs that a model does not know.
+
+    The model says it, or its ``features`` do: they may know counters of other tools by what these mean. Else
+    it is those that the training did not have.
+    """
+    for part in (predictor, getattr(predictor, "features", None)):
+        if isinstance(part, _KnowsCounters):
+            return part.unknown_counters(observations)
     return tuple(name for name in observations.names if name not in card.counters)
 
 
