@@ -142,6 +142,13 @@ def test_preferred_jobs_take_the_next_machine_with_room() -> None:
     assert schedule.reserved_s[2] == 5
 
 
+def test_machines_that_are_too_narrow_leave_the_order_of_the_others() -> None:
+    machines = [Machine(f"m{place}", 1 + place % 2) for place in range(40)]
+    jobs = exact(*[(0, 2, 5)] * 20)
+    order = np.tile(np.arange(40)[::-1], (20, 1))
+    assert simulate(jobs, machines, placement=Preferred(order)).machine.tolist() == [*range(39, 0, -2)]
+
+
 def test_jobs_are_bound_to_where_they_should_end_first() -> None:
     machines = [Machine("fast", 1), Machine("slow", 1)]
     jobs = exact((0, 1, 4), (0, 1, 4), (0, 1, 4), (2, 1, 4))

@@ -14,8 +14,11 @@ import pytest
 
 from crosscast.cluster.jobs import Jobs
 from crosscast.cluster.machines import Machine
+from crosscast.cluster.placement import Bound
+from crosscast.cluster.policy import Policy
 from crosscast.cluster.simulate import simulate
-from crosscast.cluster.simulator import engine
+from crosscast.cluster.simulator import engine, trees
+from crosscast.cluster.simulator.choices import choices_of
 from crosscast.cluster.simulator.core import advance
 
 TIMES = np.array([[4.0], [2.0], [3.0], [9.0], [0.0], [5.0]])
@@ -91,6 +94,33 @@ def test_it_is_compiled_once_for_all_kinds_of_arrays() -> None:
     ):
         simulate(jobs, MACHINES)
     assert list(advance.signatures) == signatures  # type: ignore[attr-defined]
+
+
+def test_trees_stay_balanced_as_jobs_come_and_go() -> None:
+    # Jobs of one width wait behind a wide head; every second one is short enough to pass it.
+    count = 10_000
+    seconds = np.where(np.arange(count) % 2, 1.0, 1e6)
+    seconds[0] = 5e5
+    procs = np.where(np.arange(count) == 1, 2, 1)
+    jobs = Jobs(np.arange(count), np.zeros(count), procs, seconds[:, None], seconds[:, None])
+    machines = [Machine("one", 2)]
+    placement = choices_of(jobs, machines, Bound(np.zeros(count, np.int64)))
+    state = engine._start_state(jobs, machines, Policy(), placement)
+    rank = getattr(trees._rank, "py_func", trees._rank)
+    for steps in (1, count // 4, count // 4 - 2):
+        advance(state, steps)
+        waiting = int(((state.machine < 0) & (procs == 1)).sum())
+        below = [(int(state.trees.roots[0]), 1)]
+        levels = []
+        while below:
+            node, level = below.pop()
+            levels.append(level)
+            for child in (int(state.trees.left[node]), int(state.trees.right[node])):
+                if child >= 0:
+                    assert rank(node) > rank(child)
+                    below.append((child, level + 1))
+        assert len(levels) == waiting
+        assert max(levels) < 4 * np.log2(waiting)
 
 
 def test_jobs_are_left_as_they_were() -> None:

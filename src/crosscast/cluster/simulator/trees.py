@@ -16,9 +16,6 @@ from crosscast.cluster.simulator.compiled import compiled
 
 __all__ = ["Trees", "comes_before", "first_of", "first_until", "insert", "remove", "start_trees"]
 
-_DEEPEST = 1024
-"""More than the depth of any tree: that of a random one of 2^31 jobs is about 100."""
-
 
 class Trees(NamedTuple):
     """Trees of ``n`` jobs.
@@ -63,7 +60,8 @@ def start_trees(key: Reals, estimate: Reals, tree: Integers, trees: int) -> Tree
         left=np.empty(count, np.int64),
         right=np.empty(count, np.int64),
         low=np.empty((count, estimate.shape[1])),
-        path=np.empty(_DEEPEST, np.int64),
+        # As long as if estimates had been chosen to defeat the hash; what is not needed is never touched.
+        path=np.empty(count + 1, np.int64),
     )
 
 
