@@ -10,6 +10,9 @@ from crosscast.report.choice_figures.styles import BLUE, GREY, heading, tidy
 
 __all__ = ["groups_figure"]
 
+_ROOM = 0.12
+"""Share of the axis that a number takes."""
+
 
 def groups_figure(evaluation: RelativeEvaluation, title: str) -> Any:
     """A bar a group for the best model, and a mark for the best baseline.
@@ -37,17 +40,21 @@ def groups_figure(evaluation: RelativeEvaluation, title: str) -> Any:
             range(len(names)),
             "D",
             color=GREY,
-            markersize=6,
+            markersize=6.5,
+            markeredgecolor="white",
             zorder=3,
             label=rival.model,
             clip_on=False,
         )
         ends = [max(pair) for pair in zip(values, others, strict=True)]
     for place, (value, end) in enumerate(zip(values, ends, strict=True)):
-        axes.text(end + 0.02 * max(ends), place, f"{value:.3f}", va="center", fontsize=8.5)
+        # Within its bar, as what stands beside a mark would seem to be the mark's.
+        fits = value > _ROOM * max(ends)
+        at, colour = (0.01 * max(ends), "white") if fits else (end + 0.02 * max(ends), "black")
+        axes.text(at, place, f"{value:.3f}", va="center", fontsize=8.5, color=colour)
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.set_xlim(0, 1.15 * max(ends))
-    axes.invert_yaxis()
+    axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_xlabel("MAE where it is left out")
     tidy(axes)
     axes.grid(visible=False, axis="y")

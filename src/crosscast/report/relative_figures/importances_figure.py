@@ -31,12 +31,13 @@ def importances_figure(found: Importances, title: str) -> Any:
     gains.set_xlabel("average gain, % of the sum over all features")
     rises.barh(names, [each.rise for each in features], color=RED, height=0.62, zorder=2)
     rises.axvline(0, color="black", linewidth=0.8, zorder=3)
-    rises.set_xlabel(f"rise of MAE ({found.mae:.3f}) when shuffled among held-out runs")
+    rises.set_xlabel(f"rise of MAE ({found.mae:.3f}) when shuffled")
     for axes in (gains, rises):
         tidy(axes)
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", labelsize=8.5)
-    gains.invert_yaxis()
+        axes.locator_params(axis="x", nbins=5)
+    gains.set_ylim(len(names) - 0.4, -0.6)
     more = len(found.features) - len(features)
     heading(
         figure,

@@ -50,6 +50,8 @@ def models_figure(results: Sequence[RelativeResult], title: str) -> Any:
             axes.text(right, place, text, va="center", fontsize=9)
             limit = max(limit, right)
         axes.set_xlim(0, 1.3 * limit)
+        if metric != "mae":
+            axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
         axes.set_xlabel(label)
         tidy(axes)
         axes.grid(visible=False, axis="y")

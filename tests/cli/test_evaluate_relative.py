@@ -1,0 +1,171 @@
+"""``crosscast evaluate`` of relative performance: what is evaluated, JSON, pictures and refusals."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crosscast.cli import main
+from crosscast.tables.arrow import table_of
+from crosscast.tables.dataset import Dataset, write_dataset
+from crosscast.tables.devices import DEVICES
+from crosscast.tables.records import RECORDS
+from crosscast.tables.sessions import SESSIONS
+from made_dataset import made_dataset
+from made_vectors import made_vectors
+
+Output = pytest.CaptureFixture[str]
+
+
+def counted_dataset() -> Dataset:
+    """Applications of one kernel each, run on three devices and counted on two of them."""
+    vectors = made_vectors(applications=5, kernels=1)
+    rows = vectors.observations
+    records, sessions = [], []
+    for row, source in enumerate(rows.source):
+        at = {
+            "application": rows.application[row],
+            "size": rows.size[row],
+            "configuration": "{}",
+            "repeat": 0,
+        }
+        for device, time_s in zip(vectors.devices, vectors.times_s[row].tolist(), strict=True):
+            if device == source:
+                counters = dict(zip(rows.names, rows.counters[row].tolist(), strict=True))
+                own = {"kernels": [rows.kernel[row]], "runs": 1, "counters": counters}
+                sessions.append({**at, "device": device, **own})
+            if device == source or (device == "gpu" and source == "cpu"):
+                own = {"kernel": rows.kernel[row], "run": 0, "time_s": [time_s]}
+                records.append({**at, "device": device, **own})
+    devices = [{"device": key, "name": key, "type": "gpu", "sources": {}} for key in vectors.devices]
+    return Dataset(
+        "made up",
+        devices=table_of(DEVICES, devices),
+        records=table_of(RECORDS, records),
+        sessions=table_of(SESSIONS, sessions),
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("dataset") / "counted"
+    write_dataset(counted_dataset(), path)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def profiles(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("dataset") / "profiles"
+    write_dataset(made_dataset(), path)
+    return str(path)
+
+
+def evaluate(*words: str) -> int:
+    return main(["evaluate", *words, "--jobs", "1", "--no-cache"])
+
+
+def refusal(capsys: Output, *words: str) -> str:
+    assert evaluate(*words) == 2
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_counters_without_profiles_are_of_relative_performance(capsys: Output, folder: str) -> None:
+    assert evaluate(folder, "--protocol", "leave-kernel-out", "--models", "all", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["target"], found["protocol"]) == ("relative", "leave-kernel-out")
+    assert found["devices"] == ["cpu", "fast", "gpu"]
+    assert found["sources"] == ["cpu", "fast"]
+    models = [each["model"] for each in found["results"]]
+    assert {"published-mean", "log-mean", "published-linear", "published-forest"} <= set(models)
+    for each in found["results"]:
+        assert {"model", "split", "mae", "same_order", "regret", "top1", "typical_factor"} <= set(each)
+        assert each["split"] == "leave-kernel-out"
+        assert each["weights"] == "kernels"
+        assert len(each["per_group"]) == 5
+
+
+def test_baselines_are_always_there(capsys: Output, folder: str) -> None:
+    assert evaluate(folder, "--protocol", "published", "--models", "published-linear", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["model"] for each in found["results"]] == ["published-linear", "published-mean", "log-mean"]
+    assert [each["baseline"] for each in found["results"]] == [False, True, True]
+
+
+def test_a_table_is_printed_and_pictures_are_drawn(capsys: Output, folder: str, tmp_path: Path) -> None:
+    words = ("--protocol", "leave-machine-out", "--models", "log-mean", "--figures", str(tmp_path / "new"))
+    assert evaluate(folder, *words) == 0
+    captured = capsys.readouterr()
+    assert "leave-machine-out; seed 0" in captured.out
+    assert f"wrote {tmp_path / 'new' / 'models.png'}" in captured.err
+
+
+def test_devices_sources_and_weights_are_as_asked(capsys: Output, folder: str) -> None:
+    words = "--models log-mean --devices gpu,cpu --sources fast --weights applications --json".split()
+    assert evaluate(folder, "--protocol", "leave-configuration-out", *words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["devices"], found["sources"]) == (["gpu", "cpu"], ["fast"])
+    assert found["counts"]["rows"] == 10
+    assert {each["weights"] for each in found["results"]} == {"applications"}
+
+
+def test_profiles_are_of_times_unless_said_otherwise(capsys: Output, profiles: str) -> None:
+    assert evaluate(profiles, "--models", "device-mean", "--json") == 0
+    assert "target" not in json.loads(capsys.readouterr().out)
+    assert evaluate(profiles, "--models", "log-mean", "--target", "relative", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["target"], found["sources"]) == ("relative", ["none"])
+
+
+def test_one_source_cannot_be_left_out(capsys: Output, folder: str) -> None:
+    message = refusal(capsys, folder, "--protocol", "leave-machine-out", "--sources", "cpu")
+    assert (
+        "leave-machine-out: expected at least 2 devices with counters to split by, found 1 (cpu)" in message
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--models", "oracle"], "--models: expected all or some of published-mean, "),
+        (["--devices", "cpu,tpu"], "--devices: expected some of those with times"),
+        (["--devices", "cpu"], "--devices: expected two or more"),
+        (["--sources", "gpu"], "--sources: expected some of those with counters"),
+        (["--probes", "0,2"], "--probes: nothing to say about relative performance"),
+        (["--level", "0.5"], "--level: nothing to say about relative performance"),
+        (["--effort", "quick"], "--effort: nothing to say about relative performance"),
+        (["--methods", "all"], "--methods: nothing to say about relative performance"),
+        (["--programs"], "--programs: nothing to say about relative performance"),
+        (["--seed", "5000000000"], "--seed: expected a number from 0"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_refused(
+    capsys: Output, folder: str, words: list[str], expected: str
+) -> None:
+    assert expected in refusal(capsys, folder, "--protocol", "leave-kernel-out", *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--target", "time", "--sources", "cpu"], "--sources: nothing to say with leave-application-out"),
+        (["--target", "time", "--studies"], "--studies: nothing to say with leave-application-out"),
+        (["--protocol", "leave-device-out", "--studies"], "--studies: nothing to say with leave-device-out"),
+        (
+            ["--protocol", "leave-device-out", "--target", "relative"],
+            "--target: expected time with leave-dev",
+        ),
+        (["--protocol", "leave-machine-out", "--target", "time"], "--target: expected relative with leave-m"),
+        (["--protocol", "leave-benchmark-out", "--target", "relative"], "--target: expected time with leave"),
+        (
+            ["--target", "time", "--devices", "cpu,gpu"],
+            "--devices: nothing to say with leave-application-out",
+        ),
+    ],
+)
+def test_targets_and_protocols_that_do_not_go_together_are_refused(
+    capsys: Output, profiles: str, words: list[str], expected: str
+) -> None:
+    assert expected in refusal(capsys, profiles, *words)
