@@ -24,8 +24,8 @@ KTH = ("KTH-SP2-1996-2.1-cln", 100)
 HPC2N = ("HPC2N-2002-2.1-cln", 240)
 
 KTH_WAITED_S = 6_129_704_263
-"""Seconds that all jobs together wait in AccaSim 1.1.3 (FirstInFirstOut with FirstFit, 100 nodes of one core),
-as ``python -m benchmarks.schedule`` runs it."""
+"""Seconds that all jobs together wait in AccaSim 1.1.3, by FirstInFirstOut and FirstFit on 100 nodes of one
+core, as ``python -m benchmarks.schedule`` runs it."""
 
 
 def jobs_of(name: str) -> Jobs:
