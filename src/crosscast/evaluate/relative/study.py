@@ -153,6 +153,10 @@ def study_relative(
         )
 
     whole = evaluated(split, weighting)
+
+    def left_out(name: str) -> RelativeEvaluation:
+        return whole if name == split else evaluated(name)
+
     if not studies:
         return RelativeStudy(label, whole, None)
     rows = vectors.observations
@@ -166,8 +170,8 @@ def study_relative(
         whole,
         RelativeStudies(
             sources,
-            evaluated("leave-scale-out") if several["scale"] else None,
-            evaluated("leave-application-out") if several["application"] else None,
+            left_out("leave-scale-out") if several["scale"] else None,
+            left_out("leave-application-out") if several["application"] else None,
             importances(vectors, honest, seed=seed),
             selection(vectors, honest, seed=seed, progress=progress, cache=cache, jobs=jobs),
         ),
