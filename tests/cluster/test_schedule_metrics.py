@@ -34,6 +34,10 @@ def test_a_schedule_counted_by_hand() -> None:
     assert found.utilisation == pytest.approx((40 + 2 + 40) / (4 * 35))
 
 
+def test_a_makespan_begins_when_the_first_job_is_submitted_not_when_it_starts() -> None:
+    assert metrics_of(schedule_of([(2.0, 5.0, 9.0, 1)])).makespan_s == 7
+
+
 def test_a_short_job_counts_as_one_of_ten_seconds() -> None:
     waited, ran = np.array([100.0, 100.0, 100.0]), np.array([0.0, 10.0, 50.0])
     assert bounded_slowdown(waited, ran).tolist() == [10.0, 11.0, 3.0]

@@ -43,6 +43,8 @@ def test_colours_tell_waits_apart_and_grey_is_none() -> None:
     assert faces[0].tolist() == faces[1].tolist()
     assert faces[0].tolist() != faces[2].tolist()
     assert figure.axes[-1].get_ylabel() == "wait (grey: less than a second)"
+    red, green, blue, _ = faces[0].tolist()
+    assert max(red, green, blue) - min(red, green, blue) < 0.1
 
 
 def test_users_with_the_most_work_have_colours_and_names() -> None:
