@@ -54,9 +54,9 @@ def test_all_placements_have_the_workload_of_the_seed() -> None:
         one, other = schedules["random", seed].jobs, schedules["oracle", seed].jobs
         np.testing.assert_array_equal(one.submit_s, other.submit_s)
         np.testing.assert_array_equal(one.run_s, other.run_s)
-    one, other = schedules["random", 1], schedules["random", 2]
-    assert one.jobs.submit_s.tolist() != other.jobs.submit_s.tolist()
-    assert one.machine.tolist() != other.machine.tolist()
+    first, second = schedules["random", 1], schedules["random", 2]
+    assert first.jobs.submit_s.tolist() != second.jobs.submit_s.tolist()
+    assert first.machine.tolist() != second.machine.tolist()
 
 
 def test_a_placement_does_not_depend_on_which_others_are_compared() -> None:
