@@ -33,6 +33,8 @@ STORED: Mapping[str, str] = {
     "physical": "crosscast.predict.physical.model:PhysicalPredictor",
     "process": "crosscast.predict.configuration.process.predictor:ProcessPredictor",
     "published": "crosscast.predict.configuration.published.model:PublishedPredictor",
+    "relative-blend": "crosscast.predict.relative.blend.model:BlendPredictor",
+    "relative-by-times": "crosscast.predict.relative.by_times:ByTimesPredictor",
     "relative-linear": "crosscast.predict.relative.published.linear:LinearPredictor",
     "relative-trees": "crosscast.predict.relative.published.trees:TreesPredictor",
     "relative-vector": "crosscast.predict.relative.published.mean:FittedVector",

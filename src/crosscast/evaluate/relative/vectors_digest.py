@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import asdict
 
 import numpy as np
 
@@ -24,6 +25,7 @@ def vectors_digest(vectors: Vectors) -> str:
         rows.names,
         rows.configuration,
         vectors.devices,
+        [asdict(device) for device in vectors.described],
     ]
     digest = hashlib.sha256(json.dumps(texts).encode())
     for values in (rows.counters, rows.settings, rows.time_s, vectors.times_s):

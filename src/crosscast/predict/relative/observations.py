@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.grid import Integers, Reals
 
@@ -88,11 +89,14 @@ class Vectors:
     times_s
         Time on each device in seconds, of shape ``(r, d)``: on its source that of the run itself, elsewhere
         the median of the runs of the same application, kernel, size and scale.
+    described
+        What is known of the devices, in their order; nothing by default.
     """
 
     observations: Observations
     devices: tuple[str, ...]
     times_s: Reals
+    described: tuple[Device, ...] = ()
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -105,7 +109,7 @@ class Vectors:
 
     def rows(self, places: Integers | npt.NDArray[np.bool_]) -> Vectors:
         """Some of the rows."""
-        return Vectors(self.observations.rows(places), self.devices, self.times_s[places])
+        return replace(self, observations=self.observations.rows(places), times_s=self.times_s[places])
 
     def on(self, devices: Sequence[str]) -> Vectors:
         """The same with some of the devices.
@@ -120,7 +124,8 @@ class Vectors:
             found = unknown[0] if unknown else ", ".join(devices)
             raise InputError(f"devices: expected two or more of {', '.join(self.devices)}, found {found}")
         columns = [self.devices.index(device) for device in devices]
-        return Vectors(self.observations, tuple(devices), self.times_s[:, columns])
+        described = tuple(self.described[column] for column in columns) if self.described else ()
+        return Vectors(self.observations, tuple(devices), self.times_s[:, columns], described)
 
 
 def relative_to_slowest(times_s: Reals) -> Reals:

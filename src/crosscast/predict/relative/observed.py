@@ -10,7 +10,7 @@ import numpy as np
 from crosscast.errors import InputError
 from crosscast.predict.asked import kernels_of
 from crosscast.predict.grid import Flags, Reals
-from crosscast.predict.observed import grid_of
+from crosscast.predict.observed import devices_of, grid_of
 from crosscast.predict.relative.counted_runs import counted_runs, has_counters
 from crosscast.predict.relative.full_devices import full_devices
 from crosscast.predict.relative.observations import Observations, Vectors
@@ -97,7 +97,9 @@ def vectors_of(
             f"{dataset.label}: expected work counted{counted} with times on all of {', '.join(chosen)}, "
             "found none"
         )
-    vectors = Vectors(seen.rows(rows), chosen, times_s[rows])
+    known_devices = devices_of(dataset)
+    described = tuple(known_devices[device] for device in chosen)
+    vectors = Vectors(seen.rows(rows), chosen, times_s[rows], described)
     _check_times(dataset.label, vectors)
     return vectors
 

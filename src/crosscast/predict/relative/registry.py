@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from crosscast.errors import InputError
+from crosscast.predict.relative.combined import Combined
 from crosscast.predict.relative.model import RelativeModel
 from crosscast.predict.relative.published.forest import PublishedForest
 from crosscast.predict.relative.published.linear import PublishedLinear
@@ -14,7 +15,7 @@ from crosscast.predict.relative.published.xgboost import PublishedXGBoost
 
 __all__ = ["BASELINES", "DEFAULT_MODEL", "MODELS", "models_named"]
 
-DEFAULT_MODEL = "published-xgboost"
+DEFAULT_MODEL = "combined"
 
 BASELINES = ("published-mean", "log-mean")
 """Those that look at no counter: anything else must beat them."""
@@ -26,6 +27,7 @@ MODELS: Mapping[str, Callable[[], RelativeModel]] = MappingProxyType(
         "published-linear": PublishedLinear,
         "published-forest": PublishedForest,
         "published-xgboost": PublishedXGBoost,
+        "combined": Combined,
     }
 )
 """What makes each model, from the trivial to the strong."""
