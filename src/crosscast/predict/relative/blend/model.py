@@ -87,7 +87,7 @@ class BlendPredictor:
         if len(share) != 1 or len(anchored) != 1 or not 0 <= share[0] <= 1:
             raise InputError(f"model: share: expected one number from 0 to 1, found {share.tolist()}")
         sums = FittedSums.from_state(state) if "prices" in state else None
-        devices = preference.trees.value.shape[1]
+        devices = preference.grown.value.shape[1]
         if sums is not None and len(sums.devices) != devices:
             raise InputError(f"model: prices: expected {devices} devices, found {len(sums.devices)}")
         return cls(preference, sums, Mix(float(share[0]), bool(anchored[0])))
@@ -130,7 +130,7 @@ class Blend:
 def _parts(rows: TrainingRows, seed: int) -> tuple[FittedPreference, FittedSums | None]:
     seen, devices = rows.vectors.observations, rows.vectors.devices
     return (
-        fit_preference(seen, rows.log_relative, rows.weights, seed),
+        fit_preference(rows, seed),
         fit_sums(seen, devices, rows.log_time, rows.weights),
     )
 

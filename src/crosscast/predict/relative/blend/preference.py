@@ -1,9 +1,13 @@
-"""How runs differ between devices, by trees on their intensities."""
+"""How runs differ between devices, by trees on their intensities: grown at random, and boosted.
+
+The two err apart: trees grown at random learn logarithms of times and smooth between kernels; boosted trees
+learn the vectors themselves, by their absolute error as in the paper, and hold on to single kernels.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +17,11 @@ from crosscast.errors import InputError, MissingExtraError
 from crosscast.predict.grid import Reals
 from crosscast.predict.grown import trees_of_forest
 from crosscast.predict.relative.blend.intensities import intensities_of
-from crosscast.predict.relative.features import FeatureScale, FittedFeatures
+from crosscast.predict.relative.blend.training_rows import TrainingRows
+from crosscast.predict.relative.features import FeatureScale
 from crosscast.predict.relative.observations import Observations
+from crosscast.predict.relative.published.trees import TreesPredictor, low_and_high
+from crosscast.predict.relative.published.xgboost import PublishedXGBoost
 from crosscast.predict.trees import Trees
 
 __all__ = ["TREES", "FittedPreference", "fit_preference"]
@@ -23,30 +30,37 @@ TREES = 300
 _SHARE = 0.15
 """Share of the features that are tried at a split: with few kernels to learn from, trees should differ."""
 
+_FEATURES = FeatureScale("own", fill=True)
+_GROWN = "grown_"
+
 
 @dataclass(frozen=True, eq=False)
 class FittedPreference:
-    """Extremely randomized trees of centred logarithms of times.
+    """Trees of ``d`` devices.
 
     Parameters
     ----------
-    features
-        What makes features of intensities.
-    trees
-        The trees, with an output for each device.
+    boosted
+        Boosted trees of relative vectors, with what makes ``k`` features of intensities.
+    grown
+        Extremely randomized trees of centred logarithms of times, on the same features.
     """
 
-    features: FittedFeatures
-    trees: Trees
+    boosted: TreesPredictor
+    grown: Trees
 
     def log_relative(self, observations: Observations) -> Reals:
         """Logarithms of times less their mean over the devices, of shape ``(r, d)``."""
-        rows = self.features.transform(intensities_of(observations))
-        return self.trees.sum(_finite(rows))
+        rows = self.boosted.features.transform(intensities_of(observations))
+        boosted = np.log(self.boosted.predict_features(rows))
+        both: Reals = (boosted + self.grown.sum(_finite(rows))) / 2
+        centred: Reals = both - both.mean(axis=1, keepdims=True)
+        return centred
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Arrays from which `from_state` makes it again."""
-        return {**self.features.state(), **self.trees.state()}
+        grown = {f"{_GROWN}{name}": values for name, values in self.grown.state().items()}
+        return {**self.boosted.state(), **grown}
 
     @classmethod
     def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> FittedPreference:
@@ -55,32 +69,33 @@ class FittedPreference:
         Raises
         ------
         InputError
-            If an array is missing or damaged.
+            If an array is missing or damaged, or the trees are of unlike numbers of devices.
         """
-        features = FittedFeatures.from_state(state)
-        if not features.fill:
+        boosted = TreesPredictor.from_state(state)
+        if not boosted.features.fill:
             raise InputError("model: feature_fill: expected features whose gaps are filled, found others")
-        return cls(features, Trees.from_state(state, len(features.names)))
+        own = {name.removeprefix(_GROWN): values for name, values in state.items() if name.startswith(_GROWN)}
+        grown = Trees.from_state(own, len(boosted.features.names))
+        counts = boosted.trees.value.shape[1], grown.value.shape[1]
+        if counts[0] != counts[1]:
+            raise InputError(f"model: grown_leaf_value: expected {counts[0]} devices, found {counts[1]}")
+        return cls(boosted, grown)
 
 
 def _finite(rows: Reals) -> Reals:
-    limit = float(np.finfo(np.float32).max)
-    return np.clip(rows, -limit, limit)
+    """Features within single precision, which trees split in; none is missing."""
+    return low_and_high(rows)[:, : rows.shape[1]]
 
 
-def fit_preference(
-    observations: Observations, log_relative: Reals, weights: Reals, seed: int
-) -> FittedPreference:
-    """Grow the trees (Geurts, Ernst and Wehenkel 2006, doi:10.1007/s10994-006-6226-1).
+def fit_preference(rows: TrainingRows, seed: int) -> FittedPreference:
+    """Grow and boost the trees.
+
+    Extremely randomized trees are those of Geurts, Ernst and Wehenkel 2006 (doi:10.1007/s10994-006-6226-1).
 
     Parameters
     ----------
-    observations
-        ``r`` runs.
-    log_relative
-        Logarithms of times less their mean over the devices, of shape ``(r, d)``.
-    weights
-        Weight of each run, of shape ``(r,)``.
+    rows
+        What to learn from.
     seed
         Start of the random numbers.
 
@@ -89,15 +104,18 @@ def fit_preference(
     InputError
         If nothing that was counted differs between the runs.
     MissingExtraError
-        If scikit-learn is not installed.
+        If scikit-learn or XGBoost is not installed.
     """
     try:
         from sklearn.ensemble import ExtraTreesRegressor
     except ImportError as error:
         raise MissingExtraError("train", "fitting a model") from error
 
-    seen = intensities_of(observations)
-    features = FeatureScale("own", fill=True).fit(seen)
+    seen = intensities_of(rows.vectors.observations)
+    boosted = PublishedXGBoost(features=_FEATURES).fit(
+        replace(rows.vectors, observations=seen), seed, weights=rows.weights / rows.weights.mean()
+    )
     forest = ExtraTreesRegressor(TREES, max_features=_SHARE, random_state=seed, n_jobs=1)
-    forest.fit(_finite(features.transform(seen)), log_relative, sample_weight=weights)
-    return FittedPreference(features, trees_of_forest(forest))
+    features = boosted.features.transform(seen)
+    forest.fit(_finite(features), rows.log_relative, sample_weight=rows.weights)
+    return FittedPreference(boosted, trees_of_forest(forest))

@@ -60,8 +60,17 @@ class PublishedXGBoost:
         """Its name on the command line and in tables."""
         return "published-xgboost" if self.selected is None else f"published-xgboost-{self.selected}"
 
-    def fit(self, vectors: Vectors, seed: int) -> TreesPredictor:
+    def fit(self, vectors: Vectors, seed: int, *, weights: Reals | None = None) -> TreesPredictor:
         """Fit it, in one thread: the same rows and seed give the same trees.
+
+        Parameters
+        ----------
+        vectors
+            Rows to learn from.
+        seed
+            Start of all random numbers.
+        weights
+            Weight of each row, of shape ``(r,)``; all the same by default, as published.
 
         Raises
         ------
@@ -74,19 +83,19 @@ class PublishedXGBoost:
             raise InputError(f"{self.name}: expected a run to learn from, found none")
         features, vector = self.features.fit(vectors.observations), vectors.vector
         rows = features.transform(vectors.observations)
-        booster = self._boosted(rows, vector, seed)
+        booster = self._boosted(rows, vector, weights, seed)
         gain = average_gain(booster, rows.shape[1])
         places = np.arange(rows.shape[1])
         if self.selected is not None:
             # Of features of the same gain, the first.
             places = np.sort(np.argsort(-gain, kind="stable")[: self.selected])
-            booster = self._boosted(rows[:, places], vector, seed)
+            booster = self._boosted(rows[:, places], vector, weights, seed)
             gain = np.zeros(rows.shape[1])
             gain[places] = average_gain(booster, len(places))
         trees = trees_of_booster(booster, vector.shape[1]).reading(_twice(places, rows.shape[1]))
         return TreesPredictor(features, trees, least_entry(vector), gain)
 
-    def _boosted(self, rows: Reals, vector: Reals, seed: int) -> Any:
+    def _boosted(self, rows: Reals, vector: Reals, weights: Reals | None, seed: int) -> Any:
         try:
             import xgboost
         except ImportError as error:
@@ -101,7 +110,7 @@ class PublishedXGBoost:
             "nthread": 1,
             "verbosity": 0,
         }
-        data = xgboost.DMatrix(rows.astype(np.float32), label=vector, nthread=1)
+        data = xgboost.DMatrix(rows.astype(np.float32), label=vector, weight=weights, nthread=1)
         return xgboost.train(settings, data, num_boost_round=self.rounds)
 
 
