@@ -136,6 +136,17 @@ def test_sizes_that_are_too_many_for_columns_share_one(tmp_path: Path, capsys: O
     assert row.split() == ["lud", "1", "9/18"]
 
 
+def test_a_kernel_counts_at_its_own_sizes(tmp_path: Path, capsys: Output) -> None:
+    records = [record("internal", "4096x4", "cpu:0", 0, 1e-3), record("diagonal", "64x64", "cpu:0", 0, 1e-3)]
+    devices = [{"device": f"cpu:{n}", "name": "a CPU", "type": "cpu", "sources": {}} for n in range(2)]
+    dataset = Dataset("test", devices=table_of(DEVICES, devices), records=table_of(RECORDS, records))
+    write_dataset(dataset, tmp_path / "mine")
+    text = page(tmp_path / "mine", capsys)
+    (row,) = (line for line in text.splitlines() if line.startswith("lud "))
+    assert row.split() == ["lud", "2", "1/2", "1/2"]
+    assert "2 cells and 2 profiles are missing" in text
+
+
 def test_profiles_are_in_brackets_where_there_are_some(tmp_path: Path, capsys: Output) -> None:
     records = [record("internal", "tiny", "cpu:0", 0, 1e-3), record("diagonal", "small", "cpu:0", 0, 1e-3)]
     profile = {"application": "lud", "size": "tiny", "kernel": "internal", "invocation": 0}
@@ -190,6 +201,7 @@ def test_json_says_the_same(folder: Path, capsys: Output) -> None:
     assert found["applications"] == ["lud"]
     assert found["kernels"] == ["lud/diagonal", "lud/internal"]
     assert found["sizes"] == ["tiny", "small"]
+    assert found["kernel_sizes"] == {"lud/diagonal": ["tiny", "small"], "lud/internal": ["tiny", "small"]}
     assert found["devices"] == ["cpu:0", "cpu:1"]
     assert (found["cells"], found["records"]) == (3, 180)
     assert [failure["reason"] for failure in found["failed"]] == ["it caught fire"]

@@ -72,6 +72,37 @@ def test_what_the_full_grid_lacks_is_missing() -> None:
     ]
 
 
+def test_a_size_that_is_a_kernels_own_is_not_missing_of_others() -> None:
+    dataset = rows.dataset(
+        devices=[rows.device(), rows.device("gpu")],
+        records=[rows.record(kernel="long", size="4096x4"), rows.record(kernel="square", size="64x64")],
+        sessions=[rows.session(size="128x128", kernels=["square"], device="gpu", failure="out of memory")],
+    )
+    found = describe(dataset)
+    assert found.kernel_sizes == {"sums/long": ("4096x4",), "sums/square": ("128x128", "64x64")}
+    assert [(m.kernel, m.size, m.device) for m in found.missing if m.lacks == "records"] == [
+        ("long", "4096x4", "gpu"),
+        ("square", "128x128", "cpu"),
+        ("square", "128x128", "gpu"),
+        ("square", "64x64", "gpu"),
+    ]
+
+
+def test_repeats_are_processes_of_the_same_work() -> None:
+    kernels = [(kernel, repeat) for repeat, kernel in enumerate(["a", "a", "b", "b", "b", "c"])]
+    dataset = rows.dataset(
+        records=[rows.record(repeat=repeat, kernel=kernel) for kernel, repeat in kernels],
+        sessions=[rows.session(repeat=repeat, kernels=[kernel]) for kernel, repeat in kernels],
+    )
+    assert describe(dataset).repeats == 3
+
+
+def test_sessions_that_left_no_records_are_repeats_too() -> None:
+    sessions = [rows.session(repeat=repeat, failure="wrong result") for repeat in range(2)]
+    assert describe(rows.dataset(sessions=sessions)).repeats == 2
+    assert describe(rows.dataset(profiles=[rows.profile()])).repeats == 0
+
+
 def test_the_noise_of_a_cell_is_its_spread_and_quartiles() -> None:
     records = [rows.record(run, [time]) for run, time in enumerate([1.0, 2.0, 3.0, 4.0])]
     (noise,) = describe(rows.dataset(records=records)).noise

@@ -85,7 +85,10 @@ def _count(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def _print_grid(console: Console, description: Description) -> None:
-    kernels = Counter(name.rpartition("/")[0] for name in description.kernels)
+    kernels = Counter(map(_application, description.kernels))
+    there = Counter(
+        (_application(name), size) for name, own in description.kernel_sizes.items() for size in own
+    )
     lacking = Counter((gap.application or "", gap.size, gap.lacks) for gap in description.missing)
     devices = len(description.devices)
     table = Table(box=None, pad_edge=False)
@@ -97,7 +100,7 @@ def _print_grid(console: Console, description: Description) -> None:
     for application, number in sorted(kernels.items()):
         row = [application or _NONE, format_count(number)]
         for sizes in groups.values():
-            whole = number * len(sizes)
+            whole = sum(there[application, size] for size in sizes)
             unprofiled, unmeasured = (
                 sum(lacking[application, size, what] for size in sizes) for what in ("profile", "records")
             )
@@ -116,6 +119,10 @@ def _print_grid(console: Console, description: Description) -> None:
     if description.profiles:
         parts.append("kernels profiled, of all, in brackets")
     console.print(Text("; ".join([*parts, _missing(description)])), soft_wrap=True)
+
+
+def _application(kernel: str) -> str:
+    return kernel.rpartition("/")[0]
 
 
 def _size_groups(sizes: Sequence[str]) -> dict[str, Sequence[str]]:
@@ -203,7 +210,7 @@ def _where(found: Failure | RecordWarning) -> str:
 
 
 def _process(description: Description, repeat: int | None) -> str:
-    return "" if repeat is None or description.repeats < 2 else f", process {repeat}"
+    return "" if repeat is None or (repeat == 0 and description.repeats < 2) else f", process {repeat}"
 
 
 def _print_first(console: Console, lines: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from crosscast.tables.configurations import DeviceConfigurations, configurations
 from crosscast.tables.dataset import TABLES, Dataset
 from crosscast.tables.library import pc
 from crosscast.tables.sessions import SESSIONS
-from crosscast.tables.size_order import size_order
+from crosscast.tables.size_order import SIZES, size_order
 from crosscast.tables.warnings_of import RecordWarning, warnings_of
 
 __all__ = ["CellNoise", "Description", "Failure", "Missing", "describe"]
@@ -68,8 +69,11 @@ class Description:
     ----------
     applications, kernels, sizes, devices
         Names, sorted (the known sizes from tiny to large); a kernel's is ``application/kernel``.
+    kernel_sizes
+        Sizes at which there may be profiles and records of each kernel: those of `SIZES` that any kernel has,
+        and its own; another kernel's input says nothing about it.
     repeats
-        How many numbers of processes (`repeat`) there are.
+        Most processes (numbers `repeat`) that measured a kernel in the same cell.
     cells
         Number of cells that have records of sessions that did not fail.
     profiles, records, energy, sessions
@@ -79,7 +83,7 @@ class Description:
     failed
         Sessions that failed.
     missing
-        What the full grid of kernels, sizes and devices lacks.
+        What is lacking of kernels at their sizes, on all devices.
     warnings
         What makes times doubtful.
     noise
@@ -92,6 +96,7 @@ class Description:
     kernels: tuple[str, ...]
     sizes: tuple[str, ...]
     devices: tuple[str, ...]
+    kernel_sizes: Mapping[str, tuple[str, ...]]
     repeats: int
     cells: int
     profiles: int
@@ -113,6 +118,8 @@ class Description:
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, DeviceConfigurations):
         settings = {name: list(values) for name, values in value.settings.items()}
         return {**vars(value), "settings": settings, "domains": list(value.domains)}
@@ -127,16 +134,16 @@ def _plain(value: Any) -> Any:
 def describe(dataset: Dataset) -> Description:
     """Describe a valid dataset."""
     records = sound(dataset.records, dataset.sessions)
-    kernels = _kernels(dataset)
-    sizes = tuple(sorted(_names(dataset, "size"), key=size_order))
+    sizes = _kernel_sizes(dataset)
     devices = tuple(sorted(dataset.devices.column("device").to_pylist()))
     noise = _noise(records)
     return Description(
         applications=tuple(sorted(_names(dataset, "application"))),
-        kernels=tuple("/".join(filter(None, kernel)) for kernel in kernels),
-        sizes=sizes,
+        kernels=tuple(map(_label, sizes)),
+        sizes=tuple(sorted(_names(dataset, "size"), key=size_order)),
         devices=devices,
-        repeats=len(_distinct(dataset.sessions, "repeat") | _distinct(dataset.records, "repeat")),
+        kernel_sizes={_label(kernel): own for kernel, own in sizes.items()},
+        repeats=_repeats(dataset),
         cells=len(noise),
         profiles=dataset.profiles.num_rows,
         records=dataset.records.num_rows,
@@ -144,7 +151,7 @@ def describe(dataset: Dataset) -> Description:
         sessions=dataset.sessions.num_rows,
         configurations=configurations_of(records, sound(dataset.energy, dataset.sessions)),
         failed=_failed(dataset.sessions),
-        missing=tuple(_missing(kernels, sizes, devices, dataset.profiles, records)),
+        missing=tuple(_missing(sizes, devices, dataset.profiles, records)),
         warnings=tuple(warnings_of(dataset.records, dataset.sessions)),
         noise=noise,
         notes={schema.table: notes for schema in TABLES if (notes := notes_of(dataset.table(schema)))},
@@ -156,12 +163,33 @@ def _names(dataset: Dataset, column: str) -> set[str]:
     return {name for table in tables for name in pc.unique(table.column(column)).to_pylist()} - {None}
 
 
-def _kernels(dataset: Dataset) -> list[_Kernel]:
-    found = _distinct(dataset.profiles, "application", "kernel")
-    found |= _distinct(dataset.records, "application", "kernel")
-    for application, kernels in _distinct(dataset.sessions, "application", "kernels"):
-        found |= {(application, kernel) for kernel in json.loads(kernels)}
-    return sorted(found, key=lambda kernel: (kernel[0] or "", kernel[1]))
+def _label(kernel: _Kernel) -> str:
+    return "/".join(filter(None, kernel))
+
+
+def _kernel_sizes(dataset: Dataset) -> dict[_Kernel, tuple[str, ...]]:
+    """Kernels in the order of their names, each with its sizes in theirs."""
+    found = _distinct(dataset.profiles, "application", "kernel", "size")
+    found |= _distinct(dataset.records, "application", "kernel", "size")
+    for application, kernels, size in _distinct(dataset.sessions, "application", "kernels", "size"):
+        found |= {(application, kernel, size) for kernel in json.loads(kernels)}
+    sizes: defaultdict[_Kernel, set[str]] = defaultdict(set)
+    for application, kernel, size in found:
+        sizes[application, kernel] |= {size} - {None}
+    shared = set(SIZES) & set().union(*sizes.values())
+    return {
+        kernel: tuple(sorted(sizes[kernel] | shared, key=size_order))
+        for kernel in sorted(sizes, key=lambda kernel: (kernel[0] or "", kernel[1]))
+    }
+
+
+def _repeats(dataset: Dataset) -> int:
+    # Of each kernel: where it has sessions of its own, the numbers of an application's are not its repeats.
+    cell = ("application", "size", "device", "configuration", "repeat")
+    found = _distinct(dataset.records, "kernel", *cell)
+    for kernels, *place in _distinct(dataset.sessions, "kernels", *cell):
+        found |= {(kernel, *place) for kernel in json.loads(kernels)}
+    return max(Counter(place[:-1] for place in found).values(), default=0)
 
 
 def _distinct(table: Table, *columns: str) -> set[tuple[Any, ...]]:
@@ -176,15 +204,14 @@ def _failed(sessions: Table) -> tuple[Failure, ...]:
 
 
 def _missing(
-    kernels: Iterable[_Kernel],
-    sizes: tuple[str, ...],
+    kernel_sizes: Mapping[_Kernel, tuple[str, ...]],
     devices: tuple[str, ...],
     profiles: Table,
     records: Table,
 ) -> Iterable[Missing]:
     profiled = _distinct(profiles, "application", "kernel", "size")
     measured = _distinct(records, "application", "kernel", "size", "device")
-    for kernel in kernels:
+    for kernel, sizes in kernel_sizes.items():
         for size in sizes:
             if (*kernel, size) not in profiled:
                 yield Missing(*kernel, size, None, "profile")

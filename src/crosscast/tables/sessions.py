@@ -35,7 +35,7 @@ SESSIONS = Schema(
         Column("clock_after_hz", "real", "Hz", "clock of the device after the runs", least=0),
         Column("load_before", "real", "1", "other processes that wanted to run, before", least=0),
         Column("load_after", "real", "1", "other processes that wanted to run, after", least=0),
-        Column("counters", "json", title="CPU counters over all recorded runs, by name"),
+        Column("counters", "json", title="what was counted over all recorded runs, by name"),
         Column("environment", "json", title="host, driver and package facts"),
     ),
     key=("application", "size", "device", "configuration", "repeat"),
