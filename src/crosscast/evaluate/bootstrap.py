@@ -3,72 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from crosscast.errors import InputError
+from crosscast.evaluate.confidence import DRAWS, Confidence, Difference, Interval, difference_of, interval_of
 from crosscast.evaluate.protocol import Evaluation, Result, application_names
 from crosscast.evaluate.scores import HIGHER_IS_BETTER, LOWER_IS_BETTER, score_values
 from crosscast.predict.grid import Reals
 
-__all__ = ["BASELINES", "DRAWS", "SHARE", "Confidence", "Difference", "Interval", "bootstrap"]
+__all__ = ["BASELINES", "bootstrap"]
 
 BASELINES = ("device-mean", "nearest")
 """Names of the models that anything else must beat."""
-
-DRAWS = 1000
-"""Draws of a bootstrap."""
-
-SHARE = 0.95
-"""Share of the draws that an interval holds."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An interval that holds `SHARE` of what a bootstrap draws."""
-
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A model's score less that of the best baseline.
-
-    Parameters
-    ----------
-    baseline
-        Name of the baseline that is best in this score.
-    value
-        The difference.
-    interval
-        What the bootstrap says of it.
-    better
-        Whether the model is better and the interval does not hold 0.
-    """
-
-    baseline: str
-    value: float
-    interval: Interval
-    better: bool
-
-
-@dataclass(frozen=True)
-class Confidence:
-    """What a bootstrap says of one result.
-
-    Parameters
-    ----------
-    intervals
-        An interval for each score that has one, by name.
-    differences
-        For each score in which one side is better, the difference from the best baseline; empty for the
-        baselines themselves.
-    """
-
-    intervals: Mapping[str, Interval]
-    differences: Mapping[str, Difference] = field(default_factory=dict)
 
 
 def bootstrap(
@@ -118,15 +65,7 @@ def bootstrap(
 
 
 def _intervals(values: Mapping[str, Reals]) -> dict[str, Interval]:
-    return {name: found for name, drawn in values.items() if (found := _interval(drawn)) is not None}
-
-
-def _interval(drawn: Reals) -> Interval | None:
-    known = drawn[np.isfinite(drawn)]
-    if known.size == 0:
-        return None
-    low, high = np.quantile(known, ((1 - SHARE) / 2, (1 + SHARE) / 2))
-    return Interval(float(low), float(high))
+    return {name: found for name, drawn in values.items() if (found := interval_of(drawn)) is not None}
 
 
 def _differences(
@@ -141,8 +80,9 @@ def _differences(
         sign = 1 if name in HIGHER_IS_BETTER else -1
         score, (baseline, of_baseline) = max(there, key=lambda pair: sign * pair[0])
         both = np.isfinite(drawn[name]) & np.isfinite(of_baseline[name])
-        interval = _interval(drawn[name][both] - of_baseline[name][both])
-        if interval is not None:
-            better = interval.low > 0 if sign > 0 else interval.high < 0
-            found[name] = Difference(baseline.model, own - score, interval, better)
+        difference = difference_of(
+            baseline.model, own - score, drawn[name][both] - of_baseline[name][both], sign
+        )
+        if difference is not None:
+            found[name] = difference
     return found

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from crosscast.device import Device
-from crosscast.evaluate.bootstrap import BASELINES, DRAWS, SHARE, Confidence, bootstrap
+from crosscast.evaluate.bootstrap import BASELINES, bootstrap
+from crosscast.evaluate.confidence import DRAWS, SHARE, Confidence
 from crosscast.evaluate.noise import AlwaysTheSame, always_the_same, noise_floor
 from crosscast.evaluate.processes import Progress
 from crosscast.evaluate.protocol import Evaluation, Result, evaluate
@@ -79,7 +80,7 @@ class Study:
             "baselines": [name for name in BASELINES if name in present],
             "bootstrap": {"over": "applications", "draws": DRAWS, "share": SHARE},
             "results": [
-                _listed(result, evaluation.grid.devices) | _sureness(confidence)
+                _listed(result, evaluation.grid.devices) | confidence.to_dict()
                 for result, confidence in zip(evaluation.results, self.confidences, strict=True)
             ],
             "noise_floor": _listed(self.noise, evaluation.grid.devices),
@@ -108,22 +109,6 @@ _OF_CHOICES = ("top1", "slowdown", "within", "kendall")
 def _of_cells(scores: Scores) -> dict[str, float | None]:
     """Scores that a device alone has: those of cells, and none of choices."""
     return {name: value for name, value in asdict(scores).items() if not name.startswith(_OF_CHOICES)}
-
-
-def _sureness(confidence: Confidence) -> dict[str, Any]:
-    return {
-        "intervals": {name: [each.low, each.high] for name, each in confidence.intervals.items()},
-        "against_baseline": {
-            name: {
-                "baseline": each.baseline,
-                "difference": each.value,
-                "low": each.interval.low,
-                "high": each.interval.high,
-                "better": each.better,
-            }
-            for name, each in confidence.differences.items()
-        },
-    }
 
 
 def study(

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from crosscast.choose.evaluation.metrics import Metrics
 from crosscast.choose.evaluation.result import ChoiceResult
-from crosscast.evaluate.bootstrap import Interval
+from crosscast.evaluate.confidence import Interval
 from crosscast.report.numbers import NONE
 
 __all__ = [

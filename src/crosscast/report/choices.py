@@ -16,7 +16,7 @@ from crosscast.choose.evaluation.protocol import ALONE, TOGETHER
 from crosscast.choose.evaluation.repeats import REPEATS
 from crosscast.choose.evaluation.result import ChoiceResult
 from crosscast.choose.evaluation.study import ChoiceStudy
-from crosscast.evaluate.bootstrap import DRAWS, SHARE
+from crosscast.evaluate.confidence import DRAWS, SHARE
 from crosscast.report.choice_frontier import KernelFrontier, frontier_table, longest_frontier
 from crosscast.report.choice_tables import (
     MARK,

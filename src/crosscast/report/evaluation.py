@@ -9,7 +9,8 @@ from typing import TextIO
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.evaluate.bootstrap import BASELINES, DRAWS, SHARE, Confidence
+from crosscast.evaluate.bootstrap import BASELINES
+from crosscast.evaluate.confidence import DRAWS, SHARE, Confidence
 from crosscast.evaluate.protocol import Result
 from crosscast.evaluate.scores import HIGHER_IS_BETTER, Scores
 from crosscast.evaluate.study import Study

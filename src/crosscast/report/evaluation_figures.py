@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.evaluate.bootstrap import BASELINES, SHARE
+from crosscast.evaluate.bootstrap import BASELINES
+from crosscast.evaluate.confidence import SHARE
 from crosscast.evaluate.protocol import Result
 from crosscast.evaluate.study import Study
 from crosscast.predict.grid import Flags, Grid, Reals

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.evaluate.bootstrap import DRAWS, SHARE, Confidence
+from crosscast.evaluate.confidence import DRAWS, SHARE, Confidence
 from crosscast.evaluate.relative.metrics import RelativeMetrics
 from crosscast.evaluate.relative.result import RelativeResult
 from crosscast.evaluate.relative.splits import PUBLISHED

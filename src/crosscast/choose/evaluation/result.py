@@ -11,7 +11,7 @@ import numpy as np
 from crosscast.choose.evaluation.cases import Integers
 from crosscast.choose.evaluation.metrics import Metrics
 from crosscast.choose.limit import GUARD
-from crosscast.evaluate.bootstrap import Confidence
+from crosscast.evaluate.confidence import Confidence
 from crosscast.predict.grid import Reals
 
 __all__ = ["ChoiceResult", "Curve", "OnRepeats", "Regret"]
@@ -139,17 +139,7 @@ class ChoiceResult:
             "confidence": self.confidence,
             "programs_above": list(self.above),
             "baseline": self.baseline,
-            "intervals": {name: [each.low, each.high] for name, each in self.sure.intervals.items()},
-            "against_baseline": {
-                name: {
-                    "baseline": each.baseline,
-                    "difference": each.value,
-                    "low": each.interval.low,
-                    "high": each.interval.high,
-                    "better": each.better,
-                }
-                for name, each in self.sure.differences.items()
-            },
+            **self.sure.to_dict(),
             "regret": None if self.regret is None else asdict(self.regret),
             "on_simulated_repeats": None if self.on_repeats is None else _listed(self.on_repeats),
             "curve": [

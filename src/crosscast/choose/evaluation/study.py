@@ -18,7 +18,7 @@ from crosscast.choose.samples import two_samples
 from crosscast.choose.walk import Method
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.evaluate.bootstrap import DRAWS, SHARE
+from crosscast.evaluate.confidence import DRAWS, SHARE
 from crosscast.evaluate.processes import Progress
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Surfaces

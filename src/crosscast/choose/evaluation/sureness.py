@@ -13,7 +13,7 @@ from crosscast.choose.evaluation.metrics import (
     METRICS,
     metric_values,
 )
-from crosscast.evaluate.bootstrap import DRAWS, SHARE, Confidence, Difference, Interval
+from crosscast.evaluate.confidence import DRAWS, Confidence, Difference, difference_of, interval_of
 from crosscast.predict.grid import Reals
 
 __all__ = ["Tallied", "bootstrap_choices"]
@@ -67,14 +67,14 @@ def bootstrap_choices(methods: Sequence[Tallied], seed: int, draws: int = DRAWS)
     baselines = [place for place, method in enumerate(methods) if method.baseline]
     answers = []
     for place, method in enumerate(methods):
-        intervals = {name: each for name in METRICS if (each := _interval(drawn[place][name])) is not None}
+        intervals = {name: each for name in METRICS if (each := interval_of(drawn[place][name])) is not None}
         differences: dict[str, Difference] = {}
         for name in METRICS if not method.baseline else ():
             rivals = [rival for rival in baselines if np.isfinite(plain[rival][name][0])]
             if name in HIGHER_IS_BETTER | LOWER_IS_BETTER and rivals:
                 sign = 1 if name in HIGHER_IS_BETTER else -1
                 best = max(rivals, key=lambda rival: sign * plain[rival][name][0])
-                found = _difference(
+                found = difference_of(
                     methods[best].method,
                     float(plain[place][name][0] - plain[best][name][0]),
                     drawn[place][name] - drawn[best][name],
@@ -83,18 +83,3 @@ def bootstrap_choices(methods: Sequence[Tallied], seed: int, draws: int = DRAWS)
                 differences |= {name: found} if found else {}
         answers.append(Confidence(intervals, differences))
     return tuple(answers)
-
-
-def _interval(values: Reals) -> Interval | None:
-    known = values[np.isfinite(values)]
-    if not known.size:
-        return None
-    low, high = np.quantile(known, [(1 - SHARE) / 2, (1 + SHARE) / 2])
-    return Interval(float(low), float(high))
-
-
-def _difference(baseline: str, value: float, drawn: Reals, sign: int) -> Difference | None:
-    interval = _interval(drawn)
-    if interval is None or not np.isfinite(value):
-        return None
-    return Difference(baseline, value, interval, interval.low > 0 if sign > 0 else interval.high < 0)

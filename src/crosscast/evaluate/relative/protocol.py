@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.errors import InputError
-from crosscast.evaluate.bootstrap import Confidence
+from crosscast.evaluate.confidence import Confidence
 from crosscast.evaluate.processes import Progress
 from crosscast.evaluate.relative.metrics import RelativeMetrics, RowScores, metrics_of, row_scores
 from crosscast.evaluate.relative.result import RelativeResult

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from crosscast.evaluate.bootstrap import Confidence
+from crosscast.evaluate.confidence import Confidence
 from crosscast.evaluate.relative.metrics import RelativeMetrics
 from crosscast.evaluate.relative.weighting import Weighting
 from crosscast.predict.grid import Integers, Reals
@@ -68,17 +68,7 @@ class RelativeResult:
             **asdict(self.metrics),
             "validation_mae": self.validation_mae,
             "baseline": self.baseline,
-            "intervals": {name: [each.low, each.high] for name, each in self.sure.intervals.items()},
-            "against_baseline": {
-                name: {
-                    "baseline": each.baseline,
-                    "difference": each.value,
-                    "low": each.interval.low,
-                    "high": each.interval.high,
-                    "better": each.better,
-                }
-                for name, each in self.sure.differences.items()
-            },
+            **self.sure.to_dict(),
             "by_weights": {name: asdict(metrics) for name, metrics in self.by_weighting.items()},
             "per_group": {name: asdict(metrics) for name, metrics in self.per_group.items()},
         }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crosscast.evaluate.bootstrap import DRAWS, SHARE
+from crosscast.evaluate.confidence import DRAWS, SHARE
 from crosscast.evaluate.processes import Progress
 from crosscast.evaluate.relative.by_source import BySource, by_source
 from crosscast.evaluate.relative.importances import Importances, importances

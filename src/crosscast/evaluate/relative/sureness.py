@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosscast.evaluate.bootstrap import DRAWS, SHARE, Confidence, Difference, Interval
+from crosscast.evaluate.confidence import DRAWS, Confidence, Difference, difference_of, interval_of
 from crosscast.evaluate.relative.metrics import RelativeMetrics, RowScores, metrics_of
 from crosscast.predict.grid import Integers, Reals
 
@@ -63,23 +63,27 @@ def confidences(
     tuple
         For each model, what is sure of it.
     """
-    names, place = np.unique(np.array(groups), return_inverse=True)
+    names, group = np.unique(np.array(groups), return_inverse=True)
     count = len(names)
     if count < 2:
         return tuple(Confidence({}) for _ in models)
     rng = np.random.default_rng(seed)
     drawn = rng.multinomial(count, np.full(count, 1 / count), size=draws).astype(np.float64)
-    values = [_drawn(model.scores, place.astype(np.int64), weights, drawn) for model in models]
+    values = [_drawn(model.scores, group.astype(np.int64), weights, drawn) for model in models]
     whole = [metrics_of(model.scores, weights) for model in models]
+    baselines = [place for place, model in enumerate(models) if model.baseline]
     answers = []
-    for number, model in enumerate(models):
-        rivals = [other for other, each in enumerate(models) if each.baseline and other != number]
-        differences = {}
-        if rivals and not model.baseline:
-            differences = {
-                metric: _difference(metric, number, rivals, models, whole, values) for metric in RESAMPLED
-            }
-        intervals = {metric: _interval(each) for metric, each in values[number].items()}
+    for place, model in enumerate(models):
+        intervals = {
+            metric: interval
+            for metric, each in values[place].items()
+            if (interval := interval_of(each)) is not None
+        }
+        differences = {
+            metric: difference
+            for metric in (RESAMPLED if baselines and not model.baseline else ())
+            if (difference := _difference(metric, place, baselines, models, whole, values)) is not None
+        }
         answers.append(Confidence(intervals, differences))
     return tuple(answers)
 
@@ -102,22 +106,16 @@ def _drawn(scores: RowScores, place: Integers, weights: Reals, drawn: Reals) -> 
     }
 
 
-def _interval(values: Reals) -> Interval:
-    low, high = np.quantile(values, ((1 - SHARE) / 2, (1 + SHARE) / 2))
-    return Interval(float(low), float(high))
-
-
 def _difference(
     metric: str,
-    number: int,
-    rivals: Sequence[int],
+    place: int,
+    baselines: Sequence[int],
     models: Sequence[Scored],
     whole: Sequence[RelativeMetrics],
     values: Sequence[dict[str, Reals]],
-) -> Difference:
+) -> Difference | None:
+    """The difference of a model from the baseline that is best in a metric."""
     sign = RESAMPLED[metric]
-    rival = max(rivals, key=lambda other: sign * getattr(whole[other], metric))
-    interval = _interval(values[number][metric] - values[rival][metric])
-    better = interval.low > 0 if sign > 0 else interval.high < 0
-    own, others = getattr(whole[number], metric), getattr(whole[rival], metric)
-    return Difference(models[rival].name, own - others, interval, better)
+    best = max(baselines, key=lambda baseline: sign * getattr(whole[baseline], metric))
+    apart = getattr(whole[place], metric) - getattr(whole[best], metric)
+    return difference_of(models[best].name, apart, values[place][metric] - values[best][metric], sign)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from crosscast.choose.evaluation.result import ChoiceResult
-from crosscast.evaluate.bootstrap import SHARE
+from crosscast.evaluate.confidence import SHARE
 from crosscast.report.canvas import new_figure
 from crosscast.report.choice_figures.styles import heading, legend_below, method_label, method_styles, tidy
 

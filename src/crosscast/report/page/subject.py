@@ -11,8 +11,9 @@ import numpy as np
 
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.evaluate.bootstrap import BASELINES, Confidence
+from crosscast.evaluate.bootstrap import BASELINES
 from crosscast.evaluate.choice import choices
+from crosscast.evaluate.confidence import Confidence
 from crosscast.evaluate.outcome import Outcome
 from crosscast.evaluate.protocol import Result, application_names
 from crosscast.evaluate.study import Study

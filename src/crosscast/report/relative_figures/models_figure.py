@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from crosscast.evaluate.bootstrap import SHARE
+from crosscast.evaluate.confidence import SHARE
 from crosscast.evaluate.relative.result import RelativeResult
 from crosscast.report.canvas import new_figure
 from crosscast.report.choice_figures.styles import BLUE, GREY, heading, tidy
