@@ -11,7 +11,7 @@ from typing import Any
 
 from crosscast.errors import InputError
 
-__all__ = ["Configuration", "Setting"]
+__all__ = ["Configuration", "Setting", "setting_text"]
 
 Setting = float | str
 """What a knob is set to: a number in SI units, or a word."""
@@ -56,7 +56,7 @@ class Configuration:
 
     def __str__(self) -> str:
         """The device, then each knob in the order of its name."""
-        words = ", ".join(f"{name} {_shown(value)}" for name, value in self.settings.items())
+        words = ", ".join(f"{name} {setting_text(value)}" for name, value in self.settings.items())
         return f"{self.device}: {words}" if words else self.device
 
     def to_dict(self) -> dict[str, Any]:
@@ -97,5 +97,6 @@ def _setting(name: str, value: object) -> Setting:
     return float(value)
 
 
-def _shown(value: Setting) -> str:
+def setting_text(value: Setting) -> str:
+    """A setting for people."""
     return value if isinstance(value, str) else f"{value:g}"

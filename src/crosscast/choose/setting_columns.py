@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from crosscast.configuration import Configuration, Setting
+from crosscast.configuration import Configuration, Setting, setting_text
 from crosscast.errors import InputError
 from crosscast.predict.configuration.space import Space
 from crosscast.tables.run_columns import DEVICE
@@ -80,7 +80,7 @@ class SettingColumns:
                 f"that it may be, such as {fitting[0]} and {fitting[1]}"
             )
         told = {name: cells[name] for name in self.known if not _lacks(cells, name)}
-        found = ", ".join(f"{name} {_shown(value)}" for name, value in told.items()) or "no setting"
+        found = ", ".join(f"{name} {setting_text(value)}" for name, value in told.items()) or "no setting"
         raise InputError(
             f"{where}: expected one of the {len(own)} configurations of {device} that the model knows, such "
             f"as {own[0]}; found {found}"
@@ -130,7 +130,3 @@ def _text(setting: Setting) -> str:
     if isinstance(setting, str):
         return setting
     return str(int(setting)) if setting.is_integer() and abs(setting) < 1e15 else repr(setting)
-
-
-def _shown(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:g}"

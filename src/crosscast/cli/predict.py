@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from crosscast.cli.doubted import warn_of
 from crosscast.cli.flag import Flag
 from crosscast.cli.option_names import option_names
 from crosscast.cli.predict_relative import predict_relative
@@ -126,7 +127,7 @@ def predict(
     with option_names():
         asked, recorded = _asked((file, *more), application, kernel, invocations)
         found = predictions_of(trained, asked, devices=chosen, probes=probes, level=level, recorded=recorded)
-    _warn(found)
+    warn_of(found)
     if json:
         answer = _answer(found)
         answer["model"] = {"name": trained.card.model, "training": dict(trained.card.training)}
@@ -212,17 +213,6 @@ def _devices(text: str, known: Sequence[str]) -> list[str]:
         if name not in known:
             raise InputError(f"--devices: expected some of {', '.join(known)}, found {name!r}: {_HOW_TO_ADD}")
     return names
-
-
-def _warn(found: Sequence[Prediction]) -> None:
-    """Print each warning once, with the kernels that it is about."""
-    about: dict[str, list[str]] = {}
-    for prediction in found:
-        for warning in prediction.warnings:
-            about.setdefault(warning, []).append(prediction.label)
-    for warning, labels in about.items():
-        more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
-        print(f"crosscast: warning: {labels[0]}{more}: {warning}", file=sys.stderr)
 
 
 def _answer(found: Sequence[Prediction]) -> dict[str, Any]:

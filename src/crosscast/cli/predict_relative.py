@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crosscast.cli.doubted import warn_of
 from crosscast.cli.option_names import option_names
 from crosscast.errors import InputError
 
@@ -76,7 +77,7 @@ def predict_relative(
                 timed_on=source if source in model.devices else None,
                 time_s=time_s,
             )
-    _warn(found)
+    warn_of(found)
     if json:
         print(json_format.dumps(_answer(found, model), allow_nan=False))
     else:
@@ -99,17 +100,6 @@ def _check_timed(read: Sequence[Observations], devices: Sequence[str], source: s
             f"--time: expected --source, the device that it was measured on, to be one of "
             f"{', '.join(devices)}, found {source or 'none'}"
         )
-
-
-def _warn(found: Sequence[RelativePrediction]) -> None:
-    """Print each warning once, with the runs that it is about."""
-    about: dict[str, list[str]] = {}
-    for prediction in found:
-        for warning in prediction.warnings:
-            about.setdefault(warning, []).append(prediction.label)
-    for warning, labels in about.items():
-        more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
-        print(f"crosscast: warning: {labels[0]}{more}: {warning}", file=sys.stderr)
 
 
 def _answer(found: Sequence[RelativePrediction], model: TrainedRelativeModel) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import is_dataclass
 from functools import cache
 from importlib import metadata
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import crosscast
 
-__all__ = ["fingerprint", "sources_digest"]
+__all__ = ["fingerprint", "library_versions", "sources_digest"]
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "xgboost-cpu")
 
@@ -42,9 +43,20 @@ def sources_digest(names: tuple[str, ...]) -> str:
     digest = hashlib.sha256(crosscast.__version__.encode())
     for path in _files(names):
         digest.update(path.read_bytes())
+    versions = library_versions()
     for library in _LIBRARIES:
-        digest.update(_version(library).encode())
+        digest.update(versions.get(library, "").encode())
     return digest.hexdigest()
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of the libraries that fit models, of those that are installed."""
+    found = {}
+    for name in _LIBRARIES:
+        # Not all of them belong to what every model needs.
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def _files(names: tuple[str, ...]) -> Iterator[Path]:
@@ -52,10 +64,3 @@ def _files(names: tuple[str, ...]) -> Iterator[Path]:
     for name in names:
         path = root / name
         yield from sorted(path.rglob("*.py")) if path.is_dir() else (path,)
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ""

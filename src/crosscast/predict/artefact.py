@@ -22,7 +22,7 @@ from crosscast.predict.model import Forecast
 from crosscast.predict.quantiles import kept_quantiles
 from crosscast.predict.required import required_table
 from crosscast.predict.state import kept_reals
-from crosscast.predict.stored import Part, part_of, stored_name
+from crosscast.predict.stored import Part, arrays_of, part_of, stored_name
 from crosscast.profile import METRICS
 
 __all__ = ["CARD", "FORMAT", "PROTOCOL", "TrainedModel", "check_folder", "load_model", "save_model"]
@@ -141,7 +141,7 @@ def _predictor(
         raise InputError(f"model: parts: expected point and what else a model has, found {', '.join(parts)}")
     if any((kind == _UNSEEN) != (name == _UNSEEN) for name, kind in parts.items()):
         raise InputError(f"model: parts: expected each of its own kind, found {dict(parts)}")
-    made = {name: part_of(kind, _within(arrays, name)) for name, kind in parts.items()}
+    made = {name: part_of(kind, arrays_of(arrays, name)) for name, kind in parts.items()}
     covariance, quantiles = kept_reals(arrays, "covariance", 2), kept_quantiles(arrays, "quantiles", 2)
     d = len(devices)
     if covariance.shape != (d, d) or not _is_covariance(covariance):
@@ -160,13 +160,6 @@ def _predictor(
 
 def _is_covariance(matrix: Reals) -> bool:
     return np.allclose(matrix, matrix.T) and bool((np.linalg.eigvalsh(matrix) > 0).all())
-
-
-def _within(arrays: Mapping[str, npt.NDArray[Any]], part: str) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of a part, by their names within it."""
-    return {
-        name.removeprefix(f"{part}."): array for name, array in arrays.items() if name.startswith(f"{part}.")
-    }
 
 
 _NO_PROFILES = Profiles((), (), (), np.empty((0, len(METRICS))))

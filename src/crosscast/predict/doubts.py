@@ -13,6 +13,7 @@ from crosscast.predict.asked import Asked
 from crosscast.predict.card import Card, Effect
 from crosscast.predict.gaussian import GaussianPredictor
 from crosscast.predict.grid import Profiles, Reals
+from crosscast.predict.listed import listed
 from crosscast.predict.model import Forecast
 from crosscast.predict.toolchain import Toolchain
 from crosscast.profile import METRICS
@@ -145,8 +146,7 @@ def _outside(card: Card, one: Profiles) -> list[str]:
             beyond.append(f"{each.name} {value:.4g} (trained on {each.low:.4g} to {each.high:.4g})")
     if not beyond:
         return []
-    more = f" and {len(beyond) - _MOST_NAMED} more" if len(beyond) > _MOST_NAMED else ""
-    return [f"outside of what the model was trained on: {', '.join(beyond[:_MOST_NAMED])}{more}"]
+    return [f"outside of what the model was trained on: {listed(beyond, _MOST_NAMED)}"]
 
 
 def _times_outside(card: Card, forecast: Forecast, row: int) -> list[str]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from crosscast.errors import InputError
 
-__all__ = ["STORED", "Part", "State", "part_of", "stored_name"]
+__all__ = ["STORED", "Part", "State", "arrays_of", "part_of", "stored_name"]
 
 State = Mapping[str, npt.NDArray[Any]]
 """Arrays of a part by name."""
@@ -35,6 +35,7 @@ STORED: Mapping[str, str] = {
     "published": "crosscast.predict.configuration.published.model:PublishedPredictor",
     "relative-blend": "crosscast.predict.relative.blend.model:BlendPredictor",
     "relative-by-times": "crosscast.predict.relative.by_times:ByTimesPredictor",
+    "relative-extra-trees": "crosscast.predict.relative.extra_trees:ExtraTreesPredictor",
     "relative-linear": "crosscast.predict.relative.published.linear:LinearPredictor",
     "relative-trees": "crosscast.predict.relative.published.trees:TreesPredictor",
     "relative-vector": "crosscast.predict.relative.published.mean:FittedVector",
@@ -73,3 +74,17 @@ def part_of(name: str, state: State) -> Any:
         raise InputError(f"model: expected a part of one of the kinds {', '.join(STORED)}, found {name!r}")
     module, _, attribute = STORED[name].partition(":")
     return getattr(importlib.import_module(module), attribute).from_state(state)
+
+
+def arrays_of(state: State, part: str) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a part, by their names within it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> arrays_of({"model.level": np.zeros(1), "held_out.group": np.ones(2)}, "held_out")
+    {'group': array([1., 1.])}
+    """
+    return {
+        name.removeprefix(f"{part}."): array for name, array in state.items() if name.startswith(f"{part}.")
+    }

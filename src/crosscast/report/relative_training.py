@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from rich.table import Table
 from rich.text import Text
 
+from crosscast.predict.listed import listed
 from crosscast.predict.relative.card import RelativeCard
 from crosscast.predict.relative.observations import NO_SOURCE
 from crosscast.report.console import console_of_numbers
@@ -40,7 +41,7 @@ def print_relative_training(card: RelativeCard, folder: Path, stream: TextIO) ->
         Where to print; colours only on a terminal.
     """
     console = console_of_numbers(stream)
-    counters = f"Counters: {_listed(card.counters)}."
+    counters = f"Counters: {_named(card.counters)}."
     for line in (f"{folder}: {card.model}, {relative_trained_on(card)}", counters, ""):
         console.print(Text(line), soft_wrap=True)
     console.print(_table(card))
@@ -62,11 +63,11 @@ def relative_trained_on(card: RelativeCard) -> str:
     """What a model was trained on, as a sentence without its subject."""
     facts = card.training
     sources = [each for each in card.sources if each != NO_SOURCE]
-    counted = f"counted on {_listed(sources)}" if sources else "with profiles that are of no device"
+    counted = f"counted on {_named(sources)}" if sources else "with profiles that are of no device"
     return (
         f"trained on {facts.get('dataset')}: {plural(int(facts.get('runs', 0)), 'run')} of "
         f"{facts.get('kernels')} kernels ({facts.get('applications')} applications), {counted}, with times "
-        f"on {len(card.devices)} devices ({_listed(card.devices)})."
+        f"on {len(card.devices)} devices ({_named(card.devices)})."
     )
 
 
@@ -133,6 +134,5 @@ def _cell(value: float | None, form: str) -> str:
     return form.format(value) if form else percent(value)
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+def _named(names: Sequence[str]) -> str:
+    return listed(names, _MOST_NAMED)

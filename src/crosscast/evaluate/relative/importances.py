@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -151,9 +150,7 @@ def importances(
 def _works(vectors: Vectors) -> Integers:
     """A number for each row, the same for rows of a kernel at a size on a device."""
     rows = vectors.observations
-    names: Sequence[tuple[str, ...]] = list(
-        zip(rows.application, rows.kernel, rows.size, rows.scale, rows.source, strict=True)
-    )
+    names = list(zip(rows.works, rows.source, strict=True))
     known = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return np.array([known[name] for name in names], dtype=np.int64)
 

@@ -86,9 +86,7 @@ class RelativeStudy:
         rows = self.evaluation.vectors.observations
         return {
             "rows": len(rows),
-            "applications": len(set(rows.application)),
-            "kernels": len(set(zip(rows.application, rows.kernel, strict=True))),
-            "kernels_at_a_size": len(set(zip(rows.application, rows.kernel, rows.size, strict=True))),
+            **rows.counts,
             "sources": len(set(rows.source)),
             "devices": len(self.evaluation.vectors.devices),
             "counters": len(rows.names),

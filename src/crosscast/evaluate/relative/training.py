@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from crosscast.errors import InputError
+from crosscast.evaluate.fingerprint import library_versions
 from crosscast.evaluate.processes import Progress, check_jobs, one_thread
 from crosscast.evaluate.relative.metrics import metrics_of, row_scores
 from crosscast.evaluate.relative.splits import RelativeSplit, split_named
@@ -31,8 +30,6 @@ __all__ = ["LEAST_GROUPS", "TrainedRelative", "held_out_errors", "left_out_split
 
 LEAST_GROUPS = 3
 """Fewer leave too few when one is held out."""
-
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "xgboost-cpu")
 
 
 @dataclass(frozen=True)
@@ -184,7 +181,9 @@ def held_out_errors(vectors: Vectors, predicted: Reals, groups: Sequence[str]) -
     """
     errors = np.log(relative_to_slowest(predicted)) - np.log(vectors.vector)
     seen = vectors.observations
-    keys = list(zip(groups, seen.source, seen.application, seen.kernel, seen.size, seen.scale, strict=True))
+    keys = [
+        (group, source, *work) for group, source, work in zip(groups, seen.source, seen.works, strict=True)
+    ]
     cells = sorted(set(keys))
     places = {cell: place for place, cell in enumerate(cells)}
     number = np.array([places[key] for key in keys], dtype=np.int64)
@@ -230,18 +229,9 @@ def _training(vectors: Vectors, label: str) -> dict[str, Any]:
     return {
         "dataset": label,
         "runs": len(vectors),
-        "kernels_at_a_size": len(set(zip(seen.application, seen.kernel, seen.size, strict=True))),
-        "kernels": len(set(zip(seen.application, seen.kernel, strict=True))),
-        "applications": len(set(seen.application)),
+        **seen.counts,
         "names": sorted(set(seen.application)),
         "scales": len(set(seen.scale)),
         "sha256": vectors_digest(vectors),
-        "libraries": dict(_versions()),
+        "libraries": library_versions(),
     }
-
-
-def _versions() -> Iterator[tuple[str, str]]:
-    for name in _LIBRARIES:
-        # Not all of them belong to what every model needs.
-        with suppress(metadata.PackageNotFoundError):
-            yield name, metadata.version(name)

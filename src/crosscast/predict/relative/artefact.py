@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import numpy.typing as npt
 
 from crosscast.errors import InputError
 from crosscast.predict.arrays import StoredArrays
@@ -21,7 +18,7 @@ from crosscast.predict.relative.held_out import HeldOut
 from crosscast.predict.relative.model import RelativePredictor
 from crosscast.predict.relative.observations import Observations
 from crosscast.predict.required import required_table, required_text
-from crosscast.predict.stored import STORED, State, part_of, stored_name
+from crosscast.predict.stored import STORED, State, arrays_of, part_of, stored_name
 
 __all__ = ["TrainedRelativeModel", "load_relative_model", "relative_kinds", "save_relative_model"]
 
@@ -89,13 +86,13 @@ class TrainedRelativeModel:
         kinds = relative_kinds()
         if self.kind not in kinds:
             raise InputError(f"model: kind: expected one of {', '.join(kinds)}, found {self.kind!r}")
-        held_out = HeldOut.from_state(_within(arrays, _HELD_OUT))
+        held_out = HeldOut.from_state(arrays_of(arrays, _HELD_OUT))
         found = held_out.log_error.shape[1]
         if found != len(self.devices):
             raise InputError(
                 f"model: expected errors on the {len(self.devices)} devices of its card, found {found}"
             )
-        return part_of(self.kind, _within(arrays, _MODEL)), held_out
+        return part_of(self.kind, arrays_of(arrays, _MODEL)), held_out
 
     def predict(self, observations: Observations) -> Reals:
         """Predicted vectors, of shape ``(r, d)``, as the model gives them; see `RelativePredictor.predict`.
@@ -193,10 +190,3 @@ def load_relative_model(folder: str | Path) -> TrainedRelativeModel:
     kind = required_text(card, "kind")
     found = RelativeCard.from_dict(dict(card.items()), card.where)
     return TrainedRelativeModel(folder, found, kind, StoredArrays.of(required_table(card, "arrays"), folder))
-
-
-def _within(arrays: State, part: str) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of a part, by their names within it."""
-    return {
-        name.removeprefix(f"{part}."): array for name, array in arrays.items() if name.startswith(f"{part}.")
-    }

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from crosscast.errors import InputError
+from crosscast.predict.listed import listed
 from crosscast.predict.relative.card import RelativeCard
 from crosscast.predict.relative.model import RelativePredictor
 from crosscast.predict.relative.observations import NO_SOURCE, Observations
@@ -65,7 +66,7 @@ def check_counters(card: RelativeCard, observations: Observations, unknown: Sequ
         found = [name for name, one in zip(observations.names, there, strict=True) if one]
         raise InputError(
             f"{_label(observations, row)}: expected counters that the model knows, such as "
-            f"{_listed(card.counters)}, found {_listed(found) or 'none'}"
+            f"{_named(card.counters)}, found {_named(found) or 'none'}"
         )
 
 
@@ -101,7 +102,7 @@ def _passed_over(observations: Observations, row: int, unknown: Sequence[str]) -
     found = [
         name for name, one in zip(observations.names, there, strict=True) if one and name in set(unknown)
     ]
-    return f"counters that the model does not know are passed over: {_listed(found)}" if found else ""
+    return f"counters that the model does not know are passed over: {_named(found)}" if found else ""
 
 
 def _source(card: RelativeCard, source: str) -> str:
@@ -110,7 +111,7 @@ def _source(card: RelativeCard, source: str) -> str:
     if source == NO_SOURCE:
         return "the profile does not say on which device it was counted"
     return (
-        f"counted on {source}, and the model was trained on what was counted on {_listed(card.sources)}, so "
+        f"counted on {source}, and the model was trained on what was counted on {_named(card.sources)}, so "
         "that nothing tells how sure this is"
     )
 
@@ -120,6 +121,5 @@ def _label(observations: Observations, row: int) -> str:
     return " ".join(dict.fromkeys(filter(None, names))) or "profile"
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+def _named(names: Sequence[str]) -> str:
+    return listed(names, _MOST_NAMED)

@@ -16,10 +16,13 @@ from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.grid import Integers, Reals
 
-__all__ = ["NO_SOURCE", "Observations", "Vectors", "relative_to_slowest"]
+__all__ = ["NO_SOURCE", "Observations", "Vectors", "Work", "relative_to_slowest"]
 
 NO_SOURCE = "none"
 """Source of counters that no device has a part in, such as an architecture-independent profile."""
+
+Work = tuple[str, str, str, str]
+"""Application, kernel, size and scale: runs that agree in them did the same."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,21 @@ class Observations:
     def __len__(self) -> int:
         """Number of rows."""
         return len(self.application)
+
+    @property
+    def works(self) -> list[Work]:
+        """What each row did, of length ``r``."""
+        return list(zip(self.application, self.kernel, self.size, self.scale, strict=True))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many applications, kernels, and kernels at a size there are."""
+        names = list(zip(self.application, self.kernel, self.size, strict=True))
+        return {
+            "applications": len(set(self.application)),
+            "kernels": len({name[:2] for name in names}),
+            "kernels_at_a_size": len(set(names)),
+        }
 
     def rows(self, places: Integers | npt.NDArray[np.bool_]) -> Observations:
         """Some of the rows."""

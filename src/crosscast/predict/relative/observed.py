@@ -138,8 +138,7 @@ def _kind(dataset: Dataset, counters: CounterKind | None) -> CounterKind:
 def _times_of(dataset: Dataset, seen: Observations) -> tuple[tuple[str, ...], Reals]:
     """Devices that have times, and the time of each run's work on them: its own on its source."""
     times = work_times(dataset)
-    works = zip(seen.application, seen.kernel, seen.size, seen.scale, strict=True)
-    rows = np.array([times.rows.get(work, -1) for work in works], dtype=np.int64)
+    rows = np.array([times.rows.get(work, -1) for work in seen.works], dtype=np.int64)
     times_s = np.where((rows >= 0)[:, np.newaxis], times.times_s[rows], np.nan)
     places = {device: place for place, device in enumerate(times.devices)}
     for row, (source, own) in enumerate(zip(seen.source, seen.time_s.tolist(), strict=True)):
@@ -150,7 +149,7 @@ def _times_of(dataset: Dataset, seen: Observations) -> tuple[tuple[str, ...], Re
 
 def _fullest(label: str, known: tuple[str, ...], seen: Observations, times_s: Reals) -> list[int]:
     """Numbers of the devices that make the largest full table, in the order of their keys."""
-    works = list(zip(seen.application, seen.kernel, seen.size, seen.scale, strict=True))
+    works = seen.works
     numbers = {work: number for number, work in enumerate(dict.fromkeys(works))}
     timed = np.zeros((len(numbers), len(known)), dtype=np.bool_)
     np.logical_or.at(timed, [numbers[work] for work in works], ~np.isnan(times_s))

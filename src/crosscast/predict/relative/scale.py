@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from crosscast.configuration import Setting
+from crosscast.configuration import Setting, setting_text
 
 __all__ = ["SCALE", "scale_of"]
 
@@ -21,10 +21,6 @@ def scale_of(settings: Mapping[str, Setting], size: str) -> str:
     ('2 nodes, 72 cores', 'big')
     """
     if SCALE in settings:
-        return _text(settings[SCALE])
+        return setting_text(settings[SCALE])
     amounts = ((settings[name], name) for name in ("nodes", "cores") if name in settings)
-    return ", ".join(f"{_text(value)} {name}" for value, name in amounts) or size
-
-
-def _text(value: Setting) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
+    return ", ".join(f"{setting_text(value)} {name}" for value, name in amounts) or size

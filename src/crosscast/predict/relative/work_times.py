@@ -8,15 +8,13 @@ import numpy as np
 
 from crosscast.configuration import Configuration
 from crosscast.predict.grid import Reals
+from crosscast.predict.relative.observations import Work
 from crosscast.predict.relative.scale import scale_of
 from crosscast.tables.cells import KERNEL_AT_A_SIZE, cells_of, run_means, sound
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.samples import samples_of
 
-__all__ = ["Work", "WorkTimes", "work_times"]
-
-Work = tuple[str, str, str, str]
-"""Application, kernel, size and scale: runs that agree in them did the same."""
+__all__ = ["WorkTimes", "work_times"]
 
 
 @dataclass(frozen=True)
