@@ -13,8 +13,8 @@ from crosscast.cluster.rectangles import Rectangles, rectangles
 from crosscast.cluster.schedule import Schedule
 from crosscast.errors import InputError
 from crosscast.report.canvas import new_figure, save_figure
-from crosscast.report.choice_figures.styles import heading, legend_below
 from crosscast.report.elapsed_axis import label_elapsed
+from crosscast.report.figure_style import BLUE, GREEN, ORANGE, PINK, RED, SKY, heading, legend_below
 from crosscast.report.plain_text import plain_text
 
 __all__ = ["MOST_JOBS", "Colour", "gantt", "write_gantt"]
@@ -29,8 +29,8 @@ _EDGED = 1500
 
 _NO_WAIT = "#c9ced6"
 _OTHERS = "#d5d5d5"
-# Okabe and Ito's palette, and two between.
-_USERS = ("#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7", "#56b4e9", "#7a6a00", "#332288")
+# The palette, and two between.
+_USERS = (BLUE, RED, GREEN, ORANGE, PINK, SKY, "#7a6a00", "#332288")
 _TICKS = {
     1.0: "1 s",
     10.0: "10 s",

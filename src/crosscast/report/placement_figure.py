@@ -12,7 +12,7 @@ from crosscast.cluster.experiment.mean_interval import SHARE, Mean
 from crosscast.cluster.experiment.run import Experiment
 from crosscast.report.axis_scale import WIDE
 from crosscast.report.canvas import new_figure, save_figure
-from crosscast.report.choice_figures.styles import BLUE, GREY, heading, tidy
+from crosscast.report.figure_style import BLUE, GREY, heading, tidy
 from crosscast.report.numbers import plural
 from crosscast.report.plain_text import plain_text
 

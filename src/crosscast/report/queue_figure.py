@@ -11,13 +11,13 @@ import numpy as np
 from crosscast.cluster.jobs import Reals
 from crosscast.cluster.steps import Steps
 from crosscast.report.canvas import new_figure, save_figure
-from crosscast.report.choice_figures.styles import heading, legend_below, tidy
 from crosscast.report.elapsed_axis import label_elapsed
+from crosscast.report.figure_style import BLUE, GREEN, ORANGE, PINK, RED, SKY, heading, legend_below, tidy
 from crosscast.report.plain_text import plain_text
 
 __all__ = ["queue_figure", "write_queue_figure"]
 
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6a00")
+_COLOURS = (BLUE, RED, GREEN, PINK, ORANGE, SKY, "#7a6a00")
 _DASHES = ("solid", (0, (5, 1.5)), (0, (1, 1.2)))
 _DENSE = 4000
 """Parts into which long lines are cut; each keeps its least and its greatest value."""

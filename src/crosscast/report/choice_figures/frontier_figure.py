@@ -8,8 +8,9 @@ import numpy as np
 
 from crosscast.report.axis_scale import spread_axis
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.styles import GREY, device_styles, heading, legend_below, tidy
+from crosscast.report.choice_figures.styles import device_styles
 from crosscast.report.choice_frontier import KernelFrontier
+from crosscast.report.figure_style import GREY, heading, legend_below, tidy
 from crosscast.report.settings import setting_heading, setting_scale
 
 __all__ = ["draw_frontier", "frontier_figure"]

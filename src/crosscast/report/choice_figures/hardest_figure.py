@@ -15,8 +15,9 @@ from crosscast.choose.limit import within_cap
 from crosscast.report.axis_scale import spread_axis
 from crosscast.report.canvas import new_figure
 from crosscast.report.choice_figures.frontier_figure import draw_frontier
-from crosscast.report.choice_figures.styles import BLUE, RED, alone, heading, legend_below, method_label, tidy
+from crosscast.report.choice_figures.styles import alone, method_label
 from crosscast.report.choice_frontier import frontier_of
+from crosscast.report.figure_style import BLUE, RED, heading, legend_below, tidy
 
 __all__ = ["hardest_figure", "hardest_kernel"]
 

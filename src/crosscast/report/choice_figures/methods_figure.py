@@ -8,7 +8,8 @@ from typing import Any
 from crosscast.choose.evaluation.result import ChoiceResult
 from crosscast.evaluate.confidence import SHARE
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.styles import heading, legend_below, method_label, method_styles, tidy
+from crosscast.report.choice_figures.styles import method_label, method_styles
+from crosscast.report.figure_style import heading, legend_below, tidy
 
 __all__ = ["methods_figure"]
 

@@ -10,7 +10,8 @@ import numpy as np
 from crosscast.choose.evaluation.result import ChoiceResult
 from crosscast.predict.grid import Reals
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.styles import heading, method_label
+from crosscast.report.choice_figures.styles import method_label
+from crosscast.report.figure_style import heading
 
 __all__ = ["programs_figure"]
 

@@ -8,7 +8,8 @@ from typing import Any
 from crosscast.choose.evaluation.metrics import Metrics
 from crosscast.choose.evaluation.result import ChoiceResult
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.styles import BLUE, GREY, RED, heading, legend_below, method_label, tidy
+from crosscast.report.choice_figures.styles import method_label
+from crosscast.report.figure_style import BLUE, GREY, RED, heading, legend_below, tidy
 
 __all__ = ["repeats_figure"]
 

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from textwrap import wrap
-from typing import Any
 
 from crosscast.choose.evaluation.protocol import ALONE
 from crosscast.choose.evaluation.result import ChoiceResult
+from crosscast.report.figure_style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY
 
 __all__ = [
-    "BLUE",
-    "GREY",
-    "RED",
     "Style",
     "alone",
     "device_styles",
-    "heading",
-    "legend_below",
     "method_label",
     "method_styles",
-    "tidy",
 ]
 
-# Okabe and Ito's palette, without its yellow, which is too light for lines.
-BLUE, RED, GREEN, ORANGE = "#0072b2", "#d55e00", "#009e73", "#e69f00"
-SKY, PINK, BLACK, GREY = "#56b4e9", "#cc79a7", "#000000", "#777777"
 _COLOURS = (BLUE, RED, GREEN, ORANGE, PINK, SKY)
 _FAMILIES = (
     "model",
@@ -43,9 +33,6 @@ _FAMILIES = (
 
 _MARKS = ("o", "s", "^", "D", "v", "P", "<", ">", "p", "h", "d")
 _DASHES = {"": (0, (1, 1.2)), "+fl": (0, (5, 1.5)), "+steps": "solid"}
-_LETTERS_PER_INCH = 11
-"""Of headings."""
-
 _LIMITER, _REFERENCE = "limiter", "oracle"
 
 
@@ -103,24 +90,3 @@ def device_styles(devices: Sequence[str]) -> dict[str, tuple[str, str]]:
         device: (_COLOURS[place % len(_COLOURS)], _MARKS[place % len(_MARKS)])
         for place, device in enumerate(devices)
     }
-
-
-def tidy(axes: Any) -> None:
-    """A light grid behind the data, and no frame on the right and above."""
-    axes.grid(color="#dddddd", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def heading(figure: Any, *sentences: str) -> None:
-    """What a picture is of, above it on the left: each sentence on lines of its own, as wide as it is."""
-    width = int(_LETTERS_PER_INCH * figure.get_figwidth())
-    lines = [line for sentence in sentences for line in wrap(sentence, width)]
-    figure.suptitle("\n".join(lines), x=0.02, ha="left", fontsize=10.5)
-
-
-def legend_below(figure: Any, handles: Sequence[Any], labels: Sequence[str], columns: int) -> None:
-    """A legend outside the data, under the axes."""
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9, handlelength=3
-    )

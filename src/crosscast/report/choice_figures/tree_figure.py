@@ -6,7 +6,7 @@ from typing import Any
 
 from crosscast.predict.configuration.published.classification_tree import TreeNode
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.styles import BLUE, GREY, heading
+from crosscast.report.figure_style import BLUE, GREY, heading
 
 __all__ = ["tree_figure"]
 

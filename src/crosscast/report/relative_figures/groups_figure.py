@@ -6,7 +6,7 @@ from typing import Any
 
 from crosscast.evaluate.relative.protocol import RelativeEvaluation
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.styles import BLUE, GREY, heading, tidy
+from crosscast.report.figure_style import BLUE, GREY, heading, tidy
 
 __all__ = ["groups_figure"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from crosscast.evaluate.relative.importances import Importances
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.styles import BLUE, RED, heading, tidy
+from crosscast.report.figure_style import BLUE, RED, heading, tidy
 
 __all__ = ["importances_figure"]
 

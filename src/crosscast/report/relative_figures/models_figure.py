@@ -8,7 +8,7 @@ from typing import Any
 from crosscast.evaluate.confidence import SHARE
 from crosscast.evaluate.relative.result import RelativeResult
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.styles import BLUE, GREY, heading, tidy
+from crosscast.report.figure_style import BLUE, GREY, heading, tidy
 
 __all__ = ["models_figure"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from crosscast.evaluate.relative.selection import Selection
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.styles import BLUE, heading, tidy
+from crosscast.report.figure_style import BLUE, heading, tidy
 
 __all__ = ["selection_figure"]
 

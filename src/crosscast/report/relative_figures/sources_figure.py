@@ -8,7 +8,7 @@ import numpy as np
 
 from crosscast.evaluate.relative.by_source import BySource
 from crosscast.report.canvas import new_figure
-from crosscast.report.choice_figures.styles import heading
+from crosscast.report.figure_style import heading
 
 __all__ = ["sources_figure"]
 
