@@ -60,8 +60,8 @@ class RelativeEvaluation:
 
 
 def default_weighting(split: str) -> Weighting:
-    """How rows are weighted where nobody says: as published, but kernels the same where they are held out."""
-    return "kernels" if split == "leave-kernel-out" else "rows"
+    """How rows are weighted where nobody says: as published, but by kernel where these or sizes are left out."""
+    return "kernels" if split in ("leave-kernel-out", "leave-configuration-out") else "rows"
 
 
 def evaluate_relative(
