@@ -14,6 +14,7 @@ import pytest
 from crosscast.cli import main
 from crosscast.cluster.job_types import JobTypes
 from crosscast.cluster.jobs_table import write_job_types
+from crosscast.cluster.placements.registry import PLACEMENTS
 from crosscast.cluster.traces.swf_reading import read_swf
 
 Output = pytest.CaptureFixture[str]
@@ -242,8 +243,7 @@ def test_the_table_of_placements_says_why_one_is_better(capsys: Output, table: s
     assert "200 jobs drawn with replacement from 8 types (seeds 0 to 1), submitted" in out
     assert "apart on average (Poisson)" in out
     assert "on cpu (6), gpu (3, GPU); easy with exact estimates" in out
-    placements = ["round-robin", "random", "user", "model", "oracle", "completion", "oracle-completion"]
-    for name in placements:
+    for name in PLACEMENTS:
         assert out.count(f"\n{name} ") == 2
     for heading in ("vs user, %", "vs oracle, %", "fastest", "work", "cpu", "gpu"):
         assert heading in out
@@ -285,6 +285,7 @@ def test_a_trace_of_gavel_is_placed_without_predictions(
         "random",
         "user",
         "oracle",
+        "oracle-near",
         "oracle-completion",
     ]
     assert found["workload"]["notes"] == [

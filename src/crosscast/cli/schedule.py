@@ -78,8 +78,8 @@ def schedule(
     users
         Tell of each user, too.
     place
-        Which machine each job goes to: round-robin, random, user, model, oracle, completion or
-        oracle-completion; by default all that the table has enough for.
+        Which machine each job goes to: round-robin, random, user, model, oracle, model-near, oracle-near,
+        completion or oracle-completion; by default all that the table has enough for.
     jobs
         How many jobs are drawn from the table, with replacement; by default 50,000, or the rows themselves
         where they say when they are submitted.

@@ -160,7 +160,30 @@ def test_of_equal_times_the_first_machine_comes_first() -> None:
     assert order("oracle", workload([[2.0, 1.0, 1.0, 2.0]])) == [[1, 2, 0, 3]]
 
 
-@pytest.mark.parametrize("name", ["model", "completion"])
+def test_near_lists_have_no_machine_that_takes_more_than_twice_the_least_time() -> None:
+    of = workload(
+        [[4.0, 2.0, 1.0, 1.5]] * 2, procs=[1, 3], vector=[[0.2, 0.4, 1.0, 0.41], [0.5, 0.1, 0.9, 1.0]]
+    )
+    assert order("model-near", of) == [[0, 1, -1, -1], [0, 2, 3, -1]]
+    assert order("oracle-near", of) == [[2, 3, 1, -1], [2, 3, -1, -1]]
+
+
+@given(workloads())
+def test_a_near_list_is_the_beginning_of_the_whole_one(of: Workload) -> None:
+    for name in ("model", "oracle"):
+        for near, whole in zip(order(f"{name}-near", of), order(name, of), strict=True):
+            known = [place for place in near if place >= 0]
+            assert known
+            assert whole[: len(known)] == known
+
+
+def test_a_predicted_time_of_0_leaves_all_machines_in_the_list_of_the_model_alone() -> None:
+    of = workload([[1.0] * 4], vector=[[0.5, 0.0, 1.0, 0.0]])
+    assert order("model", of) == [[1, 3, 0, 2]]
+    assert order("model-near", of) == [[1, 3, -1, -1]]
+
+
+@pytest.mark.parametrize("name", ["model", "model-near", "completion"])
 def test_a_prediction_that_is_missing_is_refused(name: str) -> None:
     with pytest.raises(InputError, match=f"placement: {name}: expected jobs with predicted"):
         PLACEMENTS[name](workload([[1.0] * 4]), np.random.default_rng(0))

@@ -13,7 +13,7 @@ from crosscast.cluster.experiment.type_workload import Needs, type_workload
 from crosscast.cluster.jobs import Integers, Reals
 from crosscast.cluster.jobs_table import read_job_types
 from crosscast.cluster.machines import Machine
-from crosscast.cluster.placements.registry import BY_PREDICTION, PLACEMENTS
+from crosscast.cluster.placements.registry import NEEDS, PLACEMENTS
 from crosscast.cluster.placements.workload import Workload
 from crosscast.cluster.traces.gavel import read_gavel
 from crosscast.errors import InputError
@@ -45,8 +45,8 @@ class JobTable:
     @property
     def placements(self) -> list[str]:
         """Placements that these types have enough for."""
-        known = {"model": self.types.vector is not None, "completion": self.types.predicted_s is not None}
-        return [name for name in PLACEMENTS if known.get(name, True)]
+        known = {"vector": self.types.vector is not None, "seconds": self.types.predicted_s is not None}
+        return [name for name in PLACEMENTS if known.get(NEEDS.get(name, ""), True)]
 
 
 def read_job_table(
@@ -90,7 +90,7 @@ def read_job_table(
 
 
 def _needs(placements: Sequence[str], predicted: bool) -> Needs:
-    needs = {name for name, asks in (("vector", "model"), ("seconds", "completion")) if asks in placements}
+    needs = {NEEDS[name] for name in placements if name in NEEDS}
     return frozenset(needs | ({"seconds"} if predicted else set()))
 
 
@@ -101,7 +101,7 @@ def _ordered(types: Workload, order: Integers) -> Workload:
 
 def _of_gavel(path: Path, speeds: Path, machines: Sequence[Machine], asked: Sequence[str]) -> JobTable:
     for name in asked:
-        if name in (*BY_PREDICTION, "estimates"):
+        if name in (*NEEDS, "estimates"):
             what = "--estimates predicted" if name == "estimates" else f"placement {name}"
             raise InputError(
                 f"{path}: expected predicted times for {what}, found a trace of Gavel, without any"
