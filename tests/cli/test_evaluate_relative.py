@@ -3,9 +3,12 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from crosscast.cli import main
+from crosscast.cluster.jobs_table import read_job_types
+from crosscast.cluster.placements.registry import PLACEMENTS
 from crosscast.tables.arrow import table_of
 from crosscast.tables.dataset import Dataset, write_dataset
 from crosscast.tables.devices import DEVICES
@@ -169,3 +172,96 @@ def test_targets_and_protocols_that_do_not_go_together_are_refused(
     capsys: Output, profiles: str, words: list[str], expected: str
 ) -> None:
     assert expected in refusal(capsys, profiles, *words)
+
+
+def test_what_was_held_out_is_written_as_jobs_that_can_be_scheduled(
+    capsys: Output, folder: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "jobs.parquet"
+    words = ("--protocol", "leave-application-out", "--models", "published-linear,log-mean")
+    shape = ("--job-seconds", "600", "--job-procs", "1,1,2", "--gpu-applications", "app00, app03")
+    assert evaluate(folder, *words, "--write-jobs", str(path), *shape) == 0
+    types = read_job_types(path)
+    assert (
+        f"wrote {path} ({len(types)} types of jobs, predicted by published-linear)" in capsys.readouterr().err
+    )
+    works = len(set(zip(types.application, types.kernel, types.size, types.source, strict=True)))
+    assert len(types) == 3 * works
+    assert types.procs.tolist() == [1, 1, 2] * works
+    assert {name for name, gpu in zip(types.application, types.uses_gpu, strict=True) if gpu} == {
+        "app00",
+        "app03",
+    }
+    np.testing.assert_allclose(np.exp(np.log(types.run_s).mean(axis=1)), 600, rtol=0.1)
+    assert set(types.model) == {"published-linear"}
+    first = path.read_bytes()
+    assert evaluate(folder, *words, "--write-jobs", str(path), *shape) == 0
+    assert path.read_bytes() == first
+    (tmp_path / "machines.toml").write_text(
+        '[[machine]]\nname = "cpu"\nnodes = 4\n[[machine]]\nname = "gpu"\nnodes = 4\ngpu = true\n'
+    )
+    capsys.readouterr()
+    machines = ["--machines", str(tmp_path / "machines.toml")]
+    assert main(["schedule", str(path), *machines, "--jobs", "40", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["results"]
+    assert [each["placement"] for each in found] == list(PLACEMENTS)
+
+
+def test_jobs_of_profiles_have_the_source_that_was_typed(profiles: str, tmp_path: Path) -> None:
+    path = tmp_path / "jobs.parquet"
+    words = ("--models", "log-mean", "--write-jobs", str(path))
+    assert evaluate(profiles, *words) == 0
+    types = read_job_types(path)
+    assert set(types.source) == {None}
+    assert evaluate(profiles, *words, "--job-source", types.devices[0]) == 0
+    assert set(read_job_types(path).source) == {types.devices[0]}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--job-seconds", "0"], "--job-seconds: expected a time above 0 s, found 0.0"),
+        (["--job-procs", "0"], "--job-procs: expected numbers from 1 to"),
+        (["--job-procs", "1,x"], "--job-procs: expected numbers such as 1,1,2, found '1,x'"),
+        (["--job-source", "gpu"], "--job-source: expected it of profiles, which are of no device, found"),
+        (["--gpu-applications", "amg"], "--gpu-applications: expected some of app00, "),
+        (["--gpu-applications", ","], "--gpu-applications: expected names separated by commas"),
+    ],
+)
+def test_jobs_that_cannot_be_made_are_refused_before_anything_is_fitted(
+    capsys: Output, folder: str, tmp_path: Path, words: list[str], expected: str
+) -> None:
+    path = tmp_path / "jobs.parquet"
+    assert expected in refusal(capsys, folder, "--write-jobs", str(path), *words)
+    assert not path.exists()
+
+
+def test_a_file_that_no_jobs_can_be_written_to_is_refused(
+    capsys: Output, folder: str, tmp_path: Path
+) -> None:
+    message = refusal(capsys, folder, "--write-jobs", str(tmp_path / "jobs.csv"))
+    assert "--write-jobs: expected a file name with .parquet, found 'jobs.csv'" in message
+    message = refusal(capsys, folder, "--write-jobs", str(tmp_path / "no" / "jobs.parquet"))
+    assert "--write-jobs: the folder" in message
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--job-seconds", "600"],
+        ["--job-procs", "1"],
+        ["--job-source", "cpu"],
+        ["--gpu-applications", "app00"],
+    ],
+)
+def test_options_of_jobs_say_nothing_without_a_file_for_them(
+    capsys: Output, folder: str, words: list[str]
+) -> None:
+    assert f"{words[0]}: nothing to say without --write-jobs; leave the option out" in refusal(
+        capsys, folder, *words
+    )
+
+
+def test_jobs_say_nothing_where_times_are_predicted(capsys: Output, profiles: str, tmp_path: Path) -> None:
+    words = ("--target", "time", "--write-jobs", str(tmp_path / "jobs.parquet"))
+    assert "--write-jobs: nothing to say with leave-application-out" in refusal(capsys, profiles, *words)

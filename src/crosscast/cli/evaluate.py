@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from crosscast.cli.datasets import dataset_named
 from crosscast.cli.evaluate_choices import CHOICES, ChoiceOptions, evaluate_choices_of
+from crosscast.cli.evaluate_jobs import JobOptions
 from crosscast.cli.evaluate_options import LEVEL, Effort, Typed
 from crosscast.cli.evaluate_relative import RelativeOptions, Weights, evaluate_relative_of, is_relative
 from crosscast.cli.fits import FitStatus, processors
@@ -64,6 +65,11 @@ def evaluate(
     sources: str | None = None,
     weights: Weights | None = None,
     studies: Flag = False,
+    write_jobs: Path | None = None,
+    job_seconds: float | None = None,
+    job_procs: str | None = None,
+    job_source: str | None = None,
+    gpu_applications: str | None = None,
     json: Flag = False,
 ) -> None:
     """Say how well models predict what they have not seen.
@@ -140,13 +146,27 @@ def evaluate(
         Of relative performance: what counts the same; by default rows, and kernels where these are left out.
     studies
         Of relative performance: study sources, scales, applications and features as well.
+    write_jobs
+        Of relative performance: Parquet file for what was held out as types of jobs, with measured times and
+        what the first model predicted, for `crosscast schedule`.
+    job_seconds
+        Repeat each kernel so often that a job takes so long at the geometric mean over devices; by default a
+        job is one invocation.
+    job_procs
+        Nodes that jobs occupy, such as `1,1,2` for a third of them to be twice as wide; by default those that
+        runs were set to, or 1.
+    job_source
+        Of profiles: device on which a job's time is known, for the placement `completion`.
+    gpu_applications
+        Applications that users know to run on GPUs, separated by commas; by default all.
     json
         Print everything as one JSON object.
     """
     choices = ChoiceOptions(
         methods, samples, together, devices, power_domain, budget, confidence, bool(programs)
     )
-    relative = RelativeOptions(sources, weights, bool(studies))
+    jobs_written = JobOptions(write_jobs, job_seconds, job_procs, job_source, gpu_applications)
+    relative = RelativeOptions(sources, weights, bool(studies), jobs_written)
     dataset = dataset_named(folder)
     of_relative = is_relative(dataset, protocol, target, relative)
     Typed(models, probes, level, effort, choices, relative).check(protocol, relative=of_relative)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json as json_format
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from crosscast.cli.evaluate_jobs import JobOptions
 from crosscast.cli.fits import FitStatus
 from crosscast.cli.option_names import option_names
 from crosscast.cli.words import words_of
@@ -36,11 +37,14 @@ class RelativeOptions:
     ----------
     sources, weights, studies
         As `crosscast.cli.evaluate.evaluate` has them.
+    job_types
+        What was typed of jobs to be written.
     """
 
     sources: str | None = None
     weights: Weights | None = None
     studies: bool = False
+    job_types: JobOptions = field(default_factory=JobOptions)
 
     def given(self) -> list[str]:
         """Options that were typed."""
@@ -49,7 +53,8 @@ class RelativeOptions:
             "--weights": self.weights,
             "--studies": self.studies or None,
         }
-        return [option for option, value in found.items() if value is not None]
+        typed = [option for option, value in found.items() if value is not None]
+        return [*typed, *self.job_types.given()]
 
 
 def is_relative(dataset: Dataset, protocol: str, target: str | None, options: RelativeOptions) -> bool:
@@ -118,11 +123,15 @@ def evaluate_relative_of(
 
     with FitStatus() as status, option_names():
         wanted = _models(models)
+        shape = options.job_types.shape()
         vectors = vectors_of(
             dataset,
             devices=None if devices is None else words_of("--devices", devices),
             sources=None if options.sources is None else words_of("--sources", options.sources),
         )
+        if shape is not None:
+            # Not only when all is fitted.
+            shape.check(vectors.observations, vectors.devices)
         study = study_relative(
             dataset.label,
             vectors,
@@ -135,6 +144,8 @@ def evaluate_relative_of(
             cache=cache,
             jobs=jobs,
         )
+        if shape is not None:
+            options.job_types.write(study.evaluation, shape)
     paths = []
     if figures is not None:
         from crosscast.report.relative_figures.all_figures import write_relative_figures

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crosscast.evaluate.processes import Progress
-from crosscast.evaluate.relative.protocol import evaluate_relative
+from crosscast.evaluate.relative.protocol import RelativeEvaluation, evaluate_relative
 from crosscast.predict.grid import Reals
 from crosscast.predict.relative.model import RelativeModel
 from crosscast.predict.relative.observations import Observations, Vectors
 
-__all__ = ["HeldOutPredictions", "held_out_predictions"]
+__all__ = ["HeldOutPredictions", "held_out_predictions", "predictions_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,28 @@ class HeldOutPredictions:
     predicted: Reals
 
 
+def predictions_of(evaluation: RelativeEvaluation, place: int = 0) -> HeldOutPredictions:
+    """What one of the models that were evaluated predicted, by default the first.
+
+    Parameters
+    ----------
+    evaluation
+        The evaluation.
+    place
+        Place of the model's result.
+    """
+    result = evaluation.results[place]
+    tested = evaluation.vectors.rows(result.rows)
+    return HeldOutPredictions(
+        result.model,
+        result.split,
+        tested.observations,
+        evaluation.vectors.devices,
+        tested.times_s,
+        result.predicted,
+    )
+
+
 def held_out_predictions(
     vectors: Vectors,
     model: RelativeModel,
@@ -69,8 +91,4 @@ def held_out_predictions(
     found = evaluate_relative(
         vectors, [model], split, baselines=(), seed=seed, progress=progress, cache=cache, jobs=jobs
     )
-    result = found.results[0]
-    tested = vectors.rows(result.rows)
-    return HeldOutPredictions(
-        model.name, split, tested.observations, vectors.devices, tested.times_s, result.predicted
-    )
+    return predictions_of(found)
