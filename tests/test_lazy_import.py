@@ -19,10 +19,24 @@ HEAVY = (
     "threadpoolctl",
     "pyopencl",
     "pynvml",
+    "numba",
+    "xgboost",
+    "caliperreader",
+    "hatchet",
 )
 
 
-COMMANDS = ("characterize", "choose", "embed", "evaluate", "measure", "predict", "report", "train")
+COMMANDS = (
+    "characterize",
+    "choose",
+    "embed",
+    "evaluate",
+    "measure",
+    "predict",
+    "report",
+    "schedule",
+    "train",
+)
 
 
 def modules_after(code: str) -> set[str]:
