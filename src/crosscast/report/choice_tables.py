@@ -11,6 +11,7 @@ from rich.text import Text
 from crosscast.choose.evaluation.metrics import Metrics
 from crosscast.choose.evaluation.result import ChoiceResult
 from crosscast.evaluate.confidence import Interval
+from crosscast.report.number_table import number_table
 from crosscast.report.numbers import NONE
 
 __all__ = [
@@ -51,10 +52,7 @@ def _runs(value: float | None) -> str:
 
 def _table(results: Sequence[ChoiceResult], columns: Sequence[_Column], heading: str = "method") -> Table:
     """A row a method: those that are compared with the baselines first, the oracle last."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column(heading, no_wrap=True)
-    for column in columns:
-        table.add_column(column.heading, justify="right", no_wrap=True)
+    table = number_table(heading, [column.heading for column in columns])
     own = [each for each in results if not each.baseline and each.method != _REFERENCE]
     baselines = [each for each in results if each.baseline]
     for result in [*own, *baselines]:
@@ -242,10 +240,7 @@ def _least(name: str) -> Callable[[ChoiceResult], str]:
 
 def program_table(result: ChoiceResult) -> Table:
     """The main metrics of one method, a row a program."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column(result.method, no_wrap=True)
-    for heading in _METRICS:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = number_table(result.method, list(_METRICS))
     for name, metrics in result.programs.items():
         table.add_row(Text(name), *(Text(write(getattr(metrics, of))) for of, write in _METRICS.values()))
     return table

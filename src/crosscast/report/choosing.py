@@ -13,7 +13,7 @@ from crosscast.choose.samples_file import SampledKernel
 from crosscast.predict.configuration.configuration_card import ConfigurationCard
 from crosscast.report.chooser_training import chooser_trained_on, honest_chooser_errors, samples_lines
 from crosscast.report.console import console_of_numbers
-from crosscast.report.numbers import NONE, plural
+from crosscast.report.numbers import NONE, plural, three_digits
 from crosscast.report.settings import configuration_text, setting_heading, setting_text, shown_settings
 from crosscast.units import format_seconds
 
@@ -145,8 +145,8 @@ def _table(choices: Sequence[Choice], card: ConfigurationCard) -> Table:
             _tenths(option.power_w),
             _between(option, option.power_low_w, option.power_high_w, _tenths),
             f"{option.relative_performance:.2f}",
-            _three_digits(option.time_s),
-            _between(option, option.time_low_s, option.time_high_s, _three_digits),
+            three_digits(option.time_s),
+            _between(option, option.time_low_s, option.time_high_s, three_digits),
             mark,
         ]
         table.add_row(*(Text(cell, style="bold" if caps else "") for cell in cells))
@@ -161,10 +161,6 @@ def _between(option: Option, low: float | None, high: float | None, text: Callab
 
 def _tenths(value: float) -> str:
     return f"{value:.1f}"
-
-
-def _three_digits(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 def _watts(power_w: float) -> str:

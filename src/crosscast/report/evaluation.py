@@ -15,6 +15,7 @@ from crosscast.evaluate.protocol import Result
 from crosscast.evaluate.scores import HIGHER_IS_BETTER, Scores
 from crosscast.evaluate.study import Study
 from crosscast.report.console import console_of_numbers
+from crosscast.report.number_table import number_table
 from crosscast.report.numbers import NONE, factor, percent
 from crosscast.units import format_count
 
@@ -124,10 +125,7 @@ _TABLES = (
 
 
 def _table(study: Study, probes: int, heading: str, columns: Sequence[_Column]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column(heading, no_wrap=True)
-    for column in columns:
-        table.add_column(column.heading, justify="right", no_wrap=True)
+    table = number_table(heading, [column.heading for column in columns])
     rows = [
         (result, confidence)
         for result, confidence in zip(study.evaluation.results, study.confidences, strict=True)
@@ -197,11 +195,8 @@ _APPLICATION_COLUMNS = (
 
 
 def _by_application(result: Result) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("application", no_wrap=True)
-    table.add_column("kernels", justify="right", no_wrap=True)
-    for column in _APPLICATION_COLUMNS:
-        table.add_column(column.heading, justify="right", no_wrap=True)
+    headings = (column.heading for column in _APPLICATION_COLUMNS)
+    table = number_table("application", ["kernels", *headings])
     table.add_column("without it", justify="right", no_wrap=True)
     outcome = result.outcomes[0]
     rows = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TextIO
 
 from rich.table import Table
@@ -16,6 +16,7 @@ from crosscast.cluster.experiment.summary import REFERENCES
 from crosscast.cluster.experiment.table import JobTable
 from crosscast.cluster.placements.user import without_choice
 from crosscast.report.console import console_of_numbers
+from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import NONE, factor, plural
 from crosscast.report.schedules import share, slowdown
 from crosscast.units import format_count, format_seconds
@@ -87,9 +88,8 @@ def print_experiment(found: Experiment, facts: Mapping[str, Any], stream: TextIO
         console.print(Text(f"  {note}"), soft_wrap=True)
     console.print()
     console.print(_placements(found))
-    console.print()
-    console.print(Text("where jobs ran: on each machine % of the jobs / % of it that was used", style="bold"))
-    console.print(_machines(found))
+    where = "where jobs ran: on each machine % of the jobs / % of it that was used"
+    print_table(console, where, _machines(found))
     console.print()
     if found.least_makespan_s is not None:
         least = format_elapsed(found.least_makespan_s.value)
@@ -128,24 +128,16 @@ def _subject(facts: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _table(headings: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("placement", no_wrap=True)
-    for heading in headings:
-        # Not through rich's markup: names of machines may hold brackets.
-        table.add_column(Text(heading), justify="right", no_wrap=True)
-    return table
-
-
 def _placements(found: Experiment) -> Table:
     several = len(found.setup.seeds) > 1
     references = [name for name in REFERENCES if any(name in each.against for each in found.results)]
-    table = _table(
+    table = number_table(
+        "placement",
         [
             "makespan",
             *(f"vs {name}, %" for name in references),
             *("slowdown", "mean wait", "used"),
-        ]
+        ],
     )
     for each in found.results:
         makespan = format_elapsed(each.makespan_s.value)
@@ -174,7 +166,9 @@ def _difference(mean: Mean | None) -> str:
 
 
 def _machines(found: Experiment) -> Table:
-    table = _table(["fastest", "work", *(machine.machine for machine in found.results[0].machines)])
+    table = number_table(
+        "placement", ["fastest", "work", *(machine.machine for machine in found.results[0].machines)]
+    )
     for each in found.results:
         jobs = (_percent(machine.jobs / each.jobs) for machine in each.machines)
         used = (_percent(machine.utilisation) for machine in each.machines)

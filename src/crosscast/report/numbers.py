@@ -6,7 +6,7 @@ import math
 
 from crosscast.units import format_seconds
 
-__all__ = ["NONE", "factor", "of_log", "percent", "plural"]
+__all__ = ["NONE", "factor", "of_log", "percent", "plural", "three_digits"]
 
 NONE = "—"
 """What is not known."""
@@ -48,3 +48,14 @@ def plural(number: int, noun: str) -> str:
     ('1 device', '1,560 cells')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def three_digits(number: float) -> str:
+    """A number with three digits, or all of those before its point.
+
+    Examples
+    --------
+    >>> three_digits(0.12345), three_digits(12345.6)
+    ('0.123', '12,346')
+    """
+    return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -17,6 +17,7 @@ from crosscast.evaluate.relative.splits import PUBLISHED
 from crosscast.evaluate.relative.study import RelativeStudy
 from crosscast.evaluate.relative.weighting import WEIGHTINGS
 from crosscast.report.console import console_of_numbers
+from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import NONE, factor, percent, plural
 from crosscast.report.relative_studies import print_relative_studies
 from crosscast.units import format_count
@@ -46,9 +47,7 @@ def print_relative_evaluation(study: RelativeStudy, stream: TextIO) -> None:
     console.print(_mae(study))
     best = study.evaluation.best()
     if len(best.per_group) > 1:
-        console.print()
-        console.print(Text(f"{best.model}, by group", style="bold"))
-        console.print(_by_group(best))
+        print_table(console, f"{best.model}, by group", _by_group(best))
     console.print()
     _print_legend(console, study)
     if study.studies is not None:
@@ -108,7 +107,7 @@ def _name(result: RelativeResult) -> Text:
 
 
 def _models(study: RelativeStudy) -> Table:
-    table = _table("model", [column.heading for column in _COLUMNS])
+    table = number_table("model", [column.heading for column in _COLUMNS])
     for result in _in_order(study):
         table.add_row(_name(result), *(_cell(column, result.metrics, result.sure) for column in _COLUMNS))
     return table
@@ -118,20 +117,12 @@ def _mae(study: RelativeStudy) -> Table:
     """MAE with each way to weight rows, and in the folds within training."""
     results = _in_order(study)
     validated = any(each.validation_mae is not None for each in results)
-    table = _table("MAE by what counts the same", [*WEIGHTINGS, *(["validation"] if validated else [])])
+    table = number_table("MAE by what counts the same", [*WEIGHTINGS, *(["validation"] if validated else [])])
     for result in results:
         cells = [_error(result.by_weighting[each].mae) for each in WEIGHTINGS]
         if validated:
             cells.append(NONE if result.validation_mae is None else _error(result.validation_mae))
         table.add_row(_name(result), *cells)
-    return table
-
-
-def _table(first: str, others: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column(first, no_wrap=True)
-    for other in others:
-        table.add_column(other, justify="right", no_wrap=True)
     return table
 
 
@@ -150,7 +141,7 @@ def _cell(column: _Column, metrics: RelativeMetrics, sure: Confidence | None) ->
 
 
 def _by_group(result: RelativeResult) -> Table:
-    table = _table("group", ["rows", *(column.heading for column in _COLUMNS)])
+    table = number_table("group", ["rows", *(column.heading for column in _COLUMNS)])
     for name, metrics in result.per_group.items():
         table.add_row(
             Text(name),

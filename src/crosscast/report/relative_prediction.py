@@ -11,7 +11,7 @@ from rich.text import Text
 from crosscast.predict.relative.card import RelativeCard
 from crosscast.predict.relative.prediction import RelativePrediction, RelativeTime
 from crosscast.report.console import console_of_numbers
-from crosscast.report.numbers import NONE, factor, percent
+from crosscast.report.numbers import NONE, factor, percent, three_digits
 from crosscast.report.relative_training import honest_relative_errors, relative_trained_on
 from crosscast.units import format_seconds
 
@@ -77,8 +77,8 @@ def _table(prediction: RelativePrediction) -> Table:
         itself = each.device == prediction.relative_to
         table.add_row(
             Text(each.device, style="bold" if each.rank == 1 else ""),
-            _ratio(each.relative),
-            "itself" if itself else f"{_ratio(each.low)} to {_ratio(each.high)}",
+            three_digits(each.relative),
+            "itself" if itself else f"{three_digits(each.low)} to {three_digits(each.high)}",
             factor(each.speed_up),
             _probability(each.probability_fastest),
             *(_seconds(each, prediction) if timed else ()),
@@ -102,14 +102,10 @@ def _line_each(predictions: Sequence[RelativePrediction]) -> Table:
             prediction.source or NONE,
             best.device,
             _probability(best.probability_fastest),
-            _ratio(best.relative),
-            f"{_ratio(best.low)} to {_ratio(best.high)}",
+            three_digits(best.relative),
+            f"{three_digits(best.low)} to {three_digits(best.high)}",
         )
     return table
-
-
-def _ratio(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
 def _seconds(each: RelativeTime, prediction: RelativePrediction) -> tuple[str, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -13,6 +11,7 @@ from crosscast.evaluate.relative.importances import CAUTION, Importances
 from crosscast.evaluate.relative.protocol import RelativeEvaluation
 from crosscast.evaluate.relative.selection import Selection
 from crosscast.evaluate.relative.study import RelativeStudies
+from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import percent
 
 __all__ = ["print_relative_studies"]
@@ -33,34 +32,22 @@ def print_relative_studies(studies: RelativeStudies, console: Console) -> None:
     if studies.by_source is not None:
         found = studies.by_source
         heading = f"by source: fitted to and tested on counters of one device, {found.split}"
-        _print(console, heading, _by_source(found))
+        print_table(console, heading, _by_source(found))
     for name, evaluation in (("scale", studies.by_scale), ("application", studies.by_application)):
         if evaluation is not None:
-            _print(console, f"by {name}: MAE where it is left out", _by_group(evaluation, name))
+            print_table(console, f"by {name}: MAE where it is left out", _by_group(evaluation, name))
     split = studies.importances.split
-    _print(console, f"importances of {studies.importances.model}, {split}", _importances(studies.importances))
+    print_table(
+        console, f"importances of {studies.importances.model}, {split}", _importances(studies.importances)
+    )
     console.print(Text(CAUTION), soft_wrap=True)
-    _print(
+    print_table(
         console, f"features of the most gain alone, {studies.selection.split}", _selection(studies.selection)
     )
 
 
-def _print(console: Console, heading: str, table: Table) -> None:
-    console.print()
-    console.print(Text(heading, style="bold"))
-    console.print(table)
-
-
-def _table(first: str, others: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column(first, no_wrap=True)
-    for other in others:
-        table.add_column(Text(other), justify="right", no_wrap=True)
-    return table
-
-
 def _by_source(found: BySource) -> Table:
-    table = _table("MAE / same order", found.sources)
+    table = number_table("MAE / same order", found.sources)
     for model, metrics in found.metrics.items():
         table.add_row(Text(model), *(f"{each.mae:.4f} / {percent(each.same_order)}" for each in metrics))
     return table
@@ -68,14 +55,14 @@ def _by_source(found: BySource) -> Table:
 
 def _by_group(evaluation: RelativeEvaluation, name: str) -> Table:
     results = evaluation.results
-    table = _table(name, [result.model for result in results])
+    table = number_table(name, [result.model for result in results])
     for group in results[0].per_group:
         table.add_row(Text(group), *(f"{result.per_group[group].mae:.4f}" for result in results))
     return table
 
 
 def _importances(found: Importances) -> Table:
-    table = _table("feature", ["average gain", "rise of MAE when shuffled"])
+    table = number_table("feature", ["average gain", "rise of MAE when shuffled"])
     for each in found.features[:_MOST_FEATURES]:
         table.add_row(Text(each.feature), percent(each.gain), f"{each.rise:+.4f}")
     left = len(found.features) - _MOST_FEATURES
@@ -85,7 +72,7 @@ def _importances(found: Importances) -> Table:
 
 
 def _selection(found: Selection) -> Table:
-    table = _table("features", ["MAE", "same order"])
+    table = number_table("features", ["MAE", "same order"])
     for count, each in zip(found.counts, found.metrics, strict=True):
         table.add_row(str(count), f"{each.mae:.4f}", percent(each.same_order))
     return table

@@ -13,6 +13,7 @@ from crosscast.predict.listed import listed
 from crosscast.predict.relative.card import RelativeCard
 from crosscast.predict.relative.observations import NO_SOURCE
 from crosscast.report.console import console_of_numbers
+from crosscast.report.number_table import number_table
 from crosscast.report.numbers import NONE, percent, plural
 
 __all__ = ["honest_relative_errors", "print_relative_training", "relative_trained_on"]
@@ -114,10 +115,7 @@ def _result_of(card: RelativeCard) -> Mapping[str, Any] | None:
 
 
 def _table(card: RelativeCard) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("model", no_wrap=True)
-    for heading, *_ in _COLUMNS:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = number_table("model", [heading for heading, *_ in _COLUMNS])
     for result in card.errors.get("results", ()):
         own = result["model"] == card.model
         label = result["model"] if own else f"{result['model']} (baseline)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -15,6 +14,7 @@ from crosscast.cluster.machines import Machine
 from crosscast.cluster.traces.swf_jobs import CleanedJobs
 from crosscast.cluster.traces.trace import Trace
 from crosscast.report.console import console_of_numbers
+from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import NONE, plural
 from crosscast.units import format_count, format_seconds
 
@@ -89,11 +89,11 @@ def print_policies(
     console.print(_policies(results))
     if len(facts["machines"]) > 1:
         for result in results:
-            _print(console, f"by machine, {result.label}", _machines(result))
+            print_table(console, f"by machine, {result.label}", _machines(result))
     if users:
         for result in results:
             listed, count = min(_USERS, len(result.users)), len(result.users)
-            _print(
+            print_table(
                 console,
                 f"{listed} of {plural(count, 'user')}, {result.label}: most jobs first",
                 _users(result),
@@ -139,22 +139,8 @@ def _subject(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _print(console: Console, heading: str, table: Table) -> None:
-    console.print()
-    console.print(Text(heading, style="bold"), soft_wrap=True)
-    console.print(table)
-
-
-def _table(first: str, headings: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column(first, no_wrap=True)
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table
-
-
 def _policies(results: Sequence[PolicyResult]) -> Table:
-    table = _table(
+    table = number_table(
         "policy",
         ("makespan", "slowdown", "mean wait", "median", "95 %", "used", "simulated", "jobs/s"),
     )
@@ -174,7 +160,7 @@ def _policies(results: Sequence[PolicyResult]) -> Table:
 
 
 def _machines(result: PolicyResult) -> Table:
-    table = _table("machine", ("processors", "jobs", "used", "mean wait", "slowdown"))
+    table = number_table("machine", ("processors", "jobs", "used", "mean wait", "slowdown"))
     for machine in result.machines:
         table.add_row(
             Text(machine.machine),
@@ -188,7 +174,7 @@ def _machines(result: PolicyResult) -> Table:
 
 
 def _users(result: PolicyResult) -> Table:
-    table = _table("user", ("jobs", "mean wait", "slowdown"))
+    table = number_table("user", ("jobs", "mean wait", "slowdown"))
     for user in sorted(result.users, key=lambda each: -each.jobs)[:_USERS]:
         table.add_row(
             Text(user.user),

@@ -10,8 +10,7 @@ from typing import Any
 from crosscast.choose.evaluation.machine import MachineChoices
 from crosscast.choose.evaluation.offline import OfflineStage
 from crosscast.choose.evaluation.study import ChoiceStudy
-from crosscast.errors import InputError
-from crosscast.report.canvas import save_figure
+from crosscast.report.canvas import make_figure_folder, save_figure
 from crosscast.report.choice_figures.curve_figure import curve_figure
 from crosscast.report.choice_figures.frontier_figure import frontier_figure
 from crosscast.report.choice_figures.hardest_figure import hardest_figure
@@ -64,10 +63,7 @@ def write_choice_figures(study: ChoiceStudy, stages: Sequence[OfflineStage], fol
     names = machine_folders([machine.machine for machine in study.machines])
     for machine, stage, name in zip(study.machines, stages, names, strict=True):
         place = folder / name if len(study.machines) > 1 else folder
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"figures: cannot make the folder {place} ({error.strerror})") from error
+        make_figure_folder(place)
         title = machine.machine
         for of, figure in _figures(machine, stage, title).items():
             paths.append(save_figure(figure, place / f"{of}.png"))

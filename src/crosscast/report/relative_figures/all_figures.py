@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from crosscast.errors import InputError
 from crosscast.evaluate.relative.study import RelativeStudies, RelativeStudy
-from crosscast.report.canvas import save_figure
+from crosscast.report.canvas import make_figure_folder, save_figure
 from crosscast.report.relative_figures.groups_figure import groups_figure
 from crosscast.report.relative_figures.importances_figure import importances_figure
 from crosscast.report.relative_figures.models_figure import models_figure
@@ -39,10 +38,7 @@ def write_relative_figures(study: RelativeStudy, folder: Path) -> list[Path]:
     MissingExtraError
         If matplotlib is not installed.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"figures: cannot make the folder {folder} ({error.strerror})") from error
+    make_figure_folder(folder)
     evaluation = study.evaluation
     figures = {"models": models_figure(evaluation.results, f"{study.label}: {evaluation.split.name}")}
     if study.studies is not None:
