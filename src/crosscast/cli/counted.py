@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Wanted", "read_observations"]
 
+_MOST_NAMED = 20
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -111,10 +113,9 @@ def _only(option: str, name: str | None, observations: Observations, names: Sequ
         return observations
     import numpy as np
 
+    from crosscast.predict.listed import listed
+
     if name not in names:
-        listed = ", ".join(list(dict.fromkeys(names))[:_MOST_NAMED])
-        raise InputError(f"{option}: expected one of {listed}, found {name!r}")
+        known = listed(list(dict.fromkeys(names)), _MOST_NAMED)
+        raise InputError(f"{option}: expected one of {known}, found {name!r}")
     return observations.rows(np.array([each == name for each in names]))
-
-
-_MOST_NAMED = 20

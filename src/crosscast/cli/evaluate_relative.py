@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from crosscast.cli.evaluate_jobs import JobOptions
 from crosscast.cli.fits import FitStatus
 from crosscast.cli.option_names import option_names
+from crosscast.cli.relative_vectors import relative_vectors
 from crosscast.cli.words import words_of
 from crosscast.errors import InputError
 
@@ -118,17 +119,12 @@ def evaluate_relative_of(
         If something of the options or the dataset is not as expected, or a file cannot be written.
     """
     from crosscast.evaluate.relative.study import study_relative
-    from crosscast.predict.relative.observed import vectors_of
     from crosscast.report.relative_evaluation import print_relative_evaluation
 
     with FitStatus() as status, option_names():
         wanted = _models(models)
         shape = options.job_types.shape()
-        vectors = vectors_of(
-            dataset,
-            devices=None if devices is None else words_of("--devices", devices),
-            sources=None if options.sources is None else words_of("--sources", options.sources),
-        )
+        vectors = relative_vectors(dataset, devices, options.sources)
         if shape is not None:
             # Not only when all is fitted.
             shape.check(vectors.observations, vectors.devices)

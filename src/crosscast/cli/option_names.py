@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from crosscast.errors import InputError
@@ -48,8 +48,13 @@ _OPTIONS = {
 
 
 @contextmanager
-def option_names() -> Iterator[None]:
+def option_names(options: Mapping[str, str] = _OPTIONS) -> Iterator[None]:
     """Let errors of wrong input begin with the option that was typed instead of the field it fills.
+
+    Parameters
+    ----------
+    options
+        Options by fields; those of most commands by default.
 
     Raises
     ------
@@ -60,6 +65,6 @@ def option_names() -> Iterator[None]:
         yield
     except InputError as error:
         field, colon, rest = str(error).partition(":")
-        if field not in _OPTIONS:
+        if field not in options:
             raise
-        raise InputError(f"{_OPTIONS[field]}{colon}{rest}") from error
+        raise InputError(f"{options[field]}{colon}{rest}") from error

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from crosscast.cli.option_names import option_names
 from crosscast.cli.words import words_of
 from crosscast.errors import InputError
 
@@ -30,22 +31,9 @@ _OPTIONS = {
 }
 
 
-@contextmanager
-def schedule_option_names() -> Iterator[None]:
-    """Let errors begin with the option that was typed instead of the argument it fills.
-
-    Raises
-    ------
-    InputError
-        As raised within, with that name.
-    """
-    try:
-        yield
-    except InputError as error:
-        argument, colon, rest = str(error).partition(":")
-        if argument not in _OPTIONS:
-            raise
-        raise InputError(f"{_OPTIONS[argument]}{colon}{rest}") from error
+def schedule_option_names() -> AbstractContextManager[None]:
+    """Let errors begin with the option that was typed instead of the argument it fills."""
+    return option_names(_OPTIONS)
 
 
 def policies_of(policy: str, queue: str | None, backfill: str | None) -> list[Policy]:

@@ -118,15 +118,13 @@ def schedule_trace(path: Path, options: TraceOptions, files: ScheduleFiles, *, j
 
 def _machines(trace: Trace, options: TraceOptions) -> Sequence[Machine]:
     """Those of the file, or one with as many processors as were typed, or as the trace says."""
-    from crosscast.cluster.machines import Machine, check_machines
+    from crosscast.cluster.machines import Machine
     from crosscast.cluster.machines_file import read_machines
 
     if options.machines is not None:
         if options.procs is not None:
             raise InputError("--procs: the machines of --machines say this; leave one of the two out")
-        machines = read_machines(options.machines)
-        check_machines(machines)
-        return machines
+        return read_machines(options.machines)
     procs = trace.header.procs if options.procs is None else options.procs
     if procs is None:
         raise InputError(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from crosscast.cli.fits import FitStatus, processors
 from crosscast.cli.option_names import option_names
-from crosscast.cli.words import words_of
+from crosscast.cli.relative_vectors import relative_vectors
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ def train_relative_model(
     """
     from crosscast.evaluate.relative.training import train_relative
     from crosscast.predict.relative.artefact import save_relative_model
-    from crosscast.predict.relative.observed import vectors_of
     from crosscast.predict.relative.registry import BASELINES, DEFAULT_MODEL, MODELS, models_named
     from crosscast.report.relative_training import print_relative_training
 
@@ -54,11 +53,7 @@ def train_relative_model(
     if name not in MODELS:
         raise InputError(f"--model: expected one of {', '.join(MODELS)}, found {name!r}")
     with FitStatus() as status, option_names():
-        vectors = vectors_of(
-            dataset,
-            devices=None if devices is None else words_of("--devices", devices),
-            sources=None if sources is None else words_of("--sources", sources),
-        )
+        vectors = relative_vectors(dataset, devices, sources)
         trained = train_relative(
             vectors,
             models_named([name])[0],
