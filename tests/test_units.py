@@ -1,7 +1,17 @@
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.units import format_bytes, format_count, format_seconds, parse_bytes
+from crosscast.units import (
+    BINARY_PREFIXES,
+    PREFIXES,
+    elapsed_unit,
+    format_bytes,
+    format_count,
+    format_elapsed,
+    format_seconds,
+    parse_bytes,
+    parse_elapsed,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,3 +41,44 @@ def test_sizes_are_read_with_suffixes(text: str, size: int) -> None:
 def test_other_sizes_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="must look like"):
         parse_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90min", 5400), (" 1.5 h ", 5400), ("10d", 864_000), (".5s", 0.5)]
+)
+def test_a_time_is_read_in_its_unit(text: str, seconds: float) -> None:
+    assert parse_elapsed(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1 week", "h", "1e3", "nan", "inf", "1.2.3", "9" * 400])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="a time must look like 3600, 90min, 36h or 10d, found"):
+        parse_elapsed(text)
+
+
+def test_times_are_written_with_enough_digits_to_compare_them() -> None:
+    assert [format_elapsed(seconds) for seconds in (0.0, 0.25, 59.94, 179.0, 180.0, 11_000.0)] == [
+        "0 s",
+        "250 ms",
+        "59.94 s",
+        "179 s",
+        "3 min",
+        "3.056 h",
+    ]
+    assert format_elapsed(86_400.0 * 4321) == "4,321 d"
+
+
+def test_a_span_has_three_of_its_unit() -> None:
+    assert [elapsed_unit(span)[1] for span in (0.0, 179.0, 180.0, 10_800.0, 259_200.0)] == [
+        "seconds",
+        "seconds",
+        "minutes",
+        "hours",
+        "days",
+    ]
+
+
+def test_prefixes_step_by_a_thousand() -> None:
+    values = list(PREFIXES.values())
+    assert values == pytest.approx([1e-12 * 1000**step for step in range(len(values))])
+    assert list(BINARY_PREFIXES.values()) == [1024.0**step for step in range(1, 5)]

@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from crosscast.errors import InputError
 
 __all__ = [
+    "BINARY_PREFIXES",
+    "PREFIXES",
+    "elapsed_unit",
     "format_bytes",
     "format_count",
+    "format_elapsed",
     "format_hertz",
     "format_seconds",
     "megahertz",
     "microseconds",
     "milliseconds",
     "parse_bytes",
+    "parse_elapsed",
 ]
+
+PREFIXES: Mapping[str, float] = MappingProxyType(
+    {"p": 1e-12, "n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+)
+"""What prefixes of units multiply with; ``u`` stands for µ."""
+BINARY_PREFIXES: Mapping[str, float] = MappingProxyType(
+    {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+)
+"""The same of sizes in powers of 1024."""
 
 _TIME_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _HERTZ_STEPS = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"))
 _BYTE_STEPS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _BYTE_SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_ELAPSED_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_ELAPSED_NAMES = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
+_FEWEST = 3.0
+"""A span has so many of its unit at least."""
 
 
 def format_seconds(seconds: float) -> str:
@@ -130,3 +151,56 @@ def parse_bytes(text: str) -> int:
     if match is None or int(match[1]) == 0:
         raise InputError(f"a size in bytes must look like 4096, 512M or 2GiB, found {text!r}")
     return int(match[1]) * _BYTE_SUFFIXES[match[2]]
+
+
+def elapsed_unit(span_s: float) -> tuple[float, str]:
+    """Seconds of the largest unit of which a span has three, and its name.
+
+    Examples
+    --------
+    >>> elapsed_unit(100.0), elapsed_unit(86400.0)
+    ((1.0, 'seconds'), (3600.0, 'hours'))
+    """
+    unit = _unit_of(span_s)
+    return _ELAPSED_UNITS[unit], _ELAPSED_NAMES[unit]
+
+
+def _unit_of(span_s: float) -> str:
+    return [unit for unit, seconds in _ELAPSED_UNITS.items() if unit == "s" or span_s >= _FEWEST * seconds][
+        -1
+    ]
+
+
+def format_elapsed(seconds: float) -> str:
+    """Write a time for people, with four digits of the unit that `elapsed_unit` takes.
+
+    Examples
+    --------
+    >>> format_elapsed(75.0), format_elapsed(6370.0), format_elapsed(28_833_600.0)
+    ('75 s', '106.2 min', '333.7 d')
+    """
+    if seconds < 1:
+        return format_seconds(seconds)
+    unit = _unit_of(seconds)
+    count = seconds / _ELAPSED_UNITS[unit]
+    return f"{count:,.0f} {unit}" if count >= 1000 else f"{count:.4g} {unit}"
+
+
+def parse_elapsed(text: str) -> float:
+    """Read a time such as ``3600``, ``90min``, ``36h`` or ``10.5d``, in seconds.
+
+    Raises
+    ------
+    InputError
+        If it is no number of at least 0 with one of these units or none.
+
+    Examples
+    --------
+    >>> parse_elapsed("2h"), parse_elapsed("30")
+    (7200.0, 30.0)
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(s|min|h|d)?", text.strip(), re.ASCII)
+    seconds = float(match[1]) * _ELAPSED_UNITS[match[2] or "s"] if match else math.inf
+    if not math.isfinite(seconds):
+        raise InputError(f"a time must look like 3600, 90min, 36h or 10d, found {text!r}")
+    return seconds

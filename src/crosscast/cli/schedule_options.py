@@ -107,7 +107,7 @@ def elapsed(option: str, text: str | None) -> float | None:
     """
     if text is None:
         return None
-    from crosscast.cluster.elapsed import parse_elapsed
+    from crosscast.units import parse_elapsed
 
     try:
         return parse_elapsed(text)

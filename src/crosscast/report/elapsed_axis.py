@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crosscast.cluster.elapsed import elapsed_unit
+from crosscast.units import elapsed_unit
 
 __all__ = ["label_elapsed"]
 

@@ -8,7 +8,6 @@ from typing import Any, TextIO
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.cluster.elapsed import format_elapsed
 from crosscast.cluster.experiment.mean_interval import SHARE, Mean
 from crosscast.cluster.experiment.policies import policy_label
 from crosscast.cluster.experiment.run import Experiment
@@ -19,7 +18,7 @@ from crosscast.report.console import console_of_numbers
 from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import NONE, factor, plural
 from crosscast.report.schedules import share, slowdown
-from crosscast.units import format_count, format_seconds
+from crosscast.units import format_count, format_elapsed, format_seconds
 
 __all__ = ["experiment_facts", "print_experiment"]
 

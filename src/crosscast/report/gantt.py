@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crosscast.cluster.elapsed import format_elapsed
 from crosscast.cluster.jobs import Integers, Reals
 from crosscast.cluster.rectangles import Rectangles, rectangles
 from crosscast.cluster.schedule import Schedule
@@ -16,6 +15,7 @@ from crosscast.report.canvas import new_figure, save_figure
 from crosscast.report.elapsed_axis import label_elapsed
 from crosscast.report.figure_style import BLUE, GREEN, ORANGE, PINK, RED, SKY, heading, legend_below
 from crosscast.report.plain_text import plain_text
+from crosscast.units import format_elapsed
 
 __all__ = ["MOST_JOBS", "Colour", "gantt", "write_gantt"]
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.cluster.elapsed import elapsed_unit
 from crosscast.cluster.experiment.mean_interval import SHARE, Mean
 from crosscast.cluster.experiment.run import Experiment
 from crosscast.report.axis_scale import WIDE
@@ -15,6 +14,7 @@ from crosscast.report.canvas import new_figure, save_figure
 from crosscast.report.figure_style import BLUE, GREY, heading, tidy
 from crosscast.report.numbers import plural
 from crosscast.report.plain_text import plain_text
+from crosscast.units import elapsed_unit
 
 __all__ = ["placement_figure", "write_placement_figure"]
 

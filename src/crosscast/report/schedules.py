@@ -8,7 +8,6 @@ from typing import Any, TextIO
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.cluster.elapsed import format_elapsed
 from crosscast.cluster.experiment.policies import PolicyResult
 from crosscast.cluster.machines import Machine
 from crosscast.cluster.traces.swf_jobs import CleanedJobs
@@ -16,7 +15,7 @@ from crosscast.cluster.traces.trace import Trace
 from crosscast.report.console import console_of_numbers
 from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import NONE, plural
-from crosscast.units import format_count, format_seconds
+from crosscast.units import format_count, format_elapsed, format_seconds
 
 __all__ = ["print_policies", "share", "slowdown", "trace_facts"]
 

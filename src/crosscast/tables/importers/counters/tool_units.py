@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import re
 
+from crosscast.units import BINARY_PREFIXES, PREFIXES
+
 __all__ = ["factor_of", "is_rate"]
 
-_SECONDS = {"": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9, "p": 1e-12}
-_LARGE = {"": 1.0, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
-_BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+_TIMES = ("s", "sec", "second", "seconds")
+_SIZES = ("byte", "bytes", "B")
+_AMOUNTS = ("hz", "Hz", "inst", "cycle", "sector", "request", "thread", "warp")
+_SMALL = {prefix: PREFIXES[prefix] for prefix in ("", "m", "u", "n", "p")}
+_LARGE = {"K": PREFIXES["k"], **{prefix: PREFIXES[prefix] for prefix in ("", "k", "M", "G", "T", "P")}}
 
 _FACTORS: dict[str, float] = {
     "%": 0.01,
-    **{f"{prefix}{word}": each for prefix, each in _SECONDS.items() for word in ("s", "sec", "second")},
-    **{f"{prefix}second{end}": each for prefix, each in _SECONDS.items() for end in ("", "s")},
-    **{
-        f"{prefix}{word}": each
-        for prefix, each in _LARGE.items()
-        for word in ("byte", "bytes", "B", "hz", "Hz", "inst", "cycle", "sector", "request", "thread", "warp")
-    },
-    **{f"{prefix}{word}": each for prefix, each in _BINARY.items() for word in ("B", "byte", "bytes")},
+    **{f"{prefix}{word}": each for prefix, each in _SMALL.items() for word in _TIMES},
+    **{f"{prefix}{word}": each for prefix, each in _LARGE.items() for word in (*_SIZES, *_AMOUNTS)},
+    **{f"{prefix}{word}": each for prefix, each in BINARY_PREFIXES.items() for word in _SIZES},
 }
 _PER = re.compile(r"\s*/\s*")
 
