@@ -13,6 +13,7 @@ import crosscast
 ROOT = Path(crosscast.__file__).parent
 
 LAYERS = {
+    "cache_home": 0,
     "errors": 0,
     "fields": 0,
     "units": 0,

@@ -6,7 +6,6 @@ import functools
 import hashlib
 import importlib.metadata
 import importlib.util
-import os
 import platform
 import re
 import subprocess
@@ -15,6 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from crosscast.cache_home import cache_home
 from crosscast.errors import CompileError, EnvironmentFault, InputError
 from crosscast.kernel import Program
 
@@ -196,8 +196,7 @@ def link_shared(objects: Sequence[Path], output: Path) -> None:
 
 @functools.cache
 def _cache_dir() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path("~").expanduser() / ".cache")
-    path = Path(base) / "crosscast"
+    path = cache_home()
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryFile(dir=path):

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from crosscast.cache_home import cache_home
 from crosscast.evaluate.asking import Answers
-from crosscast.evaluate.cache_folder import cached_file, make_cache_folder
+from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_file, make_cache_folder
 from crosscast.evaluate.fingerprint import fingerprint, sources_digest
 from crosscast.evaluate.splits import Fold
-from crosscast.predict.arrays import DAMAGE
 from crosscast.predict.grid import Flags, Grid
 from crosscast.predict.model import Model
 
@@ -26,8 +25,7 @@ _SOURCES = ("predict", "evaluate/asking.py", "evaluate/cache.py")
 
 def default_folder() -> Path:
     """Folder of the cache: ``crosscast/evaluate`` in ``XDG_CACHE_HOME``, or in ``~/.cache``."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "crosscast" / "evaluate"
+    return cache_home() / "evaluate"
 
 
 @dataclass(frozen=True)
@@ -68,21 +66,16 @@ class Cache:
             "asked": [fold.test_rows.tolist(), known.astype(int).tolist(), level],
             "seed": seed,
         }
-        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        return cache_key(facts)
 
     def load(self, key: str, shape: tuple[int, int, int]) -> Answers | None:
         """A forecast that was kept, or ``None``; a damaged one is as good as none."""
-        try:
-            # Opened here, as numpy leaves a damaged file open.
-            with self._path(key).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                arrays = [archive[name] for name in _FIELDS]
-        except DAMAGE:
+        arrays = cached_arrays(self._path(key), _FIELDS)
+        if any(array.shape != shape or array.dtype != np.float64 for array in arrays.values()):
             return None
-        if any(array.shape != shape or array.dtype != np.float64 for array in arrays):
+        if not arrays or any(np.isnan(array).any() for array in arrays.values()):
             return None
-        if any(np.isnan(array).any() for array in arrays):
-            return None
-        return Answers(*arrays)
+        return Answers(**arrays)
 
     def save(self, key: str, answers: Answers) -> None:
         """Keep a forecast.

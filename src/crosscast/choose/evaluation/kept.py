@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.choose.evaluation.fold import FoldAnswer, FoldTask
-from crosscast.evaluate.cache_folder import cached_file, make_cache_folder
+from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_file, make_cache_folder
 from crosscast.evaluate.fingerprint import fingerprint, sources_digest
-from crosscast.predict.arrays import DAMAGE
 from crosscast.predict.configuration.surfaces import Surfaces
 from crosscast.predict.configuration.surfaces_digest import surfaces_digest
 
@@ -54,13 +51,8 @@ class Kept:
 
     def load(self, task: FoldTask) -> FoldAnswer | None:
         """An answer that was kept, or ``None``; a damaged one is as good as none."""
-        try:
-            # Opened here, as numpy leaves a damaged file open.
-            with self._path(task).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in _INTEGERS}
-        except DAMAGE:
-            return None
-        if not self._sound(task, arrays):
+        arrays = cached_arrays(self._path(task), _INTEGERS)
+        if not arrays or not self._sound(task, arrays):
             return None
         samples = tuple(arrays["samples"].tolist())
         chosen, changes, guarded = (arrays[name] for name in _INTEGERS[1:])
@@ -113,8 +105,7 @@ class Kept:
             "budgets": task.budgets,
             "seed": task.seed,
         }
-        name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-        return self.folder / f"choices-{name}.npz"
+        return self.folder / f"choices-{cache_key(facts)}.npz"
 
     @cached_property
     def _digest(self) -> str:

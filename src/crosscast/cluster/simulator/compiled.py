@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numba
+
+from crosscast.cache_home import cache_home
 
 __all__ = ["compiled", "is_kept", "kept"]
 
@@ -65,11 +66,11 @@ def _cache_folder() -> Iterator[None]:
     Numba looks at the file of the function only, and would go on with old code of what it calls.
     """
     before = _NUMBA.config.CACHE_DIR
-    base = before or os.environ.get("XDG_CACHE_HOME") or str(Path("~").expanduser() / ".cache")
+    base = Path(before) / "crosscast" if before else cache_home()
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
-    _NUMBA.config.CACHE_DIR = str(Path(base) / "crosscast" / "simulator" / digest.hexdigest()[:16])
+    _NUMBA.config.CACHE_DIR = str(base / "simulator" / digest.hexdigest()[:16])
     try:
         yield
     finally:

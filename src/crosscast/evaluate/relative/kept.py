@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from crosscast.evaluate.cache_folder import cached_file, make_cache_folder
+from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_file, make_cache_folder
 from crosscast.evaluate.fingerprint import fingerprint, sources_digest
 from crosscast.evaluate.relative.task import FoldTask
 from crosscast.evaluate.relative.vectors_digest import vectors_digest
-from crosscast.predict.arrays import DAMAGE
 from crosscast.predict.grid import Reals
 from crosscast.predict.relative.observations import Vectors
 
@@ -53,17 +51,11 @@ class Kept:
 
     def load(self, task: FoldTask) -> Reals | None:
         """Predictions that were kept, or ``None``; damaged ones are as good as none."""
-        try:
-            # Opened here, as numpy leaves a damaged file open.
-            with self._path(task).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                predicted: Reals = archive["predicted"]
-        except DAMAGE:
+        predicted = cached_arrays(self._path(task), ["predicted"]).get("predicted")
+        shape = (len(task.fold.test), len(self.vectors.devices))
+        if predicted is None or predicted.dtype != np.float64 or predicted.shape != shape:
             return None
-        sound = predicted.dtype == np.float64 and predicted.shape == (
-            len(task.fold.test),
-            len(self.vectors.devices),
-        )
-        return predicted if sound and (np.isfinite(predicted) & (predicted > 0)).all() else None
+        return predicted if (np.isfinite(predicted) & (predicted > 0)).all() else None
 
     def save(self, task: FoldTask, predicted: Reals) -> None:
         """Keep predictions.
@@ -86,8 +78,7 @@ class Kept:
             "rows": rows.hexdigest(),
             "seed": task.seed,
         }
-        name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-        return self.folder / f"relative-{name}.npz"
+        return self.folder / f"relative-{cache_key(facts)}.npz"
 
     @cached_property
     def _digest(self) -> str:
