@@ -20,7 +20,9 @@ demo: $(STAMP)
 	$(BIN)/crosscast predict out/dataset --application kmeans --model out/model
 	$(BIN)/crosscast predict examples/matmul.toml --model out/model
 	$(BIN)/crosscast report out/dataset --application kmeans --out out/report.html
-	@echo "The page of pictures is out/report.html, the picture of the profiles out/kiviat.png."
+	$(BIN)/crosscast schedule examples/made-cluster.swf --policy fcfs,easy --backfill fcfs,shortest
+	$(BIN)/crosscast schedule examples/made-cluster.swf --colour user --timeline out/timeline.png
+	@echo "The page of pictures is out/report.html, the picture of the profiles out/kiviat.png, that of the schedule out/timeline.png."
 	@echo "'$(BIN)/crosscast dataset describe bundled' shows the dataset that comes with Crosscast."
 
 test: lint types unit

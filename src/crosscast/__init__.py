@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from crosscast.characterization import characterize
     from crosscast.characterization.launchfiles.launches import read_launches
     from crosscast.choose.selector import Selector
+    from crosscast.cluster.machines import Machine
+    from crosscast.cluster.simulate import simulate
+    from crosscast.cluster.traces.swf_reading import read_swf
     from crosscast.configuration import Configuration
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
     from crosscast.measure.opencl.profiled_queue import ProfiledQueue
@@ -34,6 +37,7 @@ __all__ = [
     "Kernel",
     "Launch",
     "Local",
+    "Machine",
     "Parameter",
     "Profile",
     "ProfiledQueue",
@@ -50,6 +54,8 @@ __all__ = [
     "read_dataset",
     "read_history",
     "read_launches",
+    "read_swf",
+    "simulate",
 ]
 
 _HOMES = {
@@ -60,6 +66,7 @@ _HOMES = {
     "Kernel": "crosscast.kernel",
     "Launch": "crosscast.kernel",
     "Local": "crosscast.kernel",
+    "Machine": "crosscast.cluster.machines",
     "Parameter": "crosscast.kernel",
     "Profile": "crosscast.profile",
     "ProfiledQueue": "crosscast.measure.opencl.profiled_queue",
@@ -74,6 +81,8 @@ _HOMES = {
     "read_dataset": "crosscast.tables.dataset",
     "read_history": "crosscast.measure.regions.reading",
     "read_launches": "crosscast.characterization.launchfiles.launches",
+    "read_swf": "crosscast.cluster.traces.swf_reading",
+    "simulate": "crosscast.cluster.simulate",
 }
 
 

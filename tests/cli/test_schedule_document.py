@@ -1,5 +1,6 @@
 """The document of ``crosscast schedule`` has its options, its names and what it gives."""
 
+import doctest
 import inspect
 import re
 from pathlib import Path
@@ -37,3 +38,9 @@ def test_every_name_in_json_is_there(document: str) -> None:
         "average_bounded_slowdown_interval work_over_least makespan_against runs workload least_makespan_s"
     ).split():
         assert f"`{name}`" in document, name
+
+
+def test_its_example_in_python_does_what_it_says(document: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(_DOCUMENT.parents[1])
+    done = doctest.testfile(str(_DOCUMENT), module_relative=False)
+    assert document and done.attempted > 0 and done.failed == 0
