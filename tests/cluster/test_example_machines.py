@@ -1,4 +1,4 @@
-"""The example of machines can be read, and has devices that there are."""
+"""The examples of machines can be read, and have devices that there are."""
 
 from pathlib import Path
 
@@ -7,12 +7,13 @@ import pytest
 from crosscast.cluster.machines_file import read_machines
 from crosscast.tables.published_devices import published_devices
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "machines.toml"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def test_the_example_has_machines_with_and_without_gpus_on_published_devices() -> None:
-    if not EXAMPLE.exists():
+@pytest.mark.parametrize("name", ["machines.toml", "four-clusters.toml"])
+def test_examples_have_machines_with_and_without_gpus_on_published_devices(name: str) -> None:
+    if not EXAMPLES.exists():
         pytest.skip("no checkout")
-    machines = read_machines(EXAMPLE)
+    machines = read_machines(EXAMPLES / name)
     assert {machine.has_gpu for machine in machines} == {False, True}
     assert {machine.device for machine in machines} <= {row["device"] for row in published_devices()}
