@@ -5,9 +5,6 @@ They lie beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` po
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from brute_force import Plain
@@ -18,8 +15,8 @@ from crosscast.cluster.placement import Bound
 from crosscast.cluster.policy import Policy
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.traces.swf_reading import read_swf
+from shared_data import shared_data
 
-DATA = Path(os.environ.get("CROSSCAST_DATA") or Path(__file__).parents[3] / "shared" / "data") / "swf"
 KTH = ("KTH-SP2-1996-2.1-cln", 100)
 HPC2N = ("HPC2N-2002-2.1-cln", 240)
 
@@ -29,10 +26,7 @@ core, as ``python -m benchmarks.schedule`` runs it."""
 
 
 def jobs_of(name: str) -> Jobs:
-    path = DATA / f"{name}.swf.gz"
-    if not path.exists():
-        pytest.skip(f"the log is not in {DATA}: set CROSSCAST_DATA")
-    return read_swf(path).jobs().jobs.killed_at_estimate()
+    return read_swf(shared_data(f"swf/{name}.swf.gz")).jobs().jobs.killed_at_estimate()
 
 
 @pytest.mark.parametrize("policy", [Policy(), Policy("fcfs", "shortest"), Policy("widest", "smallest-area")])

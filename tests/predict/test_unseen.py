@@ -1,9 +1,7 @@
 """Devices on which nothing was measured: predicted from descriptors, and no better than that is claimed."""
 
-import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +15,7 @@ from crosscast.predict.observed import grid_of
 from crosscast.predict.physical.model import Physical
 from crosscast.predict.unseen import UnseenDevices, enough_devices, fit_unseen
 from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
-
-FOLDER = Path(os.environ.get("CROSSCAST_DATA") or Path(__file__).parents[3] / "shared" / "data") / "aiwc2018"
+from shared_data import shared_data
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +52,7 @@ def test_times_that_follow_from_descriptors_are_told(kin: Grid) -> None:
 
 
 def test_on_the_published_data_the_median_error_is_below_a_quarter() -> None:
-    if not FOLDER.is_dir():
-        pytest.skip(f"the published data is not in {FOLDER}: set CROSSCAST_DATA")
-    errors, halves = left_out(grid_of(import_aiwc2018(FOLDER)))
+    errors, halves = left_out(grid_of(import_aiwc2018(shared_data("aiwc2018"))))
     assert np.median(np.abs(np.expm1(errors))) < 0.25
     assert 0.8 < (np.abs(errors) <= halves).mean() < 0.95
 

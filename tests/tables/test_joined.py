@@ -1,4 +1,3 @@
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,7 @@ from crosscast.tables.joined import JOINED, join
 from crosscast.tables.parquet import read_table, write_table
 from crosscast.tables.profiles import PROFILES
 from crosscast.tables.records import RECORDS
-
-_DATA = Path(os.environ.get("CROSSCAST_DATA") or Path(__file__).parents[3] / "shared" / "data") / "aiwc2018"
+from shared_data import shared_data
 
 
 def only(dataset: Dataset, **options: Any) -> dict[str, Any]:
@@ -159,9 +157,9 @@ def test_a_published_datasets_size_joins_within_a_second() -> None:
     assert set(table.column("runs").to_pylist()) == {40}
 
 
-@pytest.mark.skipif(not _DATA.is_dir(), reason=f"no published data at {_DATA}")
 def test_published_times_have_the_statistics_that_another_program_computed() -> None:
-    runs = pq.read_table(_DATA / "runtimes.parquet").to_pylist()
+    data = shared_data("aiwc2018")
+    runs = pq.read_table(data / "runtimes.parquet").to_pylist()
     order: dict[tuple[str, ...], int] = {}
     records = []
     for run in runs:
@@ -171,7 +169,7 @@ def test_published_times_have_the_statistics_that_another_program_computed() -> 
     devices = [rows.device(name) for name in sorted({run["device"] for run in runs})]
     table = join(rows.dataset(devices=devices, records=records))
     found = {tuple(row[name] for name in JOINED.key[:4]): row for row in table.to_pylist()}
-    expected = pq.read_table(_DATA / "joined_cells.parquet").to_pylist()
+    expected = pq.read_table(data / "joined_cells.parquet").to_pylist()
     assert len(found) == len(expected) == 1560
     for row in expected:
         cell = found[tuple(row[name] for name in JOINED.key[:4])]

@@ -3,9 +3,6 @@
 It lies beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` points.
 """
 
-import os
-from pathlib import Path
-
 import pytest
 
 from crosscast.choose.evaluation.machine import MachineChoices
@@ -19,15 +16,12 @@ from crosscast.choose.walk import Method
 from crosscast.predict.configuration.surfaces import machines_of
 from crosscast.tables.configured import configured
 from crosscast.tables.importers.powercap import import_powercap
-
-FOLDER = Path(os.environ.get("CROSSCAST_DATA") or Path(__file__).parents[4] / "shared" / "data") / "powercap"
+from shared_data import shared_data
 
 
 @pytest.fixture(scope="module")
 def found() -> MachineChoices:
-    if not FOLDER.is_dir():
-        pytest.skip(f"the published data is not in {FOLDER}: set CROSSCAST_DATA")
-    (surfaces,) = machines_of(configured(import_powercap(FOLDER)), "powercap")
+    (surfaces,) = machines_of(configured(import_powercap(shared_data("powercap"))), "powercap")
     methods: list[Method] = [Limiter(), *knob_limiters(surfaces.space), Fixed(), Oracle()]
     return evaluate_choices(surfaces, methods)
 

@@ -4,7 +4,6 @@ They lie beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` po
 """
 
 import gzip
-import os
 import tarfile
 from pathlib import Path
 
@@ -16,22 +15,14 @@ from crosscast.cluster.traces.swf_fields import FIELDS
 from crosscast.cluster.traces.swf_reading import read_swf
 from crosscast.cluster.traces.swf_writing import write_swf
 from crosscast.errors import InputError
-
-DATA = Path(os.environ.get("CROSSCAST_DATA") or Path(__file__).parents[4] / "shared" / "data")
-
-
-def data(name: str) -> Path:
-    if not (DATA / name).exists():
-        pytest.skip(f"the published data is not in {DATA / name}: set CROSSCAST_DATA")
-    return DATA / name
-
+from shared_data import shared_data
 
 LOGS = {"KTH-SP2-1996-2.1-cln": (27_992, 100), "HPC2N-2002-2.1-cln": (202_876, 240)}
 
 
 @pytest.mark.parametrize("name", LOGS)
 def test_a_log_is_read_as_another_reader_reads_it(name: str) -> None:
-    path = data(f"swf/{name}.swf.gz")
+    path = shared_data(f"swf/{name}.swf.gz")
     count, procs = LOGS[name]
     trace = read_swf(path)
     assert (trace.label, len(trace), trace.header.max_procs) == (name, count, procs)
@@ -43,7 +34,7 @@ def test_a_log_is_read_as_another_reader_reads_it(name: str) -> None:
 
 
 def test_a_log_written_and_read_back_is_the_same(tmp_path: Path) -> None:
-    trace = read_swf(data("swf/KTH-SP2-1996-2.1-cln.swf.gz"))
+    trace = read_swf(shared_data("swf/KTH-SP2-1996-2.1-cln.swf.gz"))
     write_swf(trace, tmp_path / "back.swf")
     again = read_swf(tmp_path / "back.swf")
     assert again.header == trace.header
@@ -52,8 +43,8 @@ def test_a_log_written_and_read_back_is_the_same(tmp_path: Path) -> None:
 
 
 def test_all_lines_of_the_cleaned_logs_are_jobs_that_fit() -> None:
-    kth = read_swf(data("swf/KTH-SP2-1996-2.1-cln.swf.gz")).jobs()
-    hpc2n = read_swf(data("swf/HPC2N-2002-2.1-cln.swf.gz")).jobs()
+    kth = read_swf(shared_data("swf/KTH-SP2-1996-2.1-cln.swf.gz")).jobs()
+    hpc2n = read_swf(shared_data("swf/HPC2N-2002-2.1-cln.swf.gz")).jobs()
     for found, overran, users in ((kth, 0, 212), (hpc2n, 14_817, 257)):
         assert found.left_out == {}
         assert (found.too_wide, found.without_request, found.killed) == (0, 0, False)
@@ -61,8 +52,8 @@ def test_all_lines_of_the_cleaned_logs_are_jobs_that_fit() -> None:
 
 
 def test_gavels_traces_run_on_three_kinds_of_gpu(tmp_path: Path) -> None:
-    speeds = data("gpu_corun/gavel_standalone.csv")
-    with tarfile.open(data("swf/gavel_traces.tar.gz")) as archive:
+    speeds = shared_data("gpu_corun/gavel_standalone.csv")
+    with tarfile.open(shared_data("swf/gavel_traces.tar.gz")) as archive:
         archive.extractall(tmp_path, filter="data")
     left_out = {"ee9e8c": 373, "ed69ec": 0, "795a4c": 0, "2869ce": 179}
     for name, missed in left_out.items():

@@ -3,9 +3,6 @@
 It lies beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` points.
 """
 
-import os
-from pathlib import Path
-
 import pytest
 
 from crosscast.evaluate.published.energy import energy
@@ -24,15 +21,12 @@ from crosscast.evaluate.published.runs import Runs, runs_of
 from crosscast.evaluate.published.surface import Surface
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
-
-FOLDER = Path(os.environ.get("CROSSCAST_DATA") or Path(__file__).parents[4] / "shared" / "data") / "aiwc2018"
+from shared_data import shared_data
 
 
 @pytest.fixture(scope="module")
 def dataset() -> Dataset:
-    if not FOLDER.is_dir():
-        pytest.skip(f"the published data is not in {FOLDER}: set CROSSCAST_DATA")
-    return import_aiwc2018(FOLDER)
+    return import_aiwc2018(shared_data("aiwc2018"))
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,6 @@
 The data lies beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` points.
 """
 
-import os
-from pathlib import Path
-
 import pytest
 
 from crosscast.evaluate.relative.protocol import evaluate_relative
@@ -14,17 +11,13 @@ from crosscast.predict.relative.observed import vectors_of
 from crosscast.predict.relative.published.mean import LogMean
 from crosscast.predict.relative.published.xgboost import PublishedXGBoost
 from crosscast.tables.importers.rajaperf import import_rajaperf
-
-FOLDER = Path(os.environ.get("CROSSCAST_DATA") or Path(__file__).parents[4] / "shared" / "data")
-FOLDER /= "cross_architecture"
+from shared_data import shared_data
 
 
 @pytest.fixture(scope="module")
 def node() -> Vectors:
     """A stated node of 36 cores, and a GPU."""
-    if not FOLDER.is_dir():
-        pytest.skip(f"the published data is not in {FOLDER}: set CROSSCAST_DATA")
-    return vectors_of(import_rajaperf(FOLDER, cores=36))
+    return vectors_of(import_rajaperf(shared_data("cross_architecture"), cores=36))
 
 
 def test_the_mean_of_logarithms_is_as_known_on_new_groups(node: Vectors) -> None:

@@ -3,9 +3,6 @@
 It lies beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` points.
 """
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -19,19 +16,12 @@ from crosscast.predict.configuration.surfaces import Surfaces, machines_of
 from crosscast.tables.configured import configured
 from crosscast.tables.importers.gpu_dvfs import import_gpu_dvfs
 from crosscast.tables.importers.powercap import import_powercap
-
-DATA = Path(os.environ.get("CROSSCAST_DATA") or Path(__file__).parents[4] / "shared" / "data")
-
-
-def folder(name: str) -> Path:
-    if not (DATA / name).is_dir():
-        pytest.skip(f"the published data is not in {DATA / name}: set CROSSCAST_DATA")
-    return DATA / name
+from shared_data import shared_data
 
 
 @pytest.fixture(scope="module")
 def surfaces() -> Surfaces:
-    (found,) = machines_of(configured(import_powercap(folder("powercap"))), "powercap")
+    (found,) = machines_of(configured(import_powercap(shared_data("powercap"))), "powercap")
     return found
 
 
@@ -86,7 +76,7 @@ def test_clusters_pay_and_the_tree_is_asked(surfaces: Surfaces) -> None:
 
 
 def test_at_clocks_of_one_gpu_there_is_nothing_to_cluster() -> None:
-    machines = machines_of(configured(import_gpu_dvfs(folder("gpu_dvfs"))), "gpu_dvfs", ["titanx"])
+    machines = machines_of(configured(import_gpu_dvfs(shared_data("gpu_dvfs"))), "gpu_dvfs", ["titanx"])
     (surfaces,) = machines
     clocks = surfaces.space.matrix.sum(axis=1)
     clusters = PublishedModel(5).fit(surfaces, (int(clocks.argmax()), int(clocks.argmin()))).clusters

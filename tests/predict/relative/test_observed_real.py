@@ -3,9 +3,7 @@
 It lies beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` points.
 """
 
-import os
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,24 +15,17 @@ from crosscast.tables.dataset import Dataset, validate
 from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
 from crosscast.tables.importers.rajaperf import import_rajaperf
 from crosscast.tables.importers.rodinia9 import import_rodinia9
-
-DATA = Path(os.environ.get("CROSSCAST_DATA") or Path(__file__).parents[4] / "shared" / "data")
-
-
-def folder(name: str) -> Path:
-    if not (DATA / name).is_dir():
-        pytest.skip(f"the published data is not in {DATA / name}: set CROSSCAST_DATA")
-    return DATA / name
+from shared_data import shared_data
 
 
 @pytest.fixture(scope="module")
 def raja() -> Dataset:
-    return import_rajaperf(folder("cross_architecture"), cores=36)
+    return import_rajaperf(shared_data("cross_architecture"), cores=36)
 
 
 @pytest.fixture(scope="module")
 def rodinia() -> Dataset:
-    return import_rodinia9(folder("cross_architecture"))
+    return import_rodinia9(shared_data("cross_architecture"))
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +114,7 @@ def _left_out(vectors: Vectors) -> list[float]:
 
 
 def test_profiles_of_2018_are_observations_of_fifteen_devices() -> None:
-    vectors = vectors_of(import_aiwc2018(folder("aiwc2018")))
+    vectors = vectors_of(import_aiwc2018(shared_data("aiwc2018")))
     seen = vectors.observations
     assert vectors.times_s.shape == (104, 15)
     assert len(set(seen.application)) == 11

@@ -3,24 +3,19 @@
 It lies beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` points.
 """
 
-import os
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from crosscast.tables.dataset import Dataset, validate
 from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
-
-FOLDER = Path(os.environ.get("CROSSCAST_DATA") or Path(__file__).parents[4] / "shared" / "data") / "aiwc2018"
+from shared_data import shared_data
 
 
 @pytest.fixture(scope="module")
 def dataset() -> Dataset:
     """The dataset."""
-    if not FOLDER.is_dir():
-        pytest.skip(f"the published data is not in {FOLDER}: set CROSSCAST_DATA")
-    return import_aiwc2018(FOLDER)
+    return import_aiwc2018(shared_data("aiwc2018"))
 
 
 def test_it_fits_together(dataset: Dataset) -> None:

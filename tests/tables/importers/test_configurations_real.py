@@ -4,9 +4,7 @@ It lies beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` poi
 """
 
 import json
-import os
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -16,14 +14,7 @@ from crosscast.tables.importers.gpu_dvfs import import_gpu_dvfs
 from crosscast.tables.importers.gpu_power_limit import import_gpu_power_limit
 from crosscast.tables.importers.multicore_energy import import_multicore_energy
 from crosscast.tables.importers.powercap import import_powercap
-
-DATA = Path(os.environ.get("CROSSCAST_DATA") or Path(__file__).parents[4] / "shared" / "data")
-
-
-def folder(name: str) -> Path:
-    if not (DATA / name).is_dir():
-        pytest.skip(f"the published data is not in {DATA / name}: set CROSSCAST_DATA")
-    return DATA / name
+from shared_data import shared_data
 
 
 def grid(dataset: Dataset) -> Counter[tuple[str, ...]]:
@@ -36,7 +27,7 @@ def grid(dataset: Dataset) -> Counter[tuple[str, ...]]:
 
 
 def test_powercap_is_a_full_grid() -> None:
-    dataset = import_powercap(folder("powercap"))
+    dataset = import_powercap(shared_data("powercap"))
     cells = grid(dataset)
     assert len(cells) == 15 * 2
     assert set(cells.values()) == {81}
@@ -45,13 +36,13 @@ def test_powercap_is_a_full_grid() -> None:
 
 
 def test_power_of_the_node_is_that_of_the_cpus_and_the_gpu() -> None:
-    for row in configured(import_powercap(folder("powercap"))).to_pylist():
+    for row in configured(import_powercap(shared_data("powercap"))).to_pylist():
         powers = json.loads(row["powers"])
         assert row["power_w"] == powers["node"] == pytest.approx(powers["cpu"] + powers["gpu"])
 
 
 def test_multicore_energy_has_seven_systems_of_unlike_cores() -> None:
-    cells = grid(import_multicore_energy(folder("multicore_energy")))
+    cells = grid(import_multicore_energy(shared_data("multicore_energy")))
     by_device = {device: {n for (_, _, key), n in cells.items() if key == device} for _, _, device in cells}
     assert by_device == {
         "amd": {48},
@@ -66,7 +57,7 @@ def test_multicore_energy_has_seven_systems_of_unlike_cores() -> None:
 
 
 def test_gpu_power_limit_has_gaps_in_seven_jobs() -> None:
-    cells = grid(import_gpu_power_limit(folder("gpu_power_limit")))
+    cells = grid(import_gpu_power_limit(shared_data("gpu_power_limit")))
     assert Counter((device, count) for (_, _, device), count in cells.items()) == {
         ("v100", 7): 68,
         ("a40", 9): 47,
@@ -77,7 +68,7 @@ def test_gpu_power_limit_has_gaps_in_seven_jobs() -> None:
 
 
 def test_gpu_dvfs_has_counters_on_one_gpu_and_two_series_on_the_other() -> None:
-    dataset = import_gpu_dvfs(folder("gpu_dvfs"))
+    dataset = import_gpu_dvfs(shared_data("gpu_dvfs"))
     cells = grid(dataset)
     assert Counter((device, count) for (_, _, device), count in cells.items()) == {
         ("gtx1080ti", 20): 30,

@@ -3,9 +3,6 @@
 It lies beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` points.
 """
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -16,16 +13,14 @@ from crosscast.predict.configuration.surfaces import Surfaces, machines_of
 from crosscast.predict.grid import Flags, Reals
 from crosscast.tables.configured import configured
 from crosscast.tables.importers.powercap import import_powercap
+from shared_data import shared_data
 
-FOLDER = Path(os.environ.get("CROSSCAST_DATA") or Path(__file__).parents[5] / "shared" / "data") / "powercap"
 PROGRAMS = ("cfd", "nw", "sort")
 
 
 @pytest.fixture(scope="module")
 def surfaces() -> Surfaces:
-    if not FOLDER.is_dir():
-        pytest.skip(f"the published data is not in {FOLDER}: set CROSSCAST_DATA")
-    (found,) = machines_of(configured(import_powercap(FOLDER)), "powercap")
+    (found,) = machines_of(configured(import_powercap(shared_data("powercap"))), "powercap")
     return found
 
 
