@@ -17,8 +17,7 @@ from crosscast.predict.relative.blend.training_rows import TrainingRows, trainin
 from crosscast.predict.relative.observations import Observations, Vectors, relative_to_slowest
 from crosscast.predict.state import kept_integers, kept_reals
 
-__all__ = ["Blend", "BlendPredictor"]
-
+__all__ = ["Blend", "BlendPredictor", "Mix"]
 
 _FOLDS = 8
 """Parts of the kernels that are left out in turn."""
@@ -38,6 +37,10 @@ class Mix:
 
     share: float
     anchored: bool
+
+
+_UNTOLD = Mix(0.5, True)
+"""Where too few kernels are there to leave some out, or neither errs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +70,10 @@ class BlendPredictor:
             )
         return relative_to_slowest(np.exp(log))
 
+    def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
+        """Counters of runs that it does not look at: neither they nor what they mean were in the training."""
+        return self.preference.unknown_counters(observations)
+
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Arrays from which `from_state` makes it again."""
         sums = {} if self.sums is None else self.sums.state()
@@ -84,9 +91,12 @@ class BlendPredictor:
         """
         preference, share = FittedPreference.from_state(state), kept_reals(state, "share", 1)
         anchored = kept_integers(state, "anchored", 1, (0, 2))
-        if len(share) != 1 or len(anchored) != 1 or not 0 <= share[0] <= 1:
+        if len(share) != 1 or not 0 <= share[0] <= 1:
             raise InputError(f"model: share: expected one number from 0 to 1, found {share.tolist()}")
-        sums = FittedSums.from_state(state) if "prices" in state else None
+        if len(anchored) != 1:
+            raise InputError(f"model: anchored: expected one integer, found {anchored.tolist()}")
+        has_sums = share[0] > 0 or "prices" in state
+        sums = FittedSums.from_state(state) if has_sums else None
         devices = preference.grown.value.shape[1]
         if sums is not None and len(sums.devices) != devices:
             raise InputError(f"model: prices: expected {devices} devices, found {len(sums.devices)}")
@@ -118,10 +128,12 @@ class Blend:
         Raises
         ------
         InputError
-            If nothing that was counted differs between the runs.
+            If there is no run, or nothing that was counted differs between the runs.
         MissingExtraError
-            If scikit-learn or SciPy is not installed.
+            If scikit-learn, SciPy or XGBoost is not installed.
         """
+        if not len(vectors):
+            raise InputError(f"{self.name}: expected a run to learn from, found none")
         rows = training_rows(vectors)
         preference, sums = _parts(rows, seed)
         return BlendPredictor(preference, sums, Mix(0.0, False) if sums is None else _best_mix(rows, seed))
@@ -144,26 +156,35 @@ def _best_mix(rows: TrainingRows, seed: int) -> Mix:
     groups = _groups(rows.vectors.observations, seed)
     errors: list[list[float]] = []
     for group in range(int(groups.max()) + 1):
-        inside = np.flatnonzero(groups != group)
+        inside, outside = np.flatnonzero(groups != group), np.flatnonzero(groups == group)
         if not len(inside):
             break
-        preference, sums = _parts(rows.rows(inside), seed)
-        if sums is None:
+        try:
+            preference, sums = _parts(rows.rows(inside), seed)
+        except InputError:
+            # Nothing differs between the few runs that are left: they tell nothing of the mix.
             continue
-        held = rows.rows(np.flatnonzero(groups == group)).vectors
-        seen = held.observations
-        logs = (
-            preference.log_relative(seen),
-            sums.log_relative(seen, anchored=True),
-            sums.log_relative(seen, anchored=False),
-        )
-        errors.append([_error(log, held) for log in logs])
+        if sums is not None:
+            errors += _errors(preference, sums, rows.rows(outside))
     if not errors:
-        return Mix(0.5, True)
+        return _UNTOLD
     trees, anchored, free = np.mean(errors, axis=0).tolist()
     sums_alone = min(anchored, free)
     total = trees**2 + sums_alone**2
-    return Mix(trees**2 / total if total > 0 else 0.5, anchored <= free)
+    return Mix(trees**2 / total, anchored <= free) if total > 0 else _UNTOLD
+
+
+def _errors(preference: FittedPreference, sums: FittedSums, held: TrainingRows) -> list[list[float]]:
+    """Mean absolute errors of the trees, the anchored sums and the free ones, where sums tell something."""
+    seen = held.vectors.observations
+    free = sums.log_relative(seen, anchored=False)
+    told = np.isfinite(free).all(axis=1)
+    if not told.any():
+        return []
+    logs = (preference.log_relative(seen), sums.log_relative(seen, anchored=True), free)
+    known, weights = held.vectors.vector[told], held.weights[told]
+    wrong = [np.abs(relative_to_slowest(np.exp(log[told])) - known).mean(axis=1) for log in logs]
+    return [[float(np.average(each, weights=weights)) for each in wrong]]
 
 
 def _groups(seen: Observations, seed: int) -> Integers:
@@ -173,7 +194,3 @@ def _groups(seen: Observations, seed: int) -> Integers:
     dealt = np.random.default_rng(seed).permutation(len(known)) % _FOLDS
     number = dict(zip(known, dealt.tolist(), strict=True))
     return np.array([number[kernel] for kernel in kernels], dtype=np.int64)
-
-
-def _error(log: Reals, vectors: Vectors) -> float:
-    return float(np.abs(relative_to_slowest(np.exp(log)) - vectors.vector).mean())

@@ -16,12 +16,18 @@ import numpy.typing as npt
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.predict.grid import Reals
 from crosscast.predict.grown import trees_of_forest
-from crosscast.predict.relative.blend.intensities import intensities_of
+from crosscast.predict.relative.blend.intensities import (
+    BASES,
+    base_of,
+    intensities_of,
+    unknown_counters,
+)
 from crosscast.predict.relative.blend.training_rows import TrainingRows
 from crosscast.predict.relative.features import FeatureScale
 from crosscast.predict.relative.observations import Observations
 from crosscast.predict.relative.published.trees import TreesPredictor, low_and_high
 from crosscast.predict.relative.published.xgboost import PublishedXGBoost
+from crosscast.predict.state import kept_names
 from crosscast.predict.trees import Trees
 
 __all__ = ["TREES", "FittedPreference", "fit_preference"]
@@ -44,23 +50,30 @@ class FittedPreference:
         Boosted trees of relative vectors, with what makes ``k`` features of intensities.
     grown
         Extremely randomized trees of centred logarithms of times, on the same features.
+    base
+        What totals are divided by, one of `crosscast.predict.relative.blend.intensities.BASES`.
     """
 
     boosted: TreesPredictor
     grown: Trees
+    base: str
 
     def log_relative(self, observations: Observations) -> Reals:
         """Logarithms of times less their mean over the devices, of shape ``(r, d)``."""
-        rows = self.boosted.features.transform(intensities_of(observations))
+        rows = self.boosted.features.transform(intensities_of(observations, self.base))
         boosted = np.log(self.boosted.predict_features(rows))
         both: Reals = (boosted + self.grown.sum(_finite(rows))) / 2
         centred: Reals = both - both.mean(axis=1, keepdims=True)
         return centred
 
+    def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
+        """Counters of runs that nothing is learned from."""
+        return unknown_counters(observations, self.base, self.boosted.features.known)
+
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Arrays from which `from_state` makes it again."""
         grown = {f"{_GROWN}{name}": values for name, values in self.grown.state().items()}
-        return {**self.boosted.state(), **grown}
+        return {**self.boosted.state(), **grown, "base": np.array([self.base], dtype=np.str_)}
 
     @classmethod
     def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> FittedPreference:
@@ -79,7 +92,11 @@ class FittedPreference:
         counts = boosted.trees.value.shape[1], grown.value.shape[1]
         if counts[0] != counts[1]:
             raise InputError(f"model: grown_leaf_value: expected {counts[0]} devices, found {counts[1]}")
-        return cls(boosted, grown)
+        base = kept_names(state, "base")
+        if len(base) != 1 or base[0] not in BASES:
+            known = ", ".join(map(repr, BASES))
+            raise InputError(f"model: base: expected one of {known}, found {', '.join(base)[:60]!r}")
+        return cls(boosted, grown, base[0])
 
 
 def _finite(rows: Reals) -> Reals:
@@ -111,11 +128,12 @@ def fit_preference(rows: TrainingRows, seed: int) -> FittedPreference:
     except ImportError as error:
         raise MissingExtraError("train", "fitting a model") from error
 
-    seen = intensities_of(rows.vectors.observations)
+    base = base_of(rows.vectors.observations)
+    seen = intensities_of(rows.vectors.observations, base)
     boosted = PublishedXGBoost(features=_FEATURES).fit(
         replace(rows.vectors, observations=seen), seed, weights=rows.weights / rows.weights.mean()
     )
     forest = ExtraTreesRegressor(TREES, max_features=_SHARE, random_state=seed, n_jobs=1)
     features = boosted.features.transform(seen)
     forest.fit(_finite(features), rows.log_relative, sample_weight=rows.weights)
-    return FittedPreference(boosted, trees_of_forest(forest))
+    return FittedPreference(boosted, trees_of_forest(forest), base)
