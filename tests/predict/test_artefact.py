@@ -1,12 +1,10 @@
 """Artefacts: what comes back, what is refused, and that a model is replaced as a whole or not at all."""
 
-import hashlib
 import json
 import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ from crosscast.predict.baselines import DeviceMean
 from crosscast.predict.gaussian import GaussianPredictor
 from crosscast.predict.published_forest import PublishedForest
 from crosscast.predict.registry import MODELS
-from crosscast.tables.schema import json_text
+from kept_card import arrays_path, rewrite_card
 from kept_models import fitted, kept
 
 
@@ -39,21 +37,6 @@ def refusal(folder: Path) -> str:
     assert "\n" not in text
     assert str(folder) in text
     return text
-
-
-def arrays_path(folder: Path) -> Path:
-    (path,) = folder.glob("arrays-*.npz")
-    return path
-
-
-def rewrite_card(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the card and give it the checksum that it would have had."""
-    path = folder / CARD
-    card = json.loads(path.read_text())
-    del card["sha256"]
-    change(card)
-    card["sha256"] = hashlib.sha256(json_text(card).encode()).hexdigest()
-    path.write_text(json.dumps(card))
 
 
 def test_it_predicts_as_before_to_the_last_bit(folder: Path) -> None:

@@ -1,6 +1,5 @@
 """Artefacts of models of configurations: what comes back, and what is refused."""
 
-import hashlib
 import json
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from crosscast.predict.configuration.artefact import (
     save_configuration_model,
 )
 from crosscast.predict.configuration.baselines.nearest import NearestKernels
-from crosscast.tables.schema import json_text
+from kept_card import rewrite_card
 from kept_chooser import fitted_chooser, kept_chooser
 from kept_models import kept
 
@@ -42,16 +41,6 @@ def refusal(folder: Path) -> str:
     assert "\n" not in text
     assert str(folder) in text
     return text
-
-
-def rewrite_card(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the card and give it the checksum that it would have had."""
-    path = folder / CARD
-    card = json.loads(path.read_text())
-    del card["sha256"]
-    change(card)
-    card["sha256"] = hashlib.sha256(json_text(card).encode()).hexdigest()
-    path.write_text(json.dumps(card))
 
 
 def test_it_forecasts_as_before_to_the_last_bit(folder: Path) -> None:

@@ -1,6 +1,5 @@
 """Artefacts of models of relative vectors: what comes back, what is refused, and that bytes stay the same."""
 
-import hashlib
 import json
 import subprocess
 import sys
@@ -26,7 +25,7 @@ from crosscast.predict.relative.held_out import HeldOut
 from crosscast.predict.relative.observations import NO_SOURCE, Observations
 from crosscast.predict.relative.published.mean import FittedVector
 from crosscast.predict.relative.registry import MODELS, models_named
-from crosscast.tables.schema import json_text
+from kept_card import arrays_path, rewrite_card
 from kept_models import kept
 from made_vectors import COUNTERS, DEVICES, kept_relative, made_vectors, trained
 
@@ -48,21 +47,6 @@ def refusal(folder: Path) -> str:
     assert "\n" not in text
     assert str(folder) in text
     return text
-
-
-def arrays_path(folder: Path) -> Path:
-    (path,) = folder.glob("arrays-*.npz")
-    return path
-
-
-def rewrite_card(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the card and give it the checksum that it would have had."""
-    path = folder / CARD
-    card = json.loads(path.read_text())
-    del card["sha256"]
-    change(card)
-    card["sha256"] = hashlib.sha256(json_text(card).encode()).hexdigest()
-    path.write_text(json.dumps(card))
 
 
 @pytest.mark.parametrize("name", MODELS)
