@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import product
 
 import numpy as np
@@ -10,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.cluster.experiment.capacity import least_makespan_s, least_work_s
+from crosscast.cluster.experiment.mean_interval import mean_of
 from crosscast.cluster.jobs import Jobs
 from crosscast.cluster.machines import Machine
 from crosscast.cluster.placements.workload import Workload
+from crosscast.errors import MissingExtraError
 
 INF = np.inf
 
@@ -69,3 +72,12 @@ def test_no_way_to_share_whole_jobs_out_has_less_work(
     # Cutting jobs saves no more than a machine's share of each machine's last job.
     longest = max(procs[job] * max(run_s[job]) for job in range(len(jobs))) / min(sizes)
     assert whole <= least + 3 * longest
+
+
+def test_without_scipy_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("scipy.optimize", "scipy.sparse", "scipy.special"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=r"the least makespan needs .*'crosscast\[cluster\]'"):
+        least_work_s(types_of([[1.0]], [1], [1]), np.array([1]))
+    with pytest.raises(MissingExtraError, match=r"an interval over seeds needs .*'crosscast\[cluster\]'"):
+        mean_of([1.0, 2.0])
