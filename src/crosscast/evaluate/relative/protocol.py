@@ -60,7 +60,7 @@ class RelativeEvaluation:
 
 
 def default_weighting(split: str) -> Weighting:
-    """How rows are weighted where nobody says: as published, but by kernel where these or sizes are left out."""
+    """How rows are weighted where nobody says: as published, but by kernel where these or sizes are out."""
     return "kernels" if split in ("leave-kernel-out", "leave-configuration-out") else "rows"
 
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from crosscast.errors import InputError
 from crosscast.predict.relative.combined import Combined
+from crosscast.predict.relative.extra_trees import ExtraTrees
 from crosscast.predict.relative.model import RelativeModel
 from crosscast.predict.relative.published.forest import PublishedForest
 from crosscast.predict.relative.published.linear import PublishedLinear
@@ -27,6 +28,7 @@ MODELS: Mapping[str, Callable[[], RelativeModel]] = MappingProxyType(
         "published-linear": PublishedLinear,
         "published-forest": PublishedForest,
         "published-xgboost": PublishedXGBoost,
+        "extra-trees": ExtraTrees,
         "combined": Combined,
     }
 )

@@ -11,7 +11,7 @@ from crosscast.predict.relative.counter_names import RULES, plain_name
 from crosscast.predict.relative.feature_rules import AMOUNTS, INTENSITIES, Rule
 from crosscast.predict.relative.observations import Observations
 
-__all__ = ["COUNTED", "SETTINGS", "Counted", "counted", "set_to"]
+__all__ = ["COUNTED", "SETTINGS", "Counted", "by_plain_name", "counted", "set_to"]
 
 COUNTED = (*INTENSITIES, *AMOUNTS)
 """Features that are made of counters, in the order of the table."""
@@ -43,7 +43,7 @@ def counted(observations: Observations) -> Counted:
     those of the two kinds of cores of a processor, they are added up.
     """
     rows = len(observations)
-    lookup, names = _by_plain_name(observations)
+    lookup, names = by_plain_name(observations)
     values = np.full((rows, len(COUNTED)), np.nan)
     used: list[set[str]] = [set() for _ in COUNTED]
     for rule in RULES:
@@ -67,7 +67,11 @@ def _of_rule(rule: Rule, lookup: dict[str, Reals], rows: int) -> Reals:
     return ratio
 
 
-def _by_plain_name(observations: Observations) -> tuple[dict[str, Reals], dict[str, list[str]]]:
+def by_plain_name(observations: Observations) -> tuple[dict[str, Reals], dict[str, list[str]]]:
+    """Values of counters, of shape ``(r,)`` each, and the names that runs have for them, by plain names.
+
+    Counters with one plain name, such as those of two kinds of cores, are added up.
+    """
     lookup: dict[str, Reals] = {}
     names: dict[str, list[str]] = {}
     for name, column in zip(observations.names, observations.counters.T, strict=True):

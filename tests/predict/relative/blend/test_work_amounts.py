@@ -52,3 +52,8 @@ def test_amounts_of_made_up_work_are_those_that_it_was_made_of() -> None:
     for name, place in ((BYTES, 0), (OPERATIONS, 1), (ITEMS, 2), (LAUNCHES, 3)):
         np.testing.assert_array_equal(amounts[name], seen.counters[:, place])
     assert np.isnan(amounts[INSTRUCTIONS]).all()
+
+
+def test_instructions_of_two_kinds_of_cores_are_added_up() -> None:
+    seen = runs_with({"cpu_core/instructions/": 100.0, "cpu_atom/instructions/": 7.0})
+    assert amounts_of(seen)[INSTRUCTIONS].tolist() == [107.0]

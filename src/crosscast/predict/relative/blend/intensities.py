@@ -7,11 +7,14 @@ of kernels that a model has not seen, can be compared.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from crosscast.errors import InputError
 from crosscast.predict.grid import Reals
 from crosscast.predict.relative.blend.work import (
     AMOUNTS,
@@ -24,8 +27,9 @@ from crosscast.predict.relative.blend.work import (
 )
 from crosscast.predict.relative.counter_names import plain_name
 from crosscast.predict.relative.observations import Observations
+from crosscast.predict.state import kept_names
 
-__all__ = ["BASES", "base_of", "intensities_of", "is_total", "unknown_counters"]
+__all__ = ["BASES", "base_of", "intensities_of", "is_total", "kept_base", "unknown_counters"]
 
 NO_BASE = ""
 BASES = (INSTRUCTIONS, ITEMS, NO_BASE)
@@ -61,6 +65,21 @@ def base_of(observations: Observations) -> str:
     amounts = amounts_of(observations)
     told = {name: int(np.isfinite(amounts[name]).sum()) for name in (INSTRUCTIONS, ITEMS)}
     return max(told, key=lambda name: told[name]) if any(told.values()) else NO_BASE
+
+
+def kept_base(state: Mapping[str, npt.NDArray[Any]]) -> str:
+    """Read what a kept model divides totals by.
+
+    Raises
+    ------
+    InputError
+        If it is not there, or not one of `BASES`.
+    """
+    base = kept_names(state, "base")
+    if len(base) != 1 or base[0] not in BASES:
+        known = ", ".join(map(repr, BASES))
+        raise InputError(f"model: base: expected one of {known}, found {', '.join(base)[:60]!r}")
+    return base[0]
 
 
 def intensities_of(observations: Observations, base: str) -> Observations:

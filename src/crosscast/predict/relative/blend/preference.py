@@ -17,17 +17,16 @@ from crosscast.errors import InputError, MissingExtraError
 from crosscast.predict.grid import Reals
 from crosscast.predict.grown import trees_of_forest
 from crosscast.predict.relative.blend.intensities import (
-    BASES,
     base_of,
     intensities_of,
+    kept_base,
     unknown_counters,
 )
 from crosscast.predict.relative.blend.training_rows import TrainingRows
 from crosscast.predict.relative.features import FeatureScale
 from crosscast.predict.relative.observations import Observations
-from crosscast.predict.relative.published.trees import TreesPredictor, low_and_high
+from crosscast.predict.relative.published.trees import TreesPredictor, within_singles
 from crosscast.predict.relative.published.xgboost import PublishedXGBoost
-from crosscast.predict.state import kept_names
 from crosscast.predict.trees import Trees
 
 __all__ = ["TREES", "FittedPreference", "fit_preference"]
@@ -62,7 +61,7 @@ class FittedPreference:
         """Logarithms of times less their mean over the devices, of shape ``(r, d)``."""
         rows = self.boosted.features.transform(intensities_of(observations, self.base))
         boosted = np.log(self.boosted.predict_features(rows))
-        both: Reals = (boosted + self.grown.sum(_finite(rows))) / 2
+        both: Reals = (boosted + self.grown.sum(within_singles(rows))) / 2
         centred: Reals = both - both.mean(axis=1, keepdims=True)
         return centred
 
@@ -92,16 +91,7 @@ class FittedPreference:
         counts = boosted.trees.value.shape[1], grown.value.shape[1]
         if counts[0] != counts[1]:
             raise InputError(f"model: grown_leaf_value: expected {counts[0]} devices, found {counts[1]}")
-        base = kept_names(state, "base")
-        if len(base) != 1 or base[0] not in BASES:
-            known = ", ".join(map(repr, BASES))
-            raise InputError(f"model: base: expected one of {known}, found {', '.join(base)[:60]!r}")
-        return cls(boosted, grown, base[0])
-
-
-def _finite(rows: Reals) -> Reals:
-    """Features within single precision, which trees split in; none is missing."""
-    return low_and_high(rows)[:, : rows.shape[1]]
+        return cls(boosted, grown, kept_base(state))
 
 
 def fit_preference(rows: TrainingRows, seed: int) -> FittedPreference:
@@ -135,5 +125,5 @@ def fit_preference(rows: TrainingRows, seed: int) -> FittedPreference:
     )
     forest = ExtraTreesRegressor(TREES, max_features=_SHARE, random_state=seed, n_jobs=1)
     features = boosted.features.transform(seen)
-    forest.fit(_finite(features), rows.log_relative, sample_weight=rows.weights)
+    forest.fit(within_singles(features), rows.log_relative, sample_weight=rows.weights)
     return FittedPreference(boosted, trees_of_forest(forest), base)

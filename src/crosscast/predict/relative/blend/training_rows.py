@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crosscast.predict.grid import Integers, Reals
+from crosscast.predict.relative.kernel_weights import kernel_weights
 from crosscast.predict.relative.observations import Vectors
 
 __all__ = ["TrainingRows", "training_rows"]
@@ -59,9 +60,9 @@ def training_rows(vectors: Vectors) -> TrainingRows:
     for row, kernel in enumerate(zip(seen.application, seen.kernel, strict=True)):
         kernels[kernel].append(row)
     chosen = [_spread(np.array(rows), length) for rows in kernels.values()]
-    weights = [np.full(len(rows), 1.0 / len(rows)) for rows in chosen]
     places = np.concatenate(chosen)
-    return TrainingRows(vectors.rows(places), log_time[places], np.concatenate(weights))
+    kept = vectors.rows(places)
+    return TrainingRows(kept, log_time[places], kernel_weights(kept.observations))
 
 
 def _spread(rows: Integers, length: Reals) -> Integers:

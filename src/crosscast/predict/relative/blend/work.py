@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from crosscast.predict.grid import Reals
-from crosscast.predict.relative.counter_amounts import Amount, Lookup, of, total
-from crosscast.predict.relative.counter_names import plain_name
+from crosscast.predict.relative.counter_amounts import Amount, of, total
 from crosscast.predict.relative.observations import Observations
+from crosscast.predict.relative.table3 import by_plain_name
 
-__all__ = ["AMOUNTS", "BYTES", "INSTRUCTIONS", "ITEMS", "LAUNCHES", "OPERATIONS", "amounts_of", "lookup"]
+__all__ = ["AMOUNTS", "BYTES", "INSTRUCTIONS", "ITEMS", "LAUNCHES", "OPERATIONS", "amounts_of"]
 
 LAUNCHES, ITEMS, INSTRUCTIONS, BYTES, OPERATIONS = "launches", "items", "instructions", "bytes", "operations"
 
@@ -58,16 +58,9 @@ AMOUNTS: Mapping[str, tuple[Amount, ...]] = {
 """For each amount the ways to it; a run takes the first that it has the counters for."""
 
 
-def lookup(observations: Observations) -> Lookup:
-    """Counters by their plain names."""
-    return {
-        plain_name(name): observations.counters[:, place] for place, name in enumerate(observations.names)
-    }
-
-
 def amounts_of(observations: Observations) -> dict[str, Reals]:
     """Amounts by name, each of shape ``(r,)``; not a number where the counters do not tell."""
-    counters, rows = lookup(observations), len(observations)
+    (counters, _), rows = by_plain_name(observations), len(observations)
     found: dict[str, Reals] = {}
     for name, ways in AMOUNTS.items():
         amount = np.full(rows, np.nan)

@@ -17,9 +17,14 @@ from crosscast.predict.relative.published.positive import kept_least, positive
 from crosscast.predict.state import kept_reals
 from crosscast.predict.trees import Trees
 
-__all__ = ["TreesPredictor", "low_and_high"]
+__all__ = ["TreesPredictor", "low_and_high", "within_singles"]
 
 _BEYOND = float(np.finfo(np.float32).max)
+
+
+def within_singles(rows: Reals) -> Reals:
+    """Features without gaps, of shape ``(r, k)``, within single precision, which trees split in."""
+    return np.clip(rows, -_BEYOND, _BEYOND)
 
 
 def low_and_high(rows: Reals) -> Reals:
@@ -39,7 +44,7 @@ def low_and_high(rows: Reals) -> Reals:
         Of shape ``(r, 2 k)``, finite, within single precision.
     """
     missing = np.isnan(rows)
-    known = np.clip(rows, -_BEYOND, _BEYOND)
+    known = within_singles(rows)
     return np.concatenate([np.where(missing, -_BEYOND, known), np.where(missing, _BEYOND, known)], axis=1)
 
 
