@@ -4,9 +4,7 @@ from dataclasses import replace
 
 import made_grids
 import numpy as np
-import pytest
 
-from crosscast.predict.relative.blend import preference
 from crosscast.predict.relative.blend.model import BlendPredictor
 from crosscast.predict.relative.by_times import ByTimesPredictor
 from crosscast.predict.relative.combined import Combined
@@ -22,11 +20,6 @@ PROFILES = Vectors(
     np.exp(GRID.log_time),
     GRID.devices,
 )
-
-
-@pytest.fixture(autouse=True)
-def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preference, "TREES", 20)
 
 
 def test_it_is_the_one_that_is_taken_where_none_is_named() -> None:

@@ -10,23 +10,19 @@ from hypothesis import strategies as st
 from made_work import NAMES, changed, made_work, reordered
 
 from crosscast.errors import InputError
-from crosscast.predict.relative.blend import preference
 from crosscast.predict.relative.blend.model import Blend, BlendPredictor, Mix
+from crosscast.predict.relative.blend.preference import Effort
 from crosscast.predict.relative.observations import Vectors, relative_to_slowest
 from made_vectors import made_vectors
 
 WORK = made_work(kernels=9, sizes=3, noise=0.1)
 SEEN = WORK.observations
-
-
-@pytest.fixture(autouse=True)
-def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preference, "TREES", 20)
+FEW = Blend(Effort(20, 100, 0.1), Effort(10, 40, 0.25))
 
 
 @cache
 def fitted() -> BlendPredictor:
-    return Blend().fit(WORK, 0)
+    return FEW.fit(WORK, 0)
 
 
 def with_mix(share: float, anchored: bool) -> BlendPredictor:
@@ -86,7 +82,7 @@ def test_where_sums_tell_nothing_trees_have_most_of_the_share() -> None:
     seen = changed(SEEN, bytes=amounts[:, 0], flops=amounts[:, 1], iterations=1e3, kernels=1.0)
     times_s = np.column_stack([np.full(len(SEEN), 1e-3), 1e-3 * np.exp(6 * bound - 3)])
     seen = replace(seen, time_s=times_s[:, 0])
-    assert Blend().fit(Vectors(seen, WORK.devices, times_s), 0).mix.share < 0.4
+    assert FEW.fit(Vectors(seen, WORK.devices, times_s), 0).mix.share < 0.4
 
 
 def test_own_times_are_taken_where_they_tell_more() -> None:
@@ -96,7 +92,7 @@ def test_own_times_are_taken_where_they_tell_more() -> None:
     together, apart = WORK.times_s * wrong[:, np.newaxis], WORK.times_s.copy()
     apart[:, 0] *= wrong
     mixes = [
-        Blend().fit(Vectors(replace(SEEN, time_s=times_s[:, 0]), WORK.devices, times_s), 0).mix
+        FEW.fit(Vectors(replace(SEEN, time_s=times_s[:, 0]), WORK.devices, times_s), 0).mix
         for times_s in (together, apart)
     ]
     assert [mix.anchored for mix in mixes] == [False, True]
@@ -104,7 +100,7 @@ def test_own_times_are_taken_where_they_tell_more() -> None:
 
 def test_without_amounts_of_work_there_are_trees_alone() -> None:
     vectors = made_vectors(applications=4)
-    found = Blend().fit(vectors, 0)
+    found = FEW.fit(vectors, 0)
     assert found.sums is None
     assert found.mix == Mix(0.0, False)
     assert (found.predict(vectors.observations).max(axis=1) == 1).all()
@@ -117,24 +113,24 @@ def test_a_run_is_predicted_alone_as_among_others() -> None:
 
 
 def test_the_order_of_counters_does_not_matter_to_the_blend() -> None:
-    turned = Blend().fit(replace(WORK, observations=reordered(SEEN, [3, 1, 4, 0, 2])), 0)
+    turned = FEW.fit(replace(WORK, observations=reordered(SEEN, [3, 1, 4, 0, 2])), 0)
     np.testing.assert_array_equal(turned.predict(SEEN), fitted().predict(SEEN))
 
 
 def test_devices_in_another_order_have_nearly_the_same_vectors() -> None:
-    turned = Blend().fit(replace(WORK, devices=WORK.devices[::-1], times_s=WORK.times_s[:, ::-1]), 0)
+    turned = FEW.fit(replace(WORK, devices=WORK.devices[::-1], times_s=WORK.times_s[:, ::-1]), 0)
     np.testing.assert_allclose(turned.predict(SEEN)[:, ::-1], fitted().predict(SEEN), rtol=1e-3)
 
 
 def test_kernels_are_left_out_alike_in_whatever_order_rows_are() -> None:
     order = np.random.default_rng(1).permutation(len(WORK))
-    mix = Blend().fit(WORK.rows(order), 0).mix
+    mix = FEW.fit(WORK.rows(order), 0).mix
     assert mix.anchored == fitted().mix.anchored
     assert mix.share == pytest.approx(fitted().mix.share, abs=0.02)
 
 
 def test_the_same_rows_and_seed_give_the_same_blend() -> None:
-    again = Blend().fit(WORK, 0).state()
+    again = FEW.fit(WORK, 0).state()
     assert again.keys() == fitted().state().keys()
     assert all(np.array_equal(array, again[name]) for name, array in fitted().state().items())
 
@@ -143,7 +139,7 @@ def test_the_same_rows_and_seed_give_the_same_blend() -> None:
 def test_a_few_kernels_are_enough(kernels: int) -> None:
     """A kernel left out of two leaves one run, from which nothing differs."""
     few = made_work(kernels=kernels, sizes=2 if kernels == 1 else 1)
-    found = Blend().fit(few, 0)
+    found = FEW.fit(few, 0)
     assert (found.predict(SEEN).max(axis=1) == 1).all()
     if kernels < 3:
         assert found.mix == Mix(0.5, True)
@@ -152,7 +148,7 @@ def test_a_few_kernels_are_enough(kernels: int) -> None:
 def test_a_kernel_that_alone_lacks_an_amount_does_not_spoil_the_mix() -> None:
     done = SEEN.counters[:, 1].copy()
     done[:3] = np.nan
-    found = Blend().fit(replace(WORK, observations=changed(SEEN, flops=done)), 0)
+    found = FEW.fit(replace(WORK, observations=changed(SEEN, flops=done)), 0)
     assert found.sums is not None
     assert found.sums.prices[2].tolist() == [0, 0]
     assert 0 < found.mix.share < 1
@@ -161,12 +157,12 @@ def test_a_kernel_that_alone_lacks_an_amount_does_not_spoil_the_mix() -> None:
 
 def test_nothing_can_be_learned_from_no_run() -> None:
     with pytest.raises(InputError, match=r"^blend: expected a run to learn from, found none$"):
-        Blend().fit(WORK.rows(np.array([], dtype=np.int64)), 0)
+        FEW.fit(WORK.rows(np.array([], dtype=np.int64)), 0)
 
 
 @pytest.mark.parametrize("vectors", [WORK, made_vectors(applications=4)], ids=["with sums", "without"])
 def test_the_blend_comes_back_from_its_arrays(vectors: Vectors) -> None:
-    found = Blend().fit(vectors, 1)
+    found = FEW.fit(vectors, 1)
     again = BlendPredictor.from_state(found.state())
     assert again.mix == found.mix
     np.testing.assert_array_equal(again.predict(vectors.observations), found.predict(vectors.observations))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from crosscast.predict.grid import Reals
-from crosscast.predict.relative.blend import preference
 from crosscast.predict.relative.blend.model import Blend
+from crosscast.predict.relative.blend.preference import Effort
 from crosscast.predict.relative.observations import Vectors
 from crosscast.predict.relative.observed import vectors_of
 from crosscast.predict.relative.published.mean import LogMean
@@ -37,13 +37,10 @@ def node() -> Vectors:
     return vectors.rows(np.array(few))
 
 
-def test_the_figures_of_new_groups_hold_for_one_that_was_left_out(
-    node: Vectors, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(preference, "TREES", 50)
+def test_the_figures_of_new_groups_hold_for_one_that_was_left_out(node: Vectors) -> None:
     out = np.array(node.observations.application) == "Apps"
     train, held = node.rows(~out), node.rows(out)
-    predicted = Blend().fit(train, 0).predict(held.observations)
+    predicted = Blend(Effort(50, 100, 0.1)).fit(train, 0).predict(held.observations)
     mean = LogMean().fit(train, 0).predict(held.observations)
 
     def error(found: Reals) -> float:

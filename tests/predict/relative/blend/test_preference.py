@@ -11,9 +11,8 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from crosscast.errors import InputError
 from crosscast.predict.grid import Reals
-from crosscast.predict.relative.blend import preference
 from crosscast.predict.relative.blend.intensities import intensities_of
-from crosscast.predict.relative.blend.preference import FittedPreference, fit_preference
+from crosscast.predict.relative.blend.preference import Effort, FittedPreference, fit_preference
 from crosscast.predict.relative.blend.training_rows import training_rows
 from crosscast.predict.relative.observations import Vectors
 from made_vectors import made_vectors
@@ -23,7 +22,7 @@ SEEN = WORK.observations
 
 
 def fit(vectors: Vectors, seed: int = 0) -> FittedPreference:
-    return fit_preference(training_rows(vectors), seed)
+    return fit_preference(training_rows(vectors), seed, Effort(60, 100, 0.1))
 
 
 @cache
@@ -52,8 +51,7 @@ def test_trees_tell_what_they_have_seen() -> None:
 
 
 @pytest.mark.parametrize("vectors", [WORK, made_vectors(applications=4)], ids=["items", "instructions"])
-def test_they_come_back_from_their_arrays(vectors: Vectors, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preference, "TREES", 20)
+def test_they_come_back_from_their_arrays(vectors: Vectors) -> None:
     found = fit(vectors)
     again = FittedPreference.from_state(found.state())
     assert again.base == found.base
@@ -61,18 +59,14 @@ def test_they_come_back_from_their_arrays(vectors: Vectors, monkeypatch: pytest.
     np.testing.assert_array_equal(again.log_relative(seen), found.log_relative(seen))
 
 
-def test_the_same_rows_and_seed_give_the_same_trees_and_another_seed_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(preference, "TREES", 20)
+def test_the_same_rows_and_seed_give_the_same_trees_and_another_seed_others() -> None:
     one, same, other = fit(WORK, 3), fit(WORK, 3), fit(WORK, 4)
     assert all(np.array_equal(array, same.state()[name]) for name, array in one.state().items())
     # Rows that they were fitted to are told alike by all.
     assert not np.array_equal(one.grown.threshold, other.grown.threshold)
 
 
-def test_the_order_of_counters_does_not_matter_to_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preference, "TREES", 20)
+def test_the_order_of_counters_does_not_matter_to_trees() -> None:
     order = list(range(len(NAMES)))[::-1]
     found = fit(replace(WORK, observations=reordered(SEEN, order)))
     np.testing.assert_array_equal(predicted(found), predicted(fit(WORK)))

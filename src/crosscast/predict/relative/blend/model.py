@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from crosscast.errors import InputError
 from crosscast.predict.grid import Integers, Reals
-from crosscast.predict.relative.blend.preference import FittedPreference, fit_preference
+from crosscast.predict.relative.blend.preference import BRIEF, FULL, Effort, FittedPreference, fit_preference
 from crosscast.predict.relative.blend.sums import FittedSums, fit_sums
 from crosscast.predict.relative.blend.training_rows import TrainingRows, training_rows
 from crosscast.predict.relative.observations import Observations, Vectors, relative_to_slowest
@@ -115,7 +115,17 @@ class Blend:
 
     The share of the sums, and whether they take a run's own time, are found by leaving kernels out of the
     training rows.
+
+    Parameters
+    ----------
+    effort
+        How many trees predict.
+    brief
+        How many trees are grown for each part of the kernels that is left out.
     """
+
+    effort: Effort = FULL
+    brief: Effort = BRIEF
 
     @property
     def name(self) -> str:
@@ -135,19 +145,21 @@ class Blend:
         if not len(vectors):
             raise InputError(f"{self.name}: expected a run to learn from, found none")
         rows = training_rows(vectors)
-        preference, sums = _parts(rows, seed)
-        return BlendPredictor(preference, sums, Mix(0.0, False) if sums is None else _best_mix(rows, seed))
+        preference, sums = _parts(rows, seed, self.effort)
+        return BlendPredictor(
+            preference, sums, Mix(0.0, False) if sums is None else _best_mix(rows, seed, self.brief)
+        )
 
 
-def _parts(rows: TrainingRows, seed: int) -> tuple[FittedPreference, FittedSums | None]:
+def _parts(rows: TrainingRows, seed: int, effort: Effort) -> tuple[FittedPreference, FittedSums | None]:
     seen, devices = rows.vectors.observations, rows.vectors.devices
     return (
-        fit_preference(rows, seed),
+        fit_preference(rows, seed, effort),
         fit_sums(seen, devices, rows.log_time, rows.weights),
     )
 
 
-def _best_mix(rows: TrainingRows, seed: int) -> Mix:
+def _best_mix(rows: TrainingRows, seed: int, effort: Effort) -> Mix:
     """Weigh the parts by how well each does by itself on groups that were left out.
 
     Weights go with the inverse of the squared error, as of two independent measurements. The share with the
@@ -160,7 +172,7 @@ def _best_mix(rows: TrainingRows, seed: int) -> Mix:
         if not len(inside):
             break
         try:
-            preference, sums = _parts(rows.rows(inside), seed)
+            preference, sums = _parts(rows.rows(inside), seed, effort)
         except InputError:
             # Nothing differs between the few runs that are left: they tell nothing of the mix.
             continue

@@ -26,12 +26,27 @@ from crosscast.predict.relative.blend.training_rows import TrainingRows
 from crosscast.predict.relative.features import FeatureScale
 from crosscast.predict.relative.observations import Observations
 from crosscast.predict.relative.published.trees import TreesPredictor, within_singles
-from crosscast.predict.relative.published.xgboost import PublishedXGBoost
+from crosscast.predict.relative.published.xgboost import RATE, ROUNDS, PublishedXGBoost
 from crosscast.predict.trees import Trees
 
-__all__ = ["TREES", "FittedPreference", "fit_preference"]
+__all__ = ["BRIEF", "FULL", "Effort", "FittedPreference", "fit_preference"]
 
-TREES = 300
+
+@dataclass(frozen=True)
+class Effort:
+    """How many trees are grown, and how many rounds boosted at which rate."""
+
+    trees: int
+    rounds: int
+    rate: float
+
+
+FULL = Effort(trees=300, rounds=ROUNDS, rate=RATE)
+"""For what predicts."""
+
+BRIEF = Effort(trees=80, rounds=40, rate=0.25)
+"""For what only tells how well trees do, which is fitted many times."""
+
 _SHARE = 0.15
 """Share of the features that are tried at a split: with few kernels to learn from, trees should differ."""
 
@@ -94,7 +109,7 @@ class FittedPreference:
         return cls(boosted, grown, kept_base(state))
 
 
-def fit_preference(rows: TrainingRows, seed: int) -> FittedPreference:
+def fit_preference(rows: TrainingRows, seed: int, effort: Effort = FULL) -> FittedPreference:
     """Grow and boost the trees.
 
     Extremely randomized trees are those of Geurts, Ernst and Wehenkel 2006 (doi:10.1007/s10994-006-6226-1).
@@ -105,6 +120,8 @@ def fit_preference(rows: TrainingRows, seed: int) -> FittedPreference:
         What to learn from.
     seed
         Start of the random numbers.
+    effort
+        How many trees.
 
     Raises
     ------
@@ -120,10 +137,10 @@ def fit_preference(rows: TrainingRows, seed: int) -> FittedPreference:
 
     base = base_of(rows.vectors.observations)
     seen = intensities_of(rows.vectors.observations, base)
-    boosted = PublishedXGBoost(features=_FEATURES).fit(
+    boosted = PublishedXGBoost(rounds=effort.rounds, rate=effort.rate, features=_FEATURES).fit(
         replace(rows.vectors, observations=seen), seed, weights=rows.weights / rows.weights.mean()
     )
-    forest = ExtraTreesRegressor(TREES, max_features=_SHARE, random_state=seed, n_jobs=1)
+    forest = ExtraTreesRegressor(effort.trees, max_features=_SHARE, random_state=seed, n_jobs=1)
     features = boosted.features.transform(seen)
     forest.fit(within_singles(features), rows.log_relative, sample_weight=rows.weights)
     return FittedPreference(boosted, trees_of_forest(forest), base)
