@@ -11,4 +11,4 @@ __all__ = ["cache_home"]
 def cache_home() -> Path:
     """The folder ``crosscast`` in ``XDG_CACHE_HOME``, or in ``~/.cache``; it may not be there yet."""
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path("~").expanduser() / ".cache") / "crosscast"
+    return (Path(base) if base else Path.home() / ".cache") / "crosscast"

@@ -57,3 +57,14 @@ def test_where_nothing_can_be_written_it_is_compiled_all_the_same(
     assert not is_kept(function)
     assert function(4) == 8
     assert is_kept(function)
+
+
+def test_a_user_without_a_home_folder_can_simulate_all_the_same(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", unknown)
+    assert kept(twice)(4) == 8

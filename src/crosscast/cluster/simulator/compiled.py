@@ -66,7 +66,12 @@ def _cache_folder() -> Iterator[None]:
     Numba looks at the file of the function only, and would go on with old code of what it calls.
     """
     before = _NUMBA.config.CACHE_DIR
-    base = Path(before) / "crosscast" if before else cache_home()
+    try:
+        base = Path(before) / "crosscast" if before else cache_home()
+    except RuntimeError:
+        # Of a user without a home folder nothing is kept but what Numba keeps by itself.
+        yield
+        return
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
