@@ -240,12 +240,10 @@ def _probes(text: str | None, protocol: str) -> list[int]:
 def _prepare(folder: Path) -> None:
     """Refuse pictures that cannot be drawn or written, before a long run rather than after it."""
     from crosscast.report.canvas import require_matplotlib
+    from crosscast.tables.whole_file import make_folder
 
     require_matplotlib()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--figures: cannot make the folder {folder} ({error.strerror})") from error
+    make_folder("--figures", folder)
     check_place("--figures", folder)
 
 

@@ -103,11 +103,9 @@ class Outputs:
 
     def _write_aiwc(self, profile: Profile, folder: Path) -> None:
         from crosscast.tables.aiwc import write_aiwc
+        from crosscast.tables.whole_file import make_folder
 
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"--out: cannot make the folder {folder} ({error.strerror})") from error
+        make_folder("--out", folder)
         print(f"wrote {write_aiwc(profile, folder)}", file=sys.stderr)
 
     def _print_csv(self, profile: Profile) -> None:

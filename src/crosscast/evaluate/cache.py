@@ -11,11 +11,12 @@ import numpy as np
 
 from crosscast.cache_home import cache_home
 from crosscast.evaluate.asking import Answers
-from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_file, make_cache_folder
+from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_file
 from crosscast.evaluate.fingerprint import fingerprint, sources_digest
 from crosscast.evaluate.splits import Fold
 from crosscast.predict.grid import Flags, Grid
 from crosscast.predict.model import Model
+from crosscast.tables.whole_file import make_folder
 
 __all__ = ["Cache", "default_folder", "grid_digest"]
 
@@ -54,7 +55,7 @@ class Cache:
 
     def __post_init__(self) -> None:
         """Make the folder."""
-        make_cache_folder(self.folder)
+        make_folder("cache", self.folder)
 
     def key(self, model: Model, fold: Fold, known: Flags, seed: int, level: float) -> str:
         """The name of a forecast."""

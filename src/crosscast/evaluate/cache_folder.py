@@ -16,21 +16,7 @@ from crosscast.errors import InputError
 from crosscast.predict.arrays import DAMAGE
 from crosscast.tables.whole_file import whole_file
 
-__all__ = ["cache_key", "cached_arrays", "cached_file", "make_cache_folder"]
-
-
-def make_cache_folder(folder: Path) -> None:
-    """Make a folder if it is not there.
-
-    Raises
-    ------
-    InputError
-        If it cannot be made.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cache: cannot make the folder {folder} ({error.strerror})") from error
+__all__ = ["cache_key", "cached_arrays", "cached_file"]
 
 
 @contextmanager

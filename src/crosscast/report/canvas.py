@@ -8,7 +8,7 @@ from typing import Any
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.tables.whole_file import whole_file
 
-__all__ = ["FORMATS", "make_figure_folder", "new_figure", "require_matplotlib", "save_figure"]
+__all__ = ["FORMATS", "new_figure", "require_matplotlib", "save_figure"]
 
 FORMATS = (".png", ".svg", ".pdf")
 """Suffixes of the formats in which pictures are written."""
@@ -41,20 +41,6 @@ def new_figure(width: float, height: float) -> Any:
     return require_matplotlib().Figure(
         figsize=(width, height), dpi=150, facecolor="white", layout="constrained"
     )
-
-
-def make_figure_folder(folder: Path) -> None:
-    """Make a folder for figures if it is not there.
-
-    Raises
-    ------
-    InputError
-        If it cannot be made.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"figures: cannot make the folder {folder} ({error.strerror})") from error
 
 
 def save_figure(figure: Any, path: Path) -> Path:

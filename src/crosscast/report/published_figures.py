@@ -14,8 +14,9 @@ from crosscast.evaluate.published.paper import FIGURE_3_MAE
 from crosscast.evaluate.published.study import PublishedStudy
 from crosscast.evaluate.published.tuning import NODE_SIZES
 from crosscast.predict.grid import Reals
-from crosscast.report.canvas import FORMATS, make_figure_folder, new_figure, save_figure
+from crosscast.report.canvas import FORMATS, new_figure, save_figure
 from crosscast.tables.size_order import SIZES, size_order
+from crosscast.tables.whole_file import make_folder
 from crosscast.units import microseconds
 
 __all__ = ["write_figures"]
@@ -55,7 +56,7 @@ def write_figures(study: PublishedStudy, folder: Path, suffix: str = ".png") -> 
     """
     if suffix not in FORMATS:
         raise InputError(f"figures: expected one of {', '.join(FORMATS)}, found {suffix!r}")
-    make_figure_folder(folder)
+    make_folder("figures", folder)
     drawn: dict[str, Callable[[Any, PublishedStudy], None]] = {
         "figure-1": _draw_node_sizes,
         "figure-2": _draw_heat_map,

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and the folders that they go into."""
 
 from __future__ import annotations
 
@@ -7,7 +7,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["whole_file"]
+from crosscast.errors import InputError
+
+__all__ = ["make_folder", "whole_file"]
+
+
+def make_folder(role: str, folder: Path) -> None:
+    """Make a folder if it is not there.
+
+    Parameters
+    ----------
+    role
+        What it is for, or the option that names it; begins the sentence of an error.
+    folder
+        The folder.
+
+    Raises
+    ------
+    InputError
+        If it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{role}: cannot make the folder {folder} ({error.strerror})") from error
 
 
 @contextmanager

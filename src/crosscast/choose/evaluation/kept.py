@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.choose.evaluation.fold import FoldAnswer, FoldTask
-from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_file, make_cache_folder
+from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_file
 from crosscast.evaluate.fingerprint import fingerprint, sources_digest
 from crosscast.predict.configuration.surfaces import Surfaces
 from crosscast.predict.configuration.surfaces_digest import surfaces_digest
+from crosscast.tables.whole_file import make_folder
 
 __all__ = ["Kept"]
 
@@ -47,7 +48,7 @@ class Kept:
 
     def __post_init__(self) -> None:
         """Make the folder."""
-        make_cache_folder(self.folder)
+        make_folder("cache", self.folder)
 
     def load(self, task: FoldTask) -> FoldAnswer | None:
         """An answer that was kept, or ``None``; a damaged one is as good as none."""

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from crosscast.evaluate.cache_folder import cached_file, make_cache_folder
+from crosscast.evaluate.cache_folder import cached_file
 from crosscast.evaluate.fingerprint import sources_digest
+from crosscast.tables.whole_file import make_folder
 
 __all__ = ["Keeper", "Part"]
 
@@ -61,7 +62,7 @@ class Keeper:
         """Make the folder."""
         if self.folder is None:
             return
-        make_cache_folder(self.folder)
+        make_folder("cache", self.folder)
 
     def load(self, part: Part[P]) -> P | None:
         """The part as it was kept, or ``None``; a damaged one is as good as none."""

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_file, make_cache_folder
+from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_file
 from crosscast.evaluate.fingerprint import fingerprint, sources_digest
 from crosscast.evaluate.relative.task import FoldTask
 from crosscast.evaluate.relative.vectors_digest import vectors_digest
 from crosscast.predict.grid import Reals
 from crosscast.predict.relative.observations import Vectors
+from crosscast.tables.whole_file import make_folder
 
 __all__ = ["Kept"]
 
@@ -47,7 +48,7 @@ class Kept:
 
     def __post_init__(self) -> None:
         """Make the folder."""
-        make_cache_folder(self.folder)
+        make_folder("cache", self.folder)
 
     def load(self, task: FoldTask) -> Reals | None:
         """Predictions that were kept, or ``None``; damaged ones are as good as none."""

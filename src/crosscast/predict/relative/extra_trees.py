@@ -20,7 +20,7 @@ from crosscast.predict.grown import trees_of_forest
 from crosscast.predict.relative.blend.intensities import base_of, intensities_of, kept_base, unknown_counters
 from crosscast.predict.relative.features import FeatureScale, FittedFeatures
 from crosscast.predict.relative.kernel_weights import kernel_weights
-from crosscast.predict.relative.observations import Observations, Vectors, relative_to_slowest
+from crosscast.predict.relative.observations import Observations, Vectors, check_runs, relative_to_slowest
 from crosscast.predict.relative.published.trees import within_singles
 from crosscast.predict.trees import Trees
 
@@ -109,8 +109,7 @@ class ExtraTrees:
         except ImportError as error:
             raise MissingExtraError("train", "fitting a model") from error
 
-        if not len(vectors):
-            raise InputError(f"{self.name}: expected a run to learn from, found none")
+        check_runs(self.name, vectors)
         base = base_of(vectors.observations)
         seen = intensities_of(vectors.observations, base)
         features = FeatureScale("own", fill=True).fit(seen)

@@ -16,7 +16,7 @@ from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.grid import Integers, Reals
 
-__all__ = ["NO_SOURCE", "Observations", "Vectors", "Work", "relative_to_slowest"]
+__all__ = ["NO_SOURCE", "Observations", "Vectors", "Work", "check_runs", "relative_to_slowest"]
 
 NO_SOURCE = "none"
 """Source of counters that no device has a part in, such as an architecture-independent profile."""
@@ -144,6 +144,25 @@ class Vectors:
         columns = [self.devices.index(device) for device in devices]
         described = tuple(self.described[column] for column in columns) if self.described else ()
         return Vectors(self.observations, tuple(devices), self.times_s[:, columns], described)
+
+
+def check_runs(name: str, vectors: Vectors) -> None:
+    """Check that there is something to learn from.
+
+    Parameters
+    ----------
+    name
+        Name of the model that is to learn.
+    vectors
+        Its training rows.
+
+    Raises
+    ------
+    InputError
+        If there is no row.
+    """
+    if not len(vectors):
+        raise InputError(f"{name}: expected a run to learn from, found none")
 
 
 def relative_to_slowest(times_s: Reals) -> Reals:

@@ -10,7 +10,7 @@ from typing import Any
 from crosscast.choose.evaluation.machine import MachineChoices
 from crosscast.choose.evaluation.offline import OfflineStage
 from crosscast.choose.evaluation.study import ChoiceStudy
-from crosscast.report.canvas import make_figure_folder, save_figure
+from crosscast.report.canvas import save_figure
 from crosscast.report.choice_figures.curve_figure import curve_figure
 from crosscast.report.choice_figures.frontier_figure import frontier_figure
 from crosscast.report.choice_figures.hardest_figure import hardest_figure
@@ -20,6 +20,7 @@ from crosscast.report.choice_figures.repeats_figure import repeats_figure
 from crosscast.report.choice_figures.styles import alone
 from crosscast.report.choice_figures.tree_figure import tree_figure
 from crosscast.report.choice_frontier import longest_frontier, write_frontier
+from crosscast.tables.whole_file import make_folder
 
 __all__ = ["machine_folders", "write_choice_figures"]
 
@@ -63,7 +64,7 @@ def write_choice_figures(study: ChoiceStudy, stages: Sequence[OfflineStage], fol
     names = machine_folders([machine.machine for machine in study.machines])
     for machine, stage, name in zip(study.machines, stages, names, strict=True):
         place = folder / name if len(study.machines) > 1 else folder
-        make_figure_folder(place)
+        make_folder("figures", place)
         title = machine.machine
         for of, figure in _figures(machine, stage, title).items():
             paths.append(save_figure(figure, place / f"{of}.png"))

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from crosscast.evaluate.relative.study import RelativeStudies, RelativeStudy
-from crosscast.report.canvas import make_figure_folder, save_figure
+from crosscast.report.canvas import save_figure
 from crosscast.report.relative_figures.groups_figure import groups_figure
 from crosscast.report.relative_figures.importances_figure import importances_figure
 from crosscast.report.relative_figures.models_figure import models_figure
 from crosscast.report.relative_figures.selection_figure import selection_figure
 from crosscast.report.relative_figures.sources_figure import sources_figure
+from crosscast.tables.whole_file import make_folder
 
 __all__ = ["write_relative_figures"]
 
@@ -38,7 +39,7 @@ def write_relative_figures(study: RelativeStudy, folder: Path) -> list[Path]:
     MissingExtraError
         If matplotlib is not installed.
     """
-    make_figure_folder(folder)
+    make_folder("figures", folder)
     evaluation = study.evaluation
     figures = {"models": models_figure(evaluation.results, f"{study.label}: {evaluation.split.name}")}
     if study.studies is not None:

@@ -14,7 +14,7 @@ from crosscast.predict.grid import Integers, Reals
 from crosscast.predict.relative.blend.preference import BRIEF, FULL, Effort, FittedPreference, fit_preference
 from crosscast.predict.relative.blend.sums import FittedSums, fit_sums
 from crosscast.predict.relative.blend.training_rows import TrainingRows, training_rows
-from crosscast.predict.relative.observations import Observations, Vectors, relative_to_slowest
+from crosscast.predict.relative.observations import Observations, Vectors, check_runs, relative_to_slowest
 from crosscast.predict.state import kept_integers, kept_reals
 
 __all__ = ["Blend", "BlendPredictor", "Mix"]
@@ -142,8 +142,7 @@ class Blend:
         MissingExtraError
             If scikit-learn, SciPy or XGBoost is not installed.
         """
-        if not len(vectors):
-            raise InputError(f"{self.name}: expected a run to learn from, found none")
+        check_runs(self.name, vectors)
         rows = training_rows(vectors)
         preference, sums = _parts(rows, seed, self.effort)
         return BlendPredictor(

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import MissingExtraError
 from crosscast.predict.grown import trees_of_forest
 from crosscast.predict.relative.features import FeatureScale
-from crosscast.predict.relative.observations import Vectors
+from crosscast.predict.relative.observations import Vectors, check_runs
 from crosscast.predict.relative.published.positive import least_entry
 from crosscast.predict.relative.published.trees import TreesPredictor
 
@@ -56,8 +56,7 @@ class PublishedForest:
             from sklearn.ensemble import RandomForestRegressor
         except ImportError as error:
             raise MissingExtraError("train", "fitting a model") from error
-        if not len(vectors):
-            raise InputError(f"{self.name}: expected a run to learn from, found none")
+        check_runs(self.name, vectors)
         features, vector = self.features.fit(vectors.observations), vectors.vector
         forest = RandomForestRegressor(self.trees, random_state=seed)
         forest.fit(features.transform(vectors.observations), vector)

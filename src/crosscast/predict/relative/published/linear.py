@@ -12,7 +12,7 @@ import numpy.typing as npt
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.predict.grid import Reals
 from crosscast.predict.relative.features import FeatureScale, FittedFeatures
-from crosscast.predict.relative.observations import Observations, Vectors
+from crosscast.predict.relative.observations import Observations, Vectors, check_runs
 from crosscast.predict.relative.published.positive import kept_least, least_entry, positive
 from crosscast.predict.state import kept_reals
 
@@ -54,8 +54,7 @@ class PublishedLinear:
             from threadpoolctl import threadpool_limits
         except ImportError as error:
             raise MissingExtraError("train", "fitting a model") from error
-        if not len(vectors):
-            raise InputError(f"{self.name}: expected a run to learn from, found none")
+        check_runs(self.name, vectors)
         features = self.features.fit(vectors.observations)
         vector = vectors.vector
         model = LinearRegression()

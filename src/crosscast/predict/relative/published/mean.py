@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from crosscast.errors import InputError
 from crosscast.predict.grid import Reals
-from crosscast.predict.relative.observations import Observations, Vectors, relative_to_slowest
+from crosscast.predict.relative.observations import Observations, Vectors, check_runs, relative_to_slowest
 from crosscast.predict.state import kept_reals
 
 __all__ = ["FittedVector", "LogMean", "PublishedMean"]
@@ -63,8 +63,7 @@ class LogMean:
 
 
 def _known(vectors: Vectors, name: str) -> Reals:
-    if not len(vectors):
-        raise InputError(f"{name}: expected a run to learn from, found none")
+    check_runs(name, vectors)
     return vectors.vector
 
 

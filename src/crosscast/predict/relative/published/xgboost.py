@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import MissingExtraError
 from crosscast.predict.grid import Integers, Reals
 from crosscast.predict.relative.features import FeatureScale
-from crosscast.predict.relative.observations import Vectors
+from crosscast.predict.relative.observations import Vectors, check_runs
 from crosscast.predict.relative.published.boosted import average_gain, trees_of_booster
 from crosscast.predict.relative.published.positive import least_entry
 from crosscast.predict.relative.published.trees import TreesPredictor
@@ -79,8 +79,7 @@ class PublishedXGBoost:
         MissingExtraError
             If XGBoost is not installed.
         """
-        if not len(vectors):
-            raise InputError(f"{self.name}: expected a run to learn from, found none")
+        check_runs(self.name, vectors)
         features, vector = self.features.fit(vectors.observations), vectors.vector
         rows = features.transform(vectors.observations)
         booster = self._boosted(rows, vector, weights, seed)
