@@ -18,6 +18,7 @@ import numpy as np
 
 from crosscast.errors import InputError
 from crosscast.tables.arrow import Table, arrow_schema, cast, check, concatenated, in_order
+from crosscast.tables.bags import BAGS
 from crosscast.tables.devices import DEVICES
 from crosscast.tables.energy import ENERGY
 from crosscast.tables.keys import key_numbers
@@ -28,8 +29,10 @@ from crosscast.tables.profiles import PROFILES, UPGRADES
 from crosscast.tables.records import RECORDS
 from crosscast.tables.schema import Schema
 from crosscast.tables.sessions import SESSIONS
+from crosscast.tables.solos import SOLOS
 
 __all__ = [
+    "SPARE",
     "TABLES",
     "Dataset",
     "Part",
@@ -43,8 +46,11 @@ __all__ = [
     "write_part",
 ]
 
-TABLES: tuple[Schema, ...] = (DEVICES, PROFILES, RECORDS, ENERGY, SESSIONS)
+TABLES: tuple[Schema, ...] = (DEVICES, PROFILES, RECORDS, ENERGY, SESSIONS, SOLOS, BAGS)
 """The tables, in the order in which a build should write their parts: a session is the last word."""
+
+SPARE: tuple[Schema, ...] = (SOLOS, BAGS)
+"""Tables without a file where they have no rows."""
 
 _UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {PROFILES.table: UPGRADES}
 _PIECES: tuple[tuple[tuple[Schema, ...], tuple[str, ...]], ...] = (
@@ -52,7 +58,11 @@ _PIECES: tuple[tuple[tuple[Schema, ...], tuple[str, ...]], ...] = (
     ((PROFILES,), ("application", "size")),
     # A session that failed replaces the records of an earlier one.
     ((RECORDS, ENERGY, SESSIONS), SESSIONS.key),
+    ((SOLOS,), SOLOS.key),
+    ((BAGS,), BAGS.key[:-1]),
 )
+_TELLING = (PROFILES, RECORDS, SOLOS, BAGS)
+"""Tables of which a dataset has one at least."""
 _PARTS = "parts"
 _MERGED = ".merged-parts"
 _UNFINISHED = ".unfinished"
@@ -70,7 +80,7 @@ class Dataset:
     ----------
     label
         Where it is from, such as its folder, for messages.
-    devices, profiles, records, energy, sessions
+    devices, profiles, records, energy, sessions, solos, bags
         The tables; empty ones where there is nothing to say.
     """
 
@@ -80,6 +90,8 @@ class Dataset:
     records: Table = field(default_factory=lambda: _empty(RECORDS))
     energy: Table = field(default_factory=lambda: _empty(ENERGY))
     sessions: Table = field(default_factory=lambda: _empty(SESSIONS))
+    solos: Table = field(default_factory=lambda: _empty(SOLOS))
+    bags: Table = field(default_factory=lambda: _empty(BAGS))
 
     def __repr__(self) -> str:
         """Label and numbers of rows."""
@@ -122,7 +134,7 @@ def validate(dataset: Dataset) -> None:
     for schema in TABLES:
         check(schema, dataset.table(schema), f"{dataset.label}: {schema.table}")
     known = dataset.devices.column("device").combine_chunks()
-    for schema in (RECORDS, ENERGY, SESSIONS):
+    for schema in (RECORDS, ENERGY, SESSIONS, SOLOS, BAGS):
         devices = dataset.table(schema).column("device")
         row = _first(pc.invert(pc.is_in(devices, value_set=known)))
         if row is not None:
@@ -208,10 +220,9 @@ def read_dataset(folder: str | Path) -> Dataset:
         )
         for schema in TABLES
     }
-    if not found_parts and not any(_path(folder, schema).exists() for schema in (PROFILES, RECORDS)):
-        raise InputError(
-            f"{folder}: expected profiles.parquet or records.parquet of a dataset, found neither"
-        )
+    if not found_parts and not any(_path(folder, schema).exists() for schema in _TELLING):
+        names = ", ".join(f"{schema.table}.parquet" for schema in _TELLING)
+        raise InputError(f"{folder}: expected one of {names} of a dataset, found none")
     old = {
         schema.table: _read(path, schema) if (path := _path(folder, schema)).exists() else _empty(schema)
         for schema in TABLES
@@ -282,7 +293,13 @@ def _write(dataset: Dataset, folder: Path, marker: Path | None = None) -> None:
         for schema in TABLES
     }
     validate(Dataset(dataset.label, **tables))
-    write_tables({_path(folder, schema): in_order(schema, tables[schema.table]) for schema in TABLES}, marker)
+    paths = {
+        schema: _path(folder, schema)
+        for schema in TABLES
+        # A file that is there already may hold rows of the dataset that is replaced.
+        if schema not in SPARE or tables[schema.table].num_rows or _path(folder, schema).exists()
+    }
+    write_tables({path: in_order(schema, tables[schema.table]) for schema, path in paths.items()}, marker)
 
 
 def write_part(folder: str | Path, schema: Schema, name: str, table: Table) -> Path:

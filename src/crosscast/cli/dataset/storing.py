@@ -24,4 +24,6 @@ def store_dataset(dataset: Dataset, out: Path, replace: bool) -> None:
 
     store(dataset, out, replace=replace)
     counts = f"{dataset.profiles.num_rows:,} profiles, {dataset.records.num_rows:,} records"
+    if dataset.bags.num_rows:
+        counts = f"{dataset.solos.num_rows:,} solo runs, {dataset.bags.num_rows:,} runs in bags"
     print(f"wrote {out} ({counts})", file=sys.stderr)

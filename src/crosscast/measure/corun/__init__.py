@@ -1,0 +1,1 @@
+"""Measuring applications that share a device: bags, microbenchmarks, profiles and campaigns."""

@@ -1,0 +1,1 @@
+"""Predictions of applications that share a device, from solo runs."""
