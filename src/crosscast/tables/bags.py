@@ -29,4 +29,4 @@ BAGS = Schema(
     ),
     key=("bag", "device", "configuration", "repeat", "position"),
 )
-"""Version 1. The rows of a bag agree in what is of the whole bag: `fits`, `bag_time_s`, `overlap`, `power_w`."""
+"""Version 1. The rows of a bag agree in what is of the whole bag: fits, bag time, overlap and power."""
