@@ -16,12 +16,10 @@ import numpy.typing as npt
 
 from crosscast.errors import InputError
 from crosscast.predict.grid import Integers, Reals
+from crosscast.predict.group_conformal import group_reach, group_weights, most_level
 from crosscast.predict.state import kept_integers, kept_names, kept_reals
 
 __all__ = ["HeldOut"]
-
-_TINY = 1e-9
-
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
@@ -49,14 +47,12 @@ class HeldOut:
     @property
     def weights(self) -> Reals:
         """Weight of each vector: together 1, and the same for each group, of shape ``(n,)``."""
-        sizes = np.bincount(self.group, minlength=len(self.groups))
-        weights: Reals = 1.0 / (len(self.groups) * sizes[self.group])
-        return weights
+        return group_weights(self.group)
 
     @property
     def most_level(self) -> float:
         """The highest probability that an interval can be given: ``g / (g + 1)`` with ``g`` groups."""
-        return len(self.groups) / (len(self.groups) + 1)
+        return most_level(len(self.groups))
 
     def of_source(self, source: str) -> HeldOut:
         """The errors of what was counted on a device; all of them if there are none."""
@@ -99,11 +95,7 @@ class HeldOut:
     def reach(self, level: float, base: int | None) -> Reals:
         """How far intervals reach to both sides, in logarithms, of shape ``(d,)``.
 
-        Conformal quantiles of absolute errors: an interval holds what is true of a run of another group with
-        a probability of at least ``level``, if that group is exchangeable with these, and the model with
-        those that were fitted without a group. Each group has a mass of ``1 / (g + 1)``, spread over its
-        vectors, and the group that is new has the rest, at an error beyond all others (Lee, Barber and
-        Willett 2023, "Distribution-free inference with hierarchical data").
+        As `crosscast.predict.group_conformal.group_reach` says, of absolute errors.
 
         Parameters
         ----------
@@ -112,12 +104,7 @@ class HeldOut:
         base
             Place of the device that times are relative to; ``None`` for the slowest.
         """
-        errors = np.abs(self.relative_errors(base))
-        order = np.argsort(errors, axis=0, kind="stable")
-        until = np.cumsum((self.weights * self.most_level)[order], axis=0)
-        place = np.minimum((until < level - _TINY).sum(axis=0), len(errors) - 1)
-        reach: Reals = np.take_along_axis(errors, np.take_along_axis(order, place[None], axis=0), axis=0)[0]
-        return reach
+        return group_reach(np.abs(self.relative_errors(base)), self.group, level)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Arrays from which `from_state` makes it again."""

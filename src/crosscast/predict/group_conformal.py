@@ -1,0 +1,59 @@
+"""How far intervals reach, by errors on groups that were left out.
+
+The groups, applications as a rule, are what is taken as exchangeable: a new application is to these as they
+are to each other. Within a group the errors hang together, so that each group weighs the same, however many
+errors it has.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crosscast.predict.grid import Integers, Reals
+
+__all__ = ["group_reach", "group_weights", "most_level"]
+
+_TINY = 1e-9
+
+
+def most_level(groups: int) -> float:
+    """The highest probability that an interval can be given: ``g / (g + 1)`` with ``g`` groups."""
+    return groups / (groups + 1)
+
+
+def group_weights(group: Integers) -> Reals:
+    """Weight of each error: together 1, and the same for each group.
+
+    Parameters
+    ----------
+    group
+        Number of the group of each error, from 0, of shape ``(n,)``; each number is there.
+    """
+    sizes = np.bincount(group)
+    weights: Reals = 1.0 / (len(sizes) * sizes[group])
+    return weights
+
+
+def group_reach(errors: Reals, group: Integers, level: float) -> Reals:
+    """Conformal quantiles of errors, of shape ``(d,)``.
+
+    An error of another group is at most so large with a probability of at least ``level``, if that group is
+    exchangeable with these, and the model with those that were fitted without a group. Each group has a mass
+    of ``1 / (g + 1)``, spread over its errors, and the group that is new has the rest, at an error beyond
+    all others (Lee, Barber and Willett 2023, "Distribution-free inference with hierarchical data").
+
+    Parameters
+    ----------
+    errors
+        Errors that are not negative, of shape ``(n, d)``, with ``n`` at least 1.
+    group
+        Number of the group of each, from 0, of shape ``(n,)``; each number is there.
+    level
+        The probability; one above `most_level` gives the largest error.
+    """
+    order = np.argsort(errors, axis=0, kind="stable")
+    mass = group_weights(group) * most_level(int(group.max()) + 1)
+    until = np.cumsum(mass[order], axis=0)
+    place = np.minimum((until < level - _TINY).sum(axis=0), len(errors) - 1)
+    reach: Reals = np.take_along_axis(errors, np.take_along_axis(order, place[None], axis=0), axis=0)[0]
+    return reach
