@@ -1,0 +1,1 @@
+"""Evaluation of models of applications that share a device."""

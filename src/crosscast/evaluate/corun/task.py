@@ -1,0 +1,149 @@
+"""One fit of an evaluation: a model learns from some bags, learns how wrong it is, and predicts others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crosscast.errors import InputError
+from crosscast.evaluate.corun.quantities import FITS, QUANTITIES, measured, predicted
+from crosscast.evaluate.corun.splits import CoRunFold, folds_of
+from crosscast.predict.corun.left_out import LeftOut
+from crosscast.predict.corun.model import CoRunModel
+from crosscast.predict.corun.prediction import CoRunPrediction
+from crosscast.predict.grid import Integers, Reals
+from crosscast.tables.corun.bag import Bag
+from crosscast.tables.corun.view import CoRuns
+
+__all__ = ["Answer", "CoRunTask", "answer_of", "left_out_errors", "with_bags"]
+
+
+@dataclass(frozen=True, eq=False)
+class CoRunTask:
+    """What to do.
+
+    Parameters
+    ----------
+    model
+        The model.
+    fold
+        What is held out.
+    split
+        How: what is held out within the training bags to learn how wrong the model is.
+    probes
+        Bags with what is left out that are known.
+    level
+        Probability that intervals are to hold; ``None`` for no intervals.
+    seed
+        Start of all random numbers.
+    """
+
+    model: CoRunModel
+    fold: CoRunFold
+    split: str
+    probes: int
+    level: float | None
+    seed: int
+
+    @property
+    def label(self) -> str:
+        """What it is, for people."""
+        return f"{self.model.name}, {self.fold.held_out} held out"
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What came of a task.
+
+    Parameters
+    ----------
+    values
+        For each quantity what was predicted, in the rows of `crosscast.evaluate.corun.quantities`.
+    reach
+        For each quantity how far its intervals reach, in logarithms; not a number without.
+    """
+
+    values: Mapping[str, Reals]
+    reach: Mapping[str, float]
+
+
+def with_bags(co_runs: CoRuns, places: Integers) -> CoRuns:
+    """The same solo runs with some of the bags."""
+    return replace(co_runs, bags=tuple(co_runs.bags[place] for place in places.tolist()))
+
+
+def answer_of(co_runs: CoRuns, task: CoRunTask) -> Answer:
+    """Fit the model to the bags of training alone, and let it predict those that are held out.
+
+    Raises
+    ------
+    InputError
+        If the model cannot be fitted to these bags.
+    """
+    training = with_bags(co_runs, task.fold.train)
+    tested = [co_runs.bags[place].solos for place in task.fold.test.tolist()]
+    try:
+        found = task.model.fit(training, task.seed).predict(tested)
+        errors = (
+            left_out_errors(training, task.model, task.split, task.seed, probes=task.probes)
+            if task.level is not None
+            else {}
+        )
+    except InputError as error:
+        raise InputError(f"{task.label}: {error}") from error
+    return Answer(
+        {name: predicted(found, name).value for name in (*QUANTITIES, FITS)},
+        {
+            name: errors[name].reach(task.level) if name in errors and task.level is not None else np.nan
+            for name in QUANTITIES
+        },
+    )
+
+
+def left_out_errors(
+    co_runs: CoRuns, model: CoRunModel, split: str, seed: int, *, probes: int = 0
+) -> dict[str, LeftOut]:
+    """Errors of a model on what it is not fitted to, by quantity, of quantities that it tells.
+
+    Parameters
+    ----------
+    co_runs
+        Bags to learn from.
+    model
+        The model.
+    split
+        What is left out, as in `folds_of`; bags in folds where it is a part at random.
+    seed
+        Start of all random numbers.
+    probes
+        Bags with what is left out that are known.
+    """
+    way = "leave-bag-out" if split == "random-80-20" else split
+    logs: dict[str, list[Reals]] = {name: [] for name in QUANTITIES}
+    held_out = []
+    for fold in folds_of(co_runs.bags, way, seed, probes=probes):
+        training = with_bags(co_runs, fold.train)
+        bags = [co_runs.bags[place] for place in fold.test.tolist()]
+        found = model.fit(training, seed).predict([bag.solos for bag in bags])
+        held_out.append(fold.held_out)
+        for name in QUANTITIES:
+            logs[name].append(_log_errors(found, bags, name))
+    return {
+        name: LeftOut(
+            np.concatenate(parts),
+            np.repeat(np.arange(len(kept)), [len(part) for part in parts]),
+            tuple(held_out[place] for place in kept),
+        )
+        for name, all_parts in logs.items()
+        if (kept := [place for place, part in enumerate(all_parts) if len(part)])
+        for parts in [[all_parts[place] for place in kept]]
+    }
+
+
+def _log_errors(found: CoRunPrediction, bags: list[Bag], name: str) -> Reals:
+    ratio = predicted(found, name).value / measured(bags, name).value
+    errors = np.log(ratio)
+    kept: Reals = errors[np.isfinite(errors)]
+    return kept

@@ -1,0 +1,121 @@
+"""Fits of an evaluation of co-running: here or in several processes, and kept when they are done."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+
+from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_file
+from crosscast.evaluate.corun.quantities import FITS, QUANTITIES
+from crosscast.evaluate.corun.task import Answer, CoRunTask, answer_of
+from crosscast.evaluate.fingerprint import fingerprint, sources_digest
+from crosscast.evaluate.processes import Progress, check_jobs, done_pieces, one_thread, told
+from crosscast.tables.corun.view import CoRuns
+from crosscast.tables.whole_file import make_folder
+
+__all__ = ["answers_of"]
+
+_SOURCES = ("predict", "evaluate/corun")
+_NAMES = (*QUANTITIES, FITS)
+_REACH = "reach"
+
+
+def answers_of(
+    co_runs: CoRuns,
+    tasks: Sequence[CoRunTask],
+    *,
+    progress: Progress | None = None,
+    cache: Path | None = None,
+    jobs: int = 1,
+) -> list[Answer]:
+    """Do all tasks that a cache does not know.
+
+    Parameters
+    ----------
+    co_runs
+        All bags.
+    tasks
+        What to do.
+    progress
+        Called whenever a task is done.
+    cache
+        Folder that keeps answers, if wanted.
+    jobs
+        Processes that work at the same time; the answers are the same.
+
+    Raises
+    ------
+    InputError
+        If there is no process to work, a model cannot be fitted, or the cache cannot be written.
+    EnvironmentFault
+        If a process that worked was ended by another.
+    """
+    check_jobs(jobs)
+    kept = None if cache is None else _Kept(cache, co_runs)
+    known = [(place, kept.load(task)) for place, task in enumerate(tasks)] if kept else []
+    found = {place: answer for place, answer in known if answer is not None}
+    left = {place: task for place, task in enumerate(tasks) if place not in found}
+    done = done_pieces(left, _worker, (co_runs,), jobs, "fitted models")
+    for place, answer in told(done, len(left), lambda place: tasks[place].label, progress):
+        found[place] = answer
+        if kept:
+            kept.save(tasks[place], answer)
+    return [found[place] for place in range(len(tasks))]
+
+
+def _worker(co_runs: CoRuns) -> Callable[[CoRunTask], Answer]:
+    return partial(_answer, co_runs)
+
+
+def _answer(co_runs: CoRuns, task: CoRunTask) -> Answer:
+    with one_thread("evaluating models"):
+        return answer_of(co_runs, task)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A folder of answers, each under a name made of all that they depend on."""
+
+    folder: Path
+    co_runs: CoRuns
+
+    def __post_init__(self) -> None:
+        make_folder("cache", self.folder)
+
+    def load(self, task: CoRunTask) -> Answer | None:
+        found = cached_arrays(self._path(task), [*_NAMES, _REACH])
+        if not found or any(array.dtype != np.float64 for array in found.values()):
+            return None
+        if found[_REACH].shape != (len(QUANTITIES),):
+            return None
+        return Answer(
+            {name: found[name] for name in _NAMES},
+            dict(zip(QUANTITIES, found[_REACH].tolist(), strict=True)),
+        )
+
+    def save(self, task: CoRunTask, answer: Answer) -> None:
+        reach = np.array([answer.reach[name] for name in QUANTITIES])
+        with cached_file(self._path(task)) as temporary:
+            np.savez_compressed(temporary, allow_pickle=False, **{**answer.values, _REACH: reach})
+
+    def _path(self, task: CoRunTask) -> Path:
+        rows = hashlib.sha256(np.asarray(task.fold.train, np.int64).tobytes())
+        rows.update(b"test" + np.asarray(task.fold.test, np.int64).tobytes())
+        facts = {
+            "sources": sources_digest(_SOURCES),
+            "co_runs": self._digest,
+            "model": [task.model.name, fingerprint(task.model)],
+            "rows": rows.hexdigest(),
+            "task": [task.split, task.probes, task.level, task.seed],
+        }
+        return self.folder / f"corun-{cache_key(facts)}.npz"
+
+    @cached_property
+    def _digest(self) -> str:
+        # Dataclasses of texts and numbers, whose representations tell all.
+        return hashlib.sha256(repr((self.co_runs.solos, self.co_runs.bags)).encode()).hexdigest()
