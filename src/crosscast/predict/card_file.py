@@ -24,6 +24,7 @@ from crosscast.tables.whole_file import whole_file
 __all__ = [
     "CARD",
     "CONFIGURATION",
+    "CORUN",
     "FORMAT",
     "PROTOCOL",
     "RELATIVE",
@@ -54,6 +55,9 @@ CONFIGURATION = "configuration"
 
 RELATIVE = "relative"
 """Target of a model that predicts times on devices relative to each other."""
+
+CORUN = "corun"
+"""Target of a model that predicts applications that share a device."""
 
 _MOST_CARD_BYTES = 16 << 20
 
