@@ -13,7 +13,7 @@ from crosscast.measure.opencl.queue import OpenCLQueue, RunTimes
 from crosscast.measure.sensors.sensor import Reading, Sensor
 from crosscast.measure.settings import Settings
 
-__all__ = ["Watch", "measuring_loop"]
+__all__ = ["Watch", "measuring_loop", "no_garbage_collection"]
 
 _REPORT_S = 0.5
 _MOST_S_FOR_SAMPLES = 60.0
@@ -44,7 +44,7 @@ def measuring_loop(
         Told how far it is.
     """
     runs: list[RunTimes] = []
-    with _no_garbage_collection():
+    with no_garbage_collection():
         start = reported = time.perf_counter()
         while True:
             runs.append(queue.timed(run))
@@ -60,7 +60,7 @@ def measuring_loop(
 
 
 @contextmanager
-def _no_garbage_collection() -> Iterator[None]:
+def no_garbage_collection() -> Iterator[None]:
     """Collecting takes longer with every run that is kept, and would do so within some of them."""
     enabled = gc.isenabled()
     gc.disable()

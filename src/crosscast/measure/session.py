@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crosscast import environment
-from crosscast.errors import InputError
 from crosscast.measure import host_state
 from crosscast.measure.counters import Counters
 from crosscast.measure.jobs import Report
 from crosscast.measure.loop import Watch, measuring_loop
 from crosscast.measure.opencl.devices import OpenCLDevice
 from crosscast.measure.opencl.faults import opencl_faults
-from crosscast.measure.opencl.queue import OpenCLQueue, RunTimes
+from crosscast.measure.opencl.queue import RunTimes
 from crosscast.measure.sensors.sensor import Reading, Sensor
 from crosscast.measure.settings import Settings
 from crosscast.measure.subjects import Identity, Loaded
+from crosscast.measure.warmed_up import expect_kernels, warmed_up
 from crosscast.suite.application import check_result
 
 __all__ = ["Measured", "measure_here", "session_row"]
@@ -87,14 +87,7 @@ def measure_here(
         If the device fails.
     """
     session = session_row(loaded, device, settings, repeat)
-    queue = OpenCLQueue(device, loaded.program, loaded.application.arrays)
-    with opencl_faults(device.id, loaded.name):
-        for _ in range(max(settings.warmups, 1)):
-            _expect_kernels(loaded, queue.timed(loaded.application.run))
-    check_result(loaded.application)
-    with opencl_faults(device.id, loaded.name):
-        # Else the check after the loop would pass with what the warm-up left.
-        queue.spoil()
+    queue = warmed_up(loaded, device, settings.warmups)
     before = host_state.clock_hz(), host_state.others_running()
     notes = _size_notes(loaded)
     with opencl_faults(device.id, loaded.name), Counters(settings.counters) as counters:
@@ -104,7 +97,7 @@ def measure_here(
     after = host_state.clock_hz(), host_state.others_running()
     check_result(loaded.application)
     for times in runs:
-        _expect_kernels(loaded, times)
+        expect_kernels(loaded, times)
     session |= {
         "working_set_bytes": loaded.application.nbytes,
         "runs": len(runs),
@@ -152,15 +145,6 @@ def _size_notes(loaded: Loaded) -> list[str]:
         f"{loaded.name}: its working set has {nbytes} bytes, more than the {most} that {loaded.size} stands "
         "for (its driver's fit)"
     ]
-
-
-def _expect_kernels(loaded: Loaded, times: RunTimes) -> None:
-    launched, named = sorted(times.kernels_s), sorted(loaded.kernels)
-    if launched != named or not named:
-        raise InputError(
-            f"{loaded.name}: expected each run to launch the kernels that its driver names "
-            f"({', '.join(named) or 'none'}), found {', '.join(launched) or 'none'}"
-        )
 
 
 def _driver(device: OpenCLDevice) -> Mapping[str, str | None]:

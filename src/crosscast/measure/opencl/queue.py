@@ -112,6 +112,16 @@ class OpenCLQueue:
             expect_arguments(kernel, args, self._arrays, entry.num_args)
             raise
 
+    def complete(self, run: Callable[[OpenCLQueue], None]) -> None:
+        """Run something on this queue, and wait until it has ended.
+
+        Errors of OpenCL are left to the caller's `opencl_faults`.
+        """
+        self._launches = []
+        self._copies = []
+        run(self)
+        self._queue.finish()
+
     def timed(self, run: Callable[[OpenCLQueue], None]) -> RunTimes:
         """Run something on this queue and say what it took.
 
