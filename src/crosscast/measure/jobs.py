@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from crosscast.measure.settings import Settings
-from crosscast.measure.subjects import LaunchFile, Subject, SuiteProblem
+from crosscast.measure.subjects import LaunchFile, Microbenchmark, Subject, SuiteProblem
 
 __all__ = ["CharacterizeJob", "DescribeJob", "Job", "Report", "SessionJob", "read_job", "render_job"]
 
@@ -109,4 +109,7 @@ def read_job(text: str) -> Job:
 
 def _subject(fields: Mapping[str, Any]) -> Subject:
     given = {name: value for name, value in fields.items() if name != "kind"}
-    return LaunchFile(**given) if fields["kind"] == LaunchFile.__name__ else SuiteProblem(**given)
+    return _SUBJECTS[fields["kind"]](**given)
+
+
+_SUBJECTS = {kind.__name__: kind for kind in (LaunchFile, Microbenchmark, SuiteProblem)}

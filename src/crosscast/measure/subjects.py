@@ -1,4 +1,4 @@
-"""What is measured: an application of the suite at some size, or the launches of a launch file."""
+"""What is measured: an application of the suite at some size, a launch file, or a microbenchmark."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from crosscast.characterization.engine.arguments import lay_out
 from crosscast.characterization.launchfiles.launches import read_launches
 from crosscast.errors import InputError
 from crosscast.kernel import Argument, Launch, Program
+from crosscast.measure.corun.microbenchmarks.microbenchmark import LEVELS
 from crosscast.suite.application import Application, Array, Queue
 from crosscast.suite.registry import application, names, place_in_driver
 
@@ -24,6 +25,7 @@ __all__ = [
     "Identity",
     "LaunchFile",
     "Loaded",
+    "Microbenchmark",
     "Subject",
     "SuiteProblem",
     "fitted",
@@ -73,7 +75,23 @@ class LaunchFile:
     path: str
 
 
-Subject = SuiteProblem | LaunchFile
+@dataclass(frozen=True)
+class Microbenchmark:
+    """A microbenchmark that stands for neighbours (paper 004, section 5.1.4).
+
+    Parameters
+    ----------
+    level
+        ``low``, ``medium`` or ``high``, by the misses of the last-level cache.
+    parameters
+        Extents, as `crosscast.measure.corun.microbenchmarks.microbenchmark.ImageReader` takes them.
+    """
+
+    level: str
+    parameters: Mapping[str, int]
+
+
+Subject = SuiteProblem | LaunchFile | Microbenchmark
 
 
 @dataclass(frozen=True)
@@ -177,8 +195,19 @@ def load(subject: Subject) -> Loaded:
         name = Path(subject.path).stem
         program = launches.program
         return Loaded(name, GIVEN, launches.kernels, program, {}, None, program.sha256, launches)
+    if isinstance(subject, Microbenchmark):
+        return _microbenchmark(subject)
     problem = application(subject.name)(subject.parameters, subject.seed)
     return Loaded(**vars(identity(subject)), application=problem, most_bytes=subject.most_bytes)
+
+
+def _microbenchmark(subject: Microbenchmark) -> Loaded:
+    kind = LEVELS[subject.level]
+    program = Program.from_file(kind.source_path(), options=kind.options)
+    ready = kind(subject.parameters, 0)
+    return Loaded(
+        kind.name, GIVEN, kind.kernels, program, subject.parameters, None, program.sha256, application=ready
+    )
 
 
 class _Launches:

@@ -1,0 +1,1 @@
+"""The microbenchmarks that stand for neighbours: three levels of misses of the last-level cache."""
