@@ -1,0 +1,39 @@
+"""Conformal quantiles over groups hold as often as they say, and no group counts more than another."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosscast.predict.group_conformal import group_reach, group_weights, most_level
+
+GROUPED = st.lists(st.integers(0, 5), min_size=1, max_size=40).map(
+    lambda found: np.unique(found, return_inverse=True)[1].astype(np.int64)
+)
+
+
+@given(GROUPED)
+def test_each_group_weighs_the_same(group):
+    weights = group_weights(group)
+    assert np.bincount(group, weights=weights) == pytest.approx(1 / (group.max() + 1))
+
+
+@given(GROUPED, st.floats(0.05, 0.95), st.integers(0, 100))
+def test_errors_up_to_the_reach_have_the_mass_that_is_asked_for(group, level, seed):
+    errors = np.random.default_rng(seed).uniform(size=len(group))
+    reach = group_reach(errors[:, None], group, level)[0]
+    mass = group_weights(group)[errors <= reach].sum() * most_level(group.max() + 1)
+    assert mass >= level - 1e-6 or reach == errors.max()
+    below = group_weights(group)[errors < reach].sum() * most_level(group.max() + 1)
+    assert below < level
+
+
+def test_a_group_that_is_drawn_like_the_others_is_held_as_often_as_asked():
+    random = np.random.default_rng(0)
+    held = []
+    for _ in range(400):
+        scale = random.lognormal(size=20)
+        errors = np.abs(random.normal(size=(20, 5))) * scale[:, None]
+        reach = group_reach(errors[1:].reshape(-1, 1), np.repeat(np.arange(19), 5), 0.8)[0]
+        held.append((errors[0] <= reach).mean())
+    assert 0.77 < np.mean(held) < 0.88
