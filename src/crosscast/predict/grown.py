@@ -11,7 +11,7 @@ import numpy as np
 from crosscast.predict.grid import Flags, Integers, Reals
 from crosscast.predict.trees import Singles, Trees, constant, joined
 
-__all__ = ["trees_of_boosting", "trees_of_forest"]
+__all__ = ["trees_of_boosting", "trees_of_forest", "trees_of_gradient_boosting", "trees_of_tree"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,18 @@ def trees_of_boosting(model: Any) -> Trees:
     grown = [each for (each,) in model._predictors]
     start = constant(np.full(1, float(np.ravel(model._baseline_prediction)[0])))
     return joined([start, _table([_nodes_of_histograms(each.nodes) for each in grown])])
+
+
+def trees_of_gradient_boosting(model: Any) -> Trees:
+    """Trees of a fitted ``GradientBoostingRegressor`` of least squares, whose sum is what it predicts."""
+    start = constant(np.full(1, float(np.ravel(model.init_.constant_)[0])))
+    grown = [_nodes_of_tree(each.tree_, model.learning_rate) for (each,) in model.estimators_]
+    return joined([start, _table(grown)])
+
+
+def trees_of_tree(model: Any) -> Trees:
+    """The tree of a fitted ``DecisionTreeRegressor``, whose value is what it predicts."""
+    return _table([_nodes_of_tree(model.tree_, 1.0)])
 
 
 def _nodes_of_tree(tree: Any, share: float) -> _Nodes:

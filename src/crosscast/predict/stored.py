@@ -27,6 +27,9 @@ class Part(Protocol):
 
 STORED: Mapping[str, str] = {
     "combined": "crosscast.predict.combined:CombinedPredictor",
+    "corun-mean": "crosscast.predict.corun.baselines:FittedCoRunMean",
+    "corun-published": "crosscast.predict.corun.published.predictor:PublishedCoRunPredictor",
+    "corun-sum": "crosscast.predict.corun.baselines:FittedSum",
     "forest": "crosscast.predict.published_forest:FittedForest",
     "mean": "crosscast.predict.baselines:FittedMean",
     "nearest": "crosscast.predict.baselines:FittedNearest",

@@ -1,0 +1,161 @@
+"""A predictor of bags of one size (paper 004, sections 5.1.3 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.errors import InputError
+from crosscast.predict.corun.published.kept import Grown, Regressor, kept_regressor
+from crosscast.predict.corun.published.member_columns import MemberColumns, own_first
+from crosscast.predict.grid import Integers, Reals
+from crosscast.predict.state import kept_integers, kept_reals
+from crosscast.predict.stored import arrays_of
+from crosscast.predict.trees import Trees, joined
+from crosscast.tables.corun.solo import Solo
+
+__all__ = ["TARGETS", "SizePredictor", "Target"]
+
+TARGETS = ("slowdown", "time_s", "power_w")
+"""What may be predicted: of each member, and of the bag."""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What predicts one of `TARGETS`.
+
+    Parameters
+    ----------
+    columns
+        Columns of a member that it sees, of all members one after the other.
+    regressor
+        What predicts.
+    least
+        The least that it learned from. Nothing below it is predicted: a linear function may fall below 0,
+        where there are no times.
+    """
+
+    columns: Integers
+    regressor: Regressor
+    least: float
+
+    def places(self, width: int, members: int) -> Integers:
+        """Where its features are in rows of the columns of all members, each of a width."""
+        return (np.arange(members)[:, None] * width + self.columns).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class SizePredictor:
+    """Predicts bags of ``n`` members.
+
+    Parameters
+    ----------
+    members
+        ``n``.
+    columns
+        Columns of each member.
+    targets
+        What predicts each of `TARGETS` that is predicted.
+    """
+
+    members: int
+    columns: MemberColumns
+    targets: Mapping[str, Target]
+
+    def rows(self, bags: Sequence[tuple[Solo, ...]]) -> tuple[Reals, Integers]:
+        """Rows of all members' columns, from each member's view: its own, then those of the others.
+
+        The first of a bag is the view of the bag, too: its members in their own order, the longest first.
+
+        Returns
+        -------
+        tuple
+            Rows of shape ``(b, n, n * columns)``, and at which place of its bag the member of each is, of
+            shape ``(b, n)``.
+        """
+        values, order = self.columns.of(bags)
+        return values[:, own_first(self.members)].reshape(len(bags), self.members, -1), order
+
+    def predict(self, bags: Sequence[tuple[Solo, ...]]) -> dict[str, Reals]:
+        """Predict ``b`` bags of its size.
+
+        Returns
+        -------
+        dict
+            By names of `TARGETS`: slowdowns of shape ``(b, n)``, in the order of the bags, and the others of
+            shape ``(b,)``.
+        """
+        rows, order = self.rows(bags)
+        predicted = self._each(rows.reshape(len(bags) * self.members, -1))
+        result: dict[str, Reals] = {}
+        for name, values in predicted.items():
+            each = np.maximum(values, self.targets[name].least).reshape(len(bags), self.members)
+            if name == "slowdown":
+                result[name] = np.empty_like(each)
+                np.put_along_axis(result[name], order, each, axis=1)
+            else:
+                result[name] = each[:, 0]
+        return result
+
+    def _each(self, rows: Reals) -> dict[str, Reals]:
+        """What each target's regressor says of all rows."""
+        if self._all_trees is not None:
+            return dict(zip(self.targets, self._all_trees.sum(rows).T, strict=True))
+        width = rows.shape[1] // self.members
+        return {
+            name: target.regressor.predict(rows[:, target.places(width, self.members)])
+            for name, target in self.targets.items()
+        }
+
+    @cached_property
+    def _all_trees(self) -> Trees | None:
+        """The trees of all targets with an output for each: to follow them at once takes hardly longer."""
+        width, parts = len(self.columns.titles), []
+        for output, target in zip(np.eye(len(self.targets)), self.targets.values(), strict=True):
+            if not isinstance(target.regressor, Grown):
+                return None
+            trees = target.regressor.trees.onto(output[None, :])
+            parts.append(trees.reading(target.places(width, self.members).tolist()))
+        return joined(parts)
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Arrays from which `from_state` makes it again."""
+        result = {**self.columns.state(), "members": np.array([self.members])}
+        for name, target in self.targets.items():
+            own = {"columns": target.columns, "least": np.array([target.least])}
+            for key, array in {**target.regressor.state(), **own}.items():
+                result[f"{name}.{key}"] = array
+        return result
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> SizePredictor:
+        """Make it from its arrays.
+
+        Raises
+        ------
+        InputError
+            If an array is missing or damaged, or they do not fit each other.
+        """
+        members = kept_integers(state, "members", 1, (2, 1 << 16))
+        if len(members) != 1:
+            raise InputError(f"model: members: expected one integer, found {members.tolist()}")
+        columns, size = MemberColumns.from_state(state), int(members[0])
+        kept = {name: arrays_of(state, name) for name in TARGETS}
+        targets = {
+            name: _target(arrays, len(columns.titles), size) for name, arrays in kept.items() if arrays
+        }
+        if not targets:
+            raise InputError(f"model: expected arrays of one of {', '.join(TARGETS)}, found none")
+        return cls(size, columns, targets)
+
+
+def _target(state: Mapping[str, npt.NDArray[Any]], width: int, members: int) -> Target:
+    columns, least = kept_integers(state, "columns", 1, (0, width)), kept_reals(state, "least", 1)
+    if len(columns) == 0 or len(least) != 1:
+        raise InputError("model: expected columns and one least value of each target, found others")
+    return Target(columns, kept_regressor(state, len(columns) * members), float(least[0]))
