@@ -117,6 +117,9 @@ class Profile:
         Application that launched the kernel, where it is one of a suite.
     size
         Name of its problem size.
+    instructions
+        Executed instructions by class, as `crosscast.characterization.instruction_mix` says; empty where
+        they were not counted.
     """
 
     kernel: str
@@ -130,6 +133,7 @@ class Profile:
     published: tuple[tuple[str, str, int | float], ...] = field(default=())
     application: str | None = None
     size: str | None = None
+    instructions: Mapping[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as the object that ``--json`` prints."""

@@ -101,6 +101,7 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
         environment=environment.facts(),
         printed=ran.result.printed,
         published=published,
+        instructions=dict(sorted(ran.counts.classes.items())),
     )
 
 

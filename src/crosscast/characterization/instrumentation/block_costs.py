@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation.accesses import MemoryAccess
+from crosscast.characterization.instrumentation.instruction_class import class_of
 from crosscast.characterization.instrumentation.pointers import PointerClass, PointerClasses, address_space
 from crosscast.characterization.instrumentation.segments import Segment
 
@@ -27,8 +28,8 @@ class Tally:
 
     Parameters
     ----------
-    opcodes, widths
-        Executed instructions by opcode, and by width of the result.
+    opcodes, widths, classes
+        Executed instructions by opcode, by width of the result, and by class of the instruction mix.
     reads, writes, plain
         Read events, write events, and load and store instructions, by address space.
     private
@@ -39,6 +40,7 @@ class Tally:
 
     opcodes: Counter[str] = field(default_factory=Counter)
     widths: Counter[int] = field(default_factory=Counter)
+    classes: Counter[str] = field(default_factory=Counter)
     reads: Counter[str] = field(default_factory=Counter)
     writes: Counter[str] = field(default_factory=Counter)
     plain: Counter[str] = field(default_factory=Counter)
@@ -59,6 +61,7 @@ class Tally:
         """Add another tally, so many times."""
         _add_counters(self.opcodes, other.opcodes, times)
         _add_counters(self.widths, other.widths, times)
+        _add_counters(self.classes, other.classes, times)
         _add_counters(self.reads, other.reads, times)
         _add_counters(self.writes, other.writes, times)
         _add_counters(self.plain, other.plain, times)
@@ -92,6 +95,7 @@ class BlockCosts(Tally):
         """Add one instruction."""
         self.opcodes[instruction.opcode] += 1
         self.widths[instruction.width] += 1
+        self.classes[class_of(instruction)] += 1
         plain = instruction.opcode in ("load", "store")
         if plain and not instruction.accesses:
             self.private += 1
