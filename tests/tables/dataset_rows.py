@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from crosscast.tables.arrow import table_of
+from crosscast.tables.bags import BAGS
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.devices import DEVICES
 from crosscast.tables.energy import ENERGY
 from crosscast.tables.profiles import PROFILES
 from crosscast.tables.records import RECORDS
 from crosscast.tables.sessions import SESSIONS
+from crosscast.tables.solos import SOLOS
 
 Row = dict[str, Any]
 PIECE = {"application": "sums", "size": "tiny", "device": "cpu", "configuration": "{}", "repeat": 0}
@@ -39,6 +41,20 @@ def session(**cells: Any) -> Row:
     return {**PIECE, "kernels": ["sum"], "runs": 50, "loop_s": 3.0, **cells}
 
 
+def solo(application: str = "sums", **cells: Any) -> Row:
+    row = {"application": application, "size": "tiny", "device": "cpu", "configuration": "{}"}
+    return {**row, "time_s": 0.5, "runs": 4, "features": {"ipc": 1.5}, **cells}
+
+
+def bag(*slowdowns: float | None, name: str = "pair", **cells: Any) -> list[Row]:
+    """Rows of a bag: as many applications as slowdowns."""
+    row = {"bag": name, "size": "tiny", "device": "cpu", "configuration": "{}", "repeat": 0}
+    return [
+        {**row, "position": place, "application": "sums", "slowdown": slowdown, **cells}
+        for place, slowdown in enumerate(slowdowns)
+    ]
+
+
 def dataset(
     *,
     devices: Sequence[Row] | None = None,
@@ -46,6 +62,8 @@ def dataset(
     records: Sequence[Row] = (),
     energies: Sequence[Row] = (),
     sessions: Sequence[Row] = (),
+    solos: Sequence[Row] = (),
+    bags: Sequence[Row] = (),
 ) -> Dataset:
     return Dataset(
         "made up",
@@ -54,4 +72,6 @@ def dataset(
         table_of(RECORDS, records),
         table_of(ENERGY, energies),
         table_of(SESSIONS, sessions),
+        table_of(SOLOS, solos),
+        table_of(BAGS, bags),
     )

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from crosscast.errors import InputError
 from crosscast.tables.arrow import Table, notes_of, table_of
+from crosscast.tables.bags import BAGS
 from crosscast.tables.dataset import (
+    SPARE,
     TABLES,
     Dataset,
     locked,
@@ -30,12 +32,15 @@ from crosscast.tables.profiles import PROFILES
 from crosscast.tables.records import RECORDS
 from crosscast.tables.schema import Schema
 from crosscast.tables.sessions import SESSIONS
+from crosscast.tables.solos import SOLOS
 
 FULL = rows.dataset(
     profiles=[rows.profile(), rows.profile("scale"), rows.profile(invocation=1)],
     records=[rows.record(), rows.record(1, [2e-3, 3e-3])],
     energies=[rows.energy()],
     sessions=[rows.session()],
+    solos=[rows.solo(), rows.solo("lud")],
+    bags=rows.bag(1.2, 1.5, application="lud"),
 )
 
 
@@ -65,7 +70,8 @@ def test_a_folder_gives_back_what_it_got(tmp_path: Path) -> None:
 
 
 def test_a_dataset_is_shown_by_its_label_and_numbers_of_rows() -> None:
-    assert repr(FULL) == "<Dataset 'made up': devices 1, profiles 3, records 2, energy 1, sessions 1>"
+    expected = "<Dataset 'made up': devices 1, profiles 3, records 2, energy 1, sessions 1, solos 2, bags 2>"
+    assert repr(FULL) == expected
 
 
 def test_a_folder_may_be_a_text(tmp_path: Path) -> None:
@@ -78,7 +84,7 @@ def test_a_folder_may_be_a_text(tmp_path: Path) -> None:
     assert contents(read_dataset(f"{folder}/")) == contents(FULL)
 
 
-@pytest.mark.parametrize("kept", ["profiles", "records"])
+@pytest.mark.parametrize("kept", ["profiles", "records", "solos", "bags"])
 def test_a_table_without_rows_may_be_absent(tmp_path: Path, kept: str) -> None:
     write_dataset(FULL, tmp_path)
     needed = {"devices.parquet", f"{kept}.parquet"}
@@ -109,6 +115,20 @@ def test_equal_contents_are_equal_bytes_and_notes_stay(tmp_path: Path) -> None:
         (
             rows.dataset(sessions=[rows.session(device="gpu")]),
             "sessions: column 'device', row 1: expected a device of the table of devices, found 'gpu'",
+        ),
+        *(
+            (
+                rows.dataset(**{table: cells}),
+                f"{table}: column 'device', row 1: expected a device of the table of devices, found 'gpu'",
+            )
+            for table, cells in (
+                ("solos", [rows.solo(device="gpu")]),
+                ("bags", rows.bag(1.0, 1.5, device="gpu")),
+            )
+        ),
+        (
+            rows.dataset(bags=rows.bag(1.0, 0.0)),
+            "bags: column 'slowdown', row 2: expected more than 0, found 0.0",
         ),
         (
             rows.dataset(records=[rows.record(0, [1.0, 2.0], invocations=3)]),
@@ -158,7 +178,10 @@ def test_what_is_no_dataset_is_refused(tmp_path: Path) -> None:
     for name, message in [
         ("none", "none: expected a folder with a dataset, found nothing"),
         ("file", "file: expected a folder with a dataset, found a file"),
-        ("folder", r"folder: expected profiles\.parquet or records\.parquet of a dataset, found neither"),
+        (
+            "folder",
+            "folder: expected one of profiles.parquet, records.parquet, solos.parquet, bags.parquet of a ",
+        ),
     ]:
         with pytest.raises(InputError, match=message):
             read_dataset(tmp_path / name)
@@ -194,6 +217,33 @@ def test_a_part_replaces_what_the_table_has_of_its_piece(tmp_path: Path) -> None
     ]
     # What the new session did not watch, the old one's energy does not stand for.
     assert found.energy.column("repeat").to_pylist() == [1]
+
+
+def test_a_bag_that_is_measured_again_replaces_all_rows_of_the_one_before(tmp_path: Path) -> None:
+    old = [*rows.bag(1.1, 1.2, 1.3), *rows.bag(1.4, 1.5, repeat=1), *rows.bag(1.6, 1.7, name="other")]
+    write_dataset(rows.dataset(solos=[rows.solo(), rows.solo("lud")], bags=old), tmp_path)
+    put(tmp_path, SOLOS, "sums", rows.solo(time_s=2.0))
+    put(tmp_path, BAGS, "pair", *rows.bag(2.1, 2.2))
+    expected = [("other", 0, 0, 1.6), ("other", 0, 1, 1.7), ("pair", 0, 0, 2.1), ("pair", 0, 1, 2.2)]
+    expected += [("pair", 1, 0, 1.4), ("pair", 1, 1, 1.5)]
+    for _ in range(2):
+        found = read_dataset(tmp_path)
+        assert cells(found.bags, "bag", "repeat", "position", "slowdown") == expected
+        assert cells(found.solos, "application", "time_s") == [("lud", 0.5), ("sums", 2.0)]
+        merge_parts(tmp_path)
+
+
+@pytest.mark.parametrize("schema", SPARE, ids=lambda schema: schema.table)
+def test_a_spare_table_has_a_file_only_if_it_has_rows_or_had_some(tmp_path: Path, schema: Schema) -> None:
+    path = tmp_path / f"{schema.table}.parquet"
+    without = rows.dataset(records=[rows.record()])
+    write_dataset(without, tmp_path)
+    assert not path.exists()
+    write_dataset(FULL, tmp_path)
+    assert path.exists()
+    # Else the rows of the dataset before would still be there.
+    write_dataset(without, tmp_path)
+    assert contents(read_dataset(tmp_path)) == contents(without)
 
 
 def test_a_session_that_failed_leaves_no_older_records(tmp_path: Path) -> None:
@@ -399,7 +449,9 @@ def test_a_write_that_is_killed_leaves_no_mixture(fresh: Callable[[], Path]) -> 
             outcomes.add("old" if found == contents(old) else "new")
         write_dataset(new, folder)
         assert contents(read_dataset(folder)) == contents(new)
-        assert file_bytes(folder).keys() == {f"{schema.table}.parquet" for schema in TABLES}
+        assert file_bytes(folder).keys() == {
+            f"{schema.table}.parquet" for schema in TABLES if schema not in SPARE
+        }
         if finished:
             break
     assert finished

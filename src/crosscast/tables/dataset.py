@@ -19,6 +19,7 @@ import numpy as np
 from crosscast.errors import InputError
 from crosscast.tables.arrow import Table, arrow_schema, cast, check, concatenated, in_order
 from crosscast.tables.bags import BAGS
+from crosscast.tables.corun_rows import check_corun_rows
 from crosscast.tables.devices import DEVICES
 from crosscast.tables.energy import ENERGY
 from crosscast.tables.keys import key_numbers
@@ -145,6 +146,7 @@ def validate(dataset: Dataset) -> None:
     _check_times(dataset)
     _check_readings(dataset)
     _check_sessions(dataset)
+    check_corun_rows(dataset.solos, dataset.bags, dataset.label)
 
 
 def _check_times(dataset: Dataset) -> None:
@@ -194,8 +196,8 @@ def read_dataset(folder: str | Path) -> Dataset:
     """Read the tables of a folder, and the parts of an unfinished build.
 
     Where a part and a table hold rows of the same piece of work (a device; the profiles of an
-    application at a size; the session, records and energy of a process that measured), those of the
-    table are left out.
+    application at a size; the session, records and energy of a process that measured; a solo run; a
+    measurement of a bag), those of the table are left out.
 
     Raises
     ------

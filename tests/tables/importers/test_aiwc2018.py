@@ -11,7 +11,7 @@ from source_rows import default_features, default_runtimes, features, runtime, w
 
 from crosscast.errors import InputError
 from crosscast.tables.arrow import notes_of
-from crosscast.tables.dataset import TABLES, read_dataset, validate
+from crosscast.tables.dataset import SPARE, TABLES, read_dataset, validate
 from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
 from crosscast.tables.importers.storing import store
 from crosscast.tables.warnings_of import warnings_of
@@ -127,7 +127,7 @@ def test_two_imports_give_the_same_bytes(tmp_path: Path) -> None:
     source = write_source(tmp_path / "s", energy=ENERGY)
     for name in ("a", "b", "a"):
         store(import_aiwc2018(source), tmp_path / name)
-    for schema in TABLES:
+    for schema in set(TABLES) - set(SPARE):
         first, second = (tmp_path / name / f"{schema.table}.parquet" for name in "ab")
         assert first.read_bytes() == second.read_bytes()
 
