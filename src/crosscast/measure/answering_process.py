@@ -60,6 +60,11 @@ class AnsweringProcess:
         """Its id."""
         return self._child.pid
 
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self._child.poll() is None
+
     def tell(self, text: str) -> None:
         """Write to its standard input; a process that died already says why elsewhere."""
         assert self._child.stdin is not None
@@ -109,9 +114,13 @@ class AnsweringProcess:
         said = hint if code == -signal.SIGSEGV else ""
         return DeviceFault(f"{label}: the process that measured {how}{last}{said}")
 
-    def end(self) -> None:
-        """End it now, and wait until it has."""
+    def kill(self) -> None:
+        """Kill it; what it said before can still be heard."""
         self._child.kill()
+
+    def end(self) -> None:
+        """Kill it, and wait until it has ended."""
+        self.kill()
         self.hang_up()
         self._child.wait()
         for stream in (self._child.stdout, self._child.stderr):

@@ -21,7 +21,10 @@ from crosscast.measure.perf_events import Count, LinuxPerf
 
 __all__ = ["EVENTS", "Counters", "Perf", "added_up", "available"]
 
-_HARDWARE, _SOFTWARE = 0, 1
+_HARDWARE, _SOFTWARE, _CACHE = 0, 1, 3
+_L1D, _LLC, _DTLB = 0, 2, 3
+"""Caches as the kernel numbers them; of each, what is read is counted."""
+_MISSES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,12 @@ EVENTS = {
     "cache_misses": _Event(_HARDWARE, 3, pair="cache_references"),
     "branches": _Event(_HARDWARE, 4),
     "branch_misses": _Event(_HARDWARE, 5, pair="branches"),
+    "l1d_loads": _Event(_CACHE, _L1D),
+    "l1d_load_misses": _Event(_CACHE, _L1D | _MISSES, pair="l1d_loads"),
+    "llc_loads": _Event(_CACHE, _LLC),
+    "llc_load_misses": _Event(_CACHE, _LLC | _MISSES, pair="llc_loads"),
+    "dtlb_loads": _Event(_CACHE, _DTLB),
+    "dtlb_load_misses": _Event(_CACHE, _DTLB | _MISSES, pair="dtlb_loads"),
     "task_clock_s": _Event(_SOFTWARE, 1, scale=1e-9),
     "page_faults": _Event(_SOFTWARE, 2),
     "context_switches": _Event(_SOFTWARE, 3, kernel_too=True),

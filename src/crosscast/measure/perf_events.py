@@ -53,7 +53,7 @@ class LinuxPerf:
         Parameters
         ----------
         kind
-            0 for events of the processor, 1 for those of the kernel.
+            0 for events of the processor, 1 for those of the kernel, 3 for those of caches.
         config
             Number of the event.
         thread

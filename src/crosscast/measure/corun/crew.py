@@ -1,0 +1,220 @@
+"""Processes that run bags on a device, and stay ready for the next bag."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from crosscast.errors import InputError, UnsupportedError
+from crosscast.measure import host_state
+from crosscast.measure.corun.bag_run import BagRun, MemberRun
+from crosscast.measure.corun.bag_session import measure_bag
+from crosscast.measure.corun.member import Member, hear_all
+from crosscast.measure.corun.settings import CoRunSettings
+from crosscast.measure.corun.sharing import sharing
+from crosscast.measure.corun.work import Work
+from crosscast.measure.jobs import Report
+from crosscast.measure.opencl.devices import OpenCLDevice
+from crosscast.measure.sensors.available import open_sensor
+
+__all__ = ["Crew"]
+
+_MOST = 32
+_SHARE_OF_MEMORY = 0.5
+"""What processes may take together before those that wait are ended."""
+_THREADS = ("POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT")
+"""Variables that limit PoCL's threads: up to version 4, and since."""
+_KEY = tuple[str, int]
+
+
+class Crew:
+    """Runs bags; every application of a bag has a process of its own.
+
+    Processes stay ready for later bags with the same applications. Those that were not needed for longest
+    end when there are too many, or when they take more than half of the memory. Ends all at the end of its
+    ``with`` block.
+
+    Parameters
+    ----------
+    device
+        Where bags run.
+    settings
+        How long they are measured.
+    most
+        Processes that are kept.
+
+    Raises
+    ------
+    InputError
+        If there is no such sensor, or the device has fewer threads.
+    UnsupportedError
+        If the device's threads cannot be limited.
+    EnvironmentFault, MissingExtraError
+        If the sensor does not work here.
+    """
+
+    def __init__(
+        self, device: OpenCLDevice, settings: CoRunSettings | None = None, *, most: int = _MOST
+    ) -> None:
+        self.device = device
+        self.settings = settings or CoRunSettings()
+        self._most = most
+        self._limits = _limits(device, self.settings.threads)
+        self._sensor = open_sensor(self.settings.sensor, device.type, device.pci_bus_id)
+        self._members: dict[_KEY, Member] = {}
+        self._counted: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all processes."""
+        self._end(list(self._members))
+
+    @property
+    def sharing(self) -> dict[str, str | int]:
+        """How the device is shared now, and what each application is limited to."""
+        threads = self.settings.threads
+        return {**sharing(self.device.id), **({} if threads is None else {"threads": threads})}
+
+    def run(self, works: Sequence[Work], report: Report = lambda runs, elapsed_s: None) -> BagRun:
+        """Measure a bag; a bag of one is a solo run.
+
+        Parameters
+        ----------
+        works
+            What its members do; an application may be there twice.
+        report
+            Told how many whole jobs each member has at least, and the seconds.
+
+        Raises
+        ------
+        InputError
+            If there are no members.
+        MissingExtraError
+            If this machine lacks a part that an application needs.
+        """
+        if not works:
+            raise InputError("works: expected a member at least, found none")
+        with ExitStack() as undo:
+            # Whoever interrupts a bag leaves its members in the middle of something.
+            undo.callback(self.close)
+            bag = self._run(works, report)
+            undo.pop_all()
+        return bag
+
+    def _run(self, works: Sequence[Work], report: Report) -> BagRun:
+        keys = _keys(works)
+        members = self._ready(keys, works)
+        runs = self._runs(keys, works, members)
+        if any(member.failure for member in members):
+            bag = BagRun(
+                tuple(
+                    MemberRun(number, memory_bytes=member.memory_bytes, failure=member.failure)
+                    for member, number in zip(members, runs, strict=True)
+                ),
+                sharing=self.sharing,
+            )
+        else:
+            counted = [number for number in runs if number is not None]
+            bag = measure_bag(members, counted, self._sensor, self.settings, self.sharing, report)
+        self._end(key for key in keys if self._members[key].failure)
+        self._end_idle(keys)
+        return bag
+
+    def _ready(self, keys: Sequence[_KEY], works: Sequence[Work]) -> list[Member]:
+        """Members that are ready or have failed, which are the most recent ones from now on."""
+        members = self._started(keys, works)
+        if self.device.type != "cpu" and any(member.failure for member in members):
+            # Those that wait hold memory of the device, for want of which these may have failed.
+            self._end([key for key in self._members if key not in keys])
+            self._end([key for key in keys if self._members[key].failure])
+            members = self._started(keys, works)
+        return members
+
+    def _started(self, keys: Sequence[_KEY], works: Sequence[Work]) -> list[Member]:
+        environment = {**os.environ, **self._limits}
+        for key, work in zip(keys, works, strict=True):
+            if key in self._members and not self._members[key].process.runs:
+                self._end([key])
+            member = self._members.pop(key, None)
+            self._members[key] = member or Member(work.subject, self.device.id, self.settings, environment)
+        members = [self._members[key] for key in keys]
+        hear_all(members, self.settings.timeout_s)
+        for member in members:
+            member.begin()
+        return members
+
+    def _runs(
+        self, keys: Sequence[_KEY], works: Sequence[Work], members: Sequence[Member]
+    ) -> list[int | None]:
+        """Runs in a job of each member: counted, one after another, where they are not given."""
+        for (subject, _), work, member in zip(keys, works, members, strict=True):
+            if work.runs is None and subject not in self._counted and member.failure is None:
+                member.order("count", seconds=self.settings.round_s)
+                hear_all([member], self.settings.timeout_s)
+                if member.failure is None:
+                    self._counted[subject] = int(member.answer)
+        return [
+            work.runs or self._counted.get(subject) for (subject, _), work in zip(keys, works, strict=True)
+        ]
+
+    def _end_idle(self, needed: Sequence[_KEY]) -> None:
+        for key in list(self._members):
+            if key not in needed and (len(self._members) > self._most or self._is_full()):
+                self._end([key])
+
+    def _is_full(self) -> bool:
+        """Whether processes take so much memory that none should be kept for later."""
+        here = sum(_resident_bytes(member.process.pid) for member in self._members.values())
+        there = sum(member.memory_bytes or 0 for member in self._members.values())
+        most_here = host_state.memory_bytes()
+        most_there = int(self.device.handle.global_mem_size)
+        too_much_here = most_here is not None and here > _SHARE_OF_MEMORY * most_here
+        return too_much_here or there > _SHARE_OF_MEMORY * most_there
+
+    def _end(self, keys: Iterable[_KEY]) -> None:
+        for key in list(keys):
+            self._members.pop(key).process.end()
+
+
+def _limits(device: OpenCLDevice, threads: int | None) -> Mapping[str, str]:
+    """Variables for the environment that limit the threads of a device."""
+    if threads is None:
+        return {}
+    if not device.id.startswith("pocl:") or device.type != "cpu" or "/" in device.id:
+        raise UnsupportedError(
+            f"threads: expected a CPU device of PoCL, whose threads can be limited, found {device.id!r}"
+        )
+    if threads > device.compute_units:
+        raise InputError(f"threads: expected at most {device.compute_units} ({device.id}), found {threads}")
+    return dict.fromkeys(_THREADS, str(threads))
+
+
+def _keys(works: Sequence[Work]) -> list[_KEY]:
+    """What tells members apart: their subject, and their number among those of the same subject."""
+    keys: list[_KEY] = []
+    for work in works:
+        subject = json.dumps([type(work.subject).__name__, dataclasses.asdict(work.subject)], sort_keys=True)
+        keys.append((subject, sum(known == subject for known, _ in keys)))
+    return keys
+
+
+def _resident_bytes(process: int) -> int:
+    """Memory that a process takes now; 0 where the system does not tell."""
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
