@@ -24,6 +24,9 @@ __all__ = ["TARGETS", "SizePredictor", "Target"]
 TARGETS = ("slowdown", "time_s", "power_w")
 """What may be predicted: of each member, and of the bag."""
 
+_FEW = 16
+"""So many bags are predicted by the trees of all targets at once: each pass costs more than its rows do."""
+
 
 @dataclass(frozen=True, eq=False)
 class Target:
@@ -91,30 +94,34 @@ class SizePredictor:
             shape ``(b,)``.
         """
         rows, order = self.rows(bags)
-        predicted = self._each(rows.reshape(len(bags) * self.members, -1))
         result: dict[str, Reals] = {}
-        for name, values in predicted.items():
-            each = np.maximum(values, self.targets[name].least).reshape(len(bags), self.members)
-            if name == "slowdown":
-                result[name] = np.empty_like(each)
-                np.put_along_axis(result[name], order, each, axis=1)
-            else:
-                result[name] = each[:, 0]
+        for name, values in self._each(rows).items():
+            result[name] = np.maximum(values, self.targets[name].least)
+        if "slowdown" in result:
+            each = np.empty_like(result["slowdown"])
+            np.put_along_axis(each, order, result["slowdown"], axis=1)
+            result["slowdown"] = each
         return result
 
     def _each(self, rows: Reals) -> dict[str, Reals]:
-        """What each target's regressor says of all rows."""
-        if self._all_trees is not None:
-            return dict(zip(self.targets, self._all_trees.sum(rows).T, strict=True))
-        width = rows.shape[1] // self.members
-        return {
-            name: target.regressor.predict(rows[:, target.places(width, self.members)])
-            for name, target in self.targets.items()
-        }
+        """What the targets' regressors say: slowdowns of shape ``(b, n)``, the others of shape ``(b,)``."""
+        b, n, width = rows.shape
+        if b <= _FEW and self._all_trees is not None:
+            sums = self._all_trees.sum(rows.reshape(b * n, width)).reshape(b, n, -1)
+            all_views = zip(self.targets, np.moveaxis(sums, 2, 0), strict=True)
+            return {name: views if name == "slowdown" else views[:, 0] for name, views in all_views}
+        result = {}
+        for name, target in self.targets.items():
+            seen = rows[..., target.places(width // n, n)]
+            if name == "slowdown":
+                result[name] = target.regressor.predict(seen.reshape(b * n, -1)).reshape(b, n)
+            else:
+                result[name] = target.regressor.predict(seen[:, 0])
+        return result
 
     @cached_property
     def _all_trees(self) -> Trees | None:
-        """The trees of all targets with an output for each: to follow them at once takes hardly longer."""
+        """The trees of all targets with an output for each."""
         width, parts = len(self.columns.titles), []
         for output, target in zip(np.eye(len(self.targets)), self.targets.values(), strict=True):
             if not isinstance(target.regressor, Grown):

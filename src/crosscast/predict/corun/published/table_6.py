@@ -145,7 +145,7 @@ KINDS: Mapping[str, tuple[_Made, _Kept]] = MappingProxyType(
         "linear": (lambda sk, seed, depth: sk.linear_model.LinearRegression(fit_intercept=True), _linear),
         "mlp": (
             lambda sk, seed, depth: sk.neural_network.MLPRegressor(
-                (UNITS,), activation="logistic", random_state=seed
+                hidden_layer_sizes=(UNITS,), activation="logistic", random_state=seed
             ),
             _network,
         ),
