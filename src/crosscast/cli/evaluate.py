@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from crosscast.cli.datasets import dataset_named
 from crosscast.cli.evaluate_choices import CHOICES, ChoiceOptions, evaluate_choices_of
+from crosscast.cli.evaluate_corun import ONLY_CORUN, evaluate_corun_of, is_corun
 from crosscast.cli.evaluate_jobs import JobOptions
 from crosscast.cli.evaluate_options import LEVEL, Effort, Typed
 from crosscast.cli.evaluate_relative import RelativeOptions, Weights, evaluate_relative_of, is_relative
@@ -30,13 +31,15 @@ Protocol = Literal[
     "leave-kernel-out",
     "leave-device-out",
     "leave-device-and-application-out",
+    "leave-bag-out",
     "leave-benchmark-out",
     "leave-configuration-out",
     "leave-machine-out",
     "leave-scale-out",
     "published",
+    "random-80-20",
 ]
-Target = Literal["time", "relative"]
+Target = Literal["time", "relative", "corun"]
 
 
 def evaluate(
@@ -84,6 +87,10 @@ def evaluate(
     `published` repeats the published study of 2018 instead, on its data: its tables and figures, beside what
     the same quantities are in real time.
 
+    Of a dataset with bags, which are applications that share a device, models of their slowdowns, times and
+    powers are evaluated: benchmarks (applications), bags, or a fifth of the bags at random are left out.
+    docs/corun-evaluation.md says what each of these numbers means.
+
     Of a dataset with counters of runs and no profiles, or with `--target relative`, models of times on
     devices relative to each other are evaluated: applications, kernels, kernels at a size (configurations),
     devices that counted (machines) or scales are left out, or runs at random as published.
@@ -100,7 +107,8 @@ def evaluate(
         `crosscast train` takes. The baselines are always there.
     probes
         On how many devices a kernel is measured before the others are predicted, such as `0,2`; by default
-        0. Where a device is left out, each kernel's times on all others are known.
+        0. Where a device is left out, each kernel's times on all others are known. Of bags: how many with the
+        benchmark that is left out are measured before.
     level
         Probability that the intervals are to hold.
     seed
@@ -127,7 +135,8 @@ def evaluate(
         names say so.
     devices
         Devices, separated by commas: of `leave-benchmark-out` those to choose from, by default all; of
-        relative performance those to compare, by default those that have the most times in common.
+        relative performance those to compare, by default those that have the most times in common; of bags
+        the one that they share, by default the one with the most bags.
     power_domain
         Of `leave-benchmark-out`: domain whose power is capped; by default that of the node, or all there are.
     budget
@@ -138,14 +147,16 @@ def evaluate(
     programs
         Of `leave-benchmark-out`: print a table by program for each method, and the longest frontier, as well.
     target
-        What is predicted; by default times where the dataset has profiles and the protocol is one for times.
+        What is predicted; by default times where the dataset has profiles and the protocol is one for times,
+        and bags where the dataset has bags and no records.
     sources
         Of relative performance: devices whose counters are taken, separated by commas; by default those that
         are compared.
     weights
         Of relative performance: what counts the same; by default rows, and kernels where these are left out.
     studies
-        Of relative performance: study sources, scales, applications and features as well.
+        Of relative performance: study sources, scales, applications and features as well. Of bags: study
+        clusters, combinations of features, decision paths and sizes of bags.
     write_jobs
         Of relative performance: Parquet file for what was held out as types of jobs, with measured times and
         what the first model predicted, for `crosscast schedule`.
@@ -168,12 +179,38 @@ def evaluate(
     jobs_written = JobOptions(write_jobs, job_seconds, job_procs, job_source, gpu_applications)
     relative = RelativeOptions(sources, weights, bool(studies), jobs_written)
     dataset = dataset_named(folder)
-    of_relative = is_relative(dataset, protocol, target, relative)
-    Typed(models, probes, level, effort, choices, relative).check(protocol, relative=of_relative)
+    of_corun = is_corun(dataset, target)
+    of_relative = not of_corun and is_relative(dataset, protocol, target, relative)
+    typed = Typed(models, probes, level, effort, choices, relative)
+    if of_corun:
+        typed.check_corun()
+    else:
+        if protocol in ONLY_CORUN:
+            raise InputError(f"--protocol: {dataset.label} has no bags, which {protocol} leaves out")
+        typed.check(protocol, relative=of_relative)
     if figures is not None:
         _prepare(figures)
     kept = cache_folder(cache, no_cache)
     processes = processors() if jobs is None else jobs
+    if of_corun:
+        _tell(
+            evaluate_corun_of(
+                dataset,
+                # What is left out of bags where nobody says.
+                "leave-benchmark-out" if protocol == "leave-application-out" else protocol,
+                models=models,
+                devices=devices,
+                probes=_probes(probes, protocol),
+                level=level,
+                studies=bool(studies),
+                seed=seed,
+                jobs=processes,
+                cache=kept,
+                figures=figures,
+                json=json,
+            )
+        )
+        return
     if of_relative:
         _tell(
             evaluate_relative_of(
@@ -234,7 +271,7 @@ def _probes(text: str | None, protocol: str) -> list[int]:
     try:
         return [int(word) for word in text.split(",")]
     except ValueError:
-        raise InputError(f"--probes: expected numbers of devices such as 0,2, found {text!r}") from None
+        raise InputError(f"--probes: expected numbers such as 0,2, found {text!r}") from None
 
 
 def _prepare(folder: Path) -> None:

@@ -64,6 +64,19 @@ class Typed:
         if protocol == CHOICES:
             _refuse(self._of_models(), f"nothing to say with {protocol}, which compares --methods")
 
+    def check_corun(self) -> None:
+        """Refuse what says nothing to an evaluation of bags.
+
+        Raises
+        ------
+        InputError
+            If such an option was typed.
+        """
+        effort = ["--effort"] if self.effort != "usual" else []
+        of_choices = [option for option in self.choices.given() if option != "--devices"]
+        of_relative = [option for option in self.relative.given() if option != "--studies"]
+        _refuse([*of_choices, *of_relative, *effort], "nothing to say about bags")
+
     def _check_relative(self) -> None:
         effort = ["--effort"] if self.effort != "usual" else []
         of_models = [option for option in self._of_models() if option != "--models"]

@@ -13,6 +13,7 @@ from crosscast.cli.flag import Flag
 from crosscast.cli.option_names import option_names
 from crosscast.cli.places import cache_folder, check_place
 from crosscast.cli.train_configuration import train_configuration
+from crosscast.cli.train_corun import train_corun_model
 from crosscast.cli.train_relative import train_relative_model
 from crosscast.cli.whole import Whole
 from crosscast.cli.words import words_of
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["train"]
 
-Target = Literal["time", "configuration", "relative"]
+Target = Literal["time", "configuration", "relative", "corun"]
 
 
 def train(
@@ -49,7 +50,9 @@ def train(
     profiles (docs/predicting.md). One with the target `configuration` tells `crosscast choose` which device,
     clocks, caps or threads are best under a power cap, by two runs of a kernel (docs/choosing.md). One with
     the target `relative` tells `crosscast predict` how long a run takes on each device relative to the
-    others, by what was counted in a run on one of them (docs/relative.md).
+    others, by what was counted in a run on one of them (docs/relative.md). One with the target `corun` tells
+    `crosscast corun` how long applications that share a device take, and what power it draws
+    (docs/corun.md).
 
     The model is fitted to the whole dataset. Before, each application is left out in turn, and predicted by
     the model fitted to the others; these errors go on the model's card.
@@ -71,7 +74,7 @@ def train(
         `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default two that tell most.
     devices
         Of `configuration` and `relative`: devices, separated by commas, to choose from or to compare; all by
-        default.
+        default. Of `corun`: the one that the bags share; the one with the most bags by default.
     sources
         Of `relative`: devices, separated by commas, on which counted runs are learned from; all by default.
     power_domain
@@ -122,6 +125,10 @@ def train(
             jobs=jobs,
             json=json,
         )
+    elif target == "corun":
+        train_corun_model(
+            dataset, out, model=model, devices=devices, seed=seed, cache=cache, jobs=jobs, json=json
+        )
     else:
         _train_time(dataset, out, model, seed, cache, jobs, json)
 
@@ -132,7 +139,7 @@ def _check_options(
     """Refuse options that would be passed over."""
     of_targets = (
         ("--samples", samples, ("configuration",)),
-        ("--devices", devices, ("configuration", "relative")),
+        ("--devices", devices, ("configuration", "relative", "corun")),
         ("--sources", sources, ("relative",)),
         ("--power-domain", domain, ("configuration",)),
     )
