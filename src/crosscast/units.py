@@ -14,6 +14,7 @@ __all__ = [
     "PREFIXES",
     "elapsed_unit",
     "format_bytes",
+    "format_bytes_per_second",
     "format_count",
     "format_elapsed",
     "format_hertz",
@@ -36,6 +37,7 @@ BINARY_PREFIXES: Mapping[str, float] = MappingProxyType(
 
 _TIME_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _HERTZ_STEPS = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"))
+_RATE_STEPS = ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"))
 _BYTE_STEPS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _BYTE_SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _ELAPSED_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -88,6 +90,20 @@ def format_hertz(frequency: float) -> str:
         if frequency >= scale:
             return f"{frequency / scale:.3g} {unit}"
     return f"{frequency:.3g} Hz"
+
+
+def format_bytes_per_second(rate: float) -> str:
+    """Write a bandwidth for people, in decimal units.
+
+    Examples
+    --------
+    >>> format_bytes_per_second(41.2e9), format_bytes_per_second(3.35e12)
+    ('41.2 GB/s', '3.35 TB/s')
+    """
+    for scale, unit in _RATE_STEPS:
+        if rate >= scale:
+            return f"{rate / scale:.3g} {unit}"
+    return f"{rate:.3g} B/s"
 
 
 def format_count(value: int) -> str:

@@ -10,7 +10,16 @@ from typing import Any
 from crosscast.measure.settings import Settings
 from crosscast.measure.subjects import LaunchFile, Microbenchmark, Subject, SuiteProblem
 
-__all__ = ["CharacterizeJob", "DescribeJob", "Job", "Report", "SessionJob", "read_job", "render_job"]
+__all__ = [
+    "CharacterizeJob",
+    "DescribeJob",
+    "Job",
+    "MixJob",
+    "Report",
+    "SessionJob",
+    "read_job",
+    "render_job",
+]
 
 
 Report = Callable[[int, float], None]
@@ -83,7 +92,30 @@ class CharacterizeJob:
         return f"{self.subject.name} {self.subject.size}"
 
 
-Job = SessionJob | DescribeJob | CharacterizeJob
+@dataclasses.dataclass(frozen=True)
+class MixJob:
+    """Count the instructions of all launches of a run by class.
+
+    Parameters
+    ----------
+    subject
+        An application, or a launch file.
+    timeout_s
+        Longest time of a launch, in seconds.
+    """
+
+    subject: SuiteProblem | LaunchFile
+    timeout_s: float
+
+    @property
+    def label(self) -> str:
+        """What it is about, for messages."""
+        if isinstance(self.subject, LaunchFile):
+            return self.subject.path
+        return f"{self.subject.name} {self.subject.size}"
+
+
+Job = SessionJob | DescribeJob | CharacterizeJob | MixJob
 
 
 def render_job(job: Job) -> str:
@@ -102,6 +134,8 @@ def read_job(text: str) -> Job:
         fields["subject"] = _subject(fields["subject"])
     if kind == CharacterizeJob.__name__:
         return CharacterizeJob(**fields)
+    if kind == MixJob.__name__:
+        return MixJob(**fields)
     if kind == DescribeJob.__name__:
         return DescribeJob(**fields)
     return SessionJob(**{**fields, "settings": Settings(**fields["settings"])})

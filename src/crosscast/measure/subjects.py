@@ -90,6 +90,16 @@ class Microbenchmark:
     level: str
     parameters: Mapping[str, int]
 
+    @property
+    def name(self) -> str:
+        """What it is called beside the name of a size."""
+        return self.level
+
+    @property
+    def size(self) -> str:
+        """In the place of a problem size."""
+        return "microbenchmark"
+
 
 Subject = SuiteProblem | LaunchFile | Microbenchmark
 
@@ -206,7 +216,14 @@ def _microbenchmark(subject: Microbenchmark) -> Loaded:
     program = Program.from_file(kind.source_path(), options=kind.options)
     ready = kind(subject.parameters, 0)
     return Loaded(
-        kind.name, GIVEN, kind.kernels, program, subject.parameters, None, program.sha256, application=ready
+        subject.name,
+        subject.size,
+        kind.kernels,
+        program,
+        subject.parameters,
+        None,
+        program.sha256,
+        application=ready,
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from crosscast.measure.answering import Send, answering
 
 if TYPE_CHECKING:
-    from crosscast.measure.jobs import CharacterizeJob, DescribeJob, Job, SessionJob
+    from crosscast.measure.jobs import CharacterizeJob, DescribeJob, Job, MixJob, SessionJob
 
 __all__ = ["main"]
 
@@ -28,8 +28,10 @@ def main() -> int:
 
 
 def _run(job: Job, send: Send) -> dict[str, Any]:
-    from crosscast.measure.jobs import CharacterizeJob
+    from crosscast.measure.jobs import CharacterizeJob, MixJob
 
+    if isinstance(job, MixJob):
+        return _mix(job)
     return _characterize(job) if isinstance(job, CharacterizeJob) else _measure(job, send)
 
 
@@ -38,6 +40,13 @@ def _characterize(job: CharacterizeJob) -> dict[str, Any]:
     from crosscast.measure.profiling import profile_rows
 
     return {"profiles": profile_rows(job.subject, job.timeout_s)}
+
+
+def _mix(job: MixJob) -> dict[str, Any]:
+    # Imported here, as measuring does not need it.
+    from crosscast.measure.corun.mix import mix_here
+
+    return {"mix": mix_here(job.subject, job.timeout_s)}
 
 
 def _measure(job: SessionJob | DescribeJob, send: Send) -> dict[str, Any]:
