@@ -129,11 +129,14 @@ def test_events_of_a_ratio_are_counted_at_the_same_times() -> None:
     perf = FakePerf(lambda event, thread: full_time(1))
     with Counters(perf=perf, threads=[5, 6]):
         pass
-    by_event = {(config, thread): fd for fd, (kind, config, thread, _, _) in perf.opened.items() if not kind}
-    for follower, leader in ((1, 0), (3, 2), (5, 4)):
+    by_event = {asked[:3]: descriptor for descriptor, asked in perf.opened.items()}
+    of_the_processor = [((0, follower), (0, leader)) for follower, leader in ((1, 0), (3, 2), (5, 4))]
+    # Misses of what is read from the first and the last cache of data, and the table of pages.
+    of_caches = [((3, cache + (1 << 16)), (3, cache)) for cache in (0, 2, 3)]
+    for follower, leader in (*of_the_processor, *of_caches):
         for thread in (5, 6):
-            descriptor = by_event[follower, thread]
-            assert perf.opened[descriptor][3] == by_event[leader, thread]
+            descriptor = by_event[*follower, thread]
+            assert perf.opened[descriptor][3] == by_event[*leader, thread]
 
 
 def test_an_event_whose_partner_is_refused_is_counted_alone() -> None:

@@ -8,8 +8,8 @@ from statistics import fmean, median
 
 from crosscast.errors import DeviceFault
 from crosscast.measure.corun.bag_run import BagRun, MemberRun
-from crosscast.measure.corun.member import Member, hear, hear_all
 from crosscast.measure.corun.mean_power import powers
+from crosscast.measure.corun.member import Member, hear, hear_all
 from crosscast.measure.corun.settings import CoRunSettings
 from crosscast.measure.corun.window import Span, inside, overlap, window
 from crosscast.measure.jobs import Report

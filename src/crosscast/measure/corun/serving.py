@@ -3,7 +3,7 @@
 The first line is a job (`crosscast.measure.jobs.SessionJob`); the answer is what the application takes.
 Then come orders, ``{"do": …}``, each with an answer:
 
-- ``count``: runs of the application that take ``seconds``;
+- ``count``: the fewest runs of the application that take ``seconds``, however fast they are;
 - ``round``: start a job of ``runs`` runs at the time ``at``; the answer is its start and end;
 - ``loop``: start at ``at``, and repeat jobs of ``runs`` runs until another order ends it. Whole
   jobs are told meanwhile, ``{"jobs": [[start, end, CPU seconds], …]}``; the answer is what the CPU counted
@@ -63,11 +63,15 @@ class _Member:
 
     def count(self, seconds: float) -> int:
         with self._faults(), no_garbage_collection():
-            runs, start = 0, time.monotonic()
-            while (elapsed := time.monotonic() - start) < seconds or runs == 0:
+            shortest, start = math.inf, time.monotonic()
+            now = start
+            while now - start < seconds or shortest == math.inf:
+                before = now
                 self._run()
-                runs += 1
-        return max(math.ceil(seconds * runs / elapsed), 1)
+                now = time.monotonic()
+                shortest = min(shortest, now - before)
+        # Of all runs, the shortest was disturbed least by whatever else this machine does.
+        return max(math.ceil(seconds / shortest), 1)
 
     def round(self, at: float, runs: int) -> tuple[float, float]:
         with self._faults(), no_garbage_collection():
