@@ -128,7 +128,7 @@ def test_an_unknown_model_names_the_known_ones(capsys: Output, folder: str) -> N
     ("words", "sentence"),
     [
         (["--probes", "2"], "--probes: expected 0 to 1 of 2 devices, found 2"),
-        (["--probes", "two"], "--probes: expected numbers of devices such as 0,2, found 'two'"),
+        (["--probes", "two"], "--probes: expected numbers such as 0,2, found 'two'"),
         (["--probes", "-1"], "--probes: expected 0 to 1 of 2 devices, found -1"),
         (["--probes", "1", "--protocol", "leave-device-out"], "leave the option out"),
         (["--probes", "1", "--protocol", "leave-device-and-application-out"], "--probes: expected 0 with"),
