@@ -13,7 +13,7 @@ from crosscast.errors import InputError
 from crosscast.predict.corun.overlap import bag_times, with_fewer
 from crosscast.predict.corun.prediction import CoRunPrediction
 from crosscast.predict.grid import Flags, Reals
-from crosscast.predict.state import kept_reals
+from crosscast.predict.state import kept_names, kept_reals
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns
@@ -21,6 +21,7 @@ from crosscast.tables.corun.view import CoRuns
 __all__ = ["FittedCoRunMean", "FittedSum", "Mean", "Sum"]
 
 _NUMBERS = ("slowdown", "place", "power_w", "fits")
+_TURNS = "members take turns"
 
 
 @dataclass(frozen=True)
@@ -144,12 +145,20 @@ class FittedSum:
         return CoRunPrediction(slowdown, times, power, np.full(len(bags), np.nan))
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """No arrays."""
-        return {}
+        """A mark: there is nothing that was fitted."""
+        return {"rule": np.array([_TURNS])}
 
     @classmethod
     def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> FittedSum:
-        """Make it of nothing."""
+        """Make it from its mark.
+
+        Raises
+        ------
+        InputError
+            If it is missing or another.
+        """
+        if (found := kept_names(state, "rule")) != (_TURNS,):
+            raise InputError(f"model: rule: expected {_TURNS!r}, found {', '.join(found)}")
         return cls()
 
 

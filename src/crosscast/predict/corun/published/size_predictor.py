@@ -107,9 +107,10 @@ class SizePredictor:
         """What the targets' regressors say: slowdowns of shape ``(b, n)``, the others of shape ``(b,)``."""
         b, n, width = rows.shape
         if b <= _FEW and self._all_trees is not None:
-            sums = self._all_trees.sum(rows.reshape(b * n, width)).reshape(b, n, -1)
-            all_views = zip(self.targets, np.moveaxis(sums, 2, 0), strict=True)
-            return {name: views if name == "slowdown" else views[:, 0] for name, views in all_views}
+            sums = self._all_trees.sum(rows.reshape(b, n * width))
+            slots = np.cumsum([0, *(n if name == "slowdown" else 1 for name in self.targets)])
+            found = zip(self.targets, np.split(sums, slots[1:-1], axis=1), strict=True)
+            return {name: each if name == "slowdown" else each[:, 0] for name, each in found}
         result = {}
         for name, target in self.targets.items():
             seen = rows[..., target.places(width // n, n)]
@@ -121,14 +122,16 @@ class SizePredictor:
 
     @cached_property
     def _all_trees(self) -> Trees | None:
-        """The trees of all targets with an output for each."""
-        width, parts = len(self.columns.titles), []
-        for output, target in zip(np.eye(len(self.targets)), self.targets.values(), strict=True):
+        """The trees of all targets on the views of a bag side by side, with an output for each."""
+        width, parts = len(self.columns.titles) * self.members, []
+        for name, target in self.targets.items():
             if not isinstance(target.regressor, Grown):
                 return None
-            trees = target.regressor.trees.onto(output[None, :])
-            parts.append(trees.reading(target.places(width, self.members).tolist()))
-        return joined(parts)
+            own = target.places(len(self.columns.titles), self.members)
+            views = self.members if name == "slowdown" else 1
+            parts += [target.regressor.trees.reading((own + view * width).tolist()) for view in range(views)]
+        outputs = np.eye(len(parts))
+        return joined([trees.onto(output[None]) for trees, output in zip(parts, outputs, strict=True)])
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Arrays from which `from_state` makes it again."""
@@ -148,7 +151,7 @@ class SizePredictor:
         InputError
             If an array is missing or damaged, or they do not fit each other.
         """
-        members = kept_integers(state, "members", 1, (2, 1 << 16))
+        members = kept_integers(state, "members", 1, (2, 1 << 10))
         if len(members) != 1:
             raise InputError(f"model: members: expected one integer, found {members.tolist()}")
         columns, size = MemberColumns.from_state(state), int(members[0])
