@@ -3,7 +3,7 @@
 The first line is a job (`crosscast.measure.jobs.SessionJob`); the answer is what the application takes.
 Then come orders, ``{"do": …}``, each with an answer:
 
-- ``count``: the fewest runs of the application that take ``seconds``, however fast they are;
+- ``count``: the fewest runs of the application that take ``seconds``;
 - ``round``: start a job of ``runs`` runs at the time ``at``; the answer is its start and end;
 - ``loop``: start at ``at``, and repeat jobs of ``runs`` runs until another order ends it. Whole
   jobs are told meanwhile, ``{"jobs": [[start, end, CPU seconds], …]}``; the answer is what the CPU counted
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import time
+from statistics import median
 from typing import Any
 
 from crosscast.measure.answering import Send
@@ -62,16 +63,16 @@ class _Member:
         send(answer={"memory_bytes": self._loaded.application.nbytes})
 
     def count(self, seconds: float) -> int:
+        times_s: list[float] = []
         with self._faults(), no_garbage_collection():
-            shortest, start = math.inf, time.monotonic()
-            now = start
-            while now - start < seconds or shortest == math.inf:
+            now = start = time.monotonic()
+            while now - start < seconds or not times_s:
                 before = now
                 self._run()
                 now = time.monotonic()
-                shortest = min(shortest, now - before)
-        # Of all runs, the shortest was disturbed least by whatever else this machine does.
-        return max(math.ceil(seconds / shortest), 1)
+                times_s.append(now - before)
+        # The median, as whatever else this machine does disturbs some of them.
+        return max(math.ceil(seconds / median(times_s)), 1)
 
     def round(self, at: float, runs: int) -> tuple[float, float]:
         with self._faults(), no_garbage_collection():
