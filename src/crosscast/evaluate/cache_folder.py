@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.errors import InputError
-from crosscast.predict.arrays import DAMAGE
+from crosscast.tables.array_file import DAMAGE
 from crosscast.tables.whole_file import whole_file
 
 __all__ = ["cache_key", "cached_arrays", "cached_file"]

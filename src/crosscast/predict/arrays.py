@@ -6,10 +6,7 @@ Arrays are numbers and texts; nothing is unpickled. They are read when they are 
 from __future__ import annotations
 
 import hashlib
-import struct
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -23,9 +20,10 @@ from crosscast.errors import InputError
 from crosscast.fields import Fields
 from crosscast.predict.required import required_table
 from crosscast.predict.stored import State
+from crosscast.tables.array_file import DAMAGE, array_header
 from crosscast.tables.whole_file import whole_file
 
-__all__ = ["DAMAGE", "StoredArrays", "write_arrays"]
+__all__ = ["StoredArrays", "write_arrays"]
 
 Made = TypeVar("Made")
 
@@ -34,22 +32,6 @@ _MOST_BYTES = 1 << 30
 """Size of all arrays together that is read; no model is nearly as large."""
 
 _MOST_HEADER_BYTES = 4096
-
-DAMAGE = (
-    ArithmeticError,
-    EOFError,
-    KeyError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    ValueError,
-    struct.error,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What Python and NumPy raise on files that are no archive of arrays, or a damaged one."""
 
 
 def write_arrays(arrays: State, folder: Path) -> dict[str, Any]:
@@ -191,9 +173,7 @@ class StoredArrays:
 
 
 def _check_header(member: IO[bytes], listed: _Listed) -> None:
-    version = np.lib.format.read_magic(member)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(member)
+    shape, dtype = array_header(member)
     if (shape, dtype) != (listed.shape, listed.dtype):
         raise ValueError(f"it is of type {dtype} and shape {shape}, and not as the card says")
 

@@ -18,6 +18,7 @@ from crosscast.cli.dataset.importing import (
     rodinia9,
     runs,
 )
+from crosscast.cli.dataset.importing_corun import gavel_pairs, lucid, miso
 from crosscast.cli.dataset.importing_counters import caliper, hpctoolkit, ncu, perf
 
 __all__ = ["app"]
@@ -34,6 +35,9 @@ imports.command(gpu_power_limit, name="gpu_power_limit")
 imports.command(gpu_dvfs, name="gpu_dvfs")
 imports.command(rajaperf)
 imports.command(rodinia9)
+imports.command(gavel_pairs, name=("gavel-pairs", "gavel_pairs"))
+imports.command(lucid)
+imports.command(miso)
 imports.command(hpctoolkit)
 imports.command(caliper)
 imports.command(perf)

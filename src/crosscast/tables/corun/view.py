@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from crosscast.errors import InputError
+from crosscast.tables.arrow import Table
 from crosscast.tables.bags import BAGS
 from crosscast.tables.corun.bag import Bag, Member
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.dataset import Dataset
+from crosscast.tables.solos import SOLOS
 
 __all__ = ["CoRuns", "co_runs"]
+
+_COLUMNS = tuple(column.name for column in BAGS.columns if column.name not in ("time_s", "jobs"))
+_Key = tuple[str, str, str, str]
+_Columns = Mapping[str, list[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,18 +60,26 @@ def co_runs(dataset: Dataset) -> CoRuns:
     InputError
         If the features of a solo run are not finite numbers by name.
     """
-    solos: dict[tuple[str, str, str, str], Solo] = {}
+    solos: dict[_Key, Solo] = {}
     for number, row in enumerate(dataset.solos.to_pylist(), start=1):
         if row["failure"] is None:
             solo = _solo(row, f"{dataset.label}: solos: row {number}")
             solos[solo.key] = solo
-    rows = defaultdict(list)
-    for row in dataset.bags.to_pylist():
-        rows[tuple(row[name] for name in BAGS.key[:-1])].append(row)
+    columns = {name: _cells(dataset.bags, name) for name in _COLUMNS}
+    keys = list(zip(*(columns[name] for name in BAGS.key), strict=True))
+    rows = sorted(range(len(keys)), key=keys.__getitem__)
+    alone = _Members(columns, dict(solos))
     bags = tuple(
-        _bag(sorted(found, key=lambda row: int(row["position"])), solos) for _, found in sorted(rows.items())
+        _bag(columns, list(found), alone) for _, found in groupby(rows, key=lambda row: keys[row][:-1])
     )
     return CoRuns(dataset.label, tuple(solo for _, solo in sorted(solos.items())), bags)
+
+
+def _cells(bags: Table, name: str) -> list[Any]:
+    """Cells of a column; equal ones are one object, as there may be many rows."""
+    cells = bags.column(name).combine_chunks().dictionary_encode(null_encoding="encode")
+    values = cells.dictionary.to_pylist()
+    return [values[number] for number in cells.indices.to_pylist()]
 
 
 def _solo(row: Mapping[str, Any], place: str) -> Solo:
@@ -89,12 +103,12 @@ def _is_finite(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _bag(rows: list[dict[str, Any]], solos: Mapping[tuple[str, str, str, str], Solo]) -> Bag:
-    first = rows[0]
+def _bag(columns: _Columns, rows: Sequence[int], members: _Members) -> Bag:
+    first = {name: cells[rows[0]] for name, cells in columns.items()}
     return Bag(
         first["bag"],
         first["device"],
-        tuple(Member(_solo_of(row, solos), row["slowdown"], row["failure"]) for row in rows),
+        tuple(members.of(row) for row in rows),
         first["configuration"],
         first["repeat"],
         None if first["fits"] is None else bool(first["fits"]),
@@ -104,7 +118,20 @@ def _bag(rows: list[dict[str, Any]], solos: Mapping[tuple[str, str, str, str], S
     )
 
 
-def _solo_of(row: Mapping[str, Any], solos: Mapping[tuple[str, str, str, str], Solo]) -> Solo:
-    where = row["application"], row["size"], row["device"]
-    found = solos.get((*where, row["configuration"])) or solos.get((*where, "{}"))
-    return found or Solo(*where, None)
+class _Members:
+    """Members of bags by their rows, with one solo run for all that have the same."""
+
+    def __init__(self, columns: _Columns, solos: dict[_Key, Solo]) -> None:
+        self._columns = columns
+        self._solos = solos
+
+    def of(self, row: int) -> Member:
+        return Member(self._solo(row), self._columns["slowdown"][row], self._columns["failure"][row])
+
+    def _solo(self, row: int) -> Solo:
+        application, size, device, configuration = (self._columns[name][row] for name in SOLOS.key)
+        key = application, size, device, configuration
+        if key not in self._solos:
+            default = application, size, device, "{}"
+            self._solos[key] = self._solos.setdefault(default, Solo(application, size, device, None))
+        return self._solos[key]

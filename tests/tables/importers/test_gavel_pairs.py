@@ -1,0 +1,208 @@
+"""The importer of Gavel's pairs."""
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corun_rows import LARGE, SMALL, Row, alone, pair, write_csv
+
+from crosscast.errors import InputError
+from crosscast.tables.arrow import notes_of
+from crosscast.tables.corun.view import co_runs
+from crosscast.tables.dataset import Dataset, validate
+from crosscast.tables.importers.gavel_pairs import import_gavel_pairs
+from crosscast.tables.importers.storing import store
+from shared_data import shared_data
+
+ALONE = [alone(SMALL, steps=8.0), alone(LARGE, steps=4.0), alone(SMALL, "k80", 2.0), alone(LARGE, "k80", 0.0)]
+"""Both jobs on a V100; the large one does not fit on a K80."""
+
+
+def folder(path: Path, jobs: Sequence[Row], pairs: Sequence[Row]) -> Path:
+    write_csv(path / "gavel_standalone.csv", jobs)
+    write_csv(path / "gavel_pairs.csv", pairs)
+    return path
+
+
+def made(path: Path, jobs: Sequence[Row] = ALONE, pairs: Sequence[Row] | None = None) -> Dataset:
+    dataset = import_gavel_pairs(folder(path, jobs, [pair()] if pairs is None else pairs))
+    validate(dataset)
+    return dataset
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        import_gavel_pairs(path)
+    return str(caught.value)
+
+
+def bags(dataset: Dataset, *columns: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in columns) for row in dataset.bags.to_pylist()]
+
+
+def test_a_job_alone_has_its_time_a_step_and_its_speeds_on_all_gpus(tmp_path: Path) -> None:
+    rows = {(row["size"], row["device"]): row for row in made(tmp_path).solos.to_pylist()}
+    row = rows["batch size 5", "v100"]
+    assert (row["application"], row["time_s"], row["configuration"], row["failure"]) == (
+        "LM",
+        1 / 8,
+        "{}",
+        None,
+    )
+    assert json.loads(row["features"]) == {"batch_size": 5, "k80_steps_per_s": 2, "v100_steps_per_s": 8}
+    assert json.loads(rows["batch size 80", "v100"]["features"]) == {"batch_size": 80, "v100_steps_per_s": 4}
+
+
+def test_a_job_that_does_not_fit_alone_has_failed(tmp_path: Path) -> None:
+    (row,) = (row for row in made(tmp_path).solos.to_pylist() if row["failure"])
+    assert (row["size"], row["device"], row["time_s"]) == ("batch size 80", "k80", None)
+    assert len(co_runs(made(tmp_path)).solos) == 3
+
+
+def test_a_job_without_a_batch_size_is_an_application_of_its_own(tmp_path: Path) -> None:
+    dataset = made(tmp_path, [alone("A3C")], [pair(("A3C", "A3C"), (5.0, 5.0))])
+    (solo,) = dataset.solos.to_pylist()
+    assert (solo["application"], solo["size"], json.loads(solo["features"])) == (
+        *("A3C", "-"),
+        {"v100_steps_per_s": 8},
+    )
+    assert bags(dataset, "bag", "position", "slowdown") == [
+        ("A3C - + A3C -", 0, 1.6),
+        ("A3C - + A3C -", 1, 1.6),
+    ]
+
+
+def test_slowdowns_are_steps_alone_over_steps_in_the_pair(tmp_path: Path) -> None:
+    assert bags(made(tmp_path), "bag", "size", "slowdown", "fits", "device") == [
+        ("LM batch size 5 + LM batch size 80", "batch size 5", 2.0, 1, "v100"),
+        ("LM batch size 5 + LM batch size 80", "batch size 80", 4.0, 1, "v100"),
+    ]
+
+
+def test_a_pair_of_0_steps_does_not_fit_and_has_no_slowdown(tmp_path: Path) -> None:
+    dataset = made(tmp_path, pairs=[pair(steps=(0.0, 0.0))])
+    assert bags(dataset, "fits", "slowdown") == [(0, None), (0, None)]
+
+
+def test_a_pair_that_is_there_in_both_orders_is_one_bag(tmp_path: Path) -> None:
+    dataset = made(tmp_path, pairs=[pair(), pair((LARGE, SMALL), (1.0, 4.0))])
+    assert bags(dataset, "size", "slowdown") == [("batch size 5", 2.0), ("batch size 80", 4.0)]
+
+
+def test_orders_with_other_numbers_are_repeats_of_a_bag(tmp_path: Path) -> None:
+    dataset = made(tmp_path, pairs=[pair(), pair((LARGE, SMALL), (2.0, 5.0))])
+    assert len(set(bags(dataset, "bag"))) == 1
+    assert bags(dataset, "repeat", "position", "size", "slowdown") == [
+        (0, 0, "batch size 5", 2.0),
+        (0, 1, "batch size 80", 4.0),
+        (1, 0, "batch size 5", 1.6),
+        (1, 1, "batch size 80", 2.0),
+    ]
+
+
+def test_numbers_of_gpus_are_settings_and_pairs_that_nobody_measured_there_are_left_out(
+    tmp_path: Path,
+) -> None:
+    more = [alone(job, steps=12.0, gpus=2) for job in (SMALL, LARGE)]
+    dataset = made(tmp_path, [*ALONE, *more], [pair(), pair(steps=(0.0, 0.0), gpus=2)])
+    assert set(bags(dataset, "configuration")) == {("{}",)}
+    settings = [(row["configuration"], row["time_s"]) for row in dataset.solos.to_pylist()]
+    assert settings.count(('{"gpus": 2}', 1 / 12)) == 2
+    dataset = made(tmp_path, [*ALONE, *more], [pair(steps=(6.0, 4.0), gpus=2)])
+    assert bags(dataset, "configuration", "slowdown") == [('{"gpus": 2}', 2.0), ('{"gpus": 2}', 3.0)]
+
+
+def test_what_spread_gpus_have_once_more_is_left_out(tmp_path: Path) -> None:
+    spread = "v100_unconsolidated"
+    copies = [alone(gpu=spread, steps=8.0), alone(LARGE, spread, 4.0), alone(gpu=spread, steps=3.0, gpus=2)]
+    # Copies first: the order of the rows tells nothing.
+    dataset = made(tmp_path, [*copies, *ALONE], [pair(gpu=spread), pair()])
+    assert set(bags(dataset, "device")) == {("v100",)}
+    found = [(row["device"], row["configuration"]) for row in dataset.solos.to_pylist()]
+    assert [place for place in found if place[0] == spread] == [(spread, '{"gpus": 2}')]
+    dataset = made(tmp_path, [*copies, *ALONE], [pair(gpu=spread, steps=(2.0, 2.0)), pair()])
+    assert set(bags(dataset, "device")) == {("v100",), (spread,)}
+
+
+def test_rows_of_the_file_that_contradicts_itself_are_passed_over(tmp_path: Path) -> None:
+    other: Row = {"file": "physical_cluster_throughputs"}
+    dataset = made(
+        tmp_path, [*ALONE, {**alone(steps=9.0), **other}], [pair(steps=(1.0, 1.0), **other), pair()]
+    )
+    assert bags(dataset, "slowdown") == [(2.0,), (4.0,)]
+    assert refusal(folder(tmp_path, ALONE, [pair(**other)])).endswith(
+        "gavel_pairs.csv: expected rows whose file is simulation_throughputs, found none"
+    )
+
+
+def test_a_packed_file_is_read_too_and_two_imports_give_the_same_bytes(tmp_path: Path) -> None:
+    folder(tmp_path, ALONE, [pair()])
+    for name in ("plain", "packed"):
+        store(import_gavel_pairs(tmp_path), tmp_path / name)
+        path = tmp_path / "gavel_pairs.csv"
+        if path.exists():
+            (tmp_path / "gavel_pairs.csv.gz").write_bytes(gzip.compress(path.read_bytes()))
+            path.unlink()
+    names = {path.name for path in (tmp_path / "plain").iterdir()}
+    assert {"devices.parquet", "solos.parquet", "bags.parquet"} <= names
+    for name in names:
+        assert (tmp_path / "plain" / name).read_bytes() == (tmp_path / "packed" / name).read_bytes()
+
+
+def test_notes_say_where_it_is_from(tmp_path: Path) -> None:
+    dataset = made(tmp_path)
+    assert "MIT" in notes_of(dataset.solos)["origin"]
+    assert {"origin", "the other file", "what does not fit", "left out"} <= notes_of(dataset.bags).keys()
+    assert dataset.devices.column("name").to_pylist() == ["Tesla K80", "Tesla V100"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([pair(gpus2=2)], "gavel_pairs.csv: row 1: column 'gpus2': expected 1 as gpus1, found 2"),
+        (
+            [pair(), pair(("A3C", SMALL))],
+            "gavel_pairs.csv: row 2: expected jobs with a speed in gavel_standalone.csv on the same GPUs, "
+            "found 'A3C' on 1 v100",
+        ),
+        (
+            [pair(steps=(-1.0, 1.0))],
+            "gavel_pairs.csv: column 'steps_per_s1', row 1: expected at least 0, found -1.0",
+        ),
+        ([pair(steps_per_s1="many")], "gavel_pairs.csv: column 'steps_per_s1', row 1: expected a"),
+        ([pair(gpus=0)], "gavel_pairs.csv: column 'gpus1', row 1: expected at least 1, found 0"),
+        (
+            [pair(), pair()],
+            "gavel_pairs.csv: rows 1 and 2 are both of file simulation_throughputs, gpu v100, job1 LM",
+        ),
+        ([{"file": "x"}], "gavel_pairs.csv: column 'gpu' of the table of gavel_pairs is missing"),
+    ],
+)
+def test_the_row_that_is_wrong_is_named(tmp_path: Path, pairs: list[Row], message: str) -> None:
+    assert refusal(folder(tmp_path, ALONE, pairs)).startswith(f"{tmp_path}/{message}")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    assert refusal(tmp_path) == f"{tmp_path}: expected a folder with gavel_standalone.csv, found none"
+    path = write_csv(tmp_path / "gavel_standalone.csv", ALONE)
+    assert refusal(tmp_path).endswith("with gavel_pairs.csv.gz or gavel_pairs.csv, found none")
+    assert refusal(path).endswith("expected a folder with gavel_standalone.csv, found no folder")
+
+
+def test_the_published_files_are_read() -> None:
+    found = co_runs(import_gavel_pairs(shared_data("gpu_corun")))
+    assert Counter((bag.device, bag.fits) for bag in found.bags) == {
+        ("p100", True): 340,
+        ("p100", False): 11,
+        ("v100", True): 330,
+        ("v100", False): 21,
+    }
+    assert found.applications == (
+        *("A3C", "CycleGAN", "LM", "Recommendation", "ResNet-18", "ResNet-50", "Transformer"),
+    )
+    assert all(member.solo.time_s for bag in found.bags for member in bag.members)
+    assert min(m.slowdown for bag in found.bags for m in bag.members if m.slowdown is not None) == 1
