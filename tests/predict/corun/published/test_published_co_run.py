@@ -14,6 +14,7 @@ from crosscast.errors import InputError
 from crosscast.predict.corun.model import CoRunModel
 from crosscast.predict.corun.prediction import CoRunPrediction
 from crosscast.predict.corun.published.combinations import PERFORMANCE, POWER, TABLE_7, Combination
+from crosscast.predict.corun.published.decision_paths import decision_paths
 from crosscast.predict.corun.published.fairness_choice import FairnessChoice
 from crosscast.predict.corun.published.features import FAIRNESS, value_of
 from crosscast.predict.corun.published.model import Published
@@ -339,3 +340,45 @@ def test_one_application_twice_is_a_bag_like_others() -> None:
         said = fitted.predict([bag.solos])
         assert said.slowdown[0] == pytest.approx(slowdowns(bag.solos))
         assert said.time_s[0] == pytest.approx(bag.time_s)
+
+
+def test_the_regressors_are_set_as_table_6_and_section_5_4_say() -> None:
+    settings: dict[str, dict[str, object]] = {
+        "decision-tree": {"max_depth": 10},
+        "boosting": {"loss": "squared_error", "n_estimators": 100},
+        "linear": {"fit_intercept": True},
+        "mlp": {"hidden_layer_sizes": (100,), "activation": "logistic"},
+        "forest": {"max_depth": 10, "n_estimators": 100},
+        "svr": {"kernel": "rbf"},
+    }
+    assert set(settings) == set(KINDS)
+    for kind, expected in settings.items():
+        assert expected.items() <= estimator(kind, 0).get_params().items()
+    assert PERFORMANCE_DEPTH == 7
+
+
+def test_the_tree_of_times_is_less_deep_than_that_of_power() -> None:
+    """Both have enough bags to be as deep as they may."""
+    co_runs = made_co_runs((2,), applications=20)
+    predictor = Published("decision-tree", permuted=False).fit(co_runs, 0).of_size(2)
+    bags = [bag.solos for bag in co_runs.bags]
+    deepest = [
+        int(decision_paths(predictor, bags, target).times.sum(axis=1).max())
+        for target in ("time_s", "power_w")
+    ]
+    assert deepest == [7, 10]
+
+
+@pytest.mark.parametrize("kind", FAST)
+@pytest.mark.parametrize("value", [1e300, -1e300])
+def test_absurd_features_give_numbers(kind: str, value: float) -> None:
+    absurd = replace(TESTED[0][0], features=dict.fromkeys(TESTED[0][0].features, value))
+    assert np.isfinite(flat(fitted_to_pairs(kind).predict([(absurd, TESTED[0][1])]))).all()
+
+
+@pytest.mark.parametrize("kind", FAST)
+def test_one_bag_is_enough_to_be_fitted(kind: str) -> None:
+    one = CoRuns("made-up", PAIRS.solos, PAIRS.bags[:1])
+    bag = PAIRS.bags[0]
+    said = Published(kind).fit(one, 0).predict([bag.solos])
+    assert said.time_s[0] == pytest.approx(bag.time_s, rel=0.5)

@@ -18,6 +18,9 @@ from crosscast.tables.corun.solo import Solo
 
 __all__ = ["MemberColumns", "own_first"]
 
+_BEYOND = 1e30
+"""Scaled features further from 0 than this are taken to be this: trees compare in single precision."""
+
 
 @dataclass(frozen=True, eq=False)
 class MemberColumns:
@@ -111,6 +114,7 @@ class MemberColumns:
         values = _values(self.names, self.choice, bags)
         missing = np.isnan(values)
         scaled = (np.where(missing, self.usual, values) - self.low) / self.span
+        scaled = np.clip(scaled, -_BEYOND, _BEYOND)
         columns = np.concatenate([scaled, missing[:, :, self.flagged]], axis=2)
         times = np.array([[value_of(solo, "GPU_time") for solo in bag] for bag in bags])
         # The last key of `lexsort` is the first that it sorts by. Unknown times come last.
