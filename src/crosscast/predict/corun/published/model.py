@@ -32,7 +32,8 @@ class Published:
     permuted
         Whether training bags of two and three are put in every order, as the paper permutes benchmarks
         (section 5.2). What is predicted is always in one order, so that it does not depend on that of the
-        bag. On times of pairs that follow from gavel's V100, all kinds err less by it, if little.
+        bag. On times of pairs that follow from gavel's V100, all kinds but the perceptron
+        err less by it, if little.
     others
         Whether to take all other features of the solo runs, too, which is not as published. They are taken
         in any case where no training member has any feature of a combination: else there were no model.
