@@ -13,7 +13,7 @@ from crosscast.errors import CheckFailed, DeviceFault, EnvironmentFault, InputEr
 from crosscast.measure import campaign
 from crosscast.measure.campaign import Outcome, State, run_campaign
 from crosscast.measure.child import run_job
-from crosscast.measure.jobs import CharacterizeJob, DescribeJob, Job, SessionJob
+from crosscast.measure.jobs import CharacterizeJob, DescribeJob, Job, MixJob, SessionJob
 from crosscast.measure.opencl.describe import known_row
 from crosscast.measure.opencl.devices import devices, find
 from crosscast.measure.plan import DescribePiece, MeasurePiece, Plan
@@ -45,6 +45,7 @@ class Machine:
         self.energy_j: float | None = 1.0
 
     def __call__(self, job: Job, timeout_s: float) -> Answer:
+        assert not isinstance(job, MixJob)
         self.done.append(job)
         name = job.device if isinstance(job, DescribeJob) else self._name(job)
         if name in self.failing:

@@ -7,6 +7,7 @@ import cyclopts
 import crosscast
 from crosscast.cli.characterize import characterize
 from crosscast.cli.choose import choose
+from crosscast.cli.corun import app as corun
 from crosscast.cli.dataset import app as dataset
 from crosscast.cli.devices import devices
 from crosscast.cli.embed import embed
@@ -29,6 +30,7 @@ app = cyclopts.App(
 )
 app.command(characterize)
 app.command(choose)
+app.command(corun)
 app.command(dataset)
 app.command(devices)
 app.command(embed)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json as json_format
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from crosscast.cli.flag import Flag
 from crosscast.cli.option_names import option_names
 from crosscast.cli.progress import StatusLine
+from crosscast.cli.subject import subject_of
 from crosscast.errors import InputError
 from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
     from crosscast.measure.settings import Settings
-    from crosscast.measure.subjects import Subject
 
 __all__ = ["measure"]
 
@@ -64,7 +63,7 @@ def measure(
     json
         Print one JSON object, with every recorded time.
     """
-    subject = _subject(what, size)
+    subject = subject_of(what, size)
     # Imported here: `--help` needs no OpenCL.
     from crosscast.measure.child import run_job
     from crosscast.measure.jobs import SessionJob
@@ -102,28 +101,3 @@ class _Status(StatusLine):
             least, seconds = self._settings.min_runs, format_seconds(self._settings.min_time_s)
             done = f"{runs} runs in {format_seconds(elapsed_s)}"
             self.show(f"{self._what}: {done}, of at least {least} in {seconds}")
-
-
-def _subject(what: str, size: str | None) -> Subject:
-    from crosscast.characterization.launchfiles.launches import LAUNCH_FILES
-    from crosscast.measure.needs import expect_installed
-    from crosscast.measure.subjects import LaunchFile, SuiteProblem, fitted
-    from crosscast.suite.registry import application, names
-    from crosscast.suite.sizes import working_set
-
-    path = Path(what)
-    if path.suffix in LAUNCH_FILES and not path.is_dir():
-        if size is not None:
-            raise InputError(f"--size: {what} is a launch file, whose sizes are what they are")
-        return LaunchFile(str(path))
-    if path.is_file() and what not in names():
-        raise InputError(
-            f"{what}: expected an application or a launch file ({', '.join(LAUNCH_FILES)}), which names a "
-            "source and says what to launch, found neither"
-        )
-    kind = application(what)
-    if size is None:
-        raise InputError(f"{what}: an application needs --size (tiny, small, medium or large)")
-    expect_installed([what])
-    nbytes = working_set(size)
-    return SuiteProblem(what, size, fitted(kind, nbytes), seed=0, most_bytes=nbytes)

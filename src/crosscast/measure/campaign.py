@@ -17,6 +17,7 @@ from crosscast.measure.child import run_job
 from crosscast.measure.jobs import CharacterizeJob, DescribeJob, SessionJob
 from crosscast.measure.opencl.describe import known_row
 from crosscast.measure.opencl.devices import OpenCLDevice
+from crosscast.measure.pace import Pace
 from crosscast.measure.plan import (
     CharacterizePiece,
     DescribePiece,
@@ -136,7 +137,7 @@ def run_campaign(plan: Plan, folder: Path, report: Callable[[State], None] = lam
         outcome = Outcome(kept=total - len(todo), notes=_doubts(plan, before))
         # Asked before anything runs: a device that is lost later answers no more.
         known = {device.key: known_row(device) for device in plan.devices}
-        pace = _Pace(todo, plan.settings.min_time_s)
+        pace = Pace(todo, _GUESS_S | {"MeasurePiece": _GUESS_S["MeasurePiece"] + plan.settings.min_time_s})
         for number, piece in enumerate(todo):
             report(State(outcome.kept + number, total, piece.label, pace.left_s()))
             start = time.perf_counter()
@@ -173,29 +174,6 @@ def _doubts(plan: Plan, dataset: Dataset) -> list[str]:
         f"{kept} fewer than {settings.min_runs} runs or less than {settings.min_time_s:g} s; measure them "
         "again in another folder"
     ]
-
-
-class _Pace:
-    """Estimates the time left from the time that pieces of each kind took."""
-
-    def __init__(self, todo: list[Piece], loop_s: float) -> None:
-        self._guess_s = _GUESS_S | {"MeasurePiece": _GUESS_S["MeasurePiece"] + loop_s}
-        self._left: dict[str, int] = {}
-        self._took: dict[str, list[float]] = {}
-        for piece in todo:
-            kind = type(piece).__name__
-            self._left[kind] = self._left.get(kind, 0) + 1
-
-    def took(self, piece: Piece, seconds: float) -> None:
-        """Note a piece that is over."""
-        kind = type(piece).__name__
-        self._left[kind] -= 1
-        self._took.setdefault(kind, []).append(seconds)
-
-    def left_s(self) -> float:
-        """Seconds for all that is left."""
-        means = {kind: sum(seconds) / len(seconds) for kind, seconds in self._took.items() if seconds}
-        return sum(count * means.get(kind, self._guess_s[kind]) for kind, count in self._left.items())
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -22,9 +22,11 @@ __all__ = [
     "MeasurePiece",
     "Piece",
     "Plan",
+    "is_described",
     "measured_less",
     "missing",
     "pieces",
+    "refuse_unlike_devices",
 ]
 
 
@@ -149,16 +151,15 @@ def missing(plan: Plan, dataset: Dataset) -> list[Piece]:
         If the dataset holds some that were made from another source, with other parameters, or on
         another machine: these must not be mixed.
     """
-    _refuse_unlike_devices(plan, dataset)
+    refuse_unlike_devices(plan.devices, dataset)
     origins = _origins(plan)
     _refuse_unlike_sessions(dataset, origins)
     profiled = _profiled(dataset, origins)
-    described = {row["device"] for row in dataset.devices.to_pylist() if row[_MEASURED] is not None}
     measured = {_key(row) for row in dataset.sessions.to_pylist() if row["failure"] is None}
 
     def is_done(piece: Piece) -> bool:
         if isinstance(piece, DescribePiece):
-            return piece.device.key in described
+            return is_described(piece.device, dataset)
         if isinstance(piece, CharacterizePiece):
             return (piece.application, piece.size) in profiled
         return (piece.application, piece.size, piece.device.key, piece.repeat) in measured
@@ -179,6 +180,12 @@ def measured_less(plan: Plan, dataset: Dataset) -> int:
         for row in dataset.sessions.to_pylist()
         if _key(row) in wanted and None not in (row["runs"], row["loop_s"])
     )
+
+
+def is_described(device: OpenCLDevice, dataset: Dataset) -> bool:
+    """Whether a dataset has what describes a device, also what has to be measured."""
+    rows = dataset.devices.to_pylist()
+    return any(row["device"] == device.key and row[_MEASURED] is not None for row in rows)
 
 
 _MEASURED = "launch_overhead_s"
@@ -224,9 +231,16 @@ def _profiled(dataset: Dataset, origins: Mapping[_Cell, _Origin]) -> set[_Cell]:
     return {cell for cell, found in there.items() if all(origin == origins.get(cell) for origin in found)}
 
 
-def _refuse_unlike_devices(plan: Plan, dataset: Dataset) -> None:
+def refuse_unlike_devices(now_there: Iterable[OpenCLDevice], dataset: Dataset) -> None:
+    """Check that devices which a dataset has have still the driver that they had.
+
+    Raises
+    ------
+    InputError
+        If one has not.
+    """
     devices = {row["device"]: row for row in dataset.devices.to_pylist()}
-    for device in plan.devices:
+    for device in now_there:
         row = devices.get(device.key)
         for what, now in (("driver", device.driver), ("platform", device.platform)):
             if row is not None and row[what] != now:

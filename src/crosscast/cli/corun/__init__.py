@@ -1,0 +1,19 @@
+"""``crosscast corun``: what applications that share a device do to each other."""
+
+from __future__ import annotations
+
+import cyclopts
+
+from crosscast.cli.corun.campaign import campaign
+from crosscast.cli.corun.predict import predict
+from crosscast.cli.corun.profile import profile
+
+__all__ = ["app"]
+
+app = cyclopts.App(
+    name="corun", help="Profile applications, and measure and predict bags that share a device."
+)
+
+app.command(profile)
+app.command(campaign)
+app.command(predict)
