@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import dataset_rows as rows
 import pytest
 
 from crosscast.cli import main
@@ -207,6 +208,42 @@ def test_json_says_the_same(folder: Path, capsys: Output) -> None:
     assert [failure["reason"] for failure in found["failed"]] == ["it caught fire"]
     assert [warning["rule"] for warning in found["warnings"]] == ["spread"]
     assert found["notes"] == {"records": {"weather": "It rained [all day]."}}
+
+
+def test_a_dataset_of_co_running_alone_says_what_bags_it_has_and_what_failed(
+    tmp_path: Path, capsys: Output
+) -> None:
+    bag = rows.bag(1.2, None, fits=1, name="pair")
+    bag[1] |= {"application": "lud", "failure": "out of memory"}
+    write_dataset(rows.dataset(solos=[rows.solo(), rows.solo("lud")], bags=bag), tmp_path / "corun")
+    assert main(["dataset", "describe", str(tmp_path / "corun")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "2 applications, 1 size, 1 device",
+        "",
+        "cpu: 2 solo runs",
+        "cpu: 1 bag of 2, of which 1 failed",
+        "",
+        "1 application failed",
+        "  lud tiny on cpu, in the bag pair: out of memory",
+    ]
+    assert main(["dataset", "describe", str(tmp_path / "corun"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["corun"]
+    assert found["solos"] == [{"device": "cpu", "solos": 2, "failed": 0}]
+    assert found["bags"] == [
+        {"device": "cpu", "members": 2, "bags": 1, "configurations": 1, "not_fitting": 0, "failed": 1}
+    ]
+    assert [failure["configuration"] for failure in found["failed"]] == [{}]
+
+
+def test_solo_runs_and_bags_are_beside_what_was_measured(tmp_path: Path, capsys: Output) -> None:
+    dataset = rows.dataset(records=[rows.record()], sessions=[rows.session()], solos=[rows.solo()])
+    write_dataset(dataset, tmp_path / "both")
+    assert main(["dataset", "describe", str(tmp_path / "both")]) == 0
+    text = capsys.readouterr().out
+    assert "1 application, 1 kernel, 1 size, 1 device" in text
+    assert "cpu: 1 solo run\n" in text
+    assert "1 cell, 1 record" in text
 
 
 def test_more_warnings_than_fit_are_counted(tmp_path: Path, capsys: Output) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -159,6 +160,41 @@ def test_rodinia_on_nine_gpus_is_imported_by_its_name(tmp_path: Path, capsys: Ou
 
 
 OWN = "application,block,threads,time_s,power_w\nscan,8,1,4,30\nscan,16,1,5,30\nscan,8,2,2,\n"
+
+
+@pytest.mark.parametrize("name", ["gavel-pairs", "gavel_pairs"])
+def test_pairs_of_jobs_are_imported_by_their_name(tmp_path: Path, capsys: Output, name: str) -> None:
+    (tmp_path / "gavel_standalone.csv").write_text(
+        "file,gpu,job,gpus,steps_per_s\nsimulation_throughputs,v100,A3C,1,8\n", encoding="utf-8"
+    )
+    (tmp_path / "gavel_pairs.csv").write_text(
+        "file,gpu,job1,gpus1,job2,gpus2,steps_per_s1,steps_per_s2\n"
+        "simulation_throughputs,v100,A3C,1,A3C,1,4,4\n",
+        encoding="utf-8",
+    )
+    out = tmp_path / "out"
+    assert main(["dataset", "import", name, str(tmp_path), "--out", str(out)]) == 0
+    assert capsys.readouterr().err == f"wrote {out} (1 solo runs, 2 runs in bags)\n"
+    assert main(["dataset", "import", name, str(tmp_path / "none"), "--out", str(out)]) == 2
+    assert "none: expected a folder with gavel_standalone.csv, found no folder" in capsys.readouterr().err
+
+
+def test_pairs_with_utilisation_and_mixes_are_imported_by_their_names(tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "lucid_single.csv").write_text(
+        "model,dataset,batchsize,amp,speed,gpu_util,gmem_util,gmem\nPPO,LunarLander,32,0,5.1,12,0,2051\n",
+        encoding="utf-8",
+    )
+    job = ("model{n}", "dataset{n}", "batchsize{n}", "amp{n}", "gpu_num{n}", "speed{n}")
+    header = ",".join(name.format(n=member) for member in (1, 2) for name in job)
+    (tmp_path / "lucid_pairs.csv").write_text(
+        f"{header}\n{','.join(['PPO,LunarLander,32,0,1,0.9'] * 2)}\n", encoding="utf-8"
+    )
+    np.savez(tmp_path / "miso_mps_mig.npz", mps=np.ones((2, 3, 7)), mig=np.ones((2, 3, 7)))
+    for name, counts in (("lucid", "1 solo runs, 2 runs"), ("miso", "0 solo runs, 84 runs")):
+        out = tmp_path / name
+        assert main(["dataset", "import", name, str(tmp_path), "--out", str(out)]) == 0
+        assert capsys.readouterr().err == f"wrote {out} ({counts} in bags)\n"
+        assert read_dataset(out).bags.num_rows > 0
 
 
 def test_runs_of_ones_own_become_a_dataset_and_what_was_taken_as_what_is_told(

@@ -3,7 +3,7 @@ import json
 import dataset_rows as rows
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosscast.tables.arrow import table_of
@@ -111,6 +111,7 @@ def test_the_noise_of_a_cell_is_its_spread_and_quartiles() -> None:
     assert noise.quartiles_s == (1.75, 2.5, 3.25)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=3))
 def test_noise_is_a_number_or_absent(times: list[float]) -> None:
     dataset = rows.dataset(records=[rows.record(run, [value]) for run, value in enumerate(times)])

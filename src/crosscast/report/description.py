@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crosscast.report.console import console_on
+from crosscast.report.corun_contents import contents_lines, failure_lines
 from crosscast.report.settings import setting_range
 from crosscast.tables.configurations import DeviceConfigurations
 from crosscast.tables.description import CellNoise, Description, Failure
@@ -45,14 +46,30 @@ def print_description(description: Description, stream: TextIO) -> None:
             console.print(Text(_configurations(device)), soft_wrap=True)
     if description.kernels:
         _print_grid(console, description)
-    if description.devices:
+    if description.devices and not _has_only_corun(description):
         _print_devices(console, description)
+    if lines := contents_lines(description.corun):
+        console.print()
+        for line in lines:
+            console.print(Text(line), soft_wrap=True)
     _print_failures(console, description)
+    if description.corun.failed:
+        console.print()
+        console.print(Text(f"{_count(len(description.corun.failed), 'application')} failed", style="bold"))
+        _print_first(console, failure_lines(description.corun))
     _print_warnings(console, description)
     _print_notes(console, description)
 
 
+def _has_only_corun(description: Description) -> bool:
+    """Whether nothing was measured or profiled but applications alone and in bags."""
+    return bool(description.corun.solos or description.corun.bags) and not (
+        description.kernels or description.records or description.energy
+    )
+
+
 def _counts(description: Description) -> Iterator[str]:
+    only_corun = _has_only_corun(description)
     yield ", ".join(
         _count(len(names), noun)
         for names, noun in (
@@ -61,7 +78,10 @@ def _counts(description: Description) -> Iterator[str]:
             (description.sizes, "size"),
             (description.devices, "device"),
         )
+        if noun != "kernel" or not only_corun
     )
+    if only_corun:
+        return
     rows = [
         _count(description.cells, "cell"),
         _count(description.records, "record"),

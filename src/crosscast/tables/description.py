@@ -13,6 +13,7 @@ import numpy as np
 from crosscast.tables.arrow import Table, notes_of
 from crosscast.tables.cells import cells_of, sound
 from crosscast.tables.configurations import DeviceConfigurations, configurations_of
+from crosscast.tables.corun.contents import BagCount, CoRunContents, CoRunFailure, SoloCount, contents_of
 from crosscast.tables.dataset import TABLES, Dataset
 from crosscast.tables.library import pc
 from crosscast.tables.sessions import SESSIONS
@@ -80,6 +81,8 @@ class Description:
         Number of rows of each table.
     configurations
         What each device that has records was set to.
+    corun
+        Solo runs and bags, and what failed of them.
     failed
         Sessions that failed.
     missing
@@ -104,6 +107,7 @@ class Description:
     energy: int
     sessions: int
     configurations: tuple[DeviceConfigurations, ...]
+    corun: CoRunContents
     failed: tuple[Failure, ...]
     missing: tuple[Missing, ...]
     warnings: tuple[RecordWarning, ...]
@@ -115,6 +119,9 @@ class Description:
         return {name: _plain(value) for name, value in vars(self).items()}
 
 
+_PLACES = (Failure, Missing, CellNoise, RecordWarning, CoRunContents, SoloCount, BagCount, CoRunFailure)
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
@@ -123,7 +130,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, DeviceConfigurations):
         settings = {name: list(values) for name, values in value.settings.items()}
         return {**vars(value), "settings": settings, "domains": list(value.domains)}
-    if isinstance(value, (Failure, Missing, CellNoise, RecordWarning)):
+    if isinstance(value, _PLACES):
         return {
             name: json.loads(cell) if name == "configuration" else _plain(cell)
             for name, cell in vars(value).items()
@@ -150,6 +157,7 @@ def describe(dataset: Dataset) -> Description:
         energy=dataset.energy.num_rows,
         sessions=dataset.sessions.num_rows,
         configurations=configurations_of(records, sound(dataset.energy, dataset.sessions)),
+        corun=contents_of(dataset.solos, dataset.bags),
         failed=_failed(dataset.sessions),
         missing=tuple(_missing(sizes, devices, dataset.profiles, records)),
         warnings=tuple(warnings_of(dataset.records, dataset.sessions)),
@@ -159,7 +167,7 @@ def describe(dataset: Dataset) -> Description:
 
 
 def _names(dataset: Dataset, column: str) -> set[str]:
-    tables = (dataset.profiles, dataset.records, dataset.sessions)
+    tables = (dataset.profiles, dataset.records, dataset.sessions, dataset.solos, dataset.bags)
     return {name for table in tables for name in pc.unique(table.column(column)).to_pylist()} - {None}
 
 
