@@ -300,5 +300,5 @@ def test_wrong_numbers_are_refused(options: dict[str, Any], message: str) -> Non
 
 def test_the_plan_says_how_many_bags_there_are_and_how_many_it_takes() -> None:
     found = plan("all", sizes=("tiny", "small"), bags=(2, 3), most_bags=500)
-    assert found.text == "28 applications with sizes; 406 bags of 2, 500 of 4,060 (seed 0) bags of 3"
+    assert found.text == "applications at sizes: 28; bags of 2: 406; bags of 3: 500 of 4,060 (seed 0)"
     assert len(pieces(found)) == 1 + 28 + 406 + 500

@@ -122,11 +122,11 @@ _OPTIONS = {
 
 
 def _name(subject: SuiteProblem | LaunchFile) -> tuple[str, str]:
-    from crosscast.measure.subjects import GIVEN, LaunchFile, identity
+    from crosscast.measure.subjects import LaunchFile, identity, load
 
-    if isinstance(subject, LaunchFile):
-        return Path(subject.path).stem, GIVEN
-    return identity(subject).name, subject.size
+    # A launch file is read here already, so that a wrong one is refused before anything runs.
+    found = load(subject) if isinstance(subject, LaunchFile) else identity(subject)
+    return found.name, found.size
 
 
 def _host(cpu: str, target: OpenCLDevice) -> OpenCLDevice | None:

@@ -125,9 +125,9 @@ class CoRunPlan:
         for number in self.bags:
             total = combinations(cells, number)
             wanted = min(total, self.most_bags or total)
-            drawn_of = f"{total:,}" if wanted == total else f"{wanted:,} of {total:,} (seed {self.seed})"
-            parts.append(f"{drawn_of} bags of {number}")
-        return f"{cells} applications with sizes; " + ", ".join(parts)
+            chosen = f"{total:,}" if wanted == total else f"{wanted:,} of {total:,} (seed {self.seed})"
+            parts.append(f"bags of {number}: {chosen}")
+        return "; ".join([f"applications at sizes: {cells}", *parts])
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,139 @@
+"""The commands corun profile and corun campaign, on PoCL's CPU, and what they refuse."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crosscast.cli import main
+from crosscast.measure.corun import campaign
+from crosscast.measure.opencl import describe
+from crosscast.measure.opencl.devices import devices
+from crosscast.tables.corun.profile_file import read_profile
+from crosscast.tables.corun.view import co_runs
+from crosscast.tables.dataset import read_dataset
+
+Output = pytest.CaptureFixture[str]
+CPU = devices()[0]
+QUICK = ["--round-time", "0.01", "--window", "0.02", "--jobs", "1", "--sensor", "none"]
+LAUNCH = """
+source = "k.cl"
+kernel = "k"
+global = 64
+local = 64
+[[arg]]
+name = "a"
+type = "int"
+length = 64
+"""
+
+
+@pytest.fixture
+def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Say that the device has little memory, so that images are small and no test waits for them."""
+    known = describe.static_facts
+
+    def static_facts(device: Any) -> dict[str, Any]:
+        return {**known(device), "memory_bytes": 100 << 20}
+
+    monkeypatch.setattr(describe, "static_facts", static_facts)
+    monkeypatch.setattr(campaign, "static_facts", static_facts)
+
+
+@pytest.fixture
+def launch_file(tmp_path: Path) -> Path:
+    (tmp_path / "k.cl").write_text("kernel void k(global int *a) { a[get_global_id(0)] = 1; }")
+    (tmp_path / "k.toml").write_text(LAUNCH)
+    return tmp_path / "k.toml"
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_profile_is_shown_and_written(tmp_path: Path, capfd: Output) -> None:
+    out = tmp_path / "gem.json"
+    words = ["corun", "profile", "gem", "--size", "tiny", "--device", CPU.id, "--out", str(out), *QUICK]
+    assert main(words) == 0
+    output = capfd.readouterr()
+    lines = output.out.splitlines()
+    assert lines[0] == f"gem tiny on {CPU.id} ({CPU.name})"
+    assert any(line.startswith("instructions: integers 28 %, memory 16 %") for line in lines)
+    assert [line.split()[0] for line in lines if line.startswith(("low", "medium", "high"))] == [
+        "low",
+        "medium",
+        "high",
+    ]
+    assert f"microbenchmarks on {CPU.id}: low " in output.out
+    assert f"wrote {out}" in output.err
+    solo = read_profile(out).solo
+    assert (solo.name, solo.device) == ("gem tiny", CPU.key)
+    assert {"fairness_low", "fairness_medium", "fairness_high", "mix_fp"} <= set(solo.features)
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_launch_file_can_be_profiled_and_its_file_is_named_after_it(
+    launch_file: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
+) -> None:
+    monkeypatch.chdir(launch_file.parent)
+    assert main(["corun", "profile", "k.toml", "--no-mix", "--json", *QUICK]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert (found["application"], found["size"], found["file"]) == ("k", "given", "k.json")
+    assert set(found["microbenchmarks"]["levels"]) == {"low", "medium", "high"}
+    assert not any(name.startswith("mix_") for name in found["features"])
+    assert read_profile(launch_file.with_name("k.json")).solo.features == found["features"]
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_campaign_fills_a_dataset_and_goes_on_where_it_was(tmp_path: Path, capfd: Output) -> None:
+    words = ["corun", "campaign", "--suite", "gem", "--sizes", "tiny", "--device", CPU.id, "--no-mix"]
+    words += ["--rounds", "1", "--out", str(tmp_path / "set"), *QUICK]
+    assert main(words) == 0
+    output = capfd.readouterr()
+    assert "crosscast: applications at sizes: 1; bags of 2: 1\n" in output.err
+    assert f"crosscast: note: microbenchmarks on {CPU.id}: low " in output.err
+    assert output.out == f"{tmp_path / 'set'}: 3 done now, 0 there before, 0 failed\n"
+    assert main([*words, "--bags", "2,3", "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert (found["done"], found["kept"], found["failed"]) == (1, 3, [])
+    bags = co_runs(read_dataset(tmp_path / "set")).bags
+    assert len(bags) == 2
+    assert all(member.slowdown for bag in bags for member in bag.members)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["profile", "gem"], "gem: an application needs --size"),
+        (["profile", "nothing", "--size", "tiny"], "application 'nothing': expected one of"),
+        (["profile", "gone.toml"], "gone.toml"),
+        (["profile", "gem", "--size", "tiny", "--device", "moon:0"], "device 'moon:0': expected one of"),
+        (["profile", "gem", "--size", "tiny", "--jobs", "0"], "--jobs: expected at least 1, found 0"),
+        (["profile", "gem", "--size", "tiny", "--round-time", "-1"], "--round-time: expected a number"),
+        (["profile", "gem", "--size", "tiny", "--out", "/no/such/a.json"], "--out: the folder /no/such"),
+        (["campaign", "--out", "set", "--bags", "two"], "--bags: expected numbers separated by commas"),
+        (["campaign", "--out", "set", "--bags", "1"], "--bags: expected numbers of applications from 2"),
+        (["campaign", "--out", "set", "--most-bags", "0"], "--most-bags: expected at least 1, found 0"),
+        (["campaign", "--out", "set", "--sizes", "huge"], "--sizes: expected one of tiny"),
+        (["campaign", "--out", "set", "--suite", "nothing"], "application 'nothing'"),
+        (["campaign", "--out", "set", "--threads", "0"], "--threads: expected at least 1, found 0"),
+    ],
+)
+def test_wrong_input_is_refused_before_anything_runs(
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["corun", *words]) == 2
+    assert message in capfd.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_an_application_that_fails_alone_has_no_profile(
+    tmp_path: Path, make_application: Callable[..., Path], capfd: Output
+) -> None:
+    own = make_application("wrong", check="raise CheckFailed('the sum is wrong')")
+    out = tmp_path / "wrong.json"
+    words = ["corun", "profile", str(own), "--size", "tiny", "--out", str(out), "--no-mix", *QUICK]
+    assert main(words) == 1
+    assert "the sum is wrong" in capfd.readouterr().err
+    assert not out.exists()
