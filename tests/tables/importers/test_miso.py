@@ -62,6 +62,23 @@ def test_a_mix_without_dummies_is_read(tmp_path: Path) -> None:
     assert {len(bag.members) for bag in bags} == {2}
 
 
+def test_orders_of_the_same_numbers_are_one_bag_and_other_numbers_of_the_same_jobs_repeats(
+    tmp_path: Path,
+) -> None:
+    turned = [2, 0, 1]
+    again = MPS[:1] * np.float32(0.5)
+    mps = np.concatenate([MPS, MPS[:, :, turned], again, again[:, :, turned]])
+    mig = np.concatenate([MIG, MIG[:, :, turned], MIG[:1], MIG[:1, :, turned]])
+    bags = [
+        bag
+        for bag in co_runs(import_miso(written(tmp_path, mps=mps, mig=mig))).bags
+        if "100" in bag.configuration
+    ]
+    assert [(bag.name, bag.repeat) for bag in bags] == [("mix 1", 0), ("mix 1", 1), ("mix 2", 0)]
+    for bag, expected in zip(bags, (MPS[0, 0], again[0, 0], MPS[1, 0]), strict=True):
+        assert [member.slowdown for member in bag.members] == pytest.approx(expected, abs=1e-6)
+
+
 def test_a_number_of_0_says_nothing(tmp_path: Path) -> None:
     mps = MPS.copy()
     mps[0, 0, 1] = 0
@@ -77,7 +94,7 @@ def test_a_folder_is_read_too_and_gives_the_same_bytes(tmp_path: Path) -> None:
     for file in (tmp_path / "a").iterdir():
         assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes()
     dataset = read_dataset(tmp_path / "a")
-    assert {"origin", "slowdown", "order of rows", "MIG", "jobs"} == notes_of(dataset.bags).keys()
+    assert {"origin", "slowdown", "order of rows", "MIG", "orders", "jobs"} == notes_of(dataset.bags).keys()
     assert "MIT" in notes_of(dataset.bags)["origin"]
 
 
@@ -136,13 +153,14 @@ def test_an_array_that_claims_to_be_huge_takes_no_memory(tmp_path: Path) -> None
 def test_the_published_file_is_read() -> None:
     dataset = import_miso(shared_data("gpu_corun"))
     bags = dataset.bags
-    assert bags.num_rows == 14_000 * 7 * 6
+    assert bags.num_rows == 2_800 * 7 * 6
+    assert len(set(bags.column("bag").to_pylist())) == 2_300
     applications = np.array(bags.column("application"))
     assert len(np.unique(applications)) == 33
     assert np.mean(applications == DUMMY) == pytest.approx(3 / 7)
     # One job beside six dummies: 14 % of the threads are the slowest.
-    alone = (applications != DUMMY).reshape(14_000, 6, 7)
-    slowdown = bags.column("slowdown").to_numpy().reshape(14_000, 6, 7)
+    alone = (applications != DUMMY).reshape(2_800, 6, 7)
+    slowdown = bags.column("slowdown").to_numpy().reshape(2_800, 6, 7)
     one = alone[:, 0].sum(axis=1) == 1
     means = (slowdown * alone).sum(axis=2)[one].mean(axis=0)
     assert means[0] < means[1] < means[2] == pytest.approx(1)

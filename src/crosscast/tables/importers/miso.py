@@ -16,6 +16,7 @@ from crosscast.tables.bags import BAGS
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.devices import DEVICES
 from crosscast.tables.importers.configured_runs import device_row, file_at
+from crosscast.tables.keys import Numbers
 from crosscast.tables.library import pa
 from crosscast.tables.schema import json_text
 
@@ -61,6 +62,11 @@ _NOTES = {
             "The rows of mig_gpcs are each job alone on a part of that many slices; they are the same in "
             "all mixes of a job, and not at the same time. fits is empty there."
         ),
+        "orders": (
+            "The source has 14,000 mixes: 2,800, each in five orders of the same numbers, of which the "
+            "first is kept. A split of its rows tests what was learned. Mixes of the same jobs that have "
+            "other numbers are repeats of a bag: 2,300 bags."
+        ),
         "jobs": (
             "The source does not name jobs. Those with the same three numbers of MIG are taken as one; `job"
             " 01` and so on are in the order of these numbers. `dummy` is the small job that fills mixes up"
@@ -72,6 +78,9 @@ _NOTES = {
 
 def import_miso(path: str | Path) -> Dataset:
     """Make a dataset of mixes: each is a bag, at three levels of MPS and on three sizes of parts of the GPU.
+
+    Mixes that differ in the order of their jobs alone are one, and mixes of the same jobs with other numbers
+    are repeats of a bag.
 
     Parameters
     ----------
@@ -141,24 +150,25 @@ def _array(archive: zipfile.ZipFile, name: str, place: str) -> _Reals:
 
 def _bags(mps: _Reals, mig: _Reals) -> Table:
     """Rows of all mixes, in arrays: as objects, they would take a minute and gigabytes."""
-    mixes, _, jobs = mps.shape
-    levels = [*_ROWS["mps"], *_ROWS["mig"]]
+    names, applications = _applications(mig)
     # (mix, level, job), in the order of the rows.
     values = np.concatenate([mps, mig], axis=1)
+    kept = _without_orders(values)
+    values, applications = values[kept], applications[kept]
+    mixes, repeats = _mixes(applications)
     shape = values.shape
-    names, numbers = _applications(mig)
-    applications = np.broadcast_to(numbers[:, None, :], shape)
+    levels = [*_ROWS["mps"], *_ROWS["mig"]]
     is_mps = np.arange(len(levels)) < len(_ROWS["mps"])
-    digits = len(str(mixes))
+    digits = len(str(mixes.max() + 1))
     columns = {
-        "bag": _texts([f"mix {mix:0{digits}}" for mix in range(1, mixes + 1)], _along(mixes, 0, shape)),
-        "device": _texts([_DEVICE], np.zeros(values.size, dtype=np.int32)),
-        "configuration": _texts(levels, _along(len(levels), 1, shape)),
-        "repeat": pa.array(np.zeros(values.size, dtype=np.int64)),
-        "position": pa.array(_along(jobs, 2, shape).astype(np.int64)),
-        "application": _texts(names, applications.ravel()),
-        "size": _texts(["-"], np.zeros(values.size, dtype=np.int32)),
-        "fits": pa.array(np.ones(values.size, dtype=np.int64), mask=~is_mps[_along(len(levels), 1, shape)]),
+        "bag": _texts([f"mix {mix:0{digits}}" for mix in range(1, mixes.max() + 2)], _along(mixes, 0, shape)),
+        "device": _texts([_DEVICE], _along(np.zeros(1, dtype=np.int64), 0, shape)),
+        "configuration": _texts(levels, _along(np.arange(len(levels)), 1, shape)),
+        "repeat": pa.array(_along(repeats, 0, shape)),
+        "position": pa.array(_along(np.arange(shape[2]), 2, shape)),
+        "application": _texts(names, np.broadcast_to(applications[:, None, :], shape).ravel()),
+        "size": _texts(["-"], _along(np.zeros(1, dtype=np.int64), 0, shape)),
+        "fits": pa.array(np.ones(values.size, dtype=np.int64), mask=~_along(is_mps, 1, shape)),
         "slowdown": pa.array(values.ravel(), mask=(values == 0).ravel()),
     }
     schema = arrow_schema(BAGS, _NOTES["bags"])
@@ -166,9 +176,9 @@ def _bags(mps: _Reals, mig: _Reals) -> Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _applications(mig: _Reals) -> tuple[list[str], npt.NDArray[np.int32]]:
+def _applications(mig: _Reals) -> tuple[list[str], Numbers]:
     """Names of the jobs, and the number of each job of each mix among them, of shape ``(n, k)``."""
-    columns = np.round(mig, _DIGITS).transpose(0, 2, 1)
+    columns = mig.round(_DIGITS).transpose(0, 2, 1)
     known, numbers = np.unique(columns.reshape(-1, 3), axis=0, return_inverse=True)
     is_dummy = (known == _DUMMY_MIG).all(axis=1)
     digits = max(2, len(str(len(known))))
@@ -176,16 +186,39 @@ def _applications(mig: _Reals) -> tuple[list[str], npt.NDArray[np.int32]]:
         DUMMY if dummy else f"job {n:0{digits}}"
         for dummy, n in zip(is_dummy, np.cumsum(~is_dummy), strict=True)
     ]
-    return names, numbers.reshape(columns.shape[:2]).astype(np.int32)
+    return names, numbers.reshape(columns.shape[:2])
 
 
-def _along(length: int, axis: int, shape: tuple[int, ...]) -> npt.NDArray[np.int32]:
-    """For each row of the table, its number along an axis of the values."""
-    numbers = np.arange(length, dtype=np.int32).reshape(
-        [-1 if place == axis else 1 for place in range(len(shape))]
-    )
-    return np.broadcast_to(numbers, shape).ravel()
+def _without_orders(values: _Reals) -> Numbers:
+    """The first of all mixes that differ in the order of their jobs alone, in the order of the source."""
+    columns = values.transpose(0, 2, 1)
+    numbers = np.unique(columns.reshape(-1, columns.shape[2]), axis=0, return_inverse=True)[1]
+    return np.sort(_first_of_same(np.sort(numbers.reshape(columns.shape[:2]), axis=1))[0])
 
 
-def _texts(values: list[str], numbers: npt.NDArray[np.int32]) -> pa.Array:
+def _mixes(applications: Numbers) -> tuple[Numbers, Numbers]:
+    """For each measured mix, the number of its jobs' mix, by first appearance, and that of its repeat."""
+    first, same = _first_of_same(np.sort(applications, axis=1))
+    mixes = np.argsort(np.argsort(first))[same]
+    order = np.argsort(mixes, kind="stable")
+    starts = np.searchsorted(mixes[order], mixes[order])
+    repeats = np.empty_like(mixes)
+    repeats[order] = np.arange(len(mixes)) - starts
+    return mixes, repeats
+
+
+def _first_of_same(rows: Numbers) -> tuple[Numbers, Numbers]:
+    """Where each distinct row is first, and for each row the number of its like."""
+    _, first, same = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first, same.ravel()
+
+
+def _along(numbers: npt.NDArray[Any], axis: int, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """For each row of the table, what an axis of the values has there."""
+    return np.broadcast_to(
+        numbers.reshape([-1 if place == axis else 1 for place in range(len(shape))]), shape
+    ).ravel()
+
+
+def _texts(values: list[str], numbers: Numbers) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array(values)).cast(pa.string())
