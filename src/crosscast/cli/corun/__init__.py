@@ -5,6 +5,7 @@ from __future__ import annotations
 import cyclopts
 
 from crosscast.cli.corun.campaign import campaign
+from crosscast.cli.corun.neighbour import neighbour
 from crosscast.cli.corun.predict import predict
 from crosscast.cli.corun.profile import profile
 
@@ -16,4 +17,5 @@ app = cyclopts.App(
 
 app.command(profile)
 app.command(campaign)
+app.command(neighbour)
 app.command(predict)
