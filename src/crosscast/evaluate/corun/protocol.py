@@ -21,7 +21,7 @@ from crosscast.predict.corun.model import CoRunModel
 from crosscast.predict.grid import Flags
 from crosscast.tables.corun.view import CoRuns
 
-__all__ = ["CoRunEvaluation", "evaluate_corun"]
+__all__ = ["CoRunEvaluation", "evaluate_corun", "results_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ def evaluate_corun(
         result
         for count in probes
         for model in models
-        for result in _results(
+        for result in results_of(
             co_runs,
             model.name,
             model.name in baselines,
@@ -127,7 +127,7 @@ def evaluate_corun(
     return CoRunEvaluation(co_runs, split, tuple(probes), level, seed, folds, tuple(results))
 
 
-def _results(
+def results_of(
     co_runs: CoRuns,
     model: str,
     baseline: bool,
@@ -136,6 +136,22 @@ def _results(
     folds: Sequence[CoRunFold],
     answers: Sequence[Answer],
 ) -> Iterator[CoRunResult]:
+    """Score what a model predicted of the bags that folds hold out.
+
+    Parameters
+    ----------
+    co_runs
+        All bags.
+    model, baseline, split, probes
+        What the results are of.
+    folds, answers
+        What was held out, and what was predicted of it.
+
+    Yields
+    ------
+    CoRunResult
+        For each quantity: of all bags, and of those of each size.
+    """
     for quantity in QUANTITIES:
         scored = _scored(co_runs, folds, answers, quantity)
         for size, chosen in _by_size(scored):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crosscast.evaluate.corun.protocol import CoRunEvaluation, evaluate_corun
+from crosscast.evaluate.corun.studies.all_studies import CoRunStudies, make_studies
 from crosscast.evaluate.corun.training import of_one_device
 from crosscast.evaluate.processes import Progress
 from crosscast.predict.corun.model import CoRunModel
@@ -24,15 +25,18 @@ class CoRunStudy:
     ----------
     evaluation
         The evaluation.
+    studies
+        The studies of paper 004; ``None`` if they were not asked for.
     """
 
     evaluation: CoRunEvaluation
+    studies: CoRunStudies | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but predictions, as ``--json`` prints it: what is not known is null."""
         evaluation = self.evaluation
         co_runs = evaluation.co_runs
-        return {
+        told = {
             "dataset": co_runs.label,
             "target": "corun",
             "protocol": evaluation.split,
@@ -45,6 +49,7 @@ class CoRunStudy:
             "applications": list(co_runs.applications),
             "results": [result.to_dict() for result in evaluation.results],
         }
+        return told if self.studies is None else {**told, "studies": self.studies.to_dict()}
 
 
 def study_corun(
@@ -82,8 +87,9 @@ def study_corun(
     InputError
         As there; and if there are no bags on the device.
     """
+    chosen = of_one_device(co_runs, device)
     evaluation = evaluate_corun(
-        of_one_device(co_runs, device),
+        chosen,
         [*models, *baselines],
         split,
         baselines=[each.name for each in baselines],
@@ -94,4 +100,9 @@ def study_corun(
         cache=cache,
         jobs=jobs,
     )
-    return CoRunStudy(evaluation)
+    if not studies:
+        return CoRunStudy(evaluation)
+    return CoRunStudy(
+        evaluation,
+        make_studies(co_runs, chosen, models, seed, progress=progress, cache=cache, jobs=jobs),
+    )

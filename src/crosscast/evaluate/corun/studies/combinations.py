@@ -1,0 +1,208 @@
+"""Which features predict bags, by which regressor (paper 004, table 7 and figures 7, 8 and 11 to 15)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crosscast.evaluate.corun.protocol import evaluate_corun
+from crosscast.evaluate.corun.result import CoRunResult
+from crosscast.evaluate.corun.studies.alone_quantity import fewest_members, performance_of, told_alone
+from crosscast.evaluate.corun.studies.combined import Combined
+from crosscast.evaluate.corun.studies.not_made import NotMade
+from crosscast.evaluate.processes import Progress
+from crosscast.predict.corun.published.combinations import FIGURE_8, TABLE_7, Combination
+from crosscast.predict.corun.published.features import (
+    CONCURRENT,
+    FAIRNESS,
+    INDIVIDUAL,
+    other_features,
+    unknown_features,
+)
+from crosscast.predict.corun.published.table_6 import KINDS
+from crosscast.predict.grid import Reals
+from crosscast.tables.corun.view import CoRuns
+
+__all__ = ["EVERYTHING", "SPLITS", "CombinationStudy", "performance_combinations", "power_combinations"]
+
+SPLITS = ("leave-benchmark-out", "random-80-20")
+"""Sections 7.2 and 7.4."""
+
+EVERYTHING = "all that is known"
+"""The combination of whatever a dataset has, which is not published."""
+
+_LEAST_APPLICATIONS, _LEAST_BAGS = 3, 5
+
+
+@dataclass(frozen=True, eq=False)
+class CombinationStudy:
+    """Errors of six regressors with each combination of features.
+
+    Parameters
+    ----------
+    quantity
+        What is predicted: ``time``, ``slowdown`` or ``power``.
+    members, bags
+        Members of the bags, and how many bags there are.
+    combinations
+        Combinations that could be made, then two of what there is.
+    missing
+        Why others could not, by name.
+    results
+        By split, name of the combination, and kind of regressor.
+    """
+
+    quantity: str
+    members: int
+    bags: int
+    combinations: tuple[Combination, ...]
+    missing: Mapping[str, str]
+    results: Mapping[tuple[str, str, str], CoRunResult]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the combinations."""
+        return tuple(each.name for each in self.combinations)
+
+    def mape(self, split: str) -> Reals:
+        """Mean absolute percentage errors, of shape ``(combinations, kinds)``."""
+        return np.array(
+            [[self.results[split, name, kind].mape or np.nan for kind in KINDS] for name in self.names]
+        )
+
+    def by_benchmark(self) -> dict[str, Reals]:
+        """The same where each benchmark is left out, by its name."""
+        first = self.results[SPLITS[0], self.names[0], next(iter(KINDS))].by_group or {}
+        return {
+            group: np.array(
+                [
+                    [
+                        (self.results[SPLITS[0], name, kind].by_group or {}).get(group, np.nan)
+                        for kind in KINDS
+                    ]
+                    for name in self.names
+                ]
+            )
+            for group in first
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """As an object of JSON."""
+        return {
+            "quantity": self.quantity,
+            "bag_size": self.members,
+            "bags": self.bags,
+            "results": [
+                {
+                    "split": split,
+                    "combination": name,
+                    "features": list(next(each.features for each in self.combinations if each.name == name)),
+                    "model": kind,
+                    "mape": result.mape,
+                    "by_group": result.by_group,
+                }
+                for (split, name, kind), result in self.results.items()
+            ],
+            "not_made": dict(self.missing),
+        }
+
+
+def performance_combinations(
+    co_runs: CoRuns, seed: int, *, progress: Progress | None, cache: Path | None, jobs: int
+) -> CombinationStudy | NotMade:
+    """The combinations of figure 8, those of figure 7 among them, for times of bags.
+
+    Where no times of bags are known, for slowdowns.
+
+    Parameters
+    ----------
+    co_runs
+        Bags of one device; those of the fewest members are looked at, as sections 6 and 7 do.
+    seed, progress, cache, jobs
+        As `evaluate_corun` has them.
+
+    Raises
+    ------
+    InputError
+        If a model cannot be fitted, or the cache cannot be written.
+    """
+    size = fewest_members(co_runs)
+    asked = [each for row in FIGURE_8 for each in row]
+    quantity = performance_of(co_runs, size)
+    return _study(co_runs, quantity, size, asked, "GPU_time", seed, progress, cache, jobs)
+
+
+def power_combinations(
+    co_runs: CoRuns, seed: int, *, progress: Progress | None, cache: Path | None, jobs: int
+) -> CombinationStudy | NotMade:
+    """The combinations of table 7, for power; parameters and errors as `performance_combinations`."""
+    return _study(
+        co_runs, "power", fewest_members(co_runs), TABLE_7, "GPU_power", seed, progress, cache, jobs
+    )
+
+
+def _study(
+    co_runs: CoRuns,
+    quantity: str,
+    size: int,
+    asked: Sequence[Combination],
+    alone: str,
+    seed: int,
+    progress: Progress | None,
+    cache: Path | None,
+    jobs: int,
+) -> CombinationStudy | NotMade:
+    told = told_alone(co_runs, quantity, [size])
+    if not told.bags:
+        return NotMade(f"the {quantity} of no bag is known")
+    if len(told.applications) < _LEAST_APPLICATIONS or len(told.bags) < _LEAST_BAGS:
+        return NotMade(
+            f"combinations take at least {_LEAST_APPLICATIONS} applications and {_LEAST_BAGS} bags of known "
+            f"{quantity}"
+        )
+    solos = [bag.solos for bag in told.bags]
+    missing = {each.name: why for each in asked if (why := _why_not(each, solos))}
+    combinations = [each for each in asked if each.name not in missing]
+    combinations += _of_dataset(alone, solos)
+    if not combinations:
+        return NotMade("nothing is known of applications alone")
+    models = [Combined(kind, each) for each in combinations for kind in KINDS]
+    results = {}
+    for split in SPLITS:
+        evaluation = evaluate_corun(
+            told, models, split, level=None, seed=seed, progress=progress, cache=cache, jobs=jobs
+        )
+        by_name = {
+            each.model: each
+            for each in evaluation.results
+            if each.quantity == quantity and each.bag_size is None
+        }
+        for model in models:
+            results[split, model.combination.name, model.kind] = by_name[model.name]
+    return CombinationStudy(quantity, size, len(told.bags), tuple(combinations), missing, results)
+
+
+def _why_not(combination: Combination, bags: Sequence[tuple[Any, ...]]) -> str:
+    unknown = unknown_features(combination.features, bags)
+    of_bags = [name for name in unknown if name in CONCURRENT]
+    others = [name for name in unknown if name not in CONCURRENT]
+    parts = []
+    if of_bags:
+        parts.append(f"{', '.join(of_bags)} only told by running the bag itself")
+    if others:
+        parts.append(f"{', '.join(others)} known of no application here")
+    return "; ".join(parts)
+
+
+def _of_dataset(alone: str, bags: Sequence[tuple[Any, ...]]) -> list[Combination]:
+    """What the device itself tells of an application alone, and all that is known."""
+    known = [
+        *(name for name in (*INDIVIDUAL, FAIRNESS) if not unknown_features([name], bags)),
+        *other_features(bags),
+    ]
+    single = [Combination(alone, (alone,))] if alone in known else []
+    return [*single, *([Combination(EVERYTHING, tuple(known))] if set(known) - {alone} else [])]
