@@ -31,7 +31,7 @@ _MISSES = {
     "llc_miss": "last-level cache",
     "l1_miss": "first-level cache",
     "dtlb_miss": "TLB",
-    "branch_miss": "branches",
+    "branch_miss": "branch predictor",
 }
 
 
@@ -130,7 +130,11 @@ def _lines(solo: Solo) -> list[str]:
         lines.append(f"cores used {100 * features['utilisation']:.0f} %")
     mix = [f"{title} {_percent(features[name])}" for name, title in _MIX.items() if features.get(name)]
     lines.append(f"instructions: {', '.join(mix)}" if mix else "instructions: not characterized")
-    counted = [f"{title} {_percent(features[name])}" for name, title in _MISSES.items() if name in features]
+    counted = [
+        f"misses of the {title} {_percent(features[name])}"
+        for name, title in _MISSES.items()
+        if name in features
+    ]
     if "ipc" in features:
         counted.insert(0, f"{features['ipc']:.3g} instructions a cycle")
     lines.append(

@@ -92,7 +92,7 @@ def profile(
     with LabelStatus() as status, ExitStack() as crews:
         crew = crews.enter_context(Crew(target, settings))
         host = _host(cpu, target)
-        mix, notes = ({}, []) if no_mix else _mix(subject, timeout, status)
+        mix, notes = ({}, []) if no_mix else _mix(subject, status)
         calibration = calibrate(crew, target.id, static_facts(target), status)
         found = profile_of(
             name,
@@ -140,18 +140,17 @@ def _host(cpu: str, target: OpenCLDevice) -> OpenCLDevice | None:
     return next((device for device in devices() if device.type == "cpu"), None)
 
 
-def _mix(
-    subject: SuiteProblem | LaunchFile, timeout_s: float, status: LabelStatus
-) -> tuple[dict[str, float], list[str]]:
+def _mix(subject: SuiteProblem | LaunchFile, status: LabelStatus) -> tuple[dict[str, float], list[str]]:
     """Shares of the instructions, or why there are none."""
     from crosscast.errors import CrosscastError, MissingExtraError
     from crosscast.measure.child import run_job
+    from crosscast.measure.corun.mix import TIMEOUT_S
     from crosscast.measure.jobs import MixJob
 
-    job = MixJob(subject, timeout_s)
+    job = MixJob(subject, TIMEOUT_S)
     status(f"characterize {job.label}")
     try:
-        return dict(run_job(job, timeout_s)["mix"]), []
+        return dict(run_job(job, TIMEOUT_S)["mix"]), []
     except MissingExtraError:
         raise
     except CrosscastError as error:

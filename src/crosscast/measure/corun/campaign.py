@@ -23,6 +23,7 @@ from crosscast.measure.corun.bag_run import BagRun
 from crosscast.measure.corun.bag_runner import BagRunner
 from crosscast.measure.corun.calibration import Calibration, calibrate
 from crosscast.measure.corun.crew import Crew
+from crosscast.measure.corun.mix import TIMEOUT_S
 from crosscast.measure.corun.plan import (
     BagPiece,
     Cell,
@@ -261,9 +262,8 @@ class _Campaign:
 
     def _mix(self, cell: Cell, tell: Callable[[str], None]) -> Mapping[str, float] | None:
         tell(f"characterize {cell.label}")
-        timeout_s = self._plan.settings.timeout_s
         try:
-            answer = run_job(MixJob(self._plan.problem(cell), timeout_s), timeout_s)
+            answer = run_job(MixJob(self._plan.problem(cell), TIMEOUT_S), TIMEOUT_S)
         except MissingExtraError:
             raise
         except CrosscastError as error:

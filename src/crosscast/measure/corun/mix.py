@@ -11,7 +11,10 @@ from crosscast.measure.subjects import LaunchFile, SuiteProblem, load
 from crosscast.suite.application import Application
 from crosscast.suite.profiles import profiles_of
 
-__all__ = ["mix_here"]
+__all__ = ["TIMEOUT_S", "mix_here"]
+
+TIMEOUT_S = 600.0
+"""Seconds after which characterizing an application is given up: it takes much longer than a run."""
 
 
 def mix_here(subject: SuiteProblem | LaunchFile, timeout_s: float) -> dict[str, float]:
