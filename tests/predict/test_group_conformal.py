@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.predict.grid import Integers
 from crosscast.predict.group_conformal import group_reach, group_weights, most_level
 
 GROUPED = st.lists(st.integers(0, 5), min_size=1, max_size=40).map(
@@ -13,13 +14,15 @@ GROUPED = st.lists(st.integers(0, 5), min_size=1, max_size=40).map(
 
 
 @given(GROUPED)
-def test_each_group_weighs_the_same(group):
+def test_each_group_weighs_the_same(group: Integers) -> None:
     weights = group_weights(group)
     assert np.bincount(group, weights=weights) == pytest.approx(1 / (group.max() + 1))
 
 
 @given(GROUPED, st.floats(0.05, 0.95), st.integers(0, 100))
-def test_errors_up_to_the_reach_have_the_mass_that_is_asked_for(group, level, seed):
+def test_errors_up_to_the_reach_have_the_mass_that_is_asked_for(
+    group: Integers, level: float, seed: int
+) -> None:
     errors = np.random.default_rng(seed).uniform(size=len(group))
     reach = group_reach(errors[:, None], group, level)[0]
     mass = group_weights(group)[errors <= reach].sum() * most_level(group.max() + 1)
@@ -28,7 +31,7 @@ def test_errors_up_to_the_reach_have_the_mass_that_is_asked_for(group, level, se
     assert below < level
 
 
-def test_a_group_that_is_drawn_like_the_others_is_held_as_often_as_asked():
+def test_a_group_that_is_drawn_like_the_others_is_held_as_often_as_asked() -> None:
     random = np.random.default_rng(0)
     held = []
     for _ in range(400):

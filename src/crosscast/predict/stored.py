@@ -28,11 +28,13 @@ class Part(Protocol):
 STORED: Mapping[str, str] = {
     "combined": "crosscast.predict.combined:CombinedPredictor",
     "corun-mean": "crosscast.predict.corun.baselines:FittedCoRunMean",
+    "corun-process": "crosscast.predict.corun.process.model:ProcessPredictor",
     "corun-published": "crosscast.predict.corun.published.predictor:PublishedCoRunPredictor",
     "corun-sum": "crosscast.predict.corun.baselines:FittedSum",
     "forest": "crosscast.predict.published_forest:FittedForest",
     "mean": "crosscast.predict.baselines:FittedMean",
     "nearest": "crosscast.predict.baselines:FittedNearest",
+    "partition": "crosscast.predict.corun.partition.model:FittedPartition",
     "physical": "crosscast.predict.physical.model:PhysicalPredictor",
     "process": "crosscast.predict.configuration.process.predictor:ProcessPredictor",
     "published": "crosscast.predict.configuration.published.model:PublishedPredictor",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crosscast.errors import InputError
+from crosscast.evaluate.corun.probe_choice import chosen_probes
 from crosscast.predict.grid import Flags, Integers
 from crosscast.tables.corun.bag import Bag
 
@@ -41,9 +42,9 @@ def folds_of(bags: Sequence[Bag], split: str, seed: int, *, probes: int = 0) -> 
     """Split bags into folds.
 
     Where a benchmark is left out, all bags with it are held out, whatever else is in them. Probes are some of
-    these bags that were measured before, chosen at random without a look at what came of them, first with as
-    many different partners as there are: a model learns from them, and is not tested on them. Bags in which
-    the same applications run at the same sizes are held out together.
+    these bags that were measured before, so many for each input (size) of the benchmark, as
+    `crosscast.evaluate.corun.probe_choice.chosen_probes` has them: a model learns from them, and is not
+    tested on them. Bags in which the same applications run at the same sizes are held out together.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def folds_of(bags: Sequence[Bag], split: str, seed: int, *, probes: int = 0) -> 
     seed
         Start of all random numbers.
     probes
-        Bags with the benchmark that are known; where benchmarks are left out.
+        Bags with each input of the benchmark that are known; where benchmarks are left out.
 
     Raises
     ------
@@ -69,7 +70,7 @@ def folds_of(bags: Sequence[Bag], split: str, seed: int, *, probes: int = 0) -> 
             f"probes: expected 0 but where benchmarks are left out, and no fewer, found {probes}"
         )
     if split == "leave-benchmark-out":
-        return _without_benchmarks(bags, seed, probes)
+        return _without_benchmarks(bags, probes)
     numbers = _numbers_of_alike(bags)
     count = int(numbers.max(initial=-1)) + 1
     if count < 5:
@@ -95,28 +96,17 @@ def _numbers_of_alike(bags: Sequence[Bag]) -> Integers:
     return np.array(found, dtype=np.int64)
 
 
-def _without_benchmarks(bags: Sequence[Bag], seed: int, probes: int) -> tuple[CoRunFold, ...]:
+def _without_benchmarks(bags: Sequence[Bag], probes: int) -> tuple[CoRunFold, ...]:
     names = sorted({name for bag in bags for name in bag.applications})
     if len(names) < 3:
         raise InputError(f"applications: expected at least 3 to leave one out, found {len(names)}")
     folds = []
-    for number, name in enumerate(names):
+    for name in names:
         tested = np.array([name in bag.applications for bag in bags])
         if tested.all():
             raise InputError(f"applications: expected bags without {name} to learn from, found none")
         if probes:
-            tested[_probes(bags, np.flatnonzero(tested), name, probes, (seed, number))] = False
+            tested[chosen_probes(bags, tested, name, probes)] = False
         if tested.any():
             folds.append(_fold(name, tested))
     return tuple(folds)
-
-
-def _probes(bags: Sequence[Bag], there: Integers, name: str, probes: int, seed: tuple[int, int]) -> list[int]:
-    """Bags that are known, with different partners first."""
-    met = {name}
-    fresh: list[int] = []
-    others: list[int] = []
-    for place in np.random.default_rng(seed).permutation(there).tolist():
-        (fresh if bags[place].applications - met else others).append(place)
-        met |= bags[place].applications
-    return [*fresh, *others][:probes]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -11,13 +12,13 @@ from crosscast.errors import InputError
 from crosscast.evaluate.corun.quantities import FITS, QUANTITIES, measured, predicted
 from crosscast.evaluate.corun.splits import CoRunFold, folds_of
 from crosscast.predict.corun.left_out import LeftOut
-from crosscast.predict.corun.model import CoRunModel
+from crosscast.predict.corun.model import CoRunModel, CoRunPredictor
 from crosscast.predict.corun.prediction import CoRunPrediction
 from crosscast.predict.grid import Integers, Reals
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.view import CoRuns
 
-__all__ = ["Answer", "CoRunTask", "answer_of", "left_out_errors", "with_bags"]
+__all__ = ["Answer", "CoRunTask", "answer_of", "left_out_errors", "rehearsal_of", "with_bags"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,20 @@ class Answer:
     reach: Mapping[str, float]
 
 
+@runtime_checkable
+class _Rehearsed(Protocol):
+    """A model that finds out slowly what its fits to parts of the same bags may share."""
+
+    def rehearsal(self, predictor: CoRunPredictor) -> CoRunModel:
+        """A quicker form of the model, with what a fitted one found out."""
+        ...
+
+
+def rehearsal_of(model: CoRunModel, predictor: CoRunPredictor) -> CoRunModel:
+    """What is fitted to parts of the bags that a model was fitted to: its quicker form if it has one."""
+    return model.rehearsal(predictor) if isinstance(model, _Rehearsed) else model
+
+
 def with_bags(co_runs: CoRuns, places: Integers) -> CoRuns:
     """The same solo runs with some of the bags."""
     return replace(co_runs, bags=tuple(co_runs.bags[place] for place in places.tolist()))
@@ -85,9 +100,12 @@ def answer_of(co_runs: CoRuns, task: CoRunTask) -> Answer:
     training = with_bags(co_runs, task.fold.train)
     tested = [co_runs.bags[place].solos for place in task.fold.test.tolist()]
     try:
-        found = task.model.fit(training, task.seed).predict(tested)
+        predictor = task.model.fit(training, task.seed)
+        found = predictor.predict(tested)
         errors = (
-            left_out_errors(training, task.model, task.split, task.seed, probes=task.probes)
+            left_out_errors(
+                training, rehearsal_of(task.model, predictor), task.split, task.seed, probes=task.probes
+            )
             if task.level is not None
             else {}
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 from crosscast.errors import InputError
 from crosscast.evaluate.corun.protocol import CoRunEvaluation, evaluate_corun
-from crosscast.evaluate.corun.task import left_out_errors
+from crosscast.evaluate.corun.task import left_out_errors, rehearsal_of
 from crosscast.evaluate.fingerprint import library_versions
 from crosscast.evaluate.processes import Progress, one_thread
 from crosscast.predict.corun.artefact import KNOWN, NEW, CoRunErrors
@@ -108,7 +108,8 @@ def train_corun(
     with one_thread("training a model"):
         # First the model itself: what cannot be learned is said at once.
         predictor = model.fit(co_runs, seed)
-        errors = {whose: left_out_errors(co_runs, model, split, seed) for whose, split in _SPLITS.items()}
+        rehearsal = rehearsal_of(model, predictor)
+        errors = {whose: left_out_errors(co_runs, rehearsal, split, seed) for whose, split in _SPLITS.items()}
     models = [model, *(each for each in baselines if each.name != model.name)]
     evaluation = evaluate_corun(
         co_runs,

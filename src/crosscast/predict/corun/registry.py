@@ -9,12 +9,13 @@ from types import MappingProxyType
 from crosscast.errors import InputError
 from crosscast.predict.corun.baselines import Mean, Sum
 from crosscast.predict.corun.model import CoRunModel
+from crosscast.predict.corun.process.model import Process
 from crosscast.predict.corun.published.model import Published
 from crosscast.predict.corun.published.table_6 import KINDS
 
 __all__ = ["BASELINES", "DEFAULT_MODEL", "MODELS", "models_named"]
 
-DEFAULT_MODEL = "published-forest"
+DEFAULT_MODEL = "process"
 
 BASELINES = ("mean", "sum")
 """Those that look at no application: anything else must beat them."""
@@ -24,6 +25,8 @@ MODELS: Mapping[str, Callable[[], CoRunModel]] = MappingProxyType(
         "mean": Mean,
         "sum": Sum,
         **{f"published-{kind}": partial(Published, kind) for kind in KINDS},
+        "process-alone": partial(Process, trees=False),
+        "process": Process,
     }
 )
 """What makes each model, from the trivial to the strong."""

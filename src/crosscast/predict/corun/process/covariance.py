@@ -1,0 +1,172 @@
+"""Covariance of the slowdowns of members: sums of products of kernels, with sizes that are fitted.
+
+The neighbours of a member add up: a kernel of what is beside two members is the sum over all pairs of
+neighbours, so that bags of any size have one covariance, which does not depend on the order of members.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crosscast.predict.corun.process.likeness import (
+    AKIN,
+    KIN,
+    LINE,
+    NEAR,
+    ONE,
+    TERMS,
+    kernels_between,
+    squares_between,
+)
+from crosscast.predict.corun.process.rows import MemberRows
+from crosscast.predict.corun.process.traits import Traited
+from crosscast.predict.grid import Reals
+
+__all__ = ["Sizes", "Training"]
+
+_VARIANCE, _VARIANCE_SPREAD = np.log(0.1), 2.0
+_LENGTH_SPREAD = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """Sizes of the parts of a covariance.
+
+    Parameters
+    ----------
+    terms
+        Names of the kernels of each of ``t`` terms: of the member, and of those beside it.
+    variances
+        Variance of each term, of shape ``(t,)``.
+    lengths
+        Lengths of the traits of the member, and of those beside it, of shape ``(2, f)``.
+    noise
+        Variance of what no term explains.
+    """
+
+    terms: tuple[tuple[str, str], ...]
+    variances: Reals
+    lengths: Reals
+    noise: float
+
+    @classmethod
+    def unfitted(cls, traits: int) -> Sizes:
+        """Sizes before anything was measured: the centres of their priors.
+
+        Where applications have traits, these tell what they have in common; else their names, batches and
+        loads do.
+        """
+        left_out = {KIN, LINE} if traits else {NEAR}
+        terms = tuple(term for term in TERMS if not left_out & set(term))
+        return cls(terms, np.full(len(terms), 0.1), np.ones((2, traits)), 0.1)
+
+    @property
+    def vector(self) -> Reals:
+        """All as one vector of logarithms."""
+        parts = (np.log(self.variances), np.log(self.lengths).ravel(), np.log([self.noise]))
+        return np.concatenate(parts)
+
+    def moved(self, vector: Reals) -> Sizes:
+        """Sizes of another vector."""
+        t = len(self.terms)
+        lengths = np.exp(vector[t:-1]).reshape(self.lengths.shape)
+        return Sizes(self.terms, np.exp(vector[:t]), lengths, float(np.exp(vector[-1])))
+
+    @property
+    def prior_spread(self) -> Reals:
+        """Standard deviations of the priors of the vector."""
+        t, lengths = len(self.terms), self.lengths.size
+        spreads = (_VARIANCE_SPREAD, _LENGTH_SPREAD, _VARIANCE_SPREAD)
+        return np.repeat(spreads, (t, lengths, 1))
+
+
+class Training:
+    """Rows of one set of applications, between which covariances are asked for again and again.
+
+    Parameters
+    ----------
+    traited
+        The applications.
+    rows
+        The rows.
+    """
+
+    def __init__(self, traited: Traited, rows: MemberRows) -> None:
+        self.traited, self.rows = traited, rows
+        self._squares = squares_between(traited, traited)
+
+    def covariance(self, sizes: Sizes) -> Reals:
+        """Covariance between all rows, without noise, of shape ``(n, n)``."""
+        total: Reals = np.tensordot(sizes.variances, self.products(sizes), 1)
+        return total
+
+    def products(self, sizes: Sizes) -> Reals:
+        """Product of kernels of each term, of shape ``(t, n, n)``."""
+        own, beside = self._kernels(sizes)
+        mine = {name: self._of_own(own[name]) for name in {first for first, _ in sizes.terms}}
+        theirs = {name: self._of_beside(name, beside) for name in {second for _, second in sizes.terms}}
+        return np.stack([mine[first] * theirs[second] for first, second in sizes.terms])
+
+    def slope(self, sizes: Sizes, products: Reals, weights: Reals) -> Reals:
+        """Slope of ``(weights * covariance).sum()`` by the logarithms of variances and lengths.
+
+        Parameters
+        ----------
+        sizes
+            Where.
+        products
+            Of `products` there.
+        weights
+            A symmetric matrix of shape ``(n, n)``.
+        """
+        by_variance = sizes.variances * np.tensordot(products, weights, 2)
+        by_length = np.zeros(sizes.lengths.shape)
+        if not sizes.lengths.size:
+            return by_variance
+        own, beside = self._kernels(sizes)
+        # The derivative of a kernel by a length is the kernel times squares: one sum for each kernel.
+        for side in (0, 1):
+            for name in (NEAR, AKIN):
+                others: dict[str, float] = {}
+                for variance, term in zip(sizes.variances, sizes.terms, strict=True):
+                    if term[side] == name:
+                        others[term[1 - side]] = others.get(term[1 - side], 0.0) + variance
+                if not others:
+                    continue
+                if side == 0:
+                    rest = sum(size * self._of_beside(each, beside) for each, size in others.items())
+                    whole = self._gathered_own(weights * rest) * own[name]
+                else:
+                    rest = sum(size * self._of_own(own[each]) for each, size in others.items())
+                    whole = self.rows.beside.T @ (weights * rest) @ self.rows.beside * beside[name]
+                by_length[side] += (self._squares * whole).sum(axis=(1, 2)) * sizes.lengths[side] ** -2.0
+        return np.concatenate([by_variance, by_length.ravel()])
+
+    def _kernels(self, sizes: Sizes) -> tuple[dict[str, Reals], dict[str, Reals]]:
+        own, beside = (
+            kernels_between(self.traited, self.traited, self._squares, lengths) for lengths in sizes.lengths
+        )
+        return own, beside
+
+    def _of_own(self, kernel: Reals) -> Reals:
+        found: Reals = kernel[np.ix_(self.rows.own, self.rows.own)]
+        return found
+
+    def _of_beside(self, name: str, kernels: dict[str, Reals]) -> Reals:
+        if name == ONE:
+            return np.ones((len(self.rows), len(self.rows)))
+        if name == LINE:
+            load = self.rows.beside @ self.traited.load
+            return np.outer(load, load)
+        found: Reals = self.rows.beside @ kernels[name] @ self.rows.beside.T
+        return found
+
+    def _gathered_own(self, matrix: Reals) -> Reals:
+        """Sums over the rows of each pair of applications."""
+        count = len(self.traited)
+        chosen = np.zeros((len(self.rows), count))
+        chosen[np.arange(len(self.rows)), self.rows.own] = 1.0
+        gathered: Reals = chosen.T @ matrix @ chosen
+        return gathered

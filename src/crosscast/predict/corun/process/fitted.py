@@ -1,0 +1,55 @@
+"""A fitted process: what it says of rows, and of the rows of a group if it had not seen them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crosscast.predict.grid import Integers, Reals
+
+__all__ = ["Conditioned", "conditioned"]
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioned:
+    """A process that knows what was measured in some of the rows.
+
+    Parameters
+    ----------
+    values
+        What was measured, of mean 0, of shape ``(n,)``.
+    inverse
+        Inverse of the covariance of the rows with noise, of shape ``(n, n)``.
+    weights
+        What each row adds to a prediction, for a covariance of 1 with it, of shape ``(n,)``.
+    """
+
+    values: Reals
+    inverse: Reals
+    weights: Reals
+
+    def without(self, rows: Integers) -> Reals:
+        """What is predicted of some rows by the others alone, of shape ``(rows,)``.
+
+        In closed form: the same as a fit to the others with these sizes.
+        """
+        part = np.linalg.solve(self.inverse[np.ix_(rows, rows)], self.weights[rows])
+        predicted: Reals = self.values[rows] - part
+        return predicted
+
+
+def conditioned(covariance: Reals, noise: float, values: Reals) -> Conditioned:
+    """Let a process know what was measured.
+
+    Parameters
+    ----------
+    covariance
+        Covariance of the rows without noise, of shape ``(n, n)``.
+    noise
+        Variance of the noise.
+    values
+        What was measured, of mean 0, of shape ``(n,)``.
+    """
+    inverse = np.asarray(np.linalg.inv(covariance + noise * np.eye(len(values))), dtype=np.float64)
+    return Conditioned(values, inverse, inverse @ values)
