@@ -20,9 +20,7 @@ def test_each_group_weighs_the_same(group: Integers) -> None:
 
 
 @given(GROUPED, st.floats(0.05, 0.95), st.integers(0, 100))
-def test_errors_up_to_the_reach_have_the_mass_that_is_asked_for(
-    group: Integers, level: float, seed: int
-) -> None:
+def test_errors_up_to_the_reach_have_the_mass_asked_for(group: Integers, level: float, seed: int) -> None:
     errors = np.random.default_rng(seed).uniform(size=len(group))
     reach = group_reach(errors[:, None], group, level)[0]
     mass = group_weights(group)[errors <= reach].sum() * most_level(group.max() + 1)
