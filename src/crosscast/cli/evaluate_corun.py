@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crosscast.cli.evaluate_partition import evaluate_partition_of
 from crosscast.cli.fits import FitStatus
 from crosscast.cli.option_names import option_names
 from crosscast.cli.words import words_of
@@ -71,8 +72,24 @@ def evaluate_corun_of(
     from crosscast.evaluate.corun.study import study_corun
     from crosscast.predict.corun.registry import BASELINES, models_named
     from crosscast.report.corun_evaluation import print_corun_evaluation
+    from crosscast.tables.corun.mixes import has_mixes
     from crosscast.tables.corun.view import co_runs
 
+    if has_mixes(dataset.bags):
+        return evaluate_partition_of(
+            dataset,
+            protocol,
+            models=models,
+            device=corun_device(devices),
+            probes=probes,
+            level=level,
+            studies=studies,
+            seed=seed,
+            jobs=jobs,
+            cache=cache,
+            figures=figures,
+            json=json,
+        )
     if protocol not in CORUN:
         raise InputError(
             f"--protocol: expected one of {', '.join(CORUN)} where applications share a device, found "
@@ -94,11 +111,16 @@ def evaluate_corun_of(
             cache=cache,
             jobs=jobs,
         )
+    paths = []
+    if figures is not None:
+        from crosscast.report.corun_figures.all_figures import write_corun_figures
+
+        paths = write_corun_figures(study, figures)
     if json:
         print(json_format.dumps(study.to_dict(), allow_nan=False))
     else:
         print_corun_evaluation(study, sys.stdout)
-    return []
+    return paths
 
 
 def corun_device(text: str | None) -> str | None:

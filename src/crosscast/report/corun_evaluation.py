@@ -11,6 +11,7 @@ from crosscast.evaluate.corun.result import CoRunResult
 from crosscast.evaluate.corun.study import CoRunStudy
 from crosscast.report.console import console_of_numbers
 from crosscast.report.corun_errors import corun_error_table
+from crosscast.report.corun_studies import print_corun_studies
 from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import percent, plural, three_digits
 
@@ -47,6 +48,8 @@ def print_corun_evaluation(study: CoRunStudy, stream: TextIO) -> None:
     shown = [each for each in results if (each.bag_size is None or several)]
     console.print(corun_error_table([each.to_dict() for each in shown]))
     _print_groups(study, console)
+    if study.studies is not None:
+        print_corun_studies(study.studies, console)
     console.print()
     for line in (
         _HELD_OUT[evaluation.split],

@@ -27,7 +27,14 @@ from crosscast.predict.corun.published.table_6 import KINDS
 from crosscast.predict.grid import Reals
 from crosscast.tables.corun.view import CoRuns
 
-__all__ = ["EVERYTHING", "SPLITS", "CombinationStudy", "performance_combinations", "power_combinations"]
+__all__ = [
+    "EVERYTHING",
+    "SPLITS",
+    "CombinationStudy",
+    "performance_combinations",
+    "power_combinations",
+    "why_missing",
+]
 
 SPLITS = ("leave-benchmark-out", "random-80-20")
 """Sections 7.2 and 7.4."""
@@ -51,7 +58,7 @@ class CombinationStudy:
     combinations
         Combinations that could be made, then two of what there is.
     missing
-        Why others could not, by name.
+        Features that are not known, by name of the combination that could not be made for want of them.
     results
         By split, name of the combination, and kind of regressor.
     """
@@ -60,7 +67,7 @@ class CombinationStudy:
     members: int
     bags: int
     combinations: tuple[Combination, ...]
-    missing: Mapping[str, str]
+    missing: Mapping[str, tuple[str, ...]]
     results: Mapping[tuple[str, str, str], CoRunResult]
 
     @property
@@ -107,7 +114,7 @@ class CombinationStudy:
                 }
                 for (split, name, kind), result in self.results.items()
             ],
-            "not_made": dict(self.missing),
+            "not_made": {name: why_missing(features) for name, features in self.missing.items()},
         }
 
 
@@ -165,7 +172,7 @@ def _study(
             f"{quantity}"
         )
     solos = [bag.solos for bag in told.bags]
-    missing = {each.name: why for each in asked if (why := _why_not(each, solos))}
+    missing = {each.name: left for each in asked if (left := unknown_features(each.features, solos))}
     combinations = [each for each in asked if each.name not in missing]
     combinations += _of_dataset(alone, solos)
     if not combinations:
@@ -186,10 +193,10 @@ def _study(
     return CombinationStudy(quantity, size, len(told.bags), tuple(combinations), missing, results)
 
 
-def _why_not(combination: Combination, bags: Sequence[tuple[Any, ...]]) -> str:
-    unknown = unknown_features(combination.features, bags)
-    of_bags = [name for name in unknown if name in CONCURRENT]
-    others = [name for name in unknown if name not in CONCURRENT]
+def why_missing(features: Sequence[str]) -> str:
+    """Why a combination cannot be made without some features, as part of a sentence."""
+    of_bags = [name for name in features if name in CONCURRENT]
+    others = [name for name in features if name not in CONCURRENT]
     parts = []
     if of_bags:
         parts.append(f"{', '.join(of_bags)} only told by running the bag itself")
