@@ -166,7 +166,12 @@ def read_card(folder: Path, target: str | None = None) -> Fields:
     return found
 
 
-_ASKED_BY = {TIME: "crosscast predict", CONFIGURATION: "crosscast choose", RELATIVE: "crosscast predict"}
+_ASKED_BY = {
+    TIME: "crosscast predict",
+    CONFIGURATION: "crosscast choose",
+    RELATIVE: "crosscast predict",
+    CORUN: "crosscast corun predict",
+}
 
 
 def _check_target(found: str, wanted: str | None, folder: Path) -> None:
