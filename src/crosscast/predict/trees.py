@@ -75,6 +75,22 @@ class Trees:
             total[part] = self._sum_of(singles[part])
         return total
 
+    def each(self, rows: Reals) -> Reals:
+        """Value of each tree, of shape ``(t, n, o)``.
+
+        Parameters
+        ----------
+        rows
+            Features, of shape ``(n, f)``; finite.
+        """
+        singles = rows.astype(np.float32)
+        values = np.empty((len(self.root), len(rows), self.value.shape[1]))
+        step = max(1, _AT_ONCE // len(self.root))
+        for first in range(0, len(rows), step):
+            part = slice(first, first + step)
+            values[:, part] = self.value.take(self._leaves(singles[part]), axis=0)
+        return values
+
     def _sum_of(self, rows: Singles) -> Reals:
         total: Reals = self.value.take(self._leaves(rows), axis=0).sum(axis=0)
         return total

@@ -13,6 +13,7 @@ from crosscast.errors import InputError
 from crosscast.tables.array_file import DAMAGE, array_header
 from crosscast.tables.arrow import Table, arrow_schema, table_of
 from crosscast.tables.bags import BAGS
+from crosscast.tables.corun.mixes import DUMMY
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.devices import DEVICES
 from crosscast.tables.importers.configured_runs import device_row, file_at
@@ -21,9 +22,6 @@ from crosscast.tables.library import pa
 from crosscast.tables.schema import json_text
 
 __all__ = ["DUMMY", "import_miso"]
-
-DUMMY = "dummy"
-"""Name of what fills mixes of fewer than seven jobs."""
 
 _NAME = "miso_mps_mig.npz"
 _DEVICE = "a100"

@@ -1,0 +1,1 @@
+"""Evaluation of models of jobs on parts of a GPU."""
