@@ -140,19 +140,25 @@ def left_out_errors(
     """
     way = "leave-bag-out" if split == "random-80-20" else split
     logs: dict[str, list[Reals]] = {name: [] for name in QUANTITIES}
+    numbers: dict[str, list[Integers]] = {name: [] for name in QUANTITIES}
     held_out = []
+    before = 0
     for fold in folds_of(co_runs.bags, way, seed, probes=probes):
         training = with_bags(co_runs, fold.train)
         bags = [co_runs.bags[place] for place in fold.test.tolist()]
         found = model.fit(training, seed).predict([bag.solos for bag in bags])
         held_out.append(fold.held_out)
         for name in QUANTITIES:
-            logs[name].append(_log_errors(found, bags, name))
+            errors, places = _log_errors(found, bags, name)
+            logs[name].append(errors)
+            numbers[name].append(before + places)
+        before += len(bags)
     return {
         name: LeftOut(
             np.concatenate(parts),
             np.repeat(np.arange(len(kept)), [len(part) for part in parts]),
             tuple(held_out[place] for place in kept),
+            np.concatenate([numbers[name][place] for place in kept]),
         )
         for name, all_parts in logs.items()
         if (kept := [place for place, part in enumerate(all_parts) if len(part)])
@@ -160,8 +166,9 @@ def left_out_errors(
     }
 
 
-def _log_errors(found: CoRunPrediction, bags: list[Bag], name: str) -> Reals:
-    ratio = predicted(found, name).value / measured(bags, name).value
-    errors = np.log(ratio)
-    kept: Reals = errors[np.isfinite(errors)]
-    return kept
+def _log_errors(found: CoRunPrediction, bags: list[Bag], name: str) -> tuple[Reals, Integers]:
+    """Errors that there are, and the place of the bag of each."""
+    true = measured(bags, name)
+    errors = np.log(predicted(found, name).value / true.value)
+    known = np.isfinite(errors)
+    return errors[known], true.bag[known]

@@ -105,12 +105,31 @@ class TrainedCoRunModel:
         predicted = self.predict(bags)
         return [self._forecast(bag, predicted, place, level) for place, bag in enumerate(bags)]
 
+    def knows(self, bag: tuple[Solo, ...]) -> bool:
+        """Whether all applications of a bag are among those of the training."""
+        return {solo.application for solo in bag} <= set(self.card.applications)
+
+    def errors_of(self, *, known: bool) -> Mapping[str, LeftOut]:
+        """Errors by quantity that intervals of a bag come from; none where none were kept.
+
+        Parameters
+        ----------
+        known
+            Whether all its applications are among those of the training; see `knows`.
+
+        Raises
+        ------
+        InputError
+            If an array is missing or damaged.
+        """
+        both = self._made[1]
+        return both.get(KNOWN if known else NEW) or both.get(NEW) or {}
+
     def _forecast(
         self, bag: tuple[Solo, ...], predicted: CoRunPrediction, place: int, level: float
     ) -> CoRunForecast:
-        known = {solo.application for solo in bag} <= set(self.card.applications)
-        both = self._made[1]
-        errors = both.get(KNOWN if known else NEW) or both.get(NEW) or {}
+        known = self.knows(bag)
+        errors = self.errors_of(known=known)
         slowdown = tuple(
             ranged(value, errors, "slowdown", level) for value in predicted.slowdown[place].tolist()
         )

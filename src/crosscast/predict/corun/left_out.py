@@ -29,11 +29,15 @@ class LeftOut:
         Number of the group that was left out, in ``groups``, of shape ``(n,)``.
     groups
         Names of the groups; each of them has an error.
+    bag
+        Number of the bag of each, of shape ``(n,)``: errors of members of one bag belong together. ``None``
+        where they do not tell. A bag that several groups leave out has a number in each.
     """
 
     log_error: Reals
     group: Integers
     groups: tuple[str, ...]
+    bag: Integers | None = None
 
     def reach(self, level: float) -> float:
         """How far an interval reaches to both sides of a prediction, in logarithms.
@@ -55,6 +59,7 @@ class LeftOut:
             "log_error": self.log_error,
             "group": self.group,
             "groups": np.array(self.groups, dtype=np.str_),
+            **({} if self.bag is None else {"bag": self.bag}),
         }
 
     @classmethod
@@ -68,10 +73,15 @@ class LeftOut:
         """
         groups = kept_names(state, "groups")
         found = cls(
-            kept_reals(state, "log_error", 1), kept_integers(state, "group", 1, (0, len(groups))), groups
+            kept_reals(state, "log_error", 1),
+            kept_integers(state, "group", 1, (0, len(groups))),
+            groups,
+            kept_integers(state, "bag", 1, (0, 1 << 31)) if "bag" in state else None,
         )
         if len(found.group) != len(found.log_error) or len(np.unique(found.group)) < len(groups):
             raise InputError("model: group: expected one for each error, and an error of each, found others")
         if not groups:
             raise InputError("model: groups: expected at least one, found none")
+        if found.bag is not None and len(found.bag) != len(found.log_error):
+            raise InputError("model: bag: expected one for each error, found others")
         return found
