@@ -128,8 +128,31 @@ def test_larger_bags_are_added_without_measuring_applications_again(machine: Mac
     outcome = run_corun_campaign(plan(bags=(2, 3), most_bags=3), tmp_path)
     assert (outcome.done, outcome.kept) == (3, 6)
     assert {len(bag) for bag in machine.bags()} == {3}
-    # Of what is measured alone there is only the last look for drift.
-    assert [bag for bag in machine.crew.bags if len(bag) == 1] == machine.crew.bags[3:]
+    # Their times alone are old by then, and taken again once; at the end there is the last look for drift.
+    alone = [bag for bag in machine.crew.bags if len(bag) == 1]
+    assert sorted(alone) == [("crc",), ("crc",), ("gem",), ("gem",)]
+
+
+def test_slowdowns_are_over_times_alone_that_are_not_old(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "_STALE_S", -1.0)
+    whole = machine.crew.run
+
+    def slower_since_the_first_bag(works: list[Work]) -> BagRun:
+        if len(machine.bags()) == 1:
+            machine.crew.times_s |= {"crc": 0.02, "gem": 0.04}
+        return whole(works)
+
+    monkeypatch.setattr(machine.crew, "run", slower_since_the_first_bag)
+    run_corun_campaign(plan(), tmp_path)
+    found = {(row["bag"], row["position"]): row["slowdown"] for row in rows(tmp_path, "bags")}
+    assert found["crc tiny + crc tiny", 0] == pytest.approx(1.5)
+    # Everything takes twice as long now, alone too.
+    assert found["crc tiny + gem tiny", 0] == pytest.approx(1.2)
+    assert found["gem tiny + gem tiny", 1] == pytest.approx(1.2)
+    # What the table says of an application alone goes with its profile.
+    assert [row["time_s"] for row in rows(tmp_path, "solos")] == pytest.approx([0.04, 0.08])
 
 
 def test_an_interrupted_campaign_keeps_what_was_finished(
@@ -212,7 +235,7 @@ def test_times_alone_that_change_meanwhile_are_told(
     *_, note = run_corun_campaign(plan(), tmp_path).notes
     assert note == (
         "times alone, measured again at the end: 1.25 times those before (median of 2), 1.3 times for "
-        "gem tiny; the machine changed meanwhile, so slowdowns are doubtful"
+        "gem tiny; the machine changed meanwhile, so times are doubtful"
     )
 
 

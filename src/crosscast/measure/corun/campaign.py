@@ -54,6 +54,8 @@ __all__ = ["CoRunFailure", "CoRunOutcome", "run_corun_campaign"]
 
 _GUESS_S = {"DescribePiece": 4.0, "SoloPiece": 12.0, "BagPiece": 3.0}
 """Seconds of a piece of each kind, before one was done."""
+_STALE_S = 300.0
+"""A time alone that is older is measured again before a bag: machines become slower and faster."""
 _DRIFT = 0.1
 """Times alone that changed by so much make slowdowns doubtful."""
 
@@ -103,8 +105,9 @@ def run_corun_campaign(
 ) -> CoRunOutcome:
     """Do all that a dataset lacks of a plan: applications alone first, then bags.
 
-    A slowdown is the time of a job in the bag over its time alone. Times alone are measured once more at the
-    end, as the machine may have become slower or faster meanwhile; how much is among the notes.
+    A slowdown is the time of a job in the bag over its time alone, measured five minutes before the bag at
+    most. Times alone are measured once more at the end; how much they changed since those in the table is
+    among the notes.
 
     Parameters
     ----------
@@ -191,6 +194,8 @@ class _Campaign:
         self._plan, self._crew, self._cpu = plan, crew, cpu
         self._alone, self._outcome = alone, outcome
         self._calibration: Calibration | None = None
+        self._recent: dict[Cell, tuple[float, float]] = {}
+        """Time of a job alone, and when that was measured here, by the clock of `time.monotonic`."""
         self._in_bags: dict[Cell, None] = {}
 
     def done(self, piece: CoRunPiece, tell: Callable[[str], None]) -> Sequence[_Part]:
@@ -248,6 +253,7 @@ class _Campaign:
             self._outcome.done += 1
             self._outcome.notes.extend(f"{cell.label}: {note}" for note in found.notes)
             solo = self._alone[cell.application, cell.size] = found.solo
+            self._recent[cell] = found.solo.time_s or 0.0, time.monotonic()
             row |= {"runs": solo.runs, "time_s": solo.time_s, "power_w": solo.power_w}
             row |= {"memory_bytes": solo.memory_bytes, "features": json_text(dict(solo.features))}
         return [_Part(SOLOS, f"{cell.application}-{cell.size}-{plan.device.key}", [row])]
@@ -297,6 +303,7 @@ class _Campaign:
         works = [
             Work(self._plan.problem(cell), solo.runs) for cell, solo in zip(piece.cells, known, strict=True)
         ]
+        alone_s = [self._time_alone(cell, work) for cell, work in zip(piece.cells, works, strict=True)]
         bag = self._crew.run(works)
         if bag.failed:
             reasons = (member.failure for member in bag.members if member.failure is not None)
@@ -306,7 +313,18 @@ class _Campaign:
             self._in_bags |= dict.fromkeys(piece.cells)
         self._outcome.notes.extend(f"{piece.name}: {note}" for note in bag.notes)
         name = f"{piece.name}-{piece.device.key}"
-        return [_Part(BAGS, name, _rows(piece, bag, known))]
+        return [_Part(BAGS, name, _rows(piece, bag, alone_s))]
+
+    def _time_alone(self, cell: Cell, work: Work) -> float | None:
+        """Time of a member's job alone, measured not long ago."""
+        known = self._recent.get(cell)
+        if known is None or time.monotonic() - known[1] > _STALE_S:
+            time_s = job_time_s(self._crew.run([work]).members[0])
+            if time_s is None:
+                # It fails now: the bag will tell why.
+                return self._alone[cell.application, cell.size].time_s
+            known = self._recent[cell] = time_s, time.monotonic()
+        return known[0]
 
     def tell_of_drift(self, tell: Callable[[str], None]) -> None:
         """Measure the members of the bags alone once more, and note how much that changed."""
@@ -327,11 +345,11 @@ class _Campaign:
             f"{format_count(len(ratios))}), {ratios[farthest]:.3g} times for {farthest}"
         )
         if abs(middle - 1) > _DRIFT:
-            text += "; the machine changed meanwhile, so slowdowns are doubtful"
+            text += "; the machine changed meanwhile, so times are doubtful"
         self._outcome.notes.append(text)
 
 
-def _rows(piece: BagPiece, bag: BagRun, solos: Sequence[Solo]) -> list[dict[str, Any]]:
+def _rows(piece: BagPiece, bag: BagRun, alone_s: Sequence[float | None]) -> list[dict[str, Any]]:
     """Rows of the table of bags; what members did beside one that failed is kept."""
     whole = {
         "bag": piece.name,
@@ -344,9 +362,9 @@ def _rows(piece: BagPiece, bag: BagRun, solos: Sequence[Solo]) -> list[dict[str,
         "power_w": device_power_w(bag),
     }
     rows = []
-    for position, (cell, member, solo) in enumerate(zip(piece.cells, bag.members, solos, strict=True)):
+    for position, (cell, member, own_s) in enumerate(zip(piece.cells, bag.members, alone_s, strict=True)):
         time_s = job_time_s(member)
-        slowdown = None if time_s is None or not solo.time_s else time_s / solo.time_s
+        slowdown = None if time_s is None or not own_s else time_s / own_s
         own = {"position": position, "application": cell.application, "size": cell.size}
         own |= {"time_s": time_s, "slowdown": slowdown, "jobs": len(member.times_s)}
         rows.append({**whole, **own, "failure": member.failure})
