@@ -1,7 +1,6 @@
 """What is held out is not learned from: benchmarks, bags, and what bags have in common."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,29 +34,6 @@ def test_no_bag_with_the_benchmark_that_is_left_out_is_learned_from() -> None:
         assert not any(fold.held_out in BAGS[place].applications for place in fold.train)
 
 
-@pytest.mark.parametrize("probes", [1, 3])
-def test_probes_are_so_many_bags_of_each_input_with_other_applications_and_not_tested(probes: int) -> None:
-    bags = made_co_runs(NAMES[:5], sizes=("small", "tiny")).bags
-    whole = folds_of(bags, "leave-benchmark-out", 0)
-    for fold, known in zip(whole, folds_of(bags, "leave-benchmark-out", 0, probes=probes), strict=True):
-        moved = sorted(set(fold.test.tolist()) - set(known.test.tolist()))
-        assert sorted([*fold.train.tolist(), *moved]) == known.train.tolist()
-        own = [
-            solo.name for place in moved for solo in bags[place].solos if solo.application == fold.held_out
-        ]
-        assert sorted(own) == sorted([f"{fold.held_out} small", f"{fold.held_out} tiny"] * probes)
-
-
-def test_probes_do_not_depend_on_what_came_of_bags() -> None:
-    bags = made_co_runs(NAMES[:4]).bags
-    other = [
-        replace(bag, members=tuple(replace(each, slowdown=9.0) for each in bag.members), time_s=1.0)
-        for bag in bags
-    ]
-    first, second = (folds_of(each, "leave-benchmark-out", 0, probes=2) for each in (bags, other))
-    assert [fold.train.tolist() for fold in first] == [fold.train.tolist() for fold in second]
-
-
 @pytest.mark.parametrize("split", ["leave-bag-out", "random-80-20"])
 def test_repeats_and_reorderings_of_a_bag_are_held_out_together(split: str) -> None:
     twice = [
@@ -80,21 +56,18 @@ def test_a_fifth_is_held_out_at_random() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bags", "split", "probes", "message"),
+    ("bags", "split", "message"),
     [
-        (BAGS, "leave-nothing-out", 0, "split: expected one of leave-benchmark-out"),
-        (BAGS, "leave-bag-out", 1, "probes: expected 0 but where benchmarks are left out"),
-        (BAGS, "leave-benchmark-out", -1, "probes: expected"),
-        (BAGS[:2], "random-80-20", 0, "expected at least 5 different ones"),
-        (made_co_runs(NAMES[:2]).bags, "leave-benchmark-out", 0, "at least 3 to leave one out, found 2"),
+        (BAGS, "leave-nothing-out", "split: expected one of leave-benchmark-out"),
+        (BAGS[:2], "random-80-20", "expected at least 5 different ones"),
+        (made_co_runs(NAMES[:2]).bags, "leave-benchmark-out", "at least 3 to leave one out, found 2"),
         (
             [made_bag((made_solo("bfs"), made_solo(name))) for name in NAMES],
             "leave-benchmark-out",
-            0,
             "bags without bfs to learn from",
         ),
     ],
 )
-def test_what_cannot_be_split_is_refused(bags: Sequence[Bag], split: str, probes: int, message: str) -> None:
+def test_what_cannot_be_split_is_refused(bags: Sequence[Bag], split: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        folds_of(bags, split, 0, probes=probes)
+        folds_of(bags, split, 0)

@@ -19,12 +19,11 @@ from crosscast.tables.corun.bag import Bag
 __all__ = ["chosen_probes"]
 
 
-def chosen_probes(bags: Sequence[Bag], of_new: Flags, name: str, count: int) -> list[int]:
+def chosen_probes(bags: Sequence[Bag], of_new: Flags, name: str, count: int, sizes: Sizes) -> list[int]:
     """Choose bags of an application, one after the other: each lowers what is left open of all others most.
 
-    What is open of a bag is the variance of a process (`crosscast.predict.corun.process`) with the sizes
-    that it has before anything is measured. Only bags are chosen in which nothing else is of the same
-    application.
+    What is open of a bag is the variance of a process (`crosscast.predict.corun.process`). Only bags are
+    chosen in which nothing else is of the same application.
 
     Parameters
     ----------
@@ -36,6 +35,8 @@ def chosen_probes(bags: Sequence[Bag], of_new: Flags, name: str, count: int) -> 
         Name of the application.
     count
         How many bags with each of its inputs (sizes), at most.
+    sizes
+        Sizes of the covariance, fitted to bags without the application.
 
     Returns
     -------
@@ -46,7 +47,6 @@ def chosen_probes(bags: Sequence[Bag], of_new: Flags, name: str, count: int) -> 
     rows = MemberRows.of([bag.solos for bag in bags], places)
     old = ~of_new[rows.bag]
     traits = Traits.of([solos[place] for place in sorted(set(rows.own[old].tolist()))])
-    sizes = Sizes.unfitted(len(traits.names))
     covariance = Training(traits.traited(solos), rows).covariance(sizes)
     known, new = np.flatnonzero(old), np.flatnonzero(~old)
     inside = covariance[np.ix_(known, known)] + sizes.noise * np.eye(len(known))

@@ -78,7 +78,7 @@ def evaluate_corun(
     baselines
         Names of models that others are compared with.
     probes
-        Numbers of bags with what is left out that are known.
+        Numbers of bags with each input (size) of what is left out that are known.
     level
         Probability that intervals are to hold; ``None`` for no intervals, which take most of the time.
     seed
@@ -102,7 +102,12 @@ def evaluate_corun(
         raise InputError(f"models: expected at least one, and each once, found {', '.join(names) or 'none'}")
     if level is not None and not 0 < level < 1:
         raise InputError(f"level: expected a probability between 0 and 1, found {level:g}")
-    folds = {count: folds_of(co_runs.bags, split, seed, probes=count) for count in probes}
+    if (any(probes) and split != "leave-benchmark-out") or min(probes, default=0) < 0:
+        raise InputError(
+            f"probes: expected 0 but where benchmarks are left out, and no fewer, found {min(probes)} to "
+            f"{max(probes)}"
+        )
+    folds = dict.fromkeys(probes, folds_of(co_runs.bags, split, seed))
     tasks = [
         CoRunTask(model, fold, split, count, level, seed)
         for count in probes

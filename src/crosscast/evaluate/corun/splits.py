@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from crosscast.errors import InputError
-from crosscast.evaluate.corun.probe_choice import chosen_probes
 from crosscast.predict.grid import Flags, Integers
 from crosscast.tables.corun.bag import Bag
 
@@ -38,13 +37,11 @@ class CoRunFold:
     test: Integers
 
 
-def folds_of(bags: Sequence[Bag], split: str, seed: int, *, probes: int = 0) -> tuple[CoRunFold, ...]:
+def folds_of(bags: Sequence[Bag], split: str, seed: int) -> tuple[CoRunFold, ...]:
     """Split bags into folds.
 
-    Where a benchmark is left out, all bags with it are held out, whatever else is in them. Probes are some of
-    these bags that were measured before, so many for each input (size) of the benchmark, as
-    `crosscast.evaluate.corun.probe_choice.chosen_probes` has them: a model learns from them, and is not
-    tested on them. Bags in which the same applications run at the same sizes are held out together.
+    Where a benchmark is left out, all bags with it are held out, whatever else is in them. Bags in which the
+    same applications run at the same sizes are held out together.
 
     Parameters
     ----------
@@ -54,23 +51,16 @@ def folds_of(bags: Sequence[Bag], split: str, seed: int, *, probes: int = 0) -> 
         One of `SPLITS`.
     seed
         Start of all random numbers.
-    probes
-        Bags with each input of the benchmark that are known; where benchmarks are left out.
 
     Raises
     ------
     InputError
-        If there is no such split, there are too few applications or bags, or probes are asked for where no
-        benchmark is left out.
+        If there is no such split, or there are too few applications or bags.
     """
     if split not in SPLITS:
         raise InputError(f"split: expected one of {', '.join(SPLITS)}, found {split!r}")
-    if probes < 0 or (probes and split != "leave-benchmark-out"):
-        raise InputError(
-            f"probes: expected 0 but where benchmarks are left out, and no fewer, found {probes}"
-        )
     if split == "leave-benchmark-out":
-        return _without_benchmarks(bags, probes)
+        return _without_benchmarks(bags)
     numbers = _numbers_of_alike(bags)
     count = int(numbers.max(initial=-1)) + 1
     if count < 5:
@@ -96,7 +86,7 @@ def _numbers_of_alike(bags: Sequence[Bag]) -> Integers:
     return np.array(found, dtype=np.int64)
 
 
-def _without_benchmarks(bags: Sequence[Bag], probes: int) -> tuple[CoRunFold, ...]:
+def _without_benchmarks(bags: Sequence[Bag]) -> tuple[CoRunFold, ...]:
     names = sorted({name for bag in bags for name in bag.applications})
     if len(names) < 3:
         raise InputError(f"applications: expected at least 3 to leave one out, found {len(names)}")
@@ -105,8 +95,5 @@ def _without_benchmarks(bags: Sequence[Bag], probes: int) -> tuple[CoRunFold, ..
         tested = np.array([name in bag.applications for bag in bags])
         if tested.all():
             raise InputError(f"applications: expected bags without {name} to learn from, found none")
-        if probes:
-            tested[chosen_probes(bags, tested, name, probes)] = False
-        if tested.any():
-            folds.append(_fold(name, tested))
+        folds.append(_fold(name, tested))
     return tuple(folds)

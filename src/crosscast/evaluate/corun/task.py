@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from crosscast.errors import InputError
-from crosscast.evaluate.corun.quantities import FITS, QUANTITIES, measured, predicted
+from crosscast.evaluate.corun.probing import Probing, probing_of
+from crosscast.evaluate.corun.quantities import FITS, QUANTITIES, Rows, measured, predicted
 from crosscast.evaluate.corun.splits import CoRunFold, folds_of
 from crosscast.predict.corun.left_out import LeftOut
 from crosscast.predict.corun.model import CoRunModel, CoRunPredictor
@@ -34,7 +35,7 @@ class CoRunTask:
     split
         How: what is held out within the training bags to learn how wrong the model is.
     probes
-        Bags with what is left out that are known.
+        Bags with each input of what is left out that are known.
     level
         Probability that intervals are to hold; ``None`` for no intervals.
     seed
@@ -98,13 +99,21 @@ def answer_of(co_runs: CoRuns, task: CoRunTask) -> Answer:
         If the model cannot be fitted to these bags.
     """
     training = with_bags(co_runs, task.fold.train)
-    tested = [co_runs.bags[place].solos for place in task.fold.test.tolist()]
+    tested = [co_runs.bags[place] for place in task.fold.test.tolist()]
     try:
-        predictor = task.model.fit(training, task.seed)
-        found = predictor.predict(tested)
+        probing = probing_of(training, task.seed) if task.probes else None
+        probes = probing.places(training.bags, tested, task.fold.held_out, task.probes) if probing else []
+        known = replace(training, bags=(*training.bags, *(tested[place] for place in probes)))
+        predictor = task.model.fit(known, task.seed)
+        found = predictor.predict([bag.solos for bag in tested])
         errors = (
             left_out_errors(
-                training, rehearsal_of(task.model, predictor), task.split, task.seed, probes=task.probes
+                training,
+                rehearsal_of(task.model, predictor),
+                task.split,
+                task.seed,
+                probes=task.probes,
+                probing=probing,
             )
             if task.level is not None
             else {}
@@ -112,7 +121,7 @@ def answer_of(co_runs: CoRuns, task: CoRunTask) -> Answer:
     except InputError as error:
         raise InputError(f"{task.label}: {error}") from error
     return Answer(
-        {name: predicted(found, name).value for name in (*QUANTITIES, FITS)},
+        {name: _untold(predicted(found, name), probes) for name in (*QUANTITIES, FITS)},
         {
             name: errors[name].reach(task.level) if name in errors and task.level is not None else np.nan
             for name in QUANTITIES
@@ -120,8 +129,19 @@ def answer_of(co_runs: CoRuns, task: CoRunTask) -> Answer:
     )
 
 
+def _untold(rows: Rows, probes: Sequence[int]) -> Reals:
+    """Values without those of bags that were known."""
+    return np.where(np.isin(rows.bag, probes), np.nan, rows.value)
+
+
 def left_out_errors(
-    co_runs: CoRuns, model: CoRunModel, split: str, seed: int, *, probes: int = 0
+    co_runs: CoRuns,
+    model: CoRunModel,
+    split: str,
+    seed: int,
+    *,
+    probes: int = 0,
+    probing: Probing | None = None,
 ) -> dict[str, LeftOut]:
     """Errors of a model on what it is not fitted to, by quantity, of quantities that it tells.
 
@@ -136,16 +156,22 @@ def left_out_errors(
     seed
         Start of all random numbers.
     probes
-        Bags with what is left out that are known.
+        Bags with each input of what is left out that are known.
+    probing
+        What chooses them.
     """
     way = "leave-bag-out" if split == "random-80-20" else split
     logs: dict[str, list[Reals]] = {name: [] for name in QUANTITIES}
     numbers: dict[str, list[Integers]] = {name: [] for name in QUANTITIES}
     held_out = []
     before = 0
-    for fold in folds_of(co_runs.bags, way, seed, probes=probes):
+    for fold in folds_of(co_runs.bags, way, seed):
         training = with_bags(co_runs, fold.train)
         bags = [co_runs.bags[place] for place in fold.test.tolist()]
+        if probing is not None:
+            told = probing.places(training.bags, bags, fold.held_out, probes)
+            training = replace(training, bags=(*training.bags, *(bags[place] for place in told)))
+            bags = [bag for place, bag in enumerate(bags) if place not in told]
         found = model.fit(training, seed).predict([bag.solos for bag in bags])
         held_out.append(fold.held_out)
         for name in QUANTITIES:
