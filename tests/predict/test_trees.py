@@ -1,5 +1,6 @@
 """Trees as arrays: they predict what scikit-learn does, add up, and refuse what are no trees."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,17 @@ def refusal(state: State, features: int = 4) -> str:
     with pytest.raises(InputError) as caught:
         Trees.from_state(state, features)
     return str(caught.value)
+
+
+def test_trees_one_by_one_are_those_of_the_sum() -> None:
+    trees = grown()
+    rows = sample(1, n=9000)[0]
+    each = trees.each(rows)
+    assert each.shape == (7, 9000, 3)
+    np.testing.assert_allclose(each.sum(axis=0), trees.sum(rows), atol=1e-12)
+    for place in range(7):
+        alone = replace(trees, root=trees.root[place : place + 1])
+        np.testing.assert_array_equal(alone.sum(rows[:50]), each[place, :50])
 
 
 @pytest.mark.parametrize("kind", [ExtraTreesRegressor, RandomForestRegressor])
