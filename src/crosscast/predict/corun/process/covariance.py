@@ -17,8 +17,8 @@ from crosscast.predict.corun.process.likeness import (
     NEAR,
     ONE,
     TERMS,
-    kernels_between,
-    squares_between,
+    Between,
+    Kernels,
 )
 from crosscast.predict.corun.process.rows import MemberRows
 from crosscast.predict.corun.process.traits import Traited
@@ -95,7 +95,7 @@ class Training:
 
     def __init__(self, traited: Traited, rows: MemberRows) -> None:
         self.traited, self.rows = traited, rows
-        self._squares = squares_between(traited, traited)
+        self._between = Between(traited, traited)
 
     def covariance(self, sizes: Sizes) -> Reals:
         """Covariance between all rows, without noise, of shape ``(n, n)``."""
@@ -126,35 +126,33 @@ class Training:
         if not sizes.lengths.size:
             return by_variance
         own, beside = self._kernels(sizes)
-        # The derivative of a kernel by a length is the kernel times squares: one sum for each kernel.
-        for side in (0, 1):
-            for name in (NEAR, AKIN):
-                others: dict[str, float] = {}
-                for variance, term in zip(sizes.variances, sizes.terms, strict=True):
-                    if term[side] == name:
-                        others[term[1 - side]] = others.get(term[1 - side], 0.0) + variance
-                if not others:
-                    continue
-                if side == 0:
-                    rest = sum(size * self._of_beside(each, beside) for each, size in others.items())
-                    whole = self._gathered_own(weights * rest) * own[name]
-                else:
-                    rest = sum(size * self._of_own(own[each]) for each, size in others.items())
-                    whole = self.rows.beside.T @ (weights * rest) @ self.rows.beside * beside[name]
-                by_length[side] += (self._squares * whole).sum(axis=(1, 2)) * sizes.lengths[side] ** -2.0
-        return np.concatenate([by_variance, by_length.ravel()])
+        terms = list(zip(sizes.variances.tolist(), sizes.terms, strict=True))
+        # The derivative of a kernel by the logarithm of a length is the kernel times squares over lengths
+        # squared: the sum over rows becomes one over pairs of applications.
+        for name in (NEAR, AKIN):
+            theirs = {second: size for size, (first, second) in terms if first == name}
+            if theirs:
+                rest = weights * sum(size * self._of_beside(each, beside) for each, size in theirs.items())
+                by_length[0] += self._by_squares(self._gathered_own(rest) * own[name])
+            mine = {first: size for size, (first, second) in terms if second == name}
+            if mine:
+                rest = weights * sum(size * self._of_own(own[each]) for each, size in mine.items())
+                by_length[1] += self._by_squares(self.rows.beside.T @ rest @ self.rows.beside * beside[name])
+        return np.concatenate([by_variance, (by_length / sizes.lengths**2).ravel()])
 
-    def _kernels(self, sizes: Sizes) -> tuple[dict[str, Reals], dict[str, Reals]]:
-        own, beside = (
-            kernels_between(self.traited, self.traited, self._squares, lengths) for lengths in sizes.lengths
-        )
-        return own, beside
+    def _by_squares(self, pairs: Reals) -> Reals:
+        found: Reals = np.tensordot(self._between.squares, pairs, 2)
+        return found
+
+    def _kernels(self, sizes: Sizes) -> tuple[Kernels, Kernels]:
+        own, beside = sizes.lengths
+        return self._between.kernels(own), self._between.kernels(beside)
 
     def _of_own(self, kernel: Reals) -> Reals:
         found: Reals = kernel[np.ix_(self.rows.own, self.rows.own)]
         return found
 
-    def _of_beside(self, name: str, kernels: dict[str, Reals]) -> Reals:
+    def _of_beside(self, name: str, kernels: Kernels) -> Reals:
         if name == ONE:
             return np.ones((len(self.rows), len(self.rows)))
         if name == LINE:

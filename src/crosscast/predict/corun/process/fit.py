@@ -30,9 +30,13 @@ _HARDLY = 0.25
 
 @dataclass(frozen=True)
 class Found:
-    """What takes long to find: the scale's link and the sizes, for fits to parts of the same bags."""
+    """What takes long to find: the scale's link and the sizes, for fits to parts of the same bags.
+
+    It says nothing of a part of which the applications have other traits in common.
+    """
 
     link: str
+    traits: tuple[str, ...]
     sizes: Sizes
 
 
@@ -53,7 +57,7 @@ def fit_slowdowns(
     trees
         Whether trees stand beside the process, where there are traits.
     found
-        Link and sizes, if they are known.
+        Link and sizes, if they are known from a fit to more bags.
 
     Raises
     ------
@@ -67,6 +71,8 @@ def fit_slowdowns(
     slowdown = np.array([member.slowdown for bag in bags for member in bag.members], dtype=np.float64)
     base = ~_probed(bags)[rows.bag]
     traits = Traits.of([solos[place] for place in sorted(set(rows.own[base].tolist()))])
+    if found is not None and found.traits != traits.names:
+        found = None
     there = traits.traited(solos)
     idle = there.idle[rows.own]
     # What no neighbour slows down says nothing of those that are.
@@ -79,7 +85,7 @@ def fit_slowdowns(
     process = problem.process(best, traits, trees and bool(traits.names), seed)
     if np.isfinite(rest):
         process = replace(process, scale=replace(process.scale, idle=rest))
-    return process, Found(best.scale.link, best.sizes)
+    return process, Found(best.scale.link, traits.names, best.sizes)
 
 
 def _probed(bags: Sequence[Bag]) -> Flags:

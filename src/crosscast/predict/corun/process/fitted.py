@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.errors import InputError
 from crosscast.predict.grid import Integers, Reals
 
-__all__ = ["Conditioned", "conditioned"]
+__all__ = ["Conditioned", "conditioned", "inverse_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,5 +52,33 @@ def conditioned(covariance: Reals, noise: float, values: Reals) -> Conditioned:
     values
         What was measured, of mean 0, of shape ``(n,)``.
     """
-    inverse = np.asarray(np.linalg.inv(covariance + noise * np.eye(len(values))), dtype=np.float64)
+    inverse, _ = inverse_of(covariance, noise)
     return Conditioned(values, inverse, inverse @ values)
+
+
+def inverse_of(covariance: Reals, noise: float) -> tuple[Reals, float]:
+    """Inverse of a covariance with noise, and the logarithm of its determinant.
+
+    By Cholesky, at a third of the cost of what works for any matrix. The noise, which is bounded from below,
+    keeps it apart from singular ones, however alike rows are.
+
+    Parameters
+    ----------
+    covariance
+        Covariance of the rows without noise, of shape ``(n, n)``.
+    noise
+        Variance of the noise.
+    """
+    # Imported here: predicting needs no SciPy.
+    from scipy.linalg import lapack
+
+    noisy = covariance + noise * np.eye(len(covariance))
+    factor, failed = lapack.dpotrf(noisy, lower=1)
+    if failed:
+        raise InputError(
+            "bags: expected slowdowns and features of usual size, found a covariance of up to "
+            f"{noisy.max():g}"
+        )
+    lower, _ = lapack.dpotri(factor, lower=1)
+    inverse: Reals = np.tril(lower) + np.tril(lower, -1).T
+    return inverse, 2 * float(np.log(np.diag(factor)).sum())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crosscast.predict.corun.process.covariance import Sizes, Training
+from crosscast.predict.corun.process.fitted import inverse_of
 from crosscast.predict.grid import Reals
 
 __all__ = ["fitted_sizes"]
@@ -33,11 +34,10 @@ def fitted_sizes(training: Training, values: Reals) -> Sizes:
         sizes = start.moved(vector)
         products = training.products(sizes)
         covariance = np.tensordot(sizes.variances, products, 1)
-        covariance[np.diag_indices(len(values))] += sizes.noise
-        inverse = np.linalg.inv(covariance)
+        inverse, log_determinant = inverse_of(covariance, sizes.noise)
         weighted = inverse @ values
         away = (vector - centre) / spread
-        likelihood = values @ weighted + np.linalg.slogdet(covariance)[1]
+        likelihood = values @ weighted + log_determinant
         gap = inverse - np.outer(weighted, weighted)
         slope = np.append(training.slope(sizes, products, gap), sizes.noise * np.trace(gap))
         return float(likelihood + away @ away) / 2, slope / 2 + away / spread

@@ -9,7 +9,7 @@ import numpy as np
 from crosscast.predict.corun.process.traits import Traited
 from crosscast.predict.grid import Reals
 
-__all__ = ["ONE", "TERMS", "Kernels", "kernels_between", "squares_between"]
+__all__ = ["ONE", "TERMS", "Between", "Kernels"]
 
 ONE, NEAR, AKIN, KIN, SAME, LINE = "one", "near", "akin", "kin", "same", "line"
 """Kernels: all are alike; by traits; by traits and batch within an application; within an application; the
@@ -43,32 +43,31 @@ Kernels = Mapping[str, Reals]
 """Kernels by name, each of shape ``(a, b)``."""
 
 
-def squares_between(first: Traited, second: Traited) -> Reals:
-    """Squared distances in each trait, of shape ``(f, a, b)``."""
-    squares: Reals = (first.near.T[:, :, None] - second.near.T[:, None, :]) ** 2
-    return squares
-
-
-def kernels_between(first: Traited, second: Traited, squares: Reals, lengths: Reals) -> dict[str, Reals]:
-    """The kernels between applications.
+class Between:
+    """How alike two sets of applications are, ``a`` and ``b`` of them, at lengths that are tried.
 
     Parameters
     ----------
     first, second
-        The applications, ``a`` and ``b`` of them.
-    squares
-        Of `squares_between`.
-    lengths
-        Distance in each trait at which likeness has fallen by ``exp(-1/2)``, of shape ``(f,)``.
+        The applications.
     """
-    near = np.exp(-0.5 * np.tensordot(lengths**-2.0, squares, 1))
-    kin = (first.application[:, None] == second.application[None, :]).astype(np.float64)
-    batch = np.exp(-0.5 * ((first.batch[:, None] - second.batch[None, :]) / _BATCH_LENGTH) ** 2)
-    return {
-        ONE: np.ones_like(kin),
-        NEAR: near,
-        AKIN: kin * batch * near,
-        KIN: kin,
-        SAME: (first.name[:, None] == second.name[None, :]).astype(np.float64),
-        LINE: first.load[:, None] * second.load[None, :],
-    }
+
+    def __init__(self, first: Traited, second: Traited) -> None:
+        self.squares: Reals = (first.near.T[:, :, None] - second.near.T[:, None, :]) ** 2
+        """Squared distances in each trait, of shape ``(f, a, b)``."""
+        kin = (first.application[:, None] == second.application[None, :]).astype(np.float64)
+        same = (first.name[:, None] == second.name[None, :]).astype(np.float64)
+        self._kernels = {ONE: np.ones_like(kin), KIN: kin, SAME: same}
+        apart = (first.batch[:, None] - second.batch[None, :]) / _BATCH_LENGTH
+        self._batch = kin * np.exp(-0.5 * apart**2)
+
+    def kernels(self, lengths: Reals) -> Kernels:
+        """All kernels but `LINE`, which is a product of loads.
+
+        Parameters
+        ----------
+        lengths
+            Distance in each trait at which likeness has fallen by ``exp(-1/2)``, of shape ``(f,)``.
+        """
+        near = np.exp(-0.5 * np.tensordot(lengths**-2.0, self.squares, 1))
+        return {**self._kernels, NEAR: near, AKIN: self._batch * near}

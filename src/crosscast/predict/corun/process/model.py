@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from crosscast.predict.corun.process.covariance import Sizes
 from crosscast.predict.corun.process.fit import Found, fit_slowdowns
 from crosscast.predict.corun.process.fits import Fits, fit_fits
 from crosscast.predict.corun.process.power import Power, fit_power
+from crosscast.predict.corun.process.running import Running
 from crosscast.predict.corun.process.slowdowns import SlowdownProcess
-from crosscast.predict.grid import Flags, Reals
+from crosscast.predict.grid import Reals
 from crosscast.predict.state import kept_reals
 from crosscast.predict.stored import arrays_of
 from crosscast.tables.corun.bag import Bag
@@ -106,15 +108,31 @@ class ProcessPredictor:
         nothing = CoRunPrediction.nothing([len(bag) for bag in bags])
         if not bags:
             return nothing
+        running = Running(self.slowdowns, bags)
         return CoRunPrediction(
-            slowdown := self.slowdowns.slowdowns(bags),
-            self._times(bags, slowdown) * self.time_factor,
+            running.whole,
+            self.times(bags, running.whole, running) * self.time_factor,
             nothing.power_w if self.power is None else self.power.watts(bags),
             nothing.fits if self.fits is None else self.fits.probability(bags),
         )
 
-    def _times(self, bags: Sequence[tuple[Solo, ...]], slowdown: Sequence[Reals]) -> Reals:
-        """Times by the slowdowns of whole bags, and of what is left of them as members end."""
+    def times(self, bags: Sequence[tuple[Solo, ...]], slowdown: Sequence[Reals], running: Running) -> Reals:
+        """Times by the slowdowns of whole bags, and of what is left of them as members end.
+
+        Parameters
+        ----------
+        bags
+            The bags.
+        slowdown
+            Slowdowns in the whole bags, each of shape ``(members,)``.
+        running
+            Tells those of what is left.
+
+        Returns
+        -------
+        array
+            In seconds, of shape ``(b,)``; not a number where the time of a member alone is not known.
+        """
         times = np.full(len(bags), np.nan)
         for members in sorted({len(bag) for bag in bags}):
             places = [
@@ -123,14 +141,12 @@ class ProcessPredictor:
                 if len(bag) == members and all(solo.time_s for solo in bag)
             ]
             if places:
-                asked = [bags[place] for place in places]
-                alone = np.array([[solo.time_s for solo in bag] for bag in asked], dtype=np.float64)
+                alone = np.array(
+                    [[solo.time_s for solo in bags[place]] for place in places], dtype=np.float64
+                )
                 whole = np.stack([slowdown[place] for place in places])
-                times[places] = bag_times(alone, whole, self._left(asked, whole)).time_s
+                times[places] = bag_times(alone, whole, partial(running.left, places)).time_s
         return times
-
-    def _left(self, bags: Sequence[tuple[Solo, ...]], whole: Reals) -> _Left:
-        return _Left(self.slowdowns, bags, whole.shape)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Arrays from which `from_state` makes it again."""
@@ -166,32 +182,12 @@ class ProcessPredictor:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Left:
-    """Slowdowns of those that still run, of bags of one size; each set of them is predicted once."""
-
-    slowdowns: SlowdownProcess
-    bags: Sequence[tuple[Solo, ...]]
-    shape: tuple[int, ...]
-
-    def __call__(self, running: Flags) -> Reals:
-        found = np.ones(self.shape)
-        rows = [row for row in range(len(self.bags)) if running[row].sum() > 1]
-        if rows:
-            parts = [
-                tuple(solo for solo, runs in zip(self.bags[row], running[row], strict=True) if runs)
-                for row in rows
-            ]
-            for row, slowdown in zip(rows, self.slowdowns.slowdowns(parts), strict=True):
-                found[row, running[row]] = slowdown
-        return found
-
-
 def _time_factor(made: ProcessPredictor, bags: Sequence[Bag]) -> float:
     """Measured times of bags over what their measured slowdowns make of them."""
     told = [bag for bag in bags if bag.time_s and all(solo.time_s for solo in bag.solos)]
     if not told:
         return 1.0
+    solos = [bag.solos for bag in told]
     slowdown = [np.array([member.slowdown for member in bag.members], dtype=np.float64) for bag in told]
-    through = made._times([bag.solos for bag in told], slowdown)
+    through = made.times(solos, slowdown, Running(made.slowdowns, solos))
     return float(np.median(np.array([bag.time_s for bag in told]) / through))

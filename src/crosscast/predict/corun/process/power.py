@@ -48,7 +48,7 @@ class Power:
 
     def watts(self, bags: Sequence[tuple[Solo, ...]]) -> Reals:
         """Predicted power of each bag, of shape ``(b,)``; not a number where a member's is not known."""
-        most = np.array([max(_powers(bag)) for bag in bags])
+        most = np.array([_powers(bag).max() for bag in bags])
         columns = (_columns(bags, self.utilisation) - self.centre) / self.spread
         ratio = np.clip(self.intercept + columns @ self.weights, self.low, self.high)
         watts: Reals = most * np.exp(ratio)
@@ -78,14 +78,14 @@ class Power:
 
 def fit_power(bags: Sequence[Bag]) -> Power | None:
     """Fit it to bags whose power is known, and that of all members; ``None`` if there are fewer than 5."""
-    told = [bag for bag in bags if bag.power_w and np.isfinite(sum(_powers(bag.solos)))]
+    told = [bag for bag in bags if bag.power_w and np.isfinite(_powers(bag.solos)).all()]
     if len(told) < _LEAST:
         return None
     solos = [bag.solos for bag in told]
     known = [solo.features.get("utilisation", np.nan) for bag in solos for solo in bag]
     utilisation = float(np.nanmedian(known)) if np.isfinite(known).any() else 1.0
     columns = _columns(solos, utilisation)
-    most = np.array([max(_powers(bag)) for bag in solos])
+    most = np.array([_powers(bag).max() for bag in solos])
     ratio = np.log(np.array([bag.power_w for bag in told], dtype=np.float64) / most)
     centre, spread = columns.mean(axis=0), columns.std(axis=0)
     spread = np.where(spread > 1e-9, spread, 1.0)
@@ -96,17 +96,19 @@ def fit_power(bags: Sequence[Bag]) -> Power | None:
     return Power(centre, spread, weights, float(ratio.mean()), utilisation, *limits)
 
 
-def _powers(bag: Sequence[Solo]) -> list[float]:
-    return [np.nan if solo.power_w is None else solo.power_w for solo in bag]
+def _powers(bag: Sequence[Solo]) -> Reals:
+    """Powers alone; a sensor that says 0 does not work."""
+    return np.array([solo.power_w or np.nan for solo in bag], dtype=np.float64)
 
 
 def _columns(bags: Sequence[tuple[Solo, ...]], utilisation: float) -> Reals:
     """Others' powers over the highest, use of the device beyond the member of that power, and members."""
     rows = []
     for bag in bags:
-        powers = np.array(_powers(bag))
-        most = int(np.argmax(powers))
+        powers = _powers(bag)
         used = np.array([solo.features.get("utilisation", utilisation) for solo in bag])
+        # Of several of the highest power the one that uses most: members have no order.
+        most = int(np.lexsort((used, powers))[-1])
         rest = np.delete(powers, most) / powers[most]
         free = max(0.0, 1.0 - used[most])
         rows.append([rest.sum(), rest.max(initial=0.0), min(used.sum() - used[most], free), len(bag)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,10 @@ import numpy as np
 from crosscast.predict.grid import Integers, Reals
 from crosscast.tables.corun.solo import Solo
 
-__all__ = ["MemberRows", "distinct"]
+__all__ = ["Known", "MemberRows", "distinct"]
+
+Known = tuple[Hashable, ...]
+"""What tells applications apart: key, time and features, as one may have been profiled twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +45,7 @@ class MemberRows:
         return count
 
     @classmethod
-    def of(cls, bags: Sequence[tuple[Solo, ...]], places: dict[tuple[str, ...], int]) -> MemberRows:
+    def of(cls, bags: Sequence[tuple[Solo, ...]], places: Mapping[Known, int]) -> MemberRows:
         """Rows of bags.
 
         Parameters
@@ -50,13 +53,13 @@ class MemberRows:
         bags
             The bags.
         places
-            Place of each application by its key, as `distinct` gives them.
+            Place of each application by what is known of it, as `distinct` gives them.
         """
         own: list[int] = []
         bag: list[int] = []
         pairs: list[tuple[int, int]] = []
         for number, solos in enumerate(bags):
-            found = [places[solo.key] for solo in solos]
+            found = [places[_known(solo)] for solo in solos]
             for place, application in enumerate(found):
                 pairs.extend((len(own), other) for k, other in enumerate(found) if k != place)
                 own.append(application)
@@ -67,8 +70,12 @@ class MemberRows:
         return cls(np.array(own, dtype=np.int64), beside, np.array(bag, dtype=np.int64))
 
 
-def distinct(bags: Sequence[tuple[Solo, ...]]) -> tuple[list[Solo], dict[tuple[str, ...], int]]:
-    """The applications of bags, each once, sorted by their keys, and the place of each."""
-    found: dict[tuple[str, ...], Solo] = {solo.key: solo for bag in bags for solo in bag}
-    keys = sorted(found)
-    return [found[key] for key in keys], {key: place for place, key in enumerate(keys)}
+def distinct(bags: Sequence[tuple[Solo, ...]]) -> tuple[list[Solo], dict[Known, int]]:
+    """The applications of bags, each once, in the order of their keys, and the place of each."""
+    found: dict[Known, Solo] = {_known(solo): solo for bag in bags for solo in bag}
+    order = sorted(found, key=lambda known: known[:4])
+    return [found[known] for known in order], {known: place for place, known in enumerate(order)}
+
+
+def _known(solo: Solo) -> Known:
+    return (*solo.key, solo.time_s, *solo.features.items())

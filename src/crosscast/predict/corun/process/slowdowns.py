@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from crosscast.errors import InputError
 from crosscast.predict.corun.process.covariance import Sizes
-from crosscast.predict.corun.process.likeness import LINE, ONE, TERMS, kernels_between, squares_between
+from crosscast.predict.corun.process.likeness import LINE, ONE, TERMS, Between
 from crosscast.predict.corun.process.links import LINKS
 from crosscast.predict.corun.process.neighbourhood import neighbourhood
 from crosscast.predict.corun.process.rows import MemberRows, distinct
@@ -111,22 +111,23 @@ class SlowdownProcess:
         found = self.scale.back(numbers, rows.members)
         if np.isfinite(self.scale.idle):
             found = np.where(there.idle[rows.own], self.scale.idle, found)
-        ends = np.cumsum([len(bag) for bag in bags])[:-1]
-        return tuple(np.split(found, ends))
+        ends = np.cumsum([len(bag) for bag in bags]).tolist()
+        return tuple(found[end - len(bag) : end] for bag, end in zip(bags, ends, strict=True))
 
     def _process(self, there: Traited, rows: MemberRows) -> Reals:
-        squares = squares_between(there, self.known)
-        own, beside = (kernels_between(there, self.known, squares, lengths) for lengths in self.sizes.lengths)
-        numbers = np.zeros(len(rows))
-        for variance, (first, second) in zip(self.sizes.variances, self.sizes.terms, strict=True):
-            mine = own[first]
-            if second == ONE:
-                numbers += variance * (mine @ self.alone)[rows.own]
-            elif second == LINE:
-                numbers += variance * (mine @ self.lines)[rows.own] * (rows.beside @ there.load)
-            else:
-                by_pair = mine @ self.beside @ beside[second].T
-                numbers += variance * (by_pair[rows.own] * rows.beside).sum(axis=1)
+        between = Between(there, self.known)
+        own, beside = (between.kernels(lengths) for lengths in self.sizes.lengths)
+        # What stands before the same kernel of those beside is summed first.
+        mine: dict[str, Reals] = {}
+        for variance, (first, second) in zip(self.sizes.variances.tolist(), self.sizes.terms, strict=True):
+            mine[second] = mine.get(second, 0.0) + variance * own[first]
+        numbers: Reals = (mine.pop(ONE) @ self.alone)[rows.own]
+        if LINE in mine:
+            numbers += (mine.pop(LINE) @ self.lines)[rows.own] * (rows.beside @ there.load)
+        by_pair = np.zeros((len(there), len(there)))
+        for second, each in mine.items():
+            by_pair += each @ self.beside @ beside[second].T
+        numbers += (by_pair[rows.own] * rows.beside).sum(axis=1)
         return numbers
 
     def state(self) -> dict[str, npt.NDArray[Any]]:

@@ -95,7 +95,7 @@ class Traits:
         middle = np.nanmedian(found, axis=0) if names else np.empty(0)
         load = "" if names else _slowest_rate(solos)
         made = cls(names, middle, load, 0.0, 1.0)
-        loads = made._loads(solos)
+        loads = made._loads(solos, made._near(solos))
         spread = float(loads.std())
         return cls(names, middle, load, float(loads.mean()), spread if spread > 0 else 1.0)
 
@@ -108,7 +108,7 @@ class Traits:
             np.array([solo.name for solo in solos], dtype=np.str_),
             near,
             np.array([_log2(solo.features.get(_BATCH)) for solo in solos]),
-            (self._loads(solos) - self.centre) / self.spread,
+            (self._loads(solos, near) - self.centre) / self.spread,
             np.array(memory) < IDLE_BELOW,
         )
 
@@ -118,9 +118,9 @@ class Traits:
         near: Reals = np.where(np.isfinite(found), found, self.middle)
         return near
 
-    def _loads(self, solos: Sequence[Solo]) -> Reals:
+    def _loads(self, solos: Sequence[Solo], near: Reals) -> Reals:
         if not self.load:
-            loads: Reals = self._near(solos).sum(axis=1)
+            loads: Reals = near.sum(axis=1)
             return loads
         values = np.array([_log_time(solo, self.load) for solo in solos])
         known = np.isfinite(values)
