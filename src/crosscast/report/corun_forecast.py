@@ -30,7 +30,7 @@ def print_corun_forecast(forecast: CoRunForecast, card: CoRunCard, stream: TextI
         Where to print; colours only on a terminal.
     """
     console = console_of_numbers(stream)
-    console.print(Text(f"{forecast.label} on {card.device}", style="bold"), soft_wrap=True)
+    console.print(Text(f"{forecast.label} on {forecast.bag[0].device}", style="bold"), soft_wrap=True)
     table = number_table("application", ["alone", "slowdown", "interval", "in the bag"])
     for solo, slowdown in zip(forecast.bag, forecast.slowdown, strict=True):
         table.add_row(
@@ -41,13 +41,13 @@ def print_corun_forecast(forecast: CoRunForecast, card: CoRunCard, stream: TextI
             NONE if slowdown is None or solo.time_s is None else format_seconds(slowdown.value * solo.time_s),
         )
     console.print(table)
-    for line in (*_whole(forecast), ""):
+    for line in (*_whole(forecast, card), ""):
         console.print(Text(line), soft_wrap=True)
     for line in (f"{card.model}, {corun_trained_on(card)}", *honest_corun_errors(card)):
         console.print(Text(line), soft_wrap=True)
 
 
-def _whole(forecast: CoRunForecast) -> list[str]:
+def _whole(forecast: CoRunForecast, card: CoRunCard) -> list[str]:
     lines = []
     time, serial = forecast.time_s, forecast.serial_s
     if time is not None:
@@ -64,6 +64,8 @@ def _whole(forecast: CoRunForecast) -> list[str]:
             f"Power while all run: {three_digits(power.value)} W ({three_digits(power.low)} to "
             f"{three_digits(power.high)} W, {_level(power)} interval)."
         )
+    elif forecast.bag[0].device != card.device:
+        lines.append("Power: not known, as it is not translated.")
     else:
         lines.append("Power: not known, as the model was trained on bags without.")
     if forecast.fits is not None:

@@ -17,7 +17,6 @@ from crosscast.evaluate.corun.studies.sizes import SizeStudy
 from crosscast.evaluate.corun.studies.translations import TranslationStudy
 from crosscast.evaluate.corun.translation import REPORTED
 from crosscast.predict.corun.published.reported import REPORTED_MAPE
-from crosscast.predict.corun.published.table_6 import KINDS
 from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import NONE, percent, three_digits
 
@@ -91,16 +90,17 @@ def _print_clusters(study: Clusters, console: Console) -> None:
 
 def _print_combinations(study: CombinationStudy, console: Console) -> None:
     for split in SPLITS:
-        table = number_table("features", list(KINDS))
+        table = number_table("features", study.kinds)
         values = study.mape(split)
         for name, row in zip(study.names, values, strict=True):
             table.add_row(Text(name), *(_mape(value) for value in row.tolist()))
         heading = f"{study.quantity} of bags of {study.members} by features, {split}: MAPE"
         print_table(console, heading, table)
-    if study.quantity == "power":
-        table = number_table("features", list(KINDS))
-        for name in (each for each in study.names if each in REPORTED_MAPE):
-            table.add_row(Text(name), *(_mape(REPORTED_MAPE[name][kind]) for kind in KINDS))
+    reported = [name for name in study.names if name in REPORTED_MAPE]
+    if study.quantity == "power" and reported:
+        table = number_table("features", study.kinds)
+        for name in reported:
+            table.add_row(Text(name), *(_mape(REPORTED_MAPE[name][kind]) for kind in study.kinds))
         print_table(console, "the same as published, of pairs on a Tesla T4, leave-benchmark-out", table)
     _print_missing(study, console)
 
@@ -175,4 +175,4 @@ def _translation(study: TranslationStudy) -> Table:
 
 
 def _mape(value: float | None) -> str:
-    return NONE if value is None or value != value else f"{three_digits(value)} %"
+    return NONE if value is None or value != value else f"{three_digits(round(value, 4))} %"

@@ -8,6 +8,7 @@ from crosscast.cli.corun.campaign import campaign
 from crosscast.cli.corun.neighbour import neighbour
 from crosscast.cli.corun.predict import predict
 from crosscast.cli.corun.profile import profile
+from crosscast.cli.corun.translate import translate
 
 __all__ = ["app"]
 
@@ -19,3 +20,4 @@ app.command(profile)
 app.command(campaign)
 app.command(neighbour)
 app.command(predict)
+app.command(translate)

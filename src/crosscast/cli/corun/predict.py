@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["predict", "read_profiles"]
 
 
-def predict(file: Path, /, *more: Path, model: Path, level: float = 0.9, json: Flag = False) -> None:
+def predict(
+    file: Path,
+    /,
+    *more: Path,
+    model: Path,
+    level: float = 0.9,
+    translate: Path | None = None,
+    json: Flag = False,
+) -> None:
     """Predict a bag: applications that start together on one device.
 
     Says how long the bag takes, how much each application slows down, what power the device draws, and how
@@ -36,25 +44,40 @@ def predict(file: Path, /, *more: Path, model: Path, level: float = 0.9, json: F
         Folder that `crosscast train --target corun` wrote.
     level
         Probability that the intervals are to hold.
+    translate
+        Card of `crosscast corun translate`, with profiles on the device that it is from, to predict times and
+        slowdowns on the other. The model may be of either.
     json
         Print one JSON object.
     """
     # Imported here: `--help` needs no NumPy.
     from crosscast.predict.corun.artefact import load_corun_model
+    from crosscast.predict.corun.translated import translated_forecasts
+    from crosscast.predict.corun.translation import read_translation
     from crosscast.report.corun_forecast import print_corun_forecast
+    from crosscast.report.corun_translation import translated_by
 
     trained = load_corun_model(model)
     bag = tuple(read_profiles((file, *more)))
     if len(bag) < 2:
         raise InputError(f"{file}: expected the profiles of at least 2 applications, found 1")
+    card = None if translate is None else read_translation(translate)
     with option_names():
-        (found,) = trained.forecast([bag], level=level)
+        if card is None:
+            (found,) = trained.forecast([bag], level=level)
+        else:
+            (found,) = translated_forecasts(trained, card, [bag], level=level)
     warn_of([found])
     if json:
         facts = {"name": trained.card.model, "training": dict(trained.card.training)}
-        print(json_format.dumps({**found.to_dict(), "model": facts}, allow_nan=False))
+        told = {**found.to_dict(), "model": facts}
+        if card is not None:
+            told["translation"] = {"from": card.source, "to": card.target, "line": dict(vars(card.line))}
+        print(json_format.dumps(told, allow_nan=False))
     else:
         print_corun_forecast(found, trained.card, sys.stdout)
+        if card is not None:
+            print(translated_by(card))
 
 
 def read_profiles(files: Sequence[Path]) -> list[Solo]:

@@ -13,6 +13,7 @@ from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.predict.corun.forecast import CoRunForecast, Ranged
 from crosscast.predict.corun.translation import TranslationCard
 from crosscast.predict.grid import Reals
+from crosscast.predict.group_conformal import most_level
 from crosscast.tables.corun.solo import Solo
 
 __all__ = ["translated_forecasts"]
@@ -127,8 +128,8 @@ def _less_sure(
 def _joined(value: float, own: Ranged, card: TranslationCard, quantity: str, level: float) -> Ranged:
     """A value whose interval reaches as far as errors of the model and of the card do together."""
     errors = card.errors.get(quantity, card.errors["time"])
-    factor = math.exp(math.hypot(math.log(own.high / own.value), errors.reach(level)))
-    return Ranged(value, value / factor, value * factor, min(own.reached, errors.reached(level)))
+    factor = math.exp(math.hypot(math.log(own.high / own.value), float(errors.reach(level))))
+    return Ranged(value, value / factor, value * factor, min(own.reached, most_level(len(errors.groups))))
 
 
 def _doubts(card: TranslationCard, bag: Sequence[Solo], together: float | None) -> list[str]:

@@ -15,7 +15,6 @@ from crosscast.evaluate.corun.studies.paths import PathStudy
 from crosscast.evaluate.corun.studies.sizes import SizeStudy
 from crosscast.evaluate.corun.study import CoRunStudy
 from crosscast.predict.corun.published.combinations import FIGURE_7, FIGURE_8
-from crosscast.predict.corun.published.table_6 import KINDS
 from crosscast.report.canvas import save_figure
 from crosscast.report.corun_figures.clusters_figure import clusters_figure
 from crosscast.report.corun_figures.combinations_figure import combinations_figure
@@ -37,6 +36,8 @@ _FEWEST = 4
 
 _HEAT_KINDS = ("forest", "decision-tree", "boosting", "svr")
 """Models of figure 13."""
+
+_TREE = "decision-tree"
 
 
 def write_corun_figures(study: CoRunStudy, folder: Path) -> list[Path]:
@@ -103,7 +104,7 @@ def _of_studies(studies: CoRunStudies, about: str) -> dict[str, Any]:
     for name, combinations in (("performance", studies.performance), ("power", studies.power)):
         if isinstance(combinations, CombinationStudy):
             figures |= _of_combinations(combinations, name, about)
-    if isinstance(studies.performance, CombinationStudy):
+    if isinstance(studies.performance, CombinationStudy) and _TREE in studies.performance.kinds:
         figures |= _of_performance(studies.performance, about)
     for name, paths in (("performance", studies.performance_paths), ("power", studies.power_paths)):
         if isinstance(paths, PathStudy):
@@ -118,12 +119,12 @@ def _of_studies(studies: CoRunStudies, about: str) -> dict[str, Any]:
 def _of_combinations(study: CombinationStudy, name: str, about: str) -> dict[str, Any]:
     title = f"{about}: {study.quantity} of bags of {study.members} by features"
     figures = {}
-    kinds = list(KINDS)
-    chosen = [kinds.index(kind) for kind in _HEAT_KINDS]
+    chosen = [kind for kind in _HEAT_KINDS if kind in study.kinds] or study.kinds
+    columns = [study.kinds.index(kind) for kind in chosen]
     for split in SPLITS:
         figures[f"{name}-strip-{split}"] = strip_figure(study, split, f"{title}, {split}")
     figures[f"{name}-heat"] = heat_figure(
-        study.mape(SPLITS[0])[:, chosen], study.names, _HEAT_KINDS, f"{title}, {SPLITS[0]}"
+        study.mape(SPLITS[0])[:, columns], study.names, chosen, f"{title}, {SPLITS[0]}"
     )
     if len(study.names) >= _FEWEST:
         figures[f"{name}-violins"] = violins_figure(study, f"{title}, {SPLITS[0]}")
@@ -133,7 +134,7 @@ def _of_combinations(study: CombinationStudy, name: str, about: str) -> dict[str
 
 def _of_performance(study: CombinationStudy, about: str) -> dict[str, Any]:
     """Figures 7 and 8, of the decision tree."""
-    column = list(KINDS).index("decision-tree")
+    column = study.kinds.index(_TREE)
     errors = study.mape(SPLITS[0])[:, column]
     by_features = {
         frozenset(each.features): float(error) for each, error in zip(study.combinations, errors, strict=True)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from crosscast.evaluate.corun.studies.combinations import SPLITS, CombinationStudy
-from crosscast.predict.corun.published.table_6 import KINDS
 from crosscast.report.canvas import new_figure
 from crosscast.report.corun_figures.log_errors import LEAST, error_scale
 from crosscast.report.figure_style import BLUE, ORANGE, heading, legend_below, tidy
@@ -36,17 +35,22 @@ def split_violins_figure(study: CombinationStudy, title: str) -> Any:
         every += values.ravel().tolist()
         columns = [column[np.isfinite(column)] for column in values.T]
         logs = [np.log10(np.maximum(column, LEAST)) for column in columns]
-        parts = axes.violinplot(logs, range(len(KINDS)), widths=0.8, side=side, showextrema=False)
+        parts = axes.violinplot(logs, range(len(study.kinds)), widths=0.8, side=side, showextrema=False)
         for body in parts["bodies"]:
             body.set(facecolor=colour, alpha=0.6, edgecolor=colour, linewidth=0.8)
         handles.append(parts["bodies"][0])
         shift = -0.08 if side == "low" else 0.08
         middles = [float(np.median(each)) for each in logs]
         axes.plot(
-            np.arange(len(KINDS)) + shift, middles, "_", color="black", markersize=9, markeredgewidth=1.5
+            np.arange(len(study.kinds)) + shift,
+            middles,
+            "_",
+            color="black",
+            markersize=9,
+            markeredgewidth=1.5,
         )
     error_scale(axes, every)
-    axes.set_xticks(range(len(KINDS)), list(KINDS))
+    axes.set_xticks(range(len(study.kinds)), list(study.kinds))
     axes.set_ylabel("MAPE, % (logarithmic)")
     tidy(axes)
     legend_below(figure, handles, [f"{SPLITS[0]} (left)", f"{SPLITS[1]} (right)"], 2)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from crosscast.evaluate.corun.studies.combinations import CombinationStudy
-from crosscast.predict.corun.published.table_6 import KINDS
 from crosscast.report.canvas import new_figure
 from crosscast.report.corun_figures.kind_styles import KIND_STYLES
 from crosscast.report.corun_figures.log_errors import LEAST, error_scale
@@ -33,10 +32,10 @@ def strip_figure(study: CombinationStudy, split: str, title: str) -> Any:
     values = study.mape(split)
     figure = new_figure(3.2 + 0.34 * len(study.names), 5.4)
     axes = figure.subplots()
-    for place, kind in enumerate(KINDS):
+    for place, kind in enumerate(study.kinds):
         style = KIND_STYLES[kind]
         axes.plot(
-            np.arange(len(values)) + _APART * (place - (len(KINDS) - 1) / 2),
+            np.arange(len(values)) + _APART * (place - (len(study.kinds) - 1) / 2),
             np.log10(np.maximum(values[:, place], LEAST)),
             style.mark,
             color=style.colour,

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from crosscast.evaluate.corun.studies.combinations import CombinationStudy
-from crosscast.predict.corun.published.table_6 import KINDS
 from crosscast.report.canvas import new_figure
 from crosscast.report.corun_figures.kind_styles import KIND_STYLES
 from crosscast.report.corun_figures.log_errors import LEAST, error_scale
@@ -28,10 +27,13 @@ def violins_figure(study: CombinationStudy, title: str) -> Any:
     """
     groups = study.by_benchmark()
     names = list(groups)
-    figure = new_figure(max(9.0, 2.5 + 0.6 * len(names)), 9.5)
-    panels = figure.subplots(3, 2, sharex=True, sharey=True).ravel()
+    rows = -(-len(study.kinds) // 2)
+    figure = new_figure(max(9.0, 2.5 + 0.6 * len(names)), 0.8 + 2.9 * rows)
+    panels = figure.subplots(rows, 2, sharex=True, sharey=True, squeeze=False).ravel()
+    for axes in panels[len(study.kinds) :]:
+        axes.set_visible(False)
     every = np.concatenate([values.ravel() for values in groups.values()])
-    for place, (kind, axes) in enumerate(zip(KINDS, panels, strict=True)):
+    for place, (kind, axes) in enumerate(zip(study.kinds, panels, strict=False)):
         logs = [np.log10(np.maximum(_known(groups[name][:, place]), LEAST)) for name in names]
         drawn = [at for at, values in enumerate(logs) if len(values)]
         colour = KIND_STYLES[kind].colour

@@ -55,6 +55,8 @@ class CombinationStudy:
         What is predicted: ``time``, ``slowdown`` or ``power``.
     members, bags
         Members of the bags, and how many bags there are.
+    kinds
+        Kinds of regressors; see `crosscast.predict.corun.published.table_6.KINDS`.
     combinations
         Combinations that could be made, then two of what there is.
     missing
@@ -66,6 +68,7 @@ class CombinationStudy:
     quantity: str
     members: int
     bags: int
+    kinds: tuple[str, ...]
     combinations: tuple[Combination, ...]
     missing: Mapping[str, tuple[str, ...]]
     results: Mapping[tuple[str, str, str], CoRunResult]
@@ -78,18 +81,18 @@ class CombinationStudy:
     def mape(self, split: str) -> Reals:
         """Mean absolute percentage errors, of shape ``(combinations, kinds)``."""
         return np.array(
-            [[self.results[split, name, kind].mape or np.nan for kind in KINDS] for name in self.names]
+            [[self.results[split, name, kind].mape for kind in self.kinds] for name in self.names], np.float64
         )
 
     def by_benchmark(self) -> dict[str, Reals]:
         """The same where each benchmark is left out, by its name."""
-        first = self.results[SPLITS[0], self.names[0], next(iter(KINDS))].by_group or {}
+        first = self.results[SPLITS[0], self.names[0], self.kinds[0]].by_group or {}
         return {
             group: np.array(
                 [
                     [
                         (self.results[SPLITS[0], name, kind].by_group or {}).get(group, np.nan)
-                        for kind in KINDS
+                        for kind in self.kinds
                     ]
                     for name in self.names
                 ]
@@ -119,7 +122,13 @@ class CombinationStudy:
 
 
 def performance_combinations(
-    co_runs: CoRuns, seed: int, *, progress: Progress | None, cache: Path | None, jobs: int
+    co_runs: CoRuns,
+    seed: int,
+    *,
+    kinds: Sequence[str] = tuple(KINDS),
+    progress: Progress | None,
+    cache: Path | None,
+    jobs: int,
 ) -> CombinationStudy | NotMade:
     """The combinations of figure 8, those of figure 7 among them, for times of bags.
 
@@ -129,6 +138,8 @@ def performance_combinations(
     ----------
     co_runs
         Bags of one device; those of the fewest members are looked at, as sections 6 and 7 do.
+    kinds
+        Kinds of regressors.
     seed, progress, cache, jobs
         As `evaluate_corun` has them.
 
@@ -140,15 +151,21 @@ def performance_combinations(
     size = fewest_members(co_runs)
     asked = [each for row in FIGURE_8 for each in row]
     quantity = performance_of(co_runs, size)
-    return _study(co_runs, quantity, size, asked, "GPU_time", seed, progress, cache, jobs)
+    return _study(co_runs, quantity, size, asked, "GPU_time", kinds, seed, progress, cache, jobs)
 
 
 def power_combinations(
-    co_runs: CoRuns, seed: int, *, progress: Progress | None, cache: Path | None, jobs: int
+    co_runs: CoRuns,
+    seed: int,
+    *,
+    kinds: Sequence[str] = tuple(KINDS),
+    progress: Progress | None,
+    cache: Path | None,
+    jobs: int,
 ) -> CombinationStudy | NotMade:
     """The combinations of table 7, for power; parameters and errors as `performance_combinations`."""
     return _study(
-        co_runs, "power", fewest_members(co_runs), TABLE_7, "GPU_power", seed, progress, cache, jobs
+        co_runs, "power", fewest_members(co_runs), TABLE_7, "GPU_power", kinds, seed, progress, cache, jobs
     )
 
 
@@ -158,6 +175,7 @@ def _study(
     size: int,
     asked: Sequence[Combination],
     alone: str,
+    kinds: Sequence[str],
     seed: int,
     progress: Progress | None,
     cache: Path | None,
@@ -177,7 +195,7 @@ def _study(
     combinations += _of_dataset(alone, solos)
     if not combinations:
         return NotMade("nothing is known of applications alone")
-    models = [Combined(kind, each) for each in combinations for kind in KINDS]
+    models = [Combined(kind, each) for each in combinations for kind in kinds]
     results = {}
     for split in SPLITS:
         evaluation = evaluate_corun(
@@ -190,7 +208,9 @@ def _study(
         }
         for model in models:
             results[split, model.combination.name, model.kind] = by_name[model.name]
-    return CombinationStudy(quantity, size, len(told.bags), tuple(combinations), missing, results)
+    return CombinationStudy(
+        quantity, size, len(told.bags), tuple(kinds), tuple(combinations), missing, results
+    )
 
 
 def why_missing(features: Sequence[str]) -> str:

@@ -142,9 +142,9 @@ def sizes_study(
     results.sort(
         key=lambda each: (
             _SHOWN.index(each.result.quantity),
-            each.result.bag_size or 0,
             order[each.result.model],
             ways.index(each.fitted_to),
+            each.result.bag_size or 0,
         )
     )
     single = tuple(name for name, every in flexible.items() if not every)
