@@ -199,7 +199,7 @@ def _scored(co_runs: CoRuns, folds: Sequence[CoRunFold], answers: Sequence[Answe
         rows, centre = measured(bags, quantity), answer.values[quantity]
         known = np.isfinite(rows.value) & np.isfinite(centre)
         sizes = np.array([len(bag.members) for bag in bags], dtype=np.int64)
-        factor = np.exp(answer.reach.get(quantity, np.nan))
+        factor = np.exp(answer.reach.get(quantity, np.full_like(centre, np.nan)))
         part = Scored(
             rows.value,
             centre,

@@ -22,6 +22,9 @@ from crosscast.tables.corun.view import CoRuns
 __all__ = ["Answer", "CoRunTask", "answer_of", "left_out_errors", "rehearsal_of", "with_bags"]
 
 
+_OF_MEMBERS = ("slowdown", "speed")
+
+
 @dataclass(frozen=True, eq=False)
 class CoRunTask:
     """What to do.
@@ -64,11 +67,11 @@ class Answer:
     values
         For each quantity what was predicted, in the rows of `crosscast.evaluate.corun.quantities`.
     reach
-        For each quantity how far its intervals reach, in logarithms; not a number without.
+        For each quantity how far the interval of each reaches, in logarithms; not a number without.
     """
 
     values: Mapping[str, Reals]
-    reach: Mapping[str, float]
+    reach: Mapping[str, Reals]
 
 
 @runtime_checkable
@@ -120,13 +123,19 @@ def answer_of(co_runs: CoRuns, task: CoRunTask) -> Answer:
         )
     except InputError as error:
         raise InputError(f"{task.label}: {error}") from error
+    values = {name: _untold(predicted(found, name), probes) for name in (*QUANTITIES, FITS)}
     return Answer(
-        {name: _untold(predicted(found, name), probes) for name in (*QUANTITIES, FITS)},
-        {
-            name: errors[name].reach(task.level) if name in errors and task.level is not None else np.nan
-            for name in QUANTITIES
-        },
+        values, {name: _reach(errors.get(name), task.level, values[name], name) for name in QUANTITIES}
     )
+
+
+def _reach(errors: LeftOut | None, level: float | None, values: Reals, name: str) -> Reals:
+    if errors is None or level is None:
+        return np.full_like(values, np.nan)
+    # A speed is as sure as the slowdown that it is the inverse of.
+    logs = -np.log(values) if name == "speed" else np.log(values)
+    reach: Reals = errors.reach(level, logs)
+    return reach
 
 
 def _untold(rows: Rows, probes: Sequence[int]) -> Reals:
@@ -162,6 +171,7 @@ def left_out_errors(
     """
     way = "leave-bag-out" if split == "random-80-20" else split
     logs: dict[str, list[Reals]] = {name: [] for name in QUANTITIES}
+    values: dict[str, list[Reals]] = {name: [] for name in QUANTITIES}
     numbers: dict[str, list[Integers]] = {name: [] for name in QUANTITIES}
     held_out = []
     before = 0
@@ -175,8 +185,9 @@ def left_out_errors(
         found = model.fit(training, seed).predict([bag.solos for bag in bags])
         held_out.append(fold.held_out)
         for name in QUANTITIES:
-            errors, places = _log_errors(found, bags, name)
+            errors, places, slowdowns = _log_errors(found, bags, name)
             logs[name].append(errors)
+            values[name].append(slowdowns)
             numbers[name].append(before + places)
         before += len(bags)
     return {
@@ -185,6 +196,7 @@ def left_out_errors(
             np.repeat(np.arange(len(kept)), [len(part) for part in parts]),
             tuple(held_out[place] for place in kept),
             np.concatenate([numbers[name][place] for place in kept]),
+            np.concatenate([values[name][place] for place in kept]) if name in _OF_MEMBERS else None,
         )
         for name, all_parts in logs.items()
         if (kept := [place for place, part in enumerate(all_parts) if len(part)])
@@ -192,9 +204,11 @@ def left_out_errors(
     }
 
 
-def _log_errors(found: CoRunPrediction, bags: list[Bag], name: str) -> tuple[Reals, Integers]:
-    """Errors that there are, and the place of the bag of each."""
+def _log_errors(found: CoRunPrediction, bags: list[Bag], name: str) -> tuple[Reals, Integers, Reals]:
+    """Errors that there are, the place of the bag of each, and the logarithm of the predicted slowdown."""
     true = measured(bags, name)
-    errors = np.log(predicted(found, name).value / true.value)
+    values = predicted(found, name).value
+    errors = np.log(values / true.value)
     known = np.isfinite(errors)
-    return errors[known], true.bag[known]
+    logs = -np.log(values) if name == "speed" else np.log(values)
+    return errors[known], true.bag[known], logs[known]

@@ -22,7 +22,8 @@ __all__ = ["answers_of"]
 
 _SOURCES = ("predict", "evaluate/corun")
 _NAMES = (*QUANTITIES, FITS)
-_REACH = "reach"
+_REACH = "reach."
+_REACHES = tuple(f"{_REACH}{name}" for name in QUANTITIES)
 
 
 def answers_of(
@@ -88,20 +89,18 @@ class _Kept:
         make_folder("cache", self.folder)
 
     def load(self, task: CoRunTask) -> Answer | None:
-        found = cached_arrays(self._path(task), [*_NAMES, _REACH])
-        if not found or any(array.dtype != np.float64 for array in found.values()):
+        found = cached_arrays(self._path(task), [*_NAMES, *_REACHES])
+        if not found or any(array.dtype != np.float64 or array.ndim != 1 for array in found.values()):
             return None
-        if found[_REACH].shape != (len(QUANTITIES),):
+        reach = {name: found[f"{_REACH}{name}"] for name in QUANTITIES}
+        if any(len(each) != len(found[name]) for name, each in reach.items()):
             return None
-        return Answer(
-            {name: found[name] for name in _NAMES},
-            dict(zip(QUANTITIES, found[_REACH].tolist(), strict=True)),
-        )
+        return Answer({name: found[name] for name in _NAMES}, reach)
 
     def save(self, task: CoRunTask, answer: Answer) -> None:
-        reach = np.array([answer.reach[name] for name in QUANTITIES])
+        arrays = {**answer.values, **{f"{_REACH}{name}": each for name, each in answer.reach.items()}}
         with cached_file(self._path(task)) as temporary:
-            np.savez_compressed(temporary, allow_pickle=False, **{**answer.values, _REACH: reach})
+            np.savez_compressed(temporary, allow_pickle=False, **arrays)
 
     def _path(self, task: CoRunTask) -> Path:
         rows = hashlib.sha256(np.asarray(task.fold.train, np.int64).tobytes())

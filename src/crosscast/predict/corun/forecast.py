@@ -129,5 +129,5 @@ def ranged(value: float, errors: Mapping[str, LeftOut], quantity: str, level: fl
     """
     if not math.isfinite(value) or quantity not in errors:
         return None
-    factor = math.exp(errors[quantity].reach(level))
-    return Ranged(value, value / factor, value * factor, errors[quantity].reached(level))
+    factor = math.exp(errors[quantity].reach(level, math.log(value)))
+    return Ranged(value, value / factor, value * factor, level)
