@@ -170,7 +170,9 @@ def _translation(study: TranslationStudy) -> Table:
         table.add_row(Text(with_model), "slowdown", *blank, _mape(each.slowdown_mape))
     if study.predicted:
         first = study.predicted[0]
-        table.add_row(Text(f"not translated, {first.model}"), "slowdown", *blank, _mape(first.own_mape))
+        table.add_row(
+            Text(f"on {study.source} itself, {first.model}"), "slowdown", *blank, _mape(first.own_mape)
+        )
     return table
 
 

@@ -64,7 +64,7 @@ def write_corun_figures(study: CoRunStudy, folder: Path) -> list[Path]:
     """
     make_folder("figures", folder)
     first = study.evaluation.co_runs.bags[0]
-    about = f"{study.evaluation.co_runs.label}, {first.device}"
+    about = f"{Path(study.evaluation.co_runs.label).name}, {first.device}"
     figures = _left_out(study, about)
     if study.studies is not None:
         figures |= _of_studies(study.studies, about)

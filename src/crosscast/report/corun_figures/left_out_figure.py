@@ -10,6 +10,9 @@ from crosscast.report.figure_style import BLUE, GREY, heading, legend_below, tid
 
 __all__ = ["left_out_figure"]
 
+_ROOM = 0.08
+"""Share of the axis that a number takes."""
+
 
 def left_out_figure(best: CoRunResult, rival: CoRunResult | None, title: str) -> Any:
     """A bar for each group that was left out, and a mark for a baseline.
@@ -29,11 +32,11 @@ def left_out_figure(best: CoRunResult, rival: CoRunResult | None, title: str) ->
     axes = figure.subplots()
     values = [groups[name] for name in names]
     axes.barh(range(len(names)), values, color=BLUE, height=0.62, zorder=2, label=best.model)
-    ends = values
+    marks = [float("nan")] * len(names)
     if rival is not None:
-        others = [(rival.by_group or {}).get(name, float("nan")) for name in names]
+        marks = [(rival.by_group or {}).get(name, float("nan")) for name in names]
         axes.plot(
-            others,
+            marks,
             range(len(names)),
             "D",
             color=GREY,
@@ -43,12 +46,13 @@ def left_out_figure(best: CoRunResult, rival: CoRunResult | None, title: str) ->
             label=f"{rival.model} (baseline)",
             clip_on=False,
         )
-        ends = [max(pair) for pair in zip(values, others, strict=True)]
-    limit = 1.15 * max(ends)
-    for place, (value, end) in enumerate(zip(values, ends, strict=True)):
-        # Within its bar, as what stands beside a mark would seem to be the mark's.
-        fits = value > 0.12 * limit
-        at, colour = (0.01 * limit, "white") if fits else (end + 0.02 * limit, "black")
+    limit = 1.15 * max(each for each in (*values, *marks) if each == each)
+    for place, (value, mark) in enumerate(zip(values, marks, strict=True)):
+        # Within its bar if it is long enough; else beyond, unless it would be over the mark.
+        fits = value > _ROOM * limit
+        hidden = value - _ROOM * limit / 4 < mark < value + _ROOM * limit
+        end = (mark if hidden else value) + 0.015 * limit
+        at, colour = (0.01 * limit, "white") if fits else (end, "black")
         axes.text(at, place, f"{value:.1f}", va="center", fontsize=8.5, color=colour)
     if best.mape is not None:
         axes.axvline(best.mape, color="black", linewidth=1, linestyle="--", zorder=4, label="its mean")

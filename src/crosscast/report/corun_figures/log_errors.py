@@ -11,9 +11,11 @@ __all__ = ["LEAST", "error_scale"]
 LEAST = 0.1
 """Errors below it, in per cent, are drawn there: they are all as good as none."""
 
-_STEPS = (1, 2, 5)
-_FEW = 1.0
-"""Orders of magnitude up to which all steps have a tick."""
+_STEPS = ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8))
+"""Where ticks may be within an order of magnitude, from coarse to fine."""
+
+_FEWEST = 4
+"""Ticks that are enough."""
 
 
 def error_scale(axes: Any, errors: Iterable[float]) -> None:
@@ -29,12 +31,19 @@ def error_scale(axes: Any, errors: Iterable[float]) -> None:
     shown = [max(error, LEAST) for error in errors if error == error]
     low, high = math.log10(min(shown)), math.log10(max(shown))
     room = max(0.06 * (high - low), 0.05)
-    steps = _STEPS if high - low < 3 * _FEW else (1,)
-    ticks = [
-        step * 10**power
-        for power in range(math.floor(low) - 1, math.ceil(high) + 1)
-        for step in steps
-        if low - room <= math.log10(step * 10**power) <= high + room
-    ]
-    axes.set_yticks([math.log10(tick) for tick in ticks], [f"{tick:g}" for tick in ticks])
+    ticks: list[float] = []
+    for steps in _STEPS:
+        if len(ticks) < _FEWEST:
+            every = [
+                step * 10.0**power
+                for power in range(math.floor(low) - 1, math.ceil(high) + 1)
+                for step in steps
+            ]
+            ticks = [tick for tick in every if low - room <= math.log10(tick) <= high + room]
+    if len(ticks) < _FEWEST:
+        # Over so little, a logarithm is nearly straight.
+        from matplotlib.ticker import MaxNLocator
+
+        ticks = [tick for tick in MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(10**low, 10**high) if tick > 0]
+    axes.set_yticks([math.log10(tick) for tick in ticks], [f"{tick:.4g}" for tick in ticks])
     axes.set_ylim(low - room, high + room)
