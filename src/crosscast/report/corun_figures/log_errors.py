@@ -44,6 +44,7 @@ def error_scale(axes: Any, errors: Iterable[float]) -> None:
         # Over so little, a logarithm is nearly straight.
         from matplotlib.ticker import MaxNLocator
 
-        ticks = [tick for tick in MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(10**low, 10**high) if tick > 0]
+        places = MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(10**low, 10**high)
+        ticks = [tick for tick in places if tick > 0]
     axes.set_yticks([math.log10(tick) for tick in ticks], [f"{tick:.4g}" for tick in ticks])
     axes.set_ylim(low - room, high + room)
