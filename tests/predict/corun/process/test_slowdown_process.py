@@ -1,0 +1,319 @@
+"""The default model of co-running: what it predicts of made-up bags, its laws, and what it refuses."""
+
+from dataclasses import replace
+from itertools import combinations_with_replacement, permutations
+
+import numpy as np
+import pytest
+from made_co_runs import NAMES, made_bag, made_co_runs, made_solo, true_slowdowns
+from numpy.testing import assert_allclose, assert_array_equal
+
+from crosscast.errors import InputError
+from crosscast.predict.corun.prediction import CoRunPrediction
+from crosscast.predict.corun.process.covariance import Training
+from crosscast.predict.corun.process.fit import fit_slowdowns
+from crosscast.predict.corun.process.fitted import inverse_of
+from crosscast.predict.corun.process.model import Process, ProcessPredictor
+from crosscast.predict.corun.process.rows import MemberRows, distinct
+from crosscast.predict.corun.process.traits import Traits
+from crosscast.predict.grid import Reals
+from crosscast.predict.stored import part_of, stored_name
+from crosscast.tables.corun.bag import Bag, Member
+from crosscast.tables.corun.solo import Solo
+from crosscast.tables.corun.view import CoRuns
+
+BOTH = made_co_runs(NAMES, bags=(2, 3))
+NEW = [made_solo(name) for name in ("gem", "hmm", "kmeans")]
+ASKED = [(NEW[0], NEW[1]), (NEW[2], BOTH.solos[0]), tuple(NEW), (*NEW, BOTH.solos[1]), (NEW[0], NEW[0])]
+
+
+@pytest.fixture(scope="module")
+def fitted() -> ProcessPredictor:
+    return Process().fit(BOTH, 0)
+
+
+def bare(co_runs: CoRuns) -> CoRuns:
+    """Without any feature, as where only names, times and slowdowns were published."""
+    solos = {solo.key: replace(solo, features={}, power_w=None) for solo in co_runs.solos}
+    bags = tuple(
+        replace(
+            bag, members=tuple(replace(each, solo=solos[each.solo.key]) for each in bag.members), power_w=None
+        )
+        for bag in co_runs.bags
+    )
+    return CoRuns(co_runs.label, tuple(solos.values()), bags)
+
+
+def changed(bags: tuple[Bag, ...], slowdown: float) -> tuple[Bag, ...]:
+    return tuple(
+        replace(bag, members=tuple(replace(each, slowdown=slowdown) for each in bag.members)) for bag in bags
+    )
+
+
+def assert_same(first: CoRunPrediction, second: CoRunPrediction) -> None:
+    for one, other in zip(first.slowdown, second.slowdown, strict=True):
+        assert_array_equal(one, other)
+    for name in ("time_s", "power_w", "fits"):
+        assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+def error_of(predicted: CoRunPrediction, bags: list[tuple[Solo, ...]]) -> float:
+    true = np.concatenate([true_slowdowns(bag) for bag in bags])
+    return float(np.abs(np.concatenate(predicted.slowdown) / true - 1).mean())
+
+
+def test_slowdowns_of_new_applications_are_found(fitted: ProcessPredictor) -> None:
+    bags = [bag for members in (2, 3) for bag in combinations_with_replacement(NEW, members)]
+    found = error_of(fitted.predict(bags), bags)
+    mean = float(np.exp(np.mean([np.log(each.slowdown or 1) for bag in BOTH.bags for each in bag.members])))
+    of_mean = np.abs(mean / np.concatenate([true_slowdowns(bag) for bag in bags]) - 1).mean()
+    assert found < 0.12
+    assert found < of_mean / 2
+
+
+def test_slowdowns_of_bags_of_known_applications_are_found() -> None:
+    """Each tenth bag is new."""
+    new = [bag.solos for bag in BOTH.bags[::10]]
+    rest = tuple(bag for place, bag in enumerate(BOTH.bags) if place % 10)
+    predicted = Process().fit(replace(BOTH, bags=rest), 0).predict(new)
+    assert error_of(predicted, new) < 0.05
+
+
+def test_bags_of_a_size_that_was_never_seen_are_predicted(fitted: ProcessPredictor) -> None:
+    bags = list(combinations_with_replacement([*NEW, *BOTH.solos[:2]], 4))
+    assert error_of(fitted.predict(bags), bags) < 0.2
+
+
+def test_times_lie_between_the_longest_alone_and_all_one_after_another(fitted: ProcessPredictor) -> None:
+    for bag, time in zip(ASKED, fitted.predict(ASKED).time_s, strict=True):
+        alone = [solo.time_s or 0.0 for solo in bag]
+        assert max(alone) < time < 1.3 * sum(alone)
+
+
+@pytest.mark.parametrize("features", [True, False], ids=["traits", "no traits"])
+def test_the_order_of_members_only_permutes(fitted: ProcessPredictor, features: bool) -> None:
+    predictor = fitted if features else Process().fit(bare(BOTH), 0)
+    bag = ASKED[3] if features else bare(BOTH).bags[-20].solos
+    orders = list(permutations(range(len(bag))))
+    found = predictor.predict([tuple(bag[place] for place in order) for order in orders])
+    for order, slowdown in zip(orders, found.slowdown, strict=True):
+        assert_allclose(slowdown, found.slowdown[0][list(order)], rtol=1e-10)
+    for name in ("time_s", "power_w", "fits"):
+        assert_allclose(getattr(found, name), getattr(found, name)[0], rtol=1e-10)
+
+
+def test_the_order_of_training_bags_and_of_their_members_hardly_matters() -> None:
+    """But for the lots of trees, so without them."""
+    turned = tuple(made_bag(bag.solos[::-1]) for bag in BOTH.bags[::-1])
+    first, second = (
+        Process(trees=False).fit(replace(BOTH, bags=bags), 0).predict(ASKED) for bags in (BOTH.bags, turned)
+    )
+    assert_allclose(np.concatenate(first.slowdown), np.concatenate(second.slowdown), rtol=1e-3)
+
+
+def test_bags_that_are_asked_together_get_what_they_get_alone(fitted: ProcessPredictor) -> None:
+    """Few bags are predicted with all parts of them at once, many without."""
+    many = fitted.predict(ASKED * 8)
+    for place, bag in enumerate(ASKED):
+        alone = fitted.predict([bag])
+        assert_allclose(many.slowdown[place], alone.slowdown[0], rtol=1e-10)
+        assert_allclose(many.time_s[place], alone.time_s[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["traits", "alone", "no traits"])
+def test_what_was_kept_predicts_the_same_bits(fitted: ProcessPredictor, kind: str) -> None:
+    if kind == "traits":
+        predictor = fitted
+    else:
+        runs = BOTH if kind == "alone" else bare(BOTH)
+        predictor = Process(trees=False).fit(runs, 0)
+    again = part_of(stored_name(predictor), predictor.state())
+    assert_same(predictor.predict(ASKED), again.predict(ASKED))
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_one_other_trees(fitted: ProcessPredictor) -> None:
+    again = Process().fit(BOTH, 0).state()
+    for name, array in fitted.state().items():
+        assert again[name].tobytes() == array.tobytes()
+    other = Process().fit(BOTH, 1).state()
+    assert other["slowdowns.trees.leaf_value"].tobytes() != again["slowdowns.trees.leaf_value"].tobytes()
+    assert other["slowdowns.variances"].tobytes() == again["slowdowns.variances"].tobytes()
+
+
+@pytest.mark.parametrize("features", [True, False], ids=["traits", "no traits"])
+def test_small_arrays_say_what_the_whole_covariance_says(features: bool) -> None:
+    """Covariances with all training rows, times what each weighs; of new applications and known ones."""
+    runs = BOTH if features else bare(BOTH)
+    process, _ = fit_slowdowns(runs.bags, 0, trees=False)
+    asked = [(*bag[:2],) for bag in ASKED] if features else [bag.solos[::-1] for bag in runs.bags[:9]]
+    training = [bag.solos for bag in runs.bags]
+    solos, places = distinct([*training, *asked])
+    rows = MemberRows.of([*training, *asked], places)
+    n = sum(len(bag) for bag in training)
+    covariance = Training(process.traits.traited(solos), rows).covariance(process.sizes)
+    slowdown = np.array([each.slowdown for bag in runs.bags for each in bag.members], dtype=np.float64)
+    values = process.scale.to(slowdown, rows.members[:n])
+    inverse, _ = inverse_of(covariance[:n, :n], process.sizes.noise)
+    whole = process.scale.back(covariance[n:, :n] @ inverse @ values, rows.members[n:])
+    assert_allclose(np.concatenate(process.slowdowns(asked)), whole, rtol=1e-6)
+
+
+def test_measured_bags_of_a_new_application_move_the_predictions_of_its_others() -> None:
+    """One that its features do not tell: it suffers twice as much as others like it."""
+    odd = made_solo("odd")
+
+    def suffering(solos: tuple[Solo, ...]) -> Bag:
+        bag = made_bag(solos)
+        return replace(
+            bag,
+            members=tuple(
+                replace(each, slowdown=2 * (each.slowdown or 0)) if each.solo is odd else each
+                for each in bag.members
+            ),
+        )
+
+    new = [suffering((odd, solo)) for solo in BOTH.solos]
+    asked, probes = [bag.solos for bag in new[2:]], tuple(new[:2])
+    true = np.array([bag.members[0].slowdown for bag in new[2:]], dtype=np.float64)
+
+    def error(bags: tuple[Bag, ...]) -> float:
+        found = Process().fit(replace(BOTH, bags=bags), 0).predict(asked).slowdown
+        return float(np.abs(np.array([each[0] for each in found]) / true - 1).mean())
+
+    without, with_probes = error(BOTH.bags), error((*BOTH.bags, *probes))
+    assert without > 0.35
+    assert with_probes < without / 2
+
+
+def test_members_that_leave_the_memory_system_idle_have_a_slowdown_of_their_own() -> None:
+    idle = made_solo("idle", memory_utilisation=0.0)
+    busy = [made_solo(name, memory_utilisation=0.5) for name in NAMES[:4]]
+    bags = []
+    for first in busy:
+        for second in [*busy, idle]:
+            bag = made_bag((first, second))
+            members = tuple(
+                replace(each, slowdown=1.01) if each.solo is idle else each for each in bag.members
+            )
+            bags.append(replace(bag, members=members))
+    found = Process().fit(CoRuns("idle", (*busy, idle), tuple(bags)), 0)
+    predicted = found.predict([(idle, busy[0]), (busy[0], busy[1])]).slowdown
+    assert predicted[0][0] == pytest.approx(1.01)
+    assert predicted[1].min() > 1.05
+    again = part_of(stored_name(found), found.state())
+    assert again.predict([(idle, busy[0])]).slowdown[0][0] == pytest.approx(1.01)
+
+
+@pytest.mark.parametrize("link", ["traits", "no traits"])
+def test_slowdowns_that_are_all_the_same_are_predicted(link: str) -> None:
+    runs = BOTH if link == "traits" else bare(BOTH)
+    found = Process().fit(replace(runs, bags=changed(runs.bags, 1.5)), 0).predict([runs.bags[0].solos])
+    assert_allclose(found.slowdown[0], 1.5, rtol=1e-6)
+
+
+def test_one_application_alone_can_be_learned_from() -> None:
+    runs = made_co_runs(NAMES[:1], sizes=("small", "tiny"))
+    assert len(runs.bags) == 3
+    found = Process().fit(runs, 0).predict([runs.bags[1].solos])
+    assert_allclose(found.slowdown[0], true_slowdowns(runs.bags[1].solos), rtol=0.2)
+
+
+def test_traits_that_are_all_the_same_can_be_learned_from() -> None:
+    solos = [replace(made_solo(name), features={"utilisation": 0.6}) for name in NAMES]
+    bags = tuple(made_bag(pair) for pair in combinations_with_replacement(solos, 2))
+    found = Process().fit(CoRuns("same", tuple(solos), bags), 0).predict([(solos[0], solos[1])])
+    assert_allclose(found.slowdown[0], true_slowdowns((solos[0], solos[1])), rtol=0.02)
+
+
+@pytest.mark.parametrize("features", [{}, {"utilisation": float("nan")}, {"utilisation": 0.0}])
+def test_an_application_whose_counters_are_missing_or_0_is_predicted(
+    fitted: ProcessPredictor, features: dict[str, float]
+) -> None:
+    unknown = replace(NEW[0], features=features)
+    found = fitted.predict([(unknown, NEW[1])])
+    assert np.isfinite(found.slowdown[0]).all()
+    assert np.isfinite(found.time_s).all()
+
+
+def test_without_times_alone_slowdowns_are_predicted_and_times_are_not(fitted: ProcessPredictor) -> None:
+    untimed = replace(NEW[0], time_s=None)
+    found = fitted.predict([(untimed, NEW[1]), (NEW[0], NEW[1])])
+    assert np.isfinite(np.concatenate(found.slowdown)).all()
+    assert np.isnan(found.time_s[0])
+    assert np.isfinite(found.time_s[1])
+
+
+def test_bags_with_a_failed_member_or_without_slowdowns_teach_nothing(fitted: ProcessPredictor) -> None:
+    wrong = [
+        replace(bag, members=(replace(bag.members[0], slowdown=9.0, failure="killed"), *bag.members[1:]))
+        for bag in changed(BOTH.bags[:5], 9.0)
+    ]
+    zero = [
+        replace(
+            bag, members=(Member(bag.members[0].solo, unknown), *bag.members[1:]), power_w=None, fits=None
+        )
+        for bag, unknown in zip(BOTH.bags[5:7], (0.0, None), strict=True)
+    ]
+    runs = replace(BOTH, bags=(*BOTH.bags, *wrong, *zero))
+    assert_same(Process().fit(runs, 0).predict(ASKED), fitted.predict(ASKED))
+
+
+def test_two_bags_are_too_few() -> None:
+    with pytest.raises(InputError, match=r"^made up: expected at least 3 bags with slowdowns .* found 2$"):
+        Process().fit(replace(BOTH, bags=BOTH.bags[:2]), 0)
+    with pytest.raises(InputError, match=r"^bags: expected at least 3 with slowdowns"):
+        fit_slowdowns(BOTH.bags[:2], 0)
+
+
+def test_a_rehearsal_takes_what_was_found(fitted: ProcessPredictor) -> None:
+    part = replace(BOTH, bags=BOTH.bags[:40])
+    again = Process().rehearsal(fitted).fit(part, 0)
+    assert_array_equal(again.slowdowns.sizes.variances, fitted.slowdowns.sizes.variances)
+    assert fitted.found is not None
+    assert again.found == fitted.found
+
+
+def test_a_rehearsal_finds_its_own_where_a_part_has_other_traits_in_common() -> None:
+    """Four of seven applications have it; of six, three, which is not most."""
+    known = [made_solo(name) for name in NAMES[:4]]
+    others = [replace(made_solo(name), features={"utilisation": 0.5}) for name in ("nw", "gem", "hmm")]
+    solos = [
+        replace(solo, features={**solo.features, "slowdown_low": 1.5 + 0.1 * place})
+        for place, solo in enumerate(known)
+    ]
+    bags = tuple(made_bag(pair) for pair in combinations_with_replacement([*solos, *others], 2))
+    runs = CoRuns("some", (*solos, *others), bags)
+    found = Process().fit(runs, 0)
+    assert "slowdown_low" in found.slowdowns.traits.names
+    part = replace(runs, bags=tuple(bag for bag in bags if NAMES[0] not in bag.applications))
+    again = Process().rehearsal(found).fit(part, 0)
+    assert "slowdown_low" not in again.slowdowns.traits.names
+    assert np.isfinite(np.concatenate(again.predict([bags[0].solos]).slowdown)).all()
+
+
+def test_no_bags_are_predicted_as_nothing(fitted: ProcessPredictor) -> None:
+    found = fitted.predict([])
+    assert found.slowdown == ()
+    assert found.time_s.shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "message"),
+    [
+        ("time_factor", np.zeros(1), r"time_factor: expected one number above 0"),
+        ("slowdowns.alone", np.zeros(2), r"expected arrays of a process of 6 applications with 2 traits"),
+        ("slowdowns.link", np.array(["root"]), r"expected arrays of a process"),
+        ("slowdowns.lengths", np.zeros((2, 2)), r"expected arrays of a process"),
+        ("slowdowns.noise", np.array([np.nan]), r"noise: expected finite numbers"),
+        ("slowdowns.beside", np.zeros(6), r"beside: expected numbers along 2 axes"),
+        ("slowdowns.trees.root", np.zeros(0, np.int32), r"root: expected at least one tree"),
+    ],
+)
+def test_damaged_arrays_are_refused(fitted: ProcessPredictor, name: str, array: Reals, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ProcessPredictor.from_state({**fitted.state(), name: array})
+
+
+def test_names_tell_both_forms_apart() -> None:
+    assert (Process().name, Process(trees=False).name) == ("process", "process-alone")
+    assert Traits.of(BOTH.solos).names == ("utilisation", "inflicted_high")
