@@ -19,7 +19,9 @@ from crosscast.tables.corun.bag import Bag
 __all__ = ["chosen_probes"]
 
 
-def chosen_probes(bags: Sequence[Bag], of_new: Flags, name: str, count: int, sizes: Sizes) -> list[int]:
+def chosen_probes(
+    bags: Sequence[Bag], of_new: Flags, name: str, count: int, traits: Traits, sizes: Sizes
+) -> list[int]:
     """Choose bags of an application, one after the other: each lowers what is left open of all others most.
 
     What is open of a bag is the variance of a process (`crosscast.predict.corun.process`). Only bags are
@@ -35,8 +37,9 @@ def chosen_probes(bags: Sequence[Bag], of_new: Flags, name: str, count: int, siz
         Name of the application.
     count
         How many bags with each of its inputs (sizes), at most.
-    sizes
-        Sizes of the covariance, fitted to bags without the application.
+    traits, sizes
+        How applications become numbers, and the sizes of the covariance between these, fitted to bags without
+        the application.
 
     Returns
     -------
@@ -46,15 +49,14 @@ def chosen_probes(bags: Sequence[Bag], of_new: Flags, name: str, count: int, siz
     solos, places = distinct([bag.solos for bag in bags])
     rows = MemberRows.of([bag.solos for bag in bags], places)
     old = ~of_new[rows.bag]
-    traits = Traits.of([solos[place] for place in sorted(set(rows.own[old].tolist()))])
     covariance = Training(traits.traited(solos), rows).covariance(sizes)
     known, new = np.flatnonzero(old), np.flatnonzero(~old)
     inside = covariance[np.ix_(known, known)] + sizes.noise * np.eye(len(known))
     across = covariance[np.ix_(new, known)]
     left = covariance[np.ix_(new, new)] - across @ np.linalg.solve(inside, across.T)
     inputs = {
-        int(place): [solo.name for solo in bags[place].solos if solo.application == name]
-        for place in np.flatnonzero(of_new)
+        place: [solo.name for solo in bags[place].solos if solo.application == name]
+        for place in np.flatnonzero(of_new).tolist()
     }
     open_ = {place: found[0] for place, found in inputs.items() if len(found) == 1}
     return _greedily(left, rows.bag[new], open_, sizes.noise, count)

@@ -10,6 +10,7 @@ import numpy as np
 from crosscast.evaluate.corun.probe_choice import chosen_probes
 from crosscast.predict.corun.process.covariance import Sizes
 from crosscast.predict.corun.process.model import Process
+from crosscast.predict.corun.process.traits import Traits
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.view import CoRuns
 
@@ -22,10 +23,12 @@ class Probing:
 
     Parameters
     ----------
-    sizes
-        Sizes of the covariance of bags without the new application.
+    traits, sizes
+        How applications become numbers, and the sizes of the covariance between these, both of bags without
+        the new application.
     """
 
+    traits: Traits
     sizes: Sizes
 
     def places(self, known: Sequence[Bag], new: Sequence[Bag], name: str, count: int) -> list[int]:
@@ -43,7 +46,7 @@ class Probing:
             How many bags with each of its inputs, at most.
         """
         of_new = np.arange(len(known) + len(new)) >= len(known)
-        chosen = chosen_probes([*known, *new], of_new, name, count, self.sizes)
+        chosen = chosen_probes([*known, *new], of_new, name, count, self.traits, self.sizes)
         return [place - len(known) for place in chosen]
 
 
@@ -55,4 +58,5 @@ def probing_of(training: CoRuns, seed: int) -> Probing:
     InputError
         If there are too few bags with slowdowns.
     """
-    return Probing(Process(trees=False).fit(training, seed).found_sizes)
+    found = Process(trees=False).fit(training, seed).slowdowns
+    return Probing(found.traits, found.sizes)

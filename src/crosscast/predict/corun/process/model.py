@@ -13,7 +13,6 @@ import numpy.typing as npt
 from crosscast.errors import InputError
 from crosscast.predict.corun.overlap import bag_times
 from crosscast.predict.corun.prediction import CoRunPrediction
-from crosscast.predict.corun.process.covariance import Sizes
 from crosscast.predict.corun.process.fit import Found, fit_slowdowns
 from crosscast.predict.corun.process.fits import Fits, fit_fits
 from crosscast.predict.corun.process.power import Power, fit_power
@@ -97,11 +96,6 @@ class ProcessPredictor:
     power: Power | None
     time_factor: float
     found: Found | None = None
-
-    @property
-    def found_sizes(self) -> Sizes:
-        """Sizes of the covariance."""
-        return self.slowdowns.sizes
 
     def predict(self, bags: Sequence[tuple[Solo, ...]]) -> CoRunPrediction:
         """Predict bags of any sizes; see `CoRunPredictor.predict`."""
