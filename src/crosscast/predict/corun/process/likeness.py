@@ -59,7 +59,8 @@ class Between:
         same = (first.name[:, None] == second.name[None, :]).astype(np.float64)
         self._kernels = {ONE: np.ones_like(kin), KIN: kin, SAME: same}
         apart = (first.batch[:, None] - second.batch[None, :]) / _BATCH_LENGTH
-        self._batch = kin * np.exp(-0.5 * apart**2)
+        # Where traits are known, they tell what the batch does.
+        self._batch = kin if len(self.squares) else kin * np.exp(-0.5 * apart**2)
 
     def kernels(self, lengths: Reals) -> Kernels:
         """All kernels but `LINE`, which is a product of loads.
