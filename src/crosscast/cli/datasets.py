@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ __all__ = ["dataset_named"]
 
 
 def dataset_named(folder: Path) -> Dataset:
-    """Read the dataset of a folder, or the one that comes with Crosscast for ``bundled``.
+    """Read the dataset of a folder, or one that comes with Crosscast for ``bundled`` or ``bundled-corun``.
 
     Raises
     ------
@@ -21,9 +20,8 @@ def dataset_named(folder: Path) -> Dataset:
         If it cannot be read or is not valid.
     """
     # Imported here: `--help` needs no pyarrow.
-    from crosscast.tables.bundled import BUNDLED, bundled_dataset
+    from crosscast.tables.bundled import bundled_named
     from crosscast.tables.dataset import read_dataset
 
-    if str(folder) == BUNDLED and not folder.exists():
-        return replace(bundled_dataset(), label=BUNDLED)
-    return read_dataset(folder)
+    bundled = None if folder.exists() else bundled_named(str(folder))
+    return read_dataset(folder) if bundled is None else bundled

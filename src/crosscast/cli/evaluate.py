@@ -99,7 +99,7 @@ def evaluate(
     Parameters
     ----------
     folder
-        Folder of the dataset, or `bundled` for the one that comes with Crosscast.
+        Folder of the dataset, or `bundled` or `bundled-corun` for those that come with Crosscast.
     protocol
         What is left out.
     models

@@ -60,7 +60,7 @@ def train(
     Parameters
     ----------
     folder
-        Folder of the dataset, or `bundled` for the one that comes with Crosscast.
+        Folder of the dataset, or `bundled` or `bundled-corun` for those that come with Crosscast.
     out
         Folder of the model; one that is there is replaced.
     target

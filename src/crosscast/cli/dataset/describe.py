@@ -20,7 +20,7 @@ def describe(folder: Path, /, *, json: Flag = False) -> None:
     Parameters
     ----------
     folder
-        Folder of the dataset, or `bundled` for the one that comes with Crosscast.
+        Folder of the dataset, or `bundled` or `bundled-corun` for those that come with Crosscast.
     json
         Print everything as one JSON object.
     """
