@@ -1,0 +1,1 @@
+"""Decisions: which jobs share a device."""

@@ -1,0 +1,103 @@
+"""A plan of jobs that share a device on a terminal: who with whom, who alone, and what that gains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from crosscast.choose.pairing.plan import Plan, SharedBag
+from crosscast.predict.corun.card import CoRunCard
+from crosscast.predict.corun.forecast import Ranged
+from crosscast.report.console import console_of_numbers
+from crosscast.report.corun_training import corun_trained_on, honest_corun_errors
+from crosscast.report.number_table import number_table, print_table
+from crosscast.report.numbers import factor, percent, plural
+from crosscast.units import format_seconds
+
+__all__ = ["print_corun_pairs"]
+
+
+def print_corun_pairs(plan: Plan, names: Sequence[str], card: CoRunCard, stream: TextIO) -> None:
+    """Print a plan.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    names
+        What to call each job.
+    card
+        Card of the model.
+    stream
+        Where to print; colours only on a terminal.
+    """
+    console = console_of_numbers(stream)
+    if plan.shared:
+        _print_shared(plan, names, card, console)
+    if plan.alone:
+        table = number_table("alone", ["time"])
+        table.add_column(Text("why"))
+        for each in plan.alone:
+            table.add_row(Text(names[each.job]), format_seconds(each.time_s), Text(each.reason))
+        print_table(console, f"alone on {card.device}", table)
+    console.print()
+    for line in (
+        *_totals(plan),
+        "",
+        f"{card.model}, {corun_trained_on(card)}",
+        *honest_corun_errors(card),
+    ):
+        console.print(Text(line), soft_wrap=True)
+
+
+def _print_shared(plan: Plan, names: Sequence[str], card: CoRunCard, console: Console) -> None:
+    told = any(each.fits is not None for each in plan.shared)
+    headings = ["together", "one after another", "gain", "interval", *(["fit"] if told else []), "slowdowns"]
+    table = number_table("jobs", headings)
+    for each in plan.shared:
+        fits = [percent(each.fits)] if told else []
+        table.add_row(
+            Text(" + ".join(names[job] for job in each.jobs)),
+            format_seconds(each.together_s),
+            format_seconds(each.serial_s),
+            _seconds(each.gain_s.value),
+            _interval(each.gain_s),
+            *fits,
+            _slowdowns(each),
+        )
+    print_table(console, f"together on {card.device}", table)
+
+
+def _slowdowns(bag: SharedBag) -> str:
+    return ", ".join(
+        f"{factor(each.value)} ({factor(each.low)} to {factor(each.high)})" for each in bag.slowdown
+    )
+
+
+def _totals(plan: Plan) -> list[str]:
+    count = sum(len(each.jobs) for each in plan.shared) + len(plan.alone)
+    serial = format_seconds(plan.serial_s)
+    if not plan.shared:
+        return [f"All {plural(count, 'job')} one after another: {serial}; nothing is gained by sharing."]
+    time, gain = plan.time_s, plan.gain_s
+    lines = [
+        f"All {plural(count, 'job')}: {format_seconds(time.value)} instead of {serial} one after another.",
+        f"Gain: {_seconds(gain.value)} ({_interval(gain)}, {100 * gain.reached:.3g} % interval), "
+        f"{percent(gain.value / plan.serial_s)} of the time.",
+    ]
+    if gain.low <= 0:
+        lines.append("The interval holds 0: it may be that nothing is gained.")
+    if any(each.fits is not None for each in plan.shared):
+        lines.append("Each gain counts by the probability that the jobs fit on the device together.")
+    return lines
+
+
+def _interval(gain: Ranged) -> str:
+    return f"{_seconds(gain.low)} to {_seconds(gain.high)}"
+
+
+def _seconds(value: float) -> str:
+    return format_seconds(value) if value >= 0 else f"−{format_seconds(-value)}"
