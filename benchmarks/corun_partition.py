@@ -1,14 +1,18 @@
 """How well jobs on parts of a GPU are predicted from mixes: the whole evaluation, held to its figures.
 
 ``python -m benchmarks.corun_partition DATASET`` leaves mixes, jobs and clusters of jobs out. DATASET is what
-``crosscast dataset import miso`` makes. It takes some three minutes of two processors.
+``crosscast dataset import miso`` makes. With ``--logs mig_iter_time.csv``, times of the origin's logs by
+network, batch size and part, all jobs of a network are left out together, too. It takes some two minutes of
+two processors.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +24,7 @@ from crosscast.evaluate.corun.partition.result import PartitionResult
 from crosscast.evaluate.corun.partition.study import partition_results
 from crosscast.predict.corun.partition.left_out import MixFold, folds_without_jobs
 from crosscast.predict.corun.partition.registry import PARTITION_MODELS
+from crosscast.predict.grid import Integers, Reals
 from crosscast.tables.corun.mixes import Mixes, mixes_of
 from crosscast.tables.dataset import read_dataset
 
@@ -32,10 +37,15 @@ def main() -> int:
     """Run the benchmark and return the exit status."""
     options = _options()
     mixes = mixes_of(read_dataset(options.dataset)).without_copies()
+    protocols = {
+        "leave-bag-out": folds_of_mixes(mixes, "leave-bag-out", 0),
+        "leave-benchmark-out": folds_of_mixes(mixes, "leave-benchmark-out", 0),
+        "clusters": _without_clusters(mixes),
+        **({} if options.logs is None else {"networks": _without_networks(mixes, options.logs)}),
+    }
     rows, verdicts = [], []
-    for name in (*_MOST, "clusters of jobs"):
+    for name, folds in protocols.items():
         split = name if name in _MOST else "leave-benchmark-out"
-        folds = folds_of_mixes(mixes, split, 0) if name in _MOST else _without_clusters(mixes)
         start = time.perf_counter()
         found = partition_results(mixes, list(PARTITION_MODELS), split, folds, jobs=options.jobs)
         rows += [[name, *_cells(each)] for each in found]
@@ -52,10 +62,44 @@ def _without_clusters(mixes: Mixes) -> tuple[MixFold, ...]:
     """Leave out together what does alike on parts: what is predicted is unlike all that is known."""
     from sklearn.cluster import KMeans
 
+    jobs, alone = _alone(mixes)
+    # Nearly all jobs are slowest on the smallest part: the other sizes tell them apart.
+    telling = alone[:, :-1] / alone[:, :-1].std(axis=0)
+    return _without_alike(
+        mixes, jobs, KMeans(_CLUSTERS, n_init=10, random_state=0).fit_predict(telling).tolist()
+    )
+
+
+def _without_networks(mixes: Mixes, logs: Path) -> tuple[MixFold, ...]:
+    """Leave out together what is of one network, by the logs whose times are most like those of the jobs."""
+    from scipy.optimize import linear_sum_assignment
+
+    times: dict[tuple[str, str], dict[str, float]] = {}
+    with logs.open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            logged = times.setdefault((row["model"], row["batch"]), {})
+            logged[row["mig_slice"].split("g")[0]] = float(row["median_s"])
+    parts = [f"{slices:g}" for slices in mixes.slices]
+    known = {
+        key: [by_part[part] for part in parts] for key, by_part in times.items() if {*parts} <= {*by_part}
+    }
+    relative = np.array(list(known.values()))
+    relative /= relative.max(axis=1, keepdims=True)
+    jobs, alone = _alone(mixes)
+    apart = np.abs(alone[:, None] - relative[None]).max(axis=2)
+    log = linear_sum_assignment(apart)[1].tolist()
+    return _without_alike(mixes, jobs, [list(known)[place][0] for place in log])
+
+
+def _alone(mixes: Mixes) -> tuple[Integers, Reals]:
+    """Numbers of the jobs, and their relative times on parts."""
     jobs = np.unique(mixes.job[mixes.judged])
-    alone = np.array([mixes.alone[mixes.job == job].mean(axis=0) for job in jobs.tolist()])
-    cluster = KMeans(_CLUSTERS, n_init=10, random_state=0).fit_predict(alone)
-    return folds_without_jobs(mixes, [jobs[cluster == number] for number in range(_CLUSTERS)])
+    return jobs, np.array([mixes.alone[mixes.job == job].mean(axis=0) for job in jobs.tolist()])
+
+
+def _without_alike(mixes: Mixes, jobs: Integers, names: Sequence[str | int]) -> tuple[MixFold, ...]:
+    blocks = [jobs[[name == each for each in names]] for name in sorted(set(names), key=str)]
+    return folds_without_jobs(mixes, blocks)
 
 
 def _cells(result: PartitionResult) -> list[str]:
@@ -85,6 +129,7 @@ def _verdicts(name: str, results: tuple[PartitionResult, ...]) -> list[Verdict]:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.corun_partition", description=__doc__)
     parser.add_argument("dataset", type=Path, help="folder of the dataset")
+    parser.add_argument("--logs", type=Path, help="mig_iter_time.csv, to leave networks out")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     return parser.parse_args()
 
