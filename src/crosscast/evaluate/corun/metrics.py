@@ -69,10 +69,10 @@ def mean_error(scored: Scored) -> tuple[float, float]:
 
 
 def worst_coverage(scored: Scored) -> tuple[int, float]:
-    """The group whose intervals hold least often, and how often they do."""
+    """The group whose intervals hold least often, and how often they do; one has intervals at least."""
     groups = np.unique(scored.group)
     shares = [float(scored.held[scored.group == group].mean()) for group in groups]
-    place = int(np.argmin(shares))
+    place = int(np.nanargmin(shares))
     return int(groups[place]), shares[place]
 
 

@@ -107,6 +107,7 @@ def evaluate_corun(
             f"probes: expected 0 but where benchmarks are left out, and no fewer, found {min(probes)} to "
             f"{max(probes)}"
         )
+    probes = tuple(dict.fromkeys(probes))
     folds = dict.fromkeys(probes, folds_of(co_runs.bags, split, seed))
     tasks = [
         CoRunTask(model, fold, split, count, level, seed)
@@ -129,7 +130,7 @@ def evaluate_corun(
             [next(answers) for _ in folds[count]],
         )
     ]
-    return CoRunEvaluation(co_runs, split, tuple(probes), level, seed, folds, tuple(results))
+    return CoRunEvaluation(co_runs, split, probes, level, seed, folds, tuple(results))
 
 
 def results_of(

@@ -37,17 +37,17 @@ class Rows:
 
 
 def measured(bags: Sequence[Bag], quantity: str) -> Rows:
-    """What was measured; of bags of which a member failed nothing."""
+    """What was measured; of bags of which a member failed nothing.
+
+    A slowdown, time or power of 0 is none: nothing takes no time, and a sensor that says 0 does not work.
+    """
     if quantity in ("slowdown", "speed"):
-        values = [
-            np.nan if bag.failed or member.slowdown is None else member.slowdown
-            for bag in bags
-            for member in bag.members
-        ]
-        return _of_members(np.array(values, dtype=np.float64), [len(bag.members) for bag in bags], quantity)
+        found = [None if bag.failed else member.slowdown for bag in bags for member in bag.members]
+        return _of_members(_above_0(found), [len(bag.members) for bag in bags], quantity)
     read = _OF_BAGS[quantity]
     found = [None if bag.failed else read(bag) for bag in bags]
-    return Rows(np.array([np.nan if value is None else value for value in found]), np.arange(len(bags)))
+    values = np.array(found, dtype=np.float64) if quantity == FITS else _above_0(found)
+    return Rows(values, np.arange(len(bags)))
 
 
 def predicted(prediction: CoRunPrediction, quantity: str) -> Rows:
@@ -64,6 +64,10 @@ _OF_BAGS: Mapping[str, Callable[[Bag], float | None]] = {
     "power": lambda bag: bag.power_w,
     FITS: lambda bag: None if bag.fits is None else float(bag.fits),
 }
+
+
+def _above_0(found: Sequence[float | None]) -> Reals:
+    return np.array([value or np.nan for value in found], dtype=np.float64)
 
 
 def _of_members(values: Reals, sizes: Sequence[int], quantity: str) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -69,9 +69,8 @@ class CoRunResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the rows, as an object of JSON; what is not known is null."""
-        fields = asdict(self) if self.scored is None else {**vars(self)}
-        fields.pop("scored")
         return {
             name: None if isinstance(value, float) and not np.isfinite(value) else value
-            for name, value in fields.items()
+            for name, value in vars(self).items()
+            if name != "scored"
         }

@@ -208,7 +208,9 @@ def _log_errors(found: CoRunPrediction, bags: list[Bag], name: str) -> tuple[Rea
     """Errors that there are, the place of the bag of each, and the logarithm of the predicted slowdown."""
     true = measured(bags, name)
     values = predicted(found, name).value
-    errors = np.log(values / true.value)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # What is predicted below 0 has no logarithm.
+        errors = np.log(values / true.value)
     known = np.isfinite(errors)
-    logs = -np.log(values) if name == "speed" else np.log(values)
-    return errors[known], true.bag[known], logs[known]
+    logs = np.log(values[known])
+    return errors[known], true.bag[known], -logs if name == "speed" else logs

@@ -123,13 +123,14 @@ def train_corun(
         jobs=jobs,
     )
     first = co_runs.bags[0]
+    sound = replace(co_runs, bags=tuple(bag for bag in co_runs.bags if not bag.failed))
     card = CoRunCard(
         model=model.name,
         seed=seed,
         device=first.device,
         configuration=first.configuration,
-        sizes=tuple(sorted({len(bag.members) for bag in co_runs.bags})),
-        applications=co_runs.applications,
+        sizes=tuple(sorted({len(bag.members) for bag in sound.bags})),
+        applications=sound.applications,
         memory_bytes=memory_bytes,
         training=_training(co_runs),
         errors=_scores(evaluation),

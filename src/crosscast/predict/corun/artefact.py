@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,6 @@ from crosscast.predict.corun.doubts import doubts_of
 from crosscast.predict.corun.forecast import CoRunForecast, Ranged, ranged
 from crosscast.predict.corun.left_out import LeftOut
 from crosscast.predict.corun.model import CoRunPredictor
-from crosscast.predict.corun.overlap import bag_time
 from crosscast.predict.corun.prediction import CoRunPrediction
 from crosscast.predict.required import required_table, required_text
 from crosscast.predict.stored import STORED, State, arrays_of, part_of, stored_name
@@ -140,7 +139,7 @@ class TrainedCoRunModel:
             bag,
             slowdown,
             ranged(float(predicted.time_s[place]), errors, "time", level)
-            or (self._through(bag, times, slowdown) if len(times) == len(bag) else None),
+            or _as_sure_as(slowdown, float(predicted.time_s[place]), level),
             sum(times) if len(times) == len(bag) else None,
             ranged(float(predicted.power_w[place]), errors, "power", level),
             fits if math.isfinite(fits) else None,
@@ -149,29 +148,14 @@ class TrainedCoRunModel:
             doubts_of(self.card, bag, known=known),
         )
 
-    def _through(
-        self, bag: tuple[Solo, ...], times: list[float], slowdown: tuple[Ranged | None, ...]
-    ) -> Ranged | None:
-        """Time of the bag by the slowdowns of those that run, where no errors of its time are known."""
-        found = [each for each in slowdown if each is not None]
-        if len(found) < len(bag):
-            return None
-        value, low, high = (
-            bag_time(times, self._slowdowns(bag, factor))[0]
-            for factor in (1.0, found[0].low / found[0].value, found[0].high / found[0].value)
-        )
-        return Ranged(value, low, high, found[0].reached)
 
-    def _slowdowns(self, bag: tuple[Solo, ...], factor: float) -> Callable[[tuple[int, ...]], list[float]]:
-        """Slowdowns of members while some of the bag run, times a factor."""
-
-        def slowdowns_of(places: tuple[int, ...]) -> list[float]:
-            if len(places) == 1:
-                return [1.0]
-            predicted = self.predict([tuple(bag[place] for place in places)]).slowdown[0]
-            return [float(value) * factor for value in predicted]
-
-        return slowdowns_of
+def _as_sure_as(slowdown: Sequence[Ranged | None], time_s: float, level: float) -> Ranged | None:
+    """Time of a bag where none was measured: no less sure than the slowdown that is least so."""
+    known = [each for each in slowdown if each is not None]
+    if not 0 < time_s < math.inf or len(known) < len(slowdown):
+        return None
+    factor = max(each.high / each.value for each in known)
+    return Ranged(time_s, time_s / factor, time_s * factor, level)
 
 
 def save_corun_model(

@@ -127,7 +127,7 @@ def ranged(value: float, errors: Mapping[str, LeftOut], quantity: str, level: fl
     level
         Probability that the interval is to hold.
     """
-    if not math.isfinite(value) or quantity not in errors:
+    if not 0 < value < math.inf or quantity not in errors:
         return None
     factor = math.exp(errors[quantity].reach(level, math.log(value)))
     return Ranged(value, value / factor, value * factor, level)

@@ -65,8 +65,10 @@ class LeftOut:
         float or array
             Of the shape of `log_value`.
         """
-        relative = np.abs(self.log_error) / self.spread(self._log_values)
-        return group_quantile(relative, self.group, level) * self.spread(np.asarray(log_value))
+        if level not in self._reaches:
+            relative = np.abs(self.log_error) / self.spread(self._log_values)
+            self._reaches[level] = group_quantile(relative, self.group, level)
+        return self._reaches[level] * self.spread(np.asarray(log_value))
 
     def spread(self, log_value: Reals) -> Reals:
         """How large errors are where a value is predicted, up to a factor that is common to all.
@@ -81,6 +83,11 @@ class LeftOut:
     @property
     def _log_values(self) -> Reals:
         return np.zeros_like(self.log_error) if self.log_value is None else self.log_value
+
+    @cached_property
+    def _reaches(self) -> dict[float, float]:
+        """Reach relative to the spread by level, for one forecast after the other."""
+        return {}
 
     @cached_property
     def _line(self) -> tuple[float, float]:

@@ -1,5 +1,6 @@
 """The default model of co-running: what it predicts of made-up bags, its laws, and what it refuses."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations_with_replacement, permutations
 
@@ -57,7 +58,7 @@ def assert_same(first: CoRunPrediction, second: CoRunPrediction) -> None:
         assert_array_equal(getattr(first, name), getattr(second, name))
 
 
-def error_of(predicted: CoRunPrediction, bags: list[tuple[Solo, ...]]) -> float:
+def error_of(predicted: CoRunPrediction, bags: Sequence[tuple[Solo, ...]]) -> float:
     true = np.concatenate([true_slowdowns(bag) for bag in bags])
     return float(np.abs(np.concatenate(predicted.slowdown) / true - 1).mean())
 
