@@ -1,13 +1,15 @@
 """Probes are chosen by what is known of others, and not by what came of them."""
 
 from dataclasses import replace
+from itertools import combinations_with_replacement
 
 import pytest
-from made_co_runs import NAMES, made_co_runs
+from made_co_runs import NAMES, made_bag, made_co_runs, made_solo
 
 from crosscast.evaluate.corun.probing import probing_of
 from crosscast.evaluate.corun.splits import folds_of
 from crosscast.tables.corun.bag import Bag
+from crosscast.tables.corun.view import CoRuns
 
 
 def chosen(bags: tuple[Bag, ...], name: str, probes: int) -> list[Bag]:
@@ -37,3 +39,18 @@ def test_probes_do_not_depend_on_what_came_of_bags() -> None:
     )
     first, second = (chosen(each, "cfd", 2) for each in (bags, other))
     assert [bag.name for bag in first] == [bag.name for bag in second]
+
+
+def test_a_part_of_the_bags_with_other_traits_in_common_is_probed_too() -> None:
+    """Of seven applications four have a trait; of six, three."""
+    some = [
+        replace(
+            made_solo(name), features={"utilisation": 0.5, **({"slowdown_low": 2.0} if place < 4 else {})}
+        )
+        for place, name in enumerate((*NAMES, "gem"))
+    ]
+    bags = tuple(made_bag(pair) for pair in combinations_with_replacement(some, 2))
+    probing = probing_of(CoRuns("some", tuple(some), bags), 0)
+    known = [bag for bag in bags if NAMES[0] not in bag.applications]
+    new = [bag for bag in bags if NAMES[0] in bag.applications]
+    assert len(probing.places(known, new, NAMES[0], 2)) == 2

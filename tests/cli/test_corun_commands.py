@@ -1,0 +1,297 @@
+"""``train --target corun``, ``corun predict`` and ``evaluate`` on bags, from end to end."""
+
+import json
+from dataclasses import replace
+from itertools import combinations_with_replacement
+from pathlib import Path
+from typing import Any
+
+import dataset_rows as rows
+import pytest
+from made_co_runs import NAMES, made_bag, made_solo
+
+from crosscast.cli import main
+from crosscast.predict.card_file import CARD
+from crosscast.tables.corun.profile_file import write_profile
+from crosscast.tables.corun.solo import Solo
+from crosscast.tables.dataset import Dataset, write_dataset
+from kept_models import kept
+
+Output = pytest.CaptureFixture[str]
+
+QUICK = ("--target", "corun", "--model", "process-alone", "--jobs", "1", "--no-cache")
+SOLOS = [made_solo(name) for name in NAMES[:5]]
+
+
+def made(names: tuple[str, ...] = NAMES[:5], sizes: tuple[int, ...] = (2,)) -> Dataset:
+    """Bags that were measured, one of which failed."""
+    solos = [made_solo(name) for name in names]
+    bags = []
+    for members in sizes:
+        for place, chosen in enumerate(combinations_with_replacement(solos, members)):
+            bag = made_bag(chosen)
+            failed = place == 3
+            for position, member in enumerate(bag.members):
+                bags.append(
+                    {
+                        "bag": bag.name,
+                        "device": "cpu",
+                        "configuration": "{}",
+                        "repeat": 0,
+                        "position": position,
+                        "application": member.solo.application,
+                        "size": member.solo.size,
+                        "slowdown": None if failed else member.slowdown,
+                        "bag_time_s": None if failed else bag.time_s,
+                        "power_w": None if failed else bag.power_w,
+                        "failure": "killed" if failed else None,
+                    }
+                )
+    return rows.dataset(
+        devices=[rows.device("cpu", memory_bytes=1 << 34)],
+        solos=[
+            rows.solo(
+                solo.application,
+                size=solo.size,
+                time_s=solo.time_s,
+                power_w=solo.power_w,
+                memory_bytes=solo.memory_bytes,
+                features=dict(solo.features),
+            )
+            for solo in solos
+        ],
+        bags=bags,
+    )
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("dataset") / "bags"
+    write_dataset(made(), folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def model(dataset: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("trained") / "co"
+    assert main(["train", dataset, *QUICK, "--out", str(folder)]) == 0
+    return str(folder)
+
+
+@pytest.fixture
+def profiles(tmp_path: Path) -> list[str]:
+    return [written(solo, tmp_path) for solo in (*SOLOS[:2], made_solo("new"))]
+
+
+def written(solo: Solo, folder: Path) -> str:
+    path = folder / f"{solo.application}.json"
+    write_profile(solo, {"type": "cpu"}, path)
+    return str(path)
+
+
+def answer(capsys: Output, *words: str) -> dict[str, Any]:
+    assert main([*words, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def refusal(capsys: Output, *words: str) -> str:
+    assert main([*words]) == 2
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_training_prints_what_the_card_says(capsys: Output, dataset: str, tmp_path: Path) -> None:
+    assert main(["train", dataset, *QUICK, "--out", str(tmp_path / "co")]) == 0
+    shown = capsys.readouterr().out
+    assert (
+        "process-alone, trained on bags: 15 bags of 2 of 5 applications (bfs, cfd, crc, csr, dwt) on cpu."
+        in shown
+    )
+    for words in ("mean (baseline)", "sum (baseline)", "slowdown", "power", "Each application was left out"):
+        assert words in shown
+
+
+def test_json_of_training_is_the_card(capsys: Output, dataset: str, tmp_path: Path) -> None:
+    found = answer(capsys, "train", dataset, *QUICK, "--out", str(tmp_path / "co"))
+    card = json.loads((tmp_path / "co" / CARD).read_text())
+    assert found == {name: card[name] for name in found}
+    assert found["memory_bytes"] == 1 << 34
+    assert (found["training"]["bags"], found["training"]["failed_bags"]) == (15, 1)
+
+
+def test_training_twice_gives_the_same_bytes(dataset: str, model: str, tmp_path: Path) -> None:
+    again = tmp_path / "co"
+    assert main(["train", dataset, *QUICK, "--out", str(again)]) == 0
+    for path in Path(model).iterdir():
+        assert (again / path.name).read_bytes() == path.read_bytes()
+
+
+def test_json_of_a_prediction_has_what_a_check_reads(capsys: Output, model: str, profiles: list[str]) -> None:
+    found = answer(capsys, "corun", "predict", *profiles, "--model", model)
+    assert list(found["slowdown"]) == ["bfs", "cfd", "new"]
+    for each in (found["time_s"], found["power_w"], *found["slowdown"].values()):
+        assert 0 < each["low"] <= each["value"] <= each["high"]
+    assert found["level"] == 0.9
+    assert len(found["warnings"]) == 1
+    assert found["model"]["name"] == "process-alone"
+    assert found["serial_s"] == pytest.approx(sum(each["time_s"] for each in found["bag"]))
+
+
+def test_a_person_sees_times_slowdowns_power_and_how_sure_it_is(
+    capsys: Output, model: str, profiles: list[str]
+) -> None:
+    assert main(["corun", "predict", *profiles[:2], "--model", model]) == 0
+    captured = capsys.readouterr()
+    assert not captured.err
+    for words in (
+        "bfs small + cfd small on cpu",
+        "slowdown",
+        "All together: ",
+        "90 % interval",
+        "one after another ",
+        "Power while all run: ",
+        "Memory of all: 2 MiB.",
+        "Mean absolute error on applications that it had not seen: slowdowns ",
+    ):
+        assert words in captured.out
+
+
+def test_a_bag_larger_than_trained_for_warns(capsys: Output, model: str, profiles: list[str]) -> None:
+    assert main(["corun", "predict", *profiles, "--model", model]) == 0
+    assert "3 applications at once, and the model was trained on bags of 2" in capsys.readouterr().err
+
+
+def test_one_application_twice_is_a_bag(capsys: Output, model: str, profiles: list[str]) -> None:
+    found = answer(capsys, "corun", "predict", profiles[0], profiles[0], "--model", model)
+    assert list(found["slowdown"]) == ["bfs small (1)", "bfs small (2)"]
+
+
+@pytest.mark.parametrize("features", [{}, {"utilisation": 0.0, "ipc": 0.0}])
+def test_an_application_with_missing_or_zero_counters_is_predicted(
+    capsys: Output, model: str, profiles: list[str], tmp_path: Path, features: dict[str, float]
+) -> None:
+    odd = written(replace(made_solo("odd"), features=features), tmp_path)
+    found = answer(capsys, "corun", "predict", profiles[0], odd, "--model", model)
+    assert found["slowdown"]["odd"]["value"] > 0
+
+
+def test_wrong_input_of_a_prediction_is_one_sentence(
+    capsys: Output, model: str, profiles: list[str], tmp_path: Path
+) -> None:
+    words = ("corun", "predict", *profiles[:2], "--model")
+    elsewhere = written(replace(made_solo("far"), device="gpu"), tmp_path)
+    assert (
+        "device: expected the profile to be of cpu, whose bags the model was trained on, found gpu"
+        in refusal(capsys, "corun", "predict", profiles[0], elsewhere, "--model", model)
+    )
+    assert "at least 2 applications, found 1" in refusal(
+        capsys, "corun", "predict", profiles[0], "--model", model
+    )
+    assert "--level: expected a probability between 0 and 1" in refusal(
+        capsys, *words, model, "--level", "1.5"
+    )
+    assert "expected a folder that crosscast train wrote" in refusal(capsys, *words, str(tmp_path))
+    (tmp_path / "broken.json").write_text("{")
+    assert "broken.json" in refusal(
+        capsys, "corun", "predict", profiles[0], str(tmp_path / "broken.json"), "--model", model
+    )
+    assert "none.json" in refusal(
+        capsys, "corun", "predict", profiles[0], str(tmp_path / "none.json"), "--model", model
+    )
+
+
+def test_a_damaged_model_is_one_sentence(
+    capsys: Output, model: str, profiles: list[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "damaged"
+    folder.mkdir()
+    for path in Path(model).iterdir():
+        content = path.read_bytes()
+        (folder / path.name).write_bytes(content[: len(content) // 2] if path.suffix == ".npz" else content)
+    assert "cannot read the arrays" in refusal(
+        capsys, "corun", "predict", *profiles[:2], "--model", str(folder)
+    )
+
+
+def test_a_model_of_bags_is_told_from_one_of_times(
+    capsys: Output, model: str, profiles: list[str], tmp_path: Path
+) -> None:
+    times = str(kept(tmp_path / "times"))
+    assert "expected a model trained with --target corun" in refusal(
+        capsys, "corun", "predict", *profiles[:2], "--model", times
+    )
+    assert "found one with --target corun, which is for crosscast corun predict" in refusal(
+        capsys, "predict", profiles[0], "--model", model
+    )
+
+
+def test_evaluating_prints_one_json_object_with_what_a_check_reads(capsys: Output, dataset: str) -> None:
+    words = ("--models", "process-alone", "--jobs", "1", "--no-cache", "--probes", "0,1")
+    found = answer(capsys, "evaluate", dataset, "--protocol", "leave-benchmark-out", *words)
+    keys = {"model", "split", "bag_size", "quantity", "mape", "coverage", "auc"}
+    assert all(keys <= set(each) for each in found["results"])
+    assert {each["model"] for each in found["results"]} == {"process-alone", "mean", "sum"}
+    assert {each["split"] for each in found["results"]} == {"leave-benchmark-out"}
+    assert {each["probes"] for each in found["results"]} == {0, 1}
+    assert {each["bag_size"] for each in found["results"]} == {None, 2}
+    assert (found["bags"], found["failed_bags"]) == (15, 1)
+
+
+@pytest.mark.parametrize("protocol", ["random-80-20", "leave-bag-out"])
+def test_a_person_sees_how_good_models_are(capsys: Output, dataset: str, protocol: str) -> None:
+    words = ("--models", "process-alone", "--jobs", "1", "--no-cache")
+    assert main(["evaluate", dataset, "--protocol", protocol, *words]) == 0
+    shown = capsys.readouterr().out
+    for words_ in (
+        "15 bags of 2 of 5 applications on cpu",
+        "mean (baseline)",
+        "MAPE",
+        "docs/corun-evaluation.md",
+    ):
+        assert words_ in shown
+
+
+def test_wrong_options_are_one_sentence(capsys: Output, dataset: str, tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path / "co"))
+    few = tmp_path / "few"
+    write_dataset(made(NAMES[:1]), few)
+    none = tmp_path / "none"
+    write_dataset(rows.dataset(), none)
+    quick = ("--target", "corun", "--jobs", "1", "--no-cache")
+    for words, message in (
+        (("train", dataset, *quick, "--model", "root", *out), "--model: expected one of mean, sum"),
+        (("train", dataset, *quick, "--devices", "gpu", *out), "expected bags on gpu, found those on cpu"),
+        (("train", str(few), *quick, *out), "expected at least 3 bags with slowdowns to learn from, found 1"),
+        (("train", str(none), *quick, *out), "expected bags on a device, found those on none"),
+        (("evaluate", dataset, "--models", "root"), "--models: expected all or some of mean, sum"),
+        (
+            ("evaluate", dataset, "--protocol", "leave-kernel-out"),
+            "--protocol: expected one of leave-benchmark",
+        ),
+        (("evaluate", dataset, "--no-cache", "--level", "1.5"), "level: expected a probability"),
+        (("evaluate", dataset, "--devices", "a,b"), "--devices: expected one device, which bags share"),
+        (("evaluate", str(few), "--no-cache"), "at least 3 to leave one out, found 1"),
+        (
+            ("evaluate", dataset, "--no-cache", "--protocol", "leave-bag-out", "--probes", "1"),
+            "probes: expected 0 but where benchmarks are left out",
+        ),
+    ):
+        assert message in refusal(capsys, *words)
+        assert not (tmp_path / "co").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("corun", "predict", "--help"), "Predict a bag: applications that start together on one device."),
+        (("corun", "--help"), "predict"),
+        (("train", "--help"), "corun"),
+        (("evaluate", "--help"), "docs/corun-evaluation.md"),
+    ],
+)
+def test_help_says_what_it_does(capsys: Output, words: tuple[str, ...], said: str) -> None:
+    assert main([*words]) == 0
+    assert said in " ".join(capsys.readouterr().out.split())

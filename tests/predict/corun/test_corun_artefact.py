@@ -1,0 +1,236 @@
+"""Artefacts of models of co-running: what was kept forecasts the same, and wrong input is one sentence."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_co_runs import NAMES, made_co_runs, made_solo
+from numpy.testing import assert_array_equal
+
+from crosscast.errors import InputError
+from crosscast.predict.card_file import CARD
+from crosscast.predict.corun.artefact import (
+    KNOWN,
+    NEW,
+    TrainedCoRunModel,
+    load_corun_model,
+    save_corun_model,
+)
+from crosscast.predict.corun.card import CoRunCard
+from crosscast.predict.corun.left_out import LeftOut
+from crosscast.predict.corun.model import CoRunPredictor
+from crosscast.predict.corun.process.model import Process
+from crosscast.predict.corun.published.model import Published
+from crosscast.tables.corun.solo import Solo
+from crosscast.tables.corun.view import CoRuns
+
+BOTH = made_co_runs(NAMES[:4], bags=(2, 3))
+A, B, C, _ = BOTH.solos
+X, Y = made_solo("x"), made_solo("y")
+GROUPS = np.array([0, 0, 1, 1, 2, 2])
+
+
+def left_out(size: float) -> LeftOut:
+    return LeftOut(size * np.array([1, -1, 1, 1, -1, 1.0]), GROUPS, ("a", "b", "c"))
+
+
+QUANTITIES = {"slowdown": 0.1, "time": 0.2, "power": 0.05}
+
+
+def kept(
+    folder: Path, predictor: CoRunPredictor, quantities: Mapping[str, float] = QUANTITIES, runs: CoRuns = BOTH
+) -> TrainedCoRunModel:
+    """A model with errors of new applications that are twice those of known ones."""
+    errors = {
+        whose: {name: left_out(factor * size) for name, size in quantities.items()}
+        for whose, factor in ((NEW, 2.0), (KNOWN, 1.0))
+    }
+    sizes = tuple(sorted({len(bag.members) for bag in runs.bags}))
+    card = CoRunCard(
+        "process", 0, "cpu", "{}", sizes, runs.applications, 1 << 30, {"bags": 9}, {"level": 0.9}
+    )
+    save_corun_model(predictor, errors, folder, card)
+    return load_corun_model(folder)
+
+
+@pytest.fixture(scope="module")
+def predictor() -> CoRunPredictor:
+    return Process(trees=False).fit(BOTH, 0)
+
+
+@pytest.fixture(scope="module")
+def model(predictor: CoRunPredictor, tmp_path_factory: pytest.TempPathFactory) -> TrainedCoRunModel:
+    return kept(tmp_path_factory.mktemp("kept") / "co", predictor)
+
+
+def test_what_was_kept_predicts_the_same_bits(predictor: CoRunPredictor, model: TrainedCoRunModel) -> None:
+    bags = [(A, B), (A, X, B), (X, Y)]
+    first, second = predictor.predict(bags), model.predict(bags)
+    for one, other in zip(first.slowdown, second.slowdown, strict=True):
+        assert_array_equal(one, other)
+    assert_array_equal(first.time_s, second.time_s)
+    assert_array_equal(first.power_w, second.power_w)
+
+
+def test_intervals_are_those_of_new_or_of_known_applications(model: TrainedCoRunModel) -> None:
+    known, new = model.forecast([(A, B), (A, X)])
+    for forecast, factor in ((known, 1.0), (new, 2.0)):
+        for quantity, found in (
+            ("slowdown", forecast.slowdown[0]),
+            ("time", forecast.time_s),
+            ("power", forecast.power_w),
+        ):
+            assert found is not None
+            assert found.high / found.value == pytest.approx(np.exp(factor * QUANTITIES[quantity]))
+            assert found.low * found.high == pytest.approx(found.value**2)
+
+
+def test_a_forecast_says_what_belongs_beside_it(model: TrainedCoRunModel) -> None:
+    (found,) = model.forecast([(A, B)], level=0.5)
+    assert found.level == 0.5
+    assert found.serial_s == pytest.approx((A.time_s or 0) + (B.time_s or 0))
+    assert found.memory_bytes == 2 << 20
+    assert found.warnings == ()
+    told = found.to_dict()
+    assert list(told["slowdown"]) == [A.application, B.application]
+    for value in (told["time_s"], told["power_w"], *told["slowdown"].values()):
+        assert value["low"] < value["value"] < value["high"]
+    json.dumps(told, allow_nan=False)
+
+
+def test_an_application_that_is_there_twice_is_named_twice(model: TrainedCoRunModel) -> None:
+    (same,) = model.forecast([(A, B, A)])
+    assert list(same.to_dict()["slowdown"]) == ["bfs small (1)", "cfd small", "bfs small (2)"]
+    first, _, last = same.slowdown
+    assert first == last
+    (sizes,) = model.forecast([(A, made_solo("bfs", "tiny"))])
+    assert list(sizes.to_dict()["slowdown"]) == ["bfs small", "bfs tiny"]
+
+
+def test_members_that_are_given_in_another_order_get_the_same(model: TrainedCoRunModel) -> None:
+    one, other = model.forecast([(A, B, X), (X, A, B)])
+    assert one.time_s is not None
+    assert other.time_s is not None
+    assert one.time_s.value == pytest.approx(other.time_s.value)
+    assert [each.value for each in one.slowdown if each] == pytest.approx(
+        [other.slowdown[place].value for place in (1, 2, 0)]  # type: ignore[union-attr]
+    )
+
+
+def test_a_bag_larger_than_those_of_the_training_is_predicted_with_a_warning(
+    model: TrainedCoRunModel,
+) -> None:
+    (found,) = model.forecast([(A, B, C, A)])
+    assert found.time_s is not None
+    assert found.warnings == (
+        "4 applications at once, and the model was trained on bags of 2 and 3: it is asked beyond what it "
+        "was tested on, and its intervals are those of these",
+    )
+
+
+def test_applications_that_are_all_new_are_doubted(model: TrainedCoRunModel) -> None:
+    both, one = model.forecast([(X, Y), (A, X)])
+    assert both.warnings == (
+        "x, y are all new to the model, and its intervals come from bags with one new application",
+    )
+    assert one.warnings == ()
+
+
+def test_without_a_time_alone_no_time_is_told_and_said_so(model: TrainedCoRunModel) -> None:
+    (found,) = model.forecast([(A, replace(B, time_s=None, memory_bytes=None, power_w=None))])
+    assert (found.time_s, found.serial_s, found.power_w, found.memory_bytes) == (None,) * 4
+    assert all(found.slowdown)
+    assert found.warnings == ("no time alone is known of cfd small, so that no time of the bag is told",)
+
+
+def test_times_that_were_never_measured_are_as_sure_as_slowdowns(
+    predictor: CoRunPredictor, tmp_path: Path
+) -> None:
+    (found,) = kept(tmp_path / "co", predictor, {"slowdown": 0.1}).forecast([(A, B)])
+    assert found.time_s is not None
+    assert found.time_s.high / found.time_s.value == pytest.approx(np.exp(0.1))
+    assert found.power_w is None
+
+
+@pytest.mark.parametrize("times", [True, False], ids=["times", "no times"])
+def test_a_published_model_of_triples_alone_forecasts_triples(times: bool, tmp_path: Path) -> None:
+    runs = made_co_runs(NAMES[:4], bags=(3,))
+    if not times:
+        runs = replace(runs, bags=tuple(replace(bag, time_s=None) for bag in runs.bags))
+    quantities = QUANTITIES if times else {"slowdown": 0.1}
+    trained = kept(tmp_path / "co", Published("decision-tree").fit(runs, 0), quantities, runs)
+    (found,) = trained.forecast([(A, B, C)])
+    assert found.time_s is not None
+    assert found.time_s.value == pytest.approx(trained.predict([(A, B, C)]).time_s[0])
+    with pytest.raises(InputError, match=r"^bag: expected as many members as in bags .* \(3\), found 2$"):
+        trained.forecast([(A, B)])
+
+
+@pytest.mark.parametrize(
+    ("bag", "level", "message"),
+    [
+        ((A,), 0.9, r"^bag: expected at least 2 applications, found 1$"),
+        (
+            (A, replace(B, device="gpu")),
+            0.9,
+            r"^cfd small: device: expected the profile to be of cpu, .* gpu",
+        ),
+        ((A, B), 0.0, r"^level: expected a probability between 0 and 1, found 0$"),
+        ((A, B), 1.0, r"^level: expected"),
+    ],
+)
+def test_wrong_bags_are_refused(
+    model: TrainedCoRunModel, bag: tuple[Solo, ...], level: float, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        model.forecast([bag], level=level)
+
+
+def test_a_damaged_array_is_said_when_it_is_asked_for(predictor: CoRunPredictor, tmp_path: Path) -> None:
+    kept(tmp_path / "co", predictor)
+    (path,) = (tmp_path / "co").glob("*.npz")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(bytes(content))
+    with pytest.raises(InputError, match=r"damaged|cannot read"):
+        load_corun_model(tmp_path / "co").predict([(A, B)])
+
+
+def test_a_damaged_card_is_refused(predictor: CoRunPredictor, tmp_path: Path) -> None:
+    kept(tmp_path / "co", predictor)
+    path = tmp_path / "co" / CARD
+    path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
+    with pytest.raises(InputError, match=r"the card is damaged"):
+        load_corun_model(tmp_path / "co")
+
+
+def test_a_model_of_times_is_no_model_of_bags(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"expected a folder that crosscast train wrote"):
+        load_corun_model(tmp_path)
+
+
+CARD_OF = CoRunCard(
+    "process", 0, "cpu", "{}", (2, 3), ("a", "b"), None, {"bags": 9}, {"level": 0.9}
+).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("sizes", [], r"^card: sizes: expected whole numbers of at least 2, found \[\]"),
+        ("sizes", [1], r"^card: sizes: expected"),
+        ("sizes", [True], r"^card: sizes: expected"),
+        ("seed", "x", r"^card: seed: expected"),
+        ("applications", [3], r"^card: applications"),
+        ("memory_bytes", 0, r"^card: memory_bytes"),
+        ("errors", [], r"^card: errors"),
+    ],
+)
+def test_a_card_with_something_wrong_names_it(field: str, value: Any, message: str) -> None:
+    assert CoRunCard.from_dict(CARD_OF, "card").to_dict() == CARD_OF
+    with pytest.raises(InputError, match=message):
+        CoRunCard.from_dict({**CARD_OF, field: value}, "card")
