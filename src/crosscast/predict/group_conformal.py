@@ -14,6 +14,7 @@ from crosscast.predict.grid import Integers, Reals
 __all__ = ["group_quantile", "group_reach", "group_weights", "most_level"]
 
 _TINY = 1e-9
+_SHARES = 100
 
 
 def most_level(groups: int) -> float:
@@ -60,11 +61,14 @@ def group_reach(errors: Reals, group: Integers, level: float) -> Reals:
 
 
 def group_quantile(errors: Reals, group: Integers, level: float) -> float:
-    """The least error that a share of all, at least ``level``, does not exceed; each group weighs the same.
+    """The error that those of a group that is new should not exceed with a probability of ``level``.
 
-    Unlike `group_reach` it leaves nothing to the group that is new: with ten groups or fewer, that would take
-    the largest error of all for a level of 0.9. So it holds on average about as often as it says, and of
-    one group that is unlike the others less often.
+    A quantile in which each group weighs the same. Of which share of the errors, each group in turn tells
+    about those of the others: it is the least, not below ``level``, at which the others' quantile holds that
+    share of a group's errors on average. Unlike `group_reach`, this leaves nothing to a group that is
+    unlike all others: with nine groups or fewer that would take the largest error of all for a level of
+    0.9. So it holds about as often as it says on average over new groups, and of one that is unlike the
+    others less often.
 
     Parameters
     ----------
@@ -73,9 +77,25 @@ def group_quantile(errors: Reals, group: Integers, level: float) -> float:
     group
         Number of the group of each, from 0, of shape ``(n,)``; each number is there.
     level
-        The share.
+        The probability.
     """
+    shares = np.append(np.linspace(level, 1.0, _SHARES, endpoint=False), 1.0)
+    held = np.zeros(len(shares))
+    groups = int(group.max()) + 1
+    for number in range(groups if groups > 1 else 0):
+        own = group == number
+        rest = group[~own] - (group[~own] > number)
+        limits = _quantiles(errors[~own], rest, shares)
+        held += np.searchsorted(np.sort(errors[own]), limits, "right") / own.sum() / groups
+    enough = np.flatnonzero(held >= level - _TINY)
+    share = shares[enough[0]] if len(enough) else shares[-1 if groups > 1 else 0]
+    return float(_quantiles(errors, group, np.array([share]))[0])
+
+
+def _quantiles(errors: Reals, group: Integers, shares: Reals) -> Reals:
+    """Least errors that shares of all do not exceed; each group weighs the same."""
     order = np.argsort(errors, kind="stable")
     until = np.cumsum(group_weights(group)[order])
-    place = min(int((until < level - _TINY).sum()), len(errors) - 1)
-    return float(errors[order[place]])
+    places = np.minimum(np.searchsorted(until, shares - _TINY), len(errors) - 1)
+    quantiles: Reals = errors[order][places]
+    return quantiles

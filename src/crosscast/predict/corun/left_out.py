@@ -50,8 +50,8 @@ class LeftOut:
     def reach(self, level: float, log_value: ArrayLike = 0.0) -> Any:
         """How far an interval reaches to both sides of a prediction, in logarithms.
 
-        As far as a share of the errors did that is the level, where each group weighs the same (see
-        `crosscast.predict.group_conformal.group_quantile`) and each error is taken relative to its spread.
+        By the quantile of `crosscast.predict.group_conformal.group_quantile` of errors relative to their
+        spread.
 
         Parameters
         ----------
@@ -79,6 +79,11 @@ class LeftOut:
         start, slope = self._line
         spread: Reals = start + slope * np.maximum(log_value, 0.0)
         return spread
+
+    @cached_property
+    def _quantiles(self) -> dict[float, float]:
+        """Quantiles of levels that were asked for."""
+        return {}
 
     @property
     def _log_values(self) -> Reals:
