@@ -64,7 +64,12 @@ class Process:
             raise InputError(
                 f"{co_runs.label}: expected at least 3 bags with slowdowns to learn from, found {len(slowed)}"
             )
-        slowdowns, found = fit_slowdowns(slowed, seed, trees=self.trees, found=self.found)
+        # Imported here: predicting needs it not.
+        from crosscast.predict.scikit import threadpool_limits
+
+        # Threads of BLAS take longer to agree than these small matrices take.
+        with threadpool_limits(1):
+            slowdowns, found = fit_slowdowns(slowed, seed, trees=self.trees, found=self.found)
         made = ProcessPredictor(slowdowns, fit_fits(sound), fit_power(sound), 1.0, found)
         return replace(made, time_factor=_time_factor(made, slowed))
 
