@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.corun_pairing DATASET`` pairs 100 random jobs again and again by predictions of models
 that had not seen the pairs (known jobs), or not one of the benchmarks (unseen), and by the mean, which looks
-at no job. It prints the shares with intervals of a bootstrap over the repeats, and whether the project's figures
-are met. It also measures how long 200 jobs take to be paired. DATASET is one of pairs, such as gavel's.
+at no job. It prints the shares with intervals of a bootstrap over the repeats, and whether the figures of the
+project are met. It also measures how long pairing 200 jobs takes. DATASET is one of pairs, such as gavel's.
 """
 
 from __future__ import annotations

@@ -38,11 +38,11 @@ def print_corun_pairs(plan: Plan, names: Sequence[str], card: CoRunCard, stream:
     if plan.shared:
         _print_shared(plan, names, card, console)
     if plan.alone:
-        table = number_table("alone", ["time"])
-        table.add_column(Text("why"))
+        console.print()
+        console.print(Text(f"alone on {card.device}", style="bold"), soft_wrap=True)
         for each in plan.alone:
-            table.add_row(Text(names[each.job]), format_seconds(each.time_s), Text(each.reason))
-        print_table(console, f"alone on {card.device}", table)
+            line = f"{names[each.job]} ({format_seconds(each.time_s)}): {each.reason}"
+            console.print(Text(line), soft_wrap=True)
     console.print()
     for line in (
         *_totals(plan),
@@ -55,26 +55,25 @@ def print_corun_pairs(plan: Plan, names: Sequence[str], card: CoRunCard, stream:
 
 def _print_shared(plan: Plan, names: Sequence[str], card: CoRunCard, console: Console) -> None:
     told = any(each.fits is not None for each in plan.shared)
-    headings = ["together", "one after another", "gain", "interval", *(["fit"] if told else []), "slowdowns"]
+    headings = ["slowdown", "interval", "together", "one by one", *(["fit"] if told else []), "gain"]
     table = number_table("jobs", headings)
-    for each in plan.shared:
-        fits = [percent(each.fits)] if told else []
-        table.add_row(
-            Text(" + ".join(names[job] for job in each.jobs)),
-            format_seconds(each.together_s),
-            format_seconds(each.serial_s),
-            _seconds(each.gain_s.value),
-            _interval(each.gain_s),
-            *fits,
-            _slowdowns(each),
-        )
+    for bag in plan.shared:
+        whole = _whole(bag, told)
+        for place, (job, slowdown) in enumerate(zip(bag.jobs, bag.slowdown, strict=True)):
+            table.add_row(
+                Text(f"{'+ ' if place else ''}{names[job]}"),
+                factor(slowdown.value),
+                f"{factor(slowdown.low)} to {factor(slowdown.high)}",
+                *(whole[place] if place < len(whole) else ()),
+            )
     print_table(console, f"together on {card.device}", table)
 
 
-def _slowdowns(bag: SharedBag) -> str:
-    return ", ".join(
-        f"{factor(each.value)} ({factor(each.low)} to {factor(each.high)})" for each in bag.slowdown
-    )
+def _whole(bag: SharedBag, told: bool) -> tuple[list[str], list[str]]:
+    """What is said of the whole bag, beside its first two jobs."""
+    fits = [percent(bag.fits)] if told else []
+    times = [format_seconds(bag.together_s), format_seconds(bag.serial_s), *fits]
+    return [*times, _seconds(bag.gain_s.value)], [*("" for _ in times), _interval(bag.gain_s)]
 
 
 def _totals(plan: Plan) -> list[str]:

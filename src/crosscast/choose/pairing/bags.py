@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 
 from crosscast.choose.pairing.draws import ErrorBags
 from crosscast.choose.pairing.gain import bag_gain, expected_gain
 from crosscast.choose.pairing.jobs import Jobs
-from crosscast.choose.pairing.weights import LIKELY, drawn_gains, may_share, turned_out
+from crosscast.choose.pairing.weights import AT_ONCE, LIKELY, drawn_gains, may_share, turned_out
 from crosscast.errors import InputError
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.predict.corun.left_out import LeftOut
@@ -32,7 +33,7 @@ __all__ = [
 ALLOWED, MEMORY, SLOWER, UNLIKELY, LOSES = range(5)
 """What a limit says of a bag: nothing; too much memory, too slow, likely not to fit; or nothing is gained."""
 
-DRAWS = 64
+DRAWS = 100
 """Draws of errors by which bags are compared."""
 
 
@@ -107,7 +108,8 @@ class PredictedBags:
     def slowdowns(self, bags: Integers) -> tuple[Reals, Reals]:
         """Predicted slowdowns of ``(b, n)`` members, and the probability that each bag fits, ``(b,)``.
 
-        Bags of the same kinds of jobs are asked once.
+        Bags of the same kinds of jobs are asked once. In bags of more than two, of which the model has seen
+        none as large, slowdowns are at least what those of the pairs add up to: as where jobs take turns.
 
         Raises
         ------
@@ -127,7 +129,17 @@ class PredictedBags:
             raise InputError(f"{self.model.folder}: expected a model that predicts slowdowns, found another")
         fit = np.array([self._known[key][1] for key in keys])
         places = places.ravel()
-        return slow[places], fit[places]
+        return self._at_least_added(bags, slow[places]), fit[places]
+
+    def _at_least_added(self, bags: Integers, slow: Reals) -> Reals:
+        members = bags.shape[1]
+        if members == 2 or members in self.model.card.sizes:
+            return slow
+        added = np.ones_like(slow)
+        for one, other in combinations(range(members), 2):
+            pair, _ = self.slowdowns(bags[:, [one, other]])
+            added[:, [one, other]] += np.maximum(pair - 1.0, 0.0)
+        return np.maximum(slow, added)
 
     def judged(self, bags: Integers) -> JudgedBags:
         """Predict bags of ``n`` members, of shape ``(b, n)``, and judge them."""
@@ -142,7 +154,7 @@ class PredictedBags:
         gain, worth = np.zeros(len(bags)), np.zeros(len(bags))
         left = np.flatnonzero(status == ALLOWED)
         if len(left):
-            gains = self._drawn(bags[left])
+            gains = self.gains_by_errors(bags[left])
             gain[left], worth[left] = gains.mean(axis=0), expected_gain(gains, fits[left])
             status[left[~may_share(gains, fits[left])]] = LOSES
         return JudgedBags(gain, np.where(status == ALLOWED, worth, 0.0), status)
@@ -169,12 +181,15 @@ class PredictedBags:
         if bags.shape[1] == 2:
             return drawn_gains(lengths, slow, spreads, relative[None], np.zeros(len(bags), dtype=np.int64))
         left = _Left(bags, lambda some: self.slowdowns(some)[0])
-        return np.stack(
-            [
-                bag_gain(lengths, turned_out(slow, spreads, each), left.turned_out(spreads, each))
-                for each in relative
-            ]
-        )
+        gains = np.empty((len(relative), len(bags)))
+        step = max(1, AT_ONCE // len(bags))
+        for start in range(0, len(relative), step):
+            draws = relative[start : start + step]
+            errors = np.repeat(draws, len(bags), axis=0)
+            times, slows, sure = (np.tile(each, (len(draws), 1)) for each in (lengths, slow, spreads))
+            found = bag_gain(times, turned_out(slows, sure, errors), left.turned_out(sure, errors))
+            gains[start : start + step] = found.reshape(len(draws), -1)
+        return gains
 
     def known(self, bags: Integers) -> Flags:
         """Whether all applications of each bag are among those of the training, of shape ``(b,)``."""
@@ -197,13 +212,13 @@ class PredictedBags:
             raise InputError(f"{self.model.folder}: expected a model with errors of slowdowns, found another")
         return errors["slowdown"]
 
-    def _drawn(self, bags: Integers) -> Reals:
-        """Gains by errors, where all bags are given the same."""
+    def gains_by_errors(self, bags: Integers) -> Reals:
+        """Gains, in seconds, by draws of errors that all bags share, of shape ``(2 * DRAWS, b)``."""
         known = self.known(bags)
         gains = np.empty((2 * DRAWS, len(bags)))
         for each in np.unique(known).tolist():
             errors = ErrorBags.of(self.errors(known=each))
-            relative = errors.of_any(bags.shape[1], DRAWS, self.seed)
+            relative = errors.drawn(bags.shape[1], DRAWS, self.seed)
             gains[:, known == each] = self.gains(bags[known == each], relative)
         return gains
 
@@ -226,7 +241,10 @@ class PredictedBags:
 
 @dataclass(frozen=True, eq=False)
 class _Left:
-    """Slowdowns of those that still run, of bags of one size; each set of them is predicted once."""
+    """Slowdowns of those that still run, of bags of one size; each set of them is predicted once.
+
+    Rows are the bags, again and again.
+    """
 
     bags: Integers
     predicted: Callable[[Integers], Reals]
@@ -241,7 +259,8 @@ class _Left:
         return slowdowns
 
     def _of(self, running: Flags) -> Reals:
-        result = np.ones(self.bags.shape)
+        result = np.ones(running.shape)
+        bag = np.arange(len(running)) % len(self.bags)
         codes = running @ (1 << np.arange(running.shape[1]))
         for code in np.unique(codes).tolist():
             places = [place for place in range(running.shape[1]) if code >> place & 1]
@@ -252,5 +271,5 @@ class _Left:
                 found[:, places] = self.predicted(self.bags[:, places])
                 self._found[code] = found
             rows = codes == code
-            result[rows] = self._found[code][rows]
+            result[rows] = self._found[code][bag[rows]]
         return result

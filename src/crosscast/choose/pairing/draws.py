@@ -14,7 +14,7 @@ __all__ = ["ErrorBags"]
 
 @dataclass(frozen=True, eq=False)
 class ErrorBags:
-    """Errors of ``b`` bags that were left out, sorted by their groups.
+    """Errors of ``b`` bags that were left out.
 
     Members of a bag err together (one that slows down more than predicted slows the other down), so that
     errors are drawn as they were found: those of one bag.
@@ -26,14 +26,10 @@ class ErrorBags:
         (`crosscast.predict.corun.left_out.LeftOut.spread`), of shape ``(b, most members)``.
     members
         How many of them each bag has, of shape ``(b,)``.
-    first, bags
-        Place of the first bag of each group, and how many it has, of shape ``(groups,)``.
     """
 
     relative: Reals
     members: Integers
-    first: Integers
-    bags: Integers
 
     @classmethod
     def of(cls, errors: LeftOut) -> ErrorBags:
@@ -49,14 +45,14 @@ class ErrorBags:
         relative = errors.log_error / errors.spread(known)
         padded = np.zeros((len(starts), int(place.max()) + 1))
         padded[number, place] = relative[order]
-        _, first, bags = np.unique(group[starts], return_index=True, return_counts=True)
-        return cls(padded, np.bincount(number), first, bags)
+        return cls(padded, np.bincount(number))
 
-    def of_any(self, members: int, count: int, seed: int) -> Reals:
-        """Relative errors of bags at random.
+    def drawn(self, members: int, count: int, seed: int) -> Reals:
+        """Relative errors of bags at random, for bags of so many members.
 
         All bags that are compared are given the same draws, so that none is taken because it was lucky. Each
         draw is there a second time with its members in the reverse order: two members are treated alike.
+        Bags of more members than the one that is drawn take its errors from the start again.
 
         Returns
         -------
@@ -64,42 +60,10 @@ class ErrorBags:
             Of shape ``(2 * count, members)``.
         """
         random = np.random.default_rng(seed)
-        drawn = self._of(random.integers(len(self.members), size=count), members, random)
-        return np.concatenate([drawn, drawn[:, ::-1]])
-
-    def of_groups(self, members: int, bag: int, count: int, seed: int) -> Reals:
-        """The same for one of several bags, whose errors are alike to an extent.
-
-        In a draw, each bag has the errors of any bag of the same group (the same application was new): else
-        the errors of many bags would seem to cancel.
-
-        Parameters
-        ----------
-        members
-            Members of the bag.
-        bag
-            A number for it: each has its own draws in the groups that all share.
-        count
-            How many draws.
-        seed
-            Start of all random numbers; the same draws the same groups.
-
-        Returns
-        -------
-        array
-            Of shape ``(count, members)``.
-        """
-        group = np.random.default_rng(seed).integers(len(self.first), size=count)
-        random = np.random.default_rng((seed, 1 + bag))
-        chosen = self.first[group] + random.integers(self.bags[group])
-        return self._of(chosen, members, random)
-
-    def _of(self, chosen: Integers, members: int, random: np.random.Generator) -> Reals:
-        """Errors of bags in random orders, from the start again for bags of more members."""
-        key = random.random((*chosen.shape, self.relative.shape[1]))
-        there = np.arange(self.relative.shape[1]) < self.members[chosen][..., None]
-        order = np.argsort(np.where(there, key, np.inf), axis=-1)
-        place = np.arange(members) % self.members[chosen][..., None]
-        shuffled = np.take_along_axis(self.relative[chosen], order, axis=-1)
-        found: Reals = np.take_along_axis(shuffled, place, axis=-1)
-        return found
+        chosen = random.integers(len(self.members), size=count)
+        there = np.arange(self.relative.shape[1]) < self.members[chosen][:, None]
+        order = np.argsort(np.where(there, random.random(there.shape), np.inf), axis=1)
+        place = np.arange(members) % self.members[chosen][:, None]
+        shuffled = np.take_along_axis(self.relative[chosen], order, axis=1)
+        found = np.take_along_axis(shuffled, place, axis=1)
+        return np.concatenate([found, found[:, ::-1]])

@@ -1,9 +1,10 @@
 """Groups of more than two, by a heuristic: exact pairs first, then what makes them worth more.
 
-The best groups of three or more are hard to find (set packing is NP-hard). From the best pairs on, two steps
-take turns until neither is worth anything: groups are merged, two and two, by an exact matching on what each
-merger adds; and single jobs move to another group, the moves that add the most first. No step is taken that
-adds nothing, so that groups are never worth less than the pairs.
+The best groups of three or more are hard to find (set packing is NP-hard). From the best pairs on, three
+steps take turns until none is worth anything: groups are merged, two and two, by an exact matching on what
+each merger adds; single jobs move to another group, the moves that add the most first; and a group dissolves
+into others, each job where it adds the most. No step is taken that adds nothing, so that groups are never
+worth less than the pairs.
 """
 
 from __future__ import annotations
@@ -51,9 +52,11 @@ def grown_groups(bags: PredictedBags, pairs: Iterable[tuple[int, int]], most: in
         (job,) for job in sorted(set(range(len(bags.jobs))) - {job for pair in groups for job in pair})
     ]
     worth = _Worth(bags)
-    while (better := _moved(worth, _merged(worth, groups, most), most)) != groups:
-        groups = better
-    return sorted(groups)
+    before: list[Group] = []
+    while groups != before:
+        before = groups
+        groups = _dissolved(worth, _moved(worth, _merged(worth, groups, most), most), most)
+    return groups
 
 
 class _Worth:
@@ -139,3 +142,25 @@ def _rise(worth: _Worth, groups: list[Group], move: _Move) -> float:
     source, target, left, joined = move
     after = (worth[left] if left else 0.0) + worth[joined]
     return after - worth[groups[source]] - worth[groups[target]]
+
+
+def _dissolved(worth: _Worth, groups: list[Group], most: int) -> list[Group]:
+    """Groups after the first of them that is worth less than what its jobs add to others has dissolved."""
+    ways: dict[int, list[tuple[int, Group]]] = {}
+    for source, target, _, joined in _moves(groups, most):
+        ways.setdefault(source, []).append((target, joined))
+    worth.ask(joined for way in ways.values() for _, joined in way)
+    for source, group in enumerate(groups):
+        added = sorted(
+            (worth[groups[target]] - worth[joined], target, joined) for target, joined in ways.get(source, ())
+        )
+        left, after, rise = set(group), dict(enumerate(groups)), -worth[group]
+        del after[source]
+        for lost, target, joined in added:
+            (job,) = set(joined) - set(groups[target])
+            if job in left and after[target] == groups[target] and lost < 0:
+                left.remove(job)
+                after[target], rise = joined, rise - lost
+        if rise > worth.least:
+            return sorted([*after.values(), *((job,) for job in left)])
+    return groups

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from crosscast.choose.pairing.bags import DRAWS
 from crosscast.choose.pairing.draws import ErrorBags
 from crosscast.choose.pairing.experiment import Predicted, Truth
 from crosscast.evaluate.corun.quantities import FITS, measured
@@ -21,10 +22,7 @@ from crosscast.predict.grid import Reals
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.view import CoRuns
 
-__all__ = ["DRAWS", "known_pairs", "unseen_pairs"]
-
-DRAWS = 64
-"""Draws of errors of a model."""
+__all__ = ["known_pairs", "unseen_pairs"]
 
 _BAGS, _BENCHMARKS = "leave-bag-out", "leave-benchmark-out"
 
@@ -68,7 +66,7 @@ def known_pairs(
     result = _nothing(truth, len(folds))
     for number, (fold, answer) in enumerate(zip(folds, answers, strict=True)):
         others = _without(errors, number)
-        result.relative[number] = ErrorBags.of(others).of_any(2, DRAWS, seed)
+        result.relative[number] = ErrorBags.of(others).drawn(2, DRAWS, seed)
         tested = _Tested([co_runs.bags[place] for place in fold.test.tolist()], answer.values["slowdown"])
         tested.put(result, truth, answer.values[FITS], others, number)
     return result
@@ -105,7 +103,7 @@ def unseen_pairs(
             rehearsal = rehearsal_of(model, predictor)
             errors = left_out_errors(rest, rehearsal, _BENCHMARKS, seed)["slowdown"]
         known = known_pairs(rest, rehearsal, truth, seed, progress=progress, cache=cache, jobs=jobs)
-        own = ErrorBags.of(errors).of_any(2, DRAWS, seed)[None]
+        own = ErrorBags.of(errors).drawn(2, DRAWS, seed)[None]
         result = replace(known, relative=np.concatenate([known.relative, own]))
         _Tested(bags, np.concatenate(answer.slowdown)).put(
             result, truth, answer.fits, errors, len(known.relative)

@@ -6,8 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crosscast.choose.pairing.bags import ALLOWED, LOSES, MEMORY, SLOWER, UNLIKELY, Limits, PredictedBags
-from crosscast.choose.pairing.draws import ErrorBags
+from crosscast.choose.pairing.bags import (
+    ALLOWED,
+    DRAWS,
+    LOSES,
+    MEMORY,
+    SLOWER,
+    UNLIKELY,
+    Limits,
+    PredictedBags,
+)
 from crosscast.choose.pairing.groups import Group, grown_groups
 from crosscast.choose.pairing.jobs import Jobs
 from crosscast.choose.pairing.matching import best_matching
@@ -24,9 +32,6 @@ __all__ = ["LARGEST_GROUP", "choose_pairs"]
 
 LARGEST_GROUP = 5
 """Most jobs of a group, which is what paper 004 measured (section 8)."""
-
-_DRAWS = 1000
-"""Draws of errors by which intervals of gains are made."""
 
 
 def choose_pairs(
@@ -99,15 +104,15 @@ def choose_pairs(
 
 def _plan(bags: PredictedBags, groups: Sequence[Group], status: Integers) -> Plan:
     jobs, level = bags.jobs, bags.limits.level
-    shared, outcomes = [], []
-    random = np.random.default_rng((bags.seed, 0))
-    for place, group in enumerate(sorted(groups, key=lambda group: min(jobs.given[list(group)]))):
-        made, gains = _shared(bags, group, place)
+    shared: list[SharedBag] = []
+    # All bags err alike in a draw: else their errors would seem to cancel, where the choice itself favours
+    # bags of which too much is expected.
+    expected, total = 0.0, np.zeros(2 * DRAWS)
+    for group in sorted(groups, key=lambda group: min(jobs.given[list(group)])):
+        made, gains = _shared(bags, group)
         fits = 1.0 if made.fits is None else made.fits
         shared.append(made)
-        outcomes.append(np.where(random.random(_DRAWS) < fits, gains, 0.0))
-    expected = sum(each.gain_s.value * (1.0 if each.fits is None else each.fits) for each in shared)
-    total = np.sum(outcomes, axis=0) if outcomes else np.zeros(_DRAWS)
+        expected, total = expected + fits * made.gain_s.value, total + fits * gains
     return Plan(
         tuple(shared),
         _alone(bags, groups, status),
@@ -117,15 +122,13 @@ def _plan(bags: PredictedBags, groups: Sequence[Group], status: Integers) -> Pla
     )
 
 
-def _shared(bags: PredictedBags, group: Group, place: int) -> tuple[SharedBag, Reals]:
+def _shared(bags: PredictedBags, group: Group) -> tuple[SharedBag, Reals]:
     """A bag, and its gains by errors."""
     jobs, level = bags.jobs, bags.limits.level
     asked = np.array([group])
     judged, ((slow, *_), (fits, *_)) = bags.judged(asked), bags.slowdowns(asked)
     known = bool(bags.known(asked)[0])
-    errors = bags.errors(known=known)
-    relative = ErrorBags.of(errors).of_groups(len(group), place, _DRAWS, bags.seed)
-    gains = bags.gains(asked, relative)[:, 0]
+    errors, gains = bags.errors(known=known), bags.gains_by_errors(asked)[:, 0]
     order = sorted(range(len(group)), key=lambda member: int(jobs.given[group[member]]))
     solos = tuple(jobs.solos[group[member]] for member in order)
     found = SharedBag(
@@ -136,9 +139,15 @@ def _shared(bags: PredictedBags, group: Group, place: int) -> tuple[SharedBag, R
         float(jobs.length_s[list(group)].sum()),
         _ranged(float(judged.gain[0]), gains, level),
         float(judged.worth[0]),
-        doubts_of(bags.model.card, solos, known=known),
+        (*doubts_of(bags.model.card, solos, known=known), *_added(bags, group)),
     )
     return found, gains
+
+
+def _added(bags: PredictedBags, group: Group) -> list[str]:
+    if len(group) == 2 or len(group) in bags.model.card.sizes:
+        return []
+    return ["each slowdown is taken to be at least what those in its pairs add up to"]
 
 
 def _slowdown(value: float, errors: LeftOut, level: float) -> Ranged:

@@ -7,12 +7,12 @@ import numpy as np
 from crosscast.choose.pairing.gain import pair_gain
 from crosscast.predict.grid import Flags, Integers, Reals
 
-__all__ = ["LIKELY", "drawn_gains", "may_share", "turned_out"]
+__all__ = ["AT_ONCE", "LIKELY", "drawn_gains", "may_share", "turned_out"]
 
 LIKELY = 0.5
 """Bags that fit with a lower probability are not proposed."""
 
-_AT_ONCE = 1 << 14
+AT_ONCE = 1 << 14
 """So many gains are computed at once: more would not stay in the cache."""
 
 
@@ -27,13 +27,13 @@ def drawn_gains(lengths: Reals, slowdowns: Reals, spreads: Reals, relative: Real
         How large errors of these slowdowns are, see `crosscast.predict.corun.left_out.LeftOut.spread`, of
         shape ``(p, 2)``.
     relative
-        Sets of relative errors, as `crosscast.choose.pairing.draws.ErrorBags.of_any` draws them, of shape
+        Sets of relative errors, as `crosscast.choose.pairing.draws.ErrorBags.drawn` draws them, of shape
         ``(sets, k, 2)``.
     chosen
         Which set each pair's errors are from, of shape ``(p,)``.
     """
     gains = np.empty((relative.shape[1], len(lengths)))
-    step = max(1, _AT_ONCE // max(1, len(lengths)))
+    step = max(1, AT_ONCE // max(1, len(lengths)))
     for start in range(0, len(gains), step):
         some = slice(start, start + step)
         errors = relative[:, some].swapaxes(0, 1)[:, chosen]

@@ -1,0 +1,86 @@
+"""``crosscast corun pair``, from files to a plan."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from crosscast.cli import main
+from crosscast.tables.corun.profile_file import write_profile
+from kept_corun import constant, made_jobs
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    """Three profiles of jobs, and a model in the same folder."""
+    constant(tmp_path / "co", 1.25, error=0.05)
+    found = []
+    for place, job in enumerate(made_jobs(3)):
+        path = tmp_path / f"{place}.json"
+        write_profile(replace(job, time_s=float(place + 1)), {"device": "cpu", "type": "cpu"}, path)
+        found.append(str(path))
+    return found
+
+
+def asked(files: list[str], *options: str) -> list[str]:
+    return ["corun", "pair", *files, "--model", str(Path(files[0]).parent / "co"), *options]
+
+
+def test_the_two_longest_share_and_the_third_runs_alone(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(asked(files)) == 0
+    found = capsys.readouterr().out
+    assert "together on cpu" in found and "alone on cpu" in found
+    assert "All 3 jobs: " in found and "6 s one after another" in found
+
+
+def test_json_names_files_and_has_everything(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(asked(files, "--json", "--max-slowdown", "1.5", "--sure")) == 0
+    plan = json.loads(capsys.readouterr().out)
+    (bag,) = plan["shared"]
+    assert [each["job"] for each in bag["jobs"]] == files[1:]
+    assert bag["together_s"] + bag["gain_s"]["value"] == pytest.approx(5.0)
+    assert bag["jobs"][0]["slowdown"]["low"] < 1.25 < bag["jobs"][0]["slowdown"]["high"]
+    assert plan["alone"][0]["job"] == files[0]
+    assert plan["alone"][0]["no_partner"] == {"taken": 2}
+    assert plan["time_s"]["value"] + plan["gain_s"]["value"] == pytest.approx(plan["one_after_another_s"])
+    assert plan["model"]["name"] == "made"
+
+
+def test_lengths_take_the_place_of_times_in_profiles(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(asked(files, "--json", "--lengths", "9,1,9")) == 0
+    (bag,) = json.loads(capsys.readouterr().out)["shared"]
+    assert [each["job"] for each in bag["jobs"]] == [files[0], files[2]]
+
+
+def test_the_same_file_twice_is_two_jobs(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(asked([files[0], files[0]])) == 0
+    assert "#1" in (found := capsys.readouterr().out) and "#2" in found
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--max-slowdown", "0.9"], "--max-slowdown: expected a number of at least 1, found 0.9"),
+        (["--group-size", "9"], "--group-size: expected 2 to 5, found 9"),
+        (["--lengths", "1,2"], "--lengths: expected one for each of 3 jobs, found 2"),
+        (["--lengths", "1,x,2"], "--lengths: expected numbers separated by commas, found '1,x,2'"),
+        (["--level", "1.5"], "--level: expected a probability between 0 and 1, found 1.5"),
+        (["--seed", "-1"], "--seed: expected a number of at least 0, found -1"),
+        (["--memory", "1KiB"], "it does not even fit alone"),
+    ],
+)
+def test_wrong_options_are_named(
+    files: list[str], capsys: pytest.CaptureFixture[str], options: list[str], said: str
+) -> None:
+    assert main(asked(files, *options)) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_one_job_is_too_few(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(asked(files[:1])) == 2
+    assert "FILE: expected 2 to 1,000, found 1" in capsys.readouterr().err
