@@ -8,6 +8,7 @@ from rich.text import Text
 
 from crosscast.predict.corun.card import CoRunCard
 from crosscast.predict.corun.forecast import CoRunForecast, Ranged
+from crosscast.predict.listed import listed
 from crosscast.report.console import console_of_numbers
 from crosscast.report.corun_training import corun_trained_on, honest_corun_errors
 from crosscast.report.number_table import number_table
@@ -15,6 +16,8 @@ from crosscast.report.numbers import NONE, factor, percent, three_digits
 from crosscast.units import format_bytes, format_seconds
 
 __all__ = ["print_corun_forecast"]
+
+_MOST_NAMED = 5
 
 
 def print_corun_forecast(forecast: CoRunForecast, card: CoRunCard, stream: TextIO) -> None:
@@ -66,6 +69,8 @@ def _whole(forecast: CoRunForecast, card: CoRunCard) -> list[str]:
         )
     elif forecast.bag[0].device != card.device:
         lines.append("Power: not known, as it is not translated.")
+    elif unknown := list(dict.fromkeys(solo.name for solo in forecast.bag if not solo.power_w)):
+        lines.append(f"Power: not known, as that of {listed(unknown, _MOST_NAMED)} alone is not.")
     else:
         lines.append("Power: not known, as the model was trained on bags without.")
     if forecast.fits is not None:
