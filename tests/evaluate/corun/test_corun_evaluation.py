@@ -10,12 +10,13 @@ from made_co_runs import NAMES, made_bag, made_co_runs, made_solo
 from numpy.testing import assert_array_equal
 
 from crosscast.errors import InputError
+from crosscast.evaluate.corun.probing import probing_of
 from crosscast.evaluate.corun.protocol import CoRunEvaluation, evaluate_corun
 from crosscast.evaluate.corun.quantities import measured, predicted
 from crosscast.evaluate.corun.result import CoRunResult
 from crosscast.evaluate.corun.splits import folds_of
 from crosscast.evaluate.corun.study import study_corun
-from crosscast.evaluate.corun.task import CoRunTask, answer_of
+from crosscast.evaluate.corun.task import CoRunTask, answer_of, left_out_errors
 from crosscast.evaluate.corun.training import of_one_device, train_corun
 from crosscast.predict.corun.baselines import Mean, Sum
 from crosscast.predict.corun.prediction import CoRunPrediction
@@ -98,6 +99,15 @@ def test_what_came_of_held_out_bags_changes_no_prediction_and_no_interval(probes
         assert_array_equal(second.values[name], values)
     for name, reach in first.reach.items():
         assert_array_equal(second.reach[name], reach)
+
+
+@pytest.mark.parametrize("probes", [0, 2])
+def test_widths_come_from_bags_that_are_not_known(probes: int) -> None:
+    probing = probing_of(PAIRS, 0) if probes else None
+    errors = left_out_errors(PAIRS, Mean(), OUT, 0, probes=probes, probing=probing)
+    counts = np.bincount(errors["time"].group).tolist()
+    assert errors["time"].groups == tuple(sorted(NAMES))
+    assert counts == [len(NAMES) - probes] * len(NAMES)
 
 
 def test_known_bags_are_not_scored_and_so_many_may_be_asked_for_that_none_is_left() -> None:

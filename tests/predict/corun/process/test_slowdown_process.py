@@ -10,6 +10,7 @@ from made_co_runs import NAMES, made_bag, made_co_runs, made_solo, true_slowdown
 from numpy.testing import assert_allclose, assert_array_equal
 
 from crosscast.errors import InputError
+from crosscast.predict.corun.overlap import bag_time
 from crosscast.predict.corun.prediction import CoRunPrediction
 from crosscast.predict.corun.process.covariance import Training
 from crosscast.predict.corun.process.fit import fit_slowdowns
@@ -91,6 +92,21 @@ def test_times_lie_between_the_longest_alone_and_all_one_after_another(fitted: P
         assert max(alone) < time < 1.3 * sum(alone)
 
 
+@pytest.mark.parametrize("copies", [1, 20], ids=["few", "many"])
+def test_times_follow_from_the_slowdowns_of_those_that_still_run(
+    fitted: ProcessPredictor, copies: int
+) -> None:
+    bag = ASKED[3]
+
+    def slowdowns_of(places: tuple[int, ...]) -> list[float]:
+        part = tuple(bag[place] for place in places)
+        found: list[float] = fitted.slowdowns.slowdowns([part])[0].tolist()
+        return found
+
+    time, _ = bag_time([solo.time_s or 0.0 for solo in bag], slowdowns_of)
+    assert_allclose(fitted.predict([bag] * copies).time_s, fitted.time_factor * time, rtol=1e-9)
+
+
 @pytest.mark.parametrize("features", [True, False], ids=["traits", "no traits"])
 def test_the_order_of_members_only_permutes(fitted: ProcessPredictor, features: bool) -> None:
     predictor = fitted if features else Process().fit(bare(BOTH), 0)
@@ -146,7 +162,8 @@ def test_small_arrays_say_what_the_whole_covariance_says(features: bool) -> None
     """Covariances with all training rows, times what each weighs; of new applications and known ones."""
     runs = BOTH if features else bare(BOTH)
     process, _ = fit_slowdowns(runs.bags, 0, trees=False)
-    asked = [(*bag[:2],) for bag in ASKED] if features else [bag.solos[::-1] for bag in runs.bags[:9]]
+    twice = (NEW[0], NEW[1], NEW[1], runs.bags[0].solos[0])
+    asked = [*ASKED, twice] if features else [bag.solos[::-1] for bag in runs.bags[::9]]
     training = [bag.solos for bag in runs.bags]
     solos, places = distinct([*training, *asked])
     rows = MemberRows.of([*training, *asked], places)
