@@ -6,9 +6,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from crosscast.choose.pairing.bags import Limits, PredictedBags
+from crosscast.choose.pairing.bags import PredictedBags
 from crosscast.choose.pairing.groups import Group, grown_groups
 from crosscast.choose.pairing.jobs import Jobs
+from crosscast.choose.pairing.kind_predictions import KindPredictions
+from crosscast.choose.pairing.limits import Limits
 from crosscast.choose.pairing.pairs import choose_pairs
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from kept_corun import made_jobs, trained
@@ -38,7 +40,7 @@ def test_groups_come_close_to_the_best_of_all_and_are_never_worth_less_than_pair
 ) -> None:
     lengths = np.exp(np.random.default_rng(seed).standard_normal(7)).tolist()
     jobs = Jobs.of(made_jobs(7, seed), "cpu", lengths=lengths)
-    bags = PredictedBags(jobs, model, Limits(), 0)
+    bags = PredictedBags(KindPredictions(jobs, model), Limits(), 0)
     known: dict[Group, float] = {(job,): 0.0 for job in range(7)}
     for size in (2, 3):
         every_one = list(combinations(range(7), size))
@@ -69,7 +71,7 @@ def test_limits_hold_for_groups(model: TrainedCoRunModel) -> None:
 
 
 def test_a_group_is_worth_the_same_in_a_batch_and_alone(model: TrainedCoRunModel) -> None:
-    bags = PredictedBags(Jobs.of(made_jobs(6), "cpu"), model, Limits(), 0)
+    bags = PredictedBags(KindPredictions(Jobs.of(made_jobs(6), "cpu"), model), Limits(), 0)
     three = np.array([(0, 1, 2), (1, 3, 5), (2, 3, 4)])
     together = bags.judged(three).worth
     assert together.tolist() == pytest.approx([float(bags.judged(three[[row]]).worth[0]) for row in range(3)])

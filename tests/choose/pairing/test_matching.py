@@ -1,5 +1,7 @@
 """Matchings, compared with networkx and with all that there are."""
 
+import sys
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from crosscast.choose.pairing.matching import best_matching
-from crosscast.errors import InputError
+from crosscast.errors import InputError, MissingExtraError
 
 
 def total(weights: np.ndarray, pairs: list[tuple[int, int]]) -> float:
@@ -60,6 +62,12 @@ def test_a_tiny_weight_beside_a_large_one_is_still_a_pair() -> None:
     weights = np.zeros((4, 4))
     weights[0, 1], weights[2, 3] = 1e9, 1e-9
     assert best_matching(weights) == [(0, 1), (2, 3)]
+
+
+def test_without_rustworkx_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rustworkx", None)
+    with pytest.raises(MissingExtraError, match=r"pairing jobs needs.*crosscast\[corun\]"):
+        best_matching(np.ones((2, 2)))
 
 
 def test_wrong_weights_are_refused() -> None:

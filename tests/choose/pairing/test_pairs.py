@@ -128,8 +128,7 @@ def test_reasons_are_counted(tmp_path: Path) -> None:
     plan = choose_pairs(large, constant(tmp_path / "m", 1.2), memory_bytes=10)
     assert len(plan.shared) == 1
     expected = (
-        "of 3 others, with 2 there is not the memory for both, with 1 less is gained than these gain with "
-        "others"
+        "of 3 others, with 2 there is not the memory for both, with 1 less is gained than where these run now"
     )
     assert {each.reason for each in plan.alone} == {expected}
 

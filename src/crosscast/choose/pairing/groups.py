@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from crosscast.choose.pairing.bags import ALLOWED, PredictedBags
+from crosscast.choose.pairing.bags import PredictedBags
+from crosscast.choose.pairing.limits import ALLOWED
 from crosscast.choose.pairing.matching import best_matching
 
 __all__ = ["Group", "grown_groups"]

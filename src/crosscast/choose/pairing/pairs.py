@@ -6,18 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crosscast.choose.pairing.bags import (
-    ALLOWED,
-    DRAWS,
-    LOSES,
-    MEMORY,
-    SLOWER,
-    UNLIKELY,
-    Limits,
-    PredictedBags,
-)
+from crosscast.choose.pairing.bags import DRAWS, PredictedBags
+from crosscast.choose.pairing.gain import expected_gain
 from crosscast.choose.pairing.groups import Group, grown_groups
 from crosscast.choose.pairing.jobs import Jobs
+from crosscast.choose.pairing.kind_predictions import KindPredictions
+from crosscast.choose.pairing.limits import ALLOWED, LOSES, MEMORY, SLOWER, UNLIKELY, Limits
 from crosscast.choose.pairing.matching import best_matching
 from crosscast.choose.pairing.plan import JobAlone, Plan, SharedBag
 from crosscast.errors import InputError
@@ -88,7 +82,7 @@ def choose_pairs(
     memory = model.card.memory_bytes if memory_bytes is None else memory_bytes
     limits = Limits(max_slowdown, sure, memory, level)
     jobs = Jobs.of(solos, model.card.device, lengths=lengths, memory_bytes=memory)
-    bags = PredictedBags(jobs, model, limits, seed)
+    bags = PredictedBags(KindPredictions(jobs, model), limits, seed)
     every = np.column_stack(np.triu_indices(len(jobs), 1))
     judged = bags.judged(every)
     weights = np.zeros((len(jobs), len(jobs)))
@@ -124,28 +118,28 @@ def _plan(bags: PredictedBags, groups: Sequence[Group], status: Integers) -> Pla
 
 def _shared(bags: PredictedBags, group: Group) -> tuple[SharedBag, Reals]:
     """A bag, and its gains by errors."""
-    jobs, level = bags.jobs, bags.limits.level
+    jobs, level, predictions = bags.jobs, bags.limits.level, bags.predictions
     asked = np.array([group])
-    judged, ((slow, *_), (fits, *_)) = bags.judged(asked), bags.slowdowns(asked)
-    known = bool(bags.known(asked)[0])
-    errors, gains = bags.errors(known=known), bags.gains_by_errors(asked)[:, 0]
+    (slow,), fits = predictions.slowdowns(asked)
+    known = bool(predictions.known(asked)[0])
+    errors, gains = predictions.errors(known=known), bags.gains_by_errors(asked)
     order = sorted(range(len(group)), key=lambda member: int(jobs.given[group[member]]))
     solos = tuple(jobs.solos[group[member]] for member in order)
     found = SharedBag(
         tuple(int(jobs.given[group[member]]) for member in order),
         solos,
         tuple(_slowdown(float(slow[member]), errors, level) for member in order),
-        None if np.isnan(fits) else float(fits),
+        None if np.isnan(fits[0]) else float(fits[0]),
         float(jobs.length_s[list(group)].sum()),
-        _ranged(float(judged.gain[0]), gains, level),
-        float(judged.worth[0]),
-        (*doubts_of(bags.model.card, solos, known=known), *_added(bags, group)),
+        _ranged(float(gains.mean()), gains[:, 0], level),
+        float(expected_gain(gains, fits)[0]),
+        (*doubts_of(predictions.model.card, solos, known=known), *_added(predictions, group)),
     )
-    return found, gains
+    return found, gains[:, 0]
 
 
-def _added(bags: PredictedBags, group: Group) -> list[str]:
-    if len(group) == 2 or len(group) in bags.model.card.sizes:
+def _added(predictions: KindPredictions, group: Group) -> list[str]:
+    if not predictions.added(len(group)):
         return []
     return ["each slowdown is taken to be at least what those in its pairs add up to"]
 
@@ -187,7 +181,7 @@ def _reason(counts: dict[str, int], others: int, limits: Limits) -> str:
         "slowdown": f"one of both {'may' if limits.sure else 'would'} slow down more than {limit}",
         "fits": "it is more likely not to fit than to fit",
         "gain": "nothing is gained",
-        "taken": "less is gained than these gain with others",
+        "taken": "less is gained than where these run now",
     }
     found = [(counts[name], text) for name, text in told.items() if name in counts]
     if len(found) == 1:
