@@ -26,9 +26,9 @@ def pair_gain(lengths: Reals, slowdowns: Reals) -> Reals:
 
     Examples
     --------
-    >>> pair_gain(np.array([1.0, 2.0]), np.array([1.25, 1.25])).tolist()
-    0.75
-    >>> pair_gain(np.array([1.0, 1.0]), np.array([2.0, 2.0])).tolist()
+    >>> round(float(pair_gain(np.array([1.0, 2.0]), np.array([1.5, 1.5]))), 6)
+    0.5
+    >>> float(pair_gain(np.array([1.0, 1.0]), np.array([2.0, 2.0])))
     0.0
     """
     ends = lengths * slowdowns
