@@ -68,6 +68,13 @@ def test_without_rates_the_load_is_the_time_alone_and_what_is_not_known_is_in_th
     assert_array_equal(Traits.of(unknown).traited(unknown).load, np.zeros(3))
 
 
+def test_a_load_that_is_not_known_is_the_mean_of_the_training_whoever_else_is_asked_about() -> None:
+    known = [bare("a", k80_steps_per_s=1.0), bare("b", k80_steps_per_s=9.0)]
+    found, new = Traits.of(known), bare("c")
+    for asked in ([new], [new, known[0]], [new, known[1]]):
+        assert_allclose(found.traited(asked).load[0], 0.0, atol=1e-12)
+
+
 def test_who_leaves_the_memory_system_idle_is_known_by_its_use() -> None:
     solos = [bare("a", memory_utilisation=0.001), bare("b", memory_utilisation=0.5), bare("c")]
     assert Traits.of(solos).traited(solos).idle.tolist() == [True, False, False]

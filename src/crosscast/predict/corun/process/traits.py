@@ -94,10 +94,11 @@ class Traits:
         found = np.array([[_trait(solo, name) for name in names] for solo in solos]).reshape(len(solos), -1)
         middle = np.nanmedian(found, axis=0) if names else np.empty(0)
         load = "" if names else _slowest_rate(solos)
-        made = cls(names, middle, load, 0.0, 1.0)
-        loads = made._loads(solos, made._near(solos))
-        spread = float(loads.std())
-        return cls(names, middle, load, float(loads.mean()), spread if spread > 0 else 1.0)
+        unscaled = cls(names, middle, load, np.nan, 1.0)
+        loads = unscaled._loads(solos, unscaled._near(solos))
+        known = loads[np.isfinite(loads)]
+        centre, spread = (float(known.mean()), float(known.std())) if len(known) else (0.0, 1.0)
+        return cls(names, middle, load, centre, spread if spread > 0 else 1.0)
 
     def traited(self, solos: Sequence[Solo]) -> Traited:
         """The numbers of applications."""
@@ -119,12 +120,12 @@ class Traits:
         return near
 
     def _loads(self, solos: Sequence[Solo], near: Reals) -> Reals:
+        """Loads; that of an application of which nothing tells it is the mean of the training."""
         if not self.load:
             loads: Reals = near.sum(axis=1)
             return loads
         values = np.array([_log_time(solo, self.load) for solo in solos])
-        known = np.isfinite(values)
-        return np.where(known, values, values[known].mean() if known.any() else 0.0)
+        return np.where(np.isfinite(values), values, self.centre)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Arrays from which `from_state` makes it again."""
