@@ -117,6 +117,15 @@ def test_known_bags_are_not_scored_and_so_many_may_be_asked_for_that_none_is_lef
     assert rows == {0: 6 * 6, 1: 6 * 5, 99: 6}
 
 
+def test_a_probe_that_was_measured_again_is_neither_scored_nor_a_measure_of_widths() -> None:
+    again = (made_bag(bag.solos[::-1], repeat=1) for bag in PAIRS.bags)
+    twice = replace(PAIRS, bags=(*PAIRS.bags, *again))
+    found = evaluate_corun(twice, [Mean()], OUT, probes=(1,), level=None)
+    assert {each.rows for each in found.results if each.quantity == "time"} == {2 * 6 * 5}
+    errors = left_out_errors(twice, Mean(), OUT, 0, probes=1, probing=probing_of(twice, 0))
+    assert np.bincount(errors["time"].group).tolist() == [2 * 5] * 6
+
+
 @pytest.mark.parametrize("split", [OUT, "random-80-20"])
 def test_failed_bags_change_no_score(split: str) -> None:
     if split == OUT:

@@ -11,7 +11,7 @@ from crosscast.errors import InputError
 from crosscast.predict.grid import Flags, Integers
 from crosscast.tables.corun.bag import Bag
 
-__all__ = ["BAG_FOLDS", "SPLITS", "CoRunFold", "folds_of"]
+__all__ = ["BAG_FOLDS", "SPLITS", "CoRunFold", "folds_of", "with_repeats"]
 
 SPLITS = ("leave-benchmark-out", "leave-bag-out", "random-80-20")
 """Names of the splits: each application in turn; bags in folds; and a fifth of the bags at random."""
@@ -70,6 +70,13 @@ def folds_of(bags: Sequence[Bag], split: str, seed: int) -> tuple[CoRunFold, ...
         return (_fold("a fifth at random", np.isin(numbers, order[: count // 5])),)
     parts = np.array_split(order, min(BAG_FOLDS, count))
     return tuple(_fold(f"bags, part {k}", np.isin(numbers, part)) for k, part in enumerate(parts, start=1))
+
+
+def with_repeats(bags: Sequence[Bag], places: Sequence[int]) -> tuple[int, ...]:
+    """Places of some bags, and of all in which the same applications run at the same sizes, ascending."""
+    numbers = _numbers_of_alike(bags)
+    alike = np.isin(numbers, numbers[np.array(places, dtype=np.int64)])
+    return tuple(np.flatnonzero(alike).tolist())
 
 
 def _fold(held_out: str, tested: Flags) -> CoRunFold:

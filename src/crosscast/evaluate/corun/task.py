@@ -11,7 +11,7 @@ import numpy as np
 from crosscast.errors import InputError
 from crosscast.evaluate.corun.probing import Probing, probing_of
 from crosscast.evaluate.corun.quantities import FITS, QUANTITIES, Rows, measured, predicted
-from crosscast.evaluate.corun.splits import CoRunFold, folds_of
+from crosscast.evaluate.corun.splits import CoRunFold, folds_of, with_repeats
 from crosscast.predict.corun.left_out import LeftOut
 from crosscast.predict.corun.model import CoRunModel, CoRunPredictor
 from crosscast.predict.corun.prediction import CoRunPrediction
@@ -123,7 +123,9 @@ def answer_of(co_runs: CoRuns, task: CoRunTask) -> Answer:
         )
     except InputError as error:
         raise InputError(f"{task.label}: {error}") from error
-    values = {name: _untold(predicted(found, name), probes) for name in (*QUANTITIES, FITS)}
+    # What came of a probe tells what comes of the same bag again.
+    told = with_repeats(tested, probes)
+    values = {name: _untold(predicted(found, name), told) for name in (*QUANTITIES, FITS)}
     return Answer(
         values, {name: _reach(errors.get(name), task.level, values[name], name) for name in QUANTITIES}
     )
@@ -179,8 +181,9 @@ def left_out_errors(
         training = with_bags(co_runs, fold.train)
         bags = [co_runs.bags[place] for place in fold.test.tolist()]
         if probing is not None:
-            told = probing.places(training.bags, bags, fold.held_out, probes)
-            training = replace(training, bags=(*training.bags, *(bags[place] for place in told)))
+            chosen = probing.places(training.bags, bags, fold.held_out, probes)
+            training = replace(training, bags=(*training.bags, *(bags[place] for place in chosen)))
+            told = with_repeats(bags, chosen)
             bags = [bag for place, bag in enumerate(bags) if place not in told]
         found = model.fit(training, seed).predict([bag.solos for bag in bags])
         held_out.append(fold.held_out)
