@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crosscast.cli import main
-from crosscast.measure.corun import campaign
+from crosscast.measure.corun import piece_work
 from crosscast.measure.opencl import describe
 from crosscast.measure.opencl.devices import devices
 from crosscast.tables.corun.profile_file import read_profile
@@ -39,7 +39,7 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         return {**known(device), "memory_bytes": 100 << 20}
 
     monkeypatch.setattr(describe, "static_facts", static_facts)
-    monkeypatch.setattr(campaign, "static_facts", static_facts)
+    monkeypatch.setattr(piece_work, "static_facts", static_facts)
 
 
 @pytest.fixture

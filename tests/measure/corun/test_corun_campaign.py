@@ -2,7 +2,9 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,11 @@ from made_crew import MadeCrew
 
 from crosscast.errors import CheckFailed, DeviceFault, InputError, MissingExtraError
 from crosscast.measure.campaign import State
-from crosscast.measure.corun import campaign
+from crosscast.measure.corun import campaign, piece_work
+from crosscast.measure.corun import plan as corun_plan
 from crosscast.measure.corun.bag_run import BagRun
-from crosscast.measure.corun.campaign import CoRunOutcome, run_corun_campaign
+from crosscast.measure.corun.campaign import run_corun_campaign
+from crosscast.measure.corun.outcome import CoRunOutcome
 from crosscast.measure.corun.plan import CoRunPlan, pieces
 from crosscast.measure.corun.settings import CoRunSettings
 from crosscast.measure.corun.work import Work
@@ -62,7 +66,7 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = Machine()
-    monkeypatch.setattr(campaign, "run_job", found.job)
+    monkeypatch.setattr(piece_work, "run_job", found.job)
     monkeypatch.setattr(campaign, "Crew", found.crew_of)
     return found
 
@@ -136,7 +140,7 @@ def test_larger_bags_are_added_without_measuring_applications_again(machine: Mac
 def test_slowdowns_are_over_times_alone_that_are_not_old(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(campaign, "_STALE_S", -1.0)
+    monkeypatch.setattr(piece_work, "_STALE_S", -1.0)
     whole = machine.crew.run
 
     def slower_since_the_first_bag(works: list[Work]) -> BagRun:
@@ -292,6 +296,34 @@ def test_applications_of_another_source_are_not_mixed(
         InputError, match=r"own tiny was measured with .* and now has .*: choose another folder"
     ):
         run_corun_campaign(plan(folder), tmp_path / "set")
+
+
+def test_bags_that_share_the_device_in_another_way_are_measured_beside(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def until_the_end(state: State) -> None:
+        if state.label.endswith("alone again"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_corun_campaign(plan(), tmp_path, until_the_end)
+    whole = machine.crew.run
+    monkeypatch.setattr(corun_plan, "sharing", lambda device, threads: {"sharing": "mps"})
+    monkeypatch.setattr(machine.crew, "run", lambda works: replace(whole(works), sharing={"sharing": "mps"}))
+    outcome = run_corun_campaign(plan(), tmp_path)
+    assert (outcome.done, outcome.kept) == (3, 3)
+    found = Counter(row["configuration"] for row in rows(tmp_path, "bags"))
+    assert found == {"{}": 6, '{"sharing": "mps"}': 6}
+    assert run_corun_campaign(plan(), tmp_path).kept == 6
+
+
+def test_applications_with_other_limits_of_threads_are_not_mixed(machine: Machine, tmp_path: Path) -> None:
+    run_corun_campaign(plan(), tmp_path)
+    limited = plan(settings=CoRunSettings(sensor="none", threads=1))
+    with pytest.raises(
+        InputError, match="crc tiny was measured with all threads, and now has threads: 1: choose another"
+    ):
+        run_corun_campaign(limited, tmp_path)
 
 
 def test_a_folder_in_use_is_refused(machine: Machine, tmp_path: Path) -> None:

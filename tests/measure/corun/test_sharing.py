@@ -55,8 +55,14 @@ def test_other_files_are_no_daemon(folder: Path) -> None:
 
 def test_only_nvidia_has_more_than_one_way(folder: Path) -> None:
     there = {"CUDA_MPS_PIPE_DIRECTORY": str(folder)}
-    assert sharing("pocl:0", there) == sharing("amd:0", there) == {}
-    assert sharing("nvidia:0", there) == {"sharing": "time-slicing"}
+    assert sharing("pocl:0", environment=there) == sharing("amd:0", environment=there) == {}
+    assert sharing("nvidia:0", environment=there) == {"sharing": "time-slicing"}
     with listening(folder / "control", socket.SOCK_STREAM):
-        assert sharing("nvidia:1", there) == {"sharing": "mps"}
-        assert sharing("pocl:0", there) == {}
+        assert sharing("nvidia:1", environment=there) == {"sharing": "mps"}
+        assert sharing("pocl:0", environment=there) == {}
+
+
+def test_a_limit_of_threads_is_part_of_the_way(folder: Path) -> None:
+    there = {"CUDA_MPS_PIPE_DIRECTORY": str(folder)}
+    assert sharing("pocl:0", 2) == {"threads": 2}
+    assert sharing("nvidia:0", 1, there) == {"sharing": "time-slicing", "threads": 1}

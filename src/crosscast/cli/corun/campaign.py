@@ -16,7 +16,7 @@ from crosscast.errors import InputError
 
 if TYPE_CHECKING:
     from crosscast.measure.campaign import State
-    from crosscast.measure.corun.campaign import CoRunOutcome
+    from crosscast.measure.corun.outcome import CoRunOutcome
 
 __all__ = ["campaign"]
 

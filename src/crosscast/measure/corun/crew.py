@@ -85,8 +85,7 @@ class Crew:
     @property
     def sharing(self) -> dict[str, str | int]:
         """How the device is shared now, and what each application is limited to."""
-        threads = self.settings.threads
-        return {**sharing(self.device.id), **({} if threads is None else {"threads": threads})}
+        return sharing(self.device.id, self.settings.threads)
 
     def run(self, works: Sequence[Work], report: Report = lambda runs, elapsed_s: None) -> BagRun:
         """Measure a bag; a bag of one is a solo run.

@@ -12,12 +12,14 @@ from typing import Any
 from crosscast.errors import InputError
 from crosscast.measure.corun.combinations import combinations, drawn
 from crosscast.measure.corun.settings import CoRunSettings
+from crosscast.measure.corun.sharing import sharing
 from crosscast.measure.opencl.devices import OpenCLDevice
 from crosscast.measure.plan import DescribePiece, is_described, refuse_unlike_devices
 from crosscast.measure.subjects import SuiteProblem, fitted, identity
 from crosscast.suite.application import Application
 from crosscast.suite.sizes import Caches, working_set
 from crosscast.tables.dataset import Dataset
+from crosscast.tables.schema import json_text
 
 __all__ = ["BagPiece", "Cell", "CoRunPiece", "CoRunPlan", "SoloPiece", "missing", "origin_of", "pieces"]
 
@@ -186,8 +188,8 @@ def missing(plan: CoRunPlan, dataset: Dataset) -> list[CoRunPiece]:
     Raises
     ------
     InputError
-        If the dataset holds solo runs of another source or with other parameters, or another driver's:
-        these must not be mixed.
+        If the dataset holds solo runs of another source or with other parameters or threads, or another
+        driver's: these must not be mixed.
     """
     refuse_unlike_devices([plan.device], dataset)
     alone = _alone(plan, dataset)
@@ -221,21 +223,34 @@ def _alone(plan: CoRunPlan, dataset: Dataset) -> set[tuple[str, str]]:
         key = row["application"], row["size"]
         if row["device"] != plan.device.key or row["failure"] is not None or key not in wanted:
             continue
-        before = json.loads(row["environment"] or "{}").get("problem")
-        now = origin_of(plan.problem(wanted[key]))
-        if before != now:
-            raise InputError(
-                f"{dataset.label}: {' '.join(key)} was measured with {json.dumps(before)}, and now has "
-                f"{json.dumps(now)}: choose another folder for it"
-            )
+        found_with = json.loads(row["environment"] or "{}")
+        known = found_with if isinstance(found_with, dict) else {}
+        for before, now in (
+            (_text(known.get("problem")), _text(origin_of(plan.problem(wanted[key])))),
+            (_threads(known.get("threads")), _threads(plan.settings.threads)),
+        ):
+            if before != now:
+                raise InputError(
+                    f"{dataset.label}: {' '.join(key)} was measured with {before}, and now has {now}: choose "
+                    "another folder for it"
+                )
         found.add(key)
     return found
 
 
+def _text(value: object) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _threads(limit: object) -> str:
+    return "all threads" if limit is None else f"threads: {limit}"
+
+
 def _together(plan: CoRunPlan, dataset: Dataset) -> set[str]:
-    """Names of the bags that the dataset has of the plan's device, without a member that failed."""
+    """Names of the bags that the dataset has of the plan's device as it is shared now, where none failed."""
     failures = defaultdict(list)
+    now = json_text(sharing(plan.device.id, plan.settings.threads))
     for row in dataset.bags.to_pylist():
-        if row["device"] == plan.device.key:
+        if (row["device"], row["configuration"]) == (plan.device.key, now):
             failures[row["bag"]].append(row["failure"])
     return {name for name, found in failures.items() if not any(found)}

@@ -16,8 +16,10 @@ _DEFAULT_FOLDER = "/tmp/nvidia-mps"
 _CONTROL = "control"
 
 
-def sharing(device: str, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """How processes share a device.
+def sharing(
+    device: str, threads: int | None = None, environment: Mapping[str, str] = os.environ
+) -> dict[str, str | int]:
+    """How processes share a device, and what each is limited to: settings for the configuration of a bag.
 
     On NVIDIA, kernels of several processes run at the same time only through the Multi-Process Service
     (MPS); else the processes take turns. Elsewhere there is one way, of which nothing need be said.
@@ -26,13 +28,16 @@ def sharing(device: str, environment: Mapping[str, str] = os.environ) -> dict[st
     ----------
     device
         Id of the device.
+    threads
+        Threads that each process may use; ``None`` for no limit.
     environment
         Variables of the processes that share it.
     """
+    limits: dict[str, str | int] = {} if threads is None else {"threads": threads}
     if not device.startswith("nvidia:"):
-        return {}
+        return limits
     folder = Path(environment.get(_FOLDER) or _DEFAULT_FOLDER)
-    return {"sharing": "mps" if mps_runs(folder) else "time-slicing"}
+    return {"sharing": "mps" if mps_runs(folder) else "time-slicing", **limits}
 
 
 def mps_runs(folder: Path) -> bool:
