@@ -74,6 +74,14 @@ def test_a_dataset_is_shown_by_its_label_and_numbers_of_rows() -> None:
     assert repr(FULL) == expected
 
 
+def test_a_part_may_have_a_name_of_any_length(tmp_path: Path) -> None:
+    for device in ("a", "b"):
+        put(tmp_path, DEVICES, f"{'é' * 400} {device}", rows.device(device))
+    assert cells(read_dataset(tmp_path).devices, "device") == [("a",), ("b",)]
+    merge_parts(tmp_path)
+    assert parts(tmp_path) == ()
+
+
 def test_a_folder_may_be_a_text(tmp_path: Path) -> None:
     folder = str(tmp_path / "mine")
     with locked(folder):

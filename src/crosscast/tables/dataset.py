@@ -6,6 +6,7 @@ reads the folder gets the tables and the parts, and where both hold a piece, the
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -67,6 +68,8 @@ _TELLING = (PROFILES, RECORDS, SOLOS, BAGS)
 _PARTS = "parts"
 _MERGED = ".merged-parts"
 _UNFINISHED = ".unfinished"
+_LONGEST = 180
+"""Characters of the name of a file that any file system takes, with what is put around it."""
 
 
 def _empty(schema: Schema) -> Table:
@@ -114,7 +117,7 @@ class Part:
     schema
         Schema of the table.
     name
-        Name that its writer gave it.
+        Name that its writer gave it, or the start of a long one.
     path
         The file.
     """
@@ -327,7 +330,7 @@ def write_part(folder: str | Path, schema: Schema, name: str, table: Table) -> P
         If the table does not follow the schema, or cannot be written; nothing has changed then.
     """
     folder = Path(folder)
-    path = folder / _PARTS / schema.table / f"{quote(name, safe=':=,+@ ')}.parquet"
+    path = folder / _PARTS / schema.table / f"{_stem(name)}.parquet"
     if path.name.startswith("."):
         raise InputError(f"{folder}: expected the name of a part not to start with a dot, found {name!r}")
     table = cast(schema, table, str(path))
@@ -335,6 +338,12 @@ def write_part(folder: str | Path, schema: Schema, name: str, table: Table) -> P
     made(path.parent)
     write_table(in_order(schema, table), path)
     return path
+
+
+def _stem(name: str) -> str:
+    stem = quote(name, safe=":=,+@ ")
+    digest = hashlib.sha256(stem.encode()).hexdigest()[:32]
+    return stem if len(stem) <= _LONGEST else f"{stem[: _LONGEST - 33]}-{digest}"
 
 
 def parts(folder: str | Path) -> tuple[Part, ...]:
