@@ -179,6 +179,11 @@ def test_a_published_model_of_triples_alone_forecasts_triples(times: bool, tmp_p
             0.9,
             r"^cfd small: device: expected the profile to be of cpu, .* gpu",
         ),
+        (
+            (A, replace(B, time_s=1e200)),
+            0.9,
+            r"^cfd small: time_s: expected a number of seconds that a job may take, found 1e\+200$",
+        ),
         ((A, B), 0.0, r"^level: expected a probability between 0 and 1, found 0$"),
         ((A, B), 1.0, r"^level: expected"),
     ],
@@ -190,11 +195,19 @@ def test_wrong_bags_are_refused(
         model.forecast([bag], level=level)
 
 
+def test_limits_are_numbers_whatever_errors_were_kept(predictor: CoRunPredictor, tmp_path: Path) -> None:
+    (found,) = kept(tmp_path / "co", predictor, dict.fromkeys(QUANTITIES, 1e9)).forecast([(A, B)])
+    assert found.time_s is not None
+    assert found.time_s.high / found.time_s.value == pytest.approx(np.exp(100))
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
 def test_a_damaged_array_is_said_when_it_is_asked_for(predictor: CoRunPredictor, tmp_path: Path) -> None:
     kept(tmp_path / "co", predictor)
     (path,) = (tmp_path / "co").glob("*.npz")
     content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 0xFF
+    middle = len(content) // 2
+    content[middle : middle + 200] = bytes(200)
     path.write_bytes(bytes(content))
     with pytest.raises(InputError, match=r"damaged|cannot read"):
         load_corun_model(tmp_path / "co").predict([(A, B)])

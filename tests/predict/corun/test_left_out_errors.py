@@ -100,3 +100,9 @@ def test_errors_come_back_from_their_arrays() -> None:
 def test_damaged_errors_are_refused(damage: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         LeftOut.from_state({**made().state(), **damage})
+
+
+def test_absurd_errors_reach_as_far_as_there_are_numbers() -> None:
+    errors = made(slope=0.3)
+    absurd = LeftOut(1e6 * errors.log_error, errors.group, GROUPS, errors.bag, errors.log_value)
+    assert_array_equal(absurd.reach(0.9, np.array([0.0, 200.0])), [100.0, 100.0])

@@ -12,6 +12,7 @@ from crosscast.evaluate.corun.training import of_one_device, train_corun
 from crosscast.evaluate.corun.translation import shared_times, train_translation
 from crosscast.predict.corun.artefact import TrainedCoRunModel, load_corun_model, save_corun_model
 from crosscast.predict.corun.registry import models_named
+from crosscast.predict.corun.time_line import LOGARITHMIC
 from crosscast.predict.corun.translated import translated_forecasts
 from crosscast.predict.corun.translation import TranslationCard
 
@@ -105,3 +106,20 @@ def test_profiles_and_models_of_other_devices_are_refused(
     far = replace(card, source="moon", target="mars")
     with pytest.raises(InputError, match="expected one of moon or mars"):
         translated_forecasts(here, far, [elsewhere])
+
+
+def test_the_level_is_that_of_the_model(here: TrainedCoRunModel, card: TranslationCard) -> None:
+    (own,), (found,) = here.forecast([BAG]), translated_forecasts(here, card, [BAG])
+    for one, translated in ((own.time_s, found.time_s), *zip(own.slowdown, found.slowdown, strict=True)):
+        assert one is not None
+        assert translated is not None
+        assert translated.reached == one.reached == 0.9
+
+
+@pytest.mark.parametrize("slope", [1e6, -1e6])
+def test_a_line_that_leads_nowhere_is_refused(
+    here: TrainedCoRunModel, card: TranslationCard, slope: float
+) -> None:
+    steep = replace(card, line=replace(card.line, form=LOGARITHMIC, slope=slope))
+    with pytest.raises(InputError, match=r"^translation: line: expected one that takes .* to a time above 0"):
+        translated_forecasts(here, steep, [BAG])

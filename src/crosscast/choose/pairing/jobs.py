@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from crosscast.errors import InputError
+from crosscast.predict.corun.asked import check_asked
+from crosscast.predict.corun.forecast import is_told
 from crosscast.predict.grid import Integers, Reals
 from crosscast.tables.corun.solo import Solo
 from crosscast.units import format_bytes
@@ -95,12 +97,8 @@ class Jobs:
 
 
 def _check(solo: Solo, time_s: float | None, device: str, memory_bytes: int | None) -> None:
-    if solo.device != device:
-        raise InputError(
-            f"{solo.name}: device: expected the profile to be of {device}, whose bags the model was trained "
-            f"on, found {solo.device}: profile it there"
-        )
-    if time_s is None or not 0 < time_s < np.inf:
+    check_asked(solo, device)
+    if time_s is None or not is_told(time_s):
         found = "none" if time_s is None else f"{time_s:g}"
         raise InputError(f"{solo.name}: expected its time alone, a number of seconds above 0, found {found}")
     if memory_bytes is not None and solo.memory_bytes is not None and solo.memory_bytes > memory_bytes:

@@ -11,9 +11,10 @@ from pathlib import Path
 from crosscast.errors import InputError
 from crosscast.predict.arrays import StoredArrays
 from crosscast.predict.card_file import CORUN, read_card, write_folder
+from crosscast.predict.corun.asked import check_asked
 from crosscast.predict.corun.card import CoRunCard
 from crosscast.predict.corun.doubts import doubts_of
-from crosscast.predict.corun.forecast import CoRunForecast, Ranged, ranged
+from crosscast.predict.corun.forecast import CoRunForecast, Ranged, is_told, ranged
 from crosscast.predict.corun.left_out import LeftOut
 from crosscast.predict.corun.model import CoRunPredictor
 from crosscast.predict.corun.prediction import CoRunPrediction
@@ -94,8 +95,9 @@ class TrainedCoRunModel:
         Raises
         ------
         InputError
-            If a bag has fewer than two members or one of another device, the level is no probability, an
-            array of the model is missing or damaged, or a bag is of a size that it cannot predict.
+            If a bag has fewer than two members, or one of another device or with a time that nothing takes,
+            the level is no probability, an array of the model is missing or damaged, or a bag is of a size
+            that it cannot predict.
         """
         if not 0 < level < 1:
             raise InputError(f"level: expected a probability between 0 and 1, found {level:g}")
@@ -152,7 +154,7 @@ class TrainedCoRunModel:
 def _as_sure_as(slowdown: Sequence[Ranged | None], time_s: float, level: float) -> Ranged | None:
     """Time of a bag where none was measured: no less sure than the slowdown that is least so."""
     known = [each for each in slowdown if each is not None]
-    if not 0 < time_s < math.inf or len(known) < len(slowdown):
+    if not is_told(time_s) or len(known) < len(slowdown):
         return None
     factor = max(each.high / each.value for each in known)
     return Ranged(time_s, time_s / factor, time_s * factor, level)
@@ -208,8 +210,4 @@ def _check_bag(bag: tuple[Solo, ...], card: CoRunCard) -> None:
     if len(bag) < 2:
         raise InputError(f"bag: expected at least 2 applications, found {len(bag)}")
     for solo in bag:
-        if solo.device != card.device:
-            raise InputError(
-                f"{solo.name}: device: expected the profile to be of {card.device}, whose bags the model was "
-                f"trained on, found {solo.device}: profile it there"
-            )
+        check_asked(solo, card.device)

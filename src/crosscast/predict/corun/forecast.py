@@ -10,7 +10,10 @@ from typing import Any
 from crosscast.predict.corun.left_out import LeftOut
 from crosscast.tables.corun.solo import Solo
 
-__all__ = ["CoRunForecast", "Ranged", "ranged"]
+__all__ = ["CoRunForecast", "Ranged", "is_told", "ranged"]
+
+_LEAST, _MOST = 1e-100, 1e100
+"""Whatever bags have is between these, and so limits of its interval are numbers."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,11 @@ def _labels(bag: Sequence[Solo]) -> list[str]:
     ]
 
 
+def is_told(value: float) -> bool:
+    """Whether a value is predicted: what is not a number is not, nor what nothing can have."""
+    return _LEAST < value < _MOST
+
+
 def ranged(value: float, errors: Mapping[str, LeftOut], quantity: str, level: float) -> Ranged | None:
     """A value with an interval by the errors of its quantity; ``None`` for what is not known.
 
@@ -127,7 +135,7 @@ def ranged(value: float, errors: Mapping[str, LeftOut], quantity: str, level: fl
     level
         Probability that the interval is to hold.
     """
-    if not 0 < value < math.inf or quantity not in errors:
+    if not is_told(value) or quantity not in errors:
         return None
     factor = math.exp(errors[quantity].reach(level, math.log(value)))
     return Ranged(value, value / factor, value * factor, level)

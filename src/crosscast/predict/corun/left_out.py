@@ -21,6 +21,9 @@ __all__ = ["LeftOut"]
 _LEAST_SHARE = 0.02
 """Least spread over the mean error."""
 
+_FARTHEST = 100.0
+"""An interval that reaches so far says nothing; by damaged errors its limits would be no numbers."""
+
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
@@ -68,7 +71,7 @@ class LeftOut:
         if level not in self._reaches:
             relative = np.abs(self.log_error) / self.spread(self._log_values)
             self._reaches[level] = group_quantile(relative, self.group, level)
-        return self._reaches[level] * self.spread(np.asarray(log_value))
+        return np.minimum(self._reaches[level] * self.spread(np.asarray(log_value)), _FARTHEST)
 
     def spread(self, log_value: Reals) -> Reals:
         """How large errors are where a value is predicted, up to a factor that is common to all.
@@ -79,11 +82,6 @@ class LeftOut:
         start, slope = self._line
         spread: Reals = start + slope * np.maximum(log_value, 0.0)
         return spread
-
-    @cached_property
-    def _quantiles(self) -> dict[float, float]:
-        """Quantiles of levels that were asked for."""
-        return {}
 
     @property
     def _log_values(self) -> Reals:

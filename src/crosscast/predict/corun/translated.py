@@ -10,10 +10,9 @@ import numpy as np
 
 from crosscast.errors import InputError
 from crosscast.predict.corun.artefact import TrainedCoRunModel
-from crosscast.predict.corun.forecast import CoRunForecast, Ranged
+from crosscast.predict.corun.forecast import CoRunForecast, Ranged, is_told
 from crosscast.predict.corun.translation import TranslationCard
 from crosscast.predict.grid import Reals
-from crosscast.predict.group_conformal import most_level
 from crosscast.tables.corun.solo import Solo
 
 __all__ = ["translated_forecasts"]
@@ -47,7 +46,8 @@ def translated_forecasts(
     Raises
     ------
     InputError
-        If the model is of neither device, a profile is of another one, or the model cannot forecast a bag.
+        If the model is of neither device, a profile is of another one, the model cannot forecast a bag, or
+        the line takes a time to none.
     """
     for bag in bags:
         for solo in bag:
@@ -77,29 +77,26 @@ def _there(solo: Solo, card: TranslationCard) -> Solo:
 
 
 def _one(card: TranslationCard, seconds: float) -> float:
-    return float(card.line(np.array([seconds]))[0])
+    with np.errstate(over="ignore"):
+        found = float(card.line(np.array([seconds]))[0])
+    if not is_told(found):
+        raise InputError(
+            f"translation: line: expected one that takes {seconds:g} s to a time above 0, found one that "
+            f"takes it to {found:g} s"
+        )
+    return found
 
 
 def _translated(found: CoRunForecast, card: TranslationCard, level: float) -> CoRunForecast:
     bag = tuple(_there(solo, card) for solo in found.bag)
-    slowdown = tuple(
-        None
-        if each is None or solo.time_s is None
-        else _joined(
-            float(card.line.slowdown(np.array(solo.time_s), np.array(each.value))),
-            each,
-            card,
-            "slowdown",
-            level,
-        )
-        for solo, each in zip(found.bag, found.slowdown, strict=True)
-    )
     times = [solo.time_s for solo in bag if solo.time_s is not None]
     together = found.time_s
     return replace(
         found,
         bag=bag,
-        slowdown=slowdown,
+        slowdown=tuple(
+            _slowdown(solo, each, card, level) for solo, each in zip(found.bag, found.slowdown, strict=True)
+        ),
         time_s=None
         if together is None
         else _joined(_one(card, together.value), together, card, "time", level),
@@ -108,6 +105,14 @@ def _translated(found: CoRunForecast, card: TranslationCard, level: float) -> Co
         fits=None,
         warnings=(*found.warnings, *_doubts(card, found.bag, None if together is None else together.value)),
     )
+
+
+def _slowdown(solo: Solo, own: Ranged | None, card: TranslationCard, level: float) -> Ranged | None:
+    if own is None or solo.time_s is None:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = float(card.line.slowdown(np.array(solo.time_s), np.array(own.value)))
+    return _joined(found, own, card, "slowdown", level)
 
 
 def _less_sure(
@@ -125,11 +130,13 @@ def _less_sure(
     )
 
 
-def _joined(value: float, own: Ranged, card: TranslationCard, quantity: str, level: float) -> Ranged:
+def _joined(value: float, own: Ranged, card: TranslationCard, quantity: str, level: float) -> Ranged | None:
     """A value whose interval reaches as far as errors of the model and of the card do together."""
+    if not is_told(value):
+        return None
     errors = card.errors.get(quantity, card.errors["time"])
     factor = math.exp(math.hypot(math.log(own.high / own.value), float(errors.reach(level))))
-    return Ranged(value, value / factor, value * factor, min(own.reached, most_level(len(errors.groups))))
+    return Ranged(value, value / factor, value * factor, own.reached)
 
 
 def _doubts(card: TranslationCard, bag: Sequence[Solo], together: float | None) -> list[str]:
