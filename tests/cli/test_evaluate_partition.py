@@ -66,3 +66,9 @@ def test_options_that_say_nothing_are_refused(
 def test_pictures_are_refused(folder: str, tmp_path: Path, capsys: Output) -> None:
     assert evaluated(folder, "--figures", str(tmp_path / "pictures")) == 2
     assert "--figures: has nothing to say" in capsys.readouterr().err
+
+
+def test_no_model_of_bags_is_trained_on_mixes(folder: str, tmp_path: Path, capsys: Output) -> None:
+    assert main(["train", folder, "--target", "corun", "--out", str(tmp_path / "co"), "--no-cache"]) == 2
+    assert "--target: expected bags with slowdowns, found mixes on parts" in capsys.readouterr().err
+    assert not (tmp_path / "co").exists()

@@ -47,11 +47,17 @@ def train_corun_model(
     from crosscast.predict.corun.artefact import save_corun_model
     from crosscast.predict.corun.registry import BASELINES, DEFAULT_MODEL, MODELS, models_named
     from crosscast.report.corun_training import print_corun_training
+    from crosscast.tables.corun.mixes import has_mixes
     from crosscast.tables.corun.view import co_runs
 
     name = DEFAULT_MODEL if model is None else model
     if name not in MODELS:
         raise InputError(f"--model: expected one of {', '.join(MODELS)}, found {name!r}")
+    if has_mixes(dataset.bags):
+        raise InputError(
+            f"--target: expected bags with slowdowns, found mixes on parts of a GPU in {dataset.label}, "
+            "whose times are relative to others: crosscast evaluate tells what is learned of them"
+        )
     with FitStatus() as status, option_names():
         found = of_one_device(co_runs(dataset), corun_device(devices))
         trained = train_corun(

@@ -105,6 +105,15 @@ def test_rows_that_make_no_mixes_are_refused() -> None:
         assert "relative times above 0, and at most 1 on parts" in refusal(rows)
 
 
+def test_more_levels_than_any_gpu_has_are_refused() -> None:
+    rows = [
+        {**row, "configuration": f'{{"mps_percent": {level}}}'}
+        for row in few()[:3]
+        for level in range(200, 264)
+    ]
+    assert "at most 64 levels and parts, found 70" in refusal([*few(), *rows])
+
+
 def test_the_published_mixes_are_2800_of_2300_sets_of_jobs() -> None:
     mixes = mixes_of(import_miso(shared_data("gpu_corun")))
     distinct = mixes.without_copies()

@@ -24,7 +24,7 @@ DUMMY = "dummy"
 _LEVEL, _PART = "mps_percent", "mig_gpcs"
 _BAG = ("device", "bag", "repeat")
 _DIGITS = 6
-_MOST_MEMBERS = 64
+_MOST_MEMBERS, _MOST_SIZES = 64, 64
 
 _Reals = npt.NDArray[np.float64]
 _Integers = npt.NDArray[np.int64]
@@ -113,8 +113,8 @@ def mixes_of(dataset: Dataset, device: str | None = None) -> Mixes:
     Raises
     ------
     InputError
-        If there are no such bags, their numbers of members differ, a member is not the same application
-        throughout, or a number is not above 0, or on parts above 1.
+        If there are no such bags or too many configurations, numbers of members differ, a member is not the
+        same application throughout, or a number is not above 0, or on parts above 1.
     """
     place = f"{dataset.label}: bags"
     settings = _settings(dataset.bags)
@@ -131,6 +131,8 @@ def mixes_of(dataset: Dataset, device: str | None = None) -> Mixes:
             f"{place}: expected bags at levels of MPS (mps_percent) and on parts (mig_gpcs) of {device}, "
             f"found {', '.join(sorted(settings))}"
         )
+    if len(settings) > _MOST_SIZES:
+        raise InputError(f"{place}: expected at most {_MOST_SIZES} levels and parts, found {len(settings)}")
     places = {
         text: (len(wanted[0]) if name == _PART else 0) + wanted[name == _PART].index(number)
         for text, (name, number) in settings.items()
