@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy.typing as npt
 
-from crosscast.errors import MissingExtraError
 from crosscast.predict.corun.partition.features import own_and_mean
 from crosscast.predict.corun.partition.learner import Amount, Rows, some_rows
 from crosscast.predict.grid import Reals
@@ -37,10 +36,8 @@ class Forest:
         MissingExtraError
             If scikit-learn is not installed.
         """
-        try:
-            from sklearn.ensemble import RandomForestRegressor
-        except ImportError as error:
-            raise MissingExtraError("train", "fitting a model") from error
+        from crosscast.predict.scikit import RandomForestRegressor
+
         some = some_rows(rows, amount.tree_rows, seed)
         forest = RandomForestRegressor(amount.trees, random_state=seed)
         forest.fit(some.features[:, own_and_mean(rows.levels)], some.alone)

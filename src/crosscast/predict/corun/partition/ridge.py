@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import InputError
 from crosscast.predict.corun.partition.features import feature_count
 from crosscast.predict.corun.partition.learner import Amount, Rows, some_rows
 from crosscast.predict.grid import Reals
@@ -26,6 +26,10 @@ def fitted_ridge(rows: Rows, amount: Amount, seed: int, gamma: float) -> Ridge:
 
     Parameters
     ----------
+    rows, amount
+        Members, and how many of them are taken.
+    seed
+        Start of all random numbers.
     gamma
         How fast the likeness of two members falls with the squared distance of their standard scores.
 
@@ -34,10 +38,8 @@ def fitted_ridge(rows: Rows, amount: Amount, seed: int, gamma: float) -> Ridge:
     MissingExtraError
         If scikit-learn is not installed.
     """
-    try:
-        from sklearn.kernel_ridge import KernelRidge
-    except ImportError as error:
-        raise MissingExtraError("train", "fitting a model") from error
+    from crosscast.predict.scikit import KernelRidge
+
     centre, spread = rows.features.mean(axis=0), rows.features.std(axis=0) + _TINY
     some = some_rows(rows, amount.ridge_rows, seed)
     vectors = (some.features - centre) / spread
