@@ -118,3 +118,9 @@ def test_a_trained_model_shows_its_errors_beside_those_of_baselines() -> None:
     # Speeds say what slowdowns say, and sizes are for the evaluation.
     assert "99 %" not in text
     assert "speed" not in text
+
+
+def test_an_error_that_is_no_number_is_not_told() -> None:
+    results = [result("slowdown"), result("time", mape=None, coverage=None)]
+    lines = honest_corun_errors(replace(CARD, errors={"level": 0.9, "results": results}))
+    assert lines == ["Mean absolute error on applications that it had not seen: slowdowns 7.25 %."]

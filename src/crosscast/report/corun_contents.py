@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from crosscast.report.numbers import plural
 from crosscast.tables.corun.contents import CoRunContents, CoRunFailure
 from crosscast.units import format_count
 
@@ -11,11 +12,11 @@ __all__ = ["contents_lines", "failure_lines"]
 def contents_lines(contents: CoRunContents) -> list[str]:
     """A line for the solo runs of each device, and one for its bags of each size; none if there are none."""
     solos = [
-        f"{solo.device}: {_count(solo.solos, 'solo run')}{_but([(solo.failed, 'failed')])}"
+        f"{solo.device}: {plural(solo.solos, 'solo run')}{_but([(solo.failed, 'failed')])}"
         for solo in contents.solos
     ]
     bags = [
-        f"{bag.device}: {_count(bag.bags, 'bag')} of {bag.members}{_configurations(bag.configurations)}"
+        f"{bag.device}: {plural(bag.bags, 'bag')} of {bag.members}{_configurations(bag.configurations)}"
         f"{_but([(bag.not_fitting, 'did not fit'), (bag.failed, 'failed')])}"
         for bag in contents.bags
     ]
@@ -43,7 +44,3 @@ def _configurations(number: int) -> str:
 def _but(parts: list[tuple[int, str]]) -> str:
     found = [f"{format_count(number)} {what}" for number, what in parts if number]
     return f", of which {' and '.join(found)}" if found else ""
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{format_count(number)} {noun}{'' if number == 1 else 's'}"

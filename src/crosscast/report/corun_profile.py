@@ -12,6 +12,7 @@ from rich.text import Text
 from crosscast.measure.corun.calibration import Calibration
 from crosscast.report.console import console_on
 from crosscast.report.number_table import number_table, print_table
+from crosscast.report.numbers import NONE
 from crosscast.tables.corun.solo import Solo
 from crosscast.units import format_bytes, format_count, format_seconds
 
@@ -107,12 +108,12 @@ def _cells(solo: Solo, level: str) -> list[str]:
     texts = []
     for name in (f"slowdown_{level}", f"inflicted_{level}", f"fairness_{level}"):
         value = solo.features.get(name)
-        texts.append("—" if value is None else f"{value:.3f}")
+        texts.append(NONE if value is None else f"{value:.3f}")
     return [*texts, _power(solo.features.get(f"power_{level}_w"))]
 
 
 def _power(power_w: float | None) -> str:
-    return "—" if power_w is None else f"{power_w:.4g} W"
+    return NONE if power_w is None else f"{power_w:.4g} W"
 
 
 def _lines(solo: Solo) -> list[str]:

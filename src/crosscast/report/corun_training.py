@@ -74,7 +74,7 @@ def honest_corun_errors(card: CoRunCard) -> list[str]:
     parts = [
         f"{name} {three_digits(own[quantity]['mape'])} %"
         for quantity, name in (("slowdown", "slowdowns"), ("time", "times of bags"), ("power", "powers"))
-        if quantity in own
+        if own.get(quantity, {}).get("mape") is not None
     ]
     if not parts:
         return []

@@ -10,6 +10,7 @@ import numpy as np
 from crosscast.predict.grid import Reals
 from crosscast.report.canvas import new_figure
 from crosscast.report.figure_style import heading
+from crosscast.report.numbers import NONE
 
 __all__ = ["heat_figure"]
 
@@ -39,7 +40,7 @@ def heat_figure(values: Reals, rows: Sequence[str], columns: Sequence[str], *sen
     image = axes.imshow(values, cmap="cividis_r", vmin=low, vmax=high, aspect="auto")
     for (row, column), value in np.ndenumerate(values):
         if not np.isfinite(value):
-            axes.text(column, row, "—", ha="center", va="center", fontsize=9, color="#777777")
+            axes.text(column, row, NONE, ha="center", va="center", fontsize=9, color="#777777")
             continue
         colour = "black" if (value - low) / (high - low) < _LIGHT else "white"
         text = f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
