@@ -14,7 +14,8 @@ from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_fil
 from crosscast.evaluate.corun.quantities import FITS, QUANTITIES
 from crosscast.evaluate.corun.task import Answer, CoRunTask, answer_of
 from crosscast.evaluate.fingerprint import fingerprint, sources_digest
-from crosscast.evaluate.processes import Progress, check_jobs, done_pieces, one_thread, told
+from crosscast.evaluate.kept_tasks import done_tasks
+from crosscast.evaluate.processes import Progress, one_thread
 from crosscast.tables.corun.view import CoRuns
 from crosscast.tables.whole_file import make_folder
 
@@ -56,17 +57,8 @@ def answers_of(
     EnvironmentFault
         If a process that worked was ended by another.
     """
-    check_jobs(jobs)
     kept = None if cache is None else _Kept(cache, co_runs)
-    known = [(place, kept.load(task)) for place, task in enumerate(tasks)] if kept else []
-    found = {place: answer for place, answer in known if answer is not None}
-    left = {place: task for place, task in enumerate(tasks) if place not in found}
-    done = done_pieces(left, _worker, (co_runs,), jobs, "fitted models")
-    for place, answer in told(done, len(left), lambda place: tasks[place].label, progress):
-        found[place] = answer
-        if kept:
-            kept.save(tasks[place], answer)
-    return [found[place] for place in range(len(tasks))]
+    return done_tasks(tasks, kept, _worker, co_runs, what="fitted models", progress=progress, jobs=jobs)
 
 
 def _worker(co_runs: CoRuns) -> Callable[[CoRunTask], Answer]:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosscast.evaluate.processes import Progress, check_jobs, done_pieces, one_thread, told
+from crosscast.evaluate.kept_tasks import done_tasks
+from crosscast.evaluate.processes import Progress, one_thread
 from crosscast.evaluate.relative.kept import Kept
 from crosscast.evaluate.relative.task import FoldTask, predict_fold
 from crosscast.predict.grid import Reals
@@ -45,17 +46,8 @@ def predict_folds(
     EnvironmentFault
         If a process that worked was ended by another.
     """
-    check_jobs(jobs)
     kept = None if cache is None else Kept(cache, vectors)
-    known = [(place, kept.load(task)) for place, task in enumerate(tasks)] if kept else []
-    found = {place: predicted for place, predicted in known if predicted is not None}
-    left = {place: task for place, task in enumerate(tasks) if place not in found}
-    done = done_pieces(left, _worker, (vectors,), jobs, "fitted models")
-    for place, predicted in told(done, len(left), lambda place: tasks[place].label, progress):
-        found[place] = predicted
-        if kept:
-            kept.save(tasks[place], predicted)
-    return [found[place] for place in range(len(tasks))]
+    return done_tasks(tasks, kept, _worker, vectors, what="fitted models", progress=progress, jobs=jobs)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ import numpy as np
 from crosscast.errors import InputError
 from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_file
 from crosscast.evaluate.fingerprint import fingerprint, sources_digest
-from crosscast.evaluate.processes import Progress, check_jobs, done_pieces, one_thread, told
+from crosscast.evaluate.kept_tasks import done_tasks
+from crosscast.evaluate.processes import Progress, one_thread
 from crosscast.predict.corun.partition.left_out import MixFold
 from crosscast.predict.corun.partition.model import PartitionModel, PartitionPrediction
 from crosscast.tables.corun.mixes import Mixes
@@ -87,17 +88,8 @@ def predictions_of(
     EnvironmentFault
         If a process that worked was ended by another.
     """
-    check_jobs(jobs)
     kept = None if cache is None else _Kept(cache, mixes)
-    known = [(place, kept.load(task)) for place, task in enumerate(tasks)] if kept else []
-    found = {place: prediction for place, prediction in known if prediction is not None}
-    left = {place: task for place, task in enumerate(tasks) if place not in found}
-    done = done_pieces(left, _worker, (mixes,), jobs, "fitted models")
-    for place, prediction in told(done, len(left), lambda place: tasks[place].label, progress):
-        found[place] = prediction
-        if kept:
-            kept.save(tasks[place], prediction)
-    return [found[place] for place in range(len(tasks))]
+    return done_tasks(tasks, kept, _worker, mixes, what="fitted models", progress=progress, jobs=jobs)
 
 
 def _worker(mixes: Mixes) -> Callable[[PartitionTask], PartitionPrediction]:
