@@ -16,10 +16,20 @@ from crosscast.measure.corun.crew import Crew
 from crosscast.measure.corun.outcome import CoRunOutcome
 from crosscast.measure.corun.piece_work import PieceWork
 from crosscast.measure.corun.plan import CoRunPlan, SoloPiece, missing, pieces
+from crosscast.measure.corun.settling import settled
 from crosscast.measure.pace import Pace
 from crosscast.tables.arrow import table_of
 from crosscast.tables.corun.solo import Solo
-from crosscast.tables.dataset import TABLES, Dataset, locked, merge_parts, parts, read_dataset, write_part
+from crosscast.tables.dataset import (
+    TABLES,
+    Dataset,
+    locked,
+    merge_parts,
+    parts,
+    read_dataset,
+    write_dataset,
+    write_part,
+)
 
 __all__ = ["run_corun_campaign"]
 
@@ -32,9 +42,9 @@ def run_corun_campaign(
 ) -> CoRunOutcome:
     """Do all that a dataset lacks of a plan: applications alone first, then bags.
 
-    A slowdown is the time of a job in the bag over its time alone, measured five minutes before the bag at
-    most. Times alone are measured once more at the end; how much they changed since those in the table is
-    among the notes.
+    Times alone are measured again and again, five minutes before a bag at most, and once more at the end; how
+    much they changed since the first is among the notes. A slowdown is the time of a job in the bag over the
+    median of its times alone (see `crosscast.measure.corun.settling.settled`).
 
     Parameters
     ----------
@@ -80,6 +90,8 @@ def run_corun_campaign(
             pace.took(piece, time.perf_counter() - start)
         work.tell_of_drift(lambda label: report(State(total, total, label, 0.0)))
         merge_parts(folder)
+        if outcome.done:
+            write_dataset(settled(read_dataset(folder)), folder)
     return outcome
 
 
