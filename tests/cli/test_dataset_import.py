@@ -190,7 +190,7 @@ def test_pairs_with_utilisation_and_mixes_are_imported_by_their_names(tmp_path: 
         f"{header}\n{','.join(['PPO,LunarLander,32,0,1,0.9'] * 2)}\n", encoding="utf-8"
     )
     np.savez(tmp_path / "miso_mps_mig.npz", mps=np.ones((2, 3, 7)), mig=np.ones((2, 3, 7)))
-    for name, counts in (("lucid", "1 solo runs, 2 runs"), ("miso", "0 solo runs, 84 runs")):
+    for name, counts in (("lucid", "1 solo runs, 2 runs"), ("miso", "0 solo runs, 42 runs")):
         out = tmp_path / name
         assert main(["dataset", "import", name, str(tmp_path), "--out", str(out)]) == 0
         assert capsys.readouterr().err == f"wrote {out} ({counts} in bags)\n"
