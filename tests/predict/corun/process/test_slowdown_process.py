@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations_with_replacement, permutations
+from itertools import combinations, combinations_with_replacement, permutations
 
 import numpy as np
 import pytest
@@ -335,3 +335,17 @@ def test_damaged_arrays_are_refused(fitted: ProcessPredictor, name: str, array: 
 def test_names_tell_both_forms_apart() -> None:
     assert (Process().name, Process(trees=False).name) == ("process", "process-alone")
     assert Traits.of(BOTH.solos).names == ("utilisation", "inflicted_high")
+
+
+def test_more_members_than_were_trained_on_slow_down_by_what_pairs_add_up_to_at_least() -> None:
+    co_runs = made_co_runs()
+    predictor = Process().fit(co_runs, 0)
+    for bag in combinations(co_runs.solos, 4):
+        pairs = {
+            (i, j): slow
+            for (i, j) in combinations(range(4), 2)
+            for slow in predictor.predict([(bag[i], bag[j])]).slowdown
+        }
+        for place, slowdown in enumerate(predictor.predict([bag]).slowdown[0].tolist()):
+            own = [max(slow[pair.index(place)] - 1, 0.0) for pair, slow in pairs.items() if place in pair]
+            assert slowdown >= 1 + sum(own) - 1e-12

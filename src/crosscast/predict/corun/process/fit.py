@@ -164,9 +164,7 @@ class _Problem:
             trees = _trees(features[self.base], fit.values[self.base], seed)
             rest = fit.values - trees.sum(features)[:, 0]
             weights = (weights + _moving(covariance, noise, self.base, rest)) / 2
-            trees = Trees(
-                trees.feature, trees.threshold, trees.left, trees.right, trees.root, trees.value / 2
-            )
+            trees = trees.onto(np.array([[0.5]]))
         rows, count = self.rows, len(self.there)
         chosen = np.zeros((len(rows), count))
         chosen[np.arange(len(rows)), rows.own] = weights
@@ -179,6 +177,7 @@ class _Problem:
             chosen.T @ rows.beside,
             chosen.T @ (rows.beside @ self.there.load),
             trees,
+            int(rows.members.max()),
         )
 
 

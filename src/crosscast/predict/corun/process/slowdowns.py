@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from crosscast.predict.corun.process.neighbourhood import neighbourhood
 from crosscast.predict.corun.process.rows import MemberRows, distinct
 from crosscast.predict.corun.process.traits import Traited, Traits
 from crosscast.predict.grid import Reals
-from crosscast.predict.state import kept_names, kept_reals
+from crosscast.predict.state import kept_integers, kept_names, kept_reals
 from crosscast.predict.trees import Trees
 from crosscast.tables.corun.solo import Solo
 
@@ -89,6 +90,8 @@ class SlowdownProcess:
         Weights of applications as members times the load beside them, of shape ``(s,)``.
     trees
         Trees on `neighbourhood`, whose sum is added; ``None`` without.
+    largest
+        Members of the largest bags that it learned from.
     """
 
     traits: Traits
@@ -99,9 +102,28 @@ class SlowdownProcess:
     beside: Reals
     lines: Reals
     trees: Trees | None
+    largest: int
 
     def slowdowns(self, bags: Sequence[tuple[Solo, ...]]) -> tuple[Reals, ...]:
-        """Slowdowns of the members of each bag, each of shape ``(members,)``."""
+        """Slowdowns of the members of each bag, each of shape ``(members,)``.
+
+        In bags that are larger than those that it learned from they are at least what those of pairs add up
+        to, as where members take turns: nothing was measured of more neighbours.
+        """
+        found = list(self._slowdowns(bags))
+        for place in [place for place, bag in enumerate(bags) if len(bag) > self.largest]:
+            found[place] = np.maximum(found[place], self._added_up(bags[place]))
+        return tuple(found)
+
+    def _added_up(self, bag: tuple[Solo, ...]) -> Reals:
+        """Slowdowns of members if what each neighbour alone costs them adds up."""
+        pairs = list(combinations(range(len(bag)), 2))
+        more = np.zeros(len(bag))
+        for pair, slow in zip(pairs, self._slowdowns([(bag[i], bag[j]) for i, j in pairs]), strict=True):
+            more[list(pair)] += np.maximum(slow - 1.0, 0.0)
+        return 1.0 + more
+
+    def _slowdowns(self, bags: Sequence[tuple[Solo, ...]]) -> tuple[Reals, ...]:
         solos, places = distinct(bags)
         rows = MemberRows.of(bags, places)
         there = self.traits.traited(solos)
@@ -148,6 +170,7 @@ class SlowdownProcess:
             ),
             "variances": self.sizes.variances,
             "lengths": self.sizes.lengths,
+            "largest": np.array([self.largest]),
             "noise": np.array([self.sizes.noise]),
             "application": self.known.application,
             "name": self.known.name,
@@ -184,6 +207,7 @@ class SlowdownProcess:
         batch, load, alone, lines, noise = (
             kept_reals(state, each, 1) for each in ("batch", "load", "alone", "lines", "noise")
         )
+        largest = kept_integers(state, "largest", 1, (2, 1 << 16))
         s, f = len(application), len(traits.names)
         terms = Sizes.unfitted(f).terms
         shapes = (
@@ -193,7 +217,7 @@ class SlowdownProcess:
             and all(len(each) == s for each in (batch, load, alone, lines))
             and len(variances) == len(terms)
             and lengths.shape == (2, f)
-            and len(noise) == len(link) == 1
+            and len(noise) == len(link) == len(largest) == 1
             and len(scale) in (4, 5)
         )
         if not shapes or link[0] not in LINKS or scale[2] <= 0 or (lengths <= 0).any():
@@ -212,4 +236,5 @@ class SlowdownProcess:
             beside,
             lines,
             Trees.from_state(trees, width(f)) if trees else None,
+            int(largest[0]),
         )
