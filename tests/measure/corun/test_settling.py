@@ -42,6 +42,16 @@ def test_slowdowns_are_over_that_time() -> None:
     )
 
 
+def test_a_way_of_sharing_is_nothing_that_a_time_alone_has() -> None:
+    shared = [
+        {**row, "configuration": {"sharing": "mps"}} for row in bags_of(("a", 3.0, 1.5), ("c", 4.0, 1.2))
+    ]
+    found = settled(dataset(solos=[solo(time_s=1.0)], bags=shared))
+    (row,) = found.solos.to_pylist()
+    assert row["time_s"] == pytest.approx(1.2)
+    assert found.bags.column("slowdown").to_pylist() == pytest.approx([3.0 / 1.2] * 2 + [4.0 / 1.2] * 2)
+
+
 def test_what_is_settled_stays_as_it_is() -> None:
     once = settled(made(("a", 3.0, 1.5), ("c", 4.0, 1.2)))
     twice = settled(once)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -35,15 +35,16 @@ def settled(dataset: Dataset) -> Dataset:
     dataset
         What a campaign has measured, settled before or not.
     """
-    bags = dataset.bags.to_pylist()
+    bags, alone_rows = dataset.bags.to_pylist(), dataset.solos.to_pylist()
+    alone_keys = {_key(row) for row in alone_rows}
     before: defaultdict[_Key, list[float]] = defaultdict(list)
     for row in bags:
         if row["time_s"] and row["slowdown"]:
-            before[_key(row)].append(row["time_s"] / row["slowdown"])
-    solos = [_solo(row, before[_key(row)]) for row in dataset.solos.to_pylist()]
+            before[_key_alone(row, alone_keys)].append(row["time_s"] / row["slowdown"])
+    solos = [_solo(row, before[_key(row)]) for row in alone_rows]
     times = {_key(row): row["time_s"] for row in solos}
     for row in bags:
-        alone = times.get(_key(row))
+        alone = times.get(_key_alone(row, alone_keys))
         if row["slowdown"] and row["time_s"] and alone:
             row["slowdown"] = row["time_s"] / alone
     return replace(
@@ -55,6 +56,12 @@ def settled(dataset: Dataset) -> Dataset:
 
 def _key(row: Mapping[str, Any]) -> _Key:
     return row["application"], row["size"], row["device"], row["configuration"]
+
+
+def _key_alone(row: Mapping[str, Any], known: Set[_Key]) -> _Key:
+    """Key of a member's solo run: with no setting where there is none with the bag's, such as MPS."""
+    key = _key(row)
+    return key if key in known else (*key[:3], "{}")
 
 
 def _solo(row: dict[str, Any], before: list[float]) -> dict[str, Any]:
