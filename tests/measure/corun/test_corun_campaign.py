@@ -137,7 +137,7 @@ def test_larger_bags_are_added_without_measuring_applications_again(machine: Mac
     assert sorted(alone) == [("crc",), ("crc",), ("gem",), ("gem",)]
 
 
-def test_slowdowns_are_over_times_alone_that_are_not_old(
+def test_slowdowns_are_over_the_median_of_times_alone_before_and_between_bags(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(piece_work, "_STALE_S", -1.0)
@@ -151,12 +151,11 @@ def test_slowdowns_are_over_times_alone_that_are_not_old(
     monkeypatch.setattr(machine.crew, "run", slower_since_the_first_bag)
     run_corun_campaign(plan(), tmp_path)
     found = {(row["bag"], row["position"]): row["slowdown"] for row in rows(tmp_path, "bags")}
-    assert found["crc tiny + crc tiny", 0] == pytest.approx(1.5)
-    # Everything takes twice as long now, alone too.
-    assert found["crc tiny + gem tiny", 0] == pytest.approx(1.2)
-    assert found["gem tiny + gem tiny", 1] == pytest.approx(1.2)
-    # What the table says of an application alone goes with its profile.
-    assert [row["time_s"] for row in rows(tmp_path, "solos")] == pytest.approx([0.04, 0.08])
+    # Alone, jobs take 0.04 and 0.08 s at first, and twice as long from the second bag on.
+    assert [row["time_s"] for row in rows(tmp_path, "solos")] == pytest.approx([0.06, 0.12])
+    assert found["crc tiny + crc tiny", 0] == pytest.approx(1.5 * 0.04 / 0.06)
+    assert found["crc tiny + gem tiny", 0] == pytest.approx(1.2 * 0.08 / 0.06)
+    assert found["gem tiny + gem tiny", 1] == pytest.approx(1.2 * 0.16 / 0.12)
 
 
 def test_an_interrupted_campaign_keeps_what_was_finished(
