@@ -6,7 +6,7 @@ EXAMPLES := $(patsubst %,examples/%.toml,vecadd matmul histogram reduce)
 
 DEMO_SUITE := bfs,csr,dwt,kmeans,lud,nw,srad
 
-.PHONY: demo test lint types unit format clean data
+.PHONY: demo test lint types unit format clean data data-corun
 
 demo: $(STAMP)
 	mkdir -p out
@@ -37,9 +37,13 @@ types: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/pytest
 
-# The dataset that comes with the package; run it on a machine with nothing else to do.
+# The datasets that come with the package; run these on a machine with nothing else to do.
 data: $(STAMP)
 	$(BIN)/crosscast dataset build --out src/crosscast/data/suite --suite all --sizes tiny,small,medium --devices all
+
+data-corun: $(STAMP)
+	$(BIN)/crosscast corun campaign --out src/crosscast/data/corun --suite all --sizes small,medium --bags 2,3 \
+	    --most-bags 160 --rounds 2 --device pocl:0
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
