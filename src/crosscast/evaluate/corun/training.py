@@ -134,6 +134,7 @@ def train_corun(
         memory_bytes=memory_bytes,
         training=_training(co_runs),
         errors=_scores(evaluation),
+        inputs=tuple(sorted({solo.name for bag in sound.bags for solo in bag.solos})),
     )
     return TrainedCoRun(predictor, errors, card)
 

@@ -107,7 +107,9 @@ class TrainedCoRunModel:
         return [self._forecast(bag, predicted, place, level) for place, bag in enumerate(bags)]
 
     def knows(self, bag: tuple[Solo, ...]) -> bool:
-        """Whether all applications of a bag are among those of the training."""
+        """Whether all applications of a bag are among those of the training, at the same sizes."""
+        if self.card.inputs is not None:
+            return {solo.name for solo in bag} <= set(self.card.inputs)
         return {solo.application for solo in bag} <= set(self.card.applications)
 
     def errors_of(self, *, known: bool) -> Mapping[str, LeftOut]:

@@ -38,6 +38,8 @@ class CoRunCard:
         Data that it was fitted to, for people: where from, how many of what, a hash.
     errors
         Scores on what was left out; see `crosscast.evaluate.corun.training.train_corun`.
+    inputs
+        Names of these applications with their sizes; ``None`` for any sizes of them.
     """
 
     model: str
@@ -49,6 +51,7 @@ class CoRunCard:
     memory_bytes: int | None
     training: Mapping[str, Any]
     errors: Mapping[str, Any]
+    inputs: tuple[str, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The card as a JSON object."""
@@ -60,6 +63,7 @@ class CoRunCard:
             "configuration": self.configuration,
             "sizes": list(self.sizes),
             "applications": list(self.applications),
+            "inputs": None if self.inputs is None else list(self.inputs),
             "memory_bytes": self.memory_bytes,
             "training": dict(self.training),
             "errors": dict(self.errors),
@@ -95,4 +99,5 @@ class CoRunCard:
             fields.integer("memory_bytes", 1),
             dict(required_table(fields, "training").items()),
             dict(required_table(fields, "errors").items()),
+            tuple(fields.texts("inputs")) if card.get("inputs") is not None else None,
         )

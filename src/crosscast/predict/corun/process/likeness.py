@@ -12,8 +12,8 @@ from crosscast.predict.grid import Reals
 __all__ = ["ONE", "TERMS", "Between", "Kernels"]
 
 ONE, NEAR, AKIN, KIN, SAME, LINE = "one", "near", "akin", "kin", "same", "line"
-"""Kernels: all are alike; by traits; within an application by traits, or by batch where there are none; within
-an application; the same application at the same size; and in proportion to loads."""
+"""Kernels: all are alike; by traits; within an application by traits, or by batch where there are none;
+within an application; the same application at the same size; and in proportion to loads."""
 
 TERMS: tuple[tuple[str, str], ...] = (
     (ONE, ONE),
