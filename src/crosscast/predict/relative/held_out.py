@@ -21,6 +21,7 @@ from crosscast.predict.state import kept_integers, kept_names, kept_reals
 
 __all__ = ["HeldOut"]
 
+
 @dataclass(frozen=True, eq=False)
 class HeldOut:
     """Errors of ``n`` vectors of ``d`` devices, each predicted by a model fitted without its group.
