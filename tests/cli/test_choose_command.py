@@ -351,7 +351,7 @@ def test_a_dataset_without_profiles_says_which_target_it_is_for(
     write_dataset(made_up(), tmp_path / "times")
     assert train(tmp_path / "times", "--out", tmp_path / "m", "--devices", "cpu") == 2
     assert (
-        "--devices: expected with --target configuration or relative, found --target time"
+        "--devices: expected with --target configuration, relative or corun, found --target time"
         in capsys.readouterr().err
     )
 

@@ -145,9 +145,8 @@ def _check_options(
     )
     for option, value, targets in of_targets:
         if value is not None and target not in targets:
-            raise InputError(
-                f"{option}: expected with --target {' or '.join(targets)}, found --target {target}"
-            )
+            listed = " or ".join(filter(None, (", ".join(targets[:-1]), targets[-1])))
+            raise InputError(f"{option}: expected with --target {listed}, found --target {target}")
 
 
 def _train_time(
