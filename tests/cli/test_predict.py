@@ -246,7 +246,7 @@ def test_a_file_without_profiles_is_refused(
 
 
 def test_a_folder_and_no_file_are_refused(capsys: Output, model: str, tmp_path: Path) -> None:
-    assert "of a dataset, found neither" in refusal(capsys, str(tmp_path), "--model", model)
+    assert "of a dataset, found none" in refusal(capsys, str(tmp_path), "--model", model)
     assert "cannot read the file" in refusal(capsys, str(tmp_path / "no.json"), "--model", model)
 
 
