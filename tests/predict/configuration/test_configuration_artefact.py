@@ -86,7 +86,7 @@ def test_each_kind_of_artefact_is_loaded_as_what_it_is(folder: Path, tmp_path: P
 
 def test_an_unknown_target_is_refused(folder: Path) -> None:
     rewrite_card(folder, lambda card: card.update(target="energy"))
-    assert "target: expected one of time, configuration, relative, found 'energy'" in refusal(folder)
+    assert "target: expected one of time, configuration, relative, corun, found 'energy'" in refusal(folder)
 
 
 def test_a_model_takes_the_place_of_one_of_another_kind(tmp_path: Path) -> None:
