@@ -105,8 +105,7 @@ def answer_of(co_runs: CoRuns, task: CoRunTask) -> Answer:
     tested = [co_runs.bags[place] for place in task.fold.test.tolist()]
     try:
         probing = probing_of(training, task.seed) if task.probes else None
-        probes = probing.places(training.bags, tested, task.fold.held_out, task.probes) if probing else []
-        known = replace(training, bags=(*training.bags, *(tested[place] for place in probes)))
+        known, told = _with_probes(training, tested, task.fold.held_out, task.probes, probing)
         predictor = task.model.fit(known, task.seed)
         found = predictor.predict([bag.solos for bag in tested])
         errors = (
@@ -123,11 +122,23 @@ def answer_of(co_runs: CoRuns, task: CoRunTask) -> Answer:
         )
     except InputError as error:
         raise InputError(f"{task.label}: {error}") from error
-    # What came of a probe tells what comes of the same bag again.
-    told = with_repeats(tested, probes)
     values = {name: _untold(predicted(found, name), told) for name in (*QUANTITIES, FITS)}
     return Answer(
         values, {name: _reach(errors.get(name), task.level, values[name], name) for name in QUANTITIES}
+    )
+
+
+def _with_probes(
+    training: CoRuns, tested: Sequence[Bag], held_out: str, count: int, probing: Probing | None
+) -> tuple[CoRuns, tuple[int, ...]]:
+    """The training with the probes of what is tested, and the places there of what these tell."""
+    if probing is None:
+        return training, ()
+    probes = probing.places(training.bags, tested, held_out, count)
+    # What came of a probe tells what comes of the same bag again.
+    return (
+        replace(training, bags=(*training.bags, *(tested[place] for place in probes))),
+        with_repeats(tested, probes),
     )
 
 
@@ -180,11 +191,8 @@ def left_out_errors(
     for fold in folds_of(co_runs.bags, way, seed):
         training = with_bags(co_runs, fold.train)
         bags = [co_runs.bags[place] for place in fold.test.tolist()]
-        if probing is not None:
-            chosen = probing.places(training.bags, bags, fold.held_out, probes)
-            training = replace(training, bags=(*training.bags, *(bags[place] for place in chosen)))
-            told = with_repeats(bags, chosen)
-            bags = [bag for place, bag in enumerate(bags) if place not in told]
+        training, told = _with_probes(training, bags, fold.held_out, probes, probing)
+        bags = [bag for place, bag in enumerate(bags) if place not in told]
         found = model.fit(training, seed).predict([bag.solos for bag in bags])
         held_out.append(fold.held_out)
         for name in QUANTITIES:

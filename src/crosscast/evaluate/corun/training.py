@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from crosscast.errors import InputError
+from crosscast.evaluate.corun.co_runs_digest import co_runs_digest
 from crosscast.evaluate.corun.protocol import CoRunEvaluation, evaluate_corun
 from crosscast.evaluate.corun.task import left_out_errors, rehearsal_of
 from crosscast.evaluate.fingerprint import library_versions
@@ -148,8 +148,7 @@ def _training(co_runs: CoRuns) -> dict[str, Any]:
         "inputs": len({solo.key for bag in bags for solo in bag.solos}),
         "failed_bags": sum(bag.failed for bag in bags),
         "libraries": library_versions(),
-        # Dataclasses of texts and numbers, whose representations tell all.
-        "sha256": hashlib.sha256(repr((co_runs.solos, bags)).encode()).hexdigest(),
+        "sha256": co_runs_digest(co_runs),
     }
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_file
+from crosscast.evaluate.corun.co_runs_digest import co_runs_digest
 from crosscast.evaluate.corun.quantities import FITS, QUANTITIES
 from crosscast.evaluate.corun.task import Answer, CoRunTask, answer_of
 from crosscast.evaluate.fingerprint import fingerprint, sources_digest
@@ -108,5 +109,4 @@ class _Kept:
 
     @cached_property
     def _digest(self) -> str:
-        # Dataclasses of texts and numbers, whose representations tell all.
-        return hashlib.sha256(repr((self.co_runs.solos, self.co_runs.bags)).encode()).hexdigest()
+        return co_runs_digest(self.co_runs)
