@@ -19,6 +19,7 @@ import numpy as np
 
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
+from crosscast.arrays import Reals
 from crosscast.choose.selection import select
 from crosscast.choose.selector import Selector
 from crosscast.measure.regions.key import RegionKey
@@ -26,7 +27,6 @@ from crosscast.measure.regions.run import RegionRun
 from crosscast.predict.configuration.artefact import TrainedConfigurationModel, load_configuration_model
 from crosscast.predict.configuration.forecast import SurfaceForecast
 from crosscast.predict.configuration.surfaces import Observed
-from crosscast.predict.grid import Reals
 
 _SELECTION_S = 0.001
 _REPEATS = 300

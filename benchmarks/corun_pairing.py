@@ -23,6 +23,7 @@ from scipy.stats import bootstrap
 
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
+from crosscast.arrays import Reals
 from crosscast.choose.pairing.experiment import EQUAL, LOGNORMAL, Predicted, Truth, share_kept
 from crosscast.choose.pairing.left_out_pairs import known_pairs, unseen_pairs
 from crosscast.choose.pairing.pairs import choose_pairs
@@ -33,7 +34,6 @@ from crosscast.predict.corun.artefact import KNOWN, load_corun_model, save_corun
 from crosscast.predict.corun.card import CoRunCard
 from crosscast.predict.corun.model import CoRunModel
 from crosscast.predict.corun.registry import DEFAULT_MODEL, MODELS, models_named
-from crosscast.predict.grid import Reals
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns, co_runs
 from crosscast.tables.dataset import read_dataset

@@ -25,8 +25,9 @@ import numpy as np
 from benchmarks.command_line import environment
 from benchmarks.table import milliseconds, text_table
 from benchmarks.verdict import Verdict
+from crosscast.arrays import Reals
 from crosscast.predict.artefact import load_model
-from crosscast.predict.grid import Grid, Profiles, Reals
+from crosscast.predict.grid import Grid, Profiles
 from crosscast.predict.observed import grid_of
 from crosscast.tables.dataset import read_dataset
 

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 from made_surfaces import made_surfaces
 
+from crosscast.arrays import Flags
 from crosscast.choose.evaluation.offline import OfflineStage, offline_stage
 from crosscast.choose.evaluation.study import ChoiceStudy, study_choices
 from crosscast.choose.methods.registry import methods_of
@@ -18,7 +19,6 @@ from crosscast.configuration import Configuration
 from crosscast.predict.configuration.baselines.nearest import NearestKernels
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
-from crosscast.predict.grid import Flags
 
 PROGRAMS = ("bfs", "cfd", "cfd_double", "km", "lud", "nw")
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Flags
 from crosscast.choose.walk import Chooser, Walk
 from crosscast.configuration import Configuration
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import KernelAt, Observed, Surfaces
-from crosscast.predict.grid import Flags
 
 
 def random_surfaces(

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.device import Device
-from crosscast.predict.grid import Grid, Profiles, Reals
+from crosscast.predict.grid import Grid, Profiles
 from crosscast.predict.model import Forecast
 from crosscast.profile import METRICS
 

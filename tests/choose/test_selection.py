@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.arrays import Flags
 from crosscast.choose.selection import OBJECTIVES, Objective, merit, probability_under, select
 from crosscast.errors import InputError
 from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
-from crosscast.predict.grid import Flags
 
 ERRORS = np.linspace(-2, 2, 41)
 

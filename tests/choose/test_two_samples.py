@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from linear_machine import linear_surfaces
 from made_surfaces import made_surfaces
 
+from crosscast.arrays import Reals
 from crosscast.choose.samples import _RIDGE, _left_out, two_samples
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
-from crosscast.predict.grid import Reals
 
 ONE = made_surfaces(3)
 

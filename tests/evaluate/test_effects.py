@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from made_grids import NAMES, lawful_grid
 
+from crosscast.arrays import Reals
 from crosscast.evaluate.effects import effect_of
-from crosscast.predict.grid import Grid, Profiles, Reals, metric
+from crosscast.predict.grid import Grid, Profiles, metric
 from crosscast.predict.toolchain import Toolchain
 
 OTHER = Toolchain("gcc", ("-O0",))

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from crosscast.arrays import Reals
 from crosscast.errors import CrosscastError, InputError
 from crosscast.evaluate.protocol import evaluate
 from crosscast.evaluate.splits import SPLITS
-from crosscast.predict.grid import Grid, Reals
+from crosscast.predict.grid import Grid
 from crosscast.predict.model import Forecast
 from stand_in_models import MeanModel, MeanPredictor, Oracle, make_grid, random_grid
 

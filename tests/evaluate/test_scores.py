@@ -15,10 +15,10 @@ from sklearn.metrics import (
     root_mean_squared_error,
 )
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.evaluate.outcome import Outcome
 from crosscast.evaluate.scores import Scores, scores
-from crosscast.predict.grid import Reals
 
 LEVEL = 0.9
 

@@ -3,8 +3,9 @@
 import numpy as np
 from made_grids import profiles_of
 
+from crosscast.arrays import Reals
 from crosscast.device import Device
-from crosscast.predict.grid import Grid, Reals
+from crosscast.predict.grid import Grid
 
 MAKERS = (("Nvidia", "gpu"), ("AMD", "gpu"), ("Intel", "cpu"))
 

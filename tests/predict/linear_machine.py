@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
-from crosscast.predict.grid import Reals
 
 CLOCKS = (1e9, 2e9, 3e9)
 THREADS = (1.0, 2.0, 4.0)

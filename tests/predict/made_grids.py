@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.device import Device
-from crosscast.predict.grid import Grid, Profiles, Reals
+from crosscast.predict.grid import Grid, Profiles
 from crosscast.profile import METRICS
 
 DEVICES = (

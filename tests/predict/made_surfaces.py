@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
-from crosscast.predict.grid import Reals
 
 CPU_CAPS = (60.0, 80.0, 100.0)
 GPU_CAPS = (100.0, 150.0, 200.0, 250.0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 from crosscast.predict.relative.observations import Observations, Vectors
 
 DEVICES = ("cpu", "gpu")

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from made_grids import grid_with
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.combined import Combined, CombinedPredictor
-from crosscast.predict.grid import Grid, Reals
+from crosscast.predict.grid import Grid
 from crosscast.predict.physical.model import Physical
 
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_grids import DEVICES
 
+from crosscast.arrays import Reals
 from crosscast.predict.conditioning import Scatter, conditional, shared_shifts, spread
-from crosscast.predict.grid import Reals
 from crosscast.predict.kinds import kinds_of
 
 

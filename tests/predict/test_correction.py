@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from made_grids import DEVICES, NAMES, profiles_of
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.correction import Correction, fit_correction
-from crosscast.predict.grid import Profiles, Reals
+from crosscast.predict.grid import Profiles
 from crosscast.predict.physical.quantities import quantities_of
 
 D = len(DEVICES)

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from small_grids import small_profiles
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.features import FEATURES, Features
-from crosscast.predict.grid import Profiles, Reals
+from crosscast.predict.grid import Profiles
 from crosscast.profile import METRICS
 
 PLACES = {each.name: place for place, each in enumerate(METRICS)}

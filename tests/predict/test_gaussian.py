@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.gaussian import Gaussian, GaussianPredictor
-from crosscast.predict.grid import Grid, Reals
+from crosscast.predict.grid import Grid
 from crosscast.predict.physical.model import Physical
 from crosscast.predict.residuals import covariance_of
 

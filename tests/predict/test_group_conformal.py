@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.predict.grid import Integers
+from crosscast.arrays import Integers
 from crosscast.predict.group_conformal import group_quantile, group_reach, group_weights, most_level
 
 GROUPED = st.lists(st.integers(0, 5), min_size=1, max_size=40).map(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor, RandomForestRegressor
 from threadpoolctl import threadpool_limits
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Reals
 from crosscast.predict.grown import trees_of_boosting, trees_of_forest
 from crosscast.predict.trees import Trees, constant, joined
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from kin_devices import kin_grid
 
+from crosscast.arrays import Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.gaussian import Gaussian, GaussianPredictor
-from crosscast.predict.grid import Grid, Reals
+from crosscast.predict.grid import Grid
 from crosscast.predict.observed import grid_of
 from crosscast.predict.physical.model import Physical
 from crosscast.predict.unseen import UnseenDevices, enough_devices, fit_unseen

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.choose.evaluation.sampler import Sampler
 from crosscast.errors import InputError
 from crosscast.evaluate.processes import Progress, check_jobs, done_pieces, one_thread, told
 from crosscast.predict.configuration.forecast import Quantity
 from crosscast.predict.configuration.model import ConfigurationModel
 from crosscast.predict.configuration.surfaces import Surfaces
-from crosscast.predict.grid import Flags, Reals
 
 __all__ = ["LeftOutErrors", "errors_left_out"]
 

@@ -6,7 +6,7 @@ from typing import overload
 
 import numpy as np
 
-from crosscast.predict.grid import Flags, Reals
+from crosscast.arrays import Flags, Reals
 
 __all__ = ["GUARD", "SLACK", "within_cap"]
 

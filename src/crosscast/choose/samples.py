@@ -6,10 +6,10 @@ from itertools import combinations
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.choose.steps import highest, lowest
 from crosscast.errors import InputError
 from crosscast.predict.configuration.surfaces import Surfaces
-from crosscast.predict.grid import Flags, Reals
 
 __all__ = ["two_samples"]
 

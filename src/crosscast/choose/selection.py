@@ -7,10 +7,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.choose.limit import SLACK
 from crosscast.errors import InputError
 from crosscast.predict.configuration.forecast import SurfaceForecast
-from crosscast.predict.grid import Flags, Reals
 
 __all__ = [
     "OBJECTIVES",

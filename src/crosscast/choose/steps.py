@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
 from crosscast.predict.configuration.space import Space
-from crosscast.predict.grid import Flags, Reals
 
 __all__ = ["highest", "lowest", "step_down", "step_up"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.predict.configuration.surfaces import Observed
-from crosscast.predict.grid import Reals
 
 __all__ = ["Tally", "observed_of"]
 

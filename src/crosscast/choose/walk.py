@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple, Protocol
 
+from crosscast.arrays import Flags
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
-from crosscast.predict.grid import Flags
 
 __all__ = ["Chooser", "Method", "Settled", "Walk", "settle"]
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
 from crosscast.errors import CrosscastError
 from crosscast.evaluate.outcome import Outcome
 from crosscast.evaluate.probing import probe_sets
 from crosscast.evaluate.splits import Fold, Split
-from crosscast.predict.grid import Flags, Grid, Reals
+from crosscast.predict.grid import Grid
 from crosscast.predict.model import Model, Predictor
 
 __all__ = ["Answers", "ask", "known_sets", "outcomes_of"]

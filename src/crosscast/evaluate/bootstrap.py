@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.evaluate.confidence import DRAWS, Confidence, Difference, Interval, difference_of, interval_of
 from crosscast.evaluate.protocol import Evaluation, Result, application_names
 from crosscast.evaluate.scores import HIGHER_IS_BETTER, LOWER_IS_BETTER, score_values
-from crosscast.predict.grid import Reals
 
 __all__ = ["BASELINES", "bootstrap"]
 

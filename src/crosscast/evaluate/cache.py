@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from crosscast.arrays import Flags
 from crosscast.cache_home import cache_home
 from crosscast.evaluate.asking import Answers
 from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_file
 from crosscast.evaluate.fingerprint import fingerprint, sources_digest
 from crosscast.evaluate.splits import Fold
-from crosscast.predict.grid import Flags, Grid
+from crosscast.predict.grid import Grid
 from crosscast.predict.model import Model
 from crosscast.tables.whole_file import make_folder
 

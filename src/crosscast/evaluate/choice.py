@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.evaluate.outcome import Outcome
-from crosscast.predict.grid import Reals
 
 __all__ = ["NEAR", "Choices", "choices"]
 

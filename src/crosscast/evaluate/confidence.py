@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 
 __all__ = ["DRAWS", "SHARE", "Confidence", "Difference", "Interval", "difference_of", "interval_of"]
 

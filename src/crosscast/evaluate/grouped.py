@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crosscast.predict.grid import Integers, Reals
+from crosscast.arrays import Integers, Reals
 
 __all__ = ["Grouped", "average", "least"]
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.evaluate.outcome import Outcome
 from crosscast.evaluate.protocol import Result, application_names
-from crosscast.predict.grid import Flags, Grid, Integers, Reals
+from crosscast.predict.grid import Grid
 from crosscast.tables.arrow import Table
 from crosscast.tables.cells import CELL, run_means, sound
 from crosscast.tables.dataset import Dataset

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from crosscast.arrays import Flags
 from crosscast.errors import InputError
 from crosscast.evaluate.asking import Answers, known_sets, outcomes_of
 from crosscast.evaluate.outcome import Outcome
@@ -18,7 +19,7 @@ from crosscast.evaluate.seeds import check_seed
 from crosscast.evaluate.splits import DEFAULT, Fold, Split, split_named
 from crosscast.evaluate.tally import Tally
 from crosscast.evaluate.work import Task, run_tasks
-from crosscast.predict.grid import Flags, Grid
+from crosscast.predict.grid import Grid
 from crosscast.predict.model import Model
 
 __all__ = ["Evaluation", "Result", "application_names", "evaluate"]

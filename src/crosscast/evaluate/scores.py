@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.evaluate.grouped import least
 from crosscast.evaluate.outcome import Outcome
 from crosscast.evaluate.tally import Tally
-from crosscast.predict.grid import Reals
 
 __all__ = [
     "HEADLINES",

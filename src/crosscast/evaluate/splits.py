@@ -9,8 +9,9 @@ from typing import Literal
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers
 from crosscast.errors import InputError
-from crosscast.predict.grid import Flags, Grid, Integers
+from crosscast.predict.grid import Grid
 
 __all__ = ["DEFAULT", "SPLITS", "Fold", "Split", "split_named"]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.evaluate.choice import choices
 from crosscast.evaluate.grouped import Grouped, average
 from crosscast.evaluate.outcome import Outcome
-from crosscast.predict.grid import Flags, Integers, Reals
 
 __all__ = ["Tally"]
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from crosscast.arrays import Flags
 from crosscast.errors import InputError
 from crosscast.evaluate.asking import Answers, ask
 from crosscast.evaluate.cache import Cache, grid_digest
 from crosscast.evaluate.processes import Progress, check_jobs, done_pieces, one_thread, told
 from crosscast.evaluate.splits import Fold
-from crosscast.predict.grid import Flags, Grid
+from crosscast.predict.grid import Grid
 from crosscast.predict.model import Model
 
 __all__ = ["Task", "run_tasks"]

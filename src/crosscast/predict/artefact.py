@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.arrays import StoredArrays
 from crosscast.predict.card import Card
 from crosscast.predict.card_file import CARD, FORMAT, PROTOCOL, TIME, check_folder, read_card, write_folder
 from crosscast.predict.gaussian import GaussianPredictor
-from crosscast.predict.grid import Profiles, Reals
+from crosscast.predict.grid import Profiles
 from crosscast.predict.model import Forecast
 from crosscast.predict.quantiles import kept_quantiles
 from crosscast.predict.required import required_table

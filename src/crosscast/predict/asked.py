@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Profiles, Reals
+from crosscast.predict.grid import Profiles
 from crosscast.predict.toolchain import Toolchain, toolchain_of
 from crosscast.profile import METRICS, Profile
 

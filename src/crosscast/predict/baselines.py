@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.features import Features
 from crosscast.predict.filled import filled
-from crosscast.predict.grid import Grid, Profiles, Reals
+from crosscast.predict.grid import Grid, Profiles
 from crosscast.predict.state import kept_reals
 
 __all__ = ["DeviceMean", "FittedMean", "FittedNearest", "Nearest"]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosscast.predict.grid import Grid, Reals
+from crosscast.arrays import Reals
+from crosscast.predict.grid import Grid
 from crosscast.predict.grown import trees_of_boosting
 from crosscast.predict.trees import Trees, constant, joined
 from crosscast.predict.two_parts import FittedTrees, TwoParts, two_parts

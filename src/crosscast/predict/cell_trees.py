@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.predict.grid import Flags, Integers, Reals
 
 __all__ = ["Drawn", "Rows", "Tree", "draw_trees"]
 

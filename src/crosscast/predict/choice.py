@@ -7,9 +7,9 @@ from statistics import NormalDist
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.predict.conditioning import Scatter, shared_shifts, spread
 from crosscast.predict.gaussian import GaussianPredictor
-from crosscast.predict.grid import Integers, Reals
 from crosscast.predict.model import Forecast
 
 __all__ = ["Choice", "choose", "ranks"]

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.correction import Correction, fit_correction
-from crosscast.predict.grid import Grid, Profiles, Reals
+from crosscast.predict.grid import Grid, Profiles
 from crosscast.predict.physical.model import Physical, PhysicalPredictor
 from crosscast.predict.physical.quantities import quantities_of
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
-from crosscast.predict.grid import Flags, Reals
 from crosscast.predict.kinds import kinds_of
 
 __all__ = ["Scatter", "conditional", "shared_shifts", "spread"]

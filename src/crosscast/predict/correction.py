@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.predict.grid import Flags, Integers, Profiles, Reals, metric
+from crosscast.predict.grid import Profiles, metric
 from crosscast.predict.kinds import kinds_of
 from crosscast.predict.neighbours import Neighbours
 from crosscast.predict.physical.quantities import Quantities, check_metrics

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.predict.grid import Flags, Reals
 from crosscast.predict.state import kept_names, kept_reals
 
 __all__ = ["NUMBERS", "Descriptors", "Pairs"]

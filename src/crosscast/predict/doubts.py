@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.asked import Asked
 from crosscast.predict.card import Card, Effect
 from crosscast.predict.gaussian import GaussianPredictor
-from crosscast.predict.grid import Profiles, Reals
+from crosscast.predict.grid import Profiles
 from crosscast.predict.listed import listed
 from crosscast.predict.model import Forecast
 from crosscast.predict.toolchain import Toolchain

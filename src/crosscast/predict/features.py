@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Flags, Profiles, Reals, metric
+from crosscast.predict.grid import Profiles, metric
 from crosscast.predict.state import kept_names
 
 __all__ = ["FEATURES", "Feature", "Features"]

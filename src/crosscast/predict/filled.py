@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Grid, Profiles, Reals
+from crosscast.predict.grid import Grid, Profiles
 
 __all__ = ["Filled", "device_effects", "filled"]
 

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.conditioning import Scatter, conditional, shared_shifts, spread
-from crosscast.predict.grid import Flags, Grid, Profiles, Reals
+from crosscast.predict.grid import Grid, Profiles
 from crosscast.predict.model import Forecast, PointModel, PointPredictor
 from crosscast.predict.quantiles import LEVELS, reach
 from crosscast.predict.residuals import covariance_of, held_out_errors

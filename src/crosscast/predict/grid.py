@@ -7,17 +7,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.profile import METRICS
 
-__all__ = ["Flags", "Grid", "Integers", "Profiles", "Reals", "metric"]
-
-Reals = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+__all__ = ["Grid", "Profiles", "metric"]
 
 _PLACES = {each.name: place for place, each in enumerate(METRICS)}
 

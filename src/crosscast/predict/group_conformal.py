@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosscast.predict.grid import Integers, Reals
+from crosscast.arrays import Integers, Reals
 
 __all__ = ["group_quantile", "group_reach", "group_weights", "most_level"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.predict.grid import Flags, Integers, Reals
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.predict.trees import Singles, Trees, constant, joined
 
 __all__ = ["trees_of_boosting", "trees_of_forest", "trees_of_gradient_boosting", "trees_of_tree"]

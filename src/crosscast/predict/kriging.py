@@ -13,8 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.predict.descriptors import Pairs
-from crosscast.predict.grid import Reals
 
 __all__ = ["Kriging", "fit_kriging"]
 

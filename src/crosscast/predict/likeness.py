@@ -11,8 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.predict.descriptors import Pairs
-from crosscast.predict.grid import Reals
 
 __all__ = ["Likeness", "fit_likeness"]
 

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from crosscast.arrays import Reals
 from crosscast.device import Device
-from crosscast.predict.grid import Grid, Profiles, Reals
+from crosscast.predict.grid import Grid, Profiles
 
 __all__ = ["Forecast", "Model", "PointModel", "PointPredictor", "Predictor"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 
 __all__ = ["Neighbours"]
 

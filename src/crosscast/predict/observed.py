@@ -6,9 +6,10 @@ from typing import Literal
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.predict.grid import Grid, Integers, Profiles, Reals
+from crosscast.predict.grid import Grid, Profiles
 from crosscast.profile import METRICS
 from crosscast.tables.arrow import Table
 from crosscast.tables.cells import CELL, KERNEL_AT_A_SIZE, run_means, sound

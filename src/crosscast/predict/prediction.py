@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.artefact import TrainedModel
 from crosscast.predict.asked import Asked
 from crosscast.predict.choice import Choice, choose, ranks
 from crosscast.predict.doubts import doubts_of, probe_array
-from crosscast.predict.grid import Integers, Profiles, Reals
+from crosscast.predict.grid import Profiles
 from crosscast.predict.model import Forecast
 
 __all__ = ["DeviceTime", "Prediction", "predictions_of"]

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.cell_trees import Rows, Tree, draw_trees
-from crosscast.predict.grid import Grid, Integers, Profiles, Reals, metric
+from crosscast.predict.grid import Grid, Profiles, metric
 from crosscast.predict.grown import trees_of_forest
 from crosscast.predict.state import kept_names, kept_reals
 from crosscast.predict.trees import Trees

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Reals
 from crosscast.predict.state import kept_reals
 
 __all__ = ["LEVELS", "kept_quantiles", "reach"]

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.card import MetricRange
-from crosscast.predict.grid import Profiles, Reals
+from crosscast.predict.grid import Profiles
 from crosscast.predict.model import PointPredictor
 from crosscast.profile import METRICS
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.predict.grid import Grid, Reals
+from crosscast.predict.grid import Grid
 from crosscast.predict.kinds import kinds_of
 from crosscast.predict.model import PointModel
 from crosscast.predict.weights import application_weights

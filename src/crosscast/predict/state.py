@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Integers, Reals
 
 __all__ = ["kept_integers", "kept_names", "kept_reals"]
 

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.predict.features import Features
 from crosscast.predict.filled import filled
-from crosscast.predict.grid import Grid, Profiles, Reals
+from crosscast.predict.grid import Grid, Profiles
 from crosscast.predict.trees import Trees
 from crosscast.predict.weights import application_weights
 

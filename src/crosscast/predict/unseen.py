@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.descriptors import Descriptors, Pairs
 from crosscast.predict.filled import filled
-from crosscast.predict.grid import Grid, Reals
+from crosscast.predict.grid import Grid
 from crosscast.predict.kriging import Kriging, fit_kriging
 from crosscast.predict.likeness import Likeness, fit_likeness
 from crosscast.predict.quantiles import LEVELS, kept_quantiles, reach

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosscast.predict.grid import Profiles, Reals
+from crosscast.arrays import Reals
+from crosscast.predict.grid import Profiles
 
 __all__ = ["application_weights"]
 

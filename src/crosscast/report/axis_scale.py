@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 
 __all__ = ["WIDE", "logarithmic_axis", "spread_axis"]
 

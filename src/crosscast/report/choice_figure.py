@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.choose.choice import Choice
 from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
 from crosscast.predict.configuration.frontier import pareto_frontier
 from crosscast.predict.configuration.space import Space
-from crosscast.predict.grid import Integers, Reals
 from crosscast.report.axis_scale import logarithmic_axis, spread_axis
 from crosscast.report.canvas import new_figure, save_figure
 from crosscast.report.settings import configuration_text

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.evaluate.bootstrap import BASELINES
 from crosscast.evaluate.confidence import SHARE
 from crosscast.evaluate.protocol import Result
 from crosscast.evaluate.study import Study
-from crosscast.predict.grid import Flags, Grid, Reals
+from crosscast.predict.grid import Grid
 from crosscast.report.canvas import new_figure, save_figure
 
 __all__ = ["write_figures"]

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.evaluate.published.headline import NODE_SIZE, TREES, TRIED
 from crosscast.evaluate.published.paper import FIGURE_3_MAE
 from crosscast.evaluate.published.study import PublishedStudy
 from crosscast.evaluate.published.tuning import NODE_SIZES
-from crosscast.predict.grid import Reals
 from crosscast.report.canvas import FORMATS, new_figure, save_figure
 from crosscast.tables.size_order import SIZES, size_order
 from crosscast.tables.whole_file import make_folder

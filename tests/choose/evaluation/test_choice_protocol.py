@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from made_surfaces import made_surfaces
 
+from crosscast.arrays import Flags
 from crosscast.choose.evaluation.protocol import ALONE, TOGETHER, evaluate_choices
 from crosscast.choose.evaluation.study import ChoiceStudy, study_choices
 from crosscast.choose.methods.fixed import Fixed
@@ -21,7 +22,6 @@ from crosscast.errors import InputError
 from crosscast.evaluate.processes import State
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
-from crosscast.predict.grid import Flags
 from made_walks import Wanderer, random_surfaces
 
 

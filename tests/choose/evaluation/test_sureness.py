@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from crosscast.arrays import Reals
 from crosscast.choose.evaluation.sureness import Tallied, bootstrap_choices
-from crosscast.predict.grid import Reals
 
 
 def tallies(performance: list[float], extra: float = 1.0) -> Reals:

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_surfaces import made_surfaces
 
+from crosscast.arrays import Flags, Reals
 from crosscast.choose.methods.selected import SelectedModel, least_bad
 from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
 from crosscast.predict.configuration.plain_forecast import plain_forecast
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
-from crosscast.predict.grid import Flags, Reals
 
 SURFACES = made_surfaces(2)
 SAMPLES = (11, 0)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_surfaces import made_surfaces
 
+from crosscast.arrays import Flags
 from crosscast.choose.methods.selected import SelectedModel
 from crosscast.choose.methods.steered import Steered, next_number
 from crosscast.choose.selection import OBJECTIVES, Objective
@@ -17,7 +18,6 @@ from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
 from crosscast.predict.configuration.process.model import ProcessModel
 from crosscast.predict.configuration.process.predictor import ProcessPredictor
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
-from crosscast.predict.grid import Flags
 
 SURFACES = made_surfaces(6, noise=0.01)
 SAMPLES = (11, 0)

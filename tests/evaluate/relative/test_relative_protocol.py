@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.evaluate.processes import State
 from crosscast.evaluate.relative.held_out_predictions import held_out_predictions
 from crosscast.evaluate.relative.protocol import evaluate_relative
-from crosscast.predict.grid import Reals
 from crosscast.predict.relative.model import RelativeModel
 from crosscast.predict.relative.observations import Observations, Vectors
 from crosscast.predict.relative.published.forest import PublishedForest

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.arrays import Reals
 from crosscast.predict.configuration.forecast import Quantity
-from crosscast.predict.grid import Reals
 
 NONE = np.empty(0)
 ERRORS = st.lists(st.integers(-400, 400).map(lambda each: each / 100), min_size=2, max_size=30).map(

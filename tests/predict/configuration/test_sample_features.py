@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from made_surfaces import made_surfaces
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.configuration.sample_features import SampleFeatures
 from crosscast.predict.configuration.surfaces import Surfaces
-from crosscast.predict.grid import Reals
 
 SAMPLES = (11, 0)
 

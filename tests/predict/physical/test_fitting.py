@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 from crosscast.predict.physical.fitting import Data, fit_prices, log_sum, standardized
 
 

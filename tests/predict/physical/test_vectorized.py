@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from made_grids import DEVICES, lawful_grid, profiles_of
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 from crosscast.predict.physical.fitting import standardized
 from crosscast.predict.physical.model import Physical, PhysicalPredictor
 from crosscast.predict.physical.quantities import quantities_of

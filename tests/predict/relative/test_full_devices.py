@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from crosscast.predict.grid import Flags
+from crosscast.arrays import Flags
 from crosscast.predict.relative.full_devices import full_devices
 
 KNOWN = arrays(np.bool_, array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=6), elements=st.booleans())

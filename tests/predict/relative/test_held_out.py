@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Reals
 from crosscast.predict.relative.held_out import HeldOut
 
 

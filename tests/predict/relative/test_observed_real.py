@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 from crosscast.predict.relative.observations import Vectors, relative_to_slowest
 from crosscast.predict.relative.observed import devices_left_out, vectors_of
 from crosscast.tables.dataset import Dataset, validate

@@ -8,10 +8,10 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
 from crosscast.predict.configuration.frontier import pareto_frontier
 from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
-from crosscast.predict.grid import Flags, Reals
 
 __all__ = ["Cases", "Integers", "LeftOut", "Weighting", "by_input", "cases_of", "check_weighting", "joined"]
 

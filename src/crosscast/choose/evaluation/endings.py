@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from crosscast.arrays import Flags
 from crosscast.choose.walk import Chooser, Settled, Walk, settle
 from crosscast.predict.configuration.surfaces import Observed
-from crosscast.predict.grid import Flags
 
 __all__ = ["endings"]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.choose.evaluation.cases import Cases
 from crosscast.choose.limit import GUARD, within_cap
-from crosscast.predict.grid import Reals
 
 __all__ = ["HIGHER_IS_BETTER", "LOWER_IS_BETTER", "METRICS", "Metrics", "metric_values", "tallies_of"]
 

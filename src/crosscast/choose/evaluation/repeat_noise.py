@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.choose.evaluation.cases import Integers
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Surfaces
-from crosscast.predict.grid import Reals
 
 __all__ = ["RepeatNoise", "repeat_noise"]
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.choose.evaluation.cases import Cases, Integers
 from crosscast.choose.evaluation.metrics import Metrics, tallies_of
 from crosscast.choose.evaluation.repeat_noise import RepeatNoise
 from crosscast.choose.limit import within_cap
 from crosscast.predict.configuration.surfaces import Surfaces
-from crosscast.predict.grid import Reals
 
 __all__ = ["REPEATS", "Repeats", "simulated_repeats", "split_half_oracle"]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.choose.evaluation.cases import Integers
 from crosscast.choose.evaluation.metrics import Metrics
 from crosscast.choose.limit import GUARD
 from crosscast.evaluate.confidence import Confidence
-from crosscast.predict.grid import Reals
 
 __all__ = ["ChoiceResult", "Curve", "OnRepeats", "Regret"]
 

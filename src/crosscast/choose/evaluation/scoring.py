@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.choose.evaluation.cases import Cases, by_input
 from crosscast.choose.evaluation.fold import Numbers
 from crosscast.choose.evaluation.metrics import Metrics, tallies_of
@@ -16,7 +17,6 @@ from crosscast.choose.evaluation.sureness import Tallied, bootstrap_choices
 from crosscast.choose.limit import within_cap
 from crosscast.choose.walk import Method
 from crosscast.predict.configuration.surfaces import Surfaces
-from crosscast.predict.grid import Reals
 
 __all__ = ["Choices", "results_of"]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.choose.evaluation.metrics import (
     HIGHER_IS_BETTER,
     LOWER_IS_BETTER,
@@ -14,7 +15,6 @@ from crosscast.choose.evaluation.metrics import (
     metric_values,
 )
 from crosscast.evaluate.confidence import DRAWS, Confidence, Difference, difference_of, interval_of
-from crosscast.predict.grid import Reals
 
 __all__ = ["Tallied", "bootstrap_choices"]
 

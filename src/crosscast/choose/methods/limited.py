@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from crosscast.arrays import Flags
 from crosscast.choose.limit import GUARD, within_cap
 from crosscast.choose.steps import step_down, step_up
 from crosscast.choose.walk import Chooser, Method, Walk
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
-from crosscast.predict.grid import Flags
 
 __all__ = ["Limited", "limited"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from crosscast.arrays import Flags
 from crosscast.choose.limit import within_cap
 from crosscast.choose.steps import highest, step_down
 from crosscast.choose.walk import Chooser, Walk
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
-from crosscast.predict.grid import Flags
 
 __all__ = ["Limiter"]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Flags
 from crosscast.choose.limit import within_cap
 from crosscast.choose.walk import Chooser, Walk
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
-from crosscast.predict.grid import Flags
 
 __all__ = ["Oracle"]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from crosscast.arrays import Flags
 from crosscast.choose.methods.fits import fitted
 from crosscast.choose.selection import probability_under, select
 from crosscast.choose.walk import Chooser, Walk
 from crosscast.predict.configuration.forecast import SurfaceForecast
 from crosscast.predict.configuration.model import ConfigurationModel, ConfigurationPredictor
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
-from crosscast.predict.grid import Flags
 
 __all__ = ["SelectedModel", "least_bad"]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.choose.methods.fits import fitted
 from crosscast.choose.methods.selected import least_bad
 from crosscast.choose.selection import Objective, merit, probability_under
@@ -15,7 +16,6 @@ from crosscast.predict.configuration.forecast import SurfaceForecast
 from crosscast.predict.configuration.process.model import ProcessModel
 from crosscast.predict.configuration.process.predictor import ProcessPredictor
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
-from crosscast.predict.grid import Flags, Reals
 
 __all__ = ["WORTH", "Steered", "next_number"]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.choose.pairing.draws import ErrorBags
 from crosscast.choose.pairing.gain import bag_gain, expected_gain
 from crosscast.choose.pairing.jobs import Jobs
@@ -13,7 +14,6 @@ from crosscast.choose.pairing.kind_predictions import KindPredictions
 from crosscast.choose.pairing.limits import ALLOWED, LOSES, MEMORY, SLOWER, UNLIKELY, Limits
 from crosscast.choose.pairing.slowdowns_left import SlowdownsLeft
 from crosscast.choose.pairing.weights import AT_ONCE, LIKELY, drawn_gains, may_share, turned_out
-from crosscast.predict.grid import Flags, Integers, Reals
 
 __all__ = ["DRAWS", "JudgedBags", "PredictedBags"]
 

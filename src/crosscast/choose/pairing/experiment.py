@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.choose.pairing.gain import expected_gain, pair_gain
 from crosscast.choose.pairing.matching import best_matching
 from crosscast.choose.pairing.weights import drawn_gains, may_share
 from crosscast.errors import InputError
-from crosscast.predict.grid import Integers, Reals
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.solo import Solo
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.predict.corun.overlap import bag_times
-from crosscast.predict.grid import Flags, Reals
 
 __all__ = ["bag_gain", "expected_gain", "pair_gain"]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.asked import check_asked
 from crosscast.predict.corun.forecast import is_told
-from crosscast.predict.grid import Integers, Reals
 from crosscast.tables.corun.solo import Solo
 from crosscast.units import format_bytes
 

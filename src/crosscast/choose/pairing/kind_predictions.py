@@ -9,11 +9,11 @@ from itertools import combinations
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.choose.pairing.jobs import Jobs
 from crosscast.errors import InputError
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.predict.corun.left_out import LeftOut
-from crosscast.predict.grid import Flags, Integers, Reals
 
 __all__ = ["KindPredictions"]
 

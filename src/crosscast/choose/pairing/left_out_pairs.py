@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.choose.pairing.bags import DRAWS
 from crosscast.choose.pairing.draws import ErrorBags
 from crosscast.choose.pairing.experiment import Predicted, Truth
@@ -18,7 +19,6 @@ from crosscast.evaluate.corun.work import answers_of
 from crosscast.evaluate.processes import Progress, one_thread
 from crosscast.predict.corun.left_out import LeftOut
 from crosscast.predict.corun.model import CoRunModel
-from crosscast.predict.grid import Reals
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.view import CoRuns
 

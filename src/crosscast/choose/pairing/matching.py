@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.predict.grid import Reals
 
 __all__ = ["best_matching"]
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.choose.pairing.bags import DRAWS, PredictedBags
 from crosscast.choose.pairing.gain import expected_gain
 from crosscast.choose.pairing.groups import Group, grown_groups
@@ -19,7 +20,6 @@ from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.predict.corun.doubts import doubts_of
 from crosscast.predict.corun.forecast import Ranged
 from crosscast.predict.corun.left_out import LeftOut
-from crosscast.predict.grid import Integers, Reals
 from crosscast.tables.corun.solo import Solo
 
 __all__ = ["LARGEST_GROUP", "choose_pairs"]

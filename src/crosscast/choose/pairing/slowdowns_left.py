@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.choose.pairing.weights import turned_out
-from crosscast.predict.grid import Flags, Integers, Reals
 
 __all__ = ["SlowdownsLeft"]
 

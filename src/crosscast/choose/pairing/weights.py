@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.choose.pairing.gain import pair_gain
-from crosscast.predict.grid import Flags, Integers, Reals
 
 __all__ = ["AT_ONCE", "LIKELY", "drawn_gains", "may_share", "turned_out"]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Flags, Integers, Reals
 
 __all__ = ["Scored", "area_under_curve", "mean_error", "worst_coverage"]
 

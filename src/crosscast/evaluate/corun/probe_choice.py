@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.predict.corun.process.covariance import Sizes, Training
 from crosscast.predict.corun.process.rows import MemberRows, distinct
 from crosscast.predict.corun.process.traits import Traits
-from crosscast.predict.grid import Flags, Integers, Reals
 from crosscast.tables.corun.bag import Bag
 
 __all__ = ["chosen_probes"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from crosscast.arrays import Flags
 from crosscast.errors import InputError
 from crosscast.evaluate.corun.metrics import Scored, area_under_curve, mean_error, worst_coverage
 from crosscast.evaluate.corun.quantities import FITS, QUANTITIES, measured
@@ -18,7 +19,6 @@ from crosscast.evaluate.corun.work import answers_of
 from crosscast.evaluate.processes import Progress
 from crosscast.evaluate.seeds import check_seed
 from crosscast.predict.corun.model import CoRunModel
-from crosscast.predict.grid import Flags
 from crosscast.tables.corun.view import CoRuns
 
 __all__ = ["CoRunEvaluation", "evaluate_corun", "results_of"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.predict.corun.prediction import CoRunPrediction
-from crosscast.predict.grid import Integers, Reals
 from crosscast.tables.corun.bag import Bag
 
 __all__ = ["FITS", "QUANTITIES", "Rows", "measured", "predicted"]

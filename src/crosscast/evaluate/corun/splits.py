@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers
 from crosscast.errors import InputError
-from crosscast.predict.grid import Flags, Integers
 from crosscast.tables.corun.bag import Bag
 
 __all__ = ["BAG_FOLDS", "SPLITS", "CoRunFold", "folds_of", "with_repeats"]

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.evaluate.corun.probing import Probing, probing_of
 from crosscast.evaluate.corun.quantities import FITS, QUANTITIES, Rows, measured, predicted
@@ -15,7 +16,6 @@ from crosscast.evaluate.corun.splits import CoRunFold, folds_of, with_repeats
 from crosscast.predict.corun.left_out import LeftOut
 from crosscast.predict.corun.model import CoRunModel, CoRunPredictor
 from crosscast.predict.corun.prediction import CoRunPrediction
-from crosscast.predict.grid import Integers, Reals
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.view import CoRuns
 

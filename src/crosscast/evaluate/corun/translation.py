@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.left_out import LeftOut
 from crosscast.predict.corun.time_line import LOGARITHMIC, PLAIN, TimeLine
 from crosscast.predict.corun.translation import TranslationCard
-from crosscast.predict.grid import Flags, Integers, Reals
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.errors import MissingExtraError
 from crosscast.evaluate.published.surface import Surface
-from crosscast.predict.grid import Reals
 
 __all__ = ["MOST_TREES", "Search", "anneal", "tree_counts"]
 

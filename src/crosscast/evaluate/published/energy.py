@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.evaluate.published.headline import NODE_SIZE, TRAINED_SHARE, TRIED
 from crosscast.evaluate.published.runs import Runs
 from crosscast.predict.cell_trees import Rows, draw_trees
-from crosscast.predict.grid import Flags, Reals
 from crosscast.predict.published_forest import device_codes
 from crosscast.tables.dataset import Dataset
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.evaluate.published.out_of_bag import OutOfBag
 from crosscast.evaluate.published.runs import Runs
 from crosscast.predict.cell_trees import Rows, draw_trees
-from crosscast.predict.grid import Integers, Reals
 from crosscast.tables.size_order import size_order
 from crosscast.units import microseconds
 

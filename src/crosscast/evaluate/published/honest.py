@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.evaluate.outcome import Outcome
 from crosscast.evaluate.scores import scores
 from crosscast.evaluate.splits import DEFAULT, split_named
-from crosscast.predict.grid import Grid, Reals
+from crosscast.predict.grid import Grid
 from crosscast.predict.published_forest import PublishedForest
 
 __all__ = ["Honest", "honest"]

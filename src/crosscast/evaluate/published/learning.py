@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.evaluate.published.headline import NODE_SIZE, TRIED
 from crosscast.evaluate.published.runs import Runs
 from crosscast.predict.cell_trees import draw_trees
-from crosscast.predict.grid import Flags, Integers, Reals
 
 __all__ = ["SCRIPT_NODE_SIZE", "Learning", "counts_of", "learn", "recycled"]
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.predict.cell_trees import Drawn, Rows
-from crosscast.predict.grid import Reals
 
 __all__ = ["OutOfBag"]
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.cell_trees import Rows
-from crosscast.predict.grid import Flags, Grid, Integers, Reals
+from crosscast.predict.grid import Grid
 from crosscast.predict.observed import grid_of
 from crosscast.predict.published_forest import device_codes
 from crosscast.profile import METRICS

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.evaluate.published.out_of_bag import OutOfBag
 from crosscast.predict.cell_trees import Rows, draw_trees
-from crosscast.predict.grid import Integers, Reals
 
 __all__ = ["Grown", "Surface"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from crosscast.arrays import Reals
 from crosscast.evaluate.processes import Progress
 from crosscast.evaluate.relative.protocol import RelativeEvaluation, evaluate_relative
-from crosscast.predict.grid import Reals
 from crosscast.predict.relative.model import RelativeModel
 from crosscast.predict.relative.observations import Observations, Vectors
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.evaluate.processes import one_thread
 from crosscast.evaluate.relative.metrics import row_scores
 from crosscast.evaluate.relative.splits import split_named
-from crosscast.predict.grid import Integers, Reals
 from crosscast.predict.relative.observations import Vectors
 from crosscast.predict.relative.published.trees import TreesPredictor
 from crosscast.predict.relative.published.xgboost import PublishedXGBoost

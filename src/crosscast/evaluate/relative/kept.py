@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_file
 from crosscast.evaluate.fingerprint import fingerprint, sources_digest
 from crosscast.evaluate.relative.task import FoldTask
 from crosscast.evaluate.relative.vectors_digest import vectors_digest
-from crosscast.predict.grid import Reals
 from crosscast.predict.relative.observations import Vectors
 from crosscast.tables.whole_file import make_folder
 

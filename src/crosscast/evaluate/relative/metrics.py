@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Flags, Reals
 from crosscast.predict.relative.observations import relative_to_slowest
 
 __all__ = ["RelativeMetrics", "RowScores", "metrics_of", "row_scores"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.evaluate.confidence import Confidence
 from crosscast.evaluate.processes import Progress
@@ -19,7 +20,6 @@ from crosscast.evaluate.relative.task import FoldTask
 from crosscast.evaluate.relative.weighting import WEIGHTINGS, Weighting, row_weights
 from crosscast.evaluate.relative.work import predict_folds
 from crosscast.evaluate.seeds import check_seed
-from crosscast.predict.grid import Flags, Integers, Reals
 from crosscast.predict.relative.model import RelativeModel
 from crosscast.predict.relative.observations import Vectors
 from crosscast.predict.relative.registry import BASELINES

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from crosscast.arrays import Integers, Reals
 from crosscast.evaluate.confidence import Confidence
 from crosscast.evaluate.relative.metrics import RelativeMetrics
 from crosscast.evaluate.relative.weighting import Weighting
-from crosscast.predict.grid import Integers, Reals
 
 __all__ = ["RelativeResult"]
 

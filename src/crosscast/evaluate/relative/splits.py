@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers
 from crosscast.errors import InputError
-from crosscast.predict.grid import Flags, Integers
 from crosscast.predict.relative.observations import Observations
 
 __all__ = ["FOLDS", "PUBLISHED", "SPLITS", "TEST_SHARE", "RelativeFold", "RelativeSplit", "split_named"]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.evaluate.confidence import DRAWS, Confidence, Difference, difference_of, interval_of
 from crosscast.evaluate.relative.metrics import RelativeMetrics, RowScores, metrics_of
-from crosscast.predict.grid import Integers, Reals
 
 __all__ = ["RESAMPLED", "Scored", "confidences"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.evaluate.relative.splits import RelativeFold
-from crosscast.predict.grid import Reals
 from crosscast.predict.relative.model import RelativeModel
 from crosscast.predict.relative.observations import Vectors
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.evaluate.fingerprint import library_versions
 from crosscast.evaluate.processes import Progress, check_jobs, one_thread
@@ -19,7 +20,6 @@ from crosscast.evaluate.relative.vectors_digest import vectors_digest
 from crosscast.evaluate.relative.weighting import row_weights
 from crosscast.evaluate.relative.work import predict_folds
 from crosscast.evaluate.seeds import check_seed
-from crosscast.predict.grid import Integers, Reals
 from crosscast.predict.relative.card import RelativeCard
 from crosscast.predict.relative.forecast import check_level
 from crosscast.predict.relative.held_out import HeldOut

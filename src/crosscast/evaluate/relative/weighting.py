@@ -7,8 +7,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Reals
 from crosscast.predict.relative.observations import Observations
 
 __all__ = ["WEIGHTINGS", "Weighting", "row_weights"]

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from crosscast.arrays import Reals
 from crosscast.evaluate.kept_tasks import done_tasks
 from crosscast.evaluate.processes import Progress, one_thread
 from crosscast.evaluate.relative.kept import Kept
 from crosscast.evaluate.relative.task import FoldTask, predict_fold
-from crosscast.predict.grid import Reals
 from crosscast.predict.relative.observations import Vectors
 
 __all__ = ["predict_folds"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosscast.predict.grid import Flags, Reals
+from crosscast.arrays import Flags, Reals
 
 __all__ = ["Quantity", "SurfaceForecast"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 
 __all__ = ["pareto_frontier"]
 

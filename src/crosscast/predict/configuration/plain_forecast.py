@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
 from crosscast.predict.configuration.surfaces import Observed
-from crosscast.predict.grid import Reals
 
 __all__ = ["plain_forecast"]
 

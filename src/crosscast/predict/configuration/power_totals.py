@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.predict.configuration.surfaces import Surfaces
-from crosscast.predict.grid import Reals
 
 __all__ = ["Totals", "power_totals", "total_power"]
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crosscast.arrays import Integers
 from crosscast.predict.configuration.space import Space
-from crosscast.predict.grid import Integers
 
 __all__ = ["references"]
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crosscast.predict.grid import Integers, Reals
+from crosscast.arrays import Integers, Reals
 
 __all__ = ["SampleColumns", "counts_in", "total_in"]
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.configuration.sample_columns import SampleColumns, counts_in, total_in
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
-from crosscast.predict.grid import Flags, Integers, Reals
 from crosscast.predict.state import kept_names, kept_reals
 
 __all__ = ["SampleFeatures"]

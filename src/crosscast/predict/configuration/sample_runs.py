@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crosscast.arrays import Flags
 from crosscast.errors import InputError
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
-from crosscast.predict.grid import Flags
 
 __all__ = ["sample_places", "sampled"]
 

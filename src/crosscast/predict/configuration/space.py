@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.predict.grid import Reals
 
 __all__ = ["Space"]
 

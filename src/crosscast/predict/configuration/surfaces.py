@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.predict.configuration.space import Space
-from crosscast.predict.grid import Flags, Reals
 
 if TYPE_CHECKING:
     from crosscast.tables.arrow import Table

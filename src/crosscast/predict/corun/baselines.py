@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.overlap import bag_times, with_fewer
 from crosscast.predict.corun.prediction import CoRunPrediction
-from crosscast.predict.grid import Flags, Reals
 from crosscast.predict.state import kept_names, kept_reals
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.solo import Solo

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Integers, Reals
 from crosscast.predict.group_conformal import group_quantile, group_weights
 from crosscast.predict.state import kept_integers, kept_names, kept_reals
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Flags, Reals
 
 __all__ = ["BagTimes", "bag_time", "bag_times", "even_slowdown", "with_fewer"]
 

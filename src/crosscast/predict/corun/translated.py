@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.predict.corun.forecast import CoRunForecast, Ranged, is_told
 from crosscast.predict.corun.translation import TranslationCard
-from crosscast.predict.grid import Reals
 from crosscast.tables.corun.solo import Solo
 
 __all__ = ["translated_forecasts"]

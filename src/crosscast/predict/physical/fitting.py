@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosscast.predict.grid import Flags, Integers, Reals
+from crosscast.arrays import Flags, Integers, Reals
 
 __all__ = ["Data", "Prices", "fit_prices", "log_sum", "standardized"]
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Grid, Integers, Profiles, Reals
+from crosscast.predict.grid import Grid, Profiles
 from crosscast.predict.kinds import kinds_of
 from crosscast.predict.physical.fitting import Data, Prices, fit_prices, standardized
 from crosscast.predict.physical.quantities import Quantities, quantities_of

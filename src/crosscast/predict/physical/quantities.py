@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Profiles, Reals, metric
+from crosscast.predict.grid import Profiles, metric
 
 __all__ = ["METRICS_NEEDED", "Quantities", "check_metrics", "quantities_of"]
 

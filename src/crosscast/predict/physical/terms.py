@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
-from crosscast.predict.grid import Flags, Reals
 from crosscast.predict.physical.quantities import Quantities
 
 __all__ = ["TERMS", "VARIANTS", "Variant", "amounts", "bends", "loads", "masks"]

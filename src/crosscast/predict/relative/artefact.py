@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.arrays import StoredArrays
 from crosscast.predict.card_file import RELATIVE, read_card, write_folder
-from crosscast.predict.grid import Reals
 from crosscast.predict.relative.card import RelativeCard
 from crosscast.predict.relative.doubts import check_counters, doubts_of, unknown_counters
 from crosscast.predict.relative.forecast import RelativeForecast, forecast_of

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.combined import Combined, CombinedPredictor
-from crosscast.predict.grid import Grid, Integers, Profiles, Reals
+from crosscast.predict.grid import Grid, Profiles
 from crosscast.predict.relative.observations import NO_SOURCE, Observations, Vectors, relative_to_slowest
 from crosscast.predict.relative.profiles_seen import INVOCATIONS
 from crosscast.profile import METRICS

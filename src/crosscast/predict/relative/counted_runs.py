@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.configuration import Configuration, Setting
 from crosscast.errors import InputError
-from crosscast.predict.grid import Reals
 from crosscast.predict.relative.observations import Observations
 from crosscast.predict.relative.scale import SCALE, scale_of
 from crosscast.tables.arrow import Table

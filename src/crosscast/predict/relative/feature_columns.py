@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 from crosscast.predict.relative.feature_rules import INTENSITIES
 from crosscast.predict.relative.observations import NO_SOURCE, Observations
 from crosscast.predict.relative.own_counters import AS_IS, LOGARITHM, on_scale, scale_for

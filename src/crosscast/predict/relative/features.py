@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Flags, Reals
 from crosscast.predict.relative.feature_columns import (
     COUNTED_FEATURE,
     SETTING,

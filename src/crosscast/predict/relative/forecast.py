@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Integers, Reals
 from crosscast.predict.relative.held_out import HeldOut
 
 __all__ = ["RelativeForecast", "check_level", "forecast_of"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosscast.predict.grid import Flags
+from crosscast.arrays import Flags
 
 __all__ = ["full_devices"]
 

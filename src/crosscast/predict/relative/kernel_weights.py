@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 from crosscast.predict.relative.observations import Observations
 
 __all__ = ["kernel_weights"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 from crosscast.predict.relative.observations import Observations, Vectors
 from crosscast.predict.stored import Part
 

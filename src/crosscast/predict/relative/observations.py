@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.predict.grid import Integers, Reals
 
 __all__ = ["NO_SOURCE", "Observations", "Vectors", "Work", "check_runs", "relative_to_slowest"]
 

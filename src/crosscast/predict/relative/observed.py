@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
 from crosscast.predict.asked import kernels_of
-from crosscast.predict.grid import Flags, Reals
 from crosscast.predict.observed import devices_of, grid_of
 from crosscast.predict.relative.counted_runs import counted_runs, has_counters
 from crosscast.predict.relative.full_devices import full_devices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 
 __all__ = ["AS_IS", "LOGARITHM", "ROOT", "on_scale", "scale_for"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Reals
 from crosscast.predict.relative.artefact import TrainedRelativeModel
 from crosscast.predict.relative.forecast import RelativeForecast
 from crosscast.predict.relative.observations import NO_SOURCE, Observations

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosscast.predict.grid import Flags, Profiles
+from crosscast.arrays import Flags
+from crosscast.predict.grid import Profiles
 from crosscast.predict.relative.observations import NO_SOURCE, Observations
 from crosscast.profile import METRICS
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 from crosscast.predict.relative.counter_names import RULES, plain_name
 from crosscast.predict.relative.feature_rules import AMOUNTS, INTENSITIES, Rule
 from crosscast.predict.relative.observations import Observations

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
-from crosscast.predict.grid import Reals
 from crosscast.predict.relative.observations import Work
 from crosscast.predict.relative.scale import scale_of
 from crosscast.tables.cells import KERNEL_AT_A_SIZE, cells_of, run_means, sound

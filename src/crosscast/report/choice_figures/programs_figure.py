@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.choose.evaluation.result import ChoiceResult
-from crosscast.predict.grid import Reals
 from crosscast.report.canvas import new_figure
 from crosscast.report.choice_figures.styles import method_label
 from crosscast.report.figure_style import heading

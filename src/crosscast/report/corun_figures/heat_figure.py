@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 from crosscast.report.canvas import new_figure
 from crosscast.report.figure_style import heading
 from crosscast.report.numbers import NONE

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
-from crosscast.predict.grid import Flags, Reals
 from crosscast.report.canvas import new_figure
 from crosscast.report.numbers import percent, plural
 from crosscast.report.page.markup import Markup

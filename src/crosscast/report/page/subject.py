@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.evaluate.bootstrap import BASELINES
@@ -17,7 +18,7 @@ from crosscast.evaluate.confidence import Confidence
 from crosscast.evaluate.outcome import Outcome
 from crosscast.evaluate.protocol import Result, application_names
 from crosscast.evaluate.study import Study
-from crosscast.predict.grid import Grid, Integers, Reals
+from crosscast.predict.grid import Grid
 from crosscast.predict.observed import devices_of
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.description import Description, describe

@@ -6,12 +6,12 @@ from made_surfaces import made_surfaces
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
+from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
 from crosscast.predict.configuration.baselines.gaussian_process import FittedProcess, GaussianProcess
 from crosscast.predict.configuration.baselines.relative import RelativePredictor, changes_of
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
-from crosscast.predict.grid import Reals
 
 SAMPLES = (11, 0)
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.predict.configuration.process.covariance import Covariance
-from crosscast.predict.grid import Integers, Reals
 
 FEATURES = 2
 

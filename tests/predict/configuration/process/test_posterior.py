@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_points import FEATURES, made_covariance, made_points
 
+from crosscast.arrays import Reals
 from crosscast.predict.configuration.process.posterior import (
     Belief,
     Posterior,
@@ -13,7 +14,6 @@ from crosscast.predict.configuration.process.posterior import (
     total_of,
 )
 from crosscast.predict.configuration.process.sparse import Weighed, pivots
-from crosscast.predict.grid import Reals
 
 COVARIANCE = made_covariance()
 COUNT = 9

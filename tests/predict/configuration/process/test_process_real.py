@@ -6,11 +6,11 @@ It lies beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` poi
 import numpy as np
 import pytest
 
+from crosscast.arrays import Flags, Reals
 from crosscast.configuration import Configuration
 from crosscast.predict.configuration.forecast import Quantity
 from crosscast.predict.configuration.process.model import ProcessModel
 from crosscast.predict.configuration.surfaces import Surfaces, machines_of
-from crosscast.predict.grid import Flags, Reals
 from crosscast.tables.configured import configured
 from crosscast.tables.importers.powercap import import_powercap
 from shared_data import shared_data

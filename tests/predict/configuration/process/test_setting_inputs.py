@@ -7,11 +7,11 @@ import pytest
 from linear_machine import linear_samples, linear_space, linear_surfaces
 from made_surfaces import made_space, made_surfaces
 
+from crosscast.arrays import Reals
 from crosscast.configuration import Configuration, Setting
 from crosscast.predict.configuration.process.inputs import SettingInputs, cap_domains
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Observed
-from crosscast.predict.grid import Reals
 
 
 def one(settings: Mapping[str, Setting], *, device: str = "a") -> Configuration:

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.configuration.published.classification_tree import (
     ClassificationTree,
     fit_classification_tree,
 )
-from crosscast.predict.grid import Integers, Reals
 
 NAMES = ("a", "b", "c")
 

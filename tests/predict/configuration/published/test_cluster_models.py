@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from linear_machine import linear_samples, linear_surfaces
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.configuration.published.cluster_models import ClusterModels, fit_cluster_models
 from crosscast.predict.configuration.published.design import design_of
 from crosscast.predict.configuration.references import references
-from crosscast.predict.grid import Integers, Reals
 
 SURFACES = linear_surfaces()
 DESIGN = design_of(SURFACES.space)

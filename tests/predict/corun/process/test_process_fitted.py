@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from made_co_runs import NAMES, made_solo
 from numpy.testing import assert_allclose
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.process.covariance import Sizes, Training
 from crosscast.predict.corun.process.fitted import conditioned, inverse_of
 from crosscast.predict.corun.process.fitting import fitted_sizes
 from crosscast.predict.corun.process.rows import MemberRows, distinct
 from crosscast.predict.corun.process.traits import Traits
-from crosscast.predict.grid import Reals
 
 
 def covariance_of(seed: int, count: int = 15) -> Reals:

@@ -9,6 +9,7 @@ import pytest
 from made_co_runs import NAMES, made_bag, made_co_runs, made_solo, true_slowdowns
 from numpy.testing import assert_allclose, assert_array_equal
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.overlap import bag_time
 from crosscast.predict.corun.prediction import CoRunPrediction
@@ -18,7 +19,6 @@ from crosscast.predict.corun.process.fitted import inverse_of
 from crosscast.predict.corun.process.model import Process, ProcessPredictor
 from crosscast.predict.corun.process.rows import MemberRows, distinct
 from crosscast.predict.corun.process.traits import Traits
-from crosscast.predict.grid import Reals
 from crosscast.predict.stored import part_of, stored_name
 from crosscast.tables.corun.bag import Bag, Member
 from crosscast.tables.corun.solo import Solo

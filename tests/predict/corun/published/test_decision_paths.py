@@ -6,11 +6,11 @@ from published_bags import made_co_runs
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.published.combinations import Combination
 from crosscast.predict.corun.published.decision_paths import decision_paths, splits_passed
 from crosscast.predict.corun.published.model import Published
-from crosscast.predict.grid import Integers, Reals
 from crosscast.predict.grown import trees_of_forest, trees_of_tree
 
 RNG = np.random.default_rng(2)

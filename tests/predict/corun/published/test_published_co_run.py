@@ -10,6 +10,7 @@ import pytest
 from published_bags import bag_of, made_co_runs, slowdowns, with_members, without
 from sklearn.exceptions import ConvergenceWarning
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.model import CoRunModel
 from crosscast.predict.corun.prediction import CoRunPrediction
@@ -21,7 +22,6 @@ from crosscast.predict.corun.published.model import Published
 from crosscast.predict.corun.published.predictor import PublishedCoRunPredictor
 from crosscast.predict.corun.published.table_6 import DEPTH, KINDS, PERFORMANCE_DEPTH, estimator
 from crosscast.predict.corun.registry import BASELINES, DEFAULT_MODEL, MODELS, models_named
-from crosscast.predict.grid import Reals
 from crosscast.predict.stored import part_of, stored_name
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns

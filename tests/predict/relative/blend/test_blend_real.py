@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 from crosscast.predict.relative.blend.model import Blend
 from crosscast.predict.relative.blend.preference import Effort
 from crosscast.predict.relative.observations import Vectors

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from made_counters import runs_with
 from made_work import NAMES, changed, made_work, reordered
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 from crosscast.predict.relative.blend.intensities import (
     BASES,
     base_of,

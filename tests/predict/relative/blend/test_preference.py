@@ -9,8 +9,8 @@ from made_counters import runs_with
 from made_work import NAMES, changed, made_work, reordered
 from sklearn.ensemble import ExtraTreesRegressor
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Reals
 from crosscast.predict.relative.blend.intensities import intensities_of
 from crosscast.predict.relative.blend.preference import Effort, FittedPreference, fit_preference
 from crosscast.predict.relative.blend.training_rows import training_rows

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from made_counters import runs_with
 from made_work import DEVICES, NAMES, PRICES, changed, made_work, reordered
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Reals
 from crosscast.predict.relative.blend.sums import FittedSums, fit_sums, terms_of
 from crosscast.predict.relative.observations import NO_SOURCE, Observations
 

@@ -6,8 +6,8 @@ import xgboost
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Reals
 from crosscast.predict.relative.features import FeatureScale
 from crosscast.predict.relative.model import RelativeModel
 from crosscast.predict.relative.observations import Observations, Vectors

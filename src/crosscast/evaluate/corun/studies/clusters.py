@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import MissingExtraError
 from crosscast.evaluate.corun.studies.not_made import NotMade
-from crosscast.predict.grid import Integers, Reals
 from crosscast.tables.corun.bag import Bag
 
 __all__ = ["COUNTS", "TIGHT", "Cluster", "Clusters", "cluster_bags"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.evaluate.corun.protocol import evaluate_corun
 from crosscast.evaluate.corun.result import CoRunResult
 from crosscast.evaluate.corun.studies.alone_quantity import fewest_members, performance_of, told_alone
@@ -24,7 +25,6 @@ from crosscast.predict.corun.published.features import (
     unknown_features,
 )
 from crosscast.predict.corun.published.table_6 import KINDS
-from crosscast.predict.grid import Reals
 from crosscast.tables.corun.view import CoRuns
 
 __all__ = [

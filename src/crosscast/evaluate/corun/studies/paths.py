@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.evaluate.corun.splits import folds_of
 from crosscast.evaluate.corun.studies.alone_quantity import fewest_members, performance_of, told_alone
 from crosscast.evaluate.corun.studies.not_made import NotMade
@@ -16,7 +17,6 @@ from crosscast.predict.corun.published.combinations import PERFORMANCE, POWER
 from crosscast.predict.corun.published.decision_paths import decision_paths
 from crosscast.predict.corun.published.features import unknown_features
 from crosscast.predict.corun.published.model import Published
-from crosscast.predict.grid import Integers, Reals
 from crosscast.tables.corun.view import CoRuns
 
 __all__ = ["PathStudy", "performance_paths", "power_paths"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Integers
 from crosscast.errors import InputError
 from crosscast.evaluate.corun.protocol import results_of
 from crosscast.evaluate.corun.result import CoRunResult
@@ -18,7 +19,6 @@ from crosscast.evaluate.corun.task import CoRunTask, with_bags
 from crosscast.evaluate.corun.work import answers_of
 from crosscast.evaluate.processes import Progress, one_thread
 from crosscast.predict.corun.model import CoRunModel
-from crosscast.predict.grid import Integers
 from crosscast.tables.corun.view import CoRuns
 
 __all__ = ["ALL", "OWN", "SizeResult", "SizeStudy", "fitted_to_fewest", "sizes_study"]

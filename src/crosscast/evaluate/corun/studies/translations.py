@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.evaluate.corun.splits import folds_of
 from crosscast.evaluate.corun.studies.not_made import NotMade
@@ -24,7 +25,6 @@ from crosscast.evaluate.corun.work import answers_of
 from crosscast.evaluate.processes import Progress
 from crosscast.predict.corun.model import CoRunModel
 from crosscast.predict.corun.time_line import LOGARITHMIC, PLAIN, TimeLine
-from crosscast.predict.grid import Reals
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.view import CoRuns
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.predict.configuration.baselines.relative import RelativePredictor, changes_of
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Surfaces
-from crosscast.predict.grid import Reals
 
 __all__ = ["FittedProcess", "GaussianProcess"]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.configuration.baselines.relative import RelativePredictor, changes_of
 from crosscast.predict.configuration.surfaces import Surfaces
-from crosscast.predict.grid import Reals
 
 __all__ = ["FittedNearest", "NearestKernels"]
 

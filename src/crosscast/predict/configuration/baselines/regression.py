@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.predict.configuration.baselines.relative import Changes, RelativePredictor, changes_of
 from crosscast.predict.configuration.published.design import design_of
 from crosscast.predict.configuration.surfaces import Surfaces
-from crosscast.predict.grid import Reals
 
 __all__ = ["FittedRegression", "GlobalRegression"]
 

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.predict.configuration.forecast import SurfaceForecast
 from crosscast.predict.configuration.plain_forecast import plain_forecast
 from crosscast.predict.configuration.references import references
@@ -16,7 +17,6 @@ from crosscast.predict.configuration.sample_features import SampleFeatures
 from crosscast.predict.configuration.sample_runs import sample_places, sampled
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
-from crosscast.predict.grid import Integers, Reals
 
 __all__ = ["Changes", "Learned", "RelativePredictor", "changes_of"]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.predict.configuration.references import references
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Observed
-from crosscast.predict.grid import Integers, Reals
 
 __all__ = ["SettingInputs", "cap_domains", "capped_domains"]
 

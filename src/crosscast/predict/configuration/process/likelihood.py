@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.predict.configuration.process.covariance import Covariance, matern, matern_slope
-from crosscast.predict.grid import Integers, Reals
 
 __all__ = ["likeliest"]
 

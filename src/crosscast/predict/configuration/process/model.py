@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.configuration.process.covariance import Covariance
 from crosscast.predict.configuration.process.inputs import SettingInputs, capped_domains
@@ -18,7 +19,6 @@ from crosscast.predict.configuration.process.sparse import Weighed, pivots
 from crosscast.predict.configuration.sample_features import SampleFeatures
 from crosscast.predict.configuration.sample_runs import sampled
 from crosscast.predict.configuration.surfaces import Surfaces
-from crosscast.predict.grid import Flags, Integers, Reals
 
 __all__ = ["ProcessModel"]
 

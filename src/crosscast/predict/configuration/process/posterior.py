@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.predict.configuration.process.covariance import Covariance
-from crosscast.predict.grid import Integers, Reals
 
 __all__ = ["Belief", "Posterior", "small_product", "total_of"]
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.configuration.forecast import SurfaceForecast
 from crosscast.predict.configuration.kept_space import kept_space, space_state
@@ -20,7 +21,6 @@ from crosscast.predict.configuration.sample_features import SampleFeatures
 from crosscast.predict.configuration.sample_runs import sample_places
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Observed
-from crosscast.predict.grid import Reals
 from crosscast.predict.state import kept_names, kept_reals
 
 __all__ = ["ProcessPredictor", "points_of"]

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
 from crosscast.predict.configuration.process.posterior import Belief, Posterior, total_of
 from crosscast.predict.configuration.process.quantities import TIME, powers_of
 from crosscast.predict.configuration.process.sparse import SparseProcess
 from crosscast.predict.configuration.surfaces import Observed
-from crosscast.predict.grid import Flags, Reals
 
 __all__ = ["FittedQuantity", "Prior", "positive"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.predict.configuration.surfaces import Surfaces
-from crosscast.predict.grid import Reals
 
 __all__ = ["TIME", "TOTAL", "power_parts", "powers_of"]
 

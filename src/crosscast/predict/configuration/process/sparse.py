@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.configuration.process.covariance import Covariance
 from crosscast.predict.configuration.process.posterior import Belief, small_product
-from crosscast.predict.grid import Flags, Integers, Reals
 from crosscast.predict.state import kept_reals
 
 __all__ = ["SparseProcess", "Weighed", "pivots"]

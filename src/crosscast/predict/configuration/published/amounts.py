@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.predict.configuration.published.grouping import groupings
 from crosscast.predict.configuration.published.training import Training
-from crosscast.predict.grid import Integers, Reals
 
 __all__ = ["Amounts", "Tried", "amounts_of"]
 

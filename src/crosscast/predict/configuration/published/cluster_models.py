@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.configuration.published.design import Design
-from crosscast.predict.grid import Integers, Reals
 from crosscast.predict.state import kept_integers
 
 __all__ = ["ClusterModels", "fit_cluster_models"]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.configuration.surfaces import KernelAt
-from crosscast.predict.grid import Integers, Reals
 from crosscast.predict.state import kept_integers, kept_names, kept_reals
 
 __all__ = ["Clusters", "clusters_of"]

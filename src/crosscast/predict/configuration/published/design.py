@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.predict.configuration.space import Space
-from crosscast.predict.grid import Flags, Reals
 
 __all__ = ["Design", "design_of"]
 

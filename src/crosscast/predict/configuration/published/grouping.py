@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosscast.predict.grid import Integers, Reals
+from crosscast.arrays import Integers, Reals
 
 __all__ = ["groupings", "nothing_to_group"]
 

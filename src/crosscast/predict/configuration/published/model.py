@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Integers
 from crosscast.errors import InputError
 from crosscast.predict.configuration.forecast import SurfaceForecast
 from crosscast.predict.configuration.kept_space import kept_space, space_state
@@ -30,7 +31,6 @@ from crosscast.predict.configuration.sample_features import SampleFeatures
 from crosscast.predict.configuration.sample_runs import sample_places, sampled
 from crosscast.predict.configuration.space import Space
 from crosscast.predict.configuration.surfaces import Observed, Surfaces
-from crosscast.predict.grid import Integers
 
 __all__ = ["PUBLISHED_CLUSTERS", "PublishedModel", "PublishedPredictor"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crosscast.predict.grid import Integers, Reals
+from crosscast.arrays import Integers, Reals
 
 __all__ = ["dissimilarities", "rank_correlation", "rank_correlations"]
 

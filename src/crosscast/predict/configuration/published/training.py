@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.predict.configuration.frontier import pareto_frontier
 from crosscast.predict.configuration.published.classification_tree import (
     ClassificationTree,
@@ -18,7 +19,6 @@ from crosscast.predict.configuration.published.rank_correlation import dissimila
 from crosscast.predict.configuration.references import references
 from crosscast.predict.configuration.sample_features import SampleFeatures
 from crosscast.predict.configuration.surfaces import Surfaces
-from crosscast.predict.grid import Flags, Integers, Reals
 
 __all__ = ["Training", "training_of"]
 

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.partition.learner import Amount, Rows
 from crosscast.predict.corun.partition.ridge import Ridge, fitted_ridge
 from crosscast.predict.corun.partition.tree_median import TreeMedian, grown_median
-from crosscast.predict.grid import Reals
 from crosscast.predict.state import kept_reals
 from crosscast.predict.stored import State, arrays_of
 

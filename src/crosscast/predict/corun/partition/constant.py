@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.predict.corun.partition.learner import Amount, Rows
-from crosscast.predict.grid import Reals
 from crosscast.predict.state import kept_reals
 from crosscast.predict.stored import State
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Flags, Reals
 
 __all__ = ["feature_count", "features_of", "own_and_mean"]
 

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.predict.corun.partition.features import own_and_mean
 from crosscast.predict.corun.partition.learner import Amount, Rows, some_rows
-from crosscast.predict.grid import Reals
 from crosscast.predict.grown import trees_of_forest
 from crosscast.predict.stored import State
 from crosscast.predict.trees import Trees

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 from crosscast.predict.stored import State
 
 __all__ = ["Amount", "Learned", "Learner", "Rows", "some_rows"]

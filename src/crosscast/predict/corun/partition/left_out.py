@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
+from crosscast.arrays import Flags, Integers
 from crosscast.errors import InputError
-from crosscast.predict.grid import Flags, Integers
 from crosscast.tables.corun.mixes import Mixes
 
 __all__ = ["JOBS", "Jobs", "MixFold", "folds_within", "folds_without_jobs", "folds_without_sets"]

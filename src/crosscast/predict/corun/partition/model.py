@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.partition.blend import LearnedBlend
 from crosscast.predict.corun.partition.constant import LearnedConstant
@@ -16,7 +17,6 @@ from crosscast.predict.corun.partition.features import feature_count, features_o
 from crosscast.predict.corun.partition.forest import LearnedForest
 from crosscast.predict.corun.partition.learner import Amount, Learned, Learner, Rows
 from crosscast.predict.corun.partition.left_out import Jobs, folds_within
-from crosscast.predict.grid import Flags, Reals
 from crosscast.predict.state import kept_names, kept_reals
 from crosscast.predict.stored import arrays_of
 from crosscast.tables.corun.mixes import Mixes

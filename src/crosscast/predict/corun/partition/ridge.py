@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.partition.features import feature_count
 from crosscast.predict.corun.partition.learner import Amount, Rows, some_rows
-from crosscast.predict.grid import Reals
 from crosscast.predict.state import kept_reals
 from crosscast.predict.stored import State
 

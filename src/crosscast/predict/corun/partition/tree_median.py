@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.predict.corun.partition.features import feature_count
 from crosscast.predict.corun.partition.learner import Amount, Rows, some_rows
-from crosscast.predict.grid import Reals
 from crosscast.predict.grown import trees_of_tree
 from crosscast.predict.stored import State
 from crosscast.predict.trees import Trees, joined

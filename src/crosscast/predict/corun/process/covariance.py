@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.predict.corun.process.likeness import (
     AKIN,
     KIN,
@@ -22,7 +23,6 @@ from crosscast.predict.corun.process.likeness import (
 )
 from crosscast.predict.corun.process.rows import MemberRows
 from crosscast.predict.corun.process.traits import Traited
-from crosscast.predict.grid import Reals
 
 __all__ = ["Sizes", "Training"]
 

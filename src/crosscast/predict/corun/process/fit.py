@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.process.covariance import Sizes, Training
 from crosscast.predict.corun.process.fitted import Conditioned, conditioned
@@ -16,7 +17,6 @@ from crosscast.predict.corun.process.neighbourhood import neighbourhood
 from crosscast.predict.corun.process.rows import MemberRows, distinct
 from crosscast.predict.corun.process.slowdowns import Scale, SlowdownProcess
 from crosscast.predict.corun.process.traits import Traited, Traits
-from crosscast.predict.grid import Flags, Reals
 from crosscast.predict.grown import trees_of_forest
 from crosscast.predict.trees import Trees
 from crosscast.tables.corun.bag import Bag

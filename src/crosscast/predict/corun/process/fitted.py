@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Integers, Reals
 
 __all__ = ["Conditioned", "conditioned", "inverse_of"]
 

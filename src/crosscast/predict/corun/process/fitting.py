@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.predict.corun.process.covariance import Sizes, Training
 from crosscast.predict.corun.process.fitted import inverse_of
-from crosscast.predict.grid import Reals
 
 __all__ = ["fitted_sizes"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.predict.corun.process.traits import Traited
-from crosscast.predict.grid import Reals
 
 __all__ = ["ONE", "TERMS", "Between", "Kernels"]
 

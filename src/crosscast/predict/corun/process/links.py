@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 
 __all__ = ["LINKS", "Link", "links_for"]
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.overlap import bag_times
 from crosscast.predict.corun.prediction import CoRunPrediction
@@ -18,7 +19,6 @@ from crosscast.predict.corun.process.fits import Fits, fit_fits
 from crosscast.predict.corun.process.power import Power, fit_power
 from crosscast.predict.corun.process.running import Running
 from crosscast.predict.corun.process.slowdowns import SlowdownProcess
-from crosscast.predict.grid import Reals
 from crosscast.predict.state import kept_reals
 from crosscast.predict.stored import arrays_of
 from crosscast.tables.corun.bag import Bag

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.predict.corun.process.rows import MemberRows
 from crosscast.predict.corun.process.traits import Traited
-from crosscast.predict.grid import Reals
 
 __all__ = ["neighbourhood", "width"]
 

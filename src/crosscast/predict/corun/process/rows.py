@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosscast.predict.grid import Integers, Reals
+from crosscast.arrays import Integers, Reals
 from crosscast.tables.corun.solo import Solo
 
 __all__ = ["Known", "MemberRows", "distinct"]

@@ -7,8 +7,8 @@ from itertools import combinations
 
 import numpy as np
 
+from crosscast.arrays import Flags, Reals
 from crosscast.predict.corun.process.slowdowns import SlowdownProcess
-from crosscast.predict.grid import Flags, Reals
 from crosscast.tables.corun.solo import Solo
 
 __all__ = ["Running"]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.process.covariance import Sizes
 from crosscast.predict.corun.process.likeness import LINE, ONE, TERMS, Between
@@ -17,7 +18,6 @@ from crosscast.predict.corun.process.links import LINKS
 from crosscast.predict.corun.process.neighbourhood import neighbourhood
 from crosscast.predict.corun.process.rows import MemberRows, distinct
 from crosscast.predict.corun.process.traits import Traited, Traits
-from crosscast.predict.grid import Reals
 from crosscast.predict.state import kept_integers, kept_names, kept_reals
 from crosscast.predict.trees import Trees
 from crosscast.tables.corun.solo import Solo

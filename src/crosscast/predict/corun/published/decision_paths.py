@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.published.kept import Grown
 from crosscast.predict.corun.published.size_predictor import SizePredictor
-from crosscast.predict.grid import Integers, Reals
 from crosscast.predict.trees import Trees
 from crosscast.tables.corun.solo import Solo
 

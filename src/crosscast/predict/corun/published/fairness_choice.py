@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Integers, Reals
 from crosscast.predict.state import kept_names, kept_reals
 from crosscast.tables.corun.solo import Solo
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Reals
 from crosscast.predict.state import kept_names, kept_reals
 from crosscast.predict.trees import Trees
 

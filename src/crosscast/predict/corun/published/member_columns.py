@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.published.fairness_choice import FairnessChoice
 from crosscast.predict.corun.published.features import FAIRNESS, value_of
-from crosscast.predict.grid import Integers, Reals
 from crosscast.predict.state import kept_integers, kept_names, kept_reals
 from crosscast.tables.corun.solo import Solo
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.overlap import bag_times, even_slowdown, with_fewer
 from crosscast.predict.corun.prediction import CoRunPrediction
 from crosscast.predict.corun.published.features import value_of
 from crosscast.predict.corun.published.size_predictor import SizePredictor
-from crosscast.predict.grid import Flags, Reals
 from crosscast.predict.state import kept_integers
 from crosscast.predict.stored import arrays_of
 from crosscast.tables.corun.solo import Solo

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.published.kept import Grown, Regressor, kept_regressor
 from crosscast.predict.corun.published.member_columns import MemberColumns, own_first
-from crosscast.predict.grid import Integers, Reals
 from crosscast.predict.state import kept_integers, kept_reals
 from crosscast.predict.stored import arrays_of
 from crosscast.predict.trees import Trees, joined

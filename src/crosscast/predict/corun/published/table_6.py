@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.errors import MissingExtraError
 from crosscast.predict.corun.published.kept import Grown, Kernels, Linear, Network, Regressor
-from crosscast.predict.grid import Reals
 from crosscast.predict.grown import trees_of_forest, trees_of_gradient_boosting, trees_of_tree
 from crosscast.predict.trees import Trees, constant, joined
 

@@ -8,11 +8,11 @@ from itertools import permutations
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.predict.corun.published.combinations import Combination
 from crosscast.predict.corun.published.member_columns import MemberColumns, own_first
 from crosscast.predict.corun.published.size_predictor import TARGETS, SizePredictor, Target
 from crosscast.predict.corun.published.table_6 import DEPTH, PERFORMANCE_DEPTH, fit_regressor
-from crosscast.predict.grid import Integers, Reals
 from crosscast.tables.corun.bag import Bag
 
 __all__ = ["MOST_PERMUTED", "Recipe", "fit_size"]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.grid import Integers, Reals
 from crosscast.predict.relative.blend.preference import BRIEF, FULL, Effort, FittedPreference, fit_preference
 from crosscast.predict.relative.blend.sums import FittedSums, fit_sums
 from crosscast.predict.relative.blend.training_rows import TrainingRows, training_rows

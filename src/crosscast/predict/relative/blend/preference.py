@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.predict.grid import Reals
 from crosscast.predict.grown import trees_of_forest
 from crosscast.predict.relative.blend.intensities import (
     base_of,

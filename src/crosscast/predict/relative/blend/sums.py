@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.predict.grid import Reals
 from crosscast.predict.relative.blend.work import BYTES, ITEMS, LAUNCHES, OPERATIONS, amounts_of
 from crosscast.predict.relative.observations import Observations
 from crosscast.predict.state import kept_names, kept_reals

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosscast.predict.grid import Integers, Reals
+from crosscast.arrays import Integers, Reals
 from crosscast.predict.relative.kernel_weights import kernel_weights
 from crosscast.predict.relative.observations import Vectors
 

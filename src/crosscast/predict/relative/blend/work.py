@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 from crosscast.predict.relative.counter_amounts import Amount, of, total
 from crosscast.predict.relative.observations import Observations
 from crosscast.predict.relative.table3 import by_plain_name

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.predict.grid import Reals
+from crosscast.arrays import Reals
 from crosscast.predict.trees import Singles, Trees, constant, joined
 
 __all__ = ["average_gain", "trees_of_booster"]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.predict.grid import Reals
 from crosscast.predict.relative.features import FeatureScale, FittedFeatures
 from crosscast.predict.relative.observations import Observations, Vectors, check_runs
 from crosscast.predict.relative.published.positive import kept_least, least_entry, positive

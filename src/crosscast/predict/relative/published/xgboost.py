@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import MissingExtraError
-from crosscast.predict.grid import Integers, Reals
 from crosscast.predict.relative.features import FeatureScale
 from crosscast.predict.relative.observations import Vectors, check_runs
 from crosscast.predict.relative.published.boosted import average_gain, trees_of_booster
