@@ -20,13 +20,13 @@ import numpy as np
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.arrays import Reals
-from crosscast.choose.selection import select
-from crosscast.choose.selector import Selector
+from crosscast.decide.power_cap import select
+from crosscast.decide.selector import Selector
 from crosscast.measure.regions.key import RegionKey
 from crosscast.measure.regions.run import RegionRun
 from crosscast.predict.configuration.artefact import TrainedConfigurationModel, load_configuration_model
+from crosscast.predict.configuration.data import Observed
 from crosscast.predict.configuration.forecast import SurfaceForecast
-from crosscast.predict.configuration.surfaces import Observed
 
 _SELECTION_S = 0.001
 _REPEATS = 300

@@ -24,16 +24,21 @@ from scipy.stats import bootstrap
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.arrays import Reals
-from crosscast.choose.pairing.experiment import EQUAL, LOGNORMAL, Predicted, Truth, share_kept
-from crosscast.choose.pairing.left_out_pairs import known_pairs, unseen_pairs
-from crosscast.choose.pairing.pairs import choose_pairs
-from crosscast.evaluate.corun.task import left_out_errors, rehearsal_of
-from crosscast.evaluate.corun.training import of_one_device
+from crosscast.decide.colocation import choose_pairs
+from crosscast.evaluate.corun import left_out_errors, of_one_device, rehearsal_of
 from crosscast.evaluate.processes import one_thread
-from crosscast.predict.corun.artefact import KNOWN, load_corun_model, save_corun_model
-from crosscast.predict.corun.card import CoRunCard
-from crosscast.predict.corun.model import CoRunModel
-from crosscast.predict.corun.registry import DEFAULT_MODEL, MODELS, models_named
+from crosscast.predict.corun.artefact import KNOWN, CoRunCard, load_corun_model, save_corun_model
+from crosscast.predict.corun.forecast import CoRunModel
+from crosscast.predict.corun.models import DEFAULT_MODEL, MODELS, models_named
+from crosscast.studies.pairing import (
+    EQUAL,
+    LOGNORMAL,
+    Predicted,
+    Truth,
+    known_pairs,
+    share_kept,
+    unseen_pairs,
+)
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns, co_runs
 from crosscast.tables.dataset import read_dataset

@@ -20,11 +20,8 @@ import numpy as np
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.arrays import Integers, Reals
-from crosscast.evaluate.corun.partition.folds import folds_of_mixes
-from crosscast.evaluate.corun.partition.result import PartitionResult
-from crosscast.evaluate.corun.partition.study import partition_results
-from crosscast.predict.corun.partition.left_out import MixFold, folds_without_jobs
-from crosscast.predict.corun.partition.registry import PARTITION_MODELS
+from crosscast.evaluate.partition import PartitionResult, folds_of_mixes, partition_results
+from crosscast.predict.corun.partition import PARTITION_MODELS, MixFold, folds_without_jobs
 from crosscast.tables.corun.mixes import Mixes, mixes_of
 from crosscast.tables.dataset import read_dataset
 

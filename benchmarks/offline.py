@@ -15,11 +15,11 @@ from pathlib import Path
 
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
-from crosscast.choose.samples import two_samples
-from crosscast.choose.training import machine_of
-from crosscast.predict.configuration.model import ConfigurationModel
-from crosscast.predict.configuration.registry import CONFIGURATION_MODELS, configuration_model_named
-from crosscast.predict.configuration.surfaces import Surfaces
+from crosscast.decide.samples import two_samples
+from crosscast.decide.training import machine_of
+from crosscast.predict.configuration.data import Surfaces
+from crosscast.predict.configuration.forecast import ConfigurationModel
+from crosscast.predict.configuration.models import CONFIGURATION_MODELS, configuration_model_named
 from crosscast.tables.dataset import read_dataset
 
 _FIT_S = 10.0

@@ -26,9 +26,9 @@ from benchmarks.command_line import environment
 from benchmarks.table import milliseconds, text_table
 from benchmarks.verdict import Verdict
 from crosscast.arrays import Reals
-from crosscast.predict.artefact import load_model
-from crosscast.predict.grid import Grid, Profiles
-from crosscast.predict.observed import grid_of
+from crosscast.predict.time.artefact import load_model
+from crosscast.predict.time.data import Grid, Profiles
+from crosscast.predict.time.observed import grid_of
 from crosscast.tables.dataset import read_dataset
 
 _LOAD_S = 0.050
@@ -42,7 +42,7 @@ _PEER_ROWS = 50_000
 _LOADING = """
 import json, sys, time
 start = time.perf_counter()
-from crosscast.predict.artefact import load_model
+from crosscast.predict.time.artefact import load_model
 imported = time.perf_counter()
 model = load_model(sys.argv[1])
 carded = time.perf_counter()

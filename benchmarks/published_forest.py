@@ -24,10 +24,9 @@ import numpy as np
 
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
-from crosscast.evaluate.published.headline import NODE_SIZE, TREES, TRIED
-from crosscast.evaluate.published.out_of_bag import OutOfBag
-from crosscast.evaluate.published.runs import Runs, runs_of
-from crosscast.predict.cell_trees import draw_trees
+from crosscast.predict.time.johnston2018 import draw_trees
+from crosscast.studies.johnston2018 import NODE_SIZE, TREES, TRIED
+from crosscast.studies.johnston2018_forests import OutOfBag, Runs, runs_of
 from crosscast.tables.dataset import read_dataset
 
 _TIMES_FASTER = 5.0

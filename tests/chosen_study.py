@@ -10,15 +10,13 @@ import numpy as np
 from made_surfaces import made_surfaces
 
 from crosscast.arrays import Flags
-from crosscast.choose.evaluation.offline import OfflineStage, offline_stage
-from crosscast.choose.evaluation.study import ChoiceStudy, study_choices
-from crosscast.choose.methods.registry import methods_of
-from crosscast.choose.methods.selected import SelectedModel
-from crosscast.choose.walk import Chooser, Method, Walk
 from crosscast.configuration import Configuration
-from crosscast.predict.configuration.baselines.nearest import NearestKernels
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import Observed, Surfaces
+from crosscast.decide.evaluation import ChoiceStudy, study_choices
+from crosscast.decide.policies import SelectedModel, methods_of
+from crosscast.decide.power_cap import Chooser, Method, Walk
+from crosscast.decide.training import OfflineStage, offline_stage
+from crosscast.predict.configuration.baselines import NearestKernels
+from crosscast.predict.configuration.data import Observed, Space, Surfaces
 
 PROGRAMS = ("bfs", "cfd", "cfd_double", "km", "lud", "nw")
 

@@ -8,8 +8,8 @@ import pytest
 from made_grids import lawful_grid, noisy_grid
 
 import crosscast
-from crosscast.predict.grid import Grid
-from crosscast.predict.observed import grid_of
+from crosscast.predict.time.data import Grid
+from crosscast.predict.time.observed import grid_of
 from crosscast.profile import METRICS, Profile
 
 ProfileMaker = Callable[..., Profile]

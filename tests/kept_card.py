@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from crosscast.predict.card_file import CARD
+from crosscast.predict.artefact import CARD
 from crosscast.tables.schema import json_text
 
 

@@ -7,11 +7,14 @@ from typing import Any
 
 from made_surfaces import made_surfaces
 
-from crosscast.predict.configuration.artefact import TrainedConfigurationModel, load_configuration_model
+from crosscast.predict.configuration.artefact import (
+    ConfigurationCard,
+    TrainedConfigurationModel,
+    load_configuration_model,
+)
 from crosscast.predict.configuration.artefact import save_configuration_model as save
-from crosscast.predict.configuration.configuration_card import ConfigurationCard
-from crosscast.predict.configuration.power_totals import power_totals
-from crosscast.predict.configuration.published.model import PublishedModel, PublishedPredictor
+from crosscast.predict.configuration.bailey2014 import PublishedModel, PublishedPredictor
+from crosscast.predict.configuration.data import power_totals
 
 
 @cache

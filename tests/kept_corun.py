@@ -5,13 +5,18 @@ from pathlib import Path
 import numpy as np
 from made_co_runs import NAMES, made_co_runs, made_solo
 
-from crosscast.evaluate.corun.task import left_out_errors
-from crosscast.predict.corun.artefact import KNOWN, NEW, TrainedCoRunModel, load_corun_model, save_corun_model
+from crosscast.evaluate.corun import left_out_errors
+from crosscast.predict.corun.artefact import (
+    KNOWN,
+    NEW,
+    CoRunCard,
+    TrainedCoRunModel,
+    load_corun_model,
+    save_corun_model,
+)
 from crosscast.predict.corun.baselines import FittedCoRunMean, Mean
-from crosscast.predict.corun.card import CoRunCard
-from crosscast.predict.corun.left_out import LeftOut
-from crosscast.predict.corun.model import CoRunPredictor
-from crosscast.predict.corun.published.model import Published
+from crosscast.predict.corun.forecast import CoRunPredictor, LeftOut
+from crosscast.predict.corun.moolchandani2022 import Published
 from crosscast.tables.corun.solo import Solo
 
 MEMORY = 16 << 20

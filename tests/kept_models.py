@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 from made_grids import DEVICES, lawful_grid
 
-from crosscast.predict.artefact import save_model
-from crosscast.predict.card import Card
-from crosscast.predict.gaussian import GaussianPredictor
-from crosscast.predict.grid import Grid
-from crosscast.predict.physical.model import Physical
-from crosscast.predict.ranges import metric_ranges
-from crosscast.predict.toolchain import Toolchain
-from crosscast.predict.unseen import fit_unseen
+from crosscast.predict.time.artefact import Card, metric_ranges, save_model
+from crosscast.predict.time.data import Grid, Toolchain
+from crosscast.predict.time.gaussian import GaussianPredictor
+from crosscast.predict.time.physical import Physical
+from crosscast.predict.time.unseen import fit_unseen
 
 TOOLCHAIN = Toolchain("clang 22")
 

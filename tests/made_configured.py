@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crosscast.predict.configuration.surfaces import Surfaces
+from crosscast.predict.configuration.data import Surfaces
 from crosscast.tables.arrow import table_of
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.devices import DEVICES

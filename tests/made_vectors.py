@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from crosscast.configuration import Configuration
-from crosscast.evaluate.relative.training import TrainedRelative, train_relative
+from crosscast.evaluate.relative import TrainedRelative, train_relative
 from crosscast.predict.relative.artefact import save_relative_model
-from crosscast.predict.relative.observations import Observations, Vectors
-from crosscast.predict.relative.registry import BASELINES, models_named
+from crosscast.predict.relative.data import Observations, Vectors
+from crosscast.predict.relative.models import BASELINES, models_named
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.importers.configured_runs import (
     ConfiguredRun,

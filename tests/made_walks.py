@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from crosscast.arrays import Flags
-from crosscast.choose.walk import Chooser, Walk
 from crosscast.configuration import Configuration
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import KernelAt, Observed, Surfaces
+from crosscast.decide.power_cap import Chooser, Walk
+from crosscast.predict.configuration.data import KernelAt, Observed, Space, Surfaces
 
 
 def random_surfaces(

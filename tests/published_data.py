@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.evaluate.published.amount import Amount
+from crosscast.studies.johnston2018_forests import Amount
 from crosscast.tables.arrow import table_of
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.devices import DEVICES

@@ -7,8 +7,8 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.device import Device
-from crosscast.predict.grid import Grid, Profiles
-from crosscast.predict.model import Forecast
+from crosscast.predict.time.data import Grid, Profiles
+from crosscast.predict.time.gaussian import Forecast
 from crosscast.profile import METRICS
 
 Fit = Callable[[Grid, int], None]

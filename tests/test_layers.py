@@ -14,6 +14,7 @@ ROOT = Path(crosscast.__file__).parent
 
 LAYERS = {
     "cache_home": 0,
+    "arrays": 0,
     "errors": 0,
     "fields": 0,
     "units": 0,
@@ -27,12 +28,13 @@ LAYERS = {
     "measure": 2,
     "suite": 2,
     "predict": 3,
-    "evaluate": 3,
-    "choose": 4,
-    "cluster": 4,
-    "report": 5,
-    "cli": 6,
-    "__main__": 7,
+    "evaluate": 4,
+    "decide": 5,
+    "studies": 6,
+    "cluster": 6,
+    "report": 7,
+    "cli": 8,
+    "__main__": 9,
 }
 
 

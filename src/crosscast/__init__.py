@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from crosscast import errors
     from crosscast.characterization import characterize
     from crosscast.characterization.launchfiles.launches import read_launches
-    from crosscast.choose.selector import Selector
     from crosscast.cluster.machines import Machine
     from crosscast.cluster.simulate import simulate
     from crosscast.cluster.traces.swf_reading import read_swf
     from crosscast.configuration import Configuration
+    from crosscast.decide.selector import Selector
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
     from crosscast.measure.opencl.profiled_queue import ProfiledQueue
     from crosscast.measure.regions.profiled import profiled
@@ -72,7 +72,7 @@ _HOMES = {
     "ProfiledQueue": "crosscast.measure.opencl.profiled_queue",
     "Program": "crosscast.kernel",
     "Sampler": "crosscast.kernel",
-    "Selector": "crosscast.choose.selector",
+    "Selector": "crosscast.decide.selector",
     "bundled_dataset": "crosscast.tables.bundled",
     "characterize": "crosscast.characterization",
     "join": "crosscast.tables.joined",

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from made_surfaces import made_surfaces
 
-from crosscast.choose.choice import choice_of
-from crosscast.choose.selection import select
+from crosscast.decide.power_cap import choice_of, select
 from crosscast.errors import InputError
 from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
 from kept_chooser import fitted_chooser

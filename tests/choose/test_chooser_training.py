@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from made_surfaces import made_surfaces
 
-from crosscast.choose.samples import two_samples
-from crosscast.choose.training import machine_of, train_chooser
 from crosscast.configuration import Configuration
+from crosscast.decide.samples import two_samples
+from crosscast.decide.training import machine_of, train_chooser
 from crosscast.errors import InputError
 from crosscast.evaluate.processes import State
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import Surfaces
+from crosscast.predict.configuration.data import Space, Surfaces
 from made_configured import configured_dataset
 
 MADE = made_surfaces(4, noise=0.01)

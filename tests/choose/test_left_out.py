@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from made_surfaces import made_surfaces
 
-from crosscast.choose.left_out import LeftOutErrors, errors_left_out
-from crosscast.predict.configuration.baselines.nearest import NearestKernels
+from crosscast.decide.training import LeftOutErrors, errors_left_out
+from crosscast.predict.configuration.baselines import NearestKernels
+from crosscast.predict.configuration.data import Observed, Space, Surfaces
 from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import Observed, Surfaces
 
 SAMPLES = (11, 0)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crosscast.choose.limit import within_cap
+from crosscast.decide.power_cap import within_cap
 
 
 def test_a_cap_that_was_scaled_and_back_is_kept() -> None:

@@ -3,8 +3,8 @@
 import pytest
 from made_surfaces import made_space
 
-from crosscast.choose.named_samples import sample_numbers
 from crosscast.configuration import Configuration
+from crosscast.decide.samples import sample_numbers
 from crosscast.errors import InputError
 
 SPACE = made_space()

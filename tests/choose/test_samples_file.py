@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.choose.samples_file import SampleFile, read_samples
-from crosscast.choose.samples_template import template_columns, write_template
 from crosscast.configuration import Configuration
+from crosscast.decide.samples import SampleFile, read_samples, template_columns, write_template
 from crosscast.errors import InputError
 from crosscast.measure.regions.history import History
 from crosscast.measure.regions.key import RegionKey
@@ -221,7 +220,7 @@ def test_a_file_that_is_not_there_or_too_large_is_refused(
 ) -> None:
     assert "cannot read the samples (No such file or directory)" in refusal(path)
     written(path, {**HIGH, **RUN}, {**LOW, **RUN})
-    monkeypatch.setattr("crosscast.choose.samples_file._MOST_BYTES", 20)
+    monkeypatch.setattr("crosscast.decide.samples._MOST_BYTES", 20)
     assert "expected samples of at most 0 MiB, found more" in refusal(path)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Flags
-from crosscast.choose.selection import OBJECTIVES, Objective, merit, probability_under, select
+from crosscast.decide.power_cap import OBJECTIVES, Objective, merit, probability_under, select
 from crosscast.errors import InputError
 from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
 

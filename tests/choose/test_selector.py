@@ -13,19 +13,18 @@ import pytest
 from made_surfaces import made_surfaces
 
 import crosscast
-from crosscast.choose.methods.steered import Steered
-from crosscast.choose.selection import select
-from crosscast.choose.selector import Selector
-from crosscast.choose.walk import settle
 from crosscast.configuration import Configuration
+from crosscast.decide.policies import Steered
+from crosscast.decide.power_cap import select, settle
+from crosscast.decide.selector import Selector
 from crosscast.errors import InputError
 from crosscast.measure.regions import notice, recorder
 from crosscast.measure.regions.key import RegionKey
 from crosscast.measure.regions.metering import Metering
 from crosscast.measure.regions.run import RegionRun
-from crosscast.predict.configuration.model import ConfigurationPredictor
-from crosscast.predict.configuration.process.model import ProcessModel
-from crosscast.predict.configuration.surfaces import Surfaces
+from crosscast.predict.configuration.data import Surfaces
+from crosscast.predict.configuration.forecast import ConfigurationPredictor
+from crosscast.predict.configuration.process import ProcessModel
 from kept_chooser import fitted_chooser, kept_chooser, loaded_chooser
 
 SURFACES = made_surfaces()
@@ -257,7 +256,7 @@ def test_its_choice_can_be_looked_at_after_the_samples(model: Path) -> None:
 
 
 def test_old_keys_are_forgotten_when_there_are_too_many(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosscast.choose.selector._MOST_KEYS", 3)
+    monkeypatch.setattr("crosscast.decide.selector._MOST_KEYS", 3)
     selector = Selector(model, 250.0)
     machines = [Machine(selector, RegionKey(str(number))) for number in range(4)]
     for machine in machines:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from crosscast.choose.setting_columns import SettingColumns
 from crosscast.configuration import Configuration
+from crosscast.decide.samples import SettingColumns
 from crosscast.errors import InputError
-from crosscast.predict.configuration.space import Space
+from crosscast.predict.configuration.data import Space
 
 NODE = SettingColumns(
     Space(tuple(Configuration("node", {"cap_w": cap, "governor": "fast"}) for cap in (60, 80.5)))

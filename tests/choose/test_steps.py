@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_surfaces import made_space
 
-from crosscast.choose.steps import highest, lowest, step_down, step_up
 from crosscast.configuration import Configuration
+from crosscast.decide.power_cap import highest, lowest, step_down, step_up
 from crosscast.errors import InputError
-from crosscast.predict.configuration.space import Space
+from crosscast.predict.configuration.data import Space
 
 SPACE = made_space()
 ALL = np.ones(len(SPACE), np.bool_)

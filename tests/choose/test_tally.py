@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crosscast.choose.tally import Tally, observed_of
+from crosscast.decide.samples import Tally, observed_of
 
 
 def test_times_are_averaged_and_powers_are_energy_over_time() -> None:

@@ -11,11 +11,10 @@ from linear_machine import linear_surfaces
 from made_surfaces import made_surfaces
 
 from crosscast.arrays import Reals
-from crosscast.choose.samples import _RIDGE, _left_out, two_samples
 from crosscast.configuration import Configuration
+from crosscast.decide.samples import _RIDGE, _left_out, two_samples
 from crosscast.errors import InputError
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
+from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
 
 ONE = made_surfaces(3)
 

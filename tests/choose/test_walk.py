@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from crosscast.choose.walk import Settled, Walk, settle
-from crosscast.predict.configuration.surfaces import Observed
+from crosscast.decide.power_cap import Settled, Walk, settle
+from crosscast.predict.configuration.data import Observed
 
 
 def run(number: int) -> Observed:

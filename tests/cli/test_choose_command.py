@@ -14,7 +14,7 @@ from crosscast.cli import main
 from crosscast.measure.regions.key import RegionKey
 from crosscast.measure.regions.run import RegionRun
 from crosscast.predict.configuration.artefact import load_configuration_model, save_configuration_model
-from crosscast.predict.configuration.process.model import ProcessModel
+from crosscast.predict.configuration.process import ProcessModel
 from crosscast.tables.dataset import write_dataset
 from kept_chooser import fitted_chooser, kept_chooser
 from kept_models import kept

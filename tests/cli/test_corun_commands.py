@@ -11,7 +11,7 @@ import pytest
 from made_co_runs import NAMES, made_bag, made_solo
 
 from crosscast.cli import main
-from crosscast.predict.card_file import CARD
+from crosscast.predict.artefact import CARD
 from crosscast.tables.corun.profile_file import write_profile
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.dataset import Dataset, write_dataset

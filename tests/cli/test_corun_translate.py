@@ -97,7 +97,7 @@ def test_a_device_without_the_same_work_is_refused_in_one_sentence(
 def test_figures_are_written_and_named(
     folder: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
-    from crosscast.evaluate.corun import study
+    from crosscast.studies import corun as study
 
     asked: dict[str, Any] = {}
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from crosscast.cli import main
-from crosscast.predict import registry
+from crosscast.predict.time import models as registry
 from crosscast.tables.bundled import bundled_dataset
 from crosscast.tables.dataset import write_dataset
 from stand_in_models import MeanModel

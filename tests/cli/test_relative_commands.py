@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crosscast.cli import main
-from crosscast.predict.card_file import CARD
+from crosscast.predict.artefact import CARD
 from crosscast.predict.relative.artefact import load_relative_model
 from crosscast.tables.dataset import write_dataset
 from kept_chooser import kept_chooser

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import pytest
 
 from crosscast.cli import main
-from crosscast.predict import registry
+from crosscast.predict.time import models as registry
 from crosscast.tables.dataset import write_dataset
 from made_dataset import made_dataset
 from stand_in_models import MeanModel

@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 import pytest
 
 from crosscast.cli import main
-from crosscast.evaluate.cache import grid_digest
-from crosscast.predict.artefact import CARD, load_model
-from crosscast.predict.grid import Grid
-from crosscast.predict.observed import grid_of
+from crosscast.evaluate.time import grid_digest
+from crosscast.predict.artefact import CARD
+from crosscast.predict.time.artefact import load_model
+from crosscast.predict.time.data import Grid
+from crosscast.predict.time.observed import grid_of
 from crosscast.tables.dataset import read_dataset, write_dataset
 from published_data import made_up
 

@@ -16,9 +16,9 @@ from crosscast.cluster.job_shape import JobShape
 from crosscast.cluster.job_types import JobTypes
 from crosscast.cluster.machines import Machine
 from crosscast.cluster.machines_file import read_machines
-from crosscast.evaluate.relative.held_out_predictions import held_out_predictions
+from crosscast.evaluate.relative import held_out_predictions
+from crosscast.predict.relative.nichols2024 import LogMean
 from crosscast.predict.relative.observed import vectors_of
-from crosscast.predict.relative.published.mean import LogMean
 from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
 from shared_data import shared_data
 

@@ -10,9 +10,9 @@ from crosscast.cluster.held_out_jobs import held_out_jobs
 from crosscast.cluster.job_shape import JobShape
 from crosscast.cluster.jobs_table import read_job_types, write_job_types
 from crosscast.cluster.machines import Machine
-from crosscast.evaluate.relative.held_out_predictions import HeldOutPredictions, held_out_predictions
-from crosscast.predict.relative.observations import NO_SOURCE
-from crosscast.predict.relative.registry import models_named
+from crosscast.evaluate.relative import HeldOutPredictions, held_out_predictions
+from crosscast.predict.relative.data import NO_SOURCE
+from crosscast.predict.relative.models import models_named
 from made_vectors import DEVICES, made_vectors
 
 MACHINES = (Machine("cpu", 8), Machine("gpu", 4, has_gpu=True))

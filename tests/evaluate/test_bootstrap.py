@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from crosscast.errors import InputError
-from crosscast.evaluate.bootstrap import bootstrap
-from crosscast.evaluate.protocol import evaluate
+from crosscast.evaluate.time import evaluate
+from crosscast.evaluate.time_study import bootstrap
 from stand_in_models import MeanModel, Oracle, make_grid, random_grid
 
 

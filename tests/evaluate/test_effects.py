@@ -7,9 +7,8 @@ import pytest
 from made_grids import NAMES, lawful_grid
 
 from crosscast.arrays import Reals
-from crosscast.evaluate.effects import effect_of
-from crosscast.predict.grid import Grid, Profiles, metric
-from crosscast.predict.toolchain import Toolchain
+from crosscast.evaluate.time_study import effect_of
+from crosscast.predict.time.data import Grid, Profiles, Toolchain, metric
 
 OTHER = Toolchain("gcc", ("-O0",))
 

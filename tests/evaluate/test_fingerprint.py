@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from crosscast.evaluate.fingerprint import fingerprint, sources_digest
+from crosscast.evaluate.cache_folder import fingerprint, sources_digest
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ def test_parameters_tell_models_apart() -> None:
 
 def test_what_is_no_dataclass_is_known_by_its_name() -> None:
     assert fingerprint(Plain()) == fingerprint(Plain()) == f"{__name__}.Plain"
-    assert fingerprint(fingerprint) == "crosscast.evaluate.fingerprint.fingerprint"
+    assert fingerprint(fingerprint) == "crosscast.evaluate.cache_folder.fingerprint"
 
 
 def test_a_hash_is_of_the_files_that_are_named() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.evaluate.grouped import Grouped, average, least
+from crosscast.evaluate.confidence import Grouped, average, least
 
 numbers = st.floats(-1e6, 1e6)
 groups = 4

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluate.kept_tasks import done_tasks
+from crosscast.evaluate.processes import done_tasks
 
 
 @dataclass(frozen=True)

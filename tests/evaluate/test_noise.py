@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosscast.evaluate.noise import always_the_same, noise_floor
-from crosscast.predict.observed import grid_of
+from crosscast.evaluate.time_study import always_the_same, noise_floor
+from crosscast.predict.time.observed import grid_of
 from crosscast.tables.bundled import bundled_dataset
 from stand_in_models import make_grid
 

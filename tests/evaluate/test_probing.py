@@ -5,7 +5,7 @@ from math import comb
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluate.probing import MOST_SETS, probe_sets
+from crosscast.evaluate.time import MOST_SETS, probe_sets
 
 
 def test_fifteen_devices_have_105_pairs() -> None:

@@ -8,10 +8,9 @@ import pytest
 
 from crosscast.arrays import Reals
 from crosscast.errors import CrosscastError, InputError
-from crosscast.evaluate.protocol import evaluate
-from crosscast.evaluate.splits import SPLITS
-from crosscast.predict.grid import Grid
-from crosscast.predict.model import Forecast
+from crosscast.evaluate.time import SPLITS, evaluate
+from crosscast.predict.time.data import Grid
+from crosscast.predict.time.gaussian import Forecast
 from stand_in_models import MeanModel, MeanPredictor, Oracle, make_grid, random_grid
 
 

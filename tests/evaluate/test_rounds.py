@@ -1,7 +1,6 @@
 """Rounds of work are told as one."""
 
-from crosscast.evaluate.processes import State
-from crosscast.evaluate.rounds import counted_together
+from crosscast.evaluate.processes import State, counted_together
 
 
 def test_pieces_times_and_what_is_left_are_those_of_all_rounds() -> None:

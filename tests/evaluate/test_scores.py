@@ -17,8 +17,7 @@ from sklearn.metrics import (
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.evaluate.outcome import Outcome
-from crosscast.evaluate.scores import Scores, scores
+from crosscast.evaluate.time_scores import Outcome, Scores, scores
 
 LEVEL = 0.9
 

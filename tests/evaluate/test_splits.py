@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.errors import InputError
-from crosscast.evaluate.splits import SPLITS, Split, split_named
-from crosscast.predict.grid import Grid
+from crosscast.evaluate.time import SPLITS, Split, split_named
+from crosscast.predict.time.data import Grid
 from stand_in_models import make_grid, random_grid
 
 

@@ -9,10 +9,9 @@ import pytest
 
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.evaluate.cache import Cache, default_folder, grid_digest
 from crosscast.evaluate.processes import State
-from crosscast.evaluate.protocol import Evaluation, evaluate
-from crosscast.predict.grid import Grid
+from crosscast.evaluate.time import Cache, Evaluation, default_folder, evaluate, grid_digest
+from crosscast.predict.time.data import Grid
 from stand_in_models import MeanModel, make_grid, random_grid
 
 

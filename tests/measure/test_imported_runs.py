@@ -11,7 +11,7 @@ from crosscast.measure.regions.key import RegionKey
 from crosscast.measure.regions.line import to_line
 from crosscast.measure.regions.run import RegionRun
 from crosscast.measure.regions.samples import write_samples
-from crosscast.predict.configuration.surfaces import machines_of
+from crosscast.predict.configuration.data import machines_of
 from crosscast.tables.configured import configured
 from crosscast.tables.dataset import TABLES
 from crosscast.tables.importers.storing import store

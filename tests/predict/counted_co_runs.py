@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from made_co_runs import made_co_runs
 
-from crosscast.evaluate.corun.protocol import evaluate_corun
-from crosscast.evaluate.corun.studies.all_studies import CoRunStudies
-from crosscast.evaluate.corun.studies.clusters import cluster_bags
-from crosscast.evaluate.corun.studies.combinations import performance_combinations, power_combinations
-from crosscast.evaluate.corun.studies.paths import performance_paths, power_paths
-from crosscast.evaluate.corun.studies.sizes import sizes_study
-from crosscast.evaluate.corun.studies.translations import translation_studies
-from crosscast.evaluate.corun.study import CoRunStudy
-from crosscast.evaluate.corun.training import of_one_device
-from crosscast.predict.corun.registry import models_named
+from crosscast.evaluate.corun import evaluate_corun, of_one_device
+from crosscast.predict.corun.models import models_named
+from crosscast.studies.corun import CoRunStudies, CoRunStudy, cluster_bags, translation_studies
+from crosscast.studies.moolchandani2022 import (
+    performance_combinations,
+    performance_paths,
+    power_combinations,
+    power_paths,
+    sizes_study,
+)
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns

@@ -5,7 +5,7 @@ from made_grids import profiles_of
 
 from crosscast.arrays import Reals
 from crosscast.device import Device
-from crosscast.predict.grid import Grid
+from crosscast.predict.time.data import Grid
 
 MAKERS = (("Nvidia", "gpu"), ("AMD", "gpu"), ("Intel", "cpu"))
 

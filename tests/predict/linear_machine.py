@@ -6,8 +6,7 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
+from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
 
 CLOCKS = (1e9, 2e9, 3e9)
 THREADS = (1.0, 2.0, 4.0)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from crosscast.predict.relative.observations import Observations
+from crosscast.predict.relative.data import Observations
 
 
 def runs_with(

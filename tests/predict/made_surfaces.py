@@ -6,8 +6,7 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
+from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
 
 CPU_CAPS = (60.0, 80.0, 100.0)
 GPU_CAPS = (100.0, 150.0, 200.0, 250.0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.device import Device
-from crosscast.predict.grid import Grid, Profiles
+from crosscast.predict.time.data import Grid, Profiles
 from crosscast.profile import METRICS
 
 _DEFAULTS = {

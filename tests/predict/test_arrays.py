@@ -10,7 +10,7 @@ import pytest
 
 from crosscast.errors import InputError
 from crosscast.fields import Fields
-from crosscast.predict.arrays import StoredArrays, write_arrays
+from crosscast.predict.artefact import StoredArrays, write_arrays
 
 
 def stored(folder: Path) -> tuple[Path, Fields]:

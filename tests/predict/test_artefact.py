@@ -14,12 +14,13 @@ import pytest
 from made_grids import DEVICES, lawful_grid
 
 from crosscast.errors import InputError
-from crosscast.predict import stored
-from crosscast.predict.artefact import CARD, PROTOCOL, load_model, save_model
-from crosscast.predict.baselines import DeviceMean
-from crosscast.predict.gaussian import GaussianPredictor
-from crosscast.predict.published_forest import PublishedForest
-from crosscast.predict.registry import MODELS
+from crosscast.predict import artefact as stored
+from crosscast.predict.artefact import CARD, PROTOCOL
+from crosscast.predict.time.artefact import load_model, save_model
+from crosscast.predict.time.baselines import DeviceMean
+from crosscast.predict.time.gaussian import GaussianPredictor
+from crosscast.predict.time.johnston2018 import PublishedForest
+from crosscast.predict.time.models import MODELS
 from kept_card import arrays_path, rewrite_card
 from kept_models import fitted, kept
 
@@ -103,7 +104,7 @@ def test_predicting_needs_neither_scikit_learn_nor_scipy_nor_pyarrow(folder: Pat
     script = (
         "import sys, numpy as np\n"
         "from crosscast import load_model\n"
-        "from crosscast.predict.grid import Profiles\n"
+        "from crosscast.predict.time.data import Profiles\n"
         "from crosscast.profile import METRICS\n"
         f"model = load_model({str(folder)!r})\n"
         "profiles = Profiles(('a',), ('k',), ('s',), np.full((1, len(METRICS)), 3.0))\n"

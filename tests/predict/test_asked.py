@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.predict.asked import kernels_of
-from crosscast.predict.grid import metric
-from crosscast.predict.observed import grid_of
-from crosscast.predict.toolchain import Toolchain, toolchain_of
+from crosscast.predict.time.data import Toolchain, kernels_of, metric, toolchain_of
+from crosscast.predict.time.observed import grid_of
 from crosscast.profile import Profile
 from crosscast.tables.arrow import table_of
 from crosscast.tables.dataset import Dataset

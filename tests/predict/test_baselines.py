@@ -5,8 +5,8 @@ import pytest
 from small_grids import grid_of_times, small_grid, small_profiles
 
 from crosscast.errors import InputError
-from crosscast.predict.baselines import DeviceMean, FittedMean, FittedNearest, Nearest
-from crosscast.predict.grid import Grid
+from crosscast.predict.time.baselines import DeviceMean, FittedMean, FittedNearest, Nearest
+from crosscast.predict.time.data import Grid
 
 
 def three_kernels() -> Grid:

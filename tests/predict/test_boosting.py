@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_grids import small_grid
 
-from crosscast.predict.boosting import Boosting
+from crosscast.predict.time.regressors import Boosting
 from crosscast.profile import METRICS
 
 

@@ -6,8 +6,8 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from crosscast.errors import InputError
-from crosscast.evaluate.published.out_of_bag import OutOfBag
-from crosscast.predict.cell_trees import Rows, draw_trees
+from crosscast.predict.time.johnston2018 import Rows, draw_trees
+from crosscast.studies.johnston2018_forests import OutOfBag
 
 
 def rows(cells: int = 40, per_cell: int = 6, features: int = 5, seed: int = 1) -> Rows:

@@ -8,9 +8,9 @@ from made_grids import grid_with
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.combined import Combined, CombinedPredictor
-from crosscast.predict.grid import Grid
-from crosscast.predict.physical.model import Physical
+from crosscast.predict.time.combined import Combined, CombinedPredictor
+from crosscast.predict.time.data import Grid
+from crosscast.predict.time.physical import Physical
 
 
 def rms(values: Reals) -> float:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from made_grids import DEVICES
 
 from crosscast.arrays import Reals
-from crosscast.predict.conditioning import Scatter, conditional, shared_shifts, spread
-from crosscast.predict.kinds import kinds_of
+from crosscast.predict.time.data import kinds_of
+from crosscast.predict.time.gaussian import Scatter, conditional, shared_shifts, spread
 
 
 def test_conditioning_is_that_of_the_normal_distribution() -> None:

@@ -8,9 +8,9 @@ from made_grids import DEVICES, NAMES, profiles_of
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.correction import Correction, fit_correction
-from crosscast.predict.grid import Profiles
-from crosscast.predict.physical.quantities import quantities_of
+from crosscast.predict.time.combined import Correction, fit_correction
+from crosscast.predict.time.data import Profiles
+from crosscast.predict.time.physical import quantities_of
 
 D = len(DEVICES)
 RED = 2

@@ -5,7 +5,7 @@ import pytest
 
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.predict.descriptors import NUMBERS, Descriptors
+from crosscast.predict.time.features import NUMBERS, Descriptors
 from crosscast.tables.devices import DEVICES
 
 

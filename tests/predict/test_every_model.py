@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.predict.gaussian import Gaussian
-from crosscast.predict.grid import Grid
-from crosscast.predict.registry import DEFAULT_MODEL, MODELS, model_named
+from crosscast.predict.time.data import Grid
+from crosscast.predict.time.gaussian import Gaussian
+from crosscast.predict.time.models import DEFAULT_MODEL, MODELS, model_named
 
 
 @pytest.fixture(scope="module")

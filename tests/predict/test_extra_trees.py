@@ -4,10 +4,9 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor
 from small_grids import rms, small_grid
 
-from crosscast.predict.baselines import DeviceMean
-from crosscast.predict.extra_trees import ExtraTrees
-from crosscast.predict.grid import Grid
-from crosscast.predict.two_parts import two_parts
+from crosscast.predict.time.baselines import DeviceMean
+from crosscast.predict.time.data import Grid
+from crosscast.predict.time.regressors import ExtraTrees, two_parts
 
 
 def test_a_prediction_is_the_sum_of_a_forest_for_each_part() -> None:

@@ -11,8 +11,8 @@ from small_grids import small_profiles
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.features import FEATURES, Features
-from crosscast.predict.grid import Profiles
+from crosscast.predict.time.data import Profiles
+from crosscast.predict.time.features import FEATURES, Features
 from crosscast.profile import METRICS
 
 PLACES = {each.name: place for place, each in enumerate(METRICS)}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from small_grids import grid_of_times, small_grid, small_profiles
 
 from crosscast.errors import InputError
-from crosscast.predict.filled import device_effects, filled
+from crosscast.predict.time.data import device_effects, filled
 
 
 def test_a_complete_grid_stays_as_it_is() -> None:

@@ -5,10 +5,9 @@ import pytest
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.gaussian import Gaussian, GaussianPredictor
-from crosscast.predict.grid import Grid
-from crosscast.predict.physical.model import Physical
-from crosscast.predict.residuals import covariance_of
+from crosscast.predict.time.data import Grid
+from crosscast.predict.time.gaussian import Gaussian, GaussianPredictor, covariance_of
+from crosscast.predict.time.physical import Physical
 
 
 @pytest.fixture(scope="module")

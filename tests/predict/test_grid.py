@@ -5,7 +5,7 @@ import pytest
 
 import crosscast
 from crosscast.errors import InputError
-from crosscast.predict.grid import Grid, Profiles, metric
+from crosscast.predict.time.data import Grid, Profiles, metric
 from crosscast.profile import METRICS
 
 

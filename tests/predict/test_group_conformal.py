@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Integers
-from crosscast.predict.group_conformal import group_quantile, group_reach, group_weights, most_level
+from crosscast.predict.intervals import group_quantile, group_reach, group_weights, most_level
 
 GROUPED = st.lists(st.integers(0, 5), min_size=1, max_size=40).map(
     lambda found: np.unique(found, return_inverse=True)[1].astype(np.int64)

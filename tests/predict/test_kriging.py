@@ -9,8 +9,8 @@ from scipy.linalg import helmert
 from scipy.stats import multivariate_normal, norm
 
 from crosscast.arrays import Reals
-from crosscast.predict.descriptors import Descriptors, Pairs
-from crosscast.predict.kriging import Kriging, fit_kriging
+from crosscast.predict.time.features import Descriptors, Pairs
+from crosscast.predict.time.unseen import Kriging, fit_kriging
 
 SIZES = np.log([0.1, 0.1, 0.05, 0.1, 0.1, 0.01, 1.0, np.e])
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from kin_devices import kin_devices, kin_grid, kin_times
 
-from crosscast.predict.descriptors import Descriptors
-from crosscast.predict.likeness import Likeness, fit_likeness
+from crosscast.predict.time.features import Descriptors, Likeness, fit_likeness
 
 
 def test_weights_are_a_mean() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
-from crosscast.predict.neighbours import Neighbours
+from crosscast.predict.time.features import Neighbours
 
 
 def features(seed: int = 0) -> Reals:

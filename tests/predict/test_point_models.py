@@ -11,9 +11,8 @@ import pytest
 from small_grids import grid_of_times, rms, small_grid, small_profiles
 
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.predict.baselines import DeviceMean, Nearest
-from crosscast.predict.boosting import Boosting
-from crosscast.predict.extra_trees import ExtraTrees
+from crosscast.predict.time.baselines import DeviceMean, Nearest
+from crosscast.predict.time.regressors import Boosting, ExtraTrees
 from crosscast.profile import METRICS
 
 MODELS: list[Any] = [DeviceMean(), Nearest(), ExtraTrees(trees=30), Boosting(rounds=40)]
@@ -152,7 +151,7 @@ def test_the_order_of_the_training_kernels_does_not_matter_to_the_baselines() ->
 PREDICT = """
 import sys
 import numpy as np
-from crosscast.predict.two_parts import FittedTrees
+from crosscast.predict.time.regressors import FittedTrees
 from small_grids import small_profiles
 with np.load(sys.argv[1]) as state:
     print(FittedTrees.from_state(dict(state)).log_time(small_profiles(2, {})).shape)

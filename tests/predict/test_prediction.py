@@ -10,14 +10,10 @@ import pytest
 from made_grids import DEVICES, NAMES, profiles_of
 
 from crosscast.errors import InputError
-from crosscast.predict.artefact import TrainedModel, load_model
-from crosscast.predict.asked import Asked
-from crosscast.predict.card import Effect
-from crosscast.predict.gaussian import GaussianPredictor
-from crosscast.predict.grid import Profiles
-from crosscast.predict.prediction import Prediction, predictions_of
-from crosscast.predict.ranges import metric_ranges
-from crosscast.predict.toolchain import Toolchain
+from crosscast.predict.time.artefact import Effect, TrainedModel, load_model, metric_ranges
+from crosscast.predict.time.data import Asked, Profiles, Toolchain
+from crosscast.predict.time.gaussian import GaussianPredictor
+from crosscast.predict.time.prediction import Prediction, predictions_of
 from kept_models import TOOLCHAIN, fitted, kept
 
 KEYS = [device.key for device in DEVICES]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.predict.grid import Grid
-from crosscast.predict.observed import grid_of
-from crosscast.predict.published_forest import FittedForest, PublishedForest, device_codes
+from crosscast.predict.time.data import Grid
+from crosscast.predict.time.johnston2018 import FittedForest, PublishedForest, device_codes
+from crosscast.predict.time.observed import grid_of
 from published_data import made_up
 
 SMALL = PublishedForest(trees=40, tried=4, node_size=1)

@@ -13,8 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.grown import trees_of_boosting, trees_of_forest
-from crosscast.predict.trees import Trees, constant, joined
+from crosscast.predict.trees import Trees, constant, joined, trees_of_boosting, trees_of_forest
 
 State = dict[str, npt.NDArray[Any]]
 

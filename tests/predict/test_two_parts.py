@@ -3,8 +3,8 @@
 import numpy as np
 from small_grids import small_grid
 
-from crosscast.predict.features import FEATURES
-from crosscast.predict.two_parts import LEVEL, PREFERENCE, two_parts
+from crosscast.predict.time.features import FEATURES
+from crosscast.predict.time.regressors import LEVEL, PREFERENCE, two_parts
 
 NAMES = {each.name for each in FEATURES}
 

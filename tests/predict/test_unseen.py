@@ -10,11 +10,11 @@ from kin_devices import kin_grid
 from crosscast.arrays import Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.predict.gaussian import Gaussian, GaussianPredictor
-from crosscast.predict.grid import Grid
-from crosscast.predict.observed import grid_of
-from crosscast.predict.physical.model import Physical
-from crosscast.predict.unseen import UnseenDevices, enough_devices, fit_unseen
+from crosscast.predict.time.data import Grid
+from crosscast.predict.time.gaussian import Gaussian, GaussianPredictor
+from crosscast.predict.time.observed import grid_of
+from crosscast.predict.time.physical import Physical
+from crosscast.predict.time.unseen import UnseenDevices, enough_devices, fit_unseen
 from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
 from shared_data import shared_data
 

@@ -9,7 +9,7 @@ import pytest
 
 from chosen_study import chosen_study, named_surfaces
 from crosscast.errors import InputError
-from crosscast.predict.configuration.frontier import pareto_frontier
+from crosscast.predict.configuration.data import pareto_frontier
 from crosscast.report.choice_frontier import frontier_of, longest_frontier, write_frontier
 
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from made_surfaces import made_surfaces
 
-from crosscast.choose.choice import Choice, choice_of
 from crosscast.configuration import Configuration
+from crosscast.decide.power_cap import Choice, choice_of
 from crosscast.errors import InputError
+from crosscast.predict.configuration.data import Space
 from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
-from crosscast.predict.configuration.space import Space
 from crosscast.report import canvas, choice_figure
 from crosscast.report.choice_figure import write_choice_figure
 

@@ -5,8 +5,8 @@ import io
 import pytest
 
 from chosen_study import chosen_study
-from crosscast.choose.evaluation.protocol import ALONE, TOGETHER
-from crosscast.choose.evaluation.result import ChoiceResult
+from crosscast.decide.evaluation import ALONE, TOGETHER
+from crosscast.decide.scores import ChoiceResult
 from crosscast.report.choice_tables import share
 from crosscast.report.choices import print_choices
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 from made_surfaces import made_surfaces
 
-from crosscast.choose.choice import Choice, choice_of
-from crosscast.choose.samples_file import SampledKernel
 from crosscast.configuration import Configuration
+from crosscast.decide.power_cap import Choice, choice_of
+from crosscast.decide.samples import SampledKernel
+from crosscast.predict.configuration.data import Space
 from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
-from crosscast.predict.configuration.space import Space
 from crosscast.report.choosing import print_chosen
 from kept_chooser import fitted_chooser
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from made_co_runs import made_solo
 
-from crosscast.predict.corun.card import CoRunCard
+from crosscast.predict.corun.artefact import CoRunCard
 from crosscast.predict.corun.forecast import CoRunForecast, Ranged
 from crosscast.report.corun_forecast import print_corun_forecast
 from crosscast.report.corun_training import honest_corun_errors, print_corun_training

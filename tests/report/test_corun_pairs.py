@@ -4,8 +4,7 @@ import io
 from dataclasses import replace
 from pathlib import Path
 
-from crosscast.choose.pairing.pairs import choose_pairs
-from crosscast.choose.pairing.plan import Plan
+from crosscast.decide.colocation import Plan, choose_pairs
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.report.corun_pairs import print_corun_pairs
 from kept_corun import constant, made_jobs

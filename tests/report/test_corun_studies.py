@@ -6,9 +6,9 @@ from pathlib import Path
 
 from counted_co_runs import studied
 
-from crosscast.evaluate.corun.studies.not_made import NotMade
 from crosscast.report.corun_evaluation import print_corun_evaluation
 from crosscast.report.corun_figures.all_figures import write_corun_figures
+from crosscast.studies.moolchandani2022 import NotMade
 
 PICTURES = {
     "left-out-time",

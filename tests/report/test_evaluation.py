@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluate.bootstrap import bootstrap
-from crosscast.evaluate.noise import always_the_same
-from crosscast.evaluate.protocol import evaluate
-from crosscast.evaluate.study import Study
-from crosscast.predict.model import Model
+from crosscast.evaluate.time import evaluate
+from crosscast.evaluate.time_study import Study, always_the_same, bootstrap
+from crosscast.predict.time.gaussian import Model
 from crosscast.report.canvas import new_figure, save_figure
 from crosscast.report.evaluation import print_evaluation
 from crosscast.report.evaluation_figures import write_figures

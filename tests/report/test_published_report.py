@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluate.published.study import PublishedStudy, run
 from crosscast.report.published import print_study
 from crosscast.report.published_figures import write_figures
+from crosscast.studies.johnston2018 import PublishedStudy, run
 from published_data import SMALL, made_up
 
 FIGURES = ("1", "2", "3", "4", "5", "5-real-time", "6")

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluate.relative.study import RelativeStudy, study_relative
-from crosscast.predict.relative.published.linear import PublishedLinear
-from crosscast.predict.relative.published.mean import LogMean, PublishedMean
+from crosscast.predict.relative.nichols2024 import LogMean, PublishedLinear, PublishedMean
 from crosscast.report.relative_evaluation import print_relative_evaluation
 from crosscast.report.relative_figures.all_figures import write_relative_figures
+from crosscast.studies.nichols2024 import RelativeStudy, study_relative
 from made_vectors import made_vectors
 
 VECTORS = made_vectors(applications=4)

@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosscast.predict.relative.artefact import TrainedRelativeModel, load_relative_model
-from crosscast.predict.relative.card import RelativeCard
-from crosscast.predict.relative.prediction import relative_predictions_of
+from crosscast.predict.relative.artefact import (
+    RelativeCard,
+    TrainedRelativeModel,
+    load_relative_model,
+    relative_predictions_of,
+)
 from crosscast.report.relative_prediction import print_relative_predictions
 from crosscast.report.relative_training import honest_relative_errors, print_relative_training
 from made_vectors import kept_relative, made_vectors, trained

@@ -14,8 +14,8 @@ from crosscast.cli.option_names import option_names
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.choose.choice import Choice
-    from crosscast.choose.samples_file import SampledKernel
+    from crosscast.decide.power_cap import Choice
+    from crosscast.decide.samples import SampledKernel
     from crosscast.predict.configuration.artefact import TrainedConfigurationModel
     from crosscast.predict.configuration.forecast import SurfaceForecast
 
@@ -124,7 +124,7 @@ def _prepare(plot: Path) -> None:
 
 
 def _say_samples(trained: TrainedConfigurationModel, template: Path | None, json: bool) -> None:
-    from crosscast.choose.samples_template import template_columns, write_template
+    from crosscast.decide.samples import template_columns, write_template
     from crosscast.report.choosing import print_samples_to_run
 
     card = trained.card
@@ -159,8 +159,8 @@ def _chosen(
     confidence: float | None,
     level: float,
 ) -> list[_Chosen]:
-    from crosscast.choose.choice import choice_of
-    from crosscast.choose.samples_file import read_samples
+    from crosscast.decide.power_cap import choice_of
+    from crosscast.decide.samples import read_samples
 
     read = read_samples(samples, trained.card)
     for note in read.notes:

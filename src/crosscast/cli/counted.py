@@ -12,7 +12,7 @@ from crosscast.cli.profiles import read_profiles
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.predict.relative.observations import Observations
+    from crosscast.predict.relative.data import Observations
 
 __all__ = ["Wanted", "read_observations"]
 
@@ -74,8 +74,8 @@ def _of_dataset(folder: Path, wanted: Wanted) -> Observations:
 
 
 def _of_profiles(path: Path) -> Observations:
-    from crosscast.predict.asked import kernels_of
-    from crosscast.predict.relative.profiles_seen import profiles_seen
+    from crosscast.predict.relative.data import profiles_seen
+    from crosscast.predict.time.data import kernels_of
 
     profiles, _ = read_profiles(path)
     return profiles_seen(kernels_of(profiles).profiles)
@@ -84,8 +84,8 @@ def _of_profiles(path: Path) -> Observations:
 def _of_counter_tool(path: Path, source: str | None) -> Observations:
     import numpy as np
 
-    from crosscast.predict.relative.observations import NO_SOURCE, Observations
-    from crosscast.predict.relative.scale import SCALE, scale_of
+    from crosscast.predict.relative.data import NO_SOURCE, Observations
+    from crosscast.predict.relative.observed import SCALE, scale_of
     from crosscast.tables.importers.counters.counted_profile import counted_profile
 
     (run,) = counted_profile(path)
@@ -113,7 +113,7 @@ def _only(option: str, name: str | None, observations: Observations, names: Sequ
         return observations
     import numpy as np
 
-    from crosscast.predict.listed import listed
+    from crosscast.predict.warnings import listed
 
     if name not in names:
         known = listed(list(dict.fromkeys(names)), _MOST_NAMED)

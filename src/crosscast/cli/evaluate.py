@@ -237,8 +237,8 @@ def evaluate(
             )
         )
         return
-    from crosscast.evaluate.study import study
-    from crosscast.predict.registry import DEFAULT_MODEL
+    from crosscast.evaluate.time_study import study
+    from crosscast.predict.time.models import DEFAULT_MODEL
     from crosscast.report.evaluation import print_evaluation
 
     with FitStatus() as status, option_names():
@@ -298,9 +298,9 @@ def _print_published(
     figures: Path | None,
     json: bool,
 ) -> None:
-    from crosscast.evaluate.published.amount import PAPER, QUICK, USUAL
-    from crosscast.evaluate.published.study import run
     from crosscast.report.published import print_study
+    from crosscast.studies.johnston2018 import run
+    from crosscast.studies.johnston2018_forests import PAPER, QUICK, USUAL
 
     with FitStatus("parts") as status, option_names():
         found = run(

@@ -16,11 +16,11 @@ from crosscast.cli.words import words_of
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.choose.evaluation.offline import OfflineStage
-    from crosscast.choose.evaluation.sampler import Sampler
-    from crosscast.choose.evaluation.study import ChoiceStudy
     from crosscast.configuration import Configuration
-    from crosscast.predict.configuration.surfaces import Surfaces
+    from crosscast.decide.cases import Sampler
+    from crosscast.decide.evaluation import ChoiceStudy
+    from crosscast.decide.training import OfflineStage
+    from crosscast.predict.configuration.data import Surfaces
     from crosscast.tables.dataset import Dataset
 
 __all__ = ["CHOICES", "ChoiceOptions", "evaluate_choices_of"]
@@ -94,10 +94,10 @@ def evaluate_choices_of(
     InputError
         If something of the options or the dataset is not as expected, or a file cannot be written.
     """
-    from crosscast.choose.evaluation.offline import offline_stage
-    from crosscast.choose.evaluation.study import study_choices
-    from crosscast.choose.methods.registry import CONFIDENCE, methods_of
-    from crosscast.choose.samples import two_samples
+    from crosscast.decide.evaluation import study_choices
+    from crosscast.decide.policies import CONFIDENCE, methods_of
+    from crosscast.decide.samples import two_samples
+    from crosscast.decide.training import offline_stage
     from crosscast.report.choices import print_choices
 
     with FitStatus() as status, option_names():
@@ -133,7 +133,7 @@ def evaluate_choices_of(
 
 
 def _machines(dataset: Dataset, options: ChoiceOptions) -> tuple[Surfaces, ...]:
-    from crosscast.predict.configuration.surfaces import machines_of
+    from crosscast.predict.configuration.data import machines_of
     from crosscast.tables.configured import configured
 
     devices = None if options.devices is None else words_of("--devices", options.devices)
@@ -142,7 +142,7 @@ def _machines(dataset: Dataset, options: ChoiceOptions) -> tuple[Surfaces, ...]:
 
 def _methods(text: str | None, machines: Sequence[Surfaces]) -> list[str] | None:
     """Names of the methods, checked; ``None`` for the main ones."""
-    from crosscast.choose.methods.registry import check_method_names, method_names
+    from crosscast.decide.policies import check_method_names, method_names
 
     if text is None:
         return None

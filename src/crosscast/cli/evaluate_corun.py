@@ -14,7 +14,7 @@ from crosscast.cli.words import words_of
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.predict.corun.model import CoRunModel
+    from crosscast.predict.corun.forecast import CoRunModel
     from crosscast.tables.dataset import Dataset
 
 __all__ = ["CORUN", "ONLY_CORUN", "corun_device", "corun_models", "evaluate_corun_of", "is_corun"]
@@ -69,9 +69,9 @@ def evaluate_corun_of(
     InputError
         If something of the options or the dataset is not as expected, or a file cannot be written.
     """
-    from crosscast.evaluate.corun.study import study_corun
-    from crosscast.predict.corun.registry import BASELINES, models_named
+    from crosscast.predict.corun.models import BASELINES, models_named
     from crosscast.report.corun_evaluation import print_corun_evaluation
+    from crosscast.studies.corun import study_corun
     from crosscast.tables.corun.mixes import has_mixes
     from crosscast.tables.corun.view import co_runs
 
@@ -135,7 +135,7 @@ def corun_device(text: str | None) -> str | None:
 
 def corun_models(text: str | None) -> list[CoRunModel]:
     """The models that are asked for, without the baselines."""
-    from crosscast.predict.corun.registry import BASELINES, DEFAULT_MODEL, MODELS, models_named
+    from crosscast.predict.corun.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
 
     if text == "all":
         return models_named([name for name in MODELS if name not in BASELINES])

@@ -50,8 +50,7 @@ def evaluate_partition_of(
     InputError
         If something of the options or the dataset is not as expected.
     """
-    from crosscast.evaluate.corun.partition.folds import MIX_SPLITS
-    from crosscast.evaluate.corun.partition.study import study_partitions
+    from crosscast.evaluate.partition import MIX_SPLITS, study_partitions
     from crosscast.report.corun_partition import print_partition_study
     from crosscast.tables.corun.mixes import mixes_of
 
@@ -84,7 +83,7 @@ def evaluate_partition_of(
 
 def _models(text: str | None) -> list[str]:
     """Models by name, all where none is named, with the baseline."""
-    from crosscast.predict.corun.partition.registry import PARTITION_BASELINES, PARTITION_MODELS
+    from crosscast.predict.corun.partition import PARTITION_BASELINES, PARTITION_MODELS
 
     names = list(PARTITION_MODELS) if text in (None, "all") else words_of("--models", text or "")
     for name in names:

@@ -16,7 +16,7 @@ from crosscast.cli.words import words_of
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.predict.relative.model import RelativeModel
+    from crosscast.predict.relative.data import RelativeModel
     from crosscast.tables.dataset import Dataset
 
 __all__ = ["ONLY_RELATIVE", "RELATIVE", "RelativeOptions", "Weights", "evaluate_relative_of", "is_relative"]
@@ -77,7 +77,7 @@ def is_relative(dataset: Dataset, protocol: str, target: str | None, options: Re
         return target == "relative"
     if protocol in ONLY_RELATIVE or options.given():
         return True
-    from crosscast.predict.relative.counted_runs import has_counters
+    from crosscast.predict.relative.observed import has_counters
 
     return dataset.profiles.num_rows == 0 and has_counters(dataset)
 
@@ -118,8 +118,8 @@ def evaluate_relative_of(
     InputError
         If something of the options or the dataset is not as expected, or a file cannot be written.
     """
-    from crosscast.evaluate.relative.study import study_relative
     from crosscast.report.relative_evaluation import print_relative_evaluation
+    from crosscast.studies.nichols2024 import study_relative
 
     with FitStatus() as status, option_names():
         wanted = _models(models)
@@ -156,7 +156,7 @@ def evaluate_relative_of(
 
 def _models(text: str | None) -> list[RelativeModel]:
     """The models that are asked for, and the baselines after them."""
-    from crosscast.predict.relative.registry import BASELINES, DEFAULT_MODEL, MODELS, models_named
+    from crosscast.predict.relative.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
 
     if text == "all":
         return models_named([*MODELS])

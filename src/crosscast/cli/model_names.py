@@ -8,7 +8,7 @@ from crosscast.cli.words import words_of
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.predict.model import Model
+    from crosscast.predict.time.gaussian import Model
 
 __all__ = ["models_named"]
 
@@ -26,8 +26,8 @@ def models_named(text: str) -> list[Model]:
     InputError
         If there is no model of a name.
     """
-    from crosscast.evaluate.compared import with_baselines
-    from crosscast.predict.registry import MODELS
+    from crosscast.evaluate.time_study import with_baselines
+    from crosscast.predict.time.models import MODELS
 
     names = list(MODELS) if text == "all" else words_of("--models", text)
     for name in names:

@@ -21,8 +21,8 @@ from crosscast.errors import InputError
 if TYPE_CHECKING:
     from crosscast.cli.profiles import Recorded
     from crosscast.device import Device
-    from crosscast.predict.asked import Asked
-    from crosscast.predict.prediction import Prediction
+    from crosscast.predict.time.data import Asked
+    from crosscast.predict.time.prediction import Prediction
     from crosscast.profile import Profile
 
 __all__ = ["predict"]
@@ -98,9 +98,9 @@ def predict(
         Print one JSON object.
     """
     # Imported here: `--help` needs no NumPy.
-    from crosscast.predict.artefact import load_model
-    from crosscast.predict.card_file import RELATIVE, TIME, read_card
-    from crosscast.predict.prediction import predictions_of
+    from crosscast.predict.artefact import RELATIVE, TIME, read_card
+    from crosscast.predict.time.artefact import load_model
+    from crosscast.predict.time.prediction import predictions_of
     from crosscast.report.prediction import print_predictions
 
     of_times = {"--probe": probe, "--devices": devices, "--device-file": device_file}
@@ -147,7 +147,7 @@ def _asked(
     files: Sequence[Path], application: str | None, kernel: str | None, invocations: int | None
 ) -> tuple[Asked, Recorded]:
     from crosscast.cli.profiles import read_profiles
-    from crosscast.predict.asked import kernels_of
+    from crosscast.predict.time.data import kernels_of
 
     profiles: list[Profile] = []
     recorded: Recorded = {}

@@ -13,9 +13,8 @@ from crosscast.cli.option_names import option_names
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.predict.relative.artefact import TrainedRelativeModel
-    from crosscast.predict.relative.observations import Observations
-    from crosscast.predict.relative.prediction import RelativePrediction
+    from crosscast.predict.relative.artefact import RelativePrediction, TrainedRelativeModel
+    from crosscast.predict.relative.data import Observations
 
 __all__ = ["predict_relative"]
 
@@ -49,9 +48,8 @@ def predict_relative(
         If something of the options, a file or the model is not as expected.
     """
     from crosscast.cli.counted import Wanted, read_observations
-    from crosscast.predict.relative.artefact import load_relative_model
-    from crosscast.predict.relative.observations import NO_SOURCE
-    from crosscast.predict.relative.prediction import relative_predictions_of
+    from crosscast.predict.relative.artefact import load_relative_model, relative_predictions_of
+    from crosscast.predict.relative.data import NO_SOURCE
     from crosscast.report.relative_prediction import print_relative_predictions
 
     model = load_relative_model(folder)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from crosscast.cli.words import words_of
 
 if TYPE_CHECKING:
-    from crosscast.predict.relative.observations import Vectors
+    from crosscast.predict.relative.data import Vectors
     from crosscast.tables.dataset import Dataset
 
 __all__ = ["relative_vectors"]
@@ -33,8 +33,8 @@ def relative_vectors(dataset: Dataset, devices: str | None, sources: str | None)
     InputError
         As `vectors_of`.
     """
-    from crosscast.predict.listed import listed
     from crosscast.predict.relative.observed import devices_left_out, vectors_of
+    from crosscast.predict.warnings import listed
 
     vectors = vectors_of(
         dataset,

@@ -18,7 +18,7 @@ from crosscast.cli.whole import Whole
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.evaluate.study import Study
+    from crosscast.evaluate.time_study import Study
     from crosscast.tables.dataset import Dataset
 
 __all__ = ["report"]
@@ -70,7 +70,7 @@ def report(
         Print what is in the page as one JSON object.
     """
     # Imported here: `--help` needs no pyarrow.
-    from crosscast.predict.registry import DEFAULT_MODEL
+    from crosscast.predict.time.models import DEFAULT_MODEL
     from crosscast.report.page.document import write_page
     from crosscast.report.page.scores import headline
     from crosscast.report.page.subject import Subject
@@ -106,8 +106,8 @@ def _check(out: Path) -> None:
 def _study(
     dataset: Dataset, models: str, application: str | None, seed: int, cache: Path | None, jobs: int
 ) -> Study:
-    from crosscast.evaluate.study import study
-    from crosscast.predict.observed import grid_of
+    from crosscast.evaluate.time_study import study
+    from crosscast.predict.time.observed import grid_of
     from crosscast.report.page.subject import check_application
 
     chosen = models_named(models)

@@ -89,7 +89,7 @@ def train(
         Print the card.
     """
     # Imported here: `--help` needs no pyarrow.
-    from crosscast.predict.card_file import check_folder
+    from crosscast.predict.artefact import check_folder
     from crosscast.tables.selecting import without_applications
 
     _check_options(target, samples, devices, sources, power_domain)
@@ -158,9 +158,9 @@ def _train_time(
     jobs: int | None,
     json: bool,
 ) -> None:
-    from crosscast.evaluate.training import train as fit
-    from crosscast.predict.artefact import save_model
-    from crosscast.predict.registry import DEFAULT_MODEL
+    from crosscast.evaluate.time_study import train as fit
+    from crosscast.predict.time.artefact import save_model
+    from crosscast.predict.time.models import DEFAULT_MODEL
     from crosscast.report.training import print_training
 
     count = len(dataset.records.column("configuration").unique())

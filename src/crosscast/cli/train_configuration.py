@@ -45,10 +45,10 @@ def train_configuration(
     InputError
         If something of the options or the dataset is not as expected, or the model cannot be written.
     """
-    from crosscast.choose.training import machine_of, train_chooser
+    from crosscast.decide.training import machine_of, train_chooser
     from crosscast.predict.configuration.artefact import save_configuration_model
-    from crosscast.predict.configuration.published.model import PublishedPredictor
-    from crosscast.predict.configuration.registry import DEFAULT_CONFIGURATION_MODEL
+    from crosscast.predict.configuration.bailey2014 import PublishedPredictor
+    from crosscast.predict.configuration.models import DEFAULT_CONFIGURATION_MODEL
     from crosscast.report.chooser_training import print_chooser_training
 
     with FitStatus() as status, option_names():

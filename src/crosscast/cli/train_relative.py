@@ -44,9 +44,9 @@ def train_relative_model(
     InputError
         If something of the options or the dataset is not as expected, or the model cannot be written.
     """
-    from crosscast.evaluate.relative.training import train_relative
+    from crosscast.evaluate.relative import train_relative
     from crosscast.predict.relative.artefact import save_relative_model
-    from crosscast.predict.relative.registry import BASELINES, DEFAULT_MODEL, MODELS, models_named
+    from crosscast.predict.relative.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
     from crosscast.report.relative_training import print_relative_training
 
     name = DEFAULT_MODEL if model is None else model

@@ -6,8 +6,8 @@ import numpy as np
 
 from crosscast.cluster.job_shape import JobShape
 from crosscast.cluster.job_types import JobTypes
-from crosscast.evaluate.relative.held_out_predictions import HeldOutPredictions
-from crosscast.predict.relative.observations import NO_SOURCE
+from crosscast.evaluate.relative import HeldOutPredictions
+from crosscast.predict.relative.data import NO_SOURCE
 
 __all__ = ["held_out_jobs"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from crosscast.cluster.jobs import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.relative.observations import NO_SOURCE, Observations
+from crosscast.predict.relative.data import NO_SOURCE, Observations
 
 __all__ = ["JobShape"]
 

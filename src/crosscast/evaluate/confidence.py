@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from crosscast.arrays import Reals
-
-__all__ = ["DRAWS", "SHARE", "Confidence", "Difference", "Interval", "difference_of", "interval_of"]
+from crosscast.arrays import Integers, Reals
 
 DRAWS = 1000
 """Draws of a bootstrap."""
@@ -29,40 +27,21 @@ class Interval:
 
 @dataclass(frozen=True)
 class Difference:
-    """A model's score less that of the best baseline.
+    """A model's score less that of the best baseline."""
 
-    Parameters
-    ----------
-    baseline
-        Name of the baseline that is best in this score.
-    value
-        The difference.
-    interval
-        What the bootstrap says of it.
-    better
-        Whether the model is better and the interval does not hold 0.
-    """
-
-    baseline: str
-    value: float
-    interval: Interval
-    better: bool
+    baseline: str  # Name of the baseline that is best in this score
+    value: float  # The difference
+    interval: Interval  # What the bootstrap says of it
+    better: bool  # Whether the model is better and the interval does not hold 0
 
 
 @dataclass(frozen=True)
 class Confidence:
-    """What a bootstrap says of one result.
+    """What a bootstrap says of one result."""
 
-    Parameters
-    ----------
-    intervals
-        An interval for each score that has one, by name.
-    differences
-        For each score in which one side is better, the difference from the best baseline; empty for the
-        baselines themselves.
-    """
-
-    intervals: Mapping[str, Interval]
+    intervals: Mapping[str, Interval]  # An interval for each score that has one, by name
+    # For each score in which one side is better, the difference from the best baseline; empty for the
+    # baselines themselves
     differences: Mapping[str, Difference] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,8 +64,6 @@ class Confidence:
 def interval_of(drawn: Reals) -> Interval | None:
     """The middle `SHARE` of the finite values that were drawn; ``None`` if there are none.
 
-    Examples
-    --------
     >>> interval_of(np.array([2.0, 2.0, np.nan])), interval_of(np.array([np.nan]))
     (Interval(low=2.0, high=2.0), None)
     """
@@ -98,25 +75,86 @@ def interval_of(drawn: Reals) -> Interval | None:
 
 
 def difference_of(baseline: str, value: float, drawn: Reals, sign: int) -> Difference | None:
-    """A difference from a baseline, with what is sure of it.
-
-    Parameters
-    ----------
-    baseline
-        Name of the baseline.
-    value
-        The difference in what was observed.
-    drawn
-        The same in each draw.
-    sign
-        Whether more (1) or less (-1) is better.
-
-    Returns
-    -------
-    Difference or None
-        ``None`` if it is not finite, or is so in no draw.
-    """
+    """A difference from a baseline, with what is sure of it."""
     interval = interval_of(drawn)
     if interval is None or not np.isfinite(value):
         return None
     return Difference(baseline, value, interval, interval.low > 0 if sign > 0 else interval.high < 0)
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Values of which each belongs to one of ``g`` groups.
+
+    A weighting says how often each group is there: all ones for the data as they are, zeros but for a one
+    for a group alone, counts of a draw with replacement for a bootstrap. Many weightings are an array of
+    shape ``(b, g)`` and give ``(b,)`` results; what is of no value is not a number.
+    """
+
+    values: Reals  # The values, of shape `(m,)`
+    groups: Integers  # The number of each one's group, of shape `(m,)`
+    count: int  # `g`
+
+    def map(self, function: Callable[[Reals], Reals]) -> Grouped:
+        """The same groups with a function of each value."""
+        return replace(self, values=function(self.values))
+
+    def mean(self, weights: Reals) -> Reals:
+        """Mean over the values of all groups, each as often as its group is there."""
+        sums = np.bincount(self.groups, weights=self.values, minlength=self.count)
+        sizes = np.bincount(self.groups, minlength=self.count).astype(np.float64)
+        return _quotient(_product(weights, sums.astype(np.float64)), weights @ sizes)
+
+    def median(self, weights: Reals) -> Reals:
+        """Median over the values of all groups, each as often as its group is there (a whole number)."""
+        medians = np.full(len(weights), np.nan)
+        if self.values.size == 0:
+            return medians
+        order = np.argsort(self.values, kind="stable")
+        ordered = self.values[order]
+        until = np.cumsum(weights[:, self.groups[order]], axis=1)
+        total = until[:, -1]
+        lower = (until <= (total[:, None] - 1) // 2).sum(axis=1)
+        upper = (until <= total[:, None] // 2).sum(axis=1)
+        there = total > 0
+        medians[there] = (ordered[lower[there]] + ordered[upper[there]]) / 2
+        return medians
+
+    def means(self) -> Reals:
+        """Mean of each group, of shape ``(g,)``."""
+        return self.mean(np.eye(self.count))
+
+    def medians(self) -> Reals:
+        """Median of each group, of shape ``(g,)``."""
+        return self.median(np.eye(self.count))
+
+
+def average(of_groups: Reals, weights: Reals) -> Reals:
+    """Mean of one value a group, each as often as its group is there.
+
+    Groups without a value (not a number) do not count.
+    """
+    there = ~np.isnan(of_groups)
+    return _quotient(_product(weights[:, there], of_groups[there]), weights[:, there].sum(axis=1))
+
+
+def least(of_groups: Reals, weights: Reals) -> Reals:
+    """The least value of the groups that are there; groups without a value do not count."""
+    there = (weights > 0) & ~np.isnan(of_groups)
+    found = np.where(there, of_groups, np.inf).min(axis=1, initial=np.inf)
+    return np.where(there.any(axis=1), found, np.nan)
+
+
+def _product(weights: Reals, of_groups: Reals) -> Reals:
+    """Weighted sums in which a group that is not there adds nothing, even if its own value is infinite."""
+    if np.isfinite(of_groups).all():
+        plain: Reals = weights @ of_groups
+        return plain
+    terms = np.where(weights > 0, weights * np.where(weights > 0, of_groups, 0.0), 0.0)
+    return np.asarray(terms.sum(axis=1), dtype=np.float64)
+
+
+def _quotient(above: Reals, below: Reals) -> Reals:
+    quotient = np.full(len(above), np.nan)
+    np.divide(above, below, out=quotient, where=below > 0)
+    return quotient

@@ -5,16 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError
-
-__all__ = ["Progress", "State", "check_jobs", "done_pieces", "one_thread", "told"]
 
 Name = TypeVar("Name", bound=Hashable)
 Piece = TypeVar("Piece")
@@ -23,36 +21,20 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class State:
-    """How far the work is.
+    """How far the work is."""
 
-    Parameters
-    ----------
-    done, total
-        Pieces that are done, and all of them.
-    elapsed_s, left_s
-        Seconds since the start, and about how many it will take from now on.
-    label
-        What has just been done.
-    """
-
-    done: int
+    done: int  # Pieces that are done, and all of them
     total: int
-    elapsed_s: float
+    elapsed_s: float  # Seconds since the start, and about how many it will take from now on
     left_s: float
-    label: str
+    label: str  # What has just been done
 
 
 Progress = Callable[[State], None]
 
 
 def check_jobs(jobs: int) -> None:
-    """Refuse a number of processes that is none.
-
-    Raises
-    ------
-    InputError
-        If there is no process to work.
-    """
+    """Refuse a number of processes that is none."""
     if jobs < 1:
         raise InputError(f"jobs: expected at least 1, found {jobs}")
 
@@ -63,19 +45,7 @@ def told(
     label: Callable[[Name], str],
     progress: Progress | None,
 ) -> Iterator[tuple[Name, Result]]:
-    """Pass on the results of pieces, and tell of each when it has been dealt with.
-
-    Parameters
-    ----------
-    results
-        Results, as they come.
-    total
-        How many there will be.
-    label
-        Says what a piece is.
-    progress
-        Whom to tell, if anybody.
-    """
+    """Pass on the results of pieces, and tell of each when it has been dealt with."""
     start = time.monotonic()
     for done, (name, result) in enumerate(results, 1):
         yield name, result
@@ -91,31 +61,7 @@ def done_pieces(
     jobs: int,
     what: str,
 ) -> Iterator[tuple[Name, Result]]:
-    """Do pieces of work.
-
-    Parameters
-    ----------
-    pieces
-        The pieces by name.
-    prepare
-        Function of a module: makes what does a piece, once in each process.
-    arguments
-        What it needs; sent once to each process.
-    jobs
-        Processes that work at the same time; with one or one piece, all is done here.
-    what
-        What a process does, as in "fitted a model", for messages.
-
-    Yields
-    ------
-    tuple
-        The name and the result of each piece, as they are done.
-
-    Raises
-    ------
-    EnvironmentFault
-        If a process that worked was ended by another.
-    """
+    """Do pieces of work."""
     if min(jobs, len(pieces)) < 2:
         work = prepare(*arguments)
         for name, piece in pieces.items():
@@ -159,18 +105,7 @@ def _do(piece: Any) -> Any:
 
 
 def one_thread(what: str) -> AbstractContextManager[object]:
-    """Keep linear algebra to one thread, as sums in another order would have other last digits.
-
-    Parameters
-    ----------
-    what
-        What needs the libraries, as in "evaluating models", for messages.
-
-    Raises
-    ------
-    MissingExtraError
-        If scikit-learn, scipy or threadpoolctl is not installed.
-    """
+    """Keep linear algebra to one thread, as sums in another order would have other last digits."""
     try:
         # The first two load the libraries that are limited.
         import scipy.linalg  # noqa: F401
@@ -180,3 +115,87 @@ def one_thread(what: str) -> AbstractContextManager[object]:
         raise MissingExtraError("train", what) from error
     limits: AbstractContextManager[object] = threadpool_limits(1)
     return limits
+
+
+_Asked = TypeVar("_Asked", contravariant=True)
+_Result = TypeVar("_Result")
+
+
+class Task(Protocol):
+    """Something to do."""
+
+    @property
+    def label(self) -> str:
+        """What it is, for people."""
+        ...
+
+
+class Kept(Protocol[_Asked, _Result]):
+    """Where results are kept."""
+
+    def load(self, task: _Asked, /) -> _Result | None:
+        """The result of a task; ``None`` if it is not there."""
+
+    def save(self, task: _Asked, result: _Result, /) -> None:
+        """Keep it."""
+
+
+_Task = TypeVar("_Task", bound=Task)
+
+
+def done_tasks(
+    tasks: Sequence[_Task],
+    kept: Kept[_Task, _Result] | None,
+    prepare: Callable[..., Callable[[_Task], _Result]],
+    known: Any,
+    *,
+    what: str,
+    progress: Progress | None = None,
+    jobs: int = 1,
+) -> list[_Result]:
+    """Do all tasks that are not kept."""
+    check_jobs(jobs)
+    loaded = [(place, kept.load(task)) for place, task in enumerate(tasks)] if kept else []
+    found = {place: result for place, result in loaded if result is not None}
+    left = {place: task for place, task in enumerate(tasks) if place not in found}
+    done = done_pieces(left, prepare, (known,), jobs, what)
+    for place, result in told(done, len(left), lambda place: tasks[place].label, progress):
+        found[place] = result
+        if kept:
+            kept.save(tasks[place], result)
+    return [found[place] for place in range(len(tasks))]
+
+
+def counted_together(progress: Progress, pieces: Sequence[int]) -> tuple[Progress, ...]:
+    """Whom each round of work is to tell, so that the pieces of all rounds are counted together."""
+    latest: dict[int, State] = {}
+
+    def of_round(number: int) -> Progress:
+        def tell(state: State) -> None:
+            latest[number] = state
+            before = [each for place, each in latest.items() if place < number]
+            after = sum(pieces[number + 1 :])
+            done = sum(each.done for each in before)
+            progress(
+                State(
+                    done + state.done,
+                    done + state.total + after,
+                    sum(each.elapsed_s for each in before) + state.elapsed_s,
+                    state.left_s + after * state.elapsed_s / state.done,
+                    state.label,
+                )
+            )
+
+        return tell
+
+    return tuple(of_round(number) for number in range(len(pieces)))
+
+
+MOST = 2**32 - 1
+"""The largest that scikit-learn takes."""
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that some library would refuse in the middle of the work."""
+    if not 0 <= seed <= MOST:
+        raise InputError(f"seed: expected a number from 0 to {MOST}, found {seed}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosscast.predict.card_file import CONFIGURATION, RELATIVE, TIME, read_card
+from crosscast.predict.artefact import CONFIGURATION, RELATIVE, TIME, read_card
 
 if TYPE_CHECKING:
-    from crosscast.predict.artefact import TrainedModel
     from crosscast.predict.configuration.artefact import TrainedConfigurationModel
     from crosscast.predict.relative.artefact import TrainedRelativeModel
+    from crosscast.predict.time.artefact import TrainedModel
 
 __all__ = ["load_model"]
 
@@ -44,6 +44,6 @@ def load_model(folder: str | Path) -> TrainedModel | TrainedConfigurationModel |
         from crosscast.predict.configuration.artefact import load_configuration_model
 
         return load_configuration_model(folder)
-    from crosscast.predict.artefact import load_model as load_times
+    from crosscast.predict.time.artefact import load_model as load_times
 
     return load_times(folder)

@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.arrays import Integers, Reals
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.state import kept_integers, kept_reals
-
-__all__ = ["Trees", "constant", "joined"]
+from crosscast.predict.artefact import kept_integers, kept_reals
 
 _AT_ONCE = 1 << 15
 """Pairs of a row and a tree that are followed at the same time: what a processor's cache holds."""
@@ -32,41 +30,18 @@ class Trees:
     """``t`` trees with ``s`` splits, ``l`` leaves and ``o`` outputs, all together.
 
     A node is named by a number: a split by its place, a leaf at place ``k`` by ``-1 - k``.
-
-    Parameters
-    ----------
-    feature
-        Column that each split looks at, of shape ``(s,)``.
-    threshold
-        Rows whose feature, in single precision, is at most this go left, of shape ``(s,)``.
-    left, right
-        Children of each split, of shape ``(s,)``; splits among them have higher places than itself.
-    root
-        Root of each tree, of shape ``(t,)``.
-    value
-        What each leaf adds, of shape ``(l, o)``.
     """
 
-    feature: Integers
-    threshold: Singles
+    feature: Integers  # Column that each split looks at, of shape `(s,)`
+    threshold: Singles  # Rows whose feature, in single precision, is at most this go left, of shape `(s,)`
+    # Children of each split, of shape `(s,)`; splits among them have higher places than itself
     left: Integers
     right: Integers
-    root: Integers
-    value: Reals
+    root: Integers  # Root of each tree, of shape `(t,)`
+    value: Reals  # What each leaf adds, of shape `(l, o)`
 
     def sum(self, rows: Reals) -> Reals:
-        """Sum of all trees.
-
-        Parameters
-        ----------
-        rows
-            Features, of shape ``(n, f)``; finite.
-
-        Returns
-        -------
-        array
-            Of shape ``(n, o)``. A row's sum does not depend on the other rows.
-        """
+        """Sum of all trees. Of shape ``(n, o)``. A row's sum does not depend on the other rows."""
         singles = rows.astype(np.float32)
         total = np.empty((len(rows), self.value.shape[1]))
         step = max(1, _AT_ONCE // len(self.root))
@@ -76,13 +51,7 @@ class Trees:
         return total
 
     def each(self, rows: Reals) -> Reals:
-        """Value of each tree, of shape ``(t, n, o)``.
-
-        Parameters
-        ----------
-        rows
-            Features, of shape ``(n, f)``; finite.
-        """
+        """Value of each tree, of shape ``(t, n, o)``."""
         singles = rows.astype(np.float32)
         values = np.empty((len(self.root), len(rows), self.value.shape[1]))
         step = max(1, _AT_ONCE // len(self.root))
@@ -123,13 +92,7 @@ class Trees:
         return Trees(places[self.feature], self.threshold, self.left, self.right, self.root, self.value)
 
     def onto(self, directions: Reals) -> Trees:
-        """Trees whose sums are those of these times a matrix.
-
-        Parameters
-        ----------
-        directions
-            Of shape ``(o, p)``; the new trees have ``p`` outputs.
-        """
+        """Trees whose sums are those of these times a matrix."""
         value = self.value @ directions
         return Trees(self.feature, self.threshold, self.left, self.right, self.root, value)
 
@@ -146,13 +109,7 @@ class Trees:
 
     @classmethod
     def from_state(cls, state: Mapping[str, npt.NDArray[Any]], features: int) -> Trees:
-        """Make them from their arrays, and check that they are trees on so many features.
-
-        Raises
-        ------
-        InputError
-            If an array is missing or damaged, or nodes do not make up trees.
-        """
+        """Make them from their arrays, and check that they are trees on so many features."""
         value = kept_reals(state, "leaf_value", 2)
         threshold = kept_reals(state, "split_threshold", 1)
         if (np.abs(threshold) > np.finfo(np.float32).max).any():
@@ -223,3 +180,92 @@ def joined(parts: Sequence[Trees]) -> Trees:
         moved("root"),
         np.concatenate([part.value for part in parts]),
     )
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """Nodes of one tree, the root first, parents before children."""
+
+    leaf: Flags
+    feature: Integers
+    threshold: Reals
+    left: Integers
+    right: Integers
+    value: Reals
+
+
+def trees_of_forest(forest: Any) -> Trees:
+    """Trees of a fitted forest of regression trees, whose sum is what the forest predicts."""
+    share = 1.0 / len(forest.estimators_)
+    return _table([_nodes_of_tree(each.tree_, share) for each in forest.estimators_])
+
+
+def trees_of_boosting(model: Any) -> Trees:
+    """Trees of a fitted ``HistGradientBoostingRegressor``, whose sum is what it predicts.
+
+    On features in single precision; without features that are categories.
+    """
+    grown = [each for (each,) in model._predictors]
+    start = constant(np.full(1, float(np.ravel(model._baseline_prediction)[0])))
+    return joined([start, _table([_nodes_of_histograms(each.nodes) for each in grown])])
+
+
+def trees_of_gradient_boosting(model: Any) -> Trees:
+    """Trees of a fitted ``GradientBoostingRegressor`` of least squares, whose sum is what it predicts."""
+    start = constant(np.full(1, float(np.ravel(model.init_.constant_)[0])))
+    grown = [_nodes_of_tree(each.tree_, model.learning_rate) for (each,) in model.estimators_]
+    return joined([start, _table(grown)])
+
+
+def trees_of_tree(model: Any) -> Trees:
+    """The tree of a fitted ``DecisionTreeRegressor``, whose value is what it predicts."""
+    return _table([_nodes_of_tree(model.tree_, 1.0)])
+
+
+def _nodes_of_tree(tree: Any, share: float) -> _Nodes:
+    return _Nodes(
+        tree.children_left < 0,
+        tree.feature,
+        tree.threshold,
+        tree.children_left,
+        tree.children_right,
+        tree.value[:, :, 0] * share,
+    )
+
+
+def _nodes_of_histograms(nodes: Any) -> _Nodes:
+    return _Nodes(
+        nodes["is_leaf"].astype(bool),
+        nodes["feature_idx"],
+        nodes["num_threshold"],
+        nodes["left"].astype(np.int64),
+        nodes["right"].astype(np.int64),
+        nodes["value"][:, None],
+    )
+
+
+def _table(trees: Sequence[_Nodes]) -> Trees:
+    return joined([_one(nodes) for nodes in trees])
+
+
+def _one(nodes: _Nodes) -> Trees:
+    """Number splits and leaves apart, each in the order of the nodes."""
+    name = np.where(
+        nodes.leaf, -np.cumsum(nodes.leaf, dtype=np.int64), np.cumsum(~nodes.leaf, dtype=np.int64) - 1
+    )
+    split = ~nodes.leaf
+    return Trees(
+        nodes.feature[split].astype(np.int64),
+        _at_most(nodes.threshold[split]),
+        name[nodes.left[split]],
+        name[nodes.right[split]],
+        name[:1],
+        nodes.value[nodes.leaf],
+    )
+
+
+def _at_most(threshold: Reals) -> Singles:
+    """Largest numbers of single precision that are not above the thresholds, which decide the same."""
+    rounded = threshold.astype(np.float32)
+    below = np.nextafter(rounded, np.float32(-np.inf))
+    return np.where(rounded > threshold, below, rounded)

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.choose.choice import Choice
+from crosscast.decide.power_cap import Choice
+from crosscast.predict.configuration.data import Space, pareto_frontier
 from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
-from crosscast.predict.configuration.frontier import pareto_frontier
-from crosscast.predict.configuration.space import Space
 from crosscast.report.axis_scale import logarithmic_axis, spread_axis
 from crosscast.report.canvas import new_figure, save_figure
 from crosscast.report.settings import configuration_text

@@ -11,11 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from crosscast.arrays import Reals
-from crosscast.choose.evaluation.cases import Integers
-from crosscast.choose.evaluation.machine import MachineChoices
+from crosscast.decide.cases import Integers
+from crosscast.decide.evaluation import MachineChoices
 from crosscast.errors import InputError
-from crosscast.predict.configuration.frontier import pareto_frontier
-from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
+from crosscast.predict.configuration.data import KernelAt, Surfaces, pareto_frontier
 from crosscast.report.settings import setting_heading, setting_text, shown_settings
 from crosscast.tables.whole_file import whole_file
 

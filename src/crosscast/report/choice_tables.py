@@ -8,8 +8,7 @@ from typing import NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.choose.evaluation.metrics import Metrics
-from crosscast.choose.evaluation.result import ChoiceResult
+from crosscast.decide.scores import ChoiceResult, Metrics
 from crosscast.evaluate.confidence import Interval
 from crosscast.report.number_table import number_table
 from crosscast.report.numbers import NONE

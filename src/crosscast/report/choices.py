@@ -10,12 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.choose.evaluation.machine import MachineChoices
-from crosscast.choose.evaluation.offline import OfflineStage
-from crosscast.choose.evaluation.protocol import ALONE, TOGETHER
-from crosscast.choose.evaluation.repeats import REPEATS
-from crosscast.choose.evaluation.result import ChoiceResult
-from crosscast.choose.evaluation.study import ChoiceStudy
+from crosscast.decide.evaluation import ALONE, TOGETHER, ChoiceStudy, MachineChoices
+from crosscast.decide.scores import REPEATS, ChoiceResult
+from crosscast.decide.training import OfflineStage
 from crosscast.evaluate.confidence import DRAWS, SHARE
 from crosscast.report.choice_frontier import KernelFrontier, frontier_table, longest_frontier
 from crosscast.report.choice_tables import (

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.predict.configuration.configuration_card import ConfigurationCard
+from crosscast.predict.configuration.artefact import ConfigurationCard
 from crosscast.report.console import console_of_numbers
 from crosscast.report.numbers import NONE, percent, plural
 from crosscast.report.settings import configuration_text

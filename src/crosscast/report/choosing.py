@@ -8,9 +8,9 @@ from typing import TextIO
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.choose.choice import Choice, Option
-from crosscast.choose.samples_file import SampledKernel
-from crosscast.predict.configuration.configuration_card import ConfigurationCard
+from crosscast.decide.power_cap import Choice, Option
+from crosscast.decide.samples import SampledKernel
+from crosscast.predict.configuration.artefact import ConfigurationCard
 from crosscast.report.chooser_training import chooser_trained_on, honest_chooser_errors, samples_lines
 from crosscast.report.console import console_of_numbers
 from crosscast.report.numbers import NONE, plural, three_digits

@@ -7,13 +7,13 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from crosscast.evaluate.corun.result import CoRunResult
-from crosscast.evaluate.corun.study import CoRunStudy
+from crosscast.evaluate.corun_scores import CoRunResult
 from crosscast.report.console import console_of_numbers
 from crosscast.report.corun_errors import corun_error_table
 from crosscast.report.corun_studies import print_corun_studies
 from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import percent, plural, three_digits
+from crosscast.studies.corun import CoRunStudy
 
 __all__ = ["print_corun_evaluation"]
 

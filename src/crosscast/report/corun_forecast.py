@@ -6,9 +6,9 @@ from typing import TextIO
 
 from rich.text import Text
 
-from crosscast.predict.corun.card import CoRunCard
+from crosscast.predict.corun.artefact import CoRunCard
 from crosscast.predict.corun.forecast import CoRunForecast, Ranged
-from crosscast.predict.listed import listed
+from crosscast.predict.warnings import listed
 from crosscast.report.console import console_of_numbers
 from crosscast.report.corun_training import corun_trained_on, honest_corun_errors
 from crosscast.report.number_table import number_table

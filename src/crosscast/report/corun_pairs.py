@@ -8,8 +8,8 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from crosscast.choose.pairing.plan import Plan, SharedBag
-from crosscast.predict.corun.card import CoRunCard
+from crosscast.decide.colocation import Plan, SharedBag
+from crosscast.predict.corun.artefact import CoRunCard
 from crosscast.predict.corun.forecast import Ranged
 from crosscast.report.console import console_of_numbers
 from crosscast.report.corun_training import corun_trained_on, honest_corun_errors

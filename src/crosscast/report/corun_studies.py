@@ -8,17 +8,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.evaluate.corun.studies.all_studies import CoRunStudies
-from crosscast.evaluate.corun.studies.clusters import TIGHT, Clusters
-from crosscast.evaluate.corun.studies.combinations import SPLITS, CombinationStudy, why_missing
-from crosscast.evaluate.corun.studies.not_made import NotMade
-from crosscast.evaluate.corun.studies.paths import PathStudy
-from crosscast.evaluate.corun.studies.sizes import SizeStudy
-from crosscast.evaluate.corun.studies.translations import TranslationStudy
-from crosscast.evaluate.corun.translation import REPORTED
-from crosscast.predict.corun.published.reported import REPORTED_MAPE
+from crosscast.evaluate.translation import REPORTED
 from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import NONE, percent, three_digits
+from crosscast.studies.corun import TIGHT, Clusters, CoRunStudies, TranslationStudy
+from crosscast.studies.moolchandani2022 import (
+    REPORTED_MAPE,
+    SPLITS,
+    CombinationStudy,
+    NotMade,
+    PathStudy,
+    SizeStudy,
+    why_missing,
+)
 
 __all__ = ["print_corun_studies"]
 

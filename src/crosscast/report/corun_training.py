@@ -8,8 +8,8 @@ from typing import Any, TextIO
 
 from rich.text import Text
 
-from crosscast.predict.corun.card import CoRunCard
-from crosscast.predict.listed import listed
+from crosscast.predict.corun.artefact import CoRunCard
+from crosscast.predict.warnings import listed
 from crosscast.report.console import console_of_numbers
 from crosscast.report.corun_errors import corun_error_table
 from crosscast.report.numbers import percent, plural, three_digits

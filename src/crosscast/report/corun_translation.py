@@ -6,8 +6,7 @@ from typing import TextIO
 
 from rich.text import Text
 
-from crosscast.predict.corun.time_line import LOGARITHMIC
-from crosscast.predict.corun.translation import TranslationCard
+from crosscast.predict.corun.translation import LOGARITHMIC, TranslationCard
 from crosscast.report.console import console_of_numbers
 from crosscast.report.number_table import number_table
 from crosscast.report.numbers import NONE, plural, three_digits

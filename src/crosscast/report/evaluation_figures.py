@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
-from crosscast.evaluate.bootstrap import BASELINES
 from crosscast.evaluate.confidence import SHARE
-from crosscast.evaluate.protocol import Result
-from crosscast.evaluate.study import Study
-from crosscast.predict.grid import Grid
+from crosscast.evaluate.time import Result
+from crosscast.evaluate.time_study import BASELINES, Study
+from crosscast.predict.time.data import Grid
 from crosscast.report.canvas import new_figure, save_figure
 
 __all__ = ["write_figures"]

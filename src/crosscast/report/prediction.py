@@ -9,8 +9,8 @@ from typing import Any, TextIO
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.predict.card import Card
-from crosscast.predict.prediction import DeviceTime, Prediction
+from crosscast.predict.time.artefact import Card
+from crosscast.predict.time.prediction import DeviceTime, Prediction
 from crosscast.report.console import console_of_numbers
 from crosscast.report.numbers import percent
 from crosscast.units import format_count, format_seconds

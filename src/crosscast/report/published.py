@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.evaluate.published.headline import NODE_SIZE, TREES, TRIED
-from crosscast.evaluate.published.paper import (
+from crosscast.report.console import console_of_numbers
+from crosscast.studies.johnston2018 import NODE_SIZE, NODE_SIZES, TREES, TRIED, PublishedStudy
+from crosscast.studies.johnston2018_forests import (
     FIGURE_3_MAE,
     MAE_LOG,
     MISPREDICTION_S,
@@ -22,9 +23,6 @@ from crosscast.evaluate.published.paper import (
     WORST_KERNEL,
     paper_omitted,
 )
-from crosscast.evaluate.published.study import PublishedStudy
-from crosscast.evaluate.published.tuning import NODE_SIZES
-from crosscast.report.console import console_of_numbers
 from crosscast.units import format_count, format_seconds
 
 __all__ = ["print_study"]

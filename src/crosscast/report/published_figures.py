@@ -10,11 +10,9 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.evaluate.published.headline import NODE_SIZE, TREES, TRIED
-from crosscast.evaluate.published.paper import FIGURE_3_MAE
-from crosscast.evaluate.published.study import PublishedStudy
-from crosscast.evaluate.published.tuning import NODE_SIZES
 from crosscast.report.canvas import FORMATS, new_figure, save_figure
+from crosscast.studies.johnston2018 import NODE_SIZE, NODE_SIZES, TREES, TRIED, PublishedStudy
+from crosscast.studies.johnston2018_forests import FIGURE_3_MAE
 from crosscast.tables.size_order import SIZES, size_order
 from crosscast.tables.whole_file import make_folder
 from crosscast.units import microseconds

@@ -11,15 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from crosscast.evaluate.confidence import DRAWS, SHARE, Confidence
-from crosscast.evaluate.relative.metrics import RelativeMetrics
-from crosscast.evaluate.relative.result import RelativeResult
-from crosscast.evaluate.relative.splits import PUBLISHED
-from crosscast.evaluate.relative.study import RelativeStudy
-from crosscast.evaluate.relative.weighting import WEIGHTINGS
+from crosscast.evaluate.relative import PUBLISHED, WEIGHTINGS, RelativeMetrics, RelativeResult
 from crosscast.report.console import console_of_numbers
 from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import NONE, factor, percent, plural
 from crosscast.report.relative_studies import print_relative_studies
+from crosscast.studies.nichols2024 import RelativeStudy
 from crosscast.units import format_count
 
 __all__ = ["print_relative_evaluation"]

@@ -8,8 +8,7 @@ from typing import TextIO
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.predict.relative.card import RelativeCard
-from crosscast.predict.relative.prediction import RelativePrediction, RelativeTime
+from crosscast.predict.relative.artefact import RelativeCard, RelativePrediction, RelativeTime
 from crosscast.report.console import console_of_numbers
 from crosscast.report.numbers import NONE, factor, percent, three_digits
 from crosscast.report.relative_training import honest_relative_errors, relative_trained_on

@@ -6,13 +6,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.evaluate.relative.by_source import BySource
-from crosscast.evaluate.relative.importances import CAUTION, Importances
-from crosscast.evaluate.relative.protocol import RelativeEvaluation
-from crosscast.evaluate.relative.selection import Selection
-from crosscast.evaluate.relative.study import RelativeStudies
+from crosscast.evaluate.relative import RelativeEvaluation
 from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import percent
+from crosscast.studies.nichols2024 import CAUTION, BySource, Importances, RelativeStudies, Selection
 
 __all__ = ["print_relative_studies"]
 

@@ -9,9 +9,9 @@ from typing import Any, TextIO
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.predict.listed import listed
-from crosscast.predict.relative.card import RelativeCard
-from crosscast.predict.relative.observations import NO_SOURCE
+from crosscast.predict.relative.artefact import RelativeCard
+from crosscast.predict.relative.data import NO_SOURCE
+from crosscast.predict.warnings import listed
 from crosscast.report.console import console_of_numbers
 from crosscast.report.number_table import number_table
 from crosscast.report.numbers import NONE, percent, plural

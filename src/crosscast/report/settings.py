@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crosscast.configuration import Configuration, Setting
-from crosscast.predict.configuration.space import Space
+from crosscast.predict.configuration.data import Space
 
 __all__ = [
     "configuration_text",

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.predict.card import Card
+from crosscast.predict.time.artefact import Card
 from crosscast.report.console import console_of_numbers
 from crosscast.report.prediction import trained_on
 

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crosscast.choose.evaluation.cases import cases_of, joined
 from crosscast.configuration import Configuration
+from crosscast.decide.cases import cases_of, joined
 from crosscast.errors import InputError
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
+from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
 from made_walks import random_surfaces
 
 

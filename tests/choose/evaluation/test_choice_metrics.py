@@ -7,16 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crosscast.choose.evaluation.cases import Cases, cases_of
-from crosscast.choose.evaluation.machine import MachineChoices
-from crosscast.choose.evaluation.metrics import METRICS, Metrics, metric_values, tallies_of
-from crosscast.choose.evaluation.protocol import evaluate_choices
-from crosscast.choose.methods.fixed import Fixed
-from crosscast.choose.methods.limited import limited
-from crosscast.choose.methods.limiter import Limiter
-from crosscast.choose.methods.oracle import Oracle
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import Surfaces
+from crosscast.decide.cases import Cases, cases_of
+from crosscast.decide.evaluation import MachineChoices, evaluate_choices
+from crosscast.decide.policies import Fixed, Limiter, Oracle, limited
+from crosscast.decide.scores import METRICS, Metrics, metric_values, tallies_of
+from crosscast.predict.configuration.data import Space, Surfaces
 from made_walks import Wanderer, random_surfaces
 
 SEEDS = st.integers(0, 3_000)

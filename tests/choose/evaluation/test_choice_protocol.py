@@ -9,19 +9,13 @@ import pytest
 from made_surfaces import made_surfaces
 
 from crosscast.arrays import Flags
-from crosscast.choose.evaluation.protocol import ALONE, TOGETHER, evaluate_choices
-from crosscast.choose.evaluation.study import ChoiceStudy, study_choices
-from crosscast.choose.methods.fixed import Fixed
-from crosscast.choose.methods.knob_limiter import knob_limiters
-from crosscast.choose.methods.limited import limited
-from crosscast.choose.methods.limiter import Limiter
-from crosscast.choose.methods.oracle import Oracle
-from crosscast.choose.walk import Chooser, Method, Walk
 from crosscast.configuration import Configuration
+from crosscast.decide.evaluation import ALONE, TOGETHER, ChoiceStudy, evaluate_choices, study_choices
+from crosscast.decide.policies import Fixed, Limiter, Oracle, knob_limiters, limited
+from crosscast.decide.power_cap import Chooser, Method, Walk
 from crosscast.errors import InputError
 from crosscast.evaluate.processes import State
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import Observed, Surfaces
+from crosscast.predict.configuration.data import Observed, Space, Surfaces
 from made_walks import Wanderer, random_surfaces
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crosscast.choose.evaluation.folds import duplicates, folds_together
+from crosscast.decide.evaluation import duplicates, folds_together
 from crosscast.errors import InputError
 
 ALTIS = [

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crosscast.choose.evaluation.endings import endings
-from crosscast.choose.methods.fixed import Fixed
-from crosscast.choose.methods.limited import limited
-from crosscast.choose.methods.limiter import Limiter
-from crosscast.choose.walk import Method, settle
+from crosscast.decide.cases import endings
+from crosscast.decide.policies import Fixed, Limiter, limited
+from crosscast.decide.power_cap import Method, settle
 from made_walks import Wanderer, random_surfaces
 
 

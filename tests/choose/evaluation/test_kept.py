@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 from made_surfaces import made_surfaces
 
-from crosscast.choose.evaluation.cases import Weighting
-from crosscast.choose.evaluation.kept import Kept
-from crosscast.choose.evaluation.study import ChoiceStudy, study_choices
-from crosscast.choose.walk import Chooser
+from crosscast.decide.cases import Weighting
+from crosscast.decide.evaluation import ChoiceStudy, Kept, study_choices
+from crosscast.decide.power_cap import Chooser
 from crosscast.errors import InputError
 from crosscast.evaluate.processes import State
-from crosscast.predict.configuration.surfaces import Surfaces
-from crosscast.predict.configuration.surfaces_digest import surfaces_digest
+from crosscast.predict.configuration.data import Surfaces, surfaces_digest
 from made_walks import Wanderer
 
 SURFACES = made_surfaces(3, noise=0.01)

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from chosen_study import named_surfaces, other_machine
-from crosscast.choose.evaluation.offline import offline_stage
+from crosscast.decide.training import offline_stage
 from crosscast.errors import InputError
-from crosscast.predict.configuration.published.model import PublishedModel
+from crosscast.predict.configuration.bailey2014 import PublishedModel
 
 
 def test_it_is_the_published_model_of_all_programs() -> None:

@@ -5,15 +5,11 @@ It lies beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` poi
 
 import pytest
 
-from crosscast.choose.evaluation.machine import MachineChoices
-from crosscast.choose.evaluation.protocol import ALONE, evaluate_choices
-from crosscast.choose.evaluation.result import ChoiceResult
-from crosscast.choose.methods.fixed import Fixed
-from crosscast.choose.methods.knob_limiter import knob_limiters
-from crosscast.choose.methods.limiter import Limiter
-from crosscast.choose.methods.oracle import Oracle
-from crosscast.choose.walk import Method
-from crosscast.predict.configuration.surfaces import machines_of
+from crosscast.decide.evaluation import ALONE, MachineChoices, evaluate_choices
+from crosscast.decide.policies import Fixed, Limiter, Oracle, knob_limiters
+from crosscast.decide.power_cap import Method
+from crosscast.decide.scores import ChoiceResult
+from crosscast.predict.configuration.data import machines_of
 from crosscast.tables.configured import configured
 from crosscast.tables.importers.powercap import import_powercap
 from shared_data import shared_data

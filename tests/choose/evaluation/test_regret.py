@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crosscast.choose.evaluation.result import Regret
+from crosscast.decide.scores import Regret
 
 
 def test_percentiles_are_weighted() -> None:

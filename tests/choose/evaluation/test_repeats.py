@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from made_surfaces import made_surfaces
 
-from crosscast.choose.evaluation.cases import cases_of
-from crosscast.choose.evaluation.repeat_noise import RepeatNoise, repeat_noise
-from crosscast.choose.evaluation.repeats import simulated_repeats, split_half_oracle
 from crosscast.configuration import Configuration
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
+from crosscast.decide.cases import cases_of
+from crosscast.decide.scores import RepeatNoise, repeat_noise, simulated_repeats, split_half_oracle
+from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
 from made_walks import random_surfaces
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from crosscast.arrays import Reals
-from crosscast.choose.evaluation.sureness import Tallied, bootstrap_choices
+from crosscast.decide.scores import Tallied, bootstrap_choices
 
 
 def tallies(performance: list[float], extra: float = 1.0) -> Reals:

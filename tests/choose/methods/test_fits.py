@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 from made_surfaces import made_surfaces
 
-from crosscast.choose.methods import fits
-from crosscast.choose.methods.fits import fitted
-from crosscast.predict.configuration.surfaces import Surfaces
+from crosscast.decide import policies as fits
+from crosscast.decide.policies import fitted
+from crosscast.predict.configuration.data import Surfaces
 
 SURFACES = made_surfaces()
 

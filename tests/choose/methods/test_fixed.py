@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_surfaces import made_surfaces
 
-from crosscast.choose.evaluation.cases import cases_of
-from crosscast.choose.evaluation.metrics import Metrics, tallies_of
-from crosscast.choose.methods.fixed import Fixed
+from crosscast.decide.cases import cases_of
+from crosscast.decide.policies import Fixed
+from crosscast.decide.scores import Metrics, tallies_of
 from crosscast.errors import InputError
 from made_walks import random_surfaces
 

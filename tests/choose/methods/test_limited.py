@@ -9,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_surfaces import made_surfaces
 
-from crosscast.choose.limit import within_cap
-from crosscast.choose.methods.fixed import Fixed
-from crosscast.choose.methods.limited import Limited, limited
-from crosscast.choose.walk import Method
-from crosscast.predict.configuration.surfaces import Surfaces
+from crosscast.decide.policies import Fixed, Limited, limited
+from crosscast.decide.power_cap import Method, within_cap
+from crosscast.predict.configuration.data import Surfaces
 from made_walks import Wanderer, random_surfaces
 
 

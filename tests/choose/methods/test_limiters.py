@@ -4,14 +4,10 @@ import numpy as np
 import pytest
 from made_surfaces import made_surfaces
 
-from crosscast.choose.limit import within_cap
-from crosscast.choose.methods.knob_limiter import knob_limiters
-from crosscast.choose.methods.limiter import Limiter
-from crosscast.choose.methods.oracle import Oracle
-from crosscast.choose.walk import Method, settle
 from crosscast.configuration import Configuration
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import Surfaces
+from crosscast.decide.policies import Limiter, Oracle, knob_limiters
+from crosscast.decide.power_cap import Method, settle, within_cap
+from crosscast.predict.configuration.data import Space, Surfaces
 from made_walks import random_surfaces
 
 SURFACES = made_surfaces(noise=0.01)

@@ -3,11 +3,10 @@
 import pytest
 from made_surfaces import made_space
 
-from crosscast.choose.methods.registry import MAIN, check_method_names, method_names, methods_of
-from crosscast.choose.methods.selected import SelectedModel
 from crosscast.configuration import Configuration
+from crosscast.decide.policies import MAIN, SelectedModel, check_method_names, method_names, methods_of
 from crosscast.errors import InputError
-from crosscast.predict.configuration.space import Space
+from crosscast.predict.configuration.data import Space
 
 SPACE = made_space()
 OTHER = Space(tuple(Configuration("gpu", {"clock_hz": 1e9 * clock}) for clock in (1, 2)))

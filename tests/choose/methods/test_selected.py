@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from made_surfaces import made_surfaces
 
 from crosscast.arrays import Flags, Reals
-from crosscast.choose.methods.selected import SelectedModel, least_bad
-from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
-from crosscast.predict.configuration.plain_forecast import plain_forecast
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import Observed, Surfaces
+from crosscast.decide.policies import SelectedModel, least_bad
+from crosscast.predict.configuration.data import Observed, Space, Surfaces
+from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast, plain_forecast
 
 SURFACES = made_surfaces(2)
 SAMPLES = (11, 0)

@@ -10,14 +10,11 @@ from hypothesis import strategies as st
 from made_surfaces import made_surfaces
 
 from crosscast.arrays import Flags
-from crosscast.choose.methods.selected import SelectedModel
-from crosscast.choose.methods.steered import Steered, next_number
-from crosscast.choose.selection import OBJECTIVES, Objective
-from crosscast.choose.walk import Chooser, Method, Settled, settle
+from crosscast.decide.policies import SelectedModel, Steered, next_number
+from crosscast.decide.power_cap import OBJECTIVES, Chooser, Method, Objective, Settled, settle
+from crosscast.predict.configuration.data import Observed, Surfaces
 from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
-from crosscast.predict.configuration.process.model import ProcessModel
-from crosscast.predict.configuration.process.predictor import ProcessPredictor
-from crosscast.predict.configuration.surfaces import Observed, Surfaces
+from crosscast.predict.configuration.process import ProcessModel, ProcessPredictor
 
 SURFACES = made_surfaces(6, noise=0.01)
 SAMPLES = (11, 0)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from crosscast.choose.pairing.draws import ErrorBags
-from crosscast.predict.corun.left_out import LeftOut
+from crosscast.decide.pairing import ErrorBags
+from crosscast.predict.corun.forecast import LeftOut
 
 # Two groups; the first has a bag of two and one of three, the second a bag of two.
 ERRORS = LeftOut(

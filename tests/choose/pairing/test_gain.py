@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from crosscast.choose.pairing.gain import bag_gain, expected_gain, pair_gain
+from crosscast.decide.pairing import bag_gain, expected_gain, pair_gain
 
 LENGTHS = arrays(np.float64, (7, 2), elements=st.floats(0.01, 100))
 SLOWDOWNS = arrays(np.float64, (7, 2), elements=st.floats(1, 10))

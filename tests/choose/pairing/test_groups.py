@@ -6,12 +6,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from crosscast.choose.pairing.bags import PredictedBags
-from crosscast.choose.pairing.groups import Group, grown_groups
-from crosscast.choose.pairing.jobs import Jobs
-from crosscast.choose.pairing.kind_predictions import KindPredictions
-from crosscast.choose.pairing.limits import Limits
-from crosscast.choose.pairing.pairs import choose_pairs
+from crosscast.decide.colocation import Group, PredictedBags, choose_pairs, grown_groups
+from crosscast.decide.pairing import Jobs, KindPredictions, Limits
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from kept_corun import made_jobs, trained
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from crosscast.choose.pairing.matching import best_matching
+from crosscast.decide.pairing import best_matching
 from crosscast.errors import InputError, MissingExtraError
 
 

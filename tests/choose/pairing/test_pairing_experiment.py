@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 from made_co_runs import made_co_runs
 
-from crosscast.choose.pairing.experiment import EQUAL, LOGNORMAL, Predicted, Truth, share_kept
-from crosscast.choose.pairing.left_out_pairs import known_pairs, unseen_pairs
 from crosscast.errors import InputError
-from crosscast.evaluate.corun.training import of_one_device
+from crosscast.evaluate.corun import of_one_device
 from crosscast.predict.corun.baselines import Mean
-from crosscast.predict.corun.published.model import Published
+from crosscast.predict.corun.moolchandani2022 import Published
+from crosscast.studies.pairing import (
+    EQUAL,
+    LOGNORMAL,
+    Predicted,
+    Truth,
+    known_pairs,
+    share_kept,
+    unseen_pairs,
+)
 from shared_data import shared_data
 
 RUNS = made_co_runs(sizes=("small", "tiny"))

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_co_runs import NAMES, made_solo
 
-from crosscast.choose.pairing.pairs import choose_pairs
-from crosscast.choose.pairing.plan import Plan
+from crosscast.decide.colocation import Plan, choose_pairs
 from crosscast.errors import InputError
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.tables.corun.solo import Solo

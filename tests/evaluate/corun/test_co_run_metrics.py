@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import mean_absolute_percentage_error, roc_auc_score
 
 from crosscast.errors import InputError
-from crosscast.evaluate.corun.metrics import Scored, area_under_curve, mean_error, worst_coverage
+from crosscast.evaluate.corun_scores import Scored, area_under_curve, mean_error, worst_coverage
 
 VALUES = st.floats(0.1, 10)
 

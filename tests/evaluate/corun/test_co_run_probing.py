@@ -6,8 +6,7 @@ from itertools import combinations_with_replacement
 import pytest
 from made_co_runs import NAMES, made_bag, made_co_runs, made_solo
 
-from crosscast.evaluate.corun.probing import probing_of
-from crosscast.evaluate.corun.splits import folds_of
+from crosscast.evaluate.corun import folds_of, probing_of
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.view import CoRuns
 

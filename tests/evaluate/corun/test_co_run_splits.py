@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from made_co_runs import NAMES, made_bag, made_co_runs, made_solo
 
 from crosscast.errors import InputError
-from crosscast.evaluate.corun.splits import SPLITS, folds_of
+from crosscast.evaluate.corun import SPLITS, folds_of
 from crosscast.tables.corun.bag import Bag
 
 BAGS = made_co_runs(bags=(2, 3)).bags

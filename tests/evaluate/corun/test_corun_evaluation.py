@@ -10,17 +10,22 @@ from made_co_runs import NAMES, made_bag, made_co_runs, made_solo
 from numpy.testing import assert_array_equal
 
 from crosscast.errors import InputError
-from crosscast.evaluate.corun.probing import probing_of
-from crosscast.evaluate.corun.protocol import CoRunEvaluation, evaluate_corun
-from crosscast.evaluate.corun.quantities import measured, predicted
-from crosscast.evaluate.corun.result import CoRunResult
-from crosscast.evaluate.corun.splits import folds_of
-from crosscast.evaluate.corun.study import study_corun
-from crosscast.evaluate.corun.task import CoRunTask, answer_of, left_out_errors
-from crosscast.evaluate.corun.training import of_one_device, train_corun
+from crosscast.evaluate.corun import (
+    CoRunEvaluation,
+    CoRunTask,
+    answer_of,
+    evaluate_corun,
+    folds_of,
+    left_out_errors,
+    of_one_device,
+    probing_of,
+    train_corun,
+)
+from crosscast.evaluate.corun_scores import CoRunResult, measured, predicted
 from crosscast.predict.corun.baselines import Mean, Sum
-from crosscast.predict.corun.prediction import CoRunPrediction
-from crosscast.predict.corun.process.model import Process
+from crosscast.predict.corun.forecast import CoRunPrediction
+from crosscast.predict.corun.process import Process
+from crosscast.studies.corun import study_corun
 from crosscast.tables.corun.bag import Bag, Member
 from crosscast.tables.corun.view import CoRuns
 

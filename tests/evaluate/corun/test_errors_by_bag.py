@@ -7,9 +7,9 @@ import pytest
 from made_co_runs import made_co_runs
 
 from crosscast.errors import InputError
-from crosscast.evaluate.corun.task import left_out_errors
+from crosscast.evaluate.corun import left_out_errors
 from crosscast.predict.corun.baselines import Mean
-from crosscast.predict.corun.left_out import LeftOut
+from crosscast.predict.corun.forecast import LeftOut
 
 
 def test_each_bag_that_is_left_out_has_a_number_and_all_its_members() -> None:

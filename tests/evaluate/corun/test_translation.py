@@ -8,13 +8,13 @@ import pytest
 from counted_co_runs import APPLICATIONS, EXPONENT, FACTOR, counted_co_runs, studied
 
 from crosscast.errors import InputError
-from crosscast.evaluate.corun.translation import (
+from crosscast.evaluate.translation import (
     SharedTimes,
     shared_times,
     train_translation,
     translation_scores,
 )
-from crosscast.predict.corun.time_line import LOGARITHMIC, PLAIN, TimeLine
+from crosscast.predict.corun.translation import LOGARITHMIC, PLAIN, TimeLine
 
 
 def shared() -> SharedTimes:

@@ -3,15 +3,19 @@
 import numpy as np
 import pytest
 
-from crosscast.evaluate.published.energy import energy
-from crosscast.evaluate.published.headline import headline
-from crosscast.evaluate.published.honest import honest
-from crosscast.evaluate.published.learning import counts_of, learn, recycled
-from crosscast.evaluate.published.omission import omit
-from crosscast.evaluate.published.paper import OMITTED, paper_omitted
-from crosscast.evaluate.published.runs import Runs, runs_of
-from crosscast.evaluate.published.tuning import NODE_SIZES, tune
-from crosscast.predict.published_forest import PublishedForest
+from crosscast.predict.time.johnston2018 import PublishedForest
+from crosscast.studies.johnston2018 import (
+    NODE_SIZES,
+    counts_of,
+    energy,
+    headline,
+    honest,
+    learn,
+    omit,
+    recycled,
+    tune,
+)
+from crosscast.studies.johnston2018_forests import OMITTED, Runs, paper_omitted, runs_of
 from published_data import RUNS, SIZES, SPEEDS, made_up
 
 

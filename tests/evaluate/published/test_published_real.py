@@ -5,20 +5,18 @@ It lies beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` poi
 
 import pytest
 
-from crosscast.evaluate.published.energy import energy
-from crosscast.evaluate.published.headline import Headline, headline
-from crosscast.evaluate.published.learning import learn
-from crosscast.evaluate.published.omission import omit
-from crosscast.evaluate.published.paper import (
+from crosscast.studies.johnston2018 import Headline, energy, headline, learn, omit
+from crosscast.studies.johnston2018_forests import (
     FIGURE_3_MAE,
     MAE_LOG,
     R2,
     RELATIVE_LOG,
     WORST_KERNEL,
+    Runs,
+    Surface,
     paper_omitted,
+    runs_of,
 )
-from crosscast.evaluate.published.runs import Runs, runs_of
-from crosscast.evaluate.published.surface import Surface
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
 from shared_data import shared_data

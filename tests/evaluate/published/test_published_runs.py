@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluate.published.runs import Runs, runs_of
+from crosscast.studies.johnston2018_forests import Runs, runs_of
 from crosscast.tables.arrow import table_of
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.records import RECORDS

@@ -9,10 +9,9 @@ import pytest
 
 from crosscast.errors import InputError
 from crosscast.evaluate.processes import State
-from crosscast.evaluate.published import study as whole
-from crosscast.evaluate.published.amount import PAPER, QUICK, USUAL
-from crosscast.evaluate.published.omission import omit
-from crosscast.evaluate.published.study import PublishedStudy, run
+from crosscast.studies import johnston2018 as whole
+from crosscast.studies.johnston2018 import PublishedStudy, omit, run
+from crosscast.studies.johnston2018_forests import PAPER, QUICK, USUAL
 from crosscast.tables.arrow import table_of
 from crosscast.tables.energy import ENERGY
 from published_data import SMALL, made_up

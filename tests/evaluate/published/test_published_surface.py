@@ -4,11 +4,16 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluate.published.annealing import MOST_TREES, anneal, tree_counts
-from crosscast.evaluate.published.out_of_bag import OutOfBag
-from crosscast.evaluate.published.runs import runs_of
-from crosscast.evaluate.published.surface import Grown, Surface
-from crosscast.predict.cell_trees import Rows, draw_trees
+from crosscast.predict.time.johnston2018 import Rows, draw_trees
+from crosscast.studies.johnston2018_forests import (
+    MOST_TREES,
+    Grown,
+    OutOfBag,
+    Surface,
+    anneal,
+    runs_of,
+    tree_counts,
+)
 from published_data import made_up
 
 

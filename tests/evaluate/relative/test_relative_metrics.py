@@ -10,8 +10,8 @@ from hypothesis.extra.numpy import arrays
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.evaluate.relative.metrics import RowScores, metrics_of, row_scores
-from crosscast.predict.relative.observations import relative_to_slowest
+from crosscast.evaluate.relative import RowScores, metrics_of, row_scores
+from crosscast.predict.relative.data import relative_to_slowest
 
 TIMES = arrays(np.float64, (4, 3), elements=st.floats(1e-3, 1e3))
 

@@ -9,14 +9,16 @@ import pytest
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.evaluate.processes import State
-from crosscast.evaluate.relative.held_out_predictions import held_out_predictions
-from crosscast.evaluate.relative.protocol import evaluate_relative
-from crosscast.predict.relative.model import RelativeModel
-from crosscast.predict.relative.observations import Observations, Vectors
-from crosscast.predict.relative.published.forest import PublishedForest
-from crosscast.predict.relative.published.linear import PublishedLinear
-from crosscast.predict.relative.published.mean import FittedVector, LogMean, PublishedMean
-from crosscast.predict.relative.published.xgboost import PublishedXGBoost
+from crosscast.evaluate.relative import evaluate_relative, held_out_predictions
+from crosscast.predict.relative.data import Observations, RelativeModel, Vectors
+from crosscast.predict.relative.nichols2024 import (
+    FittedVector,
+    LogMean,
+    PublishedForest,
+    PublishedLinear,
+    PublishedMean,
+    PublishedXGBoost,
+)
 from made_vectors import made_vectors
 
 VECTORS = made_vectors(applications=4)

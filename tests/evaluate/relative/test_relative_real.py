@@ -5,11 +5,10 @@ The data lies beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA
 
 import pytest
 
-from crosscast.evaluate.relative.protocol import evaluate_relative
-from crosscast.predict.relative.observations import Vectors
+from crosscast.evaluate.relative import evaluate_relative
+from crosscast.predict.relative.data import Vectors
+from crosscast.predict.relative.nichols2024 import LogMean, PublishedXGBoost
 from crosscast.predict.relative.observed import vectors_of
-from crosscast.predict.relative.published.mean import LogMean
-from crosscast.predict.relative.published.xgboost import PublishedXGBoost
 from crosscast.tables.importers.rajaperf import import_rajaperf
 from shared_data import shared_data
 

@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluate.relative.splits import FOLDS, PUBLISHED, SPLITS, TEST_SHARE, split_named
-from crosscast.evaluate.relative.weighting import Weighting, row_weights
+from crosscast.evaluate.relative import (
+    FOLDS,
+    PUBLISHED,
+    SPLITS,
+    TEST_SHARE,
+    Weighting,
+    row_weights,
+    split_named,
+)
 from made_vectors import made_vectors
 
 ROWS = made_vectors(applications=5, repeats=2).observations

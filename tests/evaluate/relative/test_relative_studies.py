@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluate.relative.by_source import by_source
-from crosscast.evaluate.relative.importances import importances
-from crosscast.evaluate.relative.protocol import evaluate_relative
-from crosscast.evaluate.relative.selection import selection
-from crosscast.evaluate.relative.study import RelativeStudy, study_relative
-from crosscast.predict.relative.observations import Vectors
-from crosscast.predict.relative.published.mean import PublishedMean
-from crosscast.predict.relative.published.xgboost import PublishedXGBoost
+from crosscast.evaluate.relative import evaluate_relative
+from crosscast.predict.relative.data import Vectors
+from crosscast.predict.relative.nichols2024 import PublishedMean, PublishedXGBoost
+from crosscast.studies.nichols2024 import RelativeStudy, by_source, importances, selection, study_relative
 from made_vectors import made_vectors
 
 VECTORS = made_vectors(applications=5)

@@ -7,9 +7,9 @@ import pytest
 
 from crosscast.errors import InputError
 from crosscast.evaluate.processes import State
-from crosscast.evaluate.relative.training import held_out_errors, left_out_split, train_relative
-from crosscast.predict.relative.observations import Vectors
-from crosscast.predict.relative.published.mean import FittedVector, PublishedMean
+from crosscast.evaluate.relative import held_out_errors, left_out_split, train_relative
+from crosscast.predict.relative.data import Vectors
+from crosscast.predict.relative.nichols2024 import FittedVector, PublishedMean
 from made_vectors import COUNTERS, DEVICES, made_vectors, trained
 
 SEEN: list[tuple[set[str], int]] = []

@@ -14,15 +14,15 @@ from made_surfaces import made_surfaces
 
 import crosscast
 from crosscast.errors import InputError
-from crosscast.predict import artefact as times
-from crosscast.predict.card_file import CARD
+from crosscast.predict.artefact import CARD
 from crosscast.predict.configuration.artefact import (
     CONFIGURATION_KINDS,
     TrainedConfigurationModel,
     load_configuration_model,
     save_configuration_model,
 )
-from crosscast.predict.configuration.baselines.nearest import NearestKernels
+from crosscast.predict.configuration.baselines import NearestKernels
+from crosscast.predict.time import artefact as times
 from kept_card import rewrite_card
 from kept_chooser import fitted_chooser, kept_chooser
 from kept_models import kept
@@ -99,7 +99,7 @@ def test_forecasting_needs_neither_scikit_learn_nor_arrow(folder: Path) -> None:
     script = (
         "import sys, numpy as np\n"
         "from crosscast import load_model\n"
-        "from crosscast.predict.configuration.surfaces import Observed\n"
+        "from crosscast.predict.configuration.data import Observed\n"
         f"model = load_model({str(folder)!r})\n"
         "ones = np.array([1.0, 2.0])\n"
         "observed = Observed(np.array(model.samples), ones, 100 * ones)\n"

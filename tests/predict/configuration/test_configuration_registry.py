@@ -8,7 +8,7 @@ from made_surfaces import made_surfaces
 
 from crosscast.errors import InputError
 from crosscast.predict.configuration.artefact import load_configuration_model, save_configuration_model
-from crosscast.predict.configuration.registry import CONFIGURATION_MODELS, configuration_model_named
+from crosscast.predict.configuration.models import CONFIGURATION_MODELS, configuration_model_named
 from kept_chooser import fitted_chooser
 
 

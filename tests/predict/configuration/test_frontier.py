@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.predict.configuration.frontier import pareto_frontier
+from crosscast.predict.configuration.data import pareto_frontier
 
 # Few values, so that many agree.
 POINT = st.tuples(

@@ -7,7 +7,7 @@ import pytest
 from linear_machine import linear_space
 
 from crosscast.errors import InputError
-from crosscast.predict.configuration.kept_space import kept_space, space_state
+from crosscast.predict.configuration.data import kept_space, space_state
 
 
 def test_they_come_back() -> None:

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 from crosscast.configuration import Configuration
-from crosscast.predict.configuration.baselines.gaussian_process import GaussianProcess
-from crosscast.predict.configuration.baselines.nearest import NearestKernels
-from crosscast.predict.configuration.baselines.regression import GlobalRegression
-from crosscast.predict.configuration.model import ConfigurationModel
-from crosscast.predict.configuration.published.model import PublishedModel
-from crosscast.predict.configuration.surfaces import Surfaces, machines_of
+from crosscast.predict.configuration.bailey2014 import PublishedModel
+from crosscast.predict.configuration.baselines import GaussianProcess, GlobalRegression, NearestKernels
+from crosscast.predict.configuration.data import Surfaces, machines_of
+from crosscast.predict.configuration.forecast import ConfigurationModel
 from crosscast.tables.configured import configured
 from crosscast.tables.importers.gpu_dvfs import import_gpu_dvfs
 from crosscast.tables.importers.powercap import import_powercap

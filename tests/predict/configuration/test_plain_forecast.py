@@ -3,7 +3,7 @@
 import numpy as np
 from made_surfaces import made_surfaces
 
-from crosscast.predict.configuration.plain_forecast import plain_forecast
+from crosscast.predict.configuration.forecast import plain_forecast
 
 
 def test_measured_values_stand_and_nothing_else_is_sure() -> None:

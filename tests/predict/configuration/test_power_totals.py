@@ -4,9 +4,7 @@ import numpy as np
 from made_surfaces import made_surfaces
 
 from crosscast.configuration import Configuration
-from crosscast.predict.configuration.power_totals import power_totals, total_power
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
+from crosscast.predict.configuration.data import KernelAt, Space, Surfaces, power_totals, total_power
 
 
 def surfaces(power_w: list[float], devices: str = "aab", **domains: list[float]) -> Surfaces:

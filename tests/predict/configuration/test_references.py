@@ -2,7 +2,7 @@
 
 from linear_machine import linear_space
 
-from crosscast.predict.configuration.references import references
+from crosscast.predict.configuration.data import references
 
 
 def test_the_first_sample_on_the_same_device_counts() -> None:

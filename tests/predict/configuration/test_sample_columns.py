@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crosscast.predict.configuration.sample_columns import SampleColumns, counts_in, total_in
+from crosscast.predict.configuration.features import SampleColumns, counts_in, total_in
 
 NONE = frozenset[str]()
 

@@ -8,8 +8,8 @@ from made_surfaces import made_surfaces
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.configuration.sample_features import SampleFeatures
-from crosscast.predict.configuration.surfaces import Surfaces
+from crosscast.predict.configuration.data import Surfaces
+from crosscast.predict.configuration.features import SampleFeatures
 
 SAMPLES = (11, 0)
 

@@ -5,8 +5,7 @@ import pytest
 from made_surfaces import made_surfaces
 
 from crosscast.errors import InputError
-from crosscast.predict.configuration.sample_runs import sample_places, sampled
-from crosscast.predict.configuration.surfaces import Observed
+from crosscast.predict.configuration.data import Observed, sample_places, sampled
 
 
 def test_runs_are_found_in_the_order_of_the_samples() -> None:

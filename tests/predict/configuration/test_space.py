@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.predict.configuration.space import Space
+from crosscast.predict.configuration.data import Space
 
 MIXED = (
     Configuration("cpu", {"cores": 1, "governor": "low"}),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from made_surfaces import made_surfaces
 
 from crosscast.errors import InputError
-from crosscast.predict.configuration.surfaces import KernelAt, Observed, machines_of
+from crosscast.predict.configuration.data import KernelAt, Observed, machines_of
 from crosscast.tables.arrow import Table, table_of
 from crosscast.tables.configured import CONFIGURED
 

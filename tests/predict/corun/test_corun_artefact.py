@@ -12,19 +12,18 @@ from made_co_runs import NAMES, made_co_runs, made_solo
 from numpy.testing import assert_array_equal
 
 from crosscast.errors import InputError
-from crosscast.predict.card_file import CARD
+from crosscast.predict.artefact import CARD
 from crosscast.predict.corun.artefact import (
     KNOWN,
     NEW,
+    CoRunCard,
     TrainedCoRunModel,
     load_corun_model,
     save_corun_model,
 )
-from crosscast.predict.corun.card import CoRunCard
-from crosscast.predict.corun.left_out import LeftOut
-from crosscast.predict.corun.model import CoRunPredictor
-from crosscast.predict.corun.process.model import Process
-from crosscast.predict.corun.published.model import Published
+from crosscast.predict.corun.forecast import CoRunPredictor, LeftOut
+from crosscast.predict.corun.moolchandani2022 import Published
+from crosscast.predict.corun.process import Process
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from crosscast.errors import InputError
-from crosscast.predict.corun.left_out import LeftOut
+from crosscast.predict.corun.forecast import LeftOut
 
 GROUPS = tuple("abcdefgh")
 

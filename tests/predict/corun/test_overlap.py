@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
-from crosscast.predict.corun.overlap import bag_time, bag_times, even_slowdown, with_fewer
+from crosscast.predict.corun.forecast import bag_time, bag_times, even_slowdown, with_fewer
 
 TIMES = st.lists(st.floats(0.01, 100), min_size=2, max_size=5)
 

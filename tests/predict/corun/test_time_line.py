@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.errors import InputError
-from crosscast.predict.corun.time_line import LOGARITHMIC, PLAIN, TimeLine
+from crosscast.predict.corun.translation import LOGARITHMIC, PLAIN, TimeLine
 
 TIMES = st.lists(st.floats(1e-4, 1e3), min_size=3, max_size=20, unique=True).map(np.array)
 

@@ -8,13 +8,11 @@ import pytest
 from counted_co_runs import EXPONENT, bag_elsewhere, counted_co_runs, other_time
 
 from crosscast.errors import InputError
-from crosscast.evaluate.corun.training import of_one_device, train_corun
-from crosscast.evaluate.corun.translation import shared_times, train_translation
+from crosscast.evaluate.corun import of_one_device, train_corun
+from crosscast.evaluate.translation import shared_times, train_translation
 from crosscast.predict.corun.artefact import TrainedCoRunModel, load_corun_model, save_corun_model
-from crosscast.predict.corun.registry import models_named
-from crosscast.predict.corun.time_line import LOGARITHMIC
-from crosscast.predict.corun.translated import translated_forecasts
-from crosscast.predict.corun.translation import TranslationCard
+from crosscast.predict.corun.models import models_named
+from crosscast.predict.corun.translation import LOGARITHMIC, TranslationCard, translated_forecasts
 
 
 def trained(folder: Path, device: str) -> TrainedCoRunModel:

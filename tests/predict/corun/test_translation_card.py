@@ -9,7 +9,7 @@ import pytest
 from counted_co_runs import counted_co_runs
 
 from crosscast.errors import InputError
-from crosscast.evaluate.corun.translation import shared_times, train_translation
+from crosscast.evaluate.translation import shared_times, train_translation
 from crosscast.predict.corun.translation import TranslationCard, read_translation, write_translation
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from crosscast.arrays import Reals
-from crosscast.predict.physical.fitting import Data, fit_prices, log_sum, standardized
+from crosscast.predict.time.physical import Data, fit_prices, log_sum, standardized
 
 
 def data(log_time: Reals, loads: Reals, groups: list[int]) -> Data:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from crosscast.predict.grid import Grid
-from crosscast.predict.physical.model import Physical, PhysicalPredictor
+from crosscast.predict.time.data import Grid
+from crosscast.predict.time.physical import Physical, PhysicalPredictor
 
 
 def test_a_law_of_its_own_kind_is_told_for_an_application_it_never_saw(lawful: Grid) -> None:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.predict.grid import Profiles
-from crosscast.predict.physical.quantities import METRICS_NEEDED, quantities_of
+from crosscast.predict.time.data import Profiles
+from crosscast.predict.time.physical import METRICS_NEEDED, quantities_of
 from crosscast.profile import METRICS
 
 NAMES = [each.name for each in METRICS]

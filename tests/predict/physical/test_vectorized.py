@@ -5,10 +5,15 @@ import pytest
 from made_grids import DEVICES, lawful_grid, profiles_of
 
 from crosscast.arrays import Reals
-from crosscast.predict.physical.fitting import standardized
-from crosscast.predict.physical.model import Physical, PhysicalPredictor
-from crosscast.predict.physical.quantities import quantities_of
-from crosscast.predict.physical.terms import VARIANTS, bends, loads
+from crosscast.predict.time.physical import (
+    VARIANTS,
+    Physical,
+    PhysicalPredictor,
+    bends,
+    loads,
+    quantities_of,
+    standardized,
+)
 
 
 @pytest.fixture(scope="module")

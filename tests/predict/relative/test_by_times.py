@@ -9,11 +9,10 @@ import pytest
 from made_counters import runs_with
 
 from crosscast.errors import InputError
-from crosscast.predict.combined import Combined as TimeModel
-from crosscast.predict.grid import Profiles
-from crosscast.predict.relative.by_times import ByTimes, ByTimesPredictor, are_profiles, profiles_of
-from crosscast.predict.relative.observations import Observations, Vectors, relative_to_slowest
-from crosscast.predict.relative.profiles_seen import profiles_seen
+from crosscast.predict.relative.data import Observations, Vectors, profiles_seen, relative_to_slowest
+from crosscast.predict.relative.models import ByTimes, ByTimesPredictor, are_profiles, profiles_of
+from crosscast.predict.time.combined import Combined as TimeModel
+from crosscast.predict.time.data import Profiles
 from made_vectors import made_vectors
 
 GRID = made_grids.noisy_grid()

@@ -5,7 +5,7 @@ import pytest
 from made_runs_seen import dataset_of_runs, run
 
 from crosscast.errors import InputError
-from crosscast.predict.relative.counted_runs import counted_runs, has_counters
+from crosscast.predict.relative.observed import counted_runs, has_counters
 
 
 def test_counters_over_all_runs_are_divided_by_them() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.predict.relative.counter_names import RULES
+from crosscast.predict.relative.counters import RULES
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "counters.md").read_text(encoding="utf-8")
 

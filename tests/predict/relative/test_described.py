@@ -7,8 +7,8 @@ from made_runs_seen import dataset_of_runs, run
 
 import crosscast
 from crosscast.device import Device
-from crosscast.evaluate.relative.vectors_digest import vectors_digest
-from crosscast.predict.relative.observations import Vectors
+from crosscast.evaluate.relative import vectors_digest
+from crosscast.predict.relative.data import Vectors
 from crosscast.predict.relative.observed import vectors_of
 from made_vectors import DEVICES, made_vectors
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from crosscast.arrays import Flags
-from crosscast.predict.relative.full_devices import full_devices
+from crosscast.predict.relative.observed import full_devices
 
 KNOWN = arrays(np.bool_, array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=6), elements=st.booleans())
 

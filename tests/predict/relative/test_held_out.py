@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.relative.held_out import HeldOut
+from crosscast.predict.relative.intervals import HeldOut
 
 
 def held_out(

@@ -1,6 +1,6 @@
 import numpy as np
 
-from crosscast.predict.relative.kernel_weights import kernel_weights
+from crosscast.predict.relative.data import kernel_weights
 from made_vectors import made_vectors
 
 

@@ -7,7 +7,7 @@ import pytest
 from made_runs_seen import dataset_of_runs, profile, run
 
 from crosscast.errors import InputError
-from crosscast.predict.relative.observations import NO_SOURCE
+from crosscast.predict.relative.data import NO_SOURCE
 from crosscast.predict.relative.observed import devices_left_out, observations_of, vectors_of
 from crosscast.tables.dataset import Dataset
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from crosscast.arrays import Reals
-from crosscast.predict.relative.observations import Vectors, relative_to_slowest
+from crosscast.predict.relative.data import Vectors, relative_to_slowest
 from crosscast.predict.relative.observed import devices_left_out, vectors_of
 from crosscast.tables.dataset import Dataset, validate
 from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018

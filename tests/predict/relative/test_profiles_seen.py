@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from crosscast.predict.grid import Profiles
-from crosscast.predict.relative.observations import NO_SOURCE
-from crosscast.predict.relative.profiles_seen import profiles_seen
+from crosscast.predict.relative.data import NO_SOURCE, profiles_seen
+from crosscast.predict.time.data import Profiles
 from crosscast.profile import METRICS
 
 

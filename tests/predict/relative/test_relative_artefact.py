@@ -13,18 +13,18 @@ import pytest
 
 import crosscast
 from crosscast.errors import InputError
-from crosscast.predict import artefact as times
-from crosscast.predict.card_file import CARD
+from crosscast.predict.artefact import CARD
 from crosscast.predict.relative.artefact import (
     TrainedRelativeModel,
     load_relative_model,
     relative_kinds,
     save_relative_model,
 )
-from crosscast.predict.relative.held_out import HeldOut
-from crosscast.predict.relative.observations import NO_SOURCE, Observations
-from crosscast.predict.relative.published.mean import FittedVector
-from crosscast.predict.relative.registry import MODELS, models_named
+from crosscast.predict.relative.data import NO_SOURCE, Observations
+from crosscast.predict.relative.intervals import HeldOut
+from crosscast.predict.relative.models import MODELS, models_named
+from crosscast.predict.relative.nichols2024 import FittedVector
+from crosscast.predict.time import artefact as times
 from kept_card import arrays_path, rewrite_card
 from kept_models import kept
 from made_vectors import COUNTERS, DEVICES, kept_relative, made_vectors, trained
@@ -92,7 +92,7 @@ def test_forecasting_needs_neither_scikit_learn_nor_xgboost_nor_pyarrow(tmp_path
     script = (
         "import sys, numpy as np\n"
         "import crosscast\n"
-        "from crosscast.predict.relative.observations import Observations\n"
+        "from crosscast.predict.relative.data import Observations\n"
         f"model = crosscast.load_model({str(tmp_path / 'rpv')!r})\n"
         "one = ('x',)\n"
         "runs = Observations(one, one, one, one, ('cpu',), ('PAPI_TOT_INS', 'PAPI_BR_INS'),\n"

@@ -5,12 +5,9 @@ from dataclasses import replace
 import made_grids
 import numpy as np
 
-from crosscast.predict.relative.blend.model import BlendPredictor
-from crosscast.predict.relative.by_times import ByTimesPredictor
-from crosscast.predict.relative.combined import Combined
-from crosscast.predict.relative.observations import Vectors
-from crosscast.predict.relative.profiles_seen import profiles_seen
-from crosscast.predict.relative.registry import DEFAULT_MODEL, MODELS
+from crosscast.predict.relative.blend import BlendPredictor
+from crosscast.predict.relative.data import Vectors, profiles_seen
+from crosscast.predict.relative.models import DEFAULT_MODEL, MODELS, ByTimesPredictor, CombinedRelative
 from made_vectors import made_vectors
 
 GRID = made_grids.lawful_grid()
@@ -23,18 +20,18 @@ PROFILES = Vectors(
 
 
 def test_it_is_the_one_that_is_taken_where_none_is_named() -> None:
-    assert isinstance(MODELS[DEFAULT_MODEL](), Combined)
+    assert isinstance(MODELS[DEFAULT_MODEL](), CombinedRelative)
 
 
 def test_profiles_of_described_devices_are_predicted_by_times() -> None:
-    assert isinstance(Combined().fit(PROFILES, 0), ByTimesPredictor)
+    assert isinstance(CombinedRelative().fit(PROFILES, 0), ByTimesPredictor)
 
 
 def test_counters_of_devices_are_predicted_by_the_blend() -> None:
-    assert isinstance(Combined().fit(made_vectors(applications=2), 0), BlendPredictor)
+    assert isinstance(CombinedRelative().fit(made_vectors(applications=2), 0), BlendPredictor)
 
 
 def test_profiles_with_times_on_devices_of_which_nothing_is_known_are_predicted_by_the_blend() -> None:
-    found = Combined().fit(replace(PROFILES, described=()), 0)
+    found = CombinedRelative().fit(replace(PROFILES, described=()), 0)
     assert isinstance(found, BlendPredictor)
     assert np.abs(found.predict(PROFILES.observations) - PROFILES.vector).mean() < 0.05

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.predict.relative.extra_trees import ExtraTrees, ExtraTreesPredictor
-from crosscast.predict.relative.published.mean import LogMean
+from crosscast.predict.relative.models import ExtraTrees, ExtraTreesPredictor
+from crosscast.predict.relative.nichols2024 import LogMean
 from made_vectors import made_vectors
 
 VECTORS = made_vectors(applications=6)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from made_counters import runs_with
 
 from crosscast.errors import InputError
+from crosscast.predict.relative.counters import AS_IS, LOGARITHM, ROOT, on_scale, scale_for
+from crosscast.predict.relative.data import NO_SOURCE, Observations
 from crosscast.predict.relative.features import FeatureScale, FittedFeatures, Which
-from crosscast.predict.relative.observations import NO_SOURCE, Observations
-from crosscast.predict.relative.own_counters import AS_IS, LOGARITHM, ROOT, on_scale, scale_for
 
 
 def training() -> Observations:

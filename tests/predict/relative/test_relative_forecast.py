@@ -10,8 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.relative.forecast import RelativeForecast, forecast_of
-from crosscast.predict.relative.held_out import HeldOut
+from crosscast.predict.relative.intervals import HeldOut, RelativeForecast, forecast_of
 
 DEVICES = ("a", "b", "c", "d")
 

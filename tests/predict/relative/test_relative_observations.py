@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosscast.predict.relative.observations import Observations
+from crosscast.predict.relative.data import Observations
 
 
 def observations() -> Observations:

@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.predict.relative.artefact import TrainedRelativeModel, load_relative_model
-from crosscast.predict.relative.observations import NO_SOURCE, Observations
-from crosscast.predict.relative.prediction import relative_predictions_of
+from crosscast.predict.relative.artefact import (
+    TrainedRelativeModel,
+    load_relative_model,
+    relative_predictions_of,
+)
+from crosscast.predict.relative.data import NO_SOURCE, Observations
 from made_vectors import DEVICES, kept_relative, made_vectors
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from crosscast.configuration import Setting
-from crosscast.predict.relative.scale import scale_of
+from crosscast.predict.relative.observed import scale_of
 
 
 @pytest.mark.parametrize(

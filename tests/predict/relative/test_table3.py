@@ -8,9 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_counters import runs_with
 
-from crosscast.predict.relative.counter_names import RULES, plain_name
-from crosscast.predict.relative.feature_rules import AMOUNTS, INTENSITIES
-from crosscast.predict.relative.table3 import COUNTED, counted, set_to
+from crosscast.predict.relative.counters import (
+    AMOUNTS,
+    COUNTED,
+    INTENSITIES,
+    RULES,
+    counted,
+    plain_name,
+    set_to,
+)
 
 
 def features(counters: Mapping[str, float]) -> dict[str, float]:

@@ -3,7 +3,7 @@
 import numpy as np
 from made_runs_seen import dataset_of_runs, run
 
-from crosscast.predict.relative.work_times import work_times
+from crosscast.predict.relative.observed import work_times
 
 
 def test_runs_of_one_work_are_taken_together_whatever_they_were_set_to() -> None:

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from chosen_study import chosen_study
-from crosscast.choose.evaluation.machine import MachineChoices
-from crosscast.choose.evaluation.metrics import Metrics
-from crosscast.choose.evaluation.result import ChoiceResult
-from crosscast.choose.limit import within_cap
+from crosscast.decide.evaluation import MachineChoices
+from crosscast.decide.power_cap import within_cap
+from crosscast.decide.scores import ChoiceResult, Metrics
 from crosscast.errors import InputError
-from crosscast.predict.configuration.published.classification_tree import TreeNode
+from crosscast.predict.configuration.bailey2014 import TreeNode
 from crosscast.report.choice_figures import all_figures
 from crosscast.report.choice_figures.all_figures import write_choice_figures
 from crosscast.report.choice_figures.curve_figure import curve_figure

@@ -78,7 +78,7 @@ def pair(
         Print one JSON object.
     """
     # Imported here: `--help` needs no NumPy.
-    from crosscast.choose.pairing.pairs import choose_pairs
+    from crosscast.decide.colocation import choose_pairs
     from crosscast.predict.corun.artefact import load_corun_model
     from crosscast.report.corun_pairs import print_corun_pairs
 

@@ -52,8 +52,7 @@ def predict(
     """
     # Imported here: `--help` needs no NumPy.
     from crosscast.predict.corun.artefact import load_corun_model
-    from crosscast.predict.corun.translated import translated_forecasts
-    from crosscast.predict.corun.translation import read_translation
+    from crosscast.predict.corun.translation import read_translation, translated_forecasts
     from crosscast.report.corun_forecast import print_corun_forecast
     from crosscast.report.corun_translation import translated_by
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
-
-__all__ = ["Quantity", "SurfaceForecast"]
+from crosscast.predict.configuration.data import Observed, Space, Surfaces
 
 
 @dataclass(frozen=True)
@@ -16,20 +17,12 @@ class Quantity:
     """Time or power at every configuration.
 
     The logarithm of the true value, less that of the centre, over `spread`, is distributed as `errors`.
-
-    Parameters
-    ----------
-    centre
-        ``(c,)`` Median.
-    spread
-        ``(c,)`` How far the logarithm may be off; 0 where it was measured.
-    errors
-        ``(m,)`` Standardised errors that the model made on kernels that it had not seen, rising; none for
-        a model that does not know how sure it is.
     """
 
-    centre: Reals
-    spread: Reals
+    centre: Reals  # `(c,)` Median
+    spread: Reals  # `(c,)` How far the logarithm may be off; 0 where it was measured
+    # `(m,)` Standardised errors that the model made on kernels that it had not seen, rising; none for a model
+    # that does not know how sure it is
     errors: Reals
 
     def quantile(self, probability: float) -> Reals:
@@ -66,16 +59,53 @@ class Quantity:
 
 @dataclass(frozen=True)
 class SurfaceForecast:
-    """Time and power of one kernel at every configuration.
+    """Time and power of one kernel at every configuration."""
 
-    Parameters
-    ----------
-    time, power
-        Time in seconds and power in watts.
-    measured
-        ``(c,)`` Which configurations the kernel was run at.
-    """
-
-    time: Quantity
+    time: Quantity  # Time in seconds and power in watts
     power: Quantity
-    measured: Flags
+    measured: Flags  # `(c,)` Which configurations the kernel was run at
+
+
+_NONE = np.empty(0)
+
+
+def plain_forecast(time_s: Reals, power_w: Reals, observed: Observed) -> SurfaceForecast:
+    """What was predicted, and what was measured where it was."""
+    measured = np.zeros(len(time_s), np.bool_)
+    measured[observed.numbers] = True
+    spread = np.where(measured, 0.0, np.nan)
+    time, power = time_s.copy(), power_w.copy()
+    time[observed.numbers] = observed.time_s
+    power[observed.numbers] = observed.power_w
+    return SurfaceForecast(Quantity(time, spread, _NONE), Quantity(power, spread, _NONE), measured)
+
+
+class ConfigurationPredictor(Protocol):
+    """A fitted model."""
+
+    @property
+    def space(self) -> Space:
+        """The configurations that it predicts."""
+        ...
+
+    @property
+    def samples(self) -> tuple[int, ...]:
+        """The configurations at which it wants a new kernel to be run first, by their places."""
+        ...
+
+    def forecast(self, observed: Observed) -> SurfaceForecast:
+        """Predict time and power of one kernel at every configuration."""
+        ...
+
+
+class ConfigurationModel(Protocol):
+    """A way to learn a `ConfigurationPredictor`."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> ConfigurationPredictor:
+        """Learn from kernels."""
+        ...

@@ -1,4 +1,4 @@
-"""Artefacts of models of co-running: what `crosscast train` keeps, and `crosscast corun` asks."""
+"""The card of a model of co-running: what it was trained on, what it knows, and how good it is."""
 
 from __future__ import annotations
 
@@ -7,22 +7,127 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from crosscast.errors import InputError
-from crosscast.predict.arrays import StoredArrays
-from crosscast.predict.card_file import CORUN, read_card, write_folder
-from crosscast.predict.corun.asked import check_asked
-from crosscast.predict.corun.card import CoRunCard
-from crosscast.predict.corun.doubts import doubts_of
-from crosscast.predict.corun.forecast import CoRunForecast, Ranged, is_told, ranged
-from crosscast.predict.corun.left_out import LeftOut
-from crosscast.predict.corun.model import CoRunPredictor
-from crosscast.predict.corun.prediction import CoRunPrediction
-from crosscast.predict.required import required_table, required_text
-from crosscast.predict.stored import STORED, State, arrays_of, part_of, stored_name
+from crosscast.fields import Fields
+from crosscast.predict.artefact import (
+    CORUN,
+    STORED,
+    State,
+    StoredArrays,
+    arrays_of,
+    part_of,
+    read_card,
+    required_count,
+    required_table,
+    required_text,
+    stored_name,
+    write_folder,
+)
+from crosscast.predict.corun.forecast import (
+    CoRunForecast,
+    CoRunPrediction,
+    CoRunPredictor,
+    LeftOut,
+    Ranged,
+    check_asked,
+    is_told,
+    ranged,
+)
+from crosscast.predict.warnings import listed
 from crosscast.tables.corun.solo import Solo
 
-__all__ = ["KNOWN", "NEW", "CoRunErrors", "TrainedCoRunModel", "load_corun_model", "save_corun_model"]
+
+@dataclass(frozen=True)
+class CoRunCard:
+    """What belongs to a fitted model besides its arrays."""
+
+    model: str  # Name of the model
+    seed: int  # Start of the random numbers of its fit
+    device: str  # Key of the device that the bags shared
+    configuration: str  # Settings of the device, and how it was shared, as JSON
+    sizes: tuple[int, ...]  # Members of the bags that it was fitted to, ascending
+    applications: tuple[str, ...]  # Names of the applications of these bags
+    memory_bytes: int | None  # Memory of the device; `None` where it is not known
+    # Data that it was fitted to, for people: where from, how many of what, a hash
+    training: Mapping[str, Any]
+    # Scores on what was left out; see `crosscast.evaluate.corun.train_corun`
+    errors: Mapping[str, Any]
+    # Names of these applications with their sizes; `None` for any sizes of them
+    inputs: tuple[str, ...] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The card as a JSON object."""
+        return {
+            "target": CORUN,
+            "model": self.model,
+            "seed": self.seed,
+            "device": self.device,
+            "configuration": self.configuration,
+            "sizes": list(self.sizes),
+            "applications": list(self.applications),
+            "inputs": None if self.inputs is None else list(self.inputs),
+            "memory_bytes": self.memory_bytes,
+            "training": dict(self.training),
+            "errors": dict(self.errors),
+        }
+
+    @classmethod
+    def from_dict(cls, card: Mapping[str, Any], where: str) -> CoRunCard:
+        """Read a card; what it holds besides does not matter."""
+        fields = Fields(card, where)
+        sizes = fields.take("sizes")
+        if not isinstance(sizes, list) or not sizes or not all(type(n) is int and n >= 2 for n in sizes):
+            raise InputError(f"{where}: sizes: expected whole numbers of at least 2, found {sizes!r}")
+        return cls(
+            required_text(fields, "model"),
+            required_count(fields, "seed"),
+            required_text(fields, "device"),
+            required_text(fields, "configuration"),
+            tuple(sizes),
+            tuple(fields.texts("applications")),
+            fields.integer("memory_bytes", 1),
+            dict(required_table(fields, "training").items()),
+            dict(required_table(fields, "errors").items()),
+            tuple(fields.texts("inputs")) if card.get("inputs") is not None else None,
+        )
+
+
+_MOST_NAMED = 5
+
+
+def doubts_of(card: CoRunCard, bag: Sequence[Solo], *, known: bool) -> tuple[str, ...]:
+    """What is doubtful of a forecast; sentences without a full stop."""
+    return tuple(filter(None, (_size(card, bag), _untimed(bag), _several_new(card, bag, known))))
+
+
+def _size(card: CoRunCard, bag: Sequence[Solo]) -> str:
+    if len(bag) in card.sizes:
+        return ""
+    sizes = " and ".join(map(str, card.sizes))
+    return (
+        f"{len(bag)} applications at once, and the model was trained on bags of {sizes}: it is asked beyond "
+        "what it was tested on, and its intervals are those of these"
+    )
+
+
+def _untimed(bag: Sequence[Solo]) -> str:
+    names = list(dict.fromkeys(solo.name for solo in bag if solo.time_s is None))
+    if not names:
+        return ""
+    return f"no time alone is known of {listed(names, _MOST_NAMED)}, so that no time of the bag is told"
+
+
+def _several_new(card: CoRunCard, bag: Sequence[Solo], known: bool) -> str:
+    new = sorted({solo.application for solo in bag} - set(card.applications))
+    if known or len(new) < 2:
+        return ""
+    return (
+        f"{listed(new, _MOST_NAMED)} are all new to the model, and its intervals come from bags with one new "
+        "application"
+    )
+
 
 _MODEL, _ERRORS = "model", "errors"
 
@@ -35,24 +140,12 @@ CoRunErrors = Mapping[str, Mapping[str, LeftOut]]
 
 @dataclass(frozen=True)
 class TrainedCoRunModel:
-    """A model that was read from an artefact; a `CoRunPredictor` itself.
+    """A model that was read from an artefact; a `CoRunPredictor` itself."""
 
-    Parameters
-    ----------
-    folder
-        Where it is.
-    card
-        What it was trained on, and how good it was.
-    kind
-        Kind of the model, by which its class is found.
-    arrays
-        Its arrays, which are read when the first prediction is asked for.
-    """
-
-    folder: Path
-    card: CoRunCard
-    kind: str
-    arrays: StoredArrays
+    folder: Path  # Where it is
+    card: CoRunCard  # What it was trained on, and how good it was
+    kind: str  # Kind of the model, by which its class is found
+    arrays: StoredArrays  # Its arrays, which are read when the first prediction is asked for
 
     @cached_property
     def _made(self) -> tuple[CoRunPredictor, CoRunErrors]:
@@ -70,13 +163,7 @@ class TrainedCoRunModel:
         return part_of(self.kind, arrays_of(arrays, _MODEL)), errors
 
     def predict(self, bags: Sequence[tuple[Solo, ...]]) -> CoRunPrediction:
-        """Predict bags, as the model gives them; see `CoRunPredictor.predict`.
-
-        Raises
-        ------
-        InputError
-            If an array is missing or damaged, or a bag is of a size that the model cannot predict.
-        """
+        """Predict bags, as the model gives them; see `CoRunPredictor.predict`."""
         return self._made[0].predict(bags)
 
     def forecast(self, bags: Sequence[tuple[Solo, ...]], *, level: float = 0.9) -> list[CoRunForecast]:
@@ -84,20 +171,6 @@ class TrainedCoRunModel:
 
         Intervals reach as far as the model's errors did on bags with an application that it had not seen; if
         all applications of a bag are among those of the training, on bags that it had not seen.
-
-        Parameters
-        ----------
-        bags
-            Applications alone on the model's device.
-        level
-            Probability that intervals are to hold.
-
-        Raises
-        ------
-        InputError
-            If a bag has fewer than two members, or one of another device or with a time that nothing takes,
-            the level is no probability, an array of the model is missing or damaged, or a bag is of a size
-            that it cannot predict.
         """
         if not 0 < level < 1:
             raise InputError(f"level: expected a probability between 0 and 1, found {level:g}")
@@ -113,18 +186,7 @@ class TrainedCoRunModel:
         return {solo.application for solo in bag} <= set(self.card.applications)
 
     def errors_of(self, *, known: bool) -> Mapping[str, LeftOut]:
-        """Errors by quantity that intervals of a bag come from; none where none were kept.
-
-        Parameters
-        ----------
-        known
-            Whether all its applications are among those of the training; see `knows`.
-
-        Raises
-        ------
-        InputError
-            If an array is missing or damaged.
-        """
+        """Errors by quantity that intervals of a bag come from; none where none were kept."""
         both = self._made[1]
         return both.get(KNOWN if known else NEW) or both.get(NEW) or {}
 
@@ -165,25 +227,7 @@ def _as_sure_as(slowdown: Sequence[Ranged | None], time_s: float, level: float) 
 def save_corun_model(
     predictor: CoRunPredictor, errors: CoRunErrors, folder: str | Path, card: CoRunCard
 ) -> None:
-    """Write an artefact, in the place of the one that is there.
-
-    Parameters
-    ----------
-    predictor
-        The fitted model.
-    errors
-        Its errors on what was left out.
-    folder
-        Where it goes: a new or empty folder, or one with an artefact.
-    card
-        What belongs to it.
-
-    Raises
-    ------
-    InputError
-        If the folder holds something else or cannot be written (what was there is there still), or the model
-        is of a kind that cannot be kept.
-    """
+    """Write an artefact, in the place of the one that is there."""
     kept: Mapping[str, object] = {**card.to_dict(), "kind": stored_name(predictor)}
     arrays = {f"{_MODEL}.{name}": array for name, array in predictor.state().items()}
     for whose, by_quantity in errors.items():
@@ -194,13 +238,7 @@ def save_corun_model(
 
 
 def load_corun_model(folder: str | Path) -> TrainedCoRunModel:
-    """Read the card of an artefact and check it; arrays are read when they are needed.
-
-    Raises
-    ------
-    InputError
-        If the folder holds no artefact, a damaged one, one of a newer format, or one of another target.
-    """
+    """Read the card of an artefact and check it; arrays are read when they are needed."""
     folder = Path(folder)
     card = read_card(folder, CORUN)
     kind = required_text(card, "kind")

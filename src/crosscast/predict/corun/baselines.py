@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
-from crosscast.predict.corun.overlap import bag_times, with_fewer
-from crosscast.predict.corun.prediction import CoRunPrediction
-from crosscast.predict.state import kept_names, kept_reals
+from crosscast.predict.artefact import kept_names, kept_reals
+from crosscast.predict.corun.forecast import CoRunPrediction, bag_times, with_fewer
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns

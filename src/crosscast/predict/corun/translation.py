@@ -1,23 +1,70 @@
-"""The machine translation card of paper 004 (section 9): what takes times on one GPU to another, as JSON."""
+"""The line that takes times on one device to times on another (paper 004, section 9)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.fields import Fields
-from crosscast.predict.corun.left_out import LeftOut
-from crosscast.predict.corun.time_line import LOGARITHMIC, PLAIN, TimeLine
-from crosscast.predict.required import required_number, required_table, required_text
+from crosscast.predict.artefact import required_number, required_table, required_text
+from crosscast.predict.corun.artefact import TrainedCoRunModel
+from crosscast.predict.corun.forecast import CoRunForecast, LeftOut, Ranged, is_told
+from crosscast.tables.corun.solo import Solo
 from crosscast.tables.whole_file import whole_file
 
-__all__ = ["FORMAT", "QUANTITIES", "VERSION", "TranslationCard", "read_translation", "write_translation"]
+PLAIN, LOGARITHMIC = "plain", "logarithmic"
+"""A line through times, as published, and one through their logarithms."""
+
+
+@dataclass(frozen=True)
+class TimeLine:
+    """A linear regression of times on times."""
+
+    form: str  # `PLAIN`: `slope * t + intercept`; `LOGARITHMIC`: `exp(intercept) * t ** slope`
+    slope: float  # Its coefficients; the intercept of a plain line is in seconds
+    intercept: float
+    # The shortest time that it was fitted to reach: nothing below is predicted, where a plain line may fall
+    # below 0
+    least_s: float
+
+    @classmethod
+    def fit(cls, form: str, times: Reals, wanted: Reals) -> TimeLine:
+        """Fit it by ordinary least squares.
+
+        >>> line = TimeLine.fit(PLAIN, np.array([1.0, 2.0]), np.array([0.75, 1.25]))
+        >>> round(float(line(np.array([3.0]))[0]), 6)
+        1.75
+        """
+        if len(np.unique(times)) < 2:
+            raise InputError(
+                f"times: expected at least 2 different ones to draw a line, found {len(np.unique(times))}"
+            )
+        x, y = (np.log(times), np.log(wanted)) if form == LOGARITHMIC else (times, wanted)
+        middle = x.mean()
+        slope = float(((x - middle) * (y - y.mean())).sum() / ((x - middle) ** 2).sum())
+        return cls(form, slope, float(y.mean() - slope * middle), float(wanted.min()))
+
+    def __call__(self, times: Reals) -> Reals:
+        """Times on the other device, in seconds, of the shape of ``times``."""
+        if self.form == LOGARITHMIC:
+            result: Reals = np.exp(self.intercept + self.slope * np.log(times))
+            return result
+        straight: Reals = np.maximum(self.slope * times + self.intercept, self.least_s)
+        return straight
+
+    def slowdown(self, alone: Reals, slowdown: Reals) -> Reals:
+        """Slowdown on the other device of work that takes so long alone, and so much longer in a bag."""
+        result: Reals = self(alone * slowdown) / self(alone)
+        return result
+
 
 FORMAT = "crosscast machine translation card"
 """What the field ``format`` of these files says."""
@@ -33,29 +80,15 @@ _MOST_BYTES = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class TranslationCard:
-    """What takes times on one device to another.
+    """What takes times on one device to another."""
 
-    Parameters
-    ----------
-    source, target
-        Keys of the devices.
-    line
-        The line through times.
-    shortest_s, longest_s
-        Times on ``source`` between which it was fitted, in seconds.
-    errors
-        Errors on applications that were left out, by quantity of `QUANTITIES`.
-    training
-        What it was fitted to, and how good it was, for people.
-    """
-
-    source: str
+    source: str  # Keys of the devices
     target: str
-    line: TimeLine
-    shortest_s: float
+    line: TimeLine  # The line through times
+    shortest_s: float  # Times on `source` between which it was fitted, in seconds
     longest_s: float
-    errors: Mapping[str, LeftOut]
-    training: Mapping[str, Any]
+    errors: Mapping[str, LeftOut]  # Errors on applications that were left out, by quantity of `QUANTITIES`
+    training: Mapping[str, Any]  # What it was fitted to, and how good it was, for people
 
     def to_dict(self) -> dict[str, Any]:
         """The card as a JSON object."""
@@ -76,20 +109,7 @@ class TranslationCard:
 
     @classmethod
     def from_dict(cls, card: Mapping[str, Any], where: str) -> TranslationCard:
-        """Read a card.
-
-        Parameters
-        ----------
-        card
-            The JSON object.
-        where
-            Its file, for messages.
-
-        Raises
-        ------
-        InputError
-            If something is missing or wrong; the message names the field.
-        """
+        """Read a card."""
         fields = Fields(card, where)
         if fields.take("format") != FORMAT:
             raise InputError(f"{where}: format: expected {FORMAT!r}, found {card.get('format')!r}")
@@ -121,13 +141,7 @@ class TranslationCard:
 
 
 def write_translation(card: TranslationCard, path: str | Path) -> None:
-    """Write a card, in the place of what is there.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written; what was there is there still.
-    """
+    """Write a card, in the place of what is there."""
     path = Path(path)
     text = json.dumps(card.to_dict(), indent=1, allow_nan=False)
     try:
@@ -138,13 +152,7 @@ def write_translation(card: TranslationCard, path: str | Path) -> None:
 
 
 def read_translation(path: str | Path) -> TranslationCard:
-    """Read a card.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, is larger than 16 MiB, or is no such card.
-    """
+    """Read a card."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -180,3 +188,119 @@ def _errors(errors: Fields, name: str) -> LeftOut:
         )
     except (InputError, OverflowError) as error:
         raise InputError(f"{where}: {error}") from error
+
+
+def translated_forecasts(
+    model: TrainedCoRunModel,
+    card: TranslationCard,
+    bags: Sequence[tuple[Solo, ...]],
+    *,
+    level: float = 0.9,
+) -> list[CoRunForecast]:
+    """Forecast bags on the device that a card translates to, from profiles on the one that it is from.
+
+    If the model is of the device of the profiles, its forecasts are translated, as published. If it is of
+    the other device, the times of the profiles are translated, and the model is asked with these; all other
+    features are taken as they are. What is translated has an interval that reaches as far as the errors of
+    both would together, if they do not depend on each other: the root of the sum of their squares.
+    """
+    for bag in bags:
+        for solo in bag:
+            if solo.device != card.source:
+                raise InputError(
+                    f"{solo.name}: device: expected the profile to be of {card.source}, from which the card "
+                    f"translates, found {solo.device}"
+                )
+    if model.card.device == card.source:
+        return [_translated(found, card, level) for found in model.forecast(bags, level=level)]
+    if model.card.device == card.target:
+        there = [tuple(_there(solo, card) for solo in bag) for bag in bags]
+        return [
+            _less_sure(found, card, bag, level)
+            for found, bag in zip(model.forecast(there, level=level), bags, strict=True)
+        ]
+    raise InputError(
+        f"model: expected one of {card.source} or {card.target}, between which the card translates, found "
+        f"one of {model.card.device}"
+    )
+
+
+def _there(solo: Solo, card: TranslationCard) -> Solo:
+    """An application alone on the other device, with what is known of it."""
+    time_s = None if solo.time_s is None else _one(card, solo.time_s)
+    return replace(solo, device=card.target, time_s=time_s, power_w=None)
+
+
+def _one(card: TranslationCard, seconds: float) -> float:
+    with np.errstate(over="ignore"):
+        found = float(card.line(np.array([seconds]))[0])
+    if not is_told(found):
+        raise InputError(
+            f"translation: line: expected one that takes {seconds:g} s to a time above 0, found one that "
+            f"takes it to {found:g} s"
+        )
+    return found
+
+
+def _translated(found: CoRunForecast, card: TranslationCard, level: float) -> CoRunForecast:
+    bag = tuple(_there(solo, card) for solo in found.bag)
+    times = [solo.time_s for solo in bag if solo.time_s is not None]
+    together = found.time_s
+    return replace(
+        found,
+        bag=bag,
+        slowdown=tuple(
+            _slowdown(solo, each, card, level) for solo, each in zip(found.bag, found.slowdown, strict=True)
+        ),
+        time_s=None
+        if together is None
+        else _joined(_one(card, together.value), together, card, "time", level),
+        serial_s=sum(times) if len(times) == len(bag) else None,
+        power_w=None,
+        fits=None,
+        warnings=(*found.warnings, *_doubts(card, found.bag, None if together is None else together.value)),
+    )
+
+
+def _slowdown(solo: Solo, own: Ranged | None, card: TranslationCard, level: float) -> Ranged | None:
+    if own is None or solo.time_s is None:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = float(card.line.slowdown(np.array(solo.time_s), np.array(own.value)))
+    return _joined(found, own, card, "slowdown", level)
+
+
+def _less_sure(
+    found: CoRunForecast, card: TranslationCard, bag: tuple[Solo, ...], level: float
+) -> CoRunForecast:
+    time = found.time_s
+    return replace(
+        found,
+        time_s=None if time is None else _joined(time.value, time, card, "time", level),
+        warnings=(
+            *found.warnings,
+            f"all but the times of the profiles is taken as it is on {card.source}",
+            *_doubts(card, bag, None),
+        ),
+    )
+
+
+def _joined(value: float, own: Ranged, card: TranslationCard, quantity: str, level: float) -> Ranged | None:
+    """A value whose interval reaches as far as errors of the model and of the card do together."""
+    if not is_told(value):
+        return None
+    errors = card.errors.get(quantity, card.errors["time"])
+    factor = math.exp(math.hypot(math.log(own.high / own.value), float(errors.reach(level))))
+    return Ranged(value, value / factor, value * factor, own.reached)
+
+
+def _doubts(card: TranslationCard, bag: Sequence[Solo], together: float | None) -> list[str]:
+    times: Reals = np.array(
+        [*(solo.time_s for solo in bag if solo.time_s is not None), *filter(None, [together])]
+    )
+    if not len(times) or (card.shortest_s <= times.min() and times.max() <= card.longest_s):
+        return []
+    return [
+        f"times from {times.min():.3g} to {times.max():.3g} s are translated, and the card was made of those "
+        f"from {card.shortest_s:.3g} to {card.longest_s:.3g} s"
+    ]

@@ -1,38 +1,108 @@
-"""Features of models of relative performance: Table III of the paper, and what else a dataset counts.
-
-In the paper (Nichols et al. 2024, section V-D) intensities stay ratios, and the amounts of Table III are
-centred and divided by their deviation. Here everything that was counted is, intensities too, for the sake of
-linear models (trees do not care); and of amounts the logarithm is taken before, as they span many powers of
-ten. What is 0 or 1, devices and the use of a GPU, stays as it is.
-"""
+"""Single features: where their values are from, and how training rows scale them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
-from crosscast.predict.relative.feature_columns import (
-    COUNTED_FEATURE,
-    SETTING,
-    SOURCE,
-    Column,
-    Which,
-    candidates,
-    fitted,
-    raw_values,
+from crosscast.predict.artefact import kept_integers, kept_names, kept_reals
+from crosscast.predict.relative.counters import (
+    AS_IS,
+    COUNTED,
+    INTENSITIES,
+    LOGARITHM,
+    SETTINGS,
+    Counted,
+    counted,
+    on_scale,
+    scale_for,
+    set_to,
 )
-from crosscast.predict.relative.observations import Observations
-from crosscast.predict.relative.own_counters import on_scale
-from crosscast.predict.relative.table3 import COUNTED, SETTINGS, Counted, counted
-from crosscast.predict.state import kept_integers, kept_names, kept_reals
+from crosscast.predict.relative.data import NO_SOURCE, Observations
 
-__all__ = ["FeatureScale", "FittedFeatures", "Which"]
+Which = Literal["table3", "own", "all"]
+
+COUNTED_FEATURE, SETTING, OWN_COUNTER, OWN_SETTING, SOURCE = range(5)
+"""Origins of values: features of Table III, counters and settings of the dataset, devices."""
+
+_USES_GPU = SETTINGS[-1]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A feature."""
+
+    origin: int  # Where its values are from: `COUNTED_FEATURE` and so on
+    key: str  # Name of the feature of Table III, counter, setting or device
+    scale: int  # The scale of its values, as `crosscast.predict.relative.counters.on_scale` knows it
+    mean: float  # Those of the training rows on that scale; 0 and 1 where values stay as they are
+    deviation: float
+    has_gaps: bool  # Whether a training row has no value
+
+    @property
+    def name(self) -> str:
+        """Name of the feature, for people."""
+        if self.origin == SOURCE:
+            return f"source {self.key}"
+        return f"setting {self.key}" if self.origin == OWN_SETTING else self.key
+
+
+def candidates(which: Which, observations: Observations, found: Counted) -> Iterator[tuple[int, str]]:
+    """Origins and keys of all features that rows might have."""
+    if which != "own":
+        yield from ((COUNTED_FEATURE, name) for name in COUNTED)
+    yield from ((SETTING, name) for name in SETTINGS)
+    if which != "table3":
+        taken = frozenset[str]().union(*found.used) if which == "all" else frozenset[str]()
+        yield from ((OWN_COUNTER, name) for name in observations.names if name not in taken)
+        yield from ((OWN_SETTING, name) for name in observations.configuration if name not in SETTINGS)
+    yield from ((SOURCE, key) for key in sorted(set(observations.source) - {NO_SOURCE}))
+
+
+def raw_values(origin: int, key: str, observations: Observations, found: Counted) -> Reals:
+    """Values of a feature, of shape ``(r,)``, before they are scaled."""
+    if origin == COUNTED_FEATURE:
+        return found.values[:, COUNTED.index(key)]
+    if origin == SETTING:
+        return set_to(observations)[:, SETTINGS.index(key)]
+    if origin == SOURCE:
+        return np.array([float(source == key) for source in observations.source])
+    names, table = (
+        (observations.names, observations.counters)
+        if origin == OWN_COUNTER
+        else (observations.configuration, observations.settings)
+    )
+    return table[:, names.index(key)] if key in names else np.full(len(observations), np.nan)
+
+
+def fitted(origin: int, key: str, raw: Reals) -> Column | None:
+    """The feature on its scale; ``None`` if it is constant, or no row has it."""
+    there = raw[np.isfinite(raw)]
+    if there.size == 0 or there.min() == there.max():
+        return None
+    scale = _scale(origin, key, raw)
+    has_gaps = there.size < raw.size
+    if origin == SOURCE or key == _USES_GPU:
+        return Column(origin, key, scale, 0.0, 1.0, has_gaps)
+    values = on_scale(there, scale)
+    mean, deviation = float(values.mean()), float(values.std())
+    # Values that differ in their last digits only are constant but for rounding.
+    if deviation <= 1e-12 * max(abs(mean), 1e-300):
+        return None
+    return Column(origin, key, scale, mean, deviation, has_gaps)
+
+
+def _scale(origin: int, key: str, raw: Reals) -> int:
+    if origin in (OWN_COUNTER, OWN_SETTING):
+        return scale_for(raw)
+    return AS_IS if origin == SOURCE or key in INTENSITIES or key == _USES_GPU else LOGARITHM
+
 
 _MISSING = "is missing"
 _SHOWN = 5
@@ -40,30 +110,18 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class FeatureScale:
-    """What features are made of, before any row is seen.
+    """What features are made of, before any row is seen."""
 
-    Parameters
-    ----------
-    which
-        ``table3`` for the features of the paper's table, as far as the counters give them; ``own`` for the
-        dataset's counters as they are; ``all`` for the table, and the counters that are in none of its
-        features. What a run was set to, and the device that it was counted on, belong to each.
-    fill
-        Whether what is missing gets the mean of the training rows, and a feature of its own that says so.
-        Else it stays not a number, which XGBoost takes.
-    """
-
+    # `table3` for the features of the paper's table, as far as the counters give them; `own` for the
+    # dataset's counters as they are; `all` for the table, and the counters that are in none of its features.
+    # What a run was set to, and the device that it was counted on, belong to each
     which: Which = "all"
+    # Whether what is missing gets the mean of the training rows, and a feature of its own that says so. Else
+    # it stays not a number, which XGBoost takes
     fill: bool = False
 
     def fit(self, observations: Observations) -> FittedFeatures:
-        """Choose and scale features by these rows alone; constant ones are left out.
-
-        Raises
-        ------
-        InputError
-            If nothing differs between the rows.
-        """
+        """Choose and scale features by these rows alone; constant ones are left out."""
         found = counted(observations)
         columns = [
             column
@@ -81,21 +139,11 @@ class FeatureScale:
 
 @dataclass(frozen=True, eq=False)
 class FittedFeatures:
-    """Features as training rows fixed them; made by `FeatureScale.fit`.
+    """Features as training rows fixed them; made by `FeatureScale.fit`."""
 
-    Parameters
-    ----------
-    columns
-        The features.
-    fill
-        Whether what is missing is filled.
-    known
-        Names of all counters of the training rows.
-    """
-
-    columns: tuple[Column, ...]
-    fill: bool
-    known: tuple[str, ...]
+    columns: tuple[Column, ...]  # The features
+    fill: bool  # Whether what is missing is filled
+    known: tuple[str, ...]  # Names of all counters of the training rows
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -108,11 +156,6 @@ class FittedFeatures:
 
         The columns of counters have mean 0 and deviation 1 over the training rows that have them. A device
         that no training row is from has 0 in each column of devices.
-
-        Raises
-        ------
-        InputError
-            If a run has counters, and the model knows none of them.
         """
         found = counted(observations)
         self._expect_known(observations, found)
@@ -154,13 +197,7 @@ class FittedFeatures:
 
     @classmethod
     def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> FittedFeatures:
-        """Make them from their arrays.
-
-        Raises
-        ------
-        InputError
-            If these are not arrays of features.
-        """
+        """Make them from their arrays."""
         origins = kept_integers(state, "feature_origins", 1, (0, SOURCE + 1))
         keys = kept_names(state, "feature_keys")
         scales = kept_integers(state, "feature_scales", 1, (0, 3))

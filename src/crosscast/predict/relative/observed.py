@@ -1,46 +1,188 @@
-"""From a dataset to what models of relative performance learn from, and are asked about."""
+"""What amount of a machine a run used: runs of the same work at the same scale are compared."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
+from crosscast.configuration import Configuration, Setting, setting_text
 from crosscast.errors import InputError
-from crosscast.predict.asked import kernels_of
-from crosscast.predict.observed import devices_of, grid_of
-from crosscast.predict.relative.counted_runs import counted_runs, has_counters
-from crosscast.predict.relative.full_devices import full_devices
-from crosscast.predict.relative.observations import Observations, Vectors
-from crosscast.predict.relative.profiles_seen import profiles_seen
-from crosscast.predict.relative.work_times import work_times
+from crosscast.predict.relative.data import Observations, Vectors, Work, profiles_seen
+from crosscast.predict.time.data import kernels_of
+from crosscast.predict.time.observed import devices_of, grid_of
+from crosscast.tables.arrow import Table
+from crosscast.tables.cells import KERNEL_AT_A_SIZE, cells_of, run_means, sound
 from crosscast.tables.dataset import Dataset
+from crosscast.tables.keys import distinct
 from crosscast.tables.library import pc
 from crosscast.tables.profiles import from_row
+from crosscast.tables.samples import samples_of
+from crosscast.tables.session_counters import counters_of
+from crosscast.tables.sessions import SESSIONS
 
-__all__ = ["CounterKind", "devices_left_out", "observations_of", "vectors_of"]
+SCALE = "scale"
+"""Setting that names the scale of a run in words, such as `one node`."""
+
+
+def scale_of(settings: Mapping[str, Setting], size: str) -> str:
+    """The scale of a run: its setting `scale`; else its `nodes` and `cores`; else the size of its input.
+
+    >>> scale_of({"nodes": 2.0, "cores": 72.0}, "big"), scale_of({"compiler": "gcc"}, "big")
+    ('2 nodes, 72 cores', 'big')
+    """
+    if SCALE in settings:
+        return setting_text(settings[SCALE])
+    amounts = ((settings[name], name) for name in ("nodes", "cores") if name in settings)
+    return ", ".join(f"{setting_text(value)} {name}" for value, name in amounts) or size
+
+
+@dataclass(frozen=True)
+class WorkTimes:
+    """Times of ``w`` pieces of work on ``d`` devices."""
+
+    rows: dict[Work, int]  # The row of each piece of work
+    devices: tuple[str, ...]  # Keys of the devices, sorted
+    # Median times in seconds over all runs, of shape `(w, d)`; not a number where there is none
+    times_s: Reals
+
+
+def work_times(dataset: Dataset) -> WorkTimes:
+    """Collect the times of a dataset, without those of sessions that failed.
+
+    Runs of the same work on one device are taken together, whatever else they were set to.
+    """
+    records = sound(dataset.records, dataset.sessions)
+    cells = cells_of(records)
+    keys = cells.keys.to_pylist()
+    rows: dict[Work, int] = {}
+    devices = tuple(sorted({key["device"] for key in keys}))
+    columns = {device: place for place, device in enumerate(devices)}
+    places = np.empty(len(keys), dtype=np.int64)
+    for number, key in enumerate(keys):
+        settings = Configuration.of(key["device"], key["configuration"]).settings
+        application, kernel, size = (key[name] for name in KERNEL_AT_A_SIZE)
+        row = rows.setdefault((application, kernel, size, scale_of(settings, size)), len(rows))
+        places[number] = row * len(devices) + columns[key["device"]]
+    filled, numbers = np.unique(places[cells.numbers], return_inverse=True)
+    times = np.full(len(rows) * len(devices), np.nan)
+    times[filled] = samples_of(numbers, run_means(records)).quantile(0.5)
+    return WorkTimes(rows, devices, times.reshape(len(rows), len(devices)))
+
+
+_RUN = (*SESSIONS.key, "kernel")
+
+
+def has_counters(dataset: Dataset) -> bool:
+    """Whether a session that did not fail has counters."""
+    return bool(_counted(dataset).num_rows)
+
+
+def counted_runs(dataset: Dataset) -> Observations:
+    """Runs with counters, in the order of the sessions' key.
+
+    Counters are divided by the recorded runs of their session, as `crosscast measure` counts over all of
+    them; where a session does not say how many it had, they are those of one. Kernels of one session share
+    them. The time is the median over the session's runs. Settings that are numbers, but for the scale, are
+    the configuration.
+    """
+    rows = _counted(dataset).select([*SESSIONS.key, "kernels", "runs", "counters"]).to_pylist()
+    if not rows:
+        raise InputError(f"{dataset.label}: expected sessions with counters, found none")
+    settings = [_settings(row) for row in rows]
+    runs = [(number, kernel) for number, row in enumerate(rows) for kernel in json.loads(row["kernels"])]
+    of_rows = np.array([number for number, _ in runs], dtype=np.int64)
+    counts = [
+        {name: total / (row["runs"] or 1) for name, total in counters_of(row, dataset.label).items()}
+        for row in rows
+    ]
+    names, counters = _matrix(counts)
+    numbers = [
+        {name: value for name, value in each.items() if not isinstance(value, str) and name != SCALE}
+        for each in settings
+    ]
+    configuration, set_to = _matrix(numbers)
+    times = _times(dataset)
+    return Observations(
+        application=tuple(rows[number]["application"] for number, _ in runs),
+        kernel=tuple(kernel for _, kernel in runs),
+        size=tuple(rows[number]["size"] for number, _ in runs),
+        scale=tuple(scale_of(settings[number], rows[number]["size"]) for number, _ in runs),
+        source=tuple(rows[number]["device"] for number, _ in runs),
+        names=names,
+        counters=counters[of_rows],
+        configuration=configuration,
+        settings=set_to[of_rows],
+        time_s=np.array(
+            [
+                times.get((*(rows[number][key] for key in SESSIONS.key), kernel), np.nan)
+                for number, kernel in runs
+            ],
+            dtype=np.float64,
+        ),
+    )
+
+
+def _counted(dataset: Dataset) -> Table:
+    sessions = dataset.sessions
+    return sessions.filter(
+        pc.and_(pc.is_valid(sessions.column("counters")), pc.is_null(sessions.column("failure")))
+    )
+
+
+def _settings(row: Mapping[str, Any]) -> Mapping[str, Setting]:
+    return Configuration.of(row["device"], row["configuration"]).settings
+
+
+def _matrix(rows: Sequence[Mapping[str, float]]) -> tuple[tuple[str, ...], Reals]:
+    """All names, sorted, and the values by row and name; not a number where a row has none."""
+    names = tuple(sorted({name for row in rows for name in row}))
+    places = {name: place for place, name in enumerate(names)}
+    values = np.full((len(rows), len(names)), np.nan)
+    for number, row in enumerate(rows):
+        values[number, [places[name] for name in row]] = list(row.values())
+    return names, values
+
+
+def _times(dataset: Dataset) -> dict[tuple[Any, ...], float]:
+    """Median time in seconds of each kernel in each session."""
+    records = sound(dataset.records, dataset.sessions)
+    keys, numbers = distinct(records, _RUN)
+    medians = samples_of(numbers, run_means(records)).quantile(0.5).tolist()
+    columns = [keys.column(name).to_pylist() for name in _RUN]
+    return dict(zip(zip(*columns, strict=True), medians, strict=True))
+
+
+def full_devices(known: Flags) -> list[int]:
+    """Devices that make the largest full table: the most of devices times work that all of them have.
+
+    They are taken in the order of how much work each has, so that one with gaps does not cost the others
+    theirs; of two tables with as many times, that with more devices.
+
+    >>> full_devices(np.array([[True, True, False], [True, True, False], [True, True, True]]))
+    [0, 1]
+    """
+    order = np.argsort(-known.sum(axis=0), kind="stable")
+    # Column k: whether a piece of work has times on the k + 1 fullest devices.
+    shared = np.logical_and.accumulate(known[:, order], axis=1).sum(axis=0)
+    times = shared * np.arange(1, len(order) + 1)
+    times[:1] = 0
+    if not times.any():
+        return []
+    best = len(order) - 1 - int(np.argmax(times[::-1]))
+    return sorted(order[: best + 1].tolist())
+
 
 CounterKind = Literal["profiles", "sessions"]
 """Where counters are from: profiles of no device, or sessions that counted on one."""
 
 
 def observations_of(dataset: Dataset, *, counters: CounterKind | None = None) -> Observations:
-    """The runs or profiles of a dataset, whether or not anything was timed.
-
-    Parameters
-    ----------
-    dataset
-        A valid dataset.
-    counters
-        Take the metrics of profiles, or the counters of sessions; by default profiles if there are some.
-
-    Raises
-    ------
-    InputError
-        If there are none of them, or counters are not numbers by name.
-    """
+    """The runs or profiles of a dataset, whether or not anything was timed."""
     if _kind(dataset, counters) == "sessions":
         return counted_runs(dataset)
     return profiles_seen(kernels_of([from_row(row) for row in dataset.profiles.to_pylist()]).profiles)
@@ -53,28 +195,7 @@ def vectors_of(
     sources: Sequence[str] | None = None,
     counters: CounterKind | None = None,
 ) -> Vectors:
-    """The runs or profiles of a dataset whose work was timed on all of some devices.
-
-    Parameters
-    ----------
-    dataset
-        A valid dataset.
-    devices
-        Devices to compare, two or more; by default those with the largest full table of times
-        (`crosscast.predict.relative.full_devices`), in the order of their keys. `devices_left_out` tells
-        which they are not.
-    sources
-        Devices whose counters to take; by default those of `devices` that counted, or all that did if none
-        of these has a row. Profiles have no other than `crosscast.predict.relative.observations.NO_SOURCE`.
-    counters
-        Take the metrics of profiles, or the counters of sessions; by default profiles if there are some.
-
-    Raises
-    ------
-    InputError
-        If there are no counters, times on fewer than two devices, a device that has none, no work with
-        times on all devices, or a time of 0.
-    """
+    """The runs or profiles of a dataset whose work was timed on all of some devices."""
     if _kind(dataset, counters) == "sessions":
         seen = counted_runs(dataset)
         known, times_s = _times_of(dataset, seen)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crosscast.choose.evaluation.machine import MachineChoices
-from crosscast.choose.evaluation.offline import OfflineStage
-from crosscast.choose.evaluation.study import ChoiceStudy
+from crosscast.decide.evaluation import ChoiceStudy, MachineChoices
+from crosscast.decide.training import OfflineStage
 from crosscast.report.canvas import save_figure
 from crosscast.report.choice_figures.curve_figure import curve_figure
 from crosscast.report.choice_figures.frontier_figure import frontier_figure

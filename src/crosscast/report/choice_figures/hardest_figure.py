@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.choose.evaluation.machine import MachineChoices
-from crosscast.choose.evaluation.metrics import Metrics
-from crosscast.choose.evaluation.result import ChoiceResult
-from crosscast.choose.limit import within_cap
+from crosscast.decide.evaluation import MachineChoices
+from crosscast.decide.power_cap import within_cap
+from crosscast.decide.scores import ChoiceResult, Metrics
 from crosscast.report.axis_scale import spread_axis
 from crosscast.report.canvas import new_figure
 from crosscast.report.choice_figures.frontier_figure import draw_frontier

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from crosscast.choose.evaluation.result import ChoiceResult
+from crosscast.decide.scores import ChoiceResult
 from crosscast.evaluate.confidence import SHARE
 from crosscast.report.canvas import new_figure
 from crosscast.report.choice_figures.styles import method_label, method_styles

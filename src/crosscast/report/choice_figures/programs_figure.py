@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.choose.evaluation.result import ChoiceResult
+from crosscast.decide.scores import ChoiceResult
 from crosscast.report.canvas import new_figure
 from crosscast.report.choice_figures.styles import method_label
 from crosscast.report.figure_style import heading

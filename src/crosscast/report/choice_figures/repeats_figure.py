@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from crosscast.choose.evaluation.metrics import Metrics
-from crosscast.choose.evaluation.result import ChoiceResult
+from crosscast.decide.scores import ChoiceResult, Metrics
 from crosscast.report.canvas import new_figure
 from crosscast.report.choice_figures.styles import method_label
 from crosscast.report.figure_style import BLUE, GREY, RED, heading, legend_below, tidy

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crosscast.choose.evaluation.protocol import ALONE
-from crosscast.choose.evaluation.result import ChoiceResult
+from crosscast.decide.evaluation import ALONE
+from crosscast.decide.scores import ChoiceResult
 from crosscast.report.figure_style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY
 
 __all__ = [

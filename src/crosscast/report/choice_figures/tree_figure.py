@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crosscast.predict.configuration.published.classification_tree import TreeNode
+from crosscast.predict.configuration.bailey2014 import TreeNode
 from crosscast.report.canvas import new_figure
 from crosscast.report.figure_style import BLUE, GREY, heading
 

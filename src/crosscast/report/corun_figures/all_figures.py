@@ -7,14 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.evaluate.corun.result import CoRunResult
-from crosscast.evaluate.corun.studies.all_studies import CoRunStudies
-from crosscast.evaluate.corun.studies.clusters import Clusters
-from crosscast.evaluate.corun.studies.combinations import SPLITS, CombinationStudy
-from crosscast.evaluate.corun.studies.paths import PathStudy
-from crosscast.evaluate.corun.studies.sizes import SizeStudy
-from crosscast.evaluate.corun.study import CoRunStudy
-from crosscast.predict.corun.published.combinations import FIGURE_7, FIGURE_8
+from crosscast.evaluate.corun_scores import CoRunResult
+from crosscast.predict.corun.moolchandani2022 import FIGURE_7, FIGURE_8
 from crosscast.report.canvas import save_figure
 from crosscast.report.corun_figures.clusters_figure import clusters_figure
 from crosscast.report.corun_figures.combinations_figure import combinations_figure
@@ -26,6 +20,8 @@ from crosscast.report.corun_figures.sizes_figure import sizes_figure
 from crosscast.report.corun_figures.split_violins_figure import split_violins_figure
 from crosscast.report.corun_figures.strip_figure import strip_figure
 from crosscast.report.corun_figures.violins_figure import violins_figure
+from crosscast.studies.corun import Clusters, CoRunStudies, CoRunStudy
+from crosscast.studies.moolchandani2022 import SPLITS, CombinationStudy, PathStudy, SizeStudy
 from crosscast.tables.whole_file import make_folder
 
 __all__ = ["write_corun_figures"]

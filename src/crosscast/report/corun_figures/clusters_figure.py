@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from crosscast.evaluate.corun.studies.clusters import Clusters
 from crosscast.report.canvas import new_figure
 from crosscast.report.figure_style import BLUE, GREEN, RED, heading, legend_below, tidy
 from crosscast.report.numbers import percent
+from crosscast.studies.corun import Clusters
 
 __all__ = ["CLUSTER_COLOURS", "clusters_figure"]
 

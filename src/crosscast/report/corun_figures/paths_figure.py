@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.evaluate.corun.studies.paths import PathStudy
 from crosscast.report.canvas import new_figure
 from crosscast.report.figure_style import BLUE, heading, tidy
+from crosscast.studies.moolchandani2022 import PathStudy
 
 __all__ = ["path_shares_figure", "path_times_figure"]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.evaluate.corun.studies.clusters import TIGHT, Clusters
 from crosscast.report.canvas import new_figure
 from crosscast.report.corun_figures.clusters_figure import CLUSTER_COLOURS
 from crosscast.report.figure_style import BLUE, GREY, heading, tidy
+from crosscast.studies.corun import TIGHT, Clusters
 
 __all__ = ["silhouettes_figure"]
 

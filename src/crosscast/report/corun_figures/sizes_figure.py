@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from crosscast.evaluate.corun.studies.sizes import OWN, SizeStudy
 from crosscast.report.canvas import new_figure
 from crosscast.report.figure_style import (
     BLUE,
@@ -18,6 +17,7 @@ from crosscast.report.figure_style import (
     legend_below,
     tidy,
 )
+from crosscast.studies.moolchandani2022 import OWN, SizeStudy
 
 __all__ = ["sizes_figure"]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.evaluate.corun.studies.combinations import SPLITS, CombinationStudy
 from crosscast.report.canvas import new_figure
 from crosscast.report.corun_figures.log_errors import LEAST, error_scale
 from crosscast.report.figure_style import BLUE, ORANGE, heading, legend_below, tidy
+from crosscast.studies.moolchandani2022 import SPLITS, CombinationStudy
 
 __all__ = ["split_violins_figure"]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.evaluate.corun.studies.combinations import CombinationStudy
 from crosscast.report.canvas import new_figure
 from crosscast.report.corun_figures.kind_styles import KIND_STYLES
 from crosscast.report.corun_figures.log_errors import LEAST, error_scale
 from crosscast.report.figure_style import heading, legend_below, tidy
+from crosscast.studies.moolchandani2022 import CombinationStudy
 
 __all__ = ["strip_figure"]
 

@@ -12,14 +12,12 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.evaluate.bootstrap import BASELINES
-from crosscast.evaluate.choice import choices
 from crosscast.evaluate.confidence import Confidence
-from crosscast.evaluate.outcome import Outcome
-from crosscast.evaluate.protocol import Result, application_names
-from crosscast.evaluate.study import Study
-from crosscast.predict.grid import Grid
-from crosscast.predict.observed import devices_of
+from crosscast.evaluate.time import Result, application_names
+from crosscast.evaluate.time_scores import Outcome, choices
+from crosscast.evaluate.time_study import BASELINES, Study
+from crosscast.predict.time.data import Grid
+from crosscast.predict.time.observed import devices_of
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.description import Description, describe
 from crosscast.tables.size_order import size_order

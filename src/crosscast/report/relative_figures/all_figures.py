@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from crosscast.evaluate.relative.study import RelativeStudies, RelativeStudy
 from crosscast.report.canvas import save_figure
 from crosscast.report.relative_figures.groups_figure import groups_figure
 from crosscast.report.relative_figures.importances_figure import importances_figure
 from crosscast.report.relative_figures.models_figure import models_figure
 from crosscast.report.relative_figures.selection_figure import selection_figure
 from crosscast.report.relative_figures.sources_figure import sources_figure
+from crosscast.studies.nichols2024 import RelativeStudies, RelativeStudy
 from crosscast.tables.whole_file import make_folder
 
 __all__ = ["write_relative_figures"]

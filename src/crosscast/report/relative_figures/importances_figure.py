@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from crosscast.evaluate.relative.importances import Importances
 from crosscast.report.canvas import new_figure
 from crosscast.report.figure_style import BLUE, RED, heading, tidy
+from crosscast.studies.nichols2024 import Importances
 
 __all__ = ["importances_figure"]
 

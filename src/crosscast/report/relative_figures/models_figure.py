@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from crosscast.evaluate.confidence import SHARE
-from crosscast.evaluate.relative.result import RelativeResult
+from crosscast.evaluate.relative import RelativeResult
 from crosscast.report.canvas import new_figure
 from crosscast.report.figure_style import BLUE, GREY, heading, tidy
 

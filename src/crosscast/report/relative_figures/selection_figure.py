@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from crosscast.evaluate.relative.selection import Selection
 from crosscast.report.canvas import new_figure
 from crosscast.report.figure_style import BLUE, heading, tidy
+from crosscast.studies.nichols2024 import Selection
 
 __all__ = ["selection_figure"]
 

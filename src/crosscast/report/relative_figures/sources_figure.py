@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.evaluate.relative.by_source import BySource
 from crosscast.report.canvas import new_figure
 from crosscast.report.figure_style import heading
+from crosscast.studies.nichols2024 import BySource
 
 __all__ = ["sources_figure"]
 

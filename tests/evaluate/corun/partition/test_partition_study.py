@@ -8,9 +8,14 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluate.corun.partition.folds import MIX_SPLITS, folds_of_mixes
-from crosscast.evaluate.corun.partition.result import PartitionResult
-from crosscast.evaluate.corun.partition.study import PartitionStudy, partition_results, study_partitions
+from crosscast.evaluate.partition import (
+    MIX_SPLITS,
+    PartitionResult,
+    PartitionStudy,
+    folds_of_mixes,
+    partition_results,
+    study_partitions,
+)
 from crosscast.evaluate.processes import State
 from crosscast.tables.corun.mixes import mixes_of
 from crosscast.tables.importers.miso import import_miso

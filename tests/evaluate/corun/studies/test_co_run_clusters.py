@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from made_co_runs import made_co_runs, made_solo
 
-from crosscast.evaluate.corun.studies.clusters import COUNTS, Clusters, cluster_bags
-from crosscast.evaluate.corun.studies.not_made import NotMade
+from crosscast.studies.corun import COUNTS, Clusters, cluster_bags
+from crosscast.studies.moolchandani2022 import NotMade
 from crosscast.tables.corun.bag import Bag, Member
 
 LEVELS = (0.1, 0.5, 0.9)

@@ -8,19 +8,17 @@ import numpy as np
 from counted_co_runs import APPLICATIONS, counted_co_runs, studied
 from made_co_runs import made_co_runs
 
-from crosscast.evaluate.corun.protocol import evaluate_corun
-from crosscast.evaluate.corun.studies.combinations import (
+from crosscast.evaluate.corun import evaluate_corun, of_one_device
+from crosscast.predict.corun.moolchandani2022 import FIGURE_8, TABLE_7, Combination, Published
+from crosscast.studies.moolchandani2022 import (
     EVERYTHING,
     SPLITS,
     CombinationStudy,
+    NotMade,
     performance_combinations,
     power_combinations,
     why_missing,
 )
-from crosscast.evaluate.corun.studies.not_made import NotMade
-from crosscast.evaluate.corun.training import of_one_device
-from crosscast.predict.corun.published.combinations import FIGURE_8, TABLE_7, Combination
-from crosscast.predict.corun.published.model import Published
 
 WAY: dict[str, Any] = {"progress": None, "cache": None, "jobs": 1}
 

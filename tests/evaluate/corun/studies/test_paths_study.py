@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from counted_co_runs import APPLICATIONS, counted_co_runs, studied
 
-from crosscast.evaluate.corun.studies.not_made import NotMade
-from crosscast.evaluate.corun.studies.paths import PathStudy, performance_paths
-from crosscast.evaluate.corun.training import of_one_device
+from crosscast.evaluate.corun import of_one_device
+from crosscast.studies.moolchandani2022 import NotMade, PathStudy, performance_paths
 
 
 def test_each_bag_is_followed_once_for_each_of_its_applications() -> None:

@@ -5,11 +5,9 @@ from dataclasses import replace
 import pytest
 from counted_co_runs import counted_co_runs, studied
 
-from crosscast.evaluate.corun.protocol import evaluate_corun
-from crosscast.evaluate.corun.studies.not_made import NotMade
-from crosscast.evaluate.corun.studies.sizes import ALL, OWN, SizeStudy, fitted_to_fewest, sizes_study
-from crosscast.evaluate.corun.training import of_one_device
-from crosscast.predict.corun.registry import models_named
+from crosscast.evaluate.corun import evaluate_corun, of_one_device
+from crosscast.predict.corun.models import models_named
+from crosscast.studies.moolchandani2022 import ALL, OWN, NotMade, SizeStudy, fitted_to_fewest, sizes_study
 
 
 def study() -> SizeStudy:

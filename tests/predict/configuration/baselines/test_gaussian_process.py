@@ -8,10 +8,13 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
-from crosscast.predict.configuration.baselines.gaussian_process import FittedProcess, GaussianProcess
-from crosscast.predict.configuration.baselines.relative import RelativePredictor, changes_of
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
+from crosscast.predict.configuration.baselines import (
+    FittedProcess,
+    GaussianProcess,
+    RelativePredictor,
+    changes_of,
+)
+from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
 
 SAMPLES = (11, 0)
 
@@ -43,7 +46,7 @@ def test_it_predicts_a_new_kernel_better_than_the_mean_kernel(
 def test_it_predicts_what_scikit_learn_does(monkeypatch: pytest.MonkeyPatch, surfaces: Surfaces) -> None:
     covariance = ConstantKernel(0.2) * RBF(np.array([1.0, 2, 3, 2, 1, 0.5, 0.7])) + WhiteKernel(0.01)
     monkeypatch.setattr(
-        "crosscast.predict.configuration.baselines.gaussian_process._likeliest",
+        "crosscast.predict.configuration.baselines._likeliest",
         lambda rows, wanted: covariance,
     )
     fitted = GaussianProcess().fit(surfaces, SAMPLES)

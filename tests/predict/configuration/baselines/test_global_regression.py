@@ -6,10 +6,9 @@ import numpy as np
 from made_surfaces import made_space, made_surfaces
 from sklearn.linear_model import Ridge
 
-from crosscast.predict.configuration.baselines.regression import GlobalRegression
-from crosscast.predict.configuration.baselines.relative import changes_of
-from crosscast.predict.configuration.published.design import design_of
-from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
+from crosscast.predict.configuration.bailey2014 import design_of
+from crosscast.predict.configuration.baselines import GlobalRegression, changes_of
+from crosscast.predict.configuration.data import KernelAt, Surfaces
 
 SAMPLES = (11, 0)
 

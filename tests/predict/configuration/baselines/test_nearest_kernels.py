@@ -9,8 +9,7 @@ from made_surfaces import made_surfaces
 from sklearn.neighbors import KNeighborsRegressor
 
 from crosscast.errors import InputError
-from crosscast.predict.configuration.baselines.nearest import NearestKernels
-from crosscast.predict.configuration.baselines.relative import changes_of
+from crosscast.predict.configuration.baselines import NearestKernels, changes_of
 
 SAMPLES = (11, 0)
 

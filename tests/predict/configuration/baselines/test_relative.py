@@ -8,11 +8,13 @@ from linear_machine import linear_samples, linear_surfaces
 from made_surfaces import made_surfaces
 
 from crosscast.errors import InputError
-from crosscast.predict.configuration.baselines.gaussian_process import GaussianProcess
-from crosscast.predict.configuration.baselines.nearest import NearestKernels
-from crosscast.predict.configuration.baselines.regression import GlobalRegression
-from crosscast.predict.configuration.baselines.relative import changes_of
-from crosscast.predict.configuration.model import ConfigurationModel
+from crosscast.predict.configuration.baselines import (
+    GaussianProcess,
+    GlobalRegression,
+    NearestKernels,
+    changes_of,
+)
+from crosscast.predict.configuration.forecast import ConfigurationModel
 
 MODELS: list[ConfigurationModel] = [NearestKernels(), GlobalRegression(), GaussianProcess()]
 every_baseline = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)

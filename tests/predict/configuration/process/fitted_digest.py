@@ -4,8 +4,7 @@ import hashlib
 
 from made_surfaces import made_surfaces
 
-from crosscast.predict.configuration.process.model import ProcessModel
-from crosscast.predict.configuration.process.predictor import ProcessPredictor
+from crosscast.predict.configuration.process import ProcessModel, ProcessPredictor
 
 SURFACES = made_surfaces(4, noise=0.01)
 SAMPLES = (11, 0)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.predict.configuration.process.covariance import Covariance
+from crosscast.predict.configuration.gaussian_process import Covariance
 
 FEATURES = 2
 

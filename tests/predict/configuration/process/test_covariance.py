@@ -9,7 +9,7 @@ from scipy.optimize import check_grad
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import Matern
 
-from crosscast.predict.configuration.process.covariance import matern, matern_slope, squares
+from crosscast.predict.configuration.gaussian_process import matern, matern_slope, squares
 
 
 def test_both_parts_are_those_of_scikit_learn() -> None:

@@ -8,9 +8,8 @@ from scipy.stats import multivariate_normal
 from threadpoolctl import threadpool_limits
 
 from crosscast.arrays import Integers, Reals
-from crosscast.predict.configuration.process.covariance import Covariance
-from crosscast.predict.configuration.process.likelihood import _cost, _parts
-from crosscast.predict.configuration.process.likelihood import likeliest as likeliest_with_threads
+from crosscast.predict.configuration.gaussian_process import Covariance, _cost, _parts
+from crosscast.predict.configuration.gaussian_process import likeliest as likeliest_with_threads
 
 
 def likeliest(points: Reals, features: int, kernels: Integers, values: Reals) -> Covariance:

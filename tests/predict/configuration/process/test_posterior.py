@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 from made_points import FEATURES, made_covariance, made_points
 
 from crosscast.arrays import Reals
-from crosscast.predict.configuration.process.posterior import (
+from crosscast.predict.configuration.gaussian_process import (
     Belief,
     Posterior,
+    Weighed,
+    pivots,
     small_product,
     total_of,
 )
-from crosscast.predict.configuration.process.sparse import Weighed, pivots
 
 COVARIANCE = made_covariance()
 COUNT = 9

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from made_surfaces import made_surfaces
 
-from crosscast.predict.configuration.process.quantities import TOTAL, power_parts, powers_of
+from crosscast.predict.configuration.process import TOTAL, power_parts, powers_of
 
 SURFACES = made_surfaces(2)
 

@@ -14,10 +14,8 @@ from threadpoolctl import threadpool_limits
 
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.predict.configuration.process.model import ProcessModel, _Training
-from crosscast.predict.configuration.process.predictor import ProcessPredictor
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
+from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
+from crosscast.predict.configuration.process import ProcessModel, ProcessPredictor, _Training
 
 
 def lacking(surfaces: Surfaces, share: float) -> Surfaces:

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from made_surfaces import made_surfaces
 
 from crosscast.errors import InputError
+from crosscast.predict.configuration.data import Observed
 from crosscast.predict.configuration.forecast import SurfaceForecast
-from crosscast.predict.configuration.process.model import ProcessModel
-from crosscast.predict.configuration.process.predictor import ProcessPredictor
-from crosscast.predict.configuration.surfaces import Observed
+from crosscast.predict.configuration.process import ProcessModel, ProcessPredictor
 
 SURFACES = made_surfaces(6, noise=0.01)
 SAMPLES = (11, 0)

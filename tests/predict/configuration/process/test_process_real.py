@@ -8,9 +8,9 @@ import pytest
 
 from crosscast.arrays import Flags, Reals
 from crosscast.configuration import Configuration
+from crosscast.predict.configuration.data import Surfaces, machines_of
 from crosscast.predict.configuration.forecast import Quantity
-from crosscast.predict.configuration.process.model import ProcessModel
-from crosscast.predict.configuration.surfaces import Surfaces, machines_of
+from crosscast.predict.configuration.process import ProcessModel
 from crosscast.tables.configured import configured
 from crosscast.tables.importers.powercap import import_powercap
 from shared_data import shared_data

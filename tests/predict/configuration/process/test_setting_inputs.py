@@ -9,9 +9,8 @@ from made_surfaces import made_space, made_surfaces
 
 from crosscast.arrays import Reals
 from crosscast.configuration import Configuration, Setting
-from crosscast.predict.configuration.process.inputs import SettingInputs, cap_domains
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import Observed
+from crosscast.predict.configuration.data import Observed, Space
+from crosscast.predict.configuration.process import SettingInputs, cap_domains
 
 
 def one(settings: Mapping[str, Setting], *, device: str = "a") -> Configuration:

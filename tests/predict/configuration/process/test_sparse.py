@@ -8,8 +8,7 @@ from made_points import FEATURES, made_covariance, made_points
 
 from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
-from crosscast.predict.configuration.process.posterior import Belief
-from crosscast.predict.configuration.process.sparse import SparseProcess, Weighed, pivots
+from crosscast.predict.configuration.gaussian_process import Belief, SparseProcess, Weighed, pivots
 
 COVARIANCE = made_covariance(own=0.0001)
 POINTS, KERNELS = made_points(5, 6)

@@ -6,8 +6,7 @@ import numpy as np
 from linear_machine import linear_samples, linear_surfaces
 from made_surfaces import made_surfaces
 
-from crosscast.predict.configuration.published.amounts import Amounts, Tried, amounts_of
-from crosscast.predict.configuration.published.training import Training, training_of
+from crosscast.predict.configuration.bailey2014 import Amounts, Training, Tried, amounts_of, training_of
 
 TRIED = Tried((1, 2, 3, 4), (1, 2))
 

@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.configuration.published.classification_tree import (
+from crosscast.predict.configuration.bailey2014 import (
     ClassificationTree,
     fit_classification_tree,
 )

@@ -8,9 +8,8 @@ from linear_machine import linear_samples, linear_surfaces
 
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.configuration.published.cluster_models import ClusterModels, fit_cluster_models
-from crosscast.predict.configuration.published.design import design_of
-from crosscast.predict.configuration.references import references
+from crosscast.predict.configuration.bailey2014 import ClusterModels, design_of, fit_cluster_models
+from crosscast.predict.configuration.data import references
 
 SURFACES = linear_surfaces()
 DESIGN = design_of(SURFACES.space)

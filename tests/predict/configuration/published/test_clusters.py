@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.predict.configuration.published.clusters import Clusters, clusters_of
-from crosscast.predict.configuration.surfaces import KernelAt
+from crosscast.predict.configuration.bailey2014 import Clusters, clusters_of
+from crosscast.predict.configuration.data import KernelAt
 
 KERNELS = tuple(KernelAt(name, name, "big") for name in "abcd")
 CORRELATIONS = np.array([[1, 0.5, -1, 1], [0.5, 1, np.nan, 1], [-1, np.nan, 1, 1], [1, 1, 1, 1.0]])

@@ -4,8 +4,8 @@ import numpy as np
 from linear_machine import linear_space
 
 from crosscast.configuration import Configuration
-from crosscast.predict.configuration.published.design import design_of
-from crosscast.predict.configuration.space import Space
+from crosscast.predict.configuration.bailey2014 import design_of
+from crosscast.predict.configuration.data import Space
 
 
 def test_each_device_has_its_own_variables_and_products() -> None:

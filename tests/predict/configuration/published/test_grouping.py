@@ -8,7 +8,7 @@ from sklearn.cluster import AgglomerativeClustering
 from sklearn.metrics import adjusted_rand_score
 
 from crosscast.arrays import Reals
-from crosscast.predict.configuration.published.grouping import groupings, nothing_to_group
+from crosscast.predict.configuration.bailey2014 import groupings, nothing_to_group
 
 
 def random_matrix(seed: int, n: int) -> Reals:

@@ -9,10 +9,9 @@ from made_surfaces import made_surfaces
 
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.predict.configuration.model import ConfigurationModel, ConfigurationPredictor
-from crosscast.predict.configuration.published.model import PublishedModel, PublishedPredictor
-from crosscast.predict.configuration.space import Space
-from crosscast.predict.configuration.surfaces import KernelAt, Surfaces
+from crosscast.predict.configuration.bailey2014 import PublishedModel, PublishedPredictor
+from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
+from crosscast.predict.configuration.forecast import ConfigurationModel, ConfigurationPredictor
 
 SAMPLES = (11, 0)
 BOTH = [PublishedModel(), PublishedModel(logarithms=True)]

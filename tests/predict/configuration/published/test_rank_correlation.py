@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.predict.configuration.published.rank_correlation import (
+from crosscast.predict.configuration.bailey2014 import (
     dissimilarities,
     rank_correlation,
     rank_correlations,

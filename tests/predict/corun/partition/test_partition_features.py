@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.corun.partition.features import feature_count, features_of, own_and_mean
+from crosscast.predict.corun.partition_learners import feature_count, features_of, own_and_mean
 
 SHARED = hnp.arrays(np.float64, (2, 4, 3), elements=st.floats(0.01, 1.0))
 ALL = np.ones((2, 4), dtype=np.bool_)

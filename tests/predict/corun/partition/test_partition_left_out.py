@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.predict.corun.partition.left_out import JOBS, Jobs, folds_within, folds_without_jobs
+from crosscast.predict.corun.partition import JOBS, Jobs, folds_within, folds_without_jobs
 from made_mixes import made_mixes
 
 

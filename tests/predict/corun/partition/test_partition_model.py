@@ -10,13 +10,9 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.kernel_ridge import KernelRidge
 
 from crosscast.errors import InputError
-from crosscast.predict.corun.partition.learner import Amount, Rows, some_rows
-from crosscast.predict.corun.partition.left_out import JOBS, Jobs
-from crosscast.predict.corun.partition.model import FittedPartition
-from crosscast.predict.corun.partition.registry import PARTITION_MODELS, partition_models
-from crosscast.predict.corun.partition.ridge import fitted_ridge
-from crosscast.predict.corun.partition.tree_median import grown_median
-from crosscast.predict.stored import part_of, stored_name
+from crosscast.predict.artefact import part_of, stored_name
+from crosscast.predict.corun.partition import JOBS, PARTITION_MODELS, FittedPartition, Jobs, partition_models
+from crosscast.predict.corun.partition_learners import Amount, Rows, fitted_ridge, grown_median, some_rows
 from made_mixes import made_mixes
 
 NAMES = tuple(PARTITION_MODELS)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from made_co_runs import NAMES, made_solo
 from numpy.testing import assert_allclose, assert_array_equal
 
-from crosscast.predict.corun.process.covariance import Sizes, Training
-from crosscast.predict.corun.process.rows import MemberRows, distinct
-from crosscast.predict.corun.process.traits import Traits
+from crosscast.predict.corun.features import MemberRows, Traits, distinct
+from crosscast.predict.corun.slowdowns import Sizes, Training
 from crosscast.tables.corun.solo import Solo
 
 WITH = [made_solo(name, size) for name in NAMES for size in ("small", "tiny")]

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 from crosscast.errors import InputError
-from crosscast.predict.corun.process.fits import Fits, fit_fits
+from crosscast.predict.corun.process import Fits, fit_fits
 from crosscast.tables.corun.bag import Bag, Member
 from crosscast.tables.corun.solo import Solo
 

@@ -9,11 +9,9 @@ from numpy.testing import assert_allclose
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.corun.process.covariance import Sizes, Training
-from crosscast.predict.corun.process.fitted import conditioned, inverse_of
-from crosscast.predict.corun.process.fitting import fitted_sizes
-from crosscast.predict.corun.process.rows import MemberRows, distinct
-from crosscast.predict.corun.process.traits import Traits
+from crosscast.predict.corun.features import MemberRows, Traits, distinct
+from crosscast.predict.corun.fit import conditioned, fitted_sizes, inverse_of
+from crosscast.predict.corun.slowdowns import Sizes, Training
 
 
 def covariance_of(seed: int, count: int = 15) -> Reals:

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.predict.corun.process.links import LINKS, links_for
-from crosscast.predict.corun.process.slowdowns import Scale
+from crosscast.predict.corun.slowdowns import LINKS, Scale, links_for
 
 
 @given(st.sampled_from(sorted(LINKS)), st.floats(0.05, 49), st.integers(2, 9), st.floats(-0.5, 0.5))

@@ -9,7 +9,7 @@ from made_co_runs import NAMES, made_bag, made_co_runs, made_solo
 from numpy.testing import assert_allclose, assert_array_equal
 
 from crosscast.errors import InputError
-from crosscast.predict.corun.process.power import Power, fit_power
+from crosscast.predict.corun.process import Power, fit_power
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.solo import Solo
 

@@ -8,8 +8,7 @@ from made_co_runs import made_solo
 from numpy.testing import assert_allclose, assert_array_equal
 
 from crosscast.errors import InputError
-from crosscast.predict.corun.process.rows import MemberRows, distinct
-from crosscast.predict.corun.process.traits import Traits
+from crosscast.predict.corun.features import MemberRows, Traits, distinct
 from crosscast.tables.corun.solo import Solo
 
 THREE = [made_solo(name) for name in ("bfs", "cfd", "crc")]

@@ -11,15 +11,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.corun.overlap import bag_time
-from crosscast.predict.corun.prediction import CoRunPrediction
-from crosscast.predict.corun.process.covariance import Training
-from crosscast.predict.corun.process.fit import fit_slowdowns
-from crosscast.predict.corun.process.fitted import inverse_of
-from crosscast.predict.corun.process.model import Process, ProcessPredictor
-from crosscast.predict.corun.process.rows import MemberRows, distinct
-from crosscast.predict.corun.process.traits import Traits
-from crosscast.predict.stored import part_of, stored_name
+from crosscast.predict.artefact import part_of, stored_name
+from crosscast.predict.corun.features import MemberRows, Traits, distinct
+from crosscast.predict.corun.fit import fit_slowdowns, inverse_of
+from crosscast.predict.corun.forecast import CoRunPrediction, bag_time
+from crosscast.predict.corun.process import Process, ProcessPredictor
+from crosscast.predict.corun.slowdowns import Training
 from crosscast.tables.corun.bag import Bag, Member
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns

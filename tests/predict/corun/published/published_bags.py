@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from crosscast.predict.corun.overlap import bag_time
+from crosscast.predict.corun.forecast import bag_time
 from crosscast.tables.corun.bag import Bag, Member
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns

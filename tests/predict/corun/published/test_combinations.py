@@ -4,9 +4,17 @@ from itertools import pairwise
 
 import pytest
 
-from crosscast.predict.corun.published.combinations import FIGURE_7, FIGURE_8, PERFORMANCE, POWER, TABLE_7
-from crosscast.predict.corun.published.features import CONCURRENT, FAIRNESS, INDIVIDUAL
-from crosscast.predict.corun.published.reported import REPORTED_MAPE
+from crosscast.predict.corun.moolchandani2022 import (
+    CONCURRENT,
+    FAIRNESS,
+    FIGURE_7,
+    FIGURE_8,
+    INDIVIDUAL,
+    PERFORMANCE,
+    POWER,
+    TABLE_7,
+)
+from crosscast.studies.moolchandani2022 import REPORTED_MAPE
 
 
 def test_table_7_has_twenty_different_ones_of_features_of_table_5() -> None:

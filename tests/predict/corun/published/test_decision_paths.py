@@ -8,10 +8,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.corun.published.combinations import Combination
-from crosscast.predict.corun.published.decision_paths import decision_paths, splits_passed
-from crosscast.predict.corun.published.model import Published
-from crosscast.predict.grown import trees_of_forest, trees_of_tree
+from crosscast.predict.corun.moolchandani2022 import Combination, Published
+from crosscast.predict.trees import trees_of_forest, trees_of_tree
+from crosscast.studies.moolchandani2022 import decision_paths, splits_passed
 
 RNG = np.random.default_rng(2)
 ROWS, WANTED = RNG.random((80, 5)), RNG.random(80)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.predict.corun.published.fairness_choice import FairnessChoice, fairness_with
+from crosscast.predict.corun.moolchandani2022 import FairnessChoice, fairness_with
 from crosscast.tables.corun.solo import Solo
 
 FAIR = {"fairness_low": 0.9, "fairness_medium": 0.6, "fairness_high": 0.3}

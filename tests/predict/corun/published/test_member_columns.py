@@ -8,15 +8,16 @@ from published_bags import made_co_runs, without
 from sklearn.preprocessing import MinMaxScaler
 
 from crosscast.errors import InputError
-from crosscast.predict.corun.published.features import (
+from crosscast.predict.corun.moolchandani2022 import (
     CONCURRENT,
     FAIRNESS,
     INDIVIDUAL,
+    MemberColumns,
     other_features,
+    own_first,
     unknown_features,
     value_of,
 )
-from crosscast.predict.corun.published.member_columns import MemberColumns, own_first
 from crosscast.tables.corun.solo import Solo
 
 NAMES = ("CPU_time", "GPU_time", "LLC_miss", FAIRNESS)

@@ -12,17 +12,25 @@ from sklearn.exceptions import ConvergenceWarning
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.corun.model import CoRunModel
-from crosscast.predict.corun.prediction import CoRunPrediction
-from crosscast.predict.corun.published.combinations import PERFORMANCE, POWER, TABLE_7, Combination
-from crosscast.predict.corun.published.decision_paths import decision_paths
-from crosscast.predict.corun.published.fairness_choice import FairnessChoice
-from crosscast.predict.corun.published.features import FAIRNESS, value_of
-from crosscast.predict.corun.published.model import Published
-from crosscast.predict.corun.published.predictor import PublishedCoRunPredictor
-from crosscast.predict.corun.published.table_6 import DEPTH, KINDS, PERFORMANCE_DEPTH, estimator
-from crosscast.predict.corun.registry import BASELINES, DEFAULT_MODEL, MODELS, models_named
-from crosscast.predict.stored import part_of, stored_name
+from crosscast.predict.artefact import part_of, stored_name
+from crosscast.predict.corun.forecast import CoRunModel, CoRunPrediction
+from crosscast.predict.corun.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
+from crosscast.predict.corun.moolchandani2022 import (
+    DEPTH,
+    FAIRNESS,
+    KINDS,
+    PERFORMANCE,
+    PERFORMANCE_DEPTH,
+    POWER,
+    TABLE_7,
+    Combination,
+    FairnessChoice,
+    Published,
+    PublishedCoRunPredictor,
+    estimator,
+    value_of,
+)
+from crosscast.studies.moolchandani2022 import decision_paths
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns
 

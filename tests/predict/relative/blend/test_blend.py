@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from made_work import NAMES, changed, made_work, reordered
 
 from crosscast.errors import InputError
-from crosscast.predict.relative.blend.model import Blend, BlendPredictor, Mix
-from crosscast.predict.relative.blend.preference import Effort
-from crosscast.predict.relative.observations import Vectors, relative_to_slowest
+from crosscast.predict.relative.blend import Blend, BlendPredictor, Effort, Mix
+from crosscast.predict.relative.data import Vectors, relative_to_slowest
 from made_vectors import made_vectors
 
 WORK = made_work(kernels=9, sizes=3, noise=0.1)

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from crosscast.arrays import Reals
-from crosscast.predict.relative.blend.model import Blend
-from crosscast.predict.relative.blend.preference import Effort
-from crosscast.predict.relative.observations import Vectors
+from crosscast.predict.relative.blend import Blend, Effort
+from crosscast.predict.relative.data import Vectors
+from crosscast.predict.relative.nichols2024 import LogMean
 from crosscast.predict.relative.observed import vectors_of
-from crosscast.predict.relative.published.mean import LogMean
 from crosscast.tables.importers.rajaperf import import_rajaperf
 
 FOLDER = Path(os.environ.get("CROSSCAST_DATA") or Path(__file__).parents[5] / "shared" / "data")

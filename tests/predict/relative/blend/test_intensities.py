@@ -10,15 +10,16 @@ from made_counters import runs_with
 from made_work import NAMES, changed, made_work, reordered
 
 from crosscast.arrays import Reals
-from crosscast.predict.relative.blend.intensities import (
+from crosscast.predict.relative.data import Observations
+from crosscast.predict.relative.sums import (
     BASES,
+    INSTRUCTIONS,
+    ITEMS,
     base_of,
     intensities_of,
     is_total,
     unknown_counters,
 )
-from crosscast.predict.relative.blend.work import INSTRUCTIONS, ITEMS
-from crosscast.predict.relative.observations import Observations
 
 WORK = made_work(kernels=4, sizes=2).observations
 

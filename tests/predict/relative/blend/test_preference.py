@@ -11,10 +11,9 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.relative.blend.intensities import intensities_of
-from crosscast.predict.relative.blend.preference import Effort, FittedPreference, fit_preference
-from crosscast.predict.relative.blend.training_rows import training_rows
-from crosscast.predict.relative.observations import Vectors
+from crosscast.predict.relative.blend import Effort, FittedPreference, fit_preference, training_rows
+from crosscast.predict.relative.data import Vectors
+from crosscast.predict.relative.sums import intensities_of
 from made_vectors import made_vectors
 
 WORK = made_work(kernels=8, sizes=3, noise=0.1)

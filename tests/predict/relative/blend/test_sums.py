@@ -11,8 +11,8 @@ from made_work import DEVICES, NAMES, PRICES, changed, made_work, reordered
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.relative.blend.sums import FittedSums, fit_sums, terms_of
-from crosscast.predict.relative.observations import NO_SOURCE, Observations
+from crosscast.predict.relative.data import NO_SOURCE, Observations
+from crosscast.predict.relative.sums import FittedSums, fit_sums, terms_of
 
 WORK = made_work(kernels=24, sizes=6)
 SEEN = WORK.observations

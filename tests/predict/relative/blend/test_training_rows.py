@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_work import made_work
 
-from crosscast.predict.relative.blend.training_rows import TrainingRows, training_rows
-from crosscast.predict.relative.observations import Vectors
+from crosscast.predict.relative.blend import TrainingRows, training_rows
+from crosscast.predict.relative.data import Vectors
 
 MOST = 120
 

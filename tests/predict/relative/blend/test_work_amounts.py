@@ -5,7 +5,7 @@ import pytest
 from made_counters import runs_with
 from made_work import made_work
 
-from crosscast.predict.relative.blend.work import (
+from crosscast.predict.relative.sums import (
     BYTES,
     INSTRUCTIONS,
     ITEMS,

@@ -8,17 +8,20 @@ from sklearn.linear_model import LinearRegression
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
+from crosscast.predict.artefact import part_of, stored_name
+from crosscast.predict.relative.data import Observations, RelativeModel, Vectors
 from crosscast.predict.relative.features import FeatureScale
-from crosscast.predict.relative.model import RelativeModel
-from crosscast.predict.relative.observations import Observations, Vectors
-from crosscast.predict.relative.published.boosted import average_gain, trees_of_booster
-from crosscast.predict.relative.published.forest import PublishedForest
-from crosscast.predict.relative.published.linear import PublishedLinear
-from crosscast.predict.relative.published.mean import LogMean, PublishedMean
-from crosscast.predict.relative.published.trees import low_and_high
-from crosscast.predict.relative.published.xgboost import PublishedXGBoost
-from crosscast.predict.relative.registry import BASELINES, DEFAULT_MODEL, MODELS, models_named
-from crosscast.predict.stored import part_of, stored_name
+from crosscast.predict.relative.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
+from crosscast.predict.relative.nichols2024 import (
+    LogMean,
+    PublishedForest,
+    PublishedLinear,
+    PublishedMean,
+    PublishedXGBoost,
+    average_gain,
+    low_and_high,
+    trees_of_booster,
+)
 from made_vectors import made_vectors
 
 VECTORS = made_vectors(applications=6)

@@ -1,1 +1,0 @@
-"""Decisions: which configuration under a power cap."""

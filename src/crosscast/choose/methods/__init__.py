@@ -1,1 +1,0 @@
-"""Ways to choose a configuration under a power cap."""

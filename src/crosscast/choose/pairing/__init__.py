@@ -1,1 +1,0 @@
-"""Decisions: which jobs share a device."""

@@ -1,0 +1,192 @@
+"""What methods are asked in an evaluation: kernels under caps, with what an oracle would choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+
+from crosscast.arrays import Flags, Reals
+from crosscast.decide.power_cap import Chooser, Settled, Walk, settle
+from crosscast.errors import InputError
+from crosscast.predict.configuration.data import KernelAt, Observed, Surfaces, pareto_frontier
+
+Integers = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+Weighting = Literal["time", "equal"]
+"""How the kernels of a program are weighted: see `cases_of`."""
+
+Numbers = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+"""Numbers of configurations or of changes, in an array of any shape."""
+
+
+class LeftOut(NamedTuple):
+    """A kernel that cannot be asked about, and why."""
+
+    kernel: KernelAt
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Cases:
+    """Kernels at a size under a cap: `m` cases.
+
+    The caps are the powers at the configurations of the kernel's true Pareto frontier, and the oracle
+    chooses that configuration: no other that keeps to the cap is as fast (Bailey et al. 2014, section V-B).
+    """
+
+    kernel: Integers  # `(m,)` Kernel, by its row in the surfaces
+    power_cap: Reals  # `(m,)` Cap in watts: the oracle's power
+    oracle: Integers  # `(m,)` The configuration that the oracle chooses
+    oracle_time_s: Reals  # `(m,)` Its time in seconds
+    share: Reals  # `(m,)` Weight within the program; those of a program sum to 1
+    programs: tuple[str, ...]  # Names of the `p` applications that have cases, sorted
+    program: Integers  # `(m,)` Application, by its place in `programs`
+    left_out: tuple[LeftOut, ...]  # Kernels without cases
+
+    def __len__(self) -> int:
+        """Number of cases."""
+        return len(self.kernel)
+
+    @property
+    def within_programs(self) -> Reals:
+        """``(p, m)`` Weight of each case within each program; 0 in others."""
+        weights = np.zeros((len(self.programs), len(self)))
+        weights[self.program, np.arange(len(self))] = self.share
+        return weights
+
+
+def check_weighting(weighting: str) -> None:
+    """Refuse a weighting that there is not."""
+    if weighting not in get_args(Weighting):
+        raise InputError(f"weighting: expected one of {', '.join(get_args(Weighting))}, found {weighting!r}")
+
+
+def cases_of(
+    surfaces: Surfaces, samples: Sequence[int], rows: Flags | None = None, weighting: Weighting = "time"
+) -> Cases:
+    """The cases of kernels.
+
+    Kernels that lack a run at a sample configuration, or have fewer than two configurations on their
+    frontier, have none. Caps weigh equally within a kernel. The kernels of a program are weighted by how
+    much of its time is spent in each, as published (section V-D): its sizes equally, and within a size by the
+    time at the first sample configuration; or (`equal`) all kernels at a size equally.
+    """
+    check_weighting(weighting)
+    kernels, places, left_out = [], [], []
+    for row in np.flatnonzero(np.ones(len(surfaces.kernels)) if rows is None else rows):
+        frontier = pareto_frontier(surfaces.time_s[row], surfaces.power_w[row])
+        lacking = [number for number in samples if not surfaces.known[row, number]]
+        if lacking:
+            reason = f"no run at the sample configuration {surfaces.space.configurations[lacking[0]]}"
+            left_out.append(LeftOut(surfaces.kernels[row], reason))
+        elif len(frontier) < 2:
+            reason = f"{len(frontier)} configuration on its frontier"
+            left_out.append(LeftOut(surfaces.kernels[row], reason))
+        else:
+            kernels.append(int(row))
+            places.append(frontier)
+    counts = np.array([len(each) for each in places], np.int64)
+    weights = _weights(surfaces, kernels, samples, weighting)
+    kernel = np.repeat(np.array(kernels, np.int64), counts)
+    oracle = np.concatenate([np.zeros(0, np.int64), *places])
+    programs = tuple(sorted({surfaces.kernels[row].application for row in kernels}))
+    of_program = {name: place for place, name in enumerate(programs)}
+    return Cases(
+        kernel,
+        surfaces.power_w[kernel, oracle],
+        oracle,
+        surfaces.time_s[kernel, oracle],
+        np.repeat(weights / np.maximum(counts, 1), counts),
+        programs,
+        np.array([of_program[surfaces.kernels[row].application] for row in kernel], np.int64),
+        tuple(left_out),
+    )
+
+
+def _weights(surfaces: Surfaces, rows: Sequence[int], samples: Sequence[int], weighting: str) -> Reals:
+    """``(k,)`` Weight of each kernel at a size; those of a program sum to 1."""
+    at = [surfaces.kernels[row] for row in rows]
+    by_program = np.array([each.application for each in at], object)
+    weights = np.ones(len(rows))
+    if weighting == "time":
+        by_size = np.array([f"{each.application}\0{each.size}" for each in at], object)
+        weights = _scaled(surfaces.time_s[rows, samples[0]] if len(rows) else weights, by_size)
+    return _scaled(weights, by_program)
+
+
+def _scaled(weights: Reals, groups: np.ndarray[tuple[int], np.dtype[np.object_]]) -> Reals:
+    """Weights that sum to 1 in each group."""
+    scaled = np.zeros(len(weights))
+    for group in set(groups.tolist()):
+        inside = groups == group
+        scaled[inside] = weights[inside] / weights[inside].sum()
+    return scaled
+
+
+def joined(parts: Sequence[Cases]) -> Cases:
+    """The cases of all parts, which have no program in common, one after the other."""
+    programs = tuple(sorted({name for part in parts for name in part.programs}))
+    places = [np.array([programs.index(name) for name in part.programs], np.int64) for part in parts]
+    return Cases(
+        np.concatenate([part.kernel for part in parts]),
+        np.concatenate([part.power_cap for part in parts]),
+        np.concatenate([part.oracle for part in parts]),
+        np.concatenate([part.oracle_time_s for part in parts]),
+        np.concatenate([part.share for part in parts]),
+        programs,
+        np.concatenate([place[part.program] for place, part in zip(places, parts, strict=True)]),
+        tuple(sorted(each for part in parts for each in part.left_out)),
+    )
+
+
+def by_input(cases: Cases, surfaces: Surfaces) -> Cases:
+    """The same cases with each program at each size in place of a program, named by both."""
+    at = [surfaces.kernels[row] for row in cases.kernel]
+    names = [f"{each.application} {each.size}" for each in at]
+    programs = tuple(sorted(set(names)))
+    return replace(
+        cases,
+        share=_scaled(cases.share, np.array(names, object)),
+        programs=programs,
+        program=np.array([programs.index(name) for name in names], np.int64),
+    )
+
+
+def endings(
+    chooser: Chooser,
+    observed: Observed,
+    power_cap: float,
+    available: Flags,
+    budgets: Sequence[int],
+    run: Callable[[int], Observed],
+) -> list[Settled]:
+    """Where a chooser settles with each budget.
+
+    A chooser with an attribute ``uses_budget`` that is false walks once, with the largest budget, as smaller
+    ones only end its walk earlier.
+    """
+    if getattr(chooser, "uses_budget", True):
+        return [settle(chooser.walk(observed, power_cap, available, each), run, each) for each in budgets]
+    most = max(budgets)
+    numbers = _numbers(chooser.walk(observed, power_cap, available, most), run, most)
+    changes = [min(each, len(numbers) - 1) for each in budgets]
+    return [Settled(numbers[each], each) for each in changes]
+
+
+def _numbers(walk: Walk, run: Callable[[int], Observed], most: int) -> list[int]:
+    """The first configuration and all that follow."""
+    numbers = [next(walk)]
+    while len(numbers) <= most:
+        try:
+            numbers.append(walk.send(run(numbers[-1])))
+        except StopIteration:
+            return numbers
+    walk.close()
+    return numbers
+
+
+Sampler = Callable[[Surfaces, int], tuple[int, ...]]
+"""Chooses the sample configurations by the training kernels and a seed."""

@@ -1,0 +1,537 @@
+"""Runs of one kernel summed by configuration: what a model is told."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from crosscast.arrays import Flags, Reals
+from crosscast.configuration import Configuration, Setting, setting_text
+from crosscast.decide.power_cap import highest, lowest
+from crosscast.errors import InputError
+from crosscast.measure.regions.reading import is_history, read_history
+from crosscast.measure.regions.samples import samples_of
+from crosscast.predict.configuration.artefact import ConfigurationCard
+from crosscast.predict.configuration.data import KernelAt, Observed, Space, Surfaces, total_power
+from crosscast.tables.csv_rows import csv_rows
+from crosscast.tables.run_columns import DEVICE, KERNEL, POWER, TIME, TIMES, domain_column
+from crosscast.tables.whole_file import whole_file
+
+_TOTAL = ""
+"""Name under which the power of the whole is summed."""
+
+
+@dataclass
+class _Mean:
+    """A weighted mean; of one value it is that value, to the last bit."""
+
+    value: float = 0.0
+    weight: float = 0.0
+
+    def add(self, value: float, weight: float) -> None:
+        self.weight += weight
+        self.value += (value - self.value) * (weight / self.weight)
+
+
+@dataclass
+class Tally:
+    """Runs of one kernel at one configuration.
+
+    Times are averaged over the runs. Powers are energy over time, of the runs that tell them.
+    """
+
+    runs: int = 0
+    time_s: float = 0.0
+    """Mean time in seconds."""
+    _powers: dict[str, _Mean] = field(default_factory=dict)
+    _counters: dict[str, _Mean] = field(default_factory=dict)
+
+    def add(
+        self,
+        time_s: float,
+        power_w: float | None,
+        domains: Mapping[str, float],
+        counters: Mapping[str, float],
+    ) -> None:
+        """Add a run."""
+        self.runs += 1
+        self.time_s += (time_s - self.time_s) / self.runs
+        told = domains if power_w is None else {_TOTAL: power_w, **domains}
+        for name, watts in told.items():
+            self._powers.setdefault(name, _Mean()).add(watts, time_s)
+        for name, value in counters.items():
+            self._counters.setdefault(name, _Mean()).add(value, 1.0)
+
+    @property
+    def power_w(self) -> float | None:
+        """Mean power in watts, if any run told it."""
+        found = self._powers.get(_TOTAL)
+        return None if found is None else found.value
+
+    def domain_w(self, name: str) -> float:
+        """Mean power of a domain in watts; NaN if no run told it."""
+        return self._powers[name].value if name in self._powers else math.nan
+
+    @property
+    def domains(self) -> set[str]:
+        """Names of the domains that any run told."""
+        return set(self._powers) - {_TOTAL}
+
+    @property
+    def counters(self) -> set[str]:
+        """Names of the counters that any run told."""
+        return set(self._counters)
+
+    def counter(self, name: str) -> float:
+        """Mean of a counter; NaN if no run told it."""
+        return self._counters[name].value if name in self._counters else math.nan
+
+
+def observed_of(
+    tallies: Mapping[int, Tally],
+    domains: Sequence[str] | None = None,
+    counters: Sequence[str] | None = None,
+) -> Observed:
+    """What a model is told of a kernel: its configurations with both time and power, by their numbers."""
+    if domains is None:
+        domains = sorted(set().union(*(each.domains for each in tallies.values())))
+    if counters is None:
+        counters = sorted(set().union(*(each.counters for each in tallies.values())))
+    numbers = sorted(number for number, tally in tallies.items() if tally.power_w is not None)
+    at = [tallies[number] for number in numbers]
+
+    def column(values: Sequence[float | None]) -> Reals:
+        return np.array(values, np.float64)
+
+    return Observed(
+        np.array(numbers, np.int64),
+        column([each.time_s for each in at]),
+        column([each.power_w for each in at]),
+        {name: column([each.domain_w(name) for each in at]) for name in domains},
+        {name: column([each.counter(name) for each in at]) for name in counters},
+    )
+
+
+_TOLERANCE = 1e-6
+"""Share by which a number may differ from a known setting, as decimals are cut."""
+
+
+@dataclass(frozen=True)
+class SettingColumns:
+    """The columns that tell the configurations of a space apart."""
+
+    space: Space  # The configurations
+
+    @cached_property
+    def known(self) -> tuple[str, ...]:
+        """All settings that a configuration has, sorted."""
+        return tuple(sorted({name for each in self.space.configurations for name in each.settings}))
+
+    @cached_property
+    def needed(self) -> tuple[str, ...]:
+        """Columns that must be there: the device if there are several, and the settings that vary on one."""
+        device = (DEVICE,) if len(self.space.devices) > 1 else ()
+        return (*device, *sorted({*self.space.knobs, *self.space.words}))
+
+    def cells(self, number: int) -> dict[str, str]:
+        """What the needed columns, and the device, hold for a configuration."""
+        configuration = self.space.configurations[number]
+        settings = configuration.settings
+        columns = [name for name in self.needed if name != DEVICE]
+        return {
+            DEVICE: configuration.device,
+            **{name: _text(settings[name]) if name in settings else "" for name in columns},
+        }
+
+    def number(self, cells: Mapping[str, str | float], where: str) -> int:
+        """Number of the configuration of a row."""
+        device = self._device(cells, where)
+        own = [each for each in self.space.configurations if each.device == device]
+        fitting = [each for each in own if self._fits(each, cells, where)]
+        # Where knobs are not on all configurations, nothing may stand for one that does not have it.
+        exact = [each for each in fitting if self._told(cells) == self._told(each.settings)]
+        if len(fitting) == 1 or len(exact) == 1:
+            return self.space.number_of((exact or fitting)[0])
+        if fitting:
+            lacking = [name for name in self.needed if _lacks(cells, name) and _varies(fitting, name)]
+            raise InputError(
+                f"{where}: {', '.join(lacking)}: expected what it was set to, found several configurations "
+                f"that it may be, such as {fitting[0]} and {fitting[1]}"
+            )
+        told = {name: cells[name] for name in self.known if not _lacks(cells, name)}
+        found = ", ".join(f"{name} {setting_text(value)}" for name, value in told.items()) or "no setting"
+        raise InputError(
+            f"{where}: expected one of the {len(own)} configurations of {device} that the model knows, such "
+            f"as {own[0]}; found {found}"
+        )
+
+    def _told(self, cells: Mapping[str, str | float]) -> list[str]:
+        return [name for name in self.needed if name != DEVICE and not _lacks(cells, name)]
+
+    def _device(self, cells: Mapping[str, str | float], where: str) -> str:
+        devices = self.space.devices
+        if _lacks(cells, DEVICE) and len(devices) == 1:
+            return devices[0]
+        if cells.get(DEVICE, "") not in devices:
+            found = cells.get(DEVICE) or "nothing"
+            raise InputError(f"{where}: {DEVICE}: expected one of {', '.join(devices)}, found {found}")
+        return str(cells[DEVICE])
+
+    def _fits(self, configuration: Configuration, cells: Mapping[str, str | float], where: str) -> bool:
+        for name in self.known:
+            if _lacks(cells, name):
+                continue
+            setting = configuration.settings.get(name)
+            if setting is None or not _equals(setting, cells[name], f"{where}: {name}"):
+                return False
+        return True
+
+
+def _lacks(cells: Mapping[str, str | float], name: str) -> bool:
+    return cells.get(name, "") == ""
+
+
+def _varies(configurations: list[Configuration], name: str) -> bool:
+    return len({each.settings.get(name) for each in configurations}) > 1
+
+
+def _equals(setting: Setting, cell: str | float, where: str) -> bool:
+    if isinstance(setting, str):
+        return str(cell) == setting
+    try:
+        value = float(cell)
+    except ValueError:
+        raise InputError(f"{where}: expected a number such as {setting:g}, found {cell!r}") from None
+    return math.isclose(value, setting, rel_tol=_TOLERANCE, abs_tol=0)
+
+
+def _text(setting: Setting) -> str:
+    if isinstance(setting, str):
+        return setting
+    return str(int(setting)) if setting.is_integer() and abs(setting) < 1e15 else repr(setting)
+
+
+_RIDGE = 0.1
+_COMMON = 0.9
+"""Share of the kernels of the pair that most have run at that other pairs must have."""
+
+
+def two_samples(surfaces: Surfaces, seed: int = 0) -> tuple[int, ...]:
+    """Choose two sample configurations by the training kernels.
+
+    On one device the highest configuration and the lowest are taken: what a kernel does without limits, and
+    how much they cost it. Of several devices, two are taken, and the highest or lowest configuration of each:
+    those from whose times and powers a linear regression predicts best what a kernel takes elsewhere, each
+    training kernel left out, among pairs at which most kernels have run. (The paper has two devices, and
+    takes one configuration of each: Bailey et al. 2014, table II.)
+    """
+    known = surfaces.known
+    space = surfaces.space
+    ran: Flags = np.any(known, axis=0)
+    devices = [
+        device for number, device in enumerate(space.devices) if ran[space.device_numbers == number].any()
+    ]
+    # On a device, configurations that few kernels ran at are no samples.
+    common = _common(surfaces)
+    high = [highest(space, common, device) for device in devices]
+    low = [lowest(space, common, device) for device in devices]
+    if len(devices) == 1:
+        pairs = [(high[0], low[0])] if high != low else []
+    else:
+        corners = [
+            (number, corner) for number, pair in enumerate(zip(high, low, strict=True)) for corner in pair
+        ]
+        pairs = [
+            (a, b)
+            for (one, a), (other, b) in combinations(dict.fromkeys(corners), 2)
+            if one != other and (known[:, a] & known[:, b]).any()
+        ]
+    if not pairs:
+        raise InputError(f"{surfaces.label}: expected two configurations at which kernels ran, found fewer")
+    if len(pairs) == 1:
+        return pairs[0]
+    counts = np.array([(known[:, a] & known[:, b]).sum() for a, b in pairs])
+    frequent = [pair for pair, count in zip(pairs, counts, strict=True) if count >= _COMMON * counts.max()]
+    return min(frequent, key=lambda pair: (_error(surfaces, pair), pair))
+
+
+def _common(surfaces: Surfaces) -> Flags:
+    counts = surfaces.known.sum(axis=0)
+    numbers = surfaces.space.device_numbers
+    most = np.array([counts[numbers == number].max() for number in range(len(surfaces.space.devices))])
+    common: Flags = (counts >= _COMMON * most[numbers]) & (counts > 0)
+    return common
+
+
+def _error(surfaces: Surfaces, pair: tuple[int, int]) -> float:
+    """Mean squared error of the logarithms of time and power elsewhere, each kernel left out."""
+    columns = list(pair)
+    told = surfaces.known[:, columns].all(axis=1)
+    if told.sum() < 2:
+        return np.inf
+    time, power = np.log(surfaces.time_s[told]), np.log(surfaces.power_w[told])
+    inputs = np.hstack([time[:, columns], power[:, columns]])
+    errors = [_left_out(inputs, time - time[:, columns[:1]]), _left_out(inputs, power)]
+    return float(np.nanmean(np.concatenate(errors, axis=1)))
+
+
+def _left_out(inputs: Reals, values: Reals) -> Reals:
+    """``(n, c)`` Squared errors of a ridge regression at each kernel that it is not fitted to."""
+    squared = np.full(values.shape, np.nan)
+    for column in range(values.shape[1]):
+        there = np.isfinite(values[:, column])
+        if there.sum() < 2:
+            continue
+        rows = inputs[there]
+        spread = rows.std(axis=0)
+        rows = (rows - rows.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        wanted = values[there, column] - values[there, column].mean()
+        inner = rows.T @ rows + _RIDGE * len(rows) * np.eye(rows.shape[1])
+        hat = rows @ np.linalg.solve(inner, rows.T) + 1 / len(rows)
+        squared[there, column] = ((wanted - hat @ wanted) / (1 - np.diag(hat))) ** 2
+    return squared
+
+
+def sample_numbers(space: Space, samples: Sequence[Configuration]) -> tuple[int, ...]:
+    """Numbers of sample configurations."""
+    try:
+        numbers = tuple(space.number_of(each) for each in samples)
+    except InputError as error:
+        raise InputError(f"samples: {error}") from error
+    if not numbers or len(set(numbers)) < len(numbers):
+        found = "; ".join(map(str, samples)) or "none"
+        raise InputError(f"samples: expected at least one configuration, and each once, found {found}")
+    return numbers
+
+
+_MOST_BYTES = 16 << 20
+
+_Row = Mapping[str, str | float]
+
+
+@dataclass(frozen=True)
+class SampledKernel:
+    """A kernel that was run."""
+
+    name: str  # What it is called
+    names: tuple[str, ...]  # What it may be asked for by
+    observed: Observed  # Its runs; several at one configuration are averaged
+    runs: tuple[int, ...]  # How many there were at each of them
+
+    def configurations(self, card: ConfigurationCard) -> tuple[Configuration, ...]:
+        """Where it was run."""
+        return tuple(card.space.configurations[number] for number in self.observed.numbers)
+
+
+@dataclass(frozen=True)
+class SampleFile:
+    """What a file holds."""
+
+    kernels: tuple[SampledKernel, ...]  # The kernels, in the order of their first rows
+    notes: tuple[str, ...]  # Sentences about columns that nobody knows, or that the model misses
+
+
+def read_samples(path: str | Path, card: ConfigurationCard) -> SampleFile:
+    """Read runs of kernels.
+
+    A row is a run: ``device`` (where there are several), what each setting that varies was set to, ``time_s``
+    (or ``runtime_s``) in seconds, ``power_w`` or the powers ``<domain>_w`` that make it up, in watts, and
+    counters by their names; with ``application``, ``kernel``, ``size`` for several kernels in a file. Rows at
+    other configurations than the samples are welcome. Several rows at one configuration are repeats: their
+    times are averaged, and their powers are energy over time.
+    """
+    path = Path(path)
+    reader = _Reader(path, SettingColumns(card.space), card)
+    rows = _history(path) if is_history(path, "samples") else _csv(path, reader)
+    for where, row in rows:
+        reader.add(where, row)
+    return reader.finish()
+
+
+@dataclass
+class _Read:
+    """What was read of a kernel: its runs, and the last line of each configuration."""
+
+    names: tuple[str, ...]
+    tallies: dict[int, Tally] = field(default_factory=dict)
+    lines: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass
+class _Reader:
+    path: Path
+    columns: SettingColumns
+    card: ConfigurationCard
+    kernels: dict[str, _Read] = field(default_factory=dict)
+    unknown: dict[str, None] = field(default_factory=dict)
+
+    def add(self, where: str, row: _Row) -> None:
+        """Take note of a run."""
+        number = self.columns.number(row, where)
+        device = self.card.space.configurations[number].device
+        domains = _numbers(row, {name: domain_column(name) for name in self._domains(device)}, where, least=0)
+        counters = _numbers(row, {name: name for name in self.card.counters}, where)
+        time_s = next((_positive(row, name, where) for name in TIMES if _there(row, name)), None)
+        if time_s is None:
+            raise InputError(f"{where}: {TIME}: expected seconds above 0, found nothing")
+        power_w = total_power(self.card.totals[device], domains)
+        if power_w is None and _there(row, POWER):
+            power_w = _positive(row, POWER, where)
+        if power_w is not None and not power_w > 0:
+            raise InputError(f"{where}: {POWER}: expected watts above 0, found a sum of {power_w:g}")
+        name, names = _kernel(row, self.path)
+        kernel = self.kernels.setdefault(name, _Read(names))
+        kernel.tallies.setdefault(number, Tally()).add(time_s, power_w, domains, counters)
+        kernel.lines[number] = where
+        known = {*self.columns.known, *KERNEL, *TIMES, DEVICE, POWER, *self.card.counters}
+        known |= {domain_column(name) for name in (*self.card.domains, *self._domains(device))}
+        self.unknown.update(dict.fromkeys(name for name in row if name not in known))
+
+    def _domains(self, device: str) -> tuple[str, ...]:
+        totals = (name for names in self.card.totals[device] for name in names)
+        return tuple(dict.fromkeys((*self.card.domains, *totals)))
+
+    def finish(self) -> SampleFile:
+        """Check that nothing is missing."""
+        if not self.kernels:
+            raise InputError(f"{self.path}: expected a row for each run, found none")
+        found = tuple(self._sampled(name, read) for name, read in self.kernels.items())
+        return SampleFile(found, tuple(self._notes(found)))
+
+    def _sampled(self, name: str, read: _Read) -> SampledKernel:
+        observed = observed_of(read.tallies, self.card.domains, self.card.counters)
+        told = set(observed.numbers.tolist())
+        for number in self.card.samples:
+            if number not in read.tallies:
+                about = f"{name}: " if len(self.kernels) > 1 else ""
+                raise InputError(
+                    f"{self.path}: {about}expected a run at {self.card.space.configurations[number]}, which "
+                    f"the model needs, found none"
+                )
+        for number in read.tallies:
+            if number not in told:
+                device = self.card.space.configurations[number].device
+                raise InputError(
+                    f"{read.lines[number]}: {POWER}: expected watts above 0{self._instead(device)}, found "
+                    "nothing"
+                )
+        runs = tuple(read.tallies[number].runs for number in observed.numbers.tolist())
+        return SampledKernel(name, read.names, observed, runs)
+
+    def _instead(self, device: str) -> str:
+        sets = [" and ".join(map(domain_column, names)) for names in self.card.totals[device]]
+        return f" (or {', or '.join(sets)})" if sets else ""
+
+    def _notes(self, kernels: Sequence[SampledKernel]) -> Iterator[str]:
+        if self.unknown:
+            yield f"{self.path}: columns that the model does not know: {', '.join(self.unknown)}"
+        for what, names, values in (
+            ("powers", self.card.domains, [each.observed.domains for each in kernels]),
+            ("counters", self.card.counters, [each.observed.counters for each in kernels]),
+        ):
+            absent = [name for name in names if any(not math.isfinite(sum(each[name])) for each in values)]
+            # Where the whole is one domain, its own column is not missed.
+            whole = {names[0] for sets in self.card.totals.values() for names in sets if len(names) == 1}
+            missed = [name for name in absent if what == "counters" or name not in whole]
+            if missed:
+                yield (
+                    f"{self.path}: {what} that the model has learned from are not in every row, so it is "
+                    f"less sure: {', '.join(missed)}"
+                )
+
+
+def _history(path: Path) -> Iterator[tuple[str, _Row]]:
+    history = read_history(path)
+    keys = history.keys()
+    for key in keys:
+        for row in samples_of(history, key):
+            yield f"{path}: {key}", {"kernel": str(key), **row}
+
+
+def _csv(path: Path, reader: _Reader) -> Iterator[tuple[str, _Row]]:
+    where, header, rows = csv_rows(path, "samples", f"{TIME} and {POWER}", _MOST_BYTES)
+    for name in reader.columns.needed:
+        if name not in header:
+            found = ", ".join(header)
+            raise InputError(f"{where}: expected a column {name}, found {found[:200]}")
+    if not any(name in header for name in TIMES):
+        raise InputError(f"{where}: expected a column {TIME}, found {', '.join(header)[:200]}")
+    yield from rows
+
+
+def _there(row: _Row, name: str) -> bool:
+    return row.get(name, "") != ""
+
+
+def _number(row: _Row, name: str, where: str, expected: str) -> float:
+    try:
+        value = float(row[name])
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"{where}: {name}: expected {expected}, found {str(row[name])[:60]}")
+    return value
+
+
+def _positive(row: _Row, name: str, where: str) -> float:
+    unit = "watts" if name == POWER else "seconds"
+    value = _number(row, name, where, f"{unit} above 0")
+    if not value > 0:
+        raise InputError(f"{where}: {name}: expected {unit} above 0, found {row[name]}")
+    return value
+
+
+def _numbers(row: _Row, columns: Mapping[str, str], where: str, least: float = -math.inf) -> dict[str, float]:
+    """Those that are there, by name."""
+    expected = "a number" if least == -math.inf else "watts of at least 0"
+    found = {
+        name: _number(row, column, where, expected) for name, column in columns.items() if _there(row, column)
+    }
+    for name, value in found.items():
+        if value < least:
+            raise InputError(f"{where}: {columns[name]}: expected {expected}, found {value:g}")
+    return found
+
+
+def _kernel(row: _Row, path: Path) -> tuple[str, tuple[str, ...]]:
+    """Name of the kernel of a row, and what it may be asked for by."""
+    application, kernel, size = (str(row.get(name, "")) for name in KERNEL)
+    if not (application or kernel):
+        name = f"{path.stem} {size}".strip()
+        return name, (name,)
+    full = str(KernelAt(application or kernel, kernel or application, size)).strip()
+    return full, tuple(dict.fromkeys(name for name in (full, kernel, application) if name))
+
+
+def template_columns(card: ConfigurationCard) -> tuple[str, ...]:
+    """What is to be filled in for each run: time, power, the power of each domain, counters."""
+    # A domain that is the whole has the column of the whole.
+    whole = {names[0] for sets in card.totals.values() for names in sets if len(names) == 1}
+    domains = [domain_column(name) for name in card.domains if name not in whole]
+    return (TIME, POWER, *domains, *card.counters)
+
+
+def write_template(path: Path, card: ConfigurationCard) -> None:
+    """Write a CSV file with a row for each sample configuration, whose measurements are to be filled in.
+
+    A file that is there is left as it is: it may have been filled in.
+    """
+    if path.is_file():
+        raise InputError(f"{path}: expected no such file, as it may have been filled in; found one")
+    columns = SettingColumns(card.space)
+    rows = [columns.cells(number) for number in card.samples]
+    names = [*rows[0], *template_columns(card)]
+    try:
+        with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    except OSError as error:
+        raise InputError(f"{path}: cannot write the template ({error.strerror or error})") from error

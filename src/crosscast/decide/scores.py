@@ -1,0 +1,466 @@
+"""The metrics of choices under power caps: those of the published table, and a score that joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from crosscast.arrays import Reals
+from crosscast.decide.cases import Cases, Integers, Numbers, by_input
+from crosscast.decide.power_cap import GUARD, Method, within_cap
+from crosscast.evaluate.confidence import DRAWS, Confidence, Difference, difference_of, interval_of
+from crosscast.predict.configuration.data import Space, Surfaces
+
+_TALLIED = 9
+
+Changes = Reals | np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """How good choices are, as fractions; ``None`` where no case defines one (Table III of paper 002).
+
+    A case is under the limit if the measured power keeps to the cap, else over it. Performance relative to
+    the oracle is the oracle's time over that of the choice; power relative to it the choice's power over the
+    oracle's. Cases are weighted as `crosscast.decide.cases.cases_of` says, programs equally.
+    """
+
+    under_limit_share: float | None = None  # Share of the cases that are under the limit
+    # Performance and power relative to the oracle's, mean over the cases under the limit
+    under_performance: float | None = None
+    under_power: float | None = None
+    over_power: float | None = None  # The same over the cases over the limit
+    over_performance: float | None = None
+    # Mean of performance relative to the oracle over all cases, with those over the limit counting 0: the
+    # share under the limit times the performance there
+    score: float | None = None
+    extra_runs: float | None = None  # Changes of configuration after the first one, mean
+    violations: float | None = None  # Share of the cases that are over the limit
+    # Share of the cases that are at most 1 % above the cap, and the performance there, which may be more than
+    # the oracle's
+    under_limit_share_within_1pct: float | None = None
+    under_performance_within_1pct: float | None = None
+
+    @classmethod
+    def of(cls, tallies: Reals) -> Metrics:
+        """Metrics of tallies of shape ``(p, 9)``, with all programs weighing the same."""
+        values = metric_values(tallies, np.ones((1, len(tallies))))
+        return cls(
+            **{name: float(each[0]) if np.isfinite(each[0]) else None for name, each in values.items()}
+        )
+
+
+METRICS = tuple(field.name for field in fields(Metrics))
+"""Names of all metrics."""
+
+HIGHER_IS_BETTER = frozenset(
+    {
+        "under_limit_share",
+        "under_performance",
+        "score",
+        "under_limit_share_within_1pct",
+        "under_performance_within_1pct",
+    }
+)
+LOWER_IS_BETTER = frozenset({"over_power", "extra_runs", "violations"})
+"""The power under the limit and the performance over it are neither."""
+
+
+def tallies_of(cases: Cases, time_s: Reals, power_w: Reals, changes: Changes) -> Reals:
+    """What metrics are made of, for each program. ``(..., p, 9)`` Weighted sums over the cases of a
+    program: those under the limit, their performance and power; those over it, their power and
+    performance; changes; those within 1 %, their performance.
+    """
+    performance = cases.oracle_time_s / time_s
+    power = power_w / cases.power_cap
+    under = within_cap(power_w, cases.power_cap)
+    close = within_cap(power_w, cases.power_cap, GUARD)
+    columns = [
+        under,
+        np.where(under, performance, 0.0),
+        np.where(under, power, 0.0),
+        ~under,
+        np.where(under, 0.0, power),
+        np.where(under, 0.0, performance),
+        np.broadcast_to(changes, under.shape),
+        close,
+        np.where(close, performance, 0.0),
+    ]
+    assert len(columns) == _TALLIED
+    tallies: Reals = cases.within_programs @ np.stack([column.astype(np.float64) for column in columns], -1)
+    return tallies
+
+
+def metric_values(tallies: Reals, weights: Reals) -> Mapping[str, Reals]:
+    """Metrics with the programs weighted in `b` ways."""
+    sums = weights @ tallies
+    under, performance, power, over, over_power, over_performance, changes, close, close_performance = sums.T
+    total = weights.sum(axis=1)
+    return {
+        "under_limit_share": _share(under, total),
+        "under_performance": _over(performance, under),
+        "under_power": _over(power, under),
+        "over_power": _over(over_power, over),
+        "over_performance": _over(over_performance, over),
+        "score": performance / total,
+        "extra_runs": changes / total,
+        "violations": _share(over, total),
+        "under_limit_share_within_1pct": _share(close, total),
+        "under_performance_within_1pct": _over(close_performance, close),
+    }
+
+
+def _share(sums: Reals, total: Reals) -> Reals:
+    # Weights of cases may add up to a little more than 1.
+    shares: Reals = np.minimum(sums / total, 1.0)
+    return shares
+
+
+def _over(sums: Reals, weights: Reals) -> Reals:
+    values = np.full(sums.shape, np.nan)
+    np.divide(sums, weights, out=values, where=weights > 0)
+    return values
+
+
+_LEAST = 5
+"""Differences that an estimate is at least made of."""
+
+_NORMAL = 1.482602218505602
+"""Standard deviation of a normal distribution over its median absolute deviation."""
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatNoise:
+    """Standard deviation of the logarithm from repeat to repeat, of each of `n` kernels.
+
+    A repeat is as noisy as a cell of the data, which may be the mean of several runs.
+    """
+
+    time: Reals  # `(n,)` That of time and of power
+    power: Reals
+
+
+def repeat_noise(surfaces: Surfaces) -> RepeatNoise | None:
+    """Estimate it by how far neighbouring configurations are from a line.
+
+    Along each numeric knob, with all else the same, each configuration is compared with the line through the
+    neighbours on both sides, in the logarithm. Were the surface linear there, these differences would be
+    noise alone; their median absolute value gives a standard deviation that few bends do not move. It is
+    taken along the knob where it is the least, as this is one that hardly bends the surface. Where a surface
+    is curved along all knobs, the estimate is thus too high.
+    """
+    triples = [_triples(surfaces.space, knob) for knob in range(len(surfaces.space.knobs))]
+    time = _estimated(surfaces.space, np.log(surfaces.time_s), triples)
+    power = _estimated(surfaces.space, np.log(surfaces.power_w), triples)
+    return None if time is None or power is None else RepeatNoise(time, power)
+
+
+def _triples(space: Space, knob: int) -> tuple[Integers, ...]:
+    """First, middle and last of configurations that follow each other along a knob: ``(t,)`` each."""
+    lines: dict[tuple[object, ...], list[int]] = {}
+    for number, configuration in enumerate(space.configurations):
+        if np.isnan(space.matrix[number, knob]):
+            continue
+        others = tuple((k, v) for k, v in configuration.settings.items() if k != space.knobs[knob])
+        lines.setdefault((configuration.device, others), []).append(number)
+    found = [line[start : start + 3] for line in lines.values() for start in range(len(line) - 2)]
+    return tuple(np.array(found, np.int64).reshape(-1, 3).T)
+
+
+def _estimated(space: Space, logs: Reals, triples: list[tuple[Integers, ...]]) -> Reals | None:
+    estimates = np.full((len(triples), len(logs)), np.nan)
+    for knob, (first, middle, last) in enumerate(triples):
+        at = space.matrix[:, knob]
+        share = (at[last] - at[middle]) / (at[last] - at[first])
+        beside = logs[:, middle] - share * logs[:, first] - (1 - share) * logs[:, last]
+        scaled = np.abs(beside) / np.sqrt(1 + share**2 + (1 - share) ** 2)
+        for row, values in enumerate(scaled):
+            known = values[np.isfinite(values)]
+            if len(known) >= _LEAST:
+                estimates[knob, row] = _NORMAL * np.median(known)
+    least = np.min(np.where(np.isnan(estimates), np.inf, estimates), axis=0, initial=np.inf)
+    found = np.isfinite(least)
+    return np.where(found, least, np.median(least[found])) if found.any() else None
+
+
+REPEATS = 20
+"""Repeats that are simulated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Repeats:
+    """Simulated repeats of all runs, `r` in each half.
+
+    The data has no repeats of its own; how much these differ is estimated by `repeat_noise`. What was
+    measured is a repeat too, as far from the truth as any other. So a repeat differs from it by the noise of
+    both, as the halves do from each other.
+    """
+
+    time_s: Reals  # `(2, r, n, c)` Times and powers
+    power_w: Reals
+
+    def scored(self, cases: Cases, numbers: Integers) -> Metrics:
+        """Metrics of choices when the chosen configurations are run again, means over the repeats.
+
+        Those within 1 % are the ones with a guard: limits lie exactly on measured points, so that without one
+        noise alone fails every other choice of the oracle.
+        """
+        repeats = np.arange(self.time_s.shape[1])[:, None]
+        time_s = self.time_s[1][repeats, cases.kernel, numbers]
+        power_w = self.power_w[1][repeats, cases.kernel, numbers]
+        tallies = tallies_of(cases, time_s, power_w, np.zeros(len(cases)))
+        return Metrics.of(tallies.mean(axis=0))
+
+
+def simulated_repeats(surfaces: Surfaces, noise: RepeatNoise, seed: int) -> Repeats:
+    """Simulate two halves of `REPEATS` repeats each."""
+    rng = np.random.default_rng(seed)
+    time_s = surfaces.time_s * np.exp(noise.time[:, None] * _apart(rng, surfaces))
+    power_w = surfaces.power_w * np.exp(noise.power[:, None] * _apart(rng, surfaces))
+    return Repeats(time_s, power_w)
+
+
+def _apart(rng: np.random.Generator, surfaces: Surfaces) -> Reals:
+    """``(2, r, n, c)`` Noise of both halves, less that of what was measured, which both have in common."""
+    shape = (2, REPEATS, *surfaces.time_s.shape)
+    halves: Reals = rng.standard_normal(shape) - rng.standard_normal(shape[1:])
+    return halves
+
+
+def split_half_oracle(cases: Cases, repeats: Repeats) -> Metrics:
+    """How an oracle does that knows one repeat of all runs, and is scored on another one.
+
+    The caps are those of the cases, so they lie on measured points. It takes the fastest configuration that
+    keeps to the cap in the first repeat, or what needs the least power if none does.
+    """
+    numbers = []
+    for time_s, power_w in zip(repeats.time_s[0], repeats.power_w[0], strict=True):
+        power = power_w[cases.kernel]
+        within = within_cap(power, cases.power_cap[:, None])
+        fastest = np.argmin(np.where(within, time_s[cases.kernel], np.inf), axis=1)
+        least = np.argmin(np.where(np.isfinite(power), power, np.inf), axis=1)
+        numbers.append(np.where(within.any(axis=1), fastest, least))
+    return repeats.scored(cases, np.array(numbers))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Metrics by the number of changes that a method may make after its first configuration."""
+
+    budgets: tuple[int, ...]  # The numbers, rising
+    metrics: tuple[Metrics, ...]  # The metrics with each
+
+
+@dataclass(frozen=True)
+class Regret:
+    """Share of the oracle's performance that is lost under the limit: weighted percentiles over the cases."""
+
+    median: float
+    percentile_90: float
+    percentile_95: float
+
+    @classmethod
+    def of(cls, regret: Reals, weights: Reals) -> Regret | None:
+        """Percentiles; ``None`` if there is nothing."""
+        if not regret.size:
+            return None
+        found = np.quantile(regret, [0.5, 0.9, 0.95], weights=weights, method="inverted_cdf")
+        return cls(*found.tolist())
+
+
+@dataclass(frozen=True)
+class OnRepeats:
+    """Metrics on repeats other than those that the choices were made by, which are simulated."""
+
+    # Share of the cases of which the power is within the cap in another repeat, and the performance in those
+    strict: tuple[float, float | None]
+    # Share of the cases of which the power is at most 1 % above the cap in another repeat, and the
+    # performance in those
+    tolerated: tuple[float, float | None]
+    told_less: Metrics  # The metrics, without tolerance, when the method was told a cap lower by 1 %
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceResult:
+    """How one method did on one machine."""
+
+    method: str  # Its name
+    protocol: str  # What was left out
+    budget: int | None  # Most changes after the first configuration; `None` if there was no limit
+    confidence: float | None  # Probability with which the method meant to keep to the caps, if it says so
+    baseline: bool  # Whether other methods are compared with it
+    metrics: Metrics  # The metrics
+    programs: Mapping[str, Metrics]  # Those of each program, by name
+    inputs: Mapping[str, Metrics]  # Those of each program at each size, by both names
+    # Programs of which the violations exceed what `confidence` leaves; none without it
+    above: tuple[str, ...]
+    curve: Curve  # The metrics by the number of changes
+    regret: Regret | None  # What is lost; `None` if no case is under the limit
+    # The metrics on other repeats; `None` where it is not known how much repeats differ
+    on_repeats: OnRepeats | None
+    sure: Confidence  # Intervals of the metrics, and differences from the best baseline
+    chosen: Integers  # `(m,)` For each case the configuration where it settled, and the changes until there
+    changes: Integers
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but cases, as an object of JSON: what is not known is null."""
+        return {
+            "method": self.method,
+            "protocol": self.protocol,
+            "budget": self.budget,
+            **asdict(self.metrics),
+            "confidence": self.confidence,
+            "programs_above": list(self.above),
+            "baseline": self.baseline,
+            **self.sure.to_dict(),
+            "regret": None if self.regret is None else asdict(self.regret),
+            "on_simulated_repeats": None if self.on_repeats is None else _listed(self.on_repeats),
+            "curve": [
+                {"budget": budget, **asdict(metrics)}
+                for budget, metrics in zip(self.curve.budgets, self.curve.metrics, strict=True)
+            ],
+            "programs": {name: asdict(metrics) for name, metrics in self.programs.items()},
+            "inputs": {name: asdict(metrics) for name, metrics in self.inputs.items()},
+        }
+
+
+def _listed(found: OnRepeats) -> dict[str, Any]:
+    names = ("under_limit_share", "under_performance", "score")
+    return {
+        "strict": dict(zip(names[:2], found.strict, strict=True)),
+        "tolerated": {"tolerance": GUARD} | dict(zip(names[:2], found.tolerated, strict=True)),
+        "told_less": {"guard": GUARD} | {name: getattr(found.told_less, name) for name in names},
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Tallied:
+    """What is drawn from."""
+
+    method: str  # Name of the method
+    baseline: bool  # Whether others are compared with it
+    tallies: Reals  # `(p, 9)` Its tallies by program
+
+
+def bootstrap_choices(methods: Sequence[Tallied], seed: int, draws: int = DRAWS) -> tuple[Confidence, ...]:
+    """Draw the programs again and again, with replacement, and evaluate each draw.
+
+    All methods see the same draws, so differences between them are of pairs. Draws in which no case defines a
+    metric do not count for it. Cases of a program stay together, as they resemble each other.
+    """
+    count = len(methods[0].tallies)
+    rng = np.random.default_rng(seed)
+    weights = rng.multinomial(count, np.full(count, 1 / count), size=draws).astype(np.float64)
+    drawn = [metric_values(method.tallies, weights) for method in methods]
+    plain = [metric_values(method.tallies, np.ones((1, count))) for method in methods]
+    baselines = [place for place, method in enumerate(methods) if method.baseline]
+    answers = []
+    for place, method in enumerate(methods):
+        intervals = {name: each for name in METRICS if (each := interval_of(drawn[place][name])) is not None}
+        differences: dict[str, Difference] = {}
+        for name in METRICS if not method.baseline else ():
+            rivals = [rival for rival in baselines if np.isfinite(plain[rival][name][0])]
+            if name in HIGHER_IS_BETTER | LOWER_IS_BETTER and rivals:
+                sign = 1 if name in HIGHER_IS_BETTER else -1
+                best = max(rivals, key=lambda rival: sign * plain[rival][name][0])
+                found = difference_of(
+                    methods[best].method,
+                    float(plain[place][name][0] - plain[best][name][0]),
+                    drawn[place][name] - drawn[best][name],
+                    sign,
+                )
+                differences |= {name: found} if found else {}
+        answers.append(Confidence(intervals, differences))
+    return tuple(answers)
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """What all methods chose in all cases."""
+
+    surfaces: Surfaces  # What was measured
+    cases: Cases  # The `m` cases
+    protocol: str  # What was left out
+    budget: int | None  # Most changes after the first configuration; `None` for no limit
+    curve: tuple[int, ...]  # The `b` numbers of changes of the curve
+    # `(methods, b + 1, m)` Where each settled and the changes until there; the last for `budget`
+    chosen: Numbers
+    changes: Numbers
+    guarded: Numbers  # `(methods, m)` Where each settled when told a lower cap
+
+
+def results_of(
+    choices: Choices, methods: Sequence[Method], repeats: Repeats | None, seed: int
+) -> list[ChoiceResult]:
+    """Score the choices of each method."""
+    cases, surfaces = choices.cases, choices.surfaces
+    time_s = surfaces.time_s[cases.kernel, choices.chosen]
+    power_w = surfaces.power_w[cases.kernel, choices.chosen]
+    tallies = tallies_of(cases, time_s, power_w, choices.changes)
+    inputs = by_input(cases, surfaces)
+    of_inputs = tallies_of(inputs, time_s[:, -1], power_w[:, -1], choices.changes[:, -1])
+    baselines = [bool(getattr(method, "baseline", False)) for method in methods]
+    sure = bootstrap_choices(
+        [
+            Tallied(method.name, baseline, of_method[-1])
+            for method, baseline, of_method in zip(methods, baselines, tallies, strict=True)
+        ],
+        seed,
+    )
+    results = []
+    for place, method in enumerate(methods):
+        confidence = getattr(method, "confidence", None)
+        programs = _by_program(cases, tallies[place, -1])
+        results.append(
+            ChoiceResult(
+                method.name,
+                choices.protocol,
+                choices.budget,
+                confidence,
+                baselines[place],
+                Metrics.of(tallies[place, -1]),
+                programs,
+                _by_program(inputs, of_inputs[place]),
+                _above(programs, confidence),
+                Curve(choices.curve, tuple(Metrics.of(each) for each in tallies[place, :-1])),
+                _regret(cases, time_s[place, -1], power_w[place, -1]),
+                None if repeats is None else _on_repeats(choices, place, repeats),
+                sure[place],
+                choices.chosen[place, -1],
+                choices.changes[place, -1],
+            )
+        )
+    return results
+
+
+def _by_program(cases: Cases, tallies: Reals) -> dict[str, Metrics]:
+    return {name: Metrics.of(tallies[[place]]) for place, name in enumerate(cases.programs)}
+
+
+def _above(programs: dict[str, Metrics], confidence: float | None) -> tuple[str, ...]:
+    if confidence is None:
+        return ()
+    most = 1 - confidence
+    return tuple(name for name, each in programs.items() if each.violations and each.violations > most)
+
+
+def _regret(cases: Cases, time_s: Reals, power_w: Reals) -> Regret | None:
+    under = within_cap(power_w, cases.power_cap)
+    return Regret.of(1 - cases.oracle_time_s[under] / time_s[under], cases.share[under])
+
+
+def _on_repeats(choices: Choices, place: int, repeats: Repeats) -> OnRepeats:
+    chosen = repeats.scored(choices.cases, choices.chosen[place, -1])
+    told_less = repeats.scored(choices.cases, choices.guarded[place])
+    return OnRepeats(
+        (_known(chosen.under_limit_share), chosen.under_performance),
+        (_known(chosen.under_limit_share_within_1pct), chosen.under_performance_within_1pct),
+        told_less,
+    )
+
+
+def _known(share: float | None) -> float:
+    return np.nan if share is None else share

@@ -1,0 +1,243 @@
+"""Choosing while a program runs: the sample configurations first, then the best one under the cap."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from weakref import WeakSet
+
+import numpy as np
+
+from crosscast.configuration import Configuration
+from crosscast.decide.policies import next_number
+from crosscast.decide.power_cap import (
+    LEVEL,
+    OBJECTIVES,
+    Choice,
+    Objective,
+    check_cap,
+    check_confidence,
+    choice_of,
+    select,
+    within_cap,
+)
+from crosscast.decide.samples import Tally, observed_of
+from crosscast.errors import InputError
+from crosscast.measure.regions.key import RegionKey
+from crosscast.measure.regions.notice import say_once
+from crosscast.measure.regions.run import RegionRun
+from crosscast.predict.configuration.artefact import TrainedConfigurationModel, load_configuration_model
+from crosscast.predict.configuration.data import Totals, total_power
+from crosscast.predict.configuration.forecast import ConfigurationPredictor, SurfaceForecast
+
+_MOST_KEYS = 10_000
+
+_MOST_CHANGES = 8
+"""Changes by what is measured, for each kernel and cap; most need one or two."""
+
+
+@dataclass
+class _Kernel:
+    """What is known of the runs of a key."""
+
+    tallies: dict[int, Tally] = field(default_factory=dict)  # Its runs by the place of their configuration
+    told: set[int] = field(default_factory=set)  # Places of the configurations that the model is told of
+    # What the model says; none before the samples have run, or after it was told more
+    forecast: SurfaceForecast | None = None
+    chosen: int | None = None  # Place of the configuration that was chosen; none if there is none
+    chosen_for: float | None = None  # Which cap that was chosen for; none if it has to be chosen anew
+    changes_left: int = 0  # How often the choice may still be changed by what is measured under that cap
+    is_dumb: bool = False  # Whether nothing tells its power
+
+
+class Selector:
+    """Chooses the configuration of each run of a program's regions (Bailey et al. 2014, section III-C).
+
+    The first runs of a region are at the model's sample configurations; from then on it is the one that
+    is best under the cap. Where nothing keeps to the cap, or no sensor tells the power, it is none: the
+    program stays as it is by default. Regions are told apart by name, arguments and place of call. Every
+    method may be called in several threads.
+
+    Give it to `crosscast.profiled`, or call `configuration` before and `observed` after each run.
+
+    Parameters
+    ----------
+    model
+        Folder that ``crosscast train --target configuration`` wrote, or a model that was loaded or fitted.
+    power_cap
+        Most power, in watts.
+    objective
+        What is to be as good as possible: ``performance``, ``energy`` or ``edp``.
+    confidence
+        Probability with which the cap must be kept; see `crosscast.decide.power_cap.select`.
+    limit
+        Whether what is chosen is learned from when it has run, and another one taken where that is worth it
+        or the power was above the cap (Model+FL, section V-A): by `crosscast.decide.policies` for a
+        model that knows how sure it is and without a confidence, else only from one above the cap.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, or another argument is wrong.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | ConfigurationPredictor,
+        power_cap: float,
+        objective: Objective = "performance",
+        confidence: float | None = None,
+        limit: bool = True,
+    ) -> None:
+        loaded = load_configuration_model(model) if isinstance(model, (str, Path)) else model
+        if not all(hasattr(loaded, name) for name in ("space", "samples", "forecast")):
+            raise InputError(
+                f"model: expected the folder of a model that chooses, or one, found {type(loaded).__name__}"
+            )
+        check_cap(power_cap)
+        if objective not in OBJECTIVES:
+            raise InputError(f"objective: expected one of {', '.join(OBJECTIVES)}, found {objective!r}")
+        check_confidence(confidence)
+        self._totals: Totals = {}
+        self._names: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None)
+        self._predictor = loaded
+        if isinstance(loaded, TrainedConfigurationModel):
+            # Arrays are read now, not in the middle of the program's work.
+            self._predictor = loaded.predictor
+            self._totals = loaded.card.totals
+            self._names = (loaded.card.domains, loaded.card.counters)
+        self._power_cap = float(power_cap)
+        self._objective: Objective = objective
+        self._confidence = confidence
+        self._limit = limit
+        self._kernels: dict[RegionKey, _Kernel] = {}
+        self.renew_lock()
+        _ALL.add(self)
+
+    def renew_lock(self) -> None:
+        """Make a new lock, as in a forked process another thread may have held the old one."""
+        self._lock = threading.Lock()
+
+    @property
+    def power_cap(self) -> float:
+        """Most power, in watts. When it is set, all regions are chosen for anew, without new sample runs."""
+        return self._power_cap
+
+    @power_cap.setter
+    def power_cap(self, power_cap: float) -> None:
+        check_cap(power_cap)
+        self._power_cap = float(power_cap)
+
+    def configuration(self, key: RegionKey) -> Configuration | None:
+        """Choose what to run a region on; none is what the program does by default."""
+        with self._lock:
+            number = self._number(key)
+        return None if number is None else self._predictor.space.configurations[number]
+
+    def _number(self, key: RegionKey) -> int | None:
+        kernel = self._kernel(key)
+        if kernel.is_dumb:
+            return None
+        for number in self._predictor.samples:
+            if number not in kernel.told:
+                return number
+        if kernel.chosen_for != self._power_cap:
+            self._choose(key, kernel)
+        return kernel.chosen
+
+    def _kernel(self, key: RegionKey) -> _Kernel:
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            if len(self._kernels) >= _MOST_KEYS:
+                del self._kernels[next(iter(self._kernels))]
+            kernel = self._kernels[key] = _Kernel()
+        return kernel
+
+    def _choose(self, key: RegionKey, kernel: _Kernel) -> None:
+        cap, forecast = self._power_cap, self._forecast(kernel)
+        kernel.chosen = select(forecast, cap, objective=self._objective, confidence=self._confidence)
+        kernel.chosen_for = cap
+        if kernel.chosen is not None and self._steers(forecast):
+            kernel.changes_left = _MOST_CHANGES
+            kernel.chosen = self._next(forecast, None, _MOST_CHANGES + 1)
+        if kernel.chosen is None:
+            say_once(
+                f"{key}: no configuration is expected to keep to {cap:g} W, so it runs as it does by default"
+            )
+
+    def _steers(self, forecast: SurfaceForecast) -> bool:
+        return self._limit and self._confidence is None and bool(forecast.power.errors.size)
+
+    def _next(self, forecast: SurfaceForecast, current: int | None, left: int) -> int:
+        everything = np.ones(len(forecast.measured), np.bool_)
+        return next_number(
+            forecast, self._power_cap, everything, current=current, left=left, objective=self._objective
+        )
+
+    def _forecast(self, kernel: _Kernel) -> SurfaceForecast:
+        if kernel.forecast is None:
+            told = {number: kernel.tallies[number] for number in kernel.told}
+            kernel.forecast = self._predictor.forecast(observed_of(told, *self._names))
+        return kernel.forecast
+
+    def observed(self, key: RegionKey, run: RegionRun) -> None:
+        """Take note of a run."""
+        with self._lock:
+            kernel = self._kernel(key)
+            if run.configuration is None or run.failure is not None or kernel.is_dumb:
+                return
+            number = self._predictor.space.number_of(run.configuration)
+            power_w = total_power(self._totals.get(run.configuration.device, ()), run.powers_w)
+            power_w = run.power_w if power_w is None else power_w
+            if power_w is None and (run.powers_w or not run.energy_j):
+                # The region has said that a sensor does not work.
+                kernel.is_dumb = True
+            elif run.duration_s > 0:
+                tally = kernel.tallies.setdefault(number, Tally())
+                known = power_w if power_w is not None and power_w > 0 else None
+                tally.add(run.duration_s, known, run.powers_w, run.counters)
+                self._learn(kernel, number, tally)
+
+    def _learn(self, kernel: _Kernel, number: int, tally: Tally) -> None:
+        """Tell the model of a run, if it is one of those that it is to be told of."""
+        if tally.power_w is None:
+            return
+        is_sample = number in self._predictor.samples and number not in kernel.told
+        is_chosen = number == kernel.chosen and kernel.chosen_for is not None
+        is_over = is_chosen and self._limit and not within_cap(tally.power_w, self._power_cap)
+        if is_chosen and kernel.changes_left and kernel.chosen_for == self._power_cap:
+            kernel.told.add(number)
+            kernel.forecast = None
+            kernel.chosen = self._next(self._forecast(kernel), number, kernel.changes_left)
+            kernel.changes_left = 0 if kernel.chosen == number else kernel.changes_left - 1
+        elif is_sample or is_over:
+            kernel.told.add(number)
+            kernel.forecast = kernel.chosen_for = None
+
+    def choice(self, key: RegionKey, level: float = LEVEL) -> Choice | None:
+        """What is chosen for a region, what else there is, and how sure that is."""
+        with self._lock:
+            kernel = self._kernels.get(key)
+            if kernel is None or not kernel.told.issuperset(self._predictor.samples):
+                return None
+            return choice_of(
+                self._forecast(kernel),
+                self._predictor.space,
+                self._power_cap,
+                objective=self._objective,
+                confidence=self._confidence,
+                level=level,
+            )
+
+
+_ALL: WeakSet[Selector] = WeakSet()
+
+
+def _renew_locks() -> None:
+    for selector in list(_ALL):
+        selector.renew_lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)

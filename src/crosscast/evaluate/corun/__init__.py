@@ -1,1 +1,0 @@
-"""Evaluation of models of applications that share a device."""

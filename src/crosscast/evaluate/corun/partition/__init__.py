@@ -1,1 +1,0 @@
-"""Evaluation of models of jobs on parts of a GPU."""

@@ -1,1 +1,0 @@
-"""How well relative performance is predicted: splits by group, metrics, studies."""

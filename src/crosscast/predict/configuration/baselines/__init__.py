@@ -1,1 +1,0 @@
-"""Models that any other has to beat."""

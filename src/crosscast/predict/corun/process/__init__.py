@@ -1,1 +1,0 @@
-"""Slowdowns as a Gaussian process over a member and those that it shares the device with."""

@@ -1,0 +1,318 @@
+"""Regression trees on rows, grown on the cells that share their features.
+
+Runs of one kernel on one device have the same features, and many of them are drawn. A split depends on the
+rows of a node only through how many they are and what their mean is at each point of the features, so a tree
+on cells that are weighted by the rows drawn of them is the tree on the rows, in a fortieth of the time.
+
+The trees are those of R's ranger (Wright and Ziegler 2017, doi:10.18637/jss.v077.i01), grown by scikit-learn.
+Two things differ between the two and are made up for here:
+
+- ranger does not split a node of at most `node_size` rows, drawn twice counting twice. scikit-learn counts
+  samples, so trees are grown to the end and cut.
+- ranger leaves a node whole where none of the features that it tries there varies within it. scikit-learn
+  tries on until it finds one that does. Where ``k`` of ``p`` features vary, ``m`` tries find none with
+  probability C(p - k, m) / C(p, m); with that probability a node is cut. Where one feature is left that
+  varies, as where a node holds one kernel on several devices, that is exact; elsewhere the features that
+  scikit-learn tried in vain are not told, and the event is drawn apart from the choice of the split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import comb
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.errors import InputError, MissingExtraError
+from crosscast.predict.artefact import kept_names, kept_reals
+from crosscast.predict.time.data import Grid, Profiles, metric
+from crosscast.predict.trees import Trees, trees_of_forest
+from crosscast.profile import METRICS
+
+_NODE = np.int64
+_LARGEST_SEED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of ``n`` responses, in ``c`` cells of ``p`` features."""
+
+    features: Reals  # Features of each cell, of shape `(c, p)`; finite
+    cell: Integers  # Number of each row's cell, of shape `(n,)`
+    response: Reals  # What is to be predicted, of shape `(n,)`
+
+    def __post_init__(self) -> None:
+        """Check shapes and values."""
+        if len(self.cell) != len(self.response) or len(self.cell) == 0:
+            raise InputError(
+                f"rows: expected as many cells as responses, at least one, found {len(self.cell)} and "
+                f"{len(self.response)}"
+            )
+        if not (np.isfinite(self.features).all() and np.isfinite(self.response).all()):
+            raise InputError("rows: expected finite features and responses, found others")
+
+    def means(self) -> Reals:
+        """Mean response of each cell, of shape ``(c,)``; not a number where a cell has no row."""
+        counts = np.bincount(self.cell, minlength=len(self.features))
+        sums = np.bincount(self.cell, self.response, minlength=len(self.features))
+        means: Reals = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+        return means
+
+    def take(self, rows: Integers | Flags) -> Rows:
+        """Some of the rows; the cells stay."""
+        return Rows(self.features, self.cell[rows], self.response[rows])
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A tree that was grown to the end; all arrays have an entry for each node, the root first."""
+
+    # A node's rows whose feature is at most the threshold go left; feature -2 in leaves
+    feature: npt.NDArray[np.int64]
+    threshold: Reals
+    left: Integers  # Children; -1 in leaves
+    right: Integers
+    value: Reals  # Mean response of the rows drawn
+    rows: Reals  # Number of the rows drawn
+    whole: Flags  # Whether ranger would not have split the node, as it tried in vain
+    depth: Integers  # Splits between the root and the node
+
+    def ends(self, node_sizes: Sequence[int]) -> Integers:
+        """Where a row that reaches a node in the end comes to rest, if nodes are cut by size. Node at
+        which a row rests, for each node and size, of shape ``(nodes, m)``; -1 where it goes on.
+        """
+        cut = self.whole[:, None] | (self.rows[:, None] <= np.asarray(node_sizes)[None, :])
+        own = np.arange(len(self.left), dtype=_NODE)[:, None]
+        ends = np.where(cut, own, -1)
+        for parents in _levels(self.left, self.depth):
+            for children in (self.left[parents], self.right[parents]):
+                above = ends[parents]
+                ends[children] = np.where(above >= 0, above, ends[children])
+        return ends
+
+    def cut(self, node_size: int) -> Tree:
+        """The tree without what lies below nodes that are not split, because of their size or in vain."""
+        ends = self.ends([node_size])[:, 0]
+        own = np.arange(len(ends))
+        kept = np.flatnonzero((ends < 0) | (ends == own))
+        number = np.full(len(ends), -1)
+        number[kept] = np.arange(len(kept))
+        leaf = ends[kept] >= 0
+        return Tree(
+            np.where(leaf, -2, self.feature[kept]),
+            self.threshold[kept],
+            np.where(leaf, -1, number[self.left[kept]]),
+            np.where(leaf, -1, number[self.right[kept]]),
+            self.value[kept],
+            self.rows[kept],
+            self.whole[kept],
+            self.depth[kept],
+        )
+
+
+def _levels(left: Integers, depth: Integers) -> Iterator[Integers]:
+    """Nodes with children of each level, from the root on."""
+    inner = np.flatnonzero(left >= 0)
+    inner = inner[np.argsort(depth[inner], kind="stable")]
+    starts = np.flatnonzero(np.diff(depth[inner], prepend=-1))
+    yield from np.split(inner, starts[1:])
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A tree, and what it was grown on."""
+
+    tree: Tree  # The tree
+    times: Integers  # How often each row was drawn, of shape `(n,)`; those with 0 are out of the bag
+    leaf: Integers  # Leaf of each cell, of shape `(c,)`
+
+    def predictions(self, node_sizes: Sequence[int]) -> Reals:
+        """Prediction for each cell, if nodes are cut at each of ``m`` sizes, of shape ``(m, c)``."""
+        predictions: Reals = self.tree.value[self.tree.ends(node_sizes)[self.leaf]].T
+        return predictions
+
+
+def draw_trees(rows: Rows, trees: int, *, tried: int, seed: int) -> Iterator[Drawn]:
+    """Draw rows with replacement, as many as there are, and grow a tree on them; again and again.
+
+    The first trees of a longer forest are those of a shorter one.
+    """
+    if min(trees, tried) < 1:
+        raise InputError(f"forest: expected at least one tree and one feature, found {trees} and {tried}")
+    regressor = _regressor()
+    features = rows.features.astype(np.float32)
+    tried = min(tried, features.shape[1])
+    n = len(rows.response)
+    for number in range(trees):
+        rng = np.random.default_rng([seed, number])
+        times = np.bincount(rng.integers(0, n, n), minlength=n)
+        yield _grown(regressor, rows, features, times, tried, rng)
+
+
+def _regressor() -> Any:
+    try:
+        from sklearn.tree import DecisionTreeRegressor
+    except ImportError as error:
+        raise MissingExtraError("train", "fitting a model") from error
+    return DecisionTreeRegressor
+
+
+def _grown(
+    regressor: Any,
+    rows: Rows,
+    features: npt.NDArray[np.float32],
+    times: Integers,
+    tried: int,
+    rng: np.random.Generator,
+) -> Drawn:
+    weight = np.bincount(rows.cell, times, minlength=len(features))
+    total = np.bincount(rows.cell, times * rows.response, minlength=len(features))
+    there = np.flatnonzero(weight)
+    grown = regressor(max_features=tried, random_state=int(rng.integers(_LARGEST_SEED)))
+    grown.fit(features[there], total[there] / weight[there], sample_weight=weight[there], check_input=False)
+    nodes = grown.tree_
+    leaf = nodes.apply(features)
+    left = nodes.children_left.astype(_NODE)
+    right = nodes.children_right.astype(_NODE)
+    depth = nodes.compute_node_depths().astype(np.int64)
+    vary = _varying(features[there], leaf[there], left, right, depth)
+    whole = rng.random(len(left)) < _in_vain(features.shape[1], tried)[vary]
+    tree = Tree(
+        nodes.feature.astype(np.int64),
+        nodes.threshold.copy(),
+        left,
+        right,
+        nodes.value[:, 0, 0].copy(),
+        nodes.weighted_n_node_samples.copy(),
+        whole,
+        depth,
+    )
+    return Drawn(tree, times, leaf)
+
+
+def _varying(
+    features: npt.NDArray[np.float32], leaf: Integers, left: Integers, right: Integers, depth: Integers
+) -> Integers:
+    """How many features vary within each node."""
+    order = np.argsort(leaf, kind="stable")
+    leaves, starts = np.unique(leaf[order], return_index=True)
+    low = np.empty((len(left), features.shape[1]), dtype=np.float32)
+    high = np.empty_like(low)
+    low[leaves] = np.minimum.reduceat(features[order], starts, axis=0)
+    high[leaves] = np.maximum.reduceat(features[order], starts, axis=0)
+    for parents in reversed(list(_levels(left, depth))):
+        low[parents] = np.minimum(low[left[parents]], low[right[parents]])
+        high[parents] = np.maximum(high[left[parents]], high[right[parents]])
+    counts: Integers = np.count_nonzero(low < high, axis=1)
+    return counts
+
+
+def _in_vain(features: int, tried: int) -> Reals:
+    """Probability that none of the features tried varies, by how many of all vary; 1 where none does."""
+    ways = comb(features, tried)
+    return np.array([comb(features - k, tried) / ways for k in range(features + 1)])
+
+
+@dataclass(frozen=True)
+class PublishedForest:
+    """A random forest on all metrics and the device, with a row for each cell.
+
+    The paper has a row for each run; `crosscast.evaluate.published` does it in that way. As in the
+    published scripts, a metric that is not defined is 0, and the device is one feature: its place in the
+    order of the devices' mean log times (ranger's ``respect.unordered.factors = "order"``).
+    """
+
+    trees: int = 505  # Number of trees (`num.trees`)
+    tried: int = 30  # Features that are tried at each node (`mtry`); all where there are fewer
+    node_size: int = 9  # A node of at most so many rows is not split (`min.node.size`)
+
+    @property
+    def name(self) -> str:
+        """Its name on the command line and in tables."""
+        return "published-forest"
+
+    def fit(self, grid: Grid, seed: int) -> FittedForest:
+        """Fit it to a grid that may have cells without a time."""
+        kernel, device = np.nonzero(~np.isnan(grid.log_time))
+        if len(kernel) == 0:
+            raise InputError("published-forest: expected a cell with a time to fit to, found none")
+        log_time = grid.log_time[kernel, device]
+        defined = np.flatnonzero(np.isfinite(grid.profiles.metrics).any(axis=0)).tolist()
+        metrics = tuple(METRICS[place].name for place in defined)
+        codes = device_codes(device, log_time, len(grid.devices))
+        features = np.column_stack([_matrix(grid.profiles, metrics)[kernel], codes[device]])
+        rows = Rows(features, np.arange(len(kernel)), log_time)
+        drawn = draw_trees(rows, self.trees, tried=self.tried, seed=seed)
+        return FittedForest(metrics, codes, _as_trees([each.tree.cut(self.node_size) for each in drawn]))
+
+
+@dataclass(frozen=True)
+class FittedForest:
+    """A fitted forest; see `PublishedForest`."""
+
+    metrics: tuple[str, ...]  # Names of the metrics that it looks at
+    codes: Reals  # Feature of each of the `d` devices, of shape `(d,)`
+    trees: Trees  # Its trees, on the metrics and the device
+
+    def log_time(self, profiles: Profiles) -> Reals:
+        """Natural logarithms of times in seconds on the devices of its grid, of shape ``(n, d)``."""
+        n, d = len(profiles), len(self.codes)
+        metrics = np.repeat(_matrix(profiles, self.metrics), d, axis=0)
+        rows = np.column_stack([metrics, np.tile(self.codes, n)])
+        return self.trees.sum(rows).reshape(n, d)
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Arrays from which `from_state` makes it again."""
+        return {"metrics": np.array(self.metrics), "device_codes": self.codes, **self.trees.state()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> FittedForest:
+        """Make it from its arrays."""
+        metrics, codes = kept_names(state, "metrics"), kept_reals(state, "device_codes", 1)
+        unknown = sorted(set(metrics) - {metric.name for metric in METRICS})
+        if unknown:
+            raise InputError(f"model: metrics: expected names of metrics, found {', '.join(unknown)}")
+        trees = Trees.from_state(state, len(metrics) + 1)
+        if trees.value.shape[1] != 1:
+            raise InputError(f"model: leaf_value: expected one output, found {trees.value.shape[1]}")
+        return cls(metrics, codes, trees)
+
+
+def _as_trees(trees: Sequence[Tree]) -> Trees:
+    """The trees in the form in which they are kept, by way of scikit-learn's names for their arrays."""
+    return trees_of_forest(
+        SimpleNamespace(estimators_=[SimpleNamespace(tree_=_named(each)) for each in trees])
+    )
+
+
+def _named(tree: Tree) -> SimpleNamespace:
+    return SimpleNamespace(
+        children_left=tree.left,
+        children_right=tree.right,
+        feature=tree.feature,
+        threshold=tree.threshold,
+        value=tree.value[:, None, None],
+    )
+
+
+def device_codes(device: Integers, response: Reals, devices: int) -> Reals:
+    """Place of each device in the order of their mean responses; those without a row come last. The
+    places, of shape ``(devices,)``.
+    """
+    counts = np.bincount(device, minlength=devices)
+    sums = np.bincount(device, response, minlength=devices)
+    means = np.divide(sums, counts, out=np.full(devices, np.inf), where=counts > 0)
+    codes = np.empty(devices)
+    codes[np.argsort(means, kind="stable")] = np.arange(devices)
+    return codes
+
+
+def _matrix(profiles: Profiles, metrics: Sequence[str]) -> Reals:
+    """Metrics of ``n`` profiles, 0 where not defined, of shape ``(n, number of metrics)``."""
+    values = np.column_stack([np.empty((len(profiles), 0)), *(metric(profiles, name) for name in metrics)])
+    return np.where(np.isfinite(values), values, 0.0)

@@ -1,0 +1,269 @@
+"""How much of what the best pairing gains over a random one the predicted pairing keeps.
+
+Jobs are drawn from inputs of which all pairs were measured, and paired by predictions of models that had not
+seen the pairs, or not one of the benchmarks. What was measured then tells what the pairing gains. A pair that
+turns out to lose, or does not fit, runs one after another and gains nothing, in whichever pairing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from crosscast.arrays import Integers, Reals
+from crosscast.decide.colocation import DRAWS
+from crosscast.decide.pairing import (
+    ErrorBags,
+    best_matching,
+    drawn_gains,
+    expected_gain,
+    may_share,
+    pair_gain,
+)
+from crosscast.errors import InputError
+from crosscast.evaluate.corun import (
+    Answer,
+    CoRunFold,
+    CoRunTask,
+    answers_of,
+    folds_of,
+    left_out_errors,
+    rehearsal_of,
+    with_bags,
+)
+from crosscast.evaluate.corun_scores import FITS, measured
+from crosscast.evaluate.processes import Progress, one_thread
+from crosscast.predict.corun.forecast import CoRunModel, LeftOut
+from crosscast.tables.corun.bag import Bag
+from crosscast.tables.corun.solo import Solo
+from crosscast.tables.corun.view import CoRuns
+
+EQUAL, LOGNORMAL = "equal", "lognormal"
+"""Lengths of jobs: all 1, or with a logarithm of mean 0 and standard deviation 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What was measured of all pairs of ``t`` inputs."""
+
+    solos: tuple[Solo, ...]  # The inputs, sorted by their keys
+    # Slowdown of each (row) beside each (column); not a number where they did not fit, of shape `(t, t)`
+    slowdown: Reals
+
+    @classmethod
+    def of(cls, bags: Sequence[Bag]) -> Truth:
+        """From bags of one device; those of more than two do not matter."""
+        pairs = [bag for bag in bags if len(bag.members) == 2]
+        found = {solo.key: solo for bag in pairs for solo in bag.solos}
+        keys = sorted(found)
+        place = {key: number for number, key in enumerate(keys)}
+        logs = np.zeros((len(keys), len(keys)))
+        counts = np.zeros_like(logs)
+        for bag in pairs:
+            first, second = (place[solo.key] for solo in bag.solos)
+            slow = [np.nan if member.slowdown is None else member.slowdown for member in bag.members]
+            if bag.failed or (np.isnan(slow).any() and bag.fits is not False):
+                continue
+            for one, other, value in ((first, second, slow[0]), (second, first, slow[1])):
+                logs[one, other] += np.log(value)
+                counts[one, other] += 1
+        if not keys or (counts == 0).any():
+            missing = [found[keys[place]].name for place in np.argwhere(counts == 0)[:1].ravel().tolist()]
+            which = f"none of {' and '.join(missing)}" if missing else "none"
+            raise InputError(f"bags: expected all pairs of inputs, measured, found {which}")
+        return cls(tuple(found[key] for key in keys), np.exp(logs / counts))
+
+    def gain(self, kinds: Integers, lengths: Reals) -> Reals:
+        """What each pair of jobs gains, of shape ``(m, m)``."""
+        gain = _pair_gains(kinds, lengths, self.slowdown)
+        return np.where(np.isnan(gain), 0.0, np.maximum(gain, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """What models predict of pairs that they had not seen."""
+
+    slowdown: Reals  # As `Truth` has it, of shape `(t, t)`
+    fits: Reals  # Probability that each pair fits; not a number where it is not told, of shape `(t, t)`
+    spread: Reals  # How large errors of the slowdowns are, of shape `(t, t)`
+    relative: Reals  # Sets of relative errors, of shape `(sets, k, 2)`
+    chosen: Integers  # Which set is that of each pair, of shape `(t, t)`
+
+    def weights(self, kinds: Integers, lengths: Reals) -> Reals:
+        """Weights of pairs of jobs, of shape ``(m, m)``, in the upper triangle."""
+        first, second = np.triu_indices(len(kinds), 1)
+        one, other = kinds[first], kinds[second]
+        both = np.stack([lengths[first], lengths[second]], axis=-1)
+        slowdowns, spreads = (
+            np.stack([each[one, other], each[other, one]], axis=-1) for each in (self.slowdown, self.spread)
+        )
+        gains = drawn_gains(both, slowdowns, spreads, self.relative, self.chosen[one, other])
+        fits = self.fits[one, other]
+        weights = np.zeros((len(kinds), len(kinds)))
+        weights[first, second] = np.where(may_share(gains, fits), expected_gain(gains, fits), 0.0)
+        return weights
+
+
+def share_kept(
+    truth: Truth,
+    predicted: Sequence[Predicted],
+    lengths: str,
+    *,
+    jobs: int = 100,
+    repeats: int = 56,
+    seed: int = 0,
+) -> Reals:
+    """Of each repeat, what the predicted pairing gains over a random one over what the best does. Of shape
+    ``(repeats,)``.
+    """
+    if lengths not in (EQUAL, LOGNORMAL):
+        raise InputError(f"lengths: expected {EQUAL} or {LOGNORMAL}, found {lengths!r}")
+    shares = []
+    for repeat in range(repeats):
+        random = np.random.default_rng((seed, repeat))
+        kinds = random.integers(len(truth.solos), size=jobs)
+        times = np.exp(random.standard_normal(jobs)) if lengths == LOGNORMAL else np.ones(jobs)
+        gain = truth.gain(kinds, times)
+        # The mean of all pairings: each pair is in one of jobs - 1.
+        by_lot = float(np.triu(gain, 1).sum()) / (jobs - 1)
+        best = _gained(gain, gain) - by_lot
+        if best <= 0:
+            raise InputError("bags: expected pairs by which something is gained, found none")
+        weights = predicted[repeat % len(predicted)].weights(kinds, times)
+        shares.append((_gained(weights, gain) - by_lot) / best)
+    return np.array(shares)
+
+
+def _gained(weights: Reals, gain: Reals) -> float:
+    return sum(float(gain[pair]) for pair in best_matching(weights))
+
+
+def _pair_gains(kinds: Integers, lengths: Reals, slowdown: Reals) -> Reals:
+    both = slowdown[kinds[:, None], kinds]
+    times = np.broadcast_to(lengths[:, None], both.shape)
+    return pair_gain(np.stack([times, times.T], axis=-1), np.stack([both, both.T], axis=-1))
+
+
+_BAGS, _BENCHMARKS = "leave-bag-out", "leave-benchmark-out"
+
+
+def known_pairs(
+    co_runs: CoRuns,
+    model: CoRunModel,
+    truth: Truth,
+    seed: int = 0,
+    *,
+    progress: Progress | None = None,
+    cache: Path | None = None,
+    jobs: int = 1,
+) -> Predicted:
+    """Pairs of applications that a model knows, each by one that was fitted without the pair.
+
+    The errors that are drawn for a pair are those of the other folds.
+    """
+    folds = folds_of(co_runs.bags, _BAGS, seed)
+    tasks = [CoRunTask(model, fold, _BAGS, 0, None, seed) for fold in folds]
+    answers = answers_of(co_runs, tasks, progress=progress, cache=cache, jobs=jobs)
+    errors = _errors(co_runs, folds, answers)
+    result = _nothing(truth, len(folds))
+    for number, (fold, answer) in enumerate(zip(folds, answers, strict=True)):
+        others = _without(errors, number)
+        result.relative[number] = ErrorBags.of(others).drawn(2, DRAWS, seed)
+        tested = _Tested([co_runs.bags[place] for place in fold.test.tolist()], answer.values["slowdown"])
+        tested.put(result, truth, answer.values[FITS], others, number)
+    return result
+
+
+def unseen_pairs(
+    co_runs: CoRuns,
+    model: CoRunModel,
+    truth: Truth,
+    seed: int = 0,
+    *,
+    progress: Progress | None = None,
+    cache: Path | None = None,
+    jobs: int = 1,
+) -> list[Predicted]:
+    """The same with each benchmark left out in turn: no model has seen any bag with it.
+
+    The other pairs are those of `known_pairs` among the others, but that what a model rehearses with comes
+    from all of these. Errors that are drawn for pairs of the benchmark are those of pairs of the others, each
+    left out in turn.
+    """
+    found = []
+    for fold in folds_of(co_runs.bags, _BENCHMARKS, seed):
+        rest = with_bags(co_runs, fold.train)
+        bags = [co_runs.bags[place] for place in fold.test.tolist()]
+        with one_thread("pairing jobs"):
+            predictor = model.fit(rest, seed)
+            answer = predictor.predict([bag.solos for bag in bags])
+            rehearsal = rehearsal_of(model, predictor)
+            errors = left_out_errors(rest, rehearsal, _BENCHMARKS, seed)["slowdown"]
+        known = known_pairs(rest, rehearsal, truth, seed, progress=progress, cache=cache, jobs=jobs)
+        own = ErrorBags.of(errors).drawn(2, DRAWS, seed)[None]
+        result = replace(known, relative=np.concatenate([known.relative, own]))
+        _Tested(bags, np.concatenate(answer.slowdown)).put(
+            result, truth, answer.fits, errors, len(known.relative)
+        )
+        found.append(result)
+    return found
+
+
+def _nothing(truth: Truth, sets: int) -> Predicted:
+    shape = truth.slowdown.shape
+    slowdown, fits, spread = (np.full(shape, np.nan) for _ in range(3))
+    return Predicted(slowdown, fits, spread, np.zeros((sets, 2 * DRAWS, 2)), np.zeros(shape, dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class _Tested:
+    """Pairs that were left out, and slowdowns of their members that were predicted, one after the other."""
+
+    bags: Sequence[Bag]
+    slowdowns: Reals
+
+    def put(self, result: Predicted, truth: Truth, fits: Reals, errors: LeftOut, number: int) -> None:
+        """Put them where they belong, with the number of their set of errors."""
+        place = {solo.key: place for place, solo in enumerate(truth.solos)}
+        spreads = errors.spread(np.log(self.slowdowns)).reshape(-1, 2)
+        for row, (bag, slow) in enumerate(zip(self.bags, self.slowdowns.reshape(-1, 2), strict=True)):
+            first, second = (place[solo.key] for solo in bag.solos)
+            for member, pair in enumerate(((first, second), (second, first))):
+                result.slowdown[pair], result.spread[pair] = slow[member], spreads[row, member]
+                result.fits[pair], result.chosen[pair] = fits[row], number
+
+
+def _errors(co_runs: CoRuns, folds: Sequence[CoRunFold], answers: Sequence[Answer]) -> LeftOut:
+    logs, groups, bags, values = [], [], [], []
+    for number, (fold, answer) in enumerate(zip(folds, answers, strict=True)):
+        true = measured([co_runs.bags[place] for place in fold.test.tolist()], "slowdown")
+        found = np.log(answer.values["slowdown"])
+        errors = found - np.log(true.value)
+        known = np.isfinite(errors)
+        logs.append(errors[known])
+        groups.append(np.full(int(known.sum()), number))
+        bags.append(fold.test[true.bag[known]])
+        values.append(found[known])
+    return LeftOut(
+        np.concatenate(logs),
+        np.concatenate(groups),
+        tuple(fold.held_out for fold in folds),
+        np.concatenate(bags),
+        np.concatenate(values),
+    )
+
+
+def _without(errors: LeftOut, number: int) -> LeftOut:
+    """Errors of the other folds."""
+    rest = errors.group != number
+    bag, value = errors.bag, errors.log_value
+    return LeftOut(
+        errors.log_error[rest],
+        errors.group[rest],
+        errors.groups,
+        None if bag is None else bag[rest],
+        None if value is None else value[rest],
+    )
