@@ -28,4 +28,4 @@ def test_what_is_no_dataclass_is_known_by_its_name() -> None:
 def test_a_hash_is_of_the_files_that_are_named() -> None:
     assert sources_digest(("units.py",)) == sources_digest(("units.py",))
     assert sources_digest(("units.py",)) != sources_digest(("errors.py",))
-    assert sources_digest(("choose",)) != sources_digest(("predict",))
+    assert sources_digest(("decide",)) != sources_digest(("predict",))
