@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_grids import lawful_grid, noisy_grid
 
 import crosscast
 from crosscast.predict.time.data import Grid
 from crosscast.predict.time.observed import grid_of
 from crosscast.profile import METRICS, Profile
+from support.grids import lawful_grid, noisy_grid
 
 ProfileMaker = Callable[..., Profile]
 ApplicationMaker = Callable[..., Path]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_surfaces import made_surfaces
 
 import crosscast
 from crosscast.cli import main
@@ -16,10 +15,9 @@ from crosscast.measure.regions.run import RegionRun
 from crosscast.predict.configuration.artefact import load_configuration_model, save_configuration_model
 from crosscast.predict.configuration.process import ProcessModel
 from crosscast.tables.dataset import write_dataset
-from kept_chooser import fitted_chooser, kept_chooser
-from kept_models import kept
-from made_configured import configured_dataset
-from published_data import made_up
+from support.models import fitted_chooser, kept, kept_chooser
+from support.shared import made_up
+from support.surfaces import configured_dataset, made_surfaces
 
 Output = pytest.CaptureFixture[str]
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import dataset_rows as rows
 import pytest
-from made_co_runs import NAMES, made_bag, made_solo
 
 from crosscast.cli import main
 from crosscast.predict.artefact import CARD
 from crosscast.tables.corun.profile_file import write_profile
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.dataset import Dataset, write_dataset
-from kept_models import kept
+from support.mixes import NAMES, made_bag, made_solo
+from support.models import kept
 
 Output = pytest.CaptureFixture[str]
 

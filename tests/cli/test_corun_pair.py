@@ -8,7 +8,7 @@ import pytest
 
 from crosscast.cli import main
 from crosscast.tables.corun.profile_file import write_profile
-from kept_corun import constant, made_jobs
+from support.corun_models import constant, made_jobs
 
 
 @pytest.fixture

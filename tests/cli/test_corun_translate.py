@@ -8,12 +8,12 @@ from typing import Any
 
 import dataset_rows as rows
 import pytest
-from counted_co_runs import counted_co_runs, other_time, studied
 
 from crosscast.cli import main
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.profile_file import write_profile
 from crosscast.tables.dataset import write_dataset
+from support.mixes import counted_co_runs, other_time, studied
 
 Output = pytest.CaptureFixture[str]
 CO_RUNS = counted_co_runs((2,))

@@ -20,7 +20,7 @@ from crosscast.tables.arrow import table_of
 from crosscast.tables.dataset import Dataset, locked, parts, read_dataset, write_dataset
 from crosscast.tables.description import describe
 from crosscast.tables.devices import DEVICES
-from processes import NOTE, is_gone, noted, wait_until
+from support.processes import NOTE, is_gone, noted, wait_until
 
 Folder = Callable[..., Path]
 Output = pytest.CaptureFixture[str]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from chosen_study import PROGRAMS, named_surfaces, other_machine
 from crosscast.cli import main
 from crosscast.tables.dataset import write_dataset
-from made_configured import configured_dataset
+from support.choices import PROGRAMS, named_surfaces, other_machine
+from support.surfaces import configured_dataset
 
 Output = pytest.CaptureFixture[str]
 ASKED = (

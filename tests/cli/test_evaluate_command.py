@@ -12,7 +12,7 @@ from crosscast.cli import main
 from crosscast.predict.time import models as registry
 from crosscast.tables.bundled import bundled_dataset
 from crosscast.tables.dataset import write_dataset
-from stand_in_models import MeanModel
+from support.models import MeanModel
 
 Output = pytest.CaptureFixture[str]
 ASKED = (

@@ -7,7 +7,7 @@ import pytest
 
 from crosscast.cli import main
 from crosscast.tables.dataset import write_dataset
-from made_mixes import dataset_with, made_mixes, rows_of
+from support.mixes import dataset_with, made_mixes, rows_of
 
 Output = pytest.CaptureFixture[str]
 

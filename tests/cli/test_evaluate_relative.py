@@ -14,8 +14,8 @@ from crosscast.tables.dataset import Dataset, write_dataset
 from crosscast.tables.devices import DEVICES
 from crosscast.tables.records import RECORDS
 from crosscast.tables.sessions import SESSIONS
-from made_dataset import made_dataset
-from made_vectors import made_vectors
+from support.datasets import made_dataset
+from support.vectors import made_vectors
 
 Output = pytest.CaptureFixture[str]
 

@@ -15,7 +15,7 @@ from crosscast.tables.energy import ENERGY
 from crosscast.tables.records import RECORDS
 from crosscast.tables.schema import Schema
 from crosscast.tables.sessions import SESSIONS
-from processes import NOTE, noted
+from support.processes import NOTE, noted
 
 Folder = Callable[..., Path]
 Output = pytest.CaptureFixture[str]

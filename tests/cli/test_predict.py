@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_grids import NAMES, profiles_of
 
 from crosscast.characterization.embedding.source import embed
 from crosscast.cli import main
 from crosscast.profile import Profile
 from crosscast.tables.profiles import write_csv, write_parquet
-from kept_models import TOOLCHAIN, kept
+from support.grids import NAMES, profiles_of
+from support.models import TOOLCHAIN, kept
 
 Output = pytest.CaptureFixture[str]
 Maker = Callable[..., Profile]

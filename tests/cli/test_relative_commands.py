@@ -10,11 +10,10 @@ from crosscast.cli import main
 from crosscast.predict.artefact import CARD
 from crosscast.predict.relative.artefact import load_relative_model
 from crosscast.tables.dataset import write_dataset
-from kept_chooser import kept_chooser
-from kept_models import kept
-from made_dataset import made_dataset
-from made_vectors import made_counted_dataset
-from published_data import made_up
+from support.datasets import made_dataset
+from support.models import kept, kept_chooser
+from support.shared import made_up
+from support.vectors import made_counted_dataset
 
 Output = pytest.CaptureFixture[str]
 

@@ -6,7 +6,7 @@ import pytest
 
 from crosscast.cli.relative_vectors import relative_vectors
 from crosscast.tables.library import pc
-from made_vectors import made_counted_dataset
+from support.vectors import made_counted_dataset
 
 Output = pytest.CaptureFixture[str]
 

@@ -9,8 +9,8 @@ import pytest
 from crosscast.cli import main
 from crosscast.predict.time import models as registry
 from crosscast.tables.dataset import write_dataset
-from made_dataset import made_dataset
-from stand_in_models import MeanModel
+from support.datasets import made_dataset
+from support.models import MeanModel
 
 Output = pytest.CaptureFixture[str]
 

@@ -20,7 +20,7 @@ from crosscast.evaluate.relative import held_out_predictions
 from crosscast.predict.relative.nichols2024 import LogMean
 from crosscast.predict.relative.observed import vectors_of
 from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
-from shared_data import shared_data
+from support.shared import shared_data
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "four-clusters.toml"
 PLACEMENTS = ("user", "model", "oracle", "oracle-near", "oracle-completion")

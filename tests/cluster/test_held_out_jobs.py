@@ -13,7 +13,7 @@ from crosscast.cluster.machines import Machine
 from crosscast.evaluate.relative import HeldOutPredictions, held_out_predictions
 from crosscast.predict.relative.data import NO_SOURCE
 from crosscast.predict.relative.models import models_named
-from made_vectors import DEVICES, made_vectors
+from support.vectors import DEVICES, made_vectors
 
 MACHINES = (Machine("cpu", 8), Machine("gpu", 4, has_gpu=True))
 

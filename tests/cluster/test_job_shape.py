@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from crosscast.cluster.job_shape import JobShape
 from crosscast.errors import InputError
 from crosscast.predict.relative.data import NO_SOURCE, Observations
-from made_vectors import DEVICES, made_vectors
+from support.vectors import DEVICES, made_vectors
 
 SEEN = made_vectors(applications=2, kernels=1, sizes=1).observations
 

@@ -15,7 +15,7 @@ from crosscast.cluster.placement import Bound
 from crosscast.cluster.policy import Policy
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.traces.swf_reading import read_swf
-from shared_data import shared_data
+from support.shared import shared_data
 
 KTH = ("KTH-SP2-1996-2.1-cln", 100)
 HPC2N = ("HPC2N-2002-2.1-cln", 240)

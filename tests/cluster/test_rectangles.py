@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from crosscast.cluster.rectangles import Rectangles, rectangles
 from crosscast.cluster.schedule import Schedule
-from made_schedules import schedule_of, schedules
+from support.schedules import schedule_of, schedules
 
 
 def boxes(found: Rectangles) -> list[tuple[int, float, float, int, int]]:

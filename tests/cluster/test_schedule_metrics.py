@@ -16,7 +16,7 @@ from crosscast.cluster.queue_length import queue_length
 from crosscast.cluster.schedule import Schedule
 from crosscast.cluster.utilisation import occupied, processor_seconds
 from crosscast.errors import InputError
-from made_schedules import NAMES, schedule_of, schedules
+from support.schedules import NAMES, schedule_of, schedules
 
 # Submitted, started, ended, processors: one waits 6 s for 2 s, one 10 s for 20 s, one starts at once.
 THREE = [(0.0, 0.0, 10.0, 4), (4.0, 10.0, 12.0, 1), (5.0, 15.0, 35.0, 2)]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from crosscast.measure.background import Background
-from processes import wait_until
+from support.processes import wait_until
 
 # Libraries have threads of their own, of which Python warns from 3.12 on.
 FORKS = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

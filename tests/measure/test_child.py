@@ -14,7 +14,7 @@ from crosscast.measure.jobs import CharacterizeJob, DescribeJob, Job, SessionJob
 from crosscast.measure.opencl.devices import devices
 from crosscast.measure.settings import Settings
 from crosscast.measure.subjects import SuiteProblem, identity
-from processes import NOTE, is_gone, noted, wait_until
+from support.processes import NOTE, is_gone, noted, wait_until
 
 Folder = Callable[..., Path]
 QUICK = Settings(min_runs=2, min_time_s=0.0, warmups=1, sensor="none")

@@ -16,7 +16,7 @@ from crosscast.measure.sensors.meters import open_meters
 from crosscast.measure.sensors.nvml_meter import NvmlMeter
 from crosscast.measure.sensors.rapl_meter import RaplMeter
 from crosscast.measure.sensors.replay_meter import ReplayMeter
-from processes import wait_until
+from support.processes import wait_until
 
 
 def test_rapl_tells_the_energy_since_it_was_opened(tmp_path: Path) -> None:

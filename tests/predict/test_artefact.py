@@ -1,5 +1,7 @@
 """Artefacts: what comes back, what is refused, and that a model is replaced as a whole or not at all."""
 
+from __future__ import annotations
+
 import json
 import subprocess
 import sys
@@ -11,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_grids import DEVICES, lawful_grid
 
 from crosscast.errors import InputError
 from crosscast.predict import artefact as stored
@@ -21,8 +22,8 @@ from crosscast.predict.time.baselines import DeviceMean
 from crosscast.predict.time.gaussian import GaussianPredictor
 from crosscast.predict.time.johnston2018 import PublishedForest
 from crosscast.predict.time.models import MODELS
-from kept_card import arrays_path, rewrite_card
-from kept_models import fitted, kept
+from support.grids import DEVICES, lawful_grid
+from support.models import arrays_path, fitted, kept, rewrite_card
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from crosscast.predict.time.gaussian import Model
 from crosscast.report.canvas import new_figure, save_figure
 from crosscast.report.evaluation import print_evaluation
 from crosscast.report.evaluation_figures import write_figures
-from stand_in_models import MeanModel, Oracle, random_grid
+from support.models import MeanModel, Oracle, random_grid
 
 GRID = random_grid()
 

@@ -26,8 +26,8 @@ from crosscast.report.page.profiles import MOST_PROFILES
 from crosscast.report.page.scores import headline, in_full
 from crosscast.report.page.subject import Subject
 from crosscast.tables.dataset import Dataset
-from made_dataset import made_dataset
-from stand_in_models import MeanModel
+from support.datasets import made_dataset
+from support.models import MeanModel
 
 HOSTILE = ("<script>alert(1)</script>", "\"'><img src=x onerror=y>", "a&amp;b$\\frac{$\x00\u202e", "k" * 300)
 VOID = {"br", "img", "meta"}

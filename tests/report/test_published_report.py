@@ -10,7 +10,7 @@ from crosscast.errors import InputError
 from crosscast.report.published import print_study
 from crosscast.report.published_figures import write_figures
 from crosscast.studies.johnston2018 import PublishedStudy, run
-from published_data import SMALL, made_up
+from support.shared import SMALL, made_up
 
 FIGURES = ("1", "2", "3", "4", "5", "5-real-time", "6")
 

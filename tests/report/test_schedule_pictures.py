@@ -19,7 +19,7 @@ from crosscast.report import gantt as timeline
 from crosscast.report.gantt import gantt, write_gantt
 from crosscast.report.placement_figure import placement_figure
 from crosscast.report.queue_figure import queue_figure
-from made_schedules import schedule_of
+from support.schedules import schedule_of
 
 ROWS = [(100.0, 100.0, 140.0, 2), (100.0, 100.0, 160.0, 1), (110.0, 160.0, 200.0, 4)]
 

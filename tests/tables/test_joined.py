@@ -19,7 +19,7 @@ from crosscast.tables.joined import JOINED, join
 from crosscast.tables.parquet import read_table, write_table
 from crosscast.tables.profiles import PROFILES
 from crosscast.tables.records import RECORDS
-from shared_data import shared_data
+from support.shared import shared_data
 
 
 def only(dataset: Dataset, **options: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from crosscast.cluster.traces.swf_fields import FIELDS
 from crosscast.cluster.traces.swf_reading import read_swf
 from crosscast.cluster.traces.swf_writing import write_swf
 from crosscast.errors import InputError
-from shared_data import shared_data
+from support.shared import shared_data
 
 LOGS = {"KTH-SP2-1996-2.1-cln": (27_992, 100), "HPC2N-2002-2.1-cln": (202_876, 240)}
 

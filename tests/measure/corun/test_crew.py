@@ -16,7 +16,7 @@ from crosscast.measure.corun.work import Work
 from crosscast.measure.opencl.devices import devices
 from crosscast.measure.sensors.replay import ReplaySensor
 from crosscast.measure.subjects import SuiteProblem
-from processes import NOTE, is_gone, noted
+from support.processes import NOTE, is_gone, noted
 
 Folder = Callable[..., Path]
 QUICK = CoRunSettings(round_s=0.02, window_s=0.1, jobs=2, rounds=2)

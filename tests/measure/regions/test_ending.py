@@ -10,7 +10,7 @@ import pytest
 
 from crosscast import read_history
 from crosscast.measure.regions.run import RegionRun
-from processes import wait_until
+from support.processes import wait_until
 
 BEGIN = """
 import atexit, os, signal, sys, threading, time

@@ -18,7 +18,7 @@ from crosscast.errors import InputError
 from crosscast.measure.regions import history as home
 from crosscast.measure.regions.history import KEPT, History, history_of
 from crosscast.measure.regions.key import RegionKey
-from processes import wait_until
+from support.processes import wait_until
 
 KEY = RegionKey("a")
 

@@ -1,5 +1,7 @@
 """Artefacts of models of configurations: what comes back, and what is refused."""
 
+from __future__ import annotations
+
 import json
 import subprocess
 import sys
@@ -10,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_surfaces import made_surfaces
 
 import crosscast
 from crosscast.errors import InputError
@@ -22,10 +23,10 @@ from crosscast.predict.configuration.artefact import (
     save_configuration_model,
 )
 from crosscast.predict.configuration.baselines import NearestKernels
+from crosscast.predict.configuration.models import CONFIGURATION_MODELS, configuration_model_named
 from crosscast.predict.time import artefact as times
-from kept_card import rewrite_card
-from kept_chooser import fitted_chooser, kept_chooser
-from kept_models import kept
+from support.models import fitted_chooser, kept, kept_chooser, rewrite_card
+from support.surfaces import made_surfaces
 
 
 @pytest.fixture
@@ -158,3 +159,23 @@ def test_a_model_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"expected one that can be kept \(.*\), found nearest"):
         save_configuration_model(nearest, tmp_path / "model", replace(card, model="nearest"))
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("name", CONFIGURATION_MODELS)
+def test_every_model_has_its_name_and_can_be_kept(name: str, tmp_path: Path) -> None:
+    surfaces = made_surfaces(4, noise=0.01)
+    model = configuration_model_named(name)
+    assert model.name == name
+    fitted = model.fit(surfaces, (11, 0))
+    save_configuration_model(fitted, tmp_path / "model", fitted_chooser()[1])
+    observed = surfaces.observed(0, (11, 0))
+    before, after = (
+        each.forecast(observed) for each in (fitted, load_configuration_model(tmp_path / "model"))
+    )
+    np.testing.assert_array_equal(after.power.centre, before.power.centre)
+    np.testing.assert_array_equal(after.time.quantile(0.95), before.time.quantile(0.95))
+
+
+def test_an_unknown_model_is_refused() -> None:
+    with pytest.raises(InputError, match=r"model: expected one of model, published, .*, found 'magic'"):
+        configuration_model_named("magic")

@@ -1,5 +1,7 @@
 """Artefacts of models of co-running: what was kept forecasts the same, and wrong input is one sentence."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_co_runs import NAMES, made_co_runs, made_solo
 from numpy.testing import assert_array_equal
 
 from crosscast.errors import InputError
@@ -26,6 +27,7 @@ from crosscast.predict.corun.moolchandani2022 import Published
 from crosscast.predict.corun.process import Process
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns
+from support.mixes import NAMES, made_co_runs, made_solo
 
 BOTH = made_co_runs(NAMES[:4], bags=(2, 3))
 A, B, C, _ = BOTH.solos

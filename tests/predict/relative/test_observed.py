@@ -1,15 +1,164 @@
-"""A dataset's counted runs, or its profiles, with the times of the same work on each device."""
+"""The scale of a run is what it says, or how much of a machine it had, or its input."""
 
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
-from made_runs_seen import dataset_of_runs, profile, run
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 
+from crosscast.arrays import Flags, Reals
+from crosscast.configuration import Setting
 from crosscast.errors import InputError
-from crosscast.predict.relative.data import NO_SOURCE
-from crosscast.predict.relative.observed import devices_left_out, observations_of, vectors_of
-from crosscast.tables.dataset import Dataset
+from crosscast.predict.relative.data import NO_SOURCE, Vectors, relative_to_slowest
+from crosscast.predict.relative.observed import (
+    counted_runs,
+    devices_left_out,
+    full_devices,
+    has_counters,
+    observations_of,
+    scale_of,
+    vectors_of,
+    work_times,
+)
+from crosscast.tables.dataset import Dataset, validate
+from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
+from crosscast.tables.importers.rajaperf import import_rajaperf
+from crosscast.tables.importers.rodinia9 import import_rodinia9
+from support.runs_seen import dataset_of_runs, profile, run
+from support.shared import shared_data
+
+
+@pytest.mark.parametrize(
+    ("settings", "scale"),
+    [
+        ({}, "big"),
+        ({"clock_hz": 1e9, "compiler": "gcc"}, "big"),
+        ({"cores": 4.0}, "4 cores"),
+        ({"cores": 36.0, "nodes": 2.0}, "2 nodes, 36 cores"),
+        ({"nodes": "all"}, "all nodes"),
+        ({"scale": "one node", "nodes": 1.0}, "one node"),
+        ({"scale": 2.5}, "2.5"),
+    ],
+)
+def test_the_first_that_is_known_is_the_scale(settings: dict[str, Setting], scale: str) -> None:
+    assert scale_of(settings, "big") == scale
+
+
+def test_runs_of_one_work_are_taken_together_whatever_they_were_set_to() -> None:
+    runs = [
+        run("gpu", time, settings={"block": block}) for time, block in ((1.0, 1.0), (4.0, 2.0), (9.0, 3.0))
+    ]
+    times = work_times(dataset_of_runs([*runs, run("cpu", 5.0)]))
+    assert times.devices == ("cpu", "gpu")
+    assert times.times_s[times.rows["sums", "sum", "big", "big"]].tolist() == [5, 4]
+
+
+def test_work_that_a_device_did_not_do_has_no_time_there() -> None:
+    times = work_times(dataset_of_runs([run("cpu", 5.0), run("gpu", 2.0, kernel="scan")]))
+    np.testing.assert_array_equal(times.times_s[times.rows["sums", "sum", "big", "big"]], [5, np.nan])
+    np.testing.assert_array_equal(times.times_s[times.rows["sums", "scan", "big", "big"]], [np.nan, 2])
+
+
+def test_nothing_that_failed_counts() -> None:
+    assert work_times(dataset_of_runs([run("cpu", 5.0, failure="wrong")])).rows == {}
+
+
+def test_counters_over_all_runs_are_divided_by_them() -> None:
+    seen = counted_runs(dataset_of_runs([run("cpu", 1.0, runs=4, counters={"loads": 20, "stores": 2})]))
+    assert (seen.names, seen.counters.tolist()) == (("loads", "stores"), [[5, 0.5]])
+
+
+def test_kernels_of_a_session_share_its_counters() -> None:
+    seen = counted_runs(dataset_of_runs([run("cpu", 1.0, kernels=["sum", "scan"], counters={"loads": 2})]))
+    assert (seen.kernel, seen.counters.tolist()) == (("sum", "scan"), [[2], [2]])
+    np.testing.assert_array_equal(seen.time_s, [1, np.nan])
+
+
+def test_settings_that_are_numbers_are_the_configuration() -> None:
+    runs = [
+        run("cpu", 1.0, settings={"compiler": "gcc", "cores": 4.0, "uses_gpu": 0.0}, counters={"loads": 1}),
+        run("gpu", 1.0, settings={"uses_gpu": 1.0, "scale": 2.0}, counters={"loads": 1}),
+    ]
+    seen = counted_runs(dataset_of_runs(runs))
+    assert seen.configuration == ("cores", "uses_gpu")
+    np.testing.assert_array_equal(seen.settings, [[4, 0], [np.nan, 1]])
+    assert seen.scale == ("4 cores", "2")
+
+
+def test_an_empty_counter_is_missing() -> None:
+    runs = [run("a", 1.0, counters={"loads": None, "ipc": 1}), run("b", 1.0, counters={"loads": 3})]
+    np.testing.assert_array_equal(counted_runs(dataset_of_runs(runs)).counters, [[1, np.nan], [np.nan, 3]])
+
+
+def test_a_failed_session_has_no_counters() -> None:
+    dataset = dataset_of_runs([run("cpu", 1.0, failure="wrong", counters={"loads": 1})])
+    assert not has_counters(dataset)
+    with pytest.raises(InputError, match="made up: expected sessions with counters, found none"):
+        counted_runs(dataset)
+
+
+def test_counters_that_are_no_numbers_are_refused() -> None:
+    dataset = dataset_of_runs([run("cpu", 1.0, counters={"loads": "many"})])
+    with pytest.raises(
+        InputError, match=r"sessions: column 'counters' of sums, big, cpu, .* expected an object of numbers"
+    ):
+        counted_runs(dataset)
+
+
+def test_settings_that_are_no_settings_are_refused() -> None:
+    dataset = dataset_of_runs([run("cpu", 1.0, settings={"cores": [1]}, counters={"loads": 1})])  # type: ignore[dict-item]
+    with pytest.raises(InputError, match="configuration: cores: expected a finite number or a word"):
+        counted_runs(dataset)
+
+
+KNOWN = arrays(np.bool_, array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=6), elements=st.booleans())
+
+
+def times(known: Flags, devices: list[int]) -> int:
+    return len(devices) * int(known[:, devices].all(axis=1).sum())
+
+
+def nested(rows: list[int], devices: int) -> Flags:
+    """Work that the first so many of the devices have, row by row."""
+    return np.array([np.arange(devices) < row for row in rows])
+
+
+@given(KNOWN)
+def test_the_chosen_share_work_and_no_other_device_has_more_of_it(known: Flags) -> None:
+    chosen = full_devices(known)
+    counts = known.sum(axis=0)
+    if not chosen:
+        fullest = np.argsort(-counts, kind="stable")[:2].tolist()
+        assert len(fullest) < 2 or times(known, fullest) == 0
+        return
+    others = [device for device in range(known.shape[1]) if device not in chosen]
+    assert len(chosen) >= 2
+    assert times(known, chosen) > 0
+    assert all(counts[device] <= counts[chosen].min() for device in others)
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=9), st.permutations(range(5)))
+def test_of_nested_gaps_no_other_devices_make_a_larger_table(rows: list[int], order: list[int]) -> None:
+    known = nested(rows, 5)[:, order]
+    chosen = full_devices(known)
+    best = max(times(known, list(each)) for k in range(2, 6) for each in combinations(range(5), k))
+    assert times(known, chosen) == best if chosen else best == 0
+
+
+def test_of_equal_tables_that_of_more_devices_is_taken() -> None:
+    assert full_devices(nested([3, 3, 2], 3)) == [0, 1, 2]
+
+
+def test_one_device_is_nothing_to_compare() -> None:
+    assert full_devices(np.ones((3, 1), dtype=np.bool_)) == []
+    assert full_devices(np.zeros((0, 3), dtype=np.bool_)) == []
+
 
 COUNTED: dict[str, Any] = {"counters": {"loads": 5.0}}
 
@@ -184,3 +333,107 @@ def test_a_run_whose_kernel_has_no_record_is_left_out() -> None:
     session: dict[str, Any] = {**COUNTED, "kernels": ["sum", "scan"]}
     vectors = vectors_of(dataset_of_runs([run("a", 1.0, **session), run("b", 2.0)]))
     assert vectors.observations.kernel == ("sum",)
+
+
+@pytest.fixture(scope="module")
+def raja() -> Dataset:
+    return import_rajaperf(shared_data("cross_architecture"), cores=36)
+
+
+@pytest.fixture(scope="module")
+def rodinia() -> Dataset:
+    return import_rodinia9(shared_data("cross_architecture"))
+
+
+@pytest.fixture(scope="module")
+def launches(rodinia: Dataset) -> Vectors:
+    return vectors_of(rodinia)
+
+
+def names(values: tuple[str, ...]) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
+    return np.array(values)
+
+
+def test_rajaperf_has_fifty_runs_of_sixty_kernels_on_both_clusters(raja: Dataset) -> None:
+    validate(raja)
+    vectors = vectors_of(raja)
+    seen = vectors.observations
+    assert vectors.devices == ("lassen", "quartz")
+    assert set(Counter(zip(seen.application, seen.kernel, strict=True)).values()) == {50}
+    assert (len(set(seen.kernel)), len(vectors)) == (60, 3000)
+    assert Counter(seen.application).keys() == {
+        *("Algorithm", "Apps", "Basic", "Lcals", "Polybench", "Stream")
+    }
+    assert (set(seen.size), set(seen.source)) == ({"8388608"}, {"quartz"})
+    assert len(seen.names) == 20
+    assert not np.isnan(seen.counters).any()
+    assert seen.configuration == ()
+
+
+def test_the_mean_ratio_of_other_groups_gives_the_known_figures(raja: Dataset) -> None:
+    vectors = vectors_of(raja)
+    log_ratio = np.log(vectors.times_s[:, 1] / vectors.times_s[:, 0])
+    group = names(vectors.observations.application)
+    predicted = np.array([log_ratio[group != each].mean() for each in group])
+    vector = relative_to_slowest(np.stack([np.ones_like(predicted), np.exp(predicted)], axis=1))
+    assert np.abs(vector - vectors.vector).mean() == pytest.approx(0.1354, abs=5e-5)
+    assert np.mean(np.sign(predicted) == np.sign(log_ratio)) == pytest.approx(0.870, abs=5e-4)
+    assert np.exp(np.abs(predicted - log_ratio).mean()) == pytest.approx(2.095, abs=5e-4)
+
+
+def test_times_of_the_raja_suite_are_of_one_repetition(raja: Dataset) -> None:
+    vectors = vectors_of(raja)
+    moved = vectors.observations.counters[:, vectors.observations.names.index("Bytes/Rep")]
+    memset = names(vectors.observations.kernel) == "Algorithm_MEMSET"
+    # The V100's memory does 900 GB/s.
+    np.testing.assert_allclose((moved / vectors.times_s[:, 0])[memset] / 1e9, 854, rtol=0.01)
+
+
+def test_seven_gpus_have_all_launches_of_rodinia(rodinia: Dataset, launches: Vectors) -> None:
+    validate(rodinia)
+    seen = launches.observations
+    assert launches.times_s.shape == (7 * 1094, 7)
+    assert set(Counter(seen.source).values()) == {1094}
+    assert devices_left_out(rodinia, launches) == ("gtx-970", "titanx")
+    assert {kernel: count // 7 for kernel, count in Counter(seen.kernel).items()} == {
+        "bpnn_adjust_weights_cuda": 57,
+        "bpnn_layerforward_CUDA": 57,
+        "calculate_temp": 20,
+        "kernel": 85,
+        "lud_diagonal": 32,
+        "lud_perimeter": 843,
+    }
+    assert len(seen.names) == 72
+    assert not np.isnan(seen.counters).any()
+
+
+def test_nine_gpus_have_the_launches_of_five_kernels(rodinia: Dataset) -> None:
+    devices = sorted(rodinia.devices.column("device").to_pylist())
+    vectors = vectors_of(rodinia, devices=devices)
+    assert vectors.times_s.shape == (9 * 251, 9)
+    assert "lud_perimeter" not in vectors.observations.kernel
+
+
+def test_the_mean_vector_of_other_kernels_is_as_far_off_as_known(launches: Vectors) -> None:
+    # Kernels weigh the same; the mean is that of logarithms.
+    assert np.mean(_left_out(launches)) == pytest.approx(0.149, abs=5e-4)
+
+
+def _left_out(vectors: Vectors) -> list[float]:
+    kernel, vector = names(vectors.observations.kernel), vectors.vector
+    kernels = sorted(set(kernel.tolist()))
+    means: dict[str, Reals] = {each: np.log(vector[kernel == each]).mean(axis=0) for each in kernels}
+    return [
+        float(np.abs(vector[kernel == each] - np.exp(others)).mean())
+        for each in kernels
+        for others in [np.mean([means[other] for other in kernels if other != each], axis=0)]
+    ]
+
+
+def test_profiles_of_2018_are_observations_of_fifteen_devices() -> None:
+    vectors = vectors_of(import_aiwc2018(shared_data("aiwc2018")))
+    seen = vectors.observations
+    assert vectors.times_s.shape == (104, 15)
+    assert len(set(seen.application)) == 11
+    assert (set(seen.source), seen.configuration) == ({"none"}, ("invocations",))
+    assert vectors.vector.max(axis=1).tolist() == [1.0] * 104

@@ -1,5 +1,7 @@
 """Features as training rows fix them, and what is done with rows that are unlike them."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_counters import runs_with
 
 from crosscast.errors import InputError
 from crosscast.predict.relative.counters import AS_IS, LOGARITHM, ROOT, on_scale, scale_for
 from crosscast.predict.relative.data import NO_SOURCE, Observations
 from crosscast.predict.relative.features import FeatureScale, FittedFeatures, Which
+from support.vectors import runs_with
 
 
 def training() -> Observations:

@@ -8,8 +8,8 @@ import pytest
 from crosscast.errors import InputError
 from crosscast.tables.corun.mixes import DUMMY, has_mixes, mixes_of
 from crosscast.tables.importers.miso import import_miso
-from made_mixes import dataset_with, made_mixes, rows_of
-from shared_data import shared_data
+from support.mixes import dataset_with, made_mixes, rows_of
+from support.shared import shared_data
 
 Row = dict[str, Any]
 

@@ -9,7 +9,7 @@ import pytest
 
 from crosscast.tables.dataset import Dataset, validate
 from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
-from shared_data import shared_data
+from support.shared import shared_data
 
 
 @pytest.fixture(scope="module")

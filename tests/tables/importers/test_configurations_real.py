@@ -14,7 +14,7 @@ from crosscast.tables.importers.gpu_dvfs import import_gpu_dvfs
 from crosscast.tables.importers.gpu_power_limit import import_gpu_power_limit
 from crosscast.tables.importers.multicore_energy import import_multicore_energy
 from crosscast.tables.importers.powercap import import_powercap
-from shared_data import shared_data
+from support.shared import shared_data
 
 
 def grid(dataset: Dataset) -> Counter[tuple[str, ...]]:

@@ -16,7 +16,7 @@ from crosscast.tables.corun.view import co_runs
 from crosscast.tables.dataset import Dataset, validate
 from crosscast.tables.importers.gavel_pairs import import_gavel_pairs
 from crosscast.tables.importers.storing import store
-from shared_data import shared_data
+from support.shared import shared_data
 
 ALONE = [alone(SMALL, steps=8.0), alone(LARGE, steps=4.0), alone(SMALL, "k80", 2.0), alone(LARGE, "k80", 0.0)]
 """Both jobs on a V100; the large one does not fit on a K80."""

@@ -13,7 +13,7 @@ from crosscast.tables.corun.view import co_runs
 from crosscast.tables.dataset import Dataset, validate
 from crosscast.tables.importers.lucid import import_lucid
 from crosscast.tables.importers.storing import store
-from shared_data import shared_data
+from support.shared import shared_data
 
 RESNET, BERT = single(), single("BERT", "SQuAD", amp=1, batchsize=64, speed=100.0, gmem=1024.5)
 

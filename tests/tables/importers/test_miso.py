@@ -15,7 +15,7 @@ from crosscast.tables.corun.view import co_runs
 from crosscast.tables.dataset import read_dataset, validate
 from crosscast.tables.importers.miso import DUMMY, import_miso
 from crosscast.tables.importers.storing import store
-from shared_data import shared_data
+from support.shared import shared_data
 
 FIRST, SECOND, NOTHING = (0.5, 0.75, 1.0), (0.25, 0.75, 1.0), (0.8889, 1.0, 0.8889)
 MIG = np.array([[FIRST, NOTHING, SECOND], [SECOND, SECOND, NOTHING]], dtype=np.float32).transpose(0, 2, 1)

@@ -1,0 +1,697 @@
+"""What several methods learn alike is learned once, and nothing else is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crosscast.arrays import Flags, Reals
+from crosscast.configuration import Configuration
+from crosscast.decide import policies as fits
+from crosscast.decide.cases import cases_of
+from crosscast.decide.policies import (
+    MAIN,
+    Fixed,
+    Limited,
+    Limiter,
+    Oracle,
+    SelectedModel,
+    Steered,
+    check_method_names,
+    fitted,
+    knob_limiters,
+    least_bad,
+    limited,
+    method_names,
+    methods_of,
+    next_number,
+)
+from crosscast.decide.power_cap import OBJECTIVES, Chooser, Method, Objective, Settled, settle, within_cap
+from crosscast.decide.scores import Metrics, tallies_of
+from crosscast.errors import InputError
+from crosscast.predict.configuration.data import Observed, Space, Surfaces
+from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast, plain_forecast
+from crosscast.predict.configuration.process import ProcessModel, ProcessPredictor
+from support.choices import Wanderer, random_surfaces
+from support.surfaces import made_space, made_surfaces
+
+SURFACES = made_surfaces()
+
+
+@pytest.fixture(autouse=True)
+def nothing_fitted_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(fits, "_LATEST", type(fits._LATEST)())
+    yield
+
+
+class Counted:
+    """A model whose every fit is another object."""
+
+    def fit(self, surfaces: Surfaces, samples: object, seed: int = 0) -> object:
+        return object()
+
+
+@dataclass(frozen=True)
+class Scaled(Counted):
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Noting(Counted):
+    asked: list[int] = field(default_factory=list)
+
+
+def test_models_with_the_same_parameters_are_fitted_once() -> None:
+    first = fitted(Scaled(), SURFACES, (0, 5), 0)
+    assert fitted(Scaled(), made_surfaces(), [0, 5], 0) is first
+
+
+def test_another_parameter_surface_sample_or_seed_is_another_fit() -> None:
+    first = fitted(Scaled(), SURFACES, (0, 5), 0)
+    others = [
+        fitted(Scaled(2.0), SURFACES, (0, 5), 0),
+        fitted(Scaled(), replace(SURFACES, time_s=2 * SURFACES.time_s), (0, 5), 0),
+        fitted(Scaled(), SURFACES, (5, 0), 0),
+        fitted(Scaled(), SURFACES, (0, 5), 1),
+    ]
+    assert all(each is not first for each in others)
+
+
+def test_models_that_look_alike_but_are_others_are_fitted_each() -> None:
+    assert fitted(Counted(), SURFACES, (0, 5), 0) is not fitted(Counted(), SURFACES, (0, 5), 0)
+
+
+def test_a_model_that_may_change_is_fitted_each_time() -> None:
+    model = Noting()
+    assert fitted(model, SURFACES, (0, 5), 0) is not fitted(model, SURFACES, (0, 5), 0)
+
+
+def test_only_the_latest_are_kept() -> None:
+    first = fitted(Scaled(), SURFACES, (0, 5), 0)
+    for seed in range(1, fits._MOST + 1):
+        fitted(Scaled(), SURFACES, (0, 5), seed)
+    assert len(fits._LATEST) == fits._MOST
+    assert fitted(Scaled(), SURFACES, (0, 5), 0) is not first
+
+
+SURFACES_LIMITERS = made_surfaces(noise=0.01)
+
+
+def settled(
+    method: Method, cap: float, row: int = 0, budget: int = 99, surfaces: Surfaces = SURFACES_LIMITERS
+) -> tuple[str, int]:
+    samples = (len(surfaces.space) - 1, 0)
+    known = surfaces.known[row]
+    walk = method.fit(surfaces, samples).walk(surfaces.observed(row, samples), cap, known, budget)
+    end = settle(walk, lambda number: surfaces.observed(row, (number,)), budget)
+    return str(surfaces.space.configurations[end.number]), end.changes
+
+
+def test_the_limiter_takes_the_first_on_its_way_that_keeps_to_the_cap() -> None:
+    way = [11, 7, 3, 2, 1, 0]
+    for row in range(len(SURFACES_LIMITERS.kernels)):
+        for cap in SURFACES_LIMITERS.power_w[row]:
+            name, changes = settled(Limiter(), cap, row)
+            expected = next(
+                place
+                for place, number in enumerate(way)
+                if within_cap(SURFACES_LIMITERS.power_w[row, number], cap)
+            )
+            assert (name, changes) == (str(SURFACES_LIMITERS.space.configurations[way[expected]]), expected)
+
+
+def test_the_limiter_ends_at_the_lowest_if_nothing_keeps_to_the_cap() -> None:
+    assert settled(Limiter(), 1.0) == ("node: cpu_cap_w 60, gpu_cap_w 100", 5)
+    assert settled(Limiter(), 1.0, budget=2) == ("node: cpu_cap_w 60, gpu_cap_w 250", 2)
+
+
+def test_a_limiter_of_a_knob_leaves_the_others_at_their_maximum() -> None:
+    cpu, gpu = knob_limiters(SURFACES_LIMITERS.space)
+    assert (cpu.name, gpu.name) == ("cpu+fl", "gpu+fl")
+    assert settled(cpu, 1.0) == ("node: cpu_cap_w 60, gpu_cap_w 250", 2)
+    assert settled(gpu, 1.0) == ("node: cpu_cap_w 100, gpu_cap_w 100", 3)
+
+
+@pytest.mark.parametrize(
+    ("knob", "name"),
+    [
+        ("cpu_cap_w", "cpu+fl"),
+        ("power_cap_w", "power+fl"),
+        ("power_limit_w", "power_limit+fl"),
+        ("core_clock_hz", "core_clock+fl"),
+        ("cores", "cores+fl"),
+        ("cap_w", "cap+fl"),
+        ("_w", "_w+fl"),
+    ],
+)
+def test_names_are_without_units(knob: str, name: str) -> None:
+    space = Space(tuple(Configuration("node", {knob: value}) for value in (1, 2)))
+    assert [method.name for method in knob_limiters(space)] == [name]
+
+
+def test_with_several_devices_each_has_a_limiter_of_all_its_knobs() -> None:
+    space = Space(
+        tuple(
+            Configuration(device, {"cores": cores, "clock_hz": clock})
+            for device in ("big", "little")
+            for cores in (1, 2)
+            for clock in (1, 2)
+        )
+    )
+    one = random_surfaces(0, knobs=(4, 2), missing=0)
+    surfaces = Surfaces("two", one.kernels, space, one.time_s, one.power_w)
+    big, little = knob_limiters(space)
+    assert (big.name, little.name) == ("big+fl", "little+fl")
+    assert settled(big, 0.0, surfaces=surfaces) == ("big: clock_hz 1, cores 1", 2)
+    assert settled(little, 0.0, surfaces=surfaces) == ("little: clock_hz 1, cores 1", 2)
+    # Without a device it is that of the first sample configuration, here the last of the second.
+    assert settled(Limiter(), 0.0, surfaces=surfaces) == ("little: clock_hz 1, cores 1", 2)
+
+
+def test_missing_configurations_are_stepped_over() -> None:
+    surfaces = random_surfaces(0, knobs=(3, 3), missing=0)
+    surfaces.time_s[0, 5] = surfaces.power_w[0, 5] = np.nan
+    name, _ = settled(Limiter(), 0.0, budget=1, surfaces=surfaces)
+    assert name == "node: a_w 0, b_hz 2"
+
+
+def test_the_oracle_takes_the_fastest_of_what_it_is_told_or_the_least_power() -> None:
+    chooser = Oracle().fit(SURFACES_LIMITERS, (0,))
+    observed = SURFACES_LIMITERS.observed(0, range(12))
+    for cap in SURFACES_LIMITERS.power_w[0]:
+        number = next(chooser.walk(observed, cap, SURFACES_LIMITERS.known[0], 0))
+        within = [place for place in range(12) if SURFACES_LIMITERS.power_w[0, place] <= cap]
+        assert number == min(within, key=SURFACES_LIMITERS.time_s[0].__getitem__)
+    assert next(chooser.walk(observed, 1.0, SURFACES_LIMITERS.known[0], 0)) == int(
+        SURFACES_LIMITERS.power_w[0].argmin()
+    )
+
+
+def path(
+    method: Method,
+    surfaces: Surfaces,
+    cap: float,
+    row: int = 0,
+    budget: int = 99,
+    samples: tuple[int, ...] = (0,),
+) -> list[int]:
+    """All configurations that a walk takes with a budget."""
+    walk = method.fit(surfaces, samples).walk(
+        surfaces.observed(row, samples), cap, surfaces.known[row], budget
+    )
+    numbers = [next(walk)]
+    while len(numbers) <= budget:
+        try:
+            numbers.append(walk.send(surfaces.observed(row, (numbers[-1],))))
+        except StopIteration:
+            break
+    return numbers
+
+
+def machine(time_s: list[float], power_w: list[float]) -> Surfaces:
+    """One kernel on a 2 by 3 machine: a_w 0 and then 1, b_hz 0 to 2 each."""
+    one = random_surfaces(0, programs=1, knobs=(2, 3), missing=0)
+    return replace(one, kernels=one.kernels[:1], time_s=np.array([time_s]), power_w=np.array([power_w]))
+
+
+EVEN = machine([9, 7, 5, 8, 4, 2], [10, 20, 30, 15, 40, 50])
+
+
+def test_names_say_what_was_added() -> None:
+    assert limited(Fixed()).name == "fixed+fl"
+    assert limited(Fixed(), ups=True).name == "fixed+steps"
+    assert limited(Fixed()).baseline
+    assert limited(Wanderer(confidence=0.9)).confidence == 0.9
+
+
+def test_with_one_change_left_it_returns_to_what_it_knows_where_that_is_wanted() -> None:
+    returns = Limited(Wanderer(5), ups=False, name="returns", returns=True)
+    assert path(returns, EVEN, 15, budget=0) == [5]
+    assert path(returns, EVEN, 15, budget=1) == [5, 0]
+    assert path(returns, EVEN, 15, budget=2)[-1] == 0
+    assert path(limited(Wanderer(5)), EVEN, 15, budget=1) == [5, 2]
+    # With changes enough it is the same.
+    assert path(returns, EVEN, 45) == path(limited(Wanderer(5)), EVEN, 45)
+
+
+def test_it_steps_down_while_over_and_returns_to_the_best_measured() -> None:
+    fl = limited(Wanderer(5))
+    assert path(fl, EVEN, 50) == [5]
+    assert path(fl, EVEN, 45) == [5, 2]
+    assert path(fl, EVEN, 25) == [5, 2, 1]
+    assert path(fl, EVEN, 5) == [5, 2, 1, 0]
+    # The sample at 4 keeps to the cap too and is faster than 2, where the steps end.
+    assert path(fl, EVEN, 45, samples=(4, 0)) == [5, 2, 4]
+
+
+def test_without_ups_it_stays_under_the_cap_once_there() -> None:
+    assert path(limited(Wanderer(0)), EVEN, 100) == [0]
+
+
+def test_with_ups_it_climbs_while_that_helps_and_goes_back() -> None:
+    steps = limited(Wanderer(0), ups=True)
+    assert path(steps, EVEN, 100) == [0, 3, 4, 5]
+    # 3 is in reach, 4 is over the cap: back to 3.
+    assert path(steps, EVEN, 35) == [0, 3, 4, 3]
+    # Raising the first knob is of no use: the second is raised from where it started.
+    useless = machine([9, 7, 5, 9, 7, 5], [10, 20, 30, 11, 21, 31])
+    assert path(steps, useless, 100) == [0, 3, 1, 2]
+
+
+def test_no_step_up_is_taken_that_cannot_be_taken_back() -> None:
+    steps = limited(Wanderer(0), ups=True)
+    assert path(steps, EVEN, 35, budget=0) == [0]
+    assert path(steps, EVEN, 35, budget=1) == [0]
+    assert path(steps, EVEN, 35, budget=2) == [0, 3]
+    assert path(steps, EVEN, 35, budget=3) == [0, 3, 4, 3]
+
+
+def test_at_the_bottom_it_looks_for_less_power_where_that_is_noise() -> None:
+    # The second knob changes nothing at the first one's minimum.
+    noisy = machine([5.0, 5.1, 4.9, 3, 3, 3], [10.05, 10.06, 9.98, 20, 20, 20])
+    steps = limited(Wanderer(0), ups=True)
+    assert path(steps, noisy, 10.0) == [0, 1, 2]
+    assert path(limited(Wanderer(0)), noisy, 10.0) == [0]
+    # Where it costs power, one step shows that; then the other knob, which costs power too.
+    assert path(steps, EVEN, 9.0) == [0, 1, 3]
+
+
+@given(seed=st.integers(0, 10_000), ups=st.booleans(), budget=st.integers(0, 12), start=st.integers(0, 8))
+@settings(max_examples=80, deadline=None)
+def test_with_changes_left_it_ends_at_the_fastest_that_it_measured_within_the_cap(
+    seed: int, ups: bool, budget: int, start: int
+) -> None:
+    surfaces = random_surfaces(seed)
+    row = seed % len(surfaces.kernels)
+    cap = float(np.nanquantile(surfaces.power_w[row], 0.5))
+    numbers = path(limited(Wanderer(start), ups), surfaces, cap, row, budget, (8, 0))
+    assert len(numbers) <= budget + 1
+    assert surfaces.known[row, numbers].all()
+    assert all(one != other for one, other in pairwise(numbers))
+    seen = [n for n in {*numbers, 0, 8} if within_cap(float(surfaces.power_w[row, n]), cap)]
+    over = not within_cap(float(surfaces.power_w[row, numbers[0]]), cap)
+    if seen and (len(numbers) <= budget or (ups and not over and budget > 1)):
+        assert surfaces.time_s[row, numbers[-1]] == min(surfaces.time_s[row, n] for n in seen)
+
+
+@pytest.mark.parametrize("row", range(4))
+def test_more_changes_are_never_worse_with_ups(row: int) -> None:
+    surfaces = made_surfaces(2, noise=0.01)
+    steps = limited(Fixed(), ups=True)
+    for cap in surfaces.power_w[row]:
+        ends = [path(steps, surfaces, cap, row, budget, (11, 0))[-1] for budget in range(9)]
+        gains = [
+            within_cap(float(surfaces.power_w[row, end]), cap) / surfaces.time_s[row, end] for end in ends
+        ]
+        assert gains == sorted(gains)
+
+
+SURFACES_SELECTED = made_surfaces(2)
+SAMPLES = (11, 0)
+ROW = 2
+ALL: Flags = np.ones(12, np.bool_)
+
+
+@dataclass
+class Knowing:
+    """Knows the surface of one kernel; its powers are `above` too high, within `spread`."""
+
+    above: float = 1.0
+    spread: float = 0.0
+    name: str = "knowing"
+    asked: list[Observed] = field(default_factory=list)
+    space: Space = SURFACES_SELECTED.space
+    samples: tuple[int, ...] = SAMPLES
+
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Knowing:
+        assert tuple(samples) == self.samples
+        return self
+
+    def forecast(self, observed: Observed) -> SurfaceForecast:
+        self.asked.append(observed)
+        plain = plain_forecast(
+            SURFACES_SELECTED.time_s[ROW], self.above * SURFACES_SELECTED.power_w[ROW], observed
+        )
+        if not self.spread:
+            return plain
+        spread = np.where(plain.measured, 0.0, self.spread)
+        errors = np.linspace(-1, 1, 101)
+        return SurfaceForecast(plain.time, Quantity(plain.power.centre, spread, errors), plain.measured)
+
+
+def first(method: SelectedModel, power_cap: float, available: Flags = ALL) -> int:
+    observed = SURFACES_SELECTED.observed(ROW, SAMPLES)
+    return next(method.fit(SURFACES_SELECTED, SAMPLES).walk(observed, power_cap, available, 5))
+
+
+def fastest_within(power: Reals, power_cap: float) -> int:
+    return int(np.argmin(np.where(power <= power_cap, SURFACES_SELECTED.time_s[ROW], np.inf)))
+
+
+@given(power_cap=st.floats(float(SURFACES_SELECTED.power_w[ROW].min()), 500))
+def test_with_a_true_forecast_it_takes_the_fastest_within_the_cap(power_cap: float) -> None:
+    chosen = first(SelectedModel(Knowing(), "m"), power_cap)
+    assert SURFACES_SELECTED.power_w[ROW, chosen] <= power_cap * (1 + 1e-9)
+    assert (
+        SURFACES_SELECTED.time_s[ROW, chosen]
+        == SURFACES_SELECTED.time_s[ROW, fastest_within(SURFACES_SELECTED.power_w[ROW], power_cap)]
+    )
+
+
+def test_a_predicted_power_may_be_above_the_cap_only_by_the_tolerance() -> None:
+    power = 1.01 * SURFACES_SELECTED.power_w[ROW]
+    power[list(SAMPLES)] /= 1.01
+    cap = float(np.sort(SURFACES_SELECTED.power_w[ROW])[6])
+    assert power[first(SelectedModel(Knowing(1.01), "m"), cap)] <= cap
+    tolerant = first(SelectedModel(Knowing(1.01), "m", tolerance=0.02), cap)
+    assert cap < power[tolerant] <= 1.02 * cap
+
+
+def test_a_confidence_keeps_away_from_the_cap() -> None:
+    model = Knowing(spread=0.1)
+    caps = np.unique(SURFACES_SELECTED.power_w[ROW]) * 1.01
+    sure = [first(SelectedModel(model, "m", confidence=0.95), cap) for cap in caps.tolist()]
+    likely = [first(SelectedModel(model, "m", confidence=0.5), cap) for cap in caps.tolist()]
+    power = SURFACES_SELECTED.power_w[ROW]
+    assert (power[sure] <= power[likely]).all()
+    assert (power[sure] < power[likely]).any()
+    unmeasured = ~np.isin(sure, SAMPLES)
+    assert (power[sure] * np.exp(0.09) < caps)[unmeasured].all()
+    assert unmeasured.any()
+
+
+def test_under_a_cap_below_everything_it_takes_what_needs_the_least_power() -> None:
+    least = int(SURFACES_SELECTED.power_w[ROW].argmin())
+    assert first(SelectedModel(Knowing(), "m"), 1.0) == least
+    assert first(SelectedModel(Knowing(spread=0.1), "m", confidence=0.9), 1.0) == least
+    without = ALL.copy()
+    without[least] = False
+    others = np.where(without, SURFACES_SELECTED.power_w[ROW], np.inf)
+    assert first(SelectedModel(Knowing(), "m"), 1.0, without) == int(others.argmin())
+
+
+def test_what_is_least_bad_is_most_likely_to_keep_to_the_cap() -> None:
+    spread = np.array([0.5, 0.01, 0.01])
+    power = Quantity(np.array([120.0, 110.0, np.nan]), spread, np.linspace(-1, 1, 101))
+    time = Quantity(np.ones(3), spread, np.empty(0))
+    forecast = SurfaceForecast(time, power, np.zeros(3, np.bool_))
+    assert least_bad(forecast, 100.0, np.ones(3, np.bool_)) == 0
+    assert least_bad(forecast, 10.0, np.ones(3, np.bool_)) == 1
+    assert least_bad(forecast, 100.0, np.array([False, False, True])) == 2
+
+
+def test_a_new_cap_needs_no_new_forecast() -> None:
+    model = Knowing()
+    chooser = SelectedModel(model, "m").fit(SURFACES_SELECTED, SAMPLES)
+    one, other = (SURFACES_SELECTED.observed(row, SAMPLES) for row in (0, ROW))
+    for observed in (one, one, other, other, one):
+        next(chooser.walk(observed, 200.0, ALL, 0))
+    assert [each is one for each in model.asked] == [True, False, True]
+
+
+def test_it_chooses_once() -> None:
+    walk = SelectedModel(Knowing(), "m").fit(SURFACES_SELECTED, SAMPLES)
+    steps = walk.walk(SURFACES_SELECTED.observed(ROW, SAMPLES), 200.0, ALL, 5)
+    number = next(steps)
+    with pytest.raises(StopIteration):
+        steps.send(SURFACES_SELECTED.observed(ROW, (number,)))
+
+
+SURFACES_STEERED = made_surfaces(6, noise=0.01)
+SAMPLES_STEERED = (11, 0)
+ROWS = (2, 3, 8)
+ALL_STEERED: Flags = np.ones(12, np.bool_)
+ERRORS = np.linspace(-2, 2, 41)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model that was fitted before."""
+
+    predictor: ProcessPredictor
+    name: str = "model"
+
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> ProcessPredictor:
+        return self.predictor
+
+
+@pytest.fixture(scope="module")
+def predictor() -> ProcessPredictor:
+    """Of the programs whose kernels are not in `ROWS`."""
+    return ProcessModel().fit(
+        SURFACES_STEERED.take(~SURFACES_STEERED.rows_of(["app1", "app4"])), SAMPLES_STEERED
+    )
+
+
+@pytest.fixture(scope="module")
+def chooser(predictor: ProcessPredictor) -> Chooser:
+    return chooser_of(Steered(Fitted(predictor)))  # type: ignore[arg-type]
+
+
+def chooser_of(method: Method) -> Chooser:
+    return method.fit(SURFACES_STEERED, SAMPLES_STEERED)
+
+
+def walked(
+    chooser: Chooser, row: int, cap: float, budget: int, available: Flags = ALL_STEERED
+) -> tuple[Settled, list[int]]:
+    """Where it ends, and all that it took before."""
+    taken: list[int] = []
+
+    def run(number: int) -> Observed:
+        taken.append(number)
+        return SURFACES_STEERED.observed(row, (number,))
+
+    return settle(
+        chooser.walk(SURFACES_STEERED.observed(row, SAMPLES_STEERED), cap, available, budget), run, budget
+    ), taken
+
+
+BUDGETS = st.integers(0, 8)
+CAPS = st.floats(130, 380)
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(ROWS), CAPS, BUDGETS, st.sets(st.integers(1, 10), max_size=9))
+def test_it_keeps_to_its_budget_and_to_what_may_be_taken(
+    chooser: Chooser, row: int, cap: float, budget: int, without: set[int]
+) -> None:
+    available = ALL_STEERED.copy()
+    available[list(without)] = False
+    settled, taken = walked(chooser, row, cap, budget, available)
+    assert settled.changes <= budget
+    assert available[[settled.number, *taken]].all()
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(ROWS), CAPS, BUDGETS)
+def test_it_ends_at_the_best_that_it_measured_within_the_cap(
+    chooser: Chooser, row: int, cap: float, budget: int
+) -> None:
+    settled, taken = walked(chooser, row, cap, budget)
+    if settled.changes == budget:
+        return  # The last change may have been one into the unknown.
+    seen = [*SAMPLES_STEERED, *taken]
+    within = [number for number in seen if SURFACES_STEERED.power_w[row, number] <= cap * (1 + 1e-9)]
+    if within:
+        assert settled.number in within
+        assert SURFACES_STEERED.time_s[row, settled.number] == SURFACES_STEERED.time_s[row, within].min()
+    else:
+        assert settled.number in seen
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_with_some_changes_it_keeps_to_all_caps_and_is_as_good_as_the_open_loop(
+    chooser: Chooser, predictor: ProcessPredictor, row: int
+) -> None:
+    power, time = SURFACES_STEERED.power_w[row], SURFACES_STEERED.time_s[row]
+    opened = chooser_of(SelectedModel(Fitted(predictor), "model"))
+    scores: dict[str, list[float]] = {"open": [], "steered": []}
+    for cap in np.sort(power)[1:].tolist():
+        best = time[power <= cap].min()
+        for name, each in (("open", opened), ("steered", chooser)):
+            number = walked(each, row, cap, 6)[0].number
+            scores[name].append(float(best / time[number] * (power[number] <= cap * (1 + 1e-9))))
+    assert min(scores["steered"]) > 0.9
+    assert np.mean(scores["steered"]) >= np.mean(scores["open"])
+
+
+def test_without_changes_it_takes_what_is_best_on_average(
+    chooser: Chooser, predictor: ProcessPredictor
+) -> None:
+    settled, taken = walked(chooser, 2, 250.0, 0)
+    assert settled.changes == 0
+    assert taken == []
+    forecast = predictor.forecast(SURFACES_STEERED.observed(2, SAMPLES_STEERED))
+    assert settled.number == next_number(forecast, 250.0, ALL_STEERED, current=None, left=1)
+
+
+def test_under_a_cap_below_all_powers_it_ends_where_the_power_is_least(chooser: Chooser) -> None:
+    for row in ROWS:
+        settled, _ = walked(chooser, row, 1.0, 8)
+        # But for the noise of runs.
+        assert SURFACES_STEERED.power_w[row, settled.number] < 1.03 * SURFACES_STEERED.power_w[row].min()
+
+
+def test_with_a_cap_above_all_powers_it_ends_as_fast_as_any(chooser: Chooser) -> None:
+    for row in ROWS:
+        settled, _ = walked(chooser, row, 1e4, 8)
+        assert SURFACES_STEERED.time_s[row, settled.number] < 1.03 * SURFACES_STEERED.time_s[row].min()
+
+
+def forecast(
+    time: Sequence[float], power: Sequence[float], measured: Sequence[bool] = (), spread: float = 0.0
+) -> SurfaceForecast:
+    flags = np.array(measured or [False] * len(time), np.bool_)
+    spreads = np.where(flags, 0.0, spread)
+    return SurfaceForecast(
+        Quantity(np.array(time), spreads, ERRORS), Quantity(np.array(power), spreads, ERRORS), flags
+    )
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.1, 10), st.floats(50, 200)), min_size=1, max_size=8),
+    st.integers(1, 4),
+    st.floats(60, 210),
+)
+def test_of_what_is_certain_the_best_within_the_cap_is_taken_and_kept(
+    points: list[tuple[float, float]], left: int, cap: float
+) -> None:
+    time, power = (list(each) for each in zip(*points, strict=True))
+    known = forecast(time, power)
+    number = next_number(known, cap, np.ones(len(time), np.bool_), current=None, left=left + 1)
+    within = [each <= cap * (1 + 1e-9) for each in power]
+    if any(within):
+        assert within[number]
+        assert time[number] == min(each for each, inside in zip(time, within, strict=True) if inside)
+    else:
+        assert power[number] == min(power)
+    seen = forecast(time, power, [True] * len(time))
+    assert next_number(seen, cap, np.ones(len(time), np.bool_), current=number, left=left) == number
+
+
+def test_of_those_that_are_as_good_the_first_is_taken_and_none_is_tried() -> None:
+    three = np.ones(3, np.bool_)
+    assert next_number(forecast([1, 1, 1], [90, 90, 90]), 100.0, three, current=None, left=3) == 0
+    seen = forecast([1, 1, 1], [90, 90, 90], [False, True, False])
+    assert next_number(seen, 100.0, three, current=1, left=3) == 1
+
+
+def test_a_gain_below_what_a_change_is_worth_is_left() -> None:
+    two = np.ones(2, np.bool_)
+    seen = forecast([1.0, 0.98], [90, 90], [True, False])
+    assert next_number(seen, 100.0, two, current=0, left=3) == 0
+    assert next_number(seen, 100.0, two, current=0, left=1) == 0
+    assert next_number(seen, 100.0, two, current=0, left=3, worth=0.01) == 1
+    assert next_number(seen, 100.0, two, current=0, left=1, worth=0.01) == 1
+
+
+def test_from_over_the_cap_it_goes_back_to_what_was_within() -> None:
+    three = np.ones(3, np.bool_)
+    # The third, which is hardly faster than the first, may take too much.
+    seen = forecast([1.0, 0.5, 0.99], [90.0, 110.0, 99.0], [True, True, False], spread=0.02)
+    for left in (1, 2, 5):
+        assert next_number(seen, 100.0, three, current=1, left=left) == 0
+
+
+def test_what_is_not_known_is_neither_taken_nor_in_the_way() -> None:
+    three = np.ones(3, np.bool_)
+    seen = forecast([np.nan, 1.0, 2.0], [np.nan, 90.0, 80.0], spread=0.05)
+    assert next_number(seen, 100.0, three, current=None, left=3) == 1
+    over = forecast([np.nan, 1.0, 2.0], [np.nan, 190.0, 180.0])
+    assert next_number(over, 100.0, three, current=None, left=3) == 2
+
+
+@pytest.mark.parametrize(("objective", "place"), list(zip(OBJECTIVES, (0, 2, 1), strict=True)))
+def test_each_objective_is_steered_for(objective: Objective, place: int) -> None:
+    known = forecast([1.0, 1.5, 2.5], [100.0, 40.0, 20.0])
+    three = np.ones(3, np.bool_)
+    assert next_number(known, 200.0, three, current=None, left=2, objective=objective) == place
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_no_other_configuration_scores_better_on_the_training_kernels(seed: int) -> None:
+    surfaces = random_surfaces(seed, missing=0)
+    samples = (8, 0)
+    cases = cases_of(surfaces, samples)
+    scores = []
+    for number in range(9):
+        time_s, power_w = surfaces.time_s[cases.kernel, number], surfaces.power_w[cases.kernel, number]
+        score = Metrics.of(tallies_of(cases, time_s, power_w, np.zeros(len(cases)))).score
+        assert score is not None
+        scores.append(score)
+    chooser = Fixed().fit(surfaces, samples)
+    everything = np.ones(9, np.bool_)
+    observed = surfaces.observed(0, samples)
+    number = next(chooser.walk(observed, 1.0, everything, 0))
+    assert scores[number] == pytest.approx(max(scores))
+    # The cap does not matter; where the best cannot be taken, the next best is.
+    assert next(chooser.walk(observed, 1e9, everything, 0)) == number
+    everything[number] = False
+    other = next(chooser.walk(observed, 1.0, everything, 0))
+    assert scores[other] == pytest.approx(sorted(scores)[-2])
+
+
+def test_it_chooses_once_fixed() -> None:
+    surfaces = made_surfaces()
+    walk = Fixed().fit(surfaces, (11, 0)).walk(surfaces.observed(0, (11, 0)), 1.0, surfaces.known[0], 9)
+    number = next(walk)
+    with pytest.raises(StopIteration):
+        walk.send(surfaces.observed(0, (number,)))
+
+
+def test_without_a_training_kernel_under_caps_there_is_none() -> None:
+    surfaces = made_surfaces(1)
+    power_w = surfaces.power_w * 0 + 100.0
+    flat = type(surfaces)("flat", surfaces.kernels, surfaces.space, surfaces.time_s, power_w)
+    with pytest.raises(InputError, match="flat: expected training kernels under caps, found none"):
+        Fixed().fit(flat, (11, 0))
+
+
+SPACE = made_space()
+OTHER = Space(tuple(Configuration("gpu", {"clock_hz": 1e9 * clock}) for clock in (1, 2)))
+
+
+def test_each_method_has_the_name_by_which_it_is_known() -> None:
+    names = method_names(SPACE)
+    assert [each.name for each in methods_of(SPACE, names)] == list(names)
+    assert len(set(names)) == len(names)
+
+
+def test_a_machine_has_the_limiters_of_its_knobs() -> None:
+    assert [each.name for each in methods_of(SPACE)] == ["fixed", "cpu+fl", "gpu+fl", *MAIN[1:]]
+    assert [each.name for each in methods_of(OTHER)] == ["fixed", "clock+fl", *MAIN[1:]]
+
+
+def test_methods_come_in_the_order_of_tables_and_only_where_they_are_known() -> None:
+    assert [each.name for each in methods_of(OTHER, ["oracle", "cpu+fl", "clock+fl"])] == [
+        "clock+fl",
+        "oracle",
+    ]
+
+
+def test_models_that_do_not_know_how_sure_they_are_pass_the_confidence_over() -> None:
+    (method,) = methods_of(SPACE, ["published"], 0.5)
+    assert isinstance(method, SelectedModel)
+    assert method.confidence is None
+    assert method.baseline
+
+
+def test_names_that_no_machine_has_are_refused() -> None:
+    check_method_names(["cpu+fl", "clock+fl"], [SPACE, OTHER])
+    with pytest.raises(InputError, match=r"methods: expected all or some of fixed, .*, found 'clock\+fl'"):
+        check_method_names(["clock+fl"], [SPACE])
+    with pytest.raises(InputError, match="methods: expected each once, found fixed twice"):
+        check_method_names(["fixed", "fixed"], [SPACE])
+
+
+def test_a_confidence_is_a_probability() -> None:
+    with pytest.raises(InputError, match="confidence: expected a probability between 0 and 1, found 90"):
+        methods_of(SPACE, confidence=90)

@@ -1,0 +1,219 @@
+"""Errors of a model on programs that it has not seen, counted another way."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosscast.configuration import Configuration
+from crosscast.decide.samples import two_samples
+from crosscast.decide.training import LeftOutErrors, errors_left_out, machine_of, offline_stage, train_chooser
+from crosscast.errors import InputError
+from crosscast.evaluate.processes import State
+from crosscast.predict.configuration.bailey2014 import PublishedModel
+from crosscast.predict.configuration.baselines import NearestKernels
+from crosscast.predict.configuration.data import Observed, Space, Surfaces
+from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
+from support.choices import named_surfaces, other_machine
+from support.surfaces import configured_dataset, made_surfaces
+
+SAMPLES = (11, 0)
+
+
+def test_each_program_is_predicted_by_a_model_of_the_others() -> None:
+    surfaces = made_surfaces(noise=0.01)
+    found = errors_left_out(surfaces, NearestKernels(), samples=SAMPLES)
+    assert list(found.time) == list(surfaces.applications)
+    for name in surfaces.applications:
+        rows = surfaces.rows_of([name])
+        fitted = NearestKernels().fit(surfaces.take(~rows), SAMPLES)
+        expected = []
+        for row in np.flatnonzero(rows).tolist():
+            forecast = fitted.forecast(surfaces.observed(row, SAMPLES))
+            elsewhere = [number for number in range(12) if number not in SAMPLES]
+            expected += np.log(forecast.power.centre[elsewhere] / surfaces.power_w[row, elsewhere]).tolist()
+        np.testing.assert_allclose(found.power[name], expected)
+    assert found.power_inside == {}
+    assert found.to_dict()["coverage_power"] is None
+
+
+class Off:
+    """Predicts what is true, but a tenth too much, and is sure to a fifth."""
+
+    name = "off"
+    samples = SAMPLES
+
+    def __init__(self, surfaces: Surfaces) -> None:
+        self.surfaces = surfaces
+
+    @property
+    def space(self) -> Space:
+        return self.surfaces.space
+
+    def fit(self, surfaces: Surfaces, samples: object, seed: int = 0) -> Off:
+        return self
+
+    def forecast(self, observed: Observed) -> SurfaceForecast:
+        (row,) = np.flatnonzero(self.surfaces.time_s[:, 11] == observed.time_s[observed.place(11) or 0])
+        measured = np.isin(np.arange(12), observed.numbers)
+        errors = np.linspace(-1, 1, 101)
+        time, power = (
+            Quantity(
+                np.where(measured, values[row], values[row] * 1.1), np.where(measured, 0, spread), errors
+            )
+            for values, spread in ((self.surfaces.time_s, 0.2), (self.surfaces.power_w, 0.05))
+        )
+        return SurfaceForecast(time, power, measured)
+
+
+def test_scores_are_those_of_known_errors() -> None:
+    surfaces = made_surfaces(noise=0.01)
+    found = errors_left_out(surfaces, Off(surfaces), samples=lambda *_: SAMPLES).to_dict()
+    assert found["rmse_log_time"] == pytest.approx(np.log(1.1))
+    assert found["median_ape_power"] == pytest.approx(0.1)
+    assert (found["coverage_time"], found["coverage_power"]) == (1, 0)
+    assert (found["programs"], found["cells"]) == (6, 6 * 2 * 10)
+
+
+def test_programs_weigh_the_same() -> None:
+    errors = {"a": np.array([0.1] * 9), "b": np.array([0.3])}
+    found = LeftOutErrors(0.9, errors, errors, {}, {}).to_dict()
+    assert found["rmse_log_time"] == pytest.approx(np.sqrt((0.01 + 0.09) / 2))
+    assert found["by_program"]["b"]["rmse_log_time"] == pytest.approx(0.3)
+
+
+def test_a_program_that_did_not_run_at_the_samples_is_passed_over() -> None:
+    surfaces = made_surfaces()
+    surfaces.time_s[0:2, 0] = surfaces.power_w[0:2, 0] = np.nan
+    found = errors_left_out(surfaces, NearestKernels(), samples=SAMPLES)
+    assert list(found.time) == ["app1", "app2", "app3", "app4", "app5"]
+
+
+def test_several_processes_find_the_same() -> None:
+    surfaces = made_surfaces(3)
+    one, two = (
+        errors_left_out(surfaces, NearestKernels(), samples=SAMPLES, jobs=jobs).to_dict() for jobs in (1, 2)
+    )
+    assert one == two
+
+
+MADE = made_surfaces(4, noise=0.01)
+
+
+def test_the_machine_of_a_dataset_is_what_was_measured() -> None:
+    found = machine_of(configured_dataset(MADE))
+    assert (found.space, found.kernels) == (MADE.space, MADE.kernels)
+    np.testing.assert_allclose(found.power_w, MADE.power_w)
+    np.testing.assert_allclose(
+        machine_of(configured_dataset(MADE), power_domain="gpu").power_w, MADE.domains["gpu"]
+    )
+
+
+def test_the_card_says_what_was_learned_and_how_good_that_is() -> None:
+    surfaces = machine_of(configured_dataset(MADE))
+    trained = train_chooser(surfaces, "published-log", seed=3)
+    card = trained.card
+    assert (card.model, card.seed, card.samples) == ("published-log", 3, two_samples(surfaces))
+    assert card.totals == {"node": (("cpu", "gpu"),)}
+    assert card.domains == ("cpu", "gpu")
+    facts = dict(card.training)
+    assert facts["names"] == ["app0", "app1", "app2", "app3"]
+    assert (facts["cells"], facts["kernels_at_a_size"], facts["configurations"]) == (96, 8, 12)
+    assert card.errors["programs"] == 4
+    assert 0 < card.errors["rmse_log_power"] < 0.5
+    for each in card.errors["choices"]:
+        assert each["method"] in ("published-log", "published-log+fl")
+        assert 0 <= each["score"] <= 1
+    assert len(card.errors["choices"]) == 2
+    again = train_chooser(surfaces, "published-log", seed=3)
+    assert again.card == card
+
+
+def test_fits_for_errors_and_for_choices_are_counted_together(tmp_path: Path) -> None:
+    states: list[State] = []
+    train_chooser(made_surfaces(4), "published-log", progress=states.append, cache=tmp_path)
+    assert [(each.done, each.total) for each in states] == [(done, 8) for done in range(1, 9)]
+    states.clear()
+    # What was chosen is known, but not the errors.
+    train_chooser(made_surfaces(4), "published-log", progress=states.append, cache=tmp_path)
+    assert [each.done for each in states] == [1, 2, 3, 4]
+
+
+def test_samples_can_be_named() -> None:
+    surfaces = made_surfaces(4)
+    wanted = [surfaces.space.configurations[number] for number in (5, 2)]
+    assert train_chooser(surfaces, "published-log", samples=wanted).card.samples == (5, 2)
+    with pytest.raises(InputError, match="samples: configuration: expected one of the 12 that are known"):
+        train_chooser(surfaces, "published-log", samples=[Configuration("node", {})])
+    with pytest.raises(InputError, match="samples: expected at least one configuration, and each once"):
+        train_chooser(surfaces, "published-log", samples=[wanted[0], wanted[0]])
+
+
+def test_too_few_programs_or_an_unknown_model_are_refused() -> None:
+    with pytest.raises(InputError, match=r"expected at least 3 applications .* found app0, app1"):
+        train_chooser(made_surfaces(2), "published")
+    with pytest.raises(InputError, match="model: expected one of model, published"):
+        train_chooser(made_surfaces(4), "magic")
+
+
+def renamed(surfaces: Surfaces, device: str) -> Surfaces:
+    space = Space(tuple(Configuration(device, each.settings) for each in surfaces.space.configurations))
+    kernels = tuple(each._replace(application=f"{device}-{each.application}") for each in surfaces.kernels)
+    return replace(surfaces, space=space, kernels=kernels)
+
+
+def test_machines_without_a_kernel_in_common_are_told_apart() -> None:
+    both = configured_dataset(*(renamed(made_surfaces(3), name) for name in ("left", "right")))
+    with pytest.raises(InputError, match=r"device: expected those of one machine, found 2 .*\(left; right\)"):
+        machine_of(both)
+    assert machine_of(both, devices=["right"]).space.devices == ("right",)
+
+
+def test_a_single_configuration_leaves_nothing_to_choose() -> None:
+    made = made_surfaces(3)
+    space = Space(made.space.configurations[:1])
+    lone = Surfaces("lone", made.kernels, space, made.time_s[:, :1], made.power_w[:, :1])
+    lone = replace(lone, domains={"cpu": lone.power_w})
+    with pytest.raises(InputError, match="expected at least 2 configurations to choose from, found 1"):
+        machine_of(configured_dataset(lone))
+
+
+def test_it_is_the_published_model_of_all_programs() -> None:
+    surfaces = named_surfaces()
+    stage = offline_stage(surfaces)
+    fitted = PublishedModel().fit(surfaces, (11, 0))
+    assert stage.samples == (11, 0)
+    assert stage.predictor.clusters == fitted.clusters
+    assert stage.predictor.tree.text() == fitted.tree.text()
+
+
+def test_its_object_of_json_has_the_clusters_and_the_tree() -> None:
+    stage = offline_stage(named_surfaces())
+    found = stage.to_dict()
+    assert not found["nothing_to_cluster"]
+    assert sorted(name for group in found["clusters"] for name in group) == sorted(
+        str(kernel) for kernel in named_surfaces().kernels
+    )
+    assert found["tree"] == stage.predictor.tree.text()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_where_there_is_nothing_to_cluster_there_are_no_clusters() -> None:
+    found = offline_stage(other_machine()).to_dict()
+    assert found["nothing_to_cluster"]
+    assert found["note"].startswith("nothing to cluster: Kendall's tau is 1 for every pair of kernels")
+    assert found["least_correlation"] == found["most_correlation"] == 1
+    assert found["clusters"] == []
+    assert found["tree"] is None
+
+
+def test_samples_may_be_named() -> None:
+    surfaces = named_surfaces()
+    named = [surfaces.space.configurations[number] for number in (3, 5)]
+    assert offline_stage(surfaces, samples=named).samples == (3, 5)
+    with pytest.raises(InputError, match="configuration: expected one of the 12 that are known"):
+        offline_stage(surfaces, samples=other_machine().space.configurations[:1])

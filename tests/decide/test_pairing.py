@@ -1,0 +1,164 @@
+"""What pairs and bags gain: two ways to count, and cases that can be counted by hand."""
+
+from __future__ import annotations
+
+import sys
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from crosscast.decide.pairing import ErrorBags, bag_gain, best_matching, expected_gain, pair_gain
+from crosscast.errors import InputError, MissingExtraError
+from crosscast.predict.corun.forecast import LeftOut
+
+LENGTHS = arrays(np.float64, (7, 2), elements=st.floats(0.01, 100))
+SLOWDOWNS = arrays(np.float64, (7, 2), elements=st.floats(1, 10))
+
+
+@given(LENGTHS, SLOWDOWNS)
+def test_a_pair_gains_what_a_bag_of_two_gains(lengths: np.ndarray, slowdowns: np.ndarray) -> None:
+    bags = bag_gain(lengths, slowdowns, lambda running: np.ones(running.shape))
+    assert pair_gain(lengths, slowdowns) == pytest.approx(bags, rel=1e-9, abs=1e-9)
+
+
+@given(LENGTHS, SLOWDOWNS)
+def test_both_members_of_a_pair_are_treated_alike(lengths: np.ndarray, slowdowns: np.ndarray) -> None:
+    assert pair_gain(lengths, slowdowns).tolist() == pair_gain(lengths[:, ::-1], slowdowns[:, ::-1]).tolist()
+
+
+def test_jobs_that_do_not_disturb_each_other_save_the_shorter() -> None:
+    assert pair_gain(np.array([2.0, 3.0]), np.ones(2)).tolist() == 2.0
+
+
+def test_a_pair_that_takes_longer_together_has_a_gain_below_zero() -> None:
+    assert pair_gain(np.ones(2), np.array([3.0, 3.0])) == pytest.approx(-1.0)
+
+
+def test_three_jobs_gain_what_is_left_of_their_sum() -> None:
+    # All end after 1.5 of the first; then two of length 1 left over run at 1.2 each.
+    gain = bag_gain(
+        np.array([[1.0, 2.0, 2.0]]),
+        np.full((1, 3), 1.5),
+        lambda running: np.where(running, 1.2, 1.0),
+    )
+    assert gain.tolist() == pytest.approx([5.0 - (1.5 + 1.2)])
+
+
+def test_losses_are_cut_off_before_the_mean_and_bags_that_do_not_fit_gain_nothing() -> None:
+    gains = np.array([[3.0, 3.0, 3.0], [-1.0, -1.0, -1.0]])
+    assert expected_gain(gains, np.array([1.0, 0.5, np.nan])).tolist() == [1.5, 0.75, 1.5]
+
+
+# Two groups; the first has a bag of two and one of three, the second a bag of two.
+ERRORS = LeftOut(
+    np.array([0.1, 0.2, 0.3, 0.4, 0.5, -1.0, -2.0]),
+    np.array([0, 0, 0, 0, 0, 1, 1]),
+    ("a", "b"),
+    np.array([0, 0, 1, 1, 1, 2, 2]),
+)
+PAIRS = [{0.1, 0.2}, {0.3, 0.4}, {0.3, 0.5}, {0.4, 0.5}, {-1.0, -2.0}]
+
+
+def test_members_of_a_pair_get_the_errors_of_one_bag() -> None:
+    drawn = ErrorBags.of(ERRORS).drawn(2, 200, seed=0)
+    assert drawn.shape == (400, 2)
+    found = {frozenset(row) for row in drawn.tolist()}
+    assert found == {frozenset(pair) for pair in PAIRS}
+
+
+def test_each_draw_is_there_in_both_orders() -> None:
+    drawn = ErrorBags.of(ERRORS).drawn(2, 50, seed=0).tolist()
+    assert sorted(drawn) == sorted(row[::-1] for row in drawn)
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    bags = ErrorBags.of(ERRORS)
+    assert bags.drawn(3, 9, seed=4).tolist() == bags.drawn(3, 9, seed=4).tolist()
+    assert bags.drawn(3, 9, seed=4).tolist() != bags.drawn(3, 9, seed=5).tolist()
+
+
+def test_larger_bags_take_errors_of_a_smaller_one_again() -> None:
+    for row in ErrorBags.of(ERRORS).drawn(5, 100, seed=0).tolist():
+        assert set(row) in ({0.1, 0.2}, {0.3, 0.4, 0.5}, {-1.0, -2.0})
+
+
+def test_errors_whose_bags_are_not_known_are_drawn_one_by_one() -> None:
+    alone = LeftOut(ERRORS.log_error, ERRORS.group, ERRORS.groups)
+    drawn = ErrorBags.of(alone).drawn(2, 100, seed=0)
+    assert (drawn[:, 0] == drawn[:, 1]).all()
+
+
+def test_errors_are_relative_to_what_they_are_at_their_slowdown() -> None:
+    values = np.log(np.array([1.0, 1.0, 2.0, 2.0]))
+    errors = np.array([0.1, -0.1, 0.3, -0.3])
+    spread = LeftOut(errors, np.array([0, 0, 1, 1]), ("a", "b"), np.array([0, 0, 1, 1]), values)
+    drawn = ErrorBags.of(spread).drawn(2, 100, seed=0)
+    assert np.allclose(np.abs(drawn), 1.0)
+
+
+def total(weights: np.ndarray, pairs: list[tuple[int, int]]) -> float:
+    return sum(float(weights[pair]) for pair in pairs)
+
+
+def best_of_all(weights: np.ndarray, left: tuple[int, ...]) -> float:
+    if len(left) < 2:
+        return 0.0
+    first, *rest = left
+    without = best_of_all(weights, tuple(rest))
+    return max(
+        without,
+        *(
+            float(weights[first, other]) + best_of_all(weights, tuple(each for each in rest if each != other))
+            for other in rest
+        ),
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(arrays(np.float64, (7, 7), elements=st.floats(-1, 10)))
+def test_no_other_matching_is_worth_more(weights: np.ndarray) -> None:
+    pairs = best_matching(weights)
+    nodes = [node for pair in pairs for node in pair]
+    assert len(set(nodes)) == len(nodes)
+    assert all(one < other and weights[one, other] > 0 for one, other in pairs)
+    assert total(weights, pairs) == pytest.approx(best_of_all(weights, tuple(range(7))), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_networkx_finds_no_more(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    weights = random.gamma(1.0, size=(40, 40)) * (random.random((40, 40)) < 0.5)
+    graph = nx.Graph()
+    first, second = np.nonzero(np.triu(weights, 1))
+    graph.add_weighted_edges_from(
+        (int(one), int(other), float(weights[one, other])) for one, other in zip(first, second, strict=True)
+    )
+    theirs = [(min(pair), max(pair)) for pair in nx.max_weight_matching(graph)]
+    assert total(weights, best_matching(weights)) == pytest.approx(total(weights, theirs), rel=1e-9)
+
+
+def test_what_is_worth_nothing_is_never_a_pair() -> None:
+    assert best_matching(np.array([[0.0, np.nan, -1.0], [9.0, 0.0, 0.0], [9.0, 9.0, 0.0]])) == []
+
+
+def test_a_tiny_weight_beside_a_large_one_is_still_a_pair() -> None:
+    weights = np.zeros((4, 4))
+    weights[0, 1], weights[2, 3] = 1e9, 1e-9
+    assert best_matching(weights) == [(0, 1), (2, 3)]
+
+
+def test_without_rustworkx_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rustworkx", None)
+    with pytest.raises(MissingExtraError, match=r"pairing jobs needs.*crosscast\[corun\]"):
+        best_matching(np.ones((2, 2)))
+
+
+def test_wrong_weights_are_refused() -> None:
+    with pytest.raises(InputError, match=r"weights: expected shape \(n, n\), found \(2, 3\)"):
+        best_matching(np.zeros((2, 3)))
+    with pytest.raises(InputError, match="weights: expected finite numbers"):
+        best_matching(np.full((2, 2), np.inf))

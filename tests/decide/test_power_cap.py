@@ -1,0 +1,393 @@
+"""A power keeps to a cap that it equals, whatever arithmetic rounded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosscast.arrays import Flags
+from crosscast.configuration import Configuration
+from crosscast.decide.power_cap import (
+    OBJECTIVES,
+    Objective,
+    Settled,
+    Walk,
+    choice_of,
+    highest,
+    lowest,
+    merit,
+    probability_under,
+    select,
+    settle,
+    step_down,
+    step_up,
+    within_cap,
+)
+from crosscast.errors import InputError
+from crosscast.predict.configuration.data import Observed, Space
+from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
+from support.models import fitted_chooser
+from support.surfaces import made_space, made_surfaces
+
+
+def test_a_cap_that_was_scaled_and_back_is_kept() -> None:
+    power = 93.69114981347391
+    assert within_cap(power, power / 3 * 3 * (1 - 1e-15))
+    assert not within_cap(power * 1.000001, power)
+    assert within_cap(power * 1.0099, power, 0.01)
+    assert not within_cap(power * 1.0101, power, 0.01)
+
+
+def test_what_is_not_known_keeps_to_no_cap() -> None:
+    assert within_cap(np.array([1.0, np.nan, 3.0]), 2.0).tolist() == [True, False, False]
+
+
+SPACE = made_space()
+ALL = np.ones(len(SPACE), np.bool_)
+KNOBS = ("cpu_cap_w", "gpu_cap_w")
+
+
+def at(cpu: float, gpu: float) -> int:
+    return SPACE.number_of(Configuration("node", {"cpu_cap_w": cpu, "gpu_cap_w": gpu}))
+
+
+def test_the_first_knob_goes_to_its_minimum_before_the_second_moves() -> None:
+    number: int | None = highest(SPACE, ALL)
+    path = []
+    while number is not None:
+        path.append(number)
+        number = step_down(SPACE, number, ALL, KNOBS)
+    assert path == [at(100, 250), at(80, 250), at(60, 250), at(60, 200), at(60, 150), at(60, 100)]
+    assert path[-1] == lowest(SPACE, ALL)
+
+
+def test_the_order_of_the_knobs_is_the_callers() -> None:
+    assert step_down(SPACE, at(80, 200), ALL, KNOBS[::-1]) == at(80, 150)
+    assert step_up(SPACE, at(80, 200), ALL, KNOBS[::-1]) == at(80, 250)
+    assert step_up(SPACE, at(80, 250), ALL, ("gpu_cap_w",)) is None
+    assert step_up(SPACE, at(80, 250), ALL, ("gpu_cap_w", "no_knob_w")) is None
+
+
+def test_settings_that_may_not_be_taken_are_stepped_over() -> None:
+    available = ALL.copy()
+    available[at(80, 250)] = False
+    assert step_down(SPACE, at(100, 250), available, KNOBS) == at(60, 250)
+    available[at(60, 250)] = False
+    assert step_down(SPACE, at(100, 250), available, KNOBS) == at(100, 200)
+
+
+@given(number=st.integers(0, len(SPACE) - 1), missing=st.sets(st.integers(0, len(SPACE) - 1)))
+def test_a_step_up_undoes_a_step_down_of_the_same_knob(number: int, missing: set[int]) -> None:
+    available = ALL.copy()
+    available[list(missing - {number})] = False
+    for knob in KNOBS:
+        down = step_down(SPACE, number, available, (knob,))
+        if down is not None:
+            assert available[down]
+            assert step_up(SPACE, down, available, (knob,)) == number
+
+
+def several() -> Space:
+    """A CPU with cores and a governor, and a GPU with a clock."""
+    cpu = [
+        Configuration("cpu", {"cores": cores, "governor": word})
+        for cores in (1, 2)
+        for word in ("low", "swift")
+    ]
+    return Space((*cpu, *(Configuration("gpu", {"clock_hz": clock}) for clock in (1e9, 2e9))))
+
+
+def test_no_step_leaves_the_device_or_changes_a_word() -> None:
+    space = several()
+    everything = np.ones(6, np.bool_)
+    cpu = space.number_of(Configuration("cpu", {"cores": 2, "governor": "swift"}))
+    down = step_down(space, cpu, everything, space.knobs)
+    assert down is not None
+    assert space.configurations[down] == Configuration("cpu", {"cores": 1, "governor": "swift"})
+    assert step_down(space, down, everything, space.knobs) is None
+    gpu = highest(space, everything, "gpu")
+    assert str(space.configurations[gpu]) == "gpu: clock_hz 2e+09"
+    assert step_up(space, gpu, everything, space.knobs) is None
+
+
+def test_the_highest_may_not_be_there() -> None:
+    available = ALL.copy()
+    available[at(100, 250)] = False
+    assert highest(SPACE, available) == at(100, 200)
+    available[at(60, 100)] = False
+    assert lowest(SPACE, available) == at(60, 150)
+
+
+def test_a_device_that_may_not_be_taken_is_replaced() -> None:
+    space = several()
+    available = space.device_numbers == 1
+    assert space.configurations[highest(space, available, "cpu")].device == "gpu"
+    with pytest.raises(InputError, match="configurations: expected one that may be taken, found none"):
+        highest(space, np.zeros(6, np.bool_))
+
+
+def run(number: int) -> Observed:
+    return Observed(np.array([number]), np.ones(1), np.full(1, 10.0 * number))
+
+
+def along(numbers: list[int], sent: list[float], ended: list[bool]) -> Walk:
+    try:
+        for number in numbers:
+            found = yield number
+            sent.append(float(found.power_w[0]))
+    finally:
+        ended.append(True)
+
+
+@pytest.mark.parametrize(
+    ("budget", "settled", "powers"),
+    [
+        (0, Settled(4, 0), []),
+        (1, Settled(7, 1), [40.0]),
+        (2, Settled(5, 2), [40.0, 70.0]),
+        (3, Settled(5, 2), [40.0, 70.0, 50.0]),
+        (9, Settled(5, 2), [40.0, 70.0, 50.0]),
+    ],
+)
+def test_it_ends_by_itself_or_by_the_budget(budget: int, settled: Settled, powers: list[float]) -> None:
+    sent, ended = list[float](), list[bool]()
+    assert settle(along([4, 7, 5], sent, ended), run, budget) == settled
+    assert sent == powers
+    # Nothing is left running.
+    assert ended == [True]
+
+
+ERRORS = np.linspace(-2, 2, 41)
+
+
+@dataclass(frozen=True)
+class Case:
+    forecast: SurfaceForecast
+    available: Flags
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Random forecasts: some measured, some unknown, some that may not be taken."""
+    count = draw(st.integers(1, 12))
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    measured = rng.random(count) < 0.2
+    unknown = (rng.random(count) < 0.1) & ~measured
+    time, power = (np.where(unknown, np.nan, np.exp(rng.normal(mean, 0.5, count))) for mean in (0, 5))
+    spread = np.where(measured, 0.0, rng.uniform(0.01, 0.2, count))
+    forecast = SurfaceForecast(Quantity(time, spread, ERRORS), Quantity(power, spread, ERRORS), measured)
+    return Case(forecast, rng.random(count) < 0.9)
+
+
+CAPS = st.floats(20, 1000)
+CONFIDENCES = st.floats(0.01, 0.99)
+
+
+@given(cases(), CAPS, CONFIDENCES)
+def test_it_is_the_best_of_those_that_are_likely_enough(case: Case, cap: float, confidence: float) -> None:
+    found = select(case.forecast, cap, confidence=confidence, available=case.available)
+    likely = probability_under(case.forecast, cap, case.available) >= confidence
+    if found is None:
+        assert not likely.any()
+    else:
+        assert case.available[found]
+        assert likely[found]
+        assert case.forecast.time.centre[found] == np.nanmin(case.forecast.time.centre[likely])
+
+
+@given(cases(), st.tuples(CAPS, CAPS), CONFIDENCES)
+def test_a_higher_cap_never_brings_less(case: Case, caps: tuple[float, float], confidence: float) -> None:
+    low, high = (
+        select(case.forecast, cap, confidence=confidence, available=case.available) for cap in sorted(caps)
+    )
+    if low is not None:
+        assert high is not None
+        assert case.forecast.time.centre[high] <= case.forecast.time.centre[low]
+
+
+@given(cases(), CAPS, st.tuples(CONFIDENCES, CONFIDENCES))
+def test_more_confidence_is_as_sure_or_surer(
+    case: Case, cap: float, confidences: tuple[float, float]
+) -> None:
+    less, more = (
+        select(case.forecast, cap, confidence=each, available=case.available) for each in sorted(confidences)
+    )
+    if more is not None:
+        assert less is not None
+        assert case.forecast.time.centre[less] <= case.forecast.time.centre[more]
+
+
+@given(cases(), CAPS, st.sampled_from([0.0, 0.02]))
+def test_without_a_confidence_it_is_best_on_average(case: Case, cap: float, tolerance: float) -> None:
+    found = select(case.forecast, cap, available=case.available, tolerance=tolerance)
+    within = probability_under(case.forecast, cap, case.available, tolerance=tolerance)
+    if found is None:
+        assert (within < 0.5).all()
+    else:
+        assert within[found] >= 0.5
+        expected = within / case.forecast.time.centre
+        assert expected[found] == np.nanmax(expected[within >= 0.5])
+
+
+def test_what_was_measured_is_taken_at_its_word() -> None:
+    time = Quantity(np.array([1.0, 2.0]), np.array([0.0, 0.1]), ERRORS)
+    power = Quantity(np.array([101.0, 101.0]), np.array([0.0, 0.0]), ERRORS)
+    forecast = SurfaceForecast(time, power, np.array([True, False]))
+    # The tolerance is for predictions alone.
+    assert probability_under(forecast, 100.0, np.ones(2, np.bool_), tolerance=0.02).tolist() == [0, 1]
+    assert select(forecast, 100.0, tolerance=0.02) == 1
+    assert select(forecast, 100.0) is None
+    assert select(forecast, 100.0, tolerance=0.0) is None
+    assert select(forecast, 101.0 / (1 + 5e-10)) == 0
+
+
+def test_a_forecast_of_nothing_selects_nothing() -> None:
+    nothing = Quantity(np.full(3, np.nan), np.full(3, 0.1), ERRORS)
+    known = Quantity(np.full(3, 50.0), np.full(3, 0.1), ERRORS)
+    none = np.zeros(3, np.bool_)
+    for time, power in ((nothing, nothing), (known, nothing), (nothing, known)):
+        assert select(SurfaceForecast(time, power, none), 100.0) is None
+        assert select(SurfaceForecast(time, power, none), 100.0, confidence=0.1) is None
+    assert select(SurfaceForecast(known, known, none), 100.0, available=none) is None
+
+
+@pytest.mark.parametrize(("objective", "place"), [("performance", 0), ("energy", 2), ("edp", 1)])
+def test_each_objective_has_its_best(objective: Objective, place: int) -> None:
+    spread = np.zeros(3)
+    # Energies of 100, 60 and 50 joules; 100, 90 and 125 joules times seconds.
+    time = Quantity(np.array([1.0, 1.5, 2.5]), spread, ERRORS)
+    power = Quantity(np.array([100.0, 40.0, 20.0]), spread, ERRORS)
+    assert select(SurfaceForecast(time, power, spread < 0), 200.0, objective=objective) == place
+
+
+def test_merits_are_one_over_costs() -> None:
+    found = [float(merit(np.array([2.0]), np.array([5.0]), each)[0]) for each in OBJECTIVES]
+    assert found == [1 / 2, 1 / 10, 1 / 20]
+    with pytest.raises(
+        InputError, match="objective: expected one of performance, energy, edp, found 'speed'"
+    ):
+        merit(np.ones(1), np.ones(1), "speed")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cap", [0.0, -5.0, np.nan, np.inf])
+def test_a_cap_is_a_power(cap: float) -> None:
+    one = Quantity(np.ones(1), np.ones(1), ERRORS)
+    with pytest.raises(InputError, match="power cap: expected watts above 0, found"):
+        select(SurfaceForecast(one, one, np.zeros(1, np.bool_)), cap)
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, -0.1, 2.0, np.nan, "high"])
+def test_a_confidence_is_a_probability(confidence: Any) -> None:
+    one = Quantity(np.ones(1), np.ones(1), ERRORS)
+    with pytest.raises(InputError, match="confidence: expected a probability between 0 and 1, found"):
+        select(SurfaceForecast(one, one, np.zeros(1, np.bool_)), 100.0, confidence=confidence)
+
+
+SURFACES = made_surfaces()
+SPACE_CHOICE = SURFACES.space
+ERRORS_CHOICE = np.linspace(-2, 2, 401)
+
+
+def forecast(row: int = 1, *, sure: bool = True) -> SurfaceForecast:
+    """The truth, which a model is a tenth unsure of except at two configurations."""
+    measured = np.zeros(len(SPACE_CHOICE), np.bool_)
+    measured[[0, -1]] = True
+    spread = np.where(measured, 0.0, 0.1)
+    errors = ERRORS_CHOICE if sure else np.empty(0)
+    time, power = (Quantity(each[row], spread, errors) for each in (SURFACES.time_s, SURFACES.power_w))
+    return SurfaceForecast(time, power, measured)
+
+
+def test_the_chosen_one_is_what_is_selected_with_its_intervals() -> None:
+    made = forecast()
+    found = choice_of(made, SPACE_CHOICE, 210.0, level=0.5).chosen
+    number = select(made, 210.0)
+    assert found is not None
+    assert number is not None
+    assert found.configuration == SPACE_CHOICE.configurations[number]
+    assert (found.time_s, found.power_w) == (SURFACES.time_s[1, number], SURFACES.power_w[1, number])
+    # Half of the errors are within one.
+    assert found.power_high_w == pytest.approx(found.power_w * np.exp(0.1))
+    assert found.time_low_s == pytest.approx(found.time_s * np.exp(-0.1))
+
+
+def test_what_was_predicted_keeps_to_the_cap_with_the_probability_of_its_errors() -> None:
+    cap = float(np.median(SURFACES.power_w[1]))
+    found = [each for each in choice_of(forecast(), SPACE_CHOICE, cap).frontier if not each.measured]
+    expected = [np.clip((np.log(cap / each.power_w) / 0.1 + 2) / 4, 0, 1) for each in found]
+    assert [each.probability_under for each in found] == pytest.approx(expected, abs=0.005)
+    assert any(0 < each < 1 for each in expected)
+
+
+def test_the_frontier_rises_in_power_and_performance_and_ends_at_the_fastest() -> None:
+    found = choice_of(forecast(), SPACE_CHOICE, 170.0).frontier
+    powers, performances = (
+        [getattr(each, name) for each in found] for name in ("power_w", "relative_performance")
+    )
+    assert powers == sorted(powers)
+    assert performances == sorted(performances)
+    assert performances[-1] == 1
+    assert len(set(performances)) == len(performances) > 2
+
+
+def test_what_was_measured_is_certain() -> None:
+    measured = [each for each in choice_of(forecast(), SPACE_CHOICE, 400.0).frontier if each.measured]
+    assert measured
+    for each in measured:
+        assert each.power_low_w == each.power_w == each.power_high_w
+        assert each.probability_under == 1
+
+
+def test_a_model_that_does_not_know_how_sure_it_is_says_so() -> None:
+    predictor, card = fitted_chooser()
+    plain = predictor.forecast(SURFACES.observed(1, card.samples))
+    found = choice_of(plain, SPACE_CHOICE, 400.0)
+    unknown = [each for each in found.frontier if not each.measured]
+    assert all(each.power_low_w is None and each.probability_under is None for each in unknown)
+    json.dumps(found.to_dict(), allow_nan=False)
+    with pytest.raises(InputError, match="confidence: expected a model that knows how sure it is"):
+        choice_of(plain, SPACE_CHOICE, 400.0, confidence=0.9)
+
+
+def test_a_cap_below_everything_chooses_nothing_and_says_the_least() -> None:
+    found = choice_of(forecast(), SPACE_CHOICE, 50.0)
+    least = SURFACES.power_w[1].min()
+    assert found.chosen is None
+    assert found.least.power_w == least
+    assert f"least predicted power, {least:.4g} W at node: " in found.reason
+    assert "found 50 W, so nothing is chosen" in found.reason
+    listed = found.to_dict()
+    assert (listed["configuration"], listed["power_w"], listed["low"]) == (None, None, None)
+    assert listed["minimum_power_w"] == least
+
+
+def test_a_confidence_that_nothing_reaches_says_what_is_reached() -> None:
+    made = forecast()
+    made.measured[0] = False
+    made.power.spread[0] = 0.1
+    found = choice_of(made, SPACE_CHOICE, 155.0, confidence=0.99)
+    assert found.chosen is None
+    within = made.power.probability_within(155.0).max()
+    assert f"confidence: expected at most {100 * within:.3g} %" in found.reason
+    assert "found 99 %, so nothing is chosen" in found.reason
+    assert choice_of(made, SPACE_CHOICE, 155.0, confidence=float(within)).chosen is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"power_cap": -1.0}, "power cap: expected watts above 0, found -1"),
+        ({"power_cap": 100.0, "level": 1.0}, "level: expected a probability"),
+        ({"power_cap": 100.0, "confidence": 90.0}, "confidence: expected a probability"),
+        ({"power_cap": 100.0, "objective": "speed"}, "objective: expected one of performance, energy, edp"),
+    ],
+)
+def test_wrong_wishes_are_refused(options: dict[str, float], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        choice_of(forecast(), SPACE_CHOICE, **options)  # type: ignore[arg-type]

@@ -1,0 +1,551 @@
+"""Repeats of a run averaged."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crosscast.arrays import Reals
+from crosscast.configuration import Configuration
+from crosscast.decide.samples import (
+    _RIDGE,
+    SampleFile,
+    SettingColumns,
+    Tally,
+    _left_out,
+    observed_of,
+    read_samples,
+    sample_numbers,
+    template_columns,
+    two_samples,
+    write_template,
+)
+from crosscast.errors import InputError
+from crosscast.measure.regions.history import History
+from crosscast.measure.regions.key import RegionKey
+from crosscast.measure.regions.run import RegionRun
+from crosscast.measure.regions.samples import write_samples
+from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
+from support.grids import linear_surfaces
+from support.models import fitted_chooser
+from support.surfaces import made_space, made_surfaces
+
+
+def test_times_are_averaged_and_powers_are_energy_over_time() -> None:
+    tally = Tally()
+    tally.add(1.0, 100.0, {"cpu": 60.0}, {"stalls": 1.0})
+    tally.add(3.0, 200.0, {}, {"stalls": 2.0})
+    assert (tally.runs, tally.time_s) == (2, 2.0)
+    assert tally.power_w == (100 * 1 + 200 * 3) / 4
+    assert (tally.domain_w("cpu"), tally.counter("stalls")) == (60.0, 1.5)
+
+
+def test_a_run_without_power_counts_in_the_time_alone() -> None:
+    tally = Tally()
+    tally.add(1.0, None, {}, {})
+    before = tally.power_w
+    tally.add(2.0, 50.0, {}, {})
+    assert (before, tally.time_s, tally.power_w) == (None, 1.5, 50.0)
+
+
+def test_a_model_is_told_of_configurations_with_power_in_order() -> None:
+    tallies = {7: Tally(), 2: Tally(), 4: Tally()}
+    tallies[7].add(1.0, 10.0, {"cpu": 4.0}, {})
+    tallies[2].add(2.0, 20.0, {}, {"stalls": 3.0})
+    tallies[4].add(9.0, None, {}, {})
+    observed = observed_of(tallies, ("cpu",), ("stalls",))
+    assert observed.numbers.tolist() == [2, 7]
+    assert observed.time_s.tolist() == [2.0, 1.0]
+    np.testing.assert_array_equal(observed.domains["cpu"], [np.nan, 4.0])
+    np.testing.assert_array_equal(observed.counters["stalls"], [3.0, np.nan])
+
+
+NODE = SettingColumns(
+    Space(tuple(Configuration("node", {"cap_w": cap, "governor": "fast"}) for cap in (60, 80.5)))
+)
+BOTH = SettingColumns(
+    Space(
+        (
+            Configuration("card", {"clock_hz": 1e9}),
+            Configuration("card", {"clock_hz": 2e9}),
+            Configuration("host", {"threads": 1, "governor": "fast"}),
+            Configuration("host", {"threads": 1, "governor": "slow"}),
+        )
+    )
+)
+
+
+def test_only_what_varies_is_needed() -> None:
+    assert NODE.needed == ("cap_w",)
+    assert BOTH.needed == ("device", "clock_hz", "governor")
+
+
+@pytest.mark.parametrize("columns", [NODE, BOTH])
+def test_the_cells_of_a_configuration_lead_back_to_it(columns: SettingColumns) -> None:
+    for number in range(len(columns.space)):
+        assert columns.number(columns.cells(number), "x") == number
+
+
+def test_numbers_may_be_written_in_any_way() -> None:
+    assert [NODE.number({"cap_w": cap}, "x") for cap in ("6e1", "60.0", "80.50000001", 80.5)] == [0, 0, 1, 1]
+
+
+def test_a_constant_may_be_said_but_not_be_another() -> None:
+    assert NODE.number({"cap_w": "60", "governor": "fast"}, "x") == 0
+    with pytest.raises(
+        InputError, match=r"line 2: expected one of the 2 configurations of node.*governor slow"
+    ):
+        NODE.number({"cap_w": "60", "governor": "slow"}, "line 2")
+
+
+def test_a_knob_that_not_every_configuration_has_is_left_empty_by_those_without() -> None:
+    columns = SettingColumns(Space((Configuration("a", {}), Configuration("a", {"boost": "on"}))))
+    assert [columns.number(columns.cells(number), "x") for number in (0, 1)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        ({}, "x: device: expected one of card, host, found nothing"),
+        ({"device": "phi"}, "x: device: expected one of card, host, found phi"),
+        ({"device": "card"}, "x: clock_hz: expected what it was set to, found several"),
+        (
+            {"device": "card", "clock_hz": "fast"},
+            "x: clock_hz: expected a number such as 1e.09, found 'fast'",
+        ),
+        ({"device": "card", "clock_hz": "3e9"}, "2 configurations of card .* found clock_hz 3e9"),
+        ({"device": "card", "clock_hz": "1e9", "governor": "fast"}, "of card .* clock_hz 1e9, governor fast"),
+        ({"device": "host", "governor": "nan"}, "of host .* found governor nan"),
+    ],
+)
+def test_cells_of_no_configuration_are_refused(cells: dict[str, str], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        BOTH.number(cells, "x")
+
+
+ONE = made_surfaces(3)
+
+
+def named(surfaces: Surfaces) -> list[str]:
+    return [str(surfaces.space.configurations[each]) for each in two_samples(surfaces)]
+
+
+def holes(surfaces: Surfaces, rows: list[int], columns: list[int]) -> Surfaces:
+    time_s, power_w = surfaces.time_s.copy(), surfaces.power_w.copy()
+    time_s[np.ix_(rows, columns)] = power_w[np.ix_(rows, columns)] = np.nan
+    return replace(surfaces, time_s=time_s, power_w=power_w)
+
+
+def several(seed: int = 0, devices: str = "abc") -> Surfaces:
+    """Eight kernels: what they do on b and on c are two things, and on a they hardly differ."""
+    rng = np.random.default_rng(seed)
+    space = Space(
+        tuple(Configuration(key, {"clock_hz": clock}) for key in devices for clock in (1e9, 2e9, 3e9))
+    )
+    clock = space.matrix[:, 0] / 1e9
+    slope = np.hstack([np.zeros((8, 1)), rng.normal(size=(8, 2))])[:, space.device_numbers]
+    noise = 0.05 * rng.normal(size=(8, 9))
+    return Surfaces(
+        "several",
+        tuple(KernelAt(f"app{row}", f"app{row}", "only") for row in range(8)),
+        space,
+        np.exp(slope + noise) / clock,
+        np.exp(4 + 0.3 * slope * clock + noise),
+    )
+
+
+def test_on_one_device_they_are_all_and_the_least() -> None:
+    assert named(ONE) == ["node: cpu_cap_w 100, gpu_cap_w 250", "node: cpu_cap_w 60, gpu_cap_w 100"]
+
+
+def test_a_corner_that_few_kernels_ran_at_is_no_sample() -> None:
+    assert named(holes(ONE, [0, 1], [11]))[0] == "node: cpu_cap_w 100, gpu_cap_w 200"
+
+
+def test_of_two_devices_one_is_taken_of_each() -> None:
+    surfaces = linear_surfaces(6)
+    found = two_samples(surfaces)
+    assert sorted(surfaces.space.device_numbers[list(found)]) == [0, 1]
+
+
+def test_of_several_devices_those_are_taken_that_tell_most() -> None:
+    surfaces = several()
+    assert [surfaces.space.configurations[each].device for each in two_samples(surfaces)] == ["b", "c"]
+
+
+def test_pairs_at_which_few_kernels_ran_are_not_compared() -> None:
+    # On c only two kernels ran, so that they would be told best by any of them.
+    surfaces = holes(several(), [0, 1, 2, 3, 4, 5], [6, 7, 8])
+    assert [surfaces.space.configurations[each].device for each in two_samples(surfaces)] == ["a", "b"]
+
+
+def test_a_device_with_a_single_configuration_has_one_corner() -> None:
+    surfaces = several()
+    single = holes(surfaces, list(range(8)), [0, 1, 2, 3, 4, 6, 7])
+    assert two_samples(single) == (5, 8)
+
+
+@settings(max_examples=10)
+@given(st.permutations(range(8)))
+def test_the_order_of_the_kernels_does_not_matter(order: list[int]) -> None:
+    surfaces = holes(several(3), [1, 4], [0, 7])
+    assert two_samples(surfaces.take(np.array(order))) == two_samples(surfaces)
+
+
+def test_one_kernel_is_enough_to_run_at_two_configurations() -> None:
+    found = two_samples(several().take(np.array([0])))
+    assert len(set(found)) == 2
+    assert len(set(several().space.device_numbers[list(found)])) == 2
+
+
+def test_two_configurations_are_needed() -> None:
+    sentence = "several: expected two configurations at which kernels ran, found fewer"
+    surfaces = several()
+    with pytest.raises(InputError, match=sentence):
+        two_samples(holes(surfaces, list(range(8)), list(range(8))))
+    # No kernel ran on two devices.
+    apart = holes(holes(surfaces, [0, 1, 2, 3], [3, 4, 5, 6, 7, 8]), [4, 5, 6, 7], [0, 1, 2, 6, 7, 8])
+    with pytest.raises(InputError, match=sentence):
+        two_samples(apart)
+
+
+def refitted(inputs: Reals, values: Reals) -> Reals:
+    """Squared errors of ridge regressions with an intercept, each fitted to all rows but one."""
+    rows = len(inputs)
+    spread = inputs.std(axis=0)
+    design = np.column_stack([np.ones(rows), inputs / np.where(spread > 0, spread, 1)])
+    penalty = _RIDGE * rows * np.diag([0.0, *np.ones(inputs.shape[1])])
+    errors = np.empty(rows)
+    for row in range(rows):
+        others = np.arange(rows) != row
+        inner = design[others].T @ design[others] + penalty
+        errors[row] = values[row] - design[row] @ np.linalg.solve(inner, design[others].T @ values[others])
+    return errors**2
+
+
+def test_leaving_out_is_as_fitting_again() -> None:
+    # So that centring by all rows makes no difference: the intercept takes it up.
+    rng = np.random.default_rng(2)
+    inputs, values = rng.normal(3, 2, size=(9, 4)), rng.normal(5, 1, size=(9, 3))
+    inputs[:, 2] = 1.0
+    values[[2, 5], 1] = np.nan
+    values[1:, 2] = np.nan
+    found = _left_out(inputs, values)
+    np.testing.assert_allclose(found[:, 0], refitted(inputs, values[:, 0]), rtol=1e-8)
+    there = np.isfinite(values[:, 1])
+    np.testing.assert_allclose(found[there, 1], refitted(inputs[there], values[there, 1]), rtol=1e-8)
+    assert np.isnan(found[~there, 1]).all()
+    assert np.isnan(found[:, 2]).all()
+
+
+def test_every_pair_is_considered() -> None:
+    # The winner is that of a plain search over corners of two devices.
+    surfaces = several(5)
+    corners = [0, 2, 3, 5, 6, 8]
+    numbers = surfaces.space.device_numbers
+
+    def error(pair: tuple[int, int]) -> float:
+        time, power = np.log(surfaces.time_s), np.log(surfaces.power_w)
+        inputs = np.hstack([time[:, pair], power[:, pair]])
+        columns = [*(time - time[:, [pair[0]]]).T, *power.T]
+        return float(np.mean([refitted(inputs, column) for column in columns]))
+
+    pairs = [pair for pair in combinations(corners, 2) if numbers[pair[0]] != numbers[pair[1]]]
+    assert two_samples(surfaces) == min(pairs, key=error)
+
+
+SPACE = made_space()
+ONE_NAMED_SAMPLES, OTHER = SPACE.configurations[7], SPACE.configurations[2]
+
+
+def test_their_order_stays() -> None:
+    assert sample_numbers(SPACE, [ONE_NAMED_SAMPLES, OTHER]) == (7, 2)
+
+
+@pytest.mark.parametrize(
+    ("samples", "sentence"),
+    [
+        ([], "samples: expected at least one configuration, and each once, found none"),
+        (
+            [ONE_NAMED_SAMPLES, OTHER, ONE_NAMED_SAMPLES],
+            "samples: expected at least one configuration, and each once, found node",
+        ),
+        ([Configuration("node", {})], "samples: configuration: expected one of the 12 that are known"),
+    ],
+)
+def test_others_are_refused(samples: list[Configuration], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        sample_numbers(SPACE, samples)
+
+
+CARD = fitted_chooser()[1]
+HIGH = {"cpu_cap_w": 100, "gpu_cap_w": 250}
+LOW = {"cpu_cap_w": 60, "gpu_cap_w": 100}
+
+
+def written(path: Path, *rows: dict[str, Any]) -> Path:
+    """A CSV file with the columns of all rows."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns, restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "runs.csv"
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        read_samples(path, CARD)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert text.startswith(str(path))
+    return text
+
+
+def test_two_runs_are_read(path: Path) -> None:
+    written(
+        path,
+        {**HIGH, "time_s": 2, "power_w": 150, "cpu_w": 60, "gpu_w": 90, "stalls": 0.5},
+        {**LOW, "time_s": 3, "power_w": 100, "cpu_w": 40, "gpu_w": 60, "stalls": 0.5},
+    )
+    found = read_samples(path, CARD)
+    assert found.notes == ()
+    (kernel,) = found.kernels
+    assert (kernel.name, kernel.runs) == ("runs", (1, 1))
+    assert kernel.configurations(CARD) == (Configuration("node", LOW), Configuration("node", HIGH))
+    assert kernel.observed.time_s.tolist() == [3, 2]
+    assert kernel.observed.power_w.tolist() == [100, 150]
+    assert kernel.observed.domains["gpu"].tolist() == [60, 90]
+    assert kernel.observed.counters["stalls"].tolist() == [0.5, 0.5]
+
+
+rows = st.lists(
+    st.tuples(
+        st.sampled_from(range(len(CARD.space))),
+        st.floats(1e-9, 1e6),
+        st.floats(0.1, 1e4),
+        st.floats(0.1, 1e4),
+        st.floats(-1e6, 1e6),
+    ),
+    unique_by=lambda row: row[0],
+    max_size=8,
+)
+
+
+@given(rows)
+def test_what_is_written_is_what_is_read(tmp_path_factory: pytest.TempPathFactory, drawn: Any) -> None:
+    values = {0: (0, 1.0, 2.0, 3.0, 4.0), len(CARD.space) - 1: (len(CARD.space) - 1, 1.0, 2.0, 3.0, 4.0)}
+    values |= {row[0]: row for row in drawn}
+    lines = []
+    for number, time_s, cpu_w, gpu_w, stalls in values.values():
+        settings = CARD.space.configurations[number].settings
+        lines.append({**settings, "runtime_s": time_s, "cpu_w": cpu_w, "gpu_w": gpu_w, "stalls": stalls})
+    path = written(tmp_path_factory.getbasetemp() / "drawn.csv", *lines)
+    (kernel,) = read_samples(path, CARD).kernels
+    expected = [values[number] for number in sorted(values)]
+    assert kernel.observed.numbers.tolist() == sorted(values)
+    np.testing.assert_array_equal(kernel.observed.time_s, [row[1] for row in expected])
+    np.testing.assert_allclose(kernel.observed.power_w, [row[2] + row[3] for row in expected], rtol=1e-12)
+    np.testing.assert_array_equal(kernel.observed.domains["cpu"], [row[2] for row in expected])
+    np.testing.assert_array_equal(kernel.observed.counters["stalls"], [row[4] for row in expected])
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_bring_anything_but_a_sentence(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "bytes.csv"
+    path.write_bytes(data)
+    with pytest.raises(InputError):
+        read_samples(path, CARD)
+
+
+@given(st.text(st.sampled_from('6012,.x"\n-e'), max_size=80))
+def test_no_cells_bring_anything_but_a_sentence(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.getbasetemp() / "cells.csv"
+    path.write_text(f"cpu_cap_w,gpu_cap_w,time_s,power_w\n{text}")
+    with pytest.raises(InputError):
+        read_samples(path, CARD)
+
+
+def test_a_run_elsewhere_is_welcome_and_repeats_are_averaged(path: Path) -> None:
+    middle = {"cpu_cap_w": 80, "gpu_cap_w": 150}
+    written(
+        path,
+        {**HIGH, "time_s": 1, "power_w": 150},
+        {**HIGH, "time_s": 3, "power_w": 170},
+        {**LOW, "time_s": 3, "power_w": 100},
+        {**middle, "time_s": 2, "power_w": 120},
+    )
+    (kernel,) = read_samples(path, CARD).kernels
+    assert kernel.runs == (1, 1, 2)
+    assert kernel.observed.time_s.tolist() == [3, 2, 2]
+    assert kernel.observed.power_w[2] == (150 + 3 * 170) / 4
+
+
+def test_several_kernels_are_told_apart(path: Path) -> None:
+    names = [
+        {"application": "cfd", "kernel": "flux", "size": "big"},
+        {"application": "cfd", "kernel": "step", "size": "big"},
+    ]
+    rows = [{**name, **at, "time_s": 1, "power_w": 90} for name in names for at in (HIGH, LOW)]
+    found = read_samples(written(path, *rows), CARD)
+    assert [each.name for each in found.kernels] == ["cfd/flux big", "cfd/step big"]
+    assert found.kernels[0].names == ("cfd/flux big", "flux", "cfd")
+    assert "cfd/step big: expected a run at node: cpu_cap_w 60" in refusal(written(path, *rows[:3]))
+
+
+def test_unknown_columns_and_missing_powers_are_noted_once(path: Path) -> None:
+    extra = {"time_s": 1, "power_w": 90, "host": "a", "room_c": 20}
+    found = read_samples(written(path, {**HIGH, **extra}, {**LOW, **extra}), CARD)
+    assert found.notes == (
+        f"{path}: columns that the model does not know: host, room_c",
+        f"{path}: powers that the model has learned from are not in every row, so it is less sure: cpu, gpu",
+        f"{path}: counters that the model has learned from are not in every row, so it is less sure: stalls",
+    )
+    assert np.isnan(found.kernels[0].observed.domains["cpu"]).all()
+
+
+RUN = {"time_s": 1.0, "power_w": 90.0}
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ([{**HIGH, **RUN}], "expected a run at node: cpu_cap_w 60, gpu_cap_w 100, which the model needs"),
+        ([{**HIGH, **RUN}, {**LOW, **RUN, "gpu_cap_w": 99}], "line 3: expected one of the 12 configurations"),
+        ([{**HIGH, **RUN, "time_s": 0}, {**LOW, **RUN}], "line 2: time_s: expected seconds above 0, found 0"),
+        ([{**HIGH, **RUN, "time_s": "2 s"}, {**LOW, **RUN}], "time_s: expected seconds above 0, found 2 s"),
+        (
+            [{**HIGH, **RUN, "time_s": ""}, {**LOW, **RUN}],
+            "line 2: time_s: expected seconds above 0, found no",
+        ),
+        ([{**HIGH, **RUN, "time_s": "nan"}, {**LOW, **RUN}], "time_s: expected seconds above 0, found nan"),
+        ([{**HIGH, **RUN, "time_s": "1e999"}, {**LOW, **RUN}], "expected seconds above 0, found 1e999"),
+        (
+            [{**HIGH, **RUN}, {**LOW, **RUN, "power_w": -3}],
+            "line 3: power_w: expected watts above 0, found -3",
+        ),
+        (
+            [{**HIGH, **RUN}, {**LOW, **RUN, "power_w": ""}],
+            "line 3: power_w: .* (or cpu_w and gpu_w), found no",
+        ),
+        ([{**HIGH, **RUN, "cpu_w": -1}, {**LOW, **RUN}], "cpu_w: expected watts of at least 0, found -1"),
+        ([{**HIGH, **RUN, "stalls": "x"}, {**LOW, **RUN}], "stalls: expected a number, found x"),
+        ([{**HIGH, "time_s": 1, "cpu_w": 0, "gpu_w": 0}, {**LOW, **RUN}], "above 0, found a sum of 0"),
+        (
+            [{**HIGH, **RUN, "cpu_cap_w": ""}, {**LOW, **RUN}],
+            "line 2: cpu_cap_w: expected what it was set to",
+        ),
+        ([{**HIGH, **RUN, "cpu_cap_w": "x"}, {**LOW, **RUN}], "cpu_cap_w: expected a number such as 60"),
+        ([{**HIGH, **RUN, "device": "card"}], "line 2: device: expected one of node, found card"),
+    ],
+)
+def test_a_bad_line_is_refused(path: Path, lines: list[dict[str, Any]], reason: str) -> None:
+    found = refusal(written(path, *lines))
+    assert all(part in found for part in reason.split(" .* "))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "expected columns such as time_s and power_w, found an empty file"),
+        (b"\n\n", "found an empty file"),
+        (b"cpu_cap_w,gpu_cap_w,time_s,power_w\n", "expected a row for each run, found none"),
+        (
+            b"cpu_cap_w;gpu_cap_w;time_s;power_w\n60;100;1;9\n",
+            "expected a column cpu_cap_w, found cpu_cap_w;",
+        ),
+        (b"cpu_cap_w,gpu_cap_w,power_w\n60,100,9\n", "expected a column time_s, found cpu_cap_w"),
+        (b"time_s,time_s\n", "line 1: expected each column once, found 'time_s' twice"),
+        (b"cpu_cap_w,gpu_cap_w,time_s\n1,2\n", "line 2: expected 3 cells, found 2"),
+        (b"cpu_cap_w,gpu_cap_w,time_s\n\xff,2,3\n", "expected UTF-8, found another byte at place 27"),
+        (b'a,"b\n', "expected CSV, found something else"),
+        (b"{}", "line 1"),
+    ],
+)
+def test_what_is_no_table_of_runs_is_refused(path: Path, content: bytes, reason: str) -> None:
+    path.write_bytes(content)
+    assert reason in refusal(path)
+
+
+def test_a_file_that_is_not_there_or_too_large_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "cannot read the samples (No such file or directory)" in refusal(path)
+    written(path, {**HIGH, **RUN}, {**LOW, **RUN})
+    monkeypatch.setattr("crosscast.decide.samples._MOST_BYTES", 20)
+    assert "expected samples of at most 0 MiB, found more" in refusal(path)
+
+
+def filled(path: Path) -> SampleFile:
+    """The template with a time and powers in each row."""
+    text = path.read_text()
+    lines = text.splitlines()
+    path.write_text("\n".join([lines[0], *(line.rstrip(",") + ",2,150,60,90,0.5" for line in lines[1:])]))
+    return read_samples(path, CARD)
+
+
+def test_the_template_has_a_row_for_each_sample_and_is_read_when_filled_in(path: Path) -> None:
+    write_template(path, CARD)
+    assert template_columns(CARD) == ("time_s", "power_w", "cpu_w", "gpu_w", "stalls")
+    assert list(csv.reader(io.StringIO(path.read_text()))) == [
+        ["device", "cpu_cap_w", "gpu_cap_w", "time_s", "power_w", "cpu_w", "gpu_w", "stalls"],
+        ["node", "100", "250", "", "", "", "", ""],
+        ["node", "60", "100", "", "", "", "", ""],
+    ]
+    assert "line 2: time_s: expected seconds above 0, found nothing" in refusal(path)
+    found = filled(path)
+    assert found.notes == ()
+    assert found.kernels[0].observed.power_w.tolist() == [150, 150]
+
+
+def test_a_template_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot write the template \(No such file or directory\)"):
+        write_template(tmp_path / "no" / "runs.csv", CARD)
+
+
+def test_a_template_does_not_take_the_place_of_what_was_filled_in(path: Path) -> None:
+    path.write_text("device,time_s\nnode,2\n")
+    with pytest.raises(InputError, match="expected no such file, as it may have been filled in; found one"):
+        write_template(path, CARD)
+    assert path.read_text() == "device,time_s\nnode,2\n"
+
+
+def runs(key: RegionKey) -> list[RegionRun]:
+    powers = {"cpu": 60.0, "gpu": 90.0}
+    return [
+        RegionRun(key, Configuration("node", settings), 0.0, 2.0, 2.0, {}, powers, 150.0)
+        for settings in (HIGH, LOW, LOW)
+    ]
+
+
+def test_a_history_of_a_program_is_read_as_well(path: Path, tmp_path: Path) -> None:
+    keys = [RegionKey("step", ("8",)), RegionKey("step", ("9",))]
+    file = tmp_path / "runs.jsonl"
+    history = History(file)
+    for key in keys:
+        for run in runs(key):
+            history.record(run)
+    history.flush()
+    found = read_samples(file, CARD)
+    assert [each.name for each in found.kernels] == ["step(8)", "step(9)"]
+    write_samples(runs(keys[0]), path)
+    for kernel in (*found.kernels, *read_samples(path, CARD).kernels):
+        assert kernel.runs == (2, 1)
+        assert kernel.observed.power_w.tolist() == [150, 150]
+        assert kernel.observed.domains["cpu"].tolist() == [60, 60]

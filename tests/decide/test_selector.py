@@ -1,0 +1,355 @@
+"""Choosing while a program runs, on a made-up machine whose every power is known."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import crosscast
+from crosscast.configuration import Configuration
+from crosscast.decide.policies import Steered
+from crosscast.decide.power_cap import select, settle
+from crosscast.decide.selector import Selector
+from crosscast.errors import InputError
+from crosscast.measure.regions import notice, recorder
+from crosscast.measure.regions.key import RegionKey
+from crosscast.measure.regions.metering import Metering
+from crosscast.measure.regions.run import RegionRun
+from crosscast.predict.configuration.data import Surfaces
+from crosscast.predict.configuration.forecast import ConfigurationPredictor
+from crosscast.predict.configuration.process import ProcessModel
+from support.models import fitted_chooser, kept_chooser, loaded_chooser
+from support.surfaces import made_surfaces
+
+SURFACES = made_surfaces()
+SPACE = SURFACES.space
+SAMPLES = fitted_chooser()[1].samples
+ROW = 3
+KEY = RegionKey("step", ("8",))
+
+
+@pytest.fixture(autouse=True)
+def nothing_said_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(notice, "_SAID", {})
+    yield
+
+
+class Machine:
+    """A kernel of the made-up machine, as a program that asks a selector before each run."""
+
+    def __init__(
+        self, selector: Selector, key: RegionKey = KEY, row: int = ROW, surfaces: Surfaces = SURFACES
+    ) -> None:
+        self.selector, self.key, self.row, self.surfaces = selector, key, row, surfaces
+        self.powers = surfaces.power_w[row].copy()
+
+    def iterate(self, **changed: Any) -> int | None:
+        """One iteration; the place of the configuration it ran at."""
+        configuration = self.selector.configuration(self.key)
+        if configuration is None:
+            self.selector.observed(self.key, RegionRun(self.key, None, 0.0, 1.0))
+            return None
+        number = SPACE.number_of(configuration)
+        domains = {name: float(values[self.row, number]) for name, values in self.surfaces.domains.items()}
+        scale = float(self.powers[number] / sum(domains.values()))
+        domains = {name: watts * scale for name, watts in domains.items()}
+        time_s = float(self.surfaces.time_s[self.row, number])
+        energy = {name: watts * time_s for name, watts in domains.items()}
+        run = RegionRun(
+            self.key, configuration, 0.0, time_s, time_s, energy, domains, float(self.powers[number])
+        )
+        self.selector.observed(self.key, run._replace(**changed))
+        return number
+
+
+def expected(cap: float, row: int = ROW) -> int | None:
+    return select(fitted_chooser()[0].forecast(SURFACES.observed(row, SAMPLES)), cap)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return kept_chooser(tmp_path / "capmodel")
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_the_samples_come_first_and_then_the_chosen_one(model: Path) -> None:
+    machine = Machine(Selector(model, 300.0))
+    assert [machine.iterate() for _ in range(4)] == [*SAMPLES, expected(300.0), expected(300.0)]
+
+
+def test_another_cap_is_obeyed_at_once_without_new_runs(model: Path) -> None:
+    selector = crosscast.Selector(model, 320.0)
+    machine = Machine(selector)
+    for _ in range(3):
+        machine.iterate()
+    for cap in (200.0, 250.0, 320.0):
+        selector.power_cap = cap
+        assert selector.power_cap == cap
+        assert selector.configuration(KEY) == SPACE.configurations[expected(cap) or 0]
+    with pytest.raises(InputError, match="power cap: expected watts above 0, found 0"):
+        selector.power_cap = 0.0
+    assert selector.power_cap == 320.0
+
+
+def test_a_folder_a_loaded_model_and_a_fitted_one_choose_alike(model: Path, tmp_path: Path) -> None:
+    models: list[str | Path | ConfigurationPredictor] = [
+        model,
+        str(model),
+        loaded_chooser(tmp_path / "other"),
+        fitted_chooser()[0],
+    ]
+    chosen = []
+    for each in models:
+        machine = Machine(Selector(each, 250.0))
+        chosen.append([machine.iterate() for _ in range(3)][-1])
+    # The fitted one is told no domains, as nothing says what they are called.
+    assert chosen[:3] == [expected(250.0)] * 3
+    assert chosen[3] is not None
+
+
+def over(machine: Machine, cap: float) -> int:
+    """Run to the choice, with a machine that takes more there than was forecast."""
+    number = expected(cap)
+    assert number is not None
+    assert number not in SAMPLES
+    machine.powers[number] = cap * 1.1
+    for _ in range(2):
+        machine.iterate()
+    return number
+
+
+def test_a_choice_that_is_measured_above_the_cap_is_left(model: Path) -> None:
+    cap = 250.0
+    machine = Machine(Selector(model, cap))
+    first = over(machine, cap)
+    assert machine.iterate() == first
+    second = machine.iterate()
+    assert second not in (None, first)
+    # What was measured stays known: a higher cap makes it good again, a lower one not.
+    machine.selector.power_cap = cap * 1.2
+    assert machine.selector.choice(KEY) is not None
+    told = {each.configuration: each.power_w for each in machine.selector.choice(KEY).frontier}  # type: ignore[union-attr]
+    assert told.get(SPACE.configurations[first], cap * 1.1) == pytest.approx(cap * 1.1)
+
+
+def test_without_limiting_the_choice_stays(model: Path) -> None:
+    machine = Machine(Selector(model, 250.0, limit=False))
+    first = over(machine, 250.0)
+    assert [machine.iterate() for _ in range(3)] == [first] * 3
+
+
+def test_limiting_ends_under_the_cap_or_at_the_default(model: Path) -> None:
+    for row in range(len(SURFACES.kernels)):
+        for cap in np.unique(SURFACES.power_w[row]):
+            machine = Machine(Selector(model, float(cap)), row=row)
+            numbers = [machine.iterate() for _ in range(3 + len(SPACE))]
+            last = numbers[-1]
+            assert last is None or machine.powers[last] <= cap * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("row", [0, 1, 6])
+def test_with_a_model_that_is_sure_of_itself_limiting_is_what_evaluations_show(row: int) -> None:
+    noisy = made_surfaces(noise=0.05)
+    others = noisy.take(~noisy.rows_of([noisy.kernels[row].application]))
+    chooser = Steered().fit(others, SAMPLES)
+    predictor = ProcessModel().fit(others, SAMPLES)
+    everything = np.ones(len(SPACE), np.bool_)
+    changed = 0
+    for cap in (1.001 * np.unique(noisy.power_w[row])[3:]).tolist():
+        walk = chooser.walk(noisy.observed(row, SAMPLES), cap, everything, 8)
+        settled = settle(walk, lambda number: noisy.observed(row, (number,)), 8)
+        machine = Machine(Selector(predictor, cap), row=row, surfaces=noisy)
+        numbers = [machine.iterate() for _ in range(len(SAMPLES) + 10)]
+        assert numbers[: len(SAMPLES)] == list(SAMPLES)
+        assert numbers[-1] == settled.number
+        changed += settled.changes
+    assert changed > 0
+
+
+def test_keys_are_told_apart(model: Path) -> None:
+    selector = Selector(model, 250.0)
+    one, other = Machine(selector), Machine(selector, RegionKey("step", ("9",)), row=0)
+    place = Machine(selector, RegionKey("step", ("8",), ("main:3",)), row=0)
+    assert [one.iterate() for _ in range(3)][-1] == expected(250.0)
+    for machine in (other, place):
+        assert [machine.iterate() for _ in range(3)] == [*SAMPLES, expected(250.0, 0)]
+
+
+def test_a_run_too_short_to_tell_its_power_is_followed_by_another(model: Path) -> None:
+    machine = Machine(Selector(model, 250.0))
+    short: dict[str, Any] = {"powers_w": {}, "power_w": None}
+    assert [machine.iterate(**short) for _ in range(3)] == [SAMPLES[0]] * 3
+    assert [machine.iterate() for _ in range(3)] == [*SAMPLES, expected(250.0)]
+
+
+def test_without_a_sensor_the_program_stays_as_it_is_and_other_regions_go_on(
+    model: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    selector = Selector(model, 250.0)
+    machine = Machine(selector)
+    nothing: dict[str, Any] = {"metered_s": None, "energy_j": {}, "powers_w": {}, "power_w": None}
+    assert [machine.iterate(**nothing) for _ in range(3)] == [SAMPLES[0], None, None]
+    assert Machine(selector, RegionKey("other")).iterate() == SAMPLES[0]
+    # The region says it; see the next test.
+    assert said(caplog) == []
+
+
+def test_a_program_without_a_sensor_is_warned_once(model: Path, caplog: pytest.LogCaptureFixture) -> None:
+    selector = Selector(model, 250.0)
+    region = crosscast.profiled("step", selector=selector, sensors=Metering([]))
+    found = []
+    for _ in range(4):
+        with region as run:
+            found.append(run.configuration)
+    assert found[1:] == [None] * 3
+    assert len(said(caplog)) == 1
+    assert "no configuration can be chosen" in said(caplog)[0]
+
+
+def test_a_cap_that_nothing_keeps_leaves_the_default_with_one_warning(
+    model: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    selector = Selector(model, 20.0)
+    machine = Machine(selector)
+    assert [machine.iterate() for _ in range(5)] == [*SAMPLES, None, None, None]
+    assert said(caplog) == [
+        "step(8): no configuration is expected to keep to 20 W, so it runs as it does by default"
+    ]
+    selector.power_cap = 250.0
+    assert machine.iterate() == expected(250.0)
+
+
+def test_a_run_that_failed_or_was_by_default_teaches_nothing(model: Path) -> None:
+    selector = Selector(model, 250.0)
+    machine = Machine(selector)
+    assert machine.iterate(failure="ValueError") == SAMPLES[0]
+    selector.observed(KEY, RegionRun(KEY, None, 0.0, 1.0, 1.0, {"cpu": 1.0}, {"cpu": 1.0}, 1.0))
+    assert [machine.iterate() for _ in range(3)] == [*SAMPLES, expected(250.0)]
+
+
+def test_a_run_somewhere_unknown_is_refused(model: Path) -> None:
+    selector = Selector(model, 250.0)
+    elsewhere = Configuration("node", {"cpu_cap_w": 1})
+    with pytest.raises(InputError, match="configuration: expected one of the 12 that are known"):
+        selector.observed(KEY, RegionRun(KEY, elsewhere, 0.0, 1.0, 1.0, {"cpu": 1.0}, {"cpu": 1.0}, 1.0))
+
+
+def test_its_choice_can_be_looked_at_after_the_samples(model: Path) -> None:
+    selector = Selector(model, 250.0)
+    machine = Machine(selector)
+    machine.iterate()
+    assert selector.choice(KEY) is None
+    machine.iterate()
+    choice = selector.choice(KEY)
+    assert choice is not None
+    assert choice.chosen is not None
+    assert choice.chosen.configuration == SPACE.configurations[expected(250.0) or 0]
+
+
+def test_old_keys_are_forgotten_when_there_are_too_many(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crosscast.decide.selector._MOST_KEYS", 3)
+    selector = Selector(model, 250.0)
+    machines = [Machine(selector, RegionKey(str(number))) for number in range(4)]
+    for machine in machines:
+        machine.iterate()
+    assert [machine.iterate() for machine in reversed(machines)] == [SAMPLES[1]] * 3 + [SAMPLES[0]]
+
+
+def test_threads_get_samples_and_choices_without_losing_runs(model: Path) -> None:
+    selector = Selector(model, 250.0, limit=False)
+    found: list[int | None] = []
+
+    def program() -> None:
+        machine = Machine(selector)
+        found.extend(machine.iterate() for _ in range(50))
+
+    threads = [threading.Thread(target=program) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 200
+    assert set(found) <= {*SAMPLES, expected(250.0)}
+    assert found.count(expected(250.0)) >= 180
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"power_cap": float("nan")}, "power cap: expected watts above 0, found nan"),
+        ({"power_cap": "abc"}, "power cap: expected watts above 0, found 'abc'"),
+        ({"power_cap": None}, "power cap: expected watts above 0, found None"),
+        ({"power_cap": 100.0, "objective": "speed"}, "objective: expected one of"),
+        ({"power_cap": 100.0, "confidence": 1.5}, "confidence: expected a probability"),
+    ],
+)
+def test_wrong_arguments_are_refused_at_once(model: Path, options: Any, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        Selector(model, **options)
+
+
+@pytest.mark.parametrize("model", [3, None, object()])
+def test_what_is_no_model_is_refused_at_once(model: Any) -> None:
+    with pytest.raises(InputError, match="model: expected the folder of a model that chooses, or one, found"):
+        Selector(model, power_cap=1)
+
+
+def test_a_folder_without_a_model_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="found no card"):
+        Selector(tmp_path, 100.0)
+
+
+class CappedMeter:
+    """The sensor of the made-up machine: draws what the kernel takes under the caps that are set."""
+
+    name = "made up"
+    domains = ("cpu", "gpu")
+    resolution_s = 0.0
+
+    def __init__(self) -> None:
+        self.number = len(SPACE) - 1
+        self.now_s = 0.0
+
+    def apply(self, configuration: Configuration | None) -> None:
+        self.number = len(SPACE) - 1 if configuration is None else SPACE.number_of(configuration)
+
+    def read_j(self) -> tuple[float, ...]:
+        return tuple(float(SURFACES.domains[name][ROW, self.number]) * self.now_s for name in self.domains)
+
+
+def test_a_profiled_program_runs_at_the_samples_and_then_keeps_to_its_cap(
+    model: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meter = CappedMeter()
+    # A busy machine would draw no other power than an idle one.
+    clock = SimpleNamespace(time=time.time, perf_counter=lambda: meter.now_s)
+    monkeypatch.setattr(recorder, "time", clock)
+    selector = crosscast.Selector(model, power_cap=250.0)
+    region = crosscast.profiled(
+        "step", selector=selector, apply=meter.apply, sensors=Metering([meter]), arguments=(8,)
+    )
+    numbers = []
+    for iteration in range(24):
+        if iteration == 12:
+            selector.power_cap = 200.0
+        with region as run:
+            assert run.configuration is not None
+            numbers.append(SPACE.number_of(run.configuration))
+            run.device_s = float(SURFACES.time_s[ROW, numbers[-1]])
+            meter.now_s += run.device_s
+    assert tuple(numbers[:2]) == SAMPLES
+    assert SAMPLES[0] not in numbers[3:]
+    for last, cap in ((numbers[11], 250.0), (numbers[23], 200.0)):
+        assert SURFACES.power_w[ROW, last] <= cap
+    assert said(caplog) == []

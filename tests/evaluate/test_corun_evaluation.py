@@ -1,0 +1,468 @@
+"""Scores of predictions of co-running."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations_with_replacement
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from sklearn.metrics import mean_absolute_percentage_error, roc_auc_score
+
+from crosscast.errors import InputError
+from crosscast.evaluate.corun import (
+    SPLITS,
+    CoRunEvaluation,
+    CoRunTask,
+    answer_of,
+    evaluate_corun,
+    folds_of,
+    left_out_errors,
+    of_one_device,
+    probing_of,
+    train_corun,
+)
+from crosscast.evaluate.corun_scores import (
+    CoRunResult,
+    Scored,
+    area_under_curve,
+    mean_error,
+    measured,
+    predicted,
+    worst_coverage,
+)
+from crosscast.predict.corun.baselines import Mean, Sum
+from crosscast.predict.corun.forecast import CoRunPrediction, LeftOut
+from crosscast.predict.corun.process import Process
+from crosscast.studies.corun import study_corun
+from crosscast.tables.corun.bag import Bag, Member
+from crosscast.tables.corun.view import CoRuns
+from support.mixes import NAMES, made_bag, made_co_runs, made_solo
+
+VALUES = st.floats(0.1, 10)
+
+
+def scored(true: Any, centre: Any, low: Any = None, high: Any = None, group: Any = None) -> Scored:
+    nothing = np.full(len(true), np.nan)
+    return Scored(
+        np.array(true),
+        np.array(centre),
+        nothing if low is None else np.array(low),
+        nothing if high is None else np.array(high),
+        np.zeros(len(true), np.int64) if group is None else np.array(group),
+        np.full(len(true), 2),
+    )
+
+
+@given(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=20))
+def test_errors_in_per_cent_are_those_of_scikit_learn(pairs: Any) -> None:
+    true, centre = map(np.array, zip(*pairs, strict=True))
+    assert mean_error(scored(true, centre))[0] == pytest.approx(
+        100 * mean_absolute_percentage_error(true, centre)
+    )
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 4)), min_size=2, max_size=30))
+def test_the_area_under_the_curve_is_that_of_scikit_learn(pairs: Any) -> None:
+    true, probability = (np.array(each, dtype=np.float64) for each in zip(*pairs, strict=True))
+    found = area_under_curve(true, probability)
+    if len(set(true)) < 2:
+        assert found is None
+    else:
+        assert found == pytest.approx(roc_auc_score(true, probability))
+
+
+def test_the_area_is_of_zeros_and_ones() -> None:
+    with pytest.raises(InputError, match="true: expected 0 and 1"):
+        area_under_curve(np.array([0.0, 0.5]), np.array([0.1, 0.2]))
+
+
+def test_the_group_that_is_held_least_is_named() -> None:
+    found = scored([1, 1, 1, 1], [1, 1, 1, 1], [0.9, 0.9, 1.1, 0.9], [1.1, 1.1, 1.2, 1.1], [0, 0, 1, 1])
+    assert worst_coverage(found) == (1, 0.5)
+
+
+def test_without_limits_nothing_is_held() -> None:
+    assert np.isnan(scored([1.0], [1.0]).held).all()
+
+
+BAGS = made_co_runs(bags=(2, 3)).bags
+
+
+def names_of(bag: Bag) -> tuple[str, ...]:
+    return tuple(sorted(solo.name for solo in bag.solos))
+
+
+@given(st.sampled_from(SPLITS), st.integers(0, 1000))
+def test_every_bag_is_on_one_side_of_a_fold(split: str, seed: int) -> None:
+    for fold in folds_of(BAGS, split, seed):
+        both = np.concatenate([fold.train, fold.test])
+        assert sorted(both.tolist()) == list(range(len(BAGS)))
+
+
+def test_no_bag_with_the_benchmark_that_is_left_out_is_learned_from() -> None:
+    folds = folds_of(BAGS, "leave-benchmark-out", 0)
+    assert [fold.held_out for fold in folds] == sorted(NAMES)
+    for fold in folds:
+        assert all(fold.held_out in BAGS[place].applications for place in fold.test)
+        assert not any(fold.held_out in BAGS[place].applications for place in fold.train)
+
+
+@pytest.mark.parametrize("split", ["leave-bag-out", "random-80-20"])
+def test_repeats_and_reorderings_of_a_bag_are_held_out_together(split: str) -> None:
+    twice = [
+        *BAGS,
+        *(made_bag(bag.solos[::-1], repeat=1) for bag in BAGS),
+    ]
+    for fold in folds_of(twice, split, 3):
+        tested = {names_of(twice[place]) for place in fold.test}
+        assert not tested & {names_of(twice[place]) for place in fold.train}
+
+
+def test_each_bag_is_tested_once_where_bags_are_left_out() -> None:
+    tested = np.concatenate([fold.test for fold in folds_of(BAGS, "leave-bag-out", 0)])
+    assert sorted(tested.tolist()) == list(range(len(BAGS)))
+
+
+def test_a_fifth_is_held_out_at_random() -> None:
+    (fold,) = folds_of(BAGS, "random-80-20", 0)
+    assert len(fold.test) == len(BAGS) // 5
+
+
+@pytest.mark.parametrize(
+    ("bags", "split", "message"),
+    [
+        (BAGS, "leave-nothing-out", "split: expected one of leave-benchmark-out"),
+        (BAGS[:2], "random-80-20", "expected at least 5 different ones"),
+        (made_co_runs(NAMES[:2]).bags, "leave-benchmark-out", "at least 3 to leave one out, found 2"),
+        (
+            [made_bag((made_solo("bfs"), made_solo(name))) for name in NAMES],
+            "leave-benchmark-out",
+            "bags without bfs to learn from",
+        ),
+    ],
+)
+def test_what_cannot_be_split_is_refused(bags: Sequence[Bag], split: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        folds_of(bags, split, 0)
+
+
+def chosen(bags: tuple[Bag, ...], name: str, probes: int) -> list[Bag]:
+    co_runs = made_co_runs()
+    (fold,) = (fold for fold in folds_of(bags, "leave-benchmark-out", 0) if fold.held_out == name)
+    known, new = ([bags[place] for place in side.tolist()] for side in (fold.train, fold.test))
+    probing = probing_of(replace(co_runs, bags=tuple(known)), 0)
+    return [new[place] for place in probing.places(known, new, name, probes)]
+
+
+@pytest.mark.parametrize("probes", [1, 3])
+def test_so_many_bags_of_each_input_are_chosen_with_other_applications(probes: int) -> None:
+    bags = made_co_runs(NAMES[:5], sizes=("small", "tiny")).bags
+    found = chosen(bags, "cfd", probes)
+    own = [solo.name for bag in found for solo in bag.solos if solo.application == "cfd"]
+    assert sorted(own) == sorted(["cfd small", "cfd tiny"] * probes)
+    assert len({bag.name for bag in found}) == 2 * probes
+
+
+def test_probes_do_not_depend_on_what_came_of_bags() -> None:
+    bags = made_co_runs(NAMES[:4]).bags
+    other = tuple(
+        replace(bag, members=tuple(replace(each, slowdown=9.0) for each in bag.members), time_s=1.0)
+        if "cfd" in bag.applications
+        else bag
+        for bag in bags
+    )
+    first, second = (chosen(each, "cfd", 2) for each in (bags, other))
+    assert [bag.name for bag in first] == [bag.name for bag in second]
+
+
+def test_a_part_of_the_bags_with_other_traits_in_common_is_probed_too() -> None:
+    """Of seven applications four have a trait; of six, three."""
+    some = [
+        replace(
+            made_solo(name), features={"utilisation": 0.5, **({"slowdown_low": 2.0} if place < 4 else {})}
+        )
+        for place, name in enumerate((*NAMES, "gem"))
+    ]
+    bags = tuple(made_bag(pair) for pair in combinations_with_replacement(some, 2))
+    probing = probing_of(CoRuns("some", tuple(some), bags), 0)
+    known = [bag for bag in bags if NAMES[0] not in bag.applications]
+    new = [bag for bag in bags if NAMES[0] in bag.applications]
+    assert len(probing.places(known, new, NAMES[0], 2)) == 2
+
+
+PAIRS = made_co_runs()
+BOTH = made_co_runs(NAMES[:5], bags=(2, 3))
+QUICK = Process(trees=False)
+OUT = "leave-benchmark-out"
+
+
+def of(evaluation: CoRunEvaluation, model: str, quantity: str, size: int | None = None) -> CoRunResult:
+    (found,) = (
+        each
+        for each in evaluation.results
+        if (each.model, each.quantity, each.bag_size) == (model, quantity, size)
+    )
+    return found
+
+
+def failing(bag: Bag) -> Bag:
+    """One of which a member failed, with numbers that would be far off."""
+    members = (replace(bag.members[0], slowdown=9.0, failure="killed"), *bag.members[1:])
+    return replace(bag, members=members, time_s=99.0, power_w=999.0, repeat=7)
+
+
+@pytest.fixture(scope="module")
+def evaluation() -> CoRunEvaluation:
+    return evaluate_corun(BOTH, [Process(), Mean(), Sum()], OUT, baselines=["mean", "sum"])
+
+
+def test_the_truth_is_found_and_baselines_are_beaten(evaluation: CoRunEvaluation) -> None:
+    mape = {name: of(evaluation, name, "slowdown").mape or 0.0 for name in ("process", "mean", "sum")}
+    assert mape["process"] < 10
+    assert mape["process"] < 0.6 * min(mape["mean"], mape["sum"])
+    assert (of(evaluation, "process", "power").mape or 0.0) < 3
+
+
+def test_there_is_a_result_for_each_size_and_for_all(evaluation: CoRunEvaluation) -> None:
+    rows = {size: of(evaluation, "process", "slowdown", size).rows for size in (None, 2, 3)}
+    # A bag of so many different applications is held out as often.
+    pairs, triples = (
+        sum(size * len(bag.applications) for bag in BOTH.bags if len(bag.members) == size) for size in (2, 3)
+    )
+    assert rows == {None: pairs + triples, 2: pairs, 3: triples}
+
+
+def test_scores_are_what_their_rows_say(evaluation: CoRunEvaluation) -> None:
+    found = of(evaluation, "process", "time", 3)
+    rows = found.scored
+    assert rows is not None
+    error = np.abs(rows.centre - rows.true)
+    assert found.mape == pytest.approx(100 * (error / rows.true).mean())
+    assert found.mae == pytest.approx(error.mean())
+    assert found.coverage == pytest.approx(((rows.low <= rows.true) & (rows.true <= rows.high)).mean())
+    assert found.by_group is not None
+    assert sorted(found.by_group) == sorted(NAMES[:5])
+
+
+@pytest.mark.parametrize("probes", [0, 2])
+def test_what_came_of_held_out_bags_changes_no_prediction_and_no_interval(probes: int) -> None:
+    fold = folds_of(PAIRS.bags, OUT, 0)[1]
+    task = CoRunTask(QUICK, fold, OUT, probes, 0.9, 0)
+    first = answer_of(PAIRS, task)
+    known = np.flatnonzero(np.isnan(first.values["time"]))
+    assert len(known) == probes
+    hidden = np.delete(fold.test, known).tolist()
+    turned = list(PAIRS.bags)
+    for place, other in zip(hidden, hidden[::-1], strict=True):
+        bag = PAIRS.bags[other]
+        members = tuple(
+            Member(one.solo, 3 * (two.slowdown or 0))
+            for one, two in zip(turned[place].members, bag.members, strict=True)
+        )
+        turned[place] = replace(turned[place], members=members, time_s=7.0, power_w=1.0, fits=False)
+    second = answer_of(replace(PAIRS, bags=tuple(turned)), task)
+    for name, values in first.values.items():
+        assert_array_equal(second.values[name], values)
+    for name, reach in first.reach.items():
+        assert_array_equal(second.reach[name], reach)
+
+
+@pytest.mark.parametrize("probes", [0, 2])
+def test_widths_come_from_bags_that_are_not_known(probes: int) -> None:
+    probing = probing_of(PAIRS, 0) if probes else None
+    errors = left_out_errors(PAIRS, Mean(), OUT, 0, probes=probes, probing=probing)
+    counts = np.bincount(errors["time"].group).tolist()
+    assert errors["time"].groups == tuple(sorted(NAMES))
+    assert counts == [len(NAMES) - probes] * len(NAMES)
+
+
+def test_known_bags_are_not_scored_and_so_many_may_be_asked_for_that_none_is_left() -> None:
+    found = evaluate_corun(PAIRS, [Mean()], OUT, probes=(0, 1, 1, 99), level=None)
+    rows = {each.probes: each.rows for each in found.results if each.quantity == "time"}
+    # Of each application all pairs with others are known then, and that with itself is left.
+    assert rows == {0: 6 * 6, 1: 6 * 5, 99: 6}
+
+
+def test_a_probe_that_was_measured_again_is_neither_scored_nor_a_measure_of_widths() -> None:
+    again = (made_bag(bag.solos[::-1], repeat=1) for bag in PAIRS.bags)
+    twice = replace(PAIRS, bags=(*PAIRS.bags, *again))
+    found = evaluate_corun(twice, [Mean()], OUT, probes=(1,), level=None)
+    assert {each.rows for each in found.results if each.quantity == "time"} == {2 * 6 * 5}
+    errors = left_out_errors(twice, Mean(), OUT, 0, probes=1, probing=probing_of(twice, 0))
+    assert np.bincount(errors["time"].group).tolist() == [2 * 5] * 6
+
+
+@pytest.mark.parametrize("split", [OUT, "random-80-20"])
+def test_failed_bags_change_no_score(split: str) -> None:
+    if split == OUT:
+        broken = replace(PAIRS, bags=(*PAIRS.bags, *(failing(bag) for bag in PAIRS.bags[:4])))
+    else:
+        broken = replace(PAIRS, bags=(*PAIRS.bags, *(failing(bag) for bag in PAIRS.bags)))
+    first, second = (evaluate_corun(runs, [QUICK, Mean()], split) for runs in (PAIRS, broken))
+    assert [each.to_dict() for each in first.results] == [each.to_dict() for each in second.results]
+
+
+def test_processes_seeds_and_caches_give_the_same(tmp_path: Path) -> None:
+    few = made_co_runs(NAMES[:4])
+
+    def results(**options: Any) -> list[dict[str, Any]]:
+        found = evaluate_corun(few, [QUICK], OUT, probes=(0, 1), **options)
+        return [each.to_dict() for each in found.results]
+
+    first = results(cache=tmp_path)
+    kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert len(kept) == 8
+    told: list[str] = []
+    assert results(cache=tmp_path, progress=lambda done, all_, label: told.append(label)) == first
+    assert told == []
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == kept
+    again = tmp_path / "again"
+    assert results(jobs=2, cache=again) == first
+    assert {path.name: path.read_bytes() for path in again.iterdir()} == kept
+
+
+def test_a_damaged_cache_is_worked_out_again(tmp_path: Path) -> None:
+    first = evaluate_corun(PAIRS, [Mean()], OUT, cache=tmp_path)
+    for path in tmp_path.iterdir():
+        path.write_bytes(b"no answer")
+    again = evaluate_corun(PAIRS, [Mean()], OUT, cache=tmp_path)
+    assert [each.to_dict() for each in again.results] == [each.to_dict() for each in first.results]
+
+
+def test_a_cache_knows_other_bags_apart(tmp_path: Path) -> None:
+    evaluate_corun(PAIRS, [Mean()], OUT, cache=tmp_path)
+    slower = replace(
+        PAIRS.bags[0], members=tuple(replace(each, slowdown=5.0) for each in PAIRS.bags[0].members)
+    )
+    evaluate_corun(replace(PAIRS, bags=(slower, *PAIRS.bags[1:])), [Mean()], OUT, cache=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 12
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"level": 1.0}, r"^level: expected a probability between 0 and 1, found 1$"),
+        ({"models": []}, r"^models: expected at least one, and each once, found none$"),
+        ({"models": [Mean(), Mean()]}, r"found mean, mean$"),
+        ({"probes": (-1,)}, r"^probes: expected 0 but where benchmarks are left out"),
+        ({"split": "random-80-20", "probes": (0, 2)}, r"^probes: expected 0 but"),
+        ({"seed": -1}, r"^seed: "),
+        ({"jobs": 0}, r"^jobs: "),
+    ],
+)
+def test_wrong_options_are_refused(change: dict[str, Any], message: str) -> None:
+    options = {"models": [Mean()], "split": OUT, **change}
+    with pytest.raises(InputError, match=message):
+        evaluate_corun(PAIRS, options.pop("models"), options.pop("split"), **options)
+
+
+def test_a_model_that_cannot_be_fitted_says_where() -> None:
+    runs = made_co_runs(NAMES[:4])
+    few = replace(runs, bags=runs.bags[:1] + tuple(replace(bag, members=tuple(
+        replace(each, slowdown=None) for each in bag.members)) for bag in runs.bags[1:]))  # fmt: skip
+    with pytest.raises(InputError, match=r"^process-alone, bfs held out: made up: expected at least 3 bags"):
+        evaluate_corun(few, [QUICK], OUT)
+
+
+def test_rows_of_members_and_bags() -> None:
+    bags = [made_bag((made_solo("bfs"), made_solo("cfd"))), failing(PAIRS.bags[0])]
+    members = (Member(bags[0].solos[0], 0.0), Member(bags[0].solos[1], None))
+    zero = replace(bags[0], members=members, time_s=0.0, power_w=0.0, fits=False)
+    slowdown = measured([*bags, zero], "slowdown")
+    assert slowdown.bag.tolist() == [0, 0, 1, 1, 2, 2]
+    assert np.isnan(slowdown.value).tolist() == [False] * 2 + [True] * 4
+    assert_array_equal(measured(bags, "speed").value[:2], 1 / slowdown.value[:2])
+    for quantity in ("time", "power"):
+        assert np.isnan(measured([*bags, zero], quantity).value).tolist() == [False, True, True]
+    assert_array_equal(measured([*bags, zero], "fits").value, [1.0, np.nan, 0.0])
+    slowdowns = np.array([1.0, 2.0]), np.array([4.0] * 3)
+    said = CoRunPrediction(slowdowns, np.array([3.0, 5.0]), np.full(2, np.nan), np.array([0.5, 1.0]))
+    assert predicted(said, "speed").value.tolist() == [1.0, 0.5, 0.25, 0.25, 0.25]
+    assert predicted(said, "speed").bag.tolist() == [0, 0, 1, 1, 1]
+    assert predicted(said, "fits").value.tolist() == [0.5, 1.0]
+
+
+def test_bags_of_one_device_and_way_of_sharing_are_taken() -> None:
+    other = [replace(bag, device="gpu") for bag in PAIRS.bags[:9]]
+    shared = [replace(bag, configuration='{"sharing": "mps"}', device="gpu") for bag in PAIRS.bags[:3]]
+    runs = replace(PAIRS, bags=(*PAIRS.bags, *other, *shared))
+    assert of_one_device(runs).bags == PAIRS.bags
+    assert of_one_device(runs, "gpu").bags == tuple(other)
+    assert of_one_device(runs, "gpu").solos == ()
+    assert of_one_device(runs, "gpu", '{"sharing": "mps"}').bags == tuple(shared)
+    with pytest.raises(InputError, match=r"^made up: expected bags on phi, found those on cpu \{\}, gpu"):
+        of_one_device(runs, "phi")
+    with pytest.raises(InputError, match=r"expected bags on a device, found those on none$"):
+        of_one_device(CoRuns("empty", (), ()))
+
+
+def test_a_card_says_what_was_learned_from_and_how_good_it_is() -> None:
+    lone = Bag("lone", "cpu", (Member(made_solo("odd"), None, "killed"), *PAIRS.bags[0].members * 2))
+    trained = train_corun(
+        replace(PAIRS, bags=(*PAIRS.bags, lone)), QUICK, baselines=[Mean()], memory_bytes=64, seed=3
+    )
+    card = trained.card
+    assert (card.model, card.seed, card.device, card.memory_bytes) == ("process-alone", 3, "cpu", 64)
+    # Nothing was learned of what failed.
+    assert card.sizes == (2,)
+    assert card.applications == tuple(sorted(NAMES))
+    assert (card.training["bags"], card.training["failed_bags"]) == (len(PAIRS.bags) + 1, 1)
+    assert {each["model"] for each in card.errors["results"]} == {"process-alone", "mean"}
+    assert {whose: sorted(found) for whose, found in trained.errors.items()} == {
+        whose: ["power", "slowdown", "speed", "time"] for whose in ("known", "new")
+    }
+    assert trained.errors["new"]["slowdown"].groups == tuple(sorted(NAMES))
+
+
+def test_a_study_tells_everything_as_json() -> None:
+    told = study_corun(PAIRS, [QUICK], "leave-bag-out", baselines=[Sum()]).to_dict()
+    assert told["bags"] == len(PAIRS.bags)
+    assert told["device"] == "cpu"
+    keys = {"model", "split", "bag_size", "quantity", "mape", "coverage", "auc"}
+    assert all(keys <= set(each) for each in told["results"])
+    assert {each["split"] for each in told["results"]} == {"leave-bag-out"}
+    # All bags fit: there is nothing to tell apart.
+    assert {each["quantity"] for each in told["results"]} == {"slowdown", "speed", "time", "power"}
+
+
+def test_each_bag_that_is_left_out_has_a_number_and_all_its_members() -> None:
+    runs = made_co_runs(bags=(2, 3))
+    errors = left_out_errors(runs, Mean(), "leave-benchmark-out", 0)
+    slowdown = errors["slowdown"].bag
+    assert slowdown is not None
+    numbers, counts = np.unique(slowdown, return_counts=True)
+    # A bag is left out with each of its applications.
+    times = [len(bag.applications) for bag in runs.bags]
+    assert len(numbers) == sum(times)
+    assert sorted(counts.tolist()) == sorted(
+        len(bag.members) for bag, count in zip(runs.bags, times, strict=True) for _ in range(count)
+    )
+    time = errors["time"].bag
+    assert time is not None and sorted(time.tolist()) == numbers.tolist()
+
+
+def test_members_of_bags_of_which_one_is_not_known_stay_with_their_bag() -> None:
+    runs = made_co_runs()
+    first, *rest = runs.bags
+    half = replace(first, members=(replace(first.members[0], slowdown=None), first.members[1]))
+    errors = left_out_errors(replace(runs, bags=(half, *rest)), Mean(), "leave-bag-out", 0)["slowdown"]
+    assert errors.bag is not None
+    counts = np.unique(errors.bag, return_counts=True)[1].tolist()
+    assert sorted(counts) == [1] + [2] * len(rest)
+
+
+def test_numbers_of_bags_are_kept_and_checked() -> None:
+    errors = LeftOut(np.array([0.1, 0.2]), np.array([0, 0]), ("a",), np.array([7, 7]))
+    found = LeftOut.from_state(errors.state()).bag
+    assert found is not None and found.tolist() == [7, 7]
+    bare = LeftOut(errors.log_error, errors.group, errors.groups)
+    assert LeftOut.from_state(bare.state()).bag is None
+    with pytest.raises(InputError, match="model: bag: expected one for each error, found others"):
+        LeftOut.from_state({**errors.state(), "bag": np.array([7])})

@@ -1,0 +1,624 @@
+"""Scores of predicted vectors: cases that can be counted by hand, and laws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import exp, log
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from crosscast.arrays import Reals
+from crosscast.errors import InputError
+from crosscast.evaluate.processes import State
+from crosscast.evaluate.relative import (
+    FOLDS,
+    PUBLISHED,
+    SPLITS,
+    TEST_SHARE,
+    RowScores,
+    Weighting,
+    evaluate_relative,
+    held_out_errors,
+    held_out_predictions,
+    left_out_split,
+    metrics_of,
+    row_scores,
+    row_weights,
+    split_named,
+    train_relative,
+)
+from crosscast.predict.relative.data import Observations, RelativeModel, Vectors, relative_to_slowest
+from crosscast.predict.relative.nichols2024 import (
+    FittedVector,
+    LogMean,
+    PublishedForest,
+    PublishedLinear,
+    PublishedMean,
+    PublishedXGBoost,
+)
+from crosscast.predict.relative.observed import vectors_of
+from crosscast.tables.importers.rajaperf import import_rajaperf
+from support.shared import shared_data
+from support.vectors import COUNTERS, DEVICES, made_vectors, trained
+
+TIMES = arrays(np.float64, (4, 3), elements=st.floats(1e-3, 1e3))
+
+
+def scored(times: list[list[float]], predicted: list[list[float]]) -> RowScores:
+    return row_scores(np.array(times), np.array(predicted))
+
+
+def same(rows: Reals) -> Reals:
+    return np.full(len(rows), 1 / len(rows))
+
+
+def test_a_row_is_scored_as_by_hand() -> None:
+    # The vector is (0.5, 0.25, 1); the prediction takes the first device for the fastest.
+    found = scored([[2.0, 1.0, 4.0]], [[0.2, 0.4, 0.9]])
+    assert found.absolute_error.tolist() == [pytest.approx((0.3 + 0.15 + 0.1) / 3)]
+    assert found.same_order.tolist() == [0]
+    assert found.top1.tolist() == [0]
+    assert found.regret.tolist() == [1]
+    # ln(p_i / v_i) is ln 0.4, ln 1.6 and ln 0.9: the pairs differ by ln 4, ln 2.25 and ln 1.777...
+    pairs = (log(4), log(0.9 / 0.4), log(1.6 / 0.9))
+    assert found.log_error.tolist() == [pytest.approx(sum(pairs) / 3)]
+
+
+def test_two_devices_have_one_ratio_that_may_be_off() -> None:
+    found = metrics_of(scored([[1.0, 2.0], [1.0, 8.0]], [[1.0, 1.0], [0.25, 1.0]]), np.ones(2))
+    # The ratios 1/2 and 1/8 are predicted as 1 and 1/4: twice too much both times.
+    assert found.typical_factor == pytest.approx(2)
+    assert found.mae == pytest.approx((0.5 + 0.0 + 0.125 + 0.0) / 4)
+
+
+def test_the_typical_factor_of_two_devices_is_that_of_their_ratio() -> None:
+    times, predicted = np.array([[3.0, 2.0], [1.0, 5.0]]), np.array([[0.9, 0.8], [0.7, 0.6]])
+    off = np.log(predicted[:, 0] / predicted[:, 1]) - np.log(times[:, 0] / times[:, 1])
+    found = metrics_of(row_scores(times, predicted), np.ones(2))
+    assert found.typical_factor == pytest.approx(exp(np.abs(off).mean()))
+
+
+def test_true_ties_are_right_in_either_order_and_predicted_ones_are_wrong() -> None:
+    assert scored([[1.0, 1.0, 2.0]], [[0.5, 0.4, 0.9]]).same_order.tolist() == [1]
+    assert scored([[1.0, 1.0, 2.0]], [[0.4, 0.5, 0.9]]).same_order.tolist() == [1]
+    assert scored([[1.0, 1.5, 2.0]], [[0.5, 0.5, 0.9]]).same_order.tolist() == [0]
+
+
+def test_of_devices_predicted_to_tie_the_first_is_chosen() -> None:
+    assert scored([[1.0, 3.0]], [[0.5, 0.5]]).regret.tolist() == [0]
+    assert scored([[3.0, 1.0]], [[0.5, 0.5]]).regret.tolist() == [2]
+
+
+def test_either_of_two_fastest_devices_is_the_fastest() -> None:
+    assert scored([[2.0, 2.0, 4.0]], [[0.9, 0.1, 1.0]]).top1.tolist() == [1]
+
+
+def test_means_and_the_median_heed_weights() -> None:
+    scores = scored([[1.0, 2.0], [1.0, 4.0], [1.0, 11.0]], [[0.5, 1.0], [1.0, 0.5], [1.0, 0.5]])
+    assert scores.regret.tolist() == [0, 3, 10]
+    evenly = metrics_of(scores, np.ones(3))
+    assert [evenly.regret, evenly.top1] == pytest.approx([13 / 3, 1 / 3])
+    assert evenly.median_regret == 3
+    heavy = metrics_of(scores, np.array([8.0, 1.0, 1.0]))
+    assert [heavy.regret, heavy.top1] == pytest.approx([1.3, 0.8])
+    assert heavy.median_regret == 0
+
+
+def test_a_row_without_weight_does_not_count() -> None:
+    scores = scored([[1.0, 2.0], [1.0, 4.0]], [[0.5, 1.0], [1.0, 0.5]])
+    assert metrics_of(scores, np.array([1.0, 0.0])).mae == 0
+
+
+@given(TIMES)
+def test_the_truth_has_no_error_and_no_regret(times: Reals) -> None:
+    found = metrics_of(row_scores(times, relative_to_slowest(times)), same(times))
+    assert (found.mae, found.same_order, found.top1, found.regret) == (0, 1, 1, 0)
+    assert found.typical_factor == pytest.approx(1)
+
+
+@given(TIMES, TIMES)
+def test_mae_is_0_only_for_the_truth(times: Reals, other: Reals) -> None:
+    vector, predicted = relative_to_slowest(times), relative_to_slowest(other)
+    found = metrics_of(row_scores(times, predicted), same(times))
+    assert (found.mae == 0) == np.array_equal(vector, predicted)
+
+
+@given(TIMES, TIMES)
+def test_regret_is_never_below_0(times: Reals, other: Reals) -> None:
+    found = row_scores(times, other)
+    assert (found.regret >= 0).all()
+    assert ((found.regret == 0) == (found.top1 == 1)).all()
+
+
+@given(TIMES, arrays(np.float64, (4, 3), elements=st.sampled_from([0.125, 0.25, 0.5, 1.0, 2.0, 3.0])))
+def test_order_and_choice_stay_under_rising_maps(times: Reals, predicted: Reals) -> None:
+    before, after = row_scores(times, predicted), row_scores(times, predicted**3 + 7)
+    for name in ("same_order", "top1", "regret"):
+        assert np.array_equal(getattr(before, name), getattr(after, name))
+
+
+@given(TIMES, TIMES, st.permutations(range(3)))
+def test_the_order_of_devices_changes_no_order(times: Reals, other: Reals, order: list[int]) -> None:
+    before, after = row_scores(times, other), row_scores(times[:, order], other[:, order])
+    assert np.array_equal(before.same_order, after.same_order)
+    np.testing.assert_allclose(before.log_error, after.log_error, atol=1e-9)
+    np.testing.assert_allclose(
+        row_scores(times, relative_to_slowest(other)).absolute_error,
+        row_scores(times[:, order], relative_to_slowest(other)[:, order]).absolute_error,
+    )
+
+
+@given(TIMES, TIMES)
+def test_the_same_order_has_the_right_choice(times: Reals, other: Reals) -> None:
+    found = row_scores(times, other)
+    assert (found.top1[found.same_order == 1] == 1).all()
+
+
+@given(TIMES, TIMES, st.floats(0.01, 100))
+def test_ratios_do_not_depend_on_what_they_are_relative_to(times: Reals, other: Reals, scale: float) -> None:
+    np.testing.assert_allclose(
+        row_scores(times, other).log_error, row_scores(times, scale * other).log_error, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    ("times", "predicted"),
+    [
+        ([[1.0, 2.0]], [[1.0, 2.0, 3.0]]),
+        ([[1.0]], [[1.0]]),
+        ([[1.0, 2.0]], [[1.0, 0.0]]),
+        ([[1.0, 2.0]], [[1.0, np.nan]]),
+        ([[1.0, 2.0]], [[-1.0, 1.0]]),
+        ([[0.0, 2.0]], [[1.0, 1.0]]),
+        ([[np.inf, 2.0]], [[1.0, 1.0]]),
+    ],
+)
+def test_what_is_no_vector_is_refused(times: list[list[float]], predicted: list[list[float]]) -> None:
+    with pytest.raises(InputError, match=r"^(times_s|predicted): expected"):
+        scored(times, predicted)
+
+
+def test_nothing_has_no_metrics() -> None:
+    with pytest.raises(InputError, match="at least one row"):
+        metrics_of(scored([[1.0, 2.0]], [[0.5, 1.0]]), np.zeros(1))
+
+
+ROWS = made_vectors(applications=5, repeats=2).observations
+WHOLE = sorted(set(SPLITS) - {PUBLISHED})
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("seed", [0, 1, 7])
+def test_no_group_is_on_both_sides_and_each_row_is_tested_once(name: str, seed: int) -> None:
+    split = split_named(name)
+    groups = np.array(split.group(ROWS))
+    folds = split.folds_of(ROWS, seed)
+    for fold in folds:
+        assert set(groups[fold.train]).isdisjoint(groups[fold.test])
+        assert len(fold.train) > 0
+        assert sorted([*fold.train, *fold.test]) == list(range(len(ROWS)))
+    assert sorted(np.concatenate([fold.test for fold in folds])) == list(range(len(ROWS)))
+
+
+def test_a_fold_is_named_after_the_group_that_it_holds_out() -> None:
+    folds = split_named("leave-kernel-out").folds_of(ROWS, 0)
+    for fold in folds:
+        application, kernel = fold.held_out.split("/")
+        assert {ROWS.application[row] for row in fold.test} == {application}
+        assert {ROWS.kernel[row] for row in fold.test} == {kernel}
+    assert len(folds) == 15
+
+
+def test_a_kernel_at_a_size_keeps_its_runs_on_all_sources_together() -> None:
+    folds = split_named("leave-configuration-out").folds_of(ROWS, 0)
+    assert len(folds) == FOLDS
+    assert {len({ROWS.source[row] for row in fold.test}) for fold in folds} == {2}
+
+
+def test_fewer_groups_than_folds_have_a_fold_each() -> None:
+    few = ROWS.rows(np.flatnonzero([name == "app00" for name in ROWS.application]))
+    few = few.rows(np.flatnonzero([name != "kernel2" for name in few.kernel]))
+    assert len(split_named("leave-configuration-out").folds_of(few, 0)) == 4
+
+
+def test_the_published_split_tests_a_tenth_and_validates_within_the_rest() -> None:
+    test, *within = split_named(PUBLISHED).folds_of(ROWS, 0)
+    assert len(test.test) == round(TEST_SHARE * len(ROWS))
+    assert sorted([*test.train, *test.test]) == list(range(len(ROWS)))
+    assert len(within) == 5
+    assert sorted(np.concatenate([fold.test for fold in within])) == test.train.tolist()
+    for fold in within:
+        assert sorted([*fold.train, *fold.test]) == test.train.tolist()
+
+
+def test_dealing_depends_on_the_seed_alone() -> None:
+    for name in (PUBLISHED, "leave-configuration-out"):
+        folds = [split_named(name).folds_of(ROWS, seed)[0].test.tolist() for seed in (3, 3, 4)]
+        assert folds[0] == folds[1] != folds[2]
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_single_group_cannot_be_split(name: str) -> None:
+    with pytest.raises(InputError, match=f"^{name}: expected at least 2 .* to split by, found 1"):
+        split_named(name).folds_of(ROWS.rows(np.array([0])), 0)
+
+
+def test_one_source_is_named() -> None:
+    one = ROWS.rows(np.flatnonzero([name == "cpu" for name in ROWS.source]))
+    with pytest.raises(InputError) as caught:
+        split_named("leave-machine-out").folds_of(one, 0)
+    assert str(caught.value) == (
+        "leave-machine-out: expected at least 2 devices with counters to split by, found 1 (cpu)"
+    )
+
+
+def test_an_unknown_split_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^split: expected one of published, .*, found 'leave-town'"):
+        split_named("leave-town")
+
+
+@pytest.mark.parametrize(
+    ("weighting", "expected"), [("rows", [1 / 4] * 4), ("kernels", [1 / 6, 1 / 6, 1 / 3, 1 / 3])]
+)
+def test_weights_are_as_by_hand(weighting: Weighting, expected: list[float]) -> None:
+    rows = replace(
+        ROWS.rows(np.arange(4)), application=("a", "a", "a", "b"), kernel=("sum", "sum", "scan", "sum")
+    )
+    assert row_weights(rows, weighting).tolist() == pytest.approx(expected)
+
+
+def test_applications_weigh_the_same() -> None:
+    rows = replace(ROWS.rows(np.arange(4)), application=("a", "a", "a", "b"))
+    assert row_weights(rows, "applications").tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 6, 1 / 2])
+
+
+def test_an_unknown_weighting_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^weights: expected one of rows, kernels, applications"):
+        row_weights(ROWS, "sizes")  # type: ignore[arg-type]
+
+
+VECTORS = made_vectors(applications=4)
+QUICK = PublishedXGBoost(rounds=20, depth=3)
+
+
+@dataclass
+class Watching:
+    """A mean that notes what it was given."""
+
+    seen: list[tuple[set[str], set[str]]]
+    name: str = "watching"
+
+    def fit(self, vectors: Vectors, seed: int) -> Asked:
+        return Asked(self, vectors, PublishedMean().fit(vectors))
+
+
+@dataclass
+class Asked:
+    model: Watching
+    trained: Vectors
+    fitted: FittedVector
+
+    def predict(self, observations: Observations) -> Reals:
+        self.model.seen.append((set(self.trained.observations.application), set(observations.application)))
+        return self.fitted.predict(observations)
+
+    def state(self) -> dict[str, Reals]:
+        return self.fitted.state()
+
+
+def test_a_model_is_given_nothing_of_what_is_held_out() -> None:
+    model = Watching([])
+    evaluate_relative(VECTORS, [model], "leave-application-out")
+    assert len(model.seen) == 4
+    for learned, asked in model.seen:
+        assert len(asked) == 1
+        assert learned.isdisjoint(asked)
+        assert len(learned | asked) == 4
+
+
+def test_times_of_what_is_held_out_change_no_prediction_of_it() -> None:
+    held_out = np.flatnonzero([name == "app00" for name in VECTORS.observations.application])
+    times = VECTORS.times_s.copy()
+    times[held_out] = times[held_out][:, ::-1] * 3
+    changed = Vectors(VECTORS.observations, VECTORS.devices, times)
+    for model in (QUICK, PublishedLinear(), PublishedForest(trees=5)):
+        before, after = (
+            evaluate_relative(each, [model], "leave-application-out").results[0].predicted[held_out]
+            for each in (VECTORS, changed)
+        )
+        assert np.array_equal(before, after)
+
+
+@pytest.mark.parametrize("model", [QUICK, PublishedForest(trees=20), PublishedLinear()])
+def test_counters_that_tell_beat_the_mean(model: RelativeModel) -> None:
+    found = evaluate_relative(made_vectors(), [model, PublishedMean(), LogMean()], "leave-application-out")
+    best, *means = found.results
+    assert not best.baseline
+    assert found.best() is best
+    assert all(each.baseline and best.metrics.mae < 0.8 * each.metrics.mae for each in means)
+    difference = best.sure.differences["mae"]
+    assert difference.better
+    assert difference.value == pytest.approx(best.metrics.mae - min(each.metrics.mae for each in means))
+    assert not means[0].sure.differences
+
+
+def test_scores_and_groups_are_those_of_the_predictions() -> None:
+    found = evaluate_relative(VECTORS, [PublishedMean()], "leave-kernel-out").results[0]
+    errors = np.abs(found.predicted - VECTORS.vector).mean(axis=1)
+    assert found.by_weighting["rows"].mae == pytest.approx(errors.mean())
+    assert found.weighting == "kernels"
+    assert found.metrics.mae == pytest.approx(np.mean([each.mae for each in found.per_group.values()]))
+    assert sum(each.rows for each in found.per_group.values()) == len(VECTORS)
+    low_high = found.sure.intervals["mae"]
+    assert low_high.low < found.metrics.mae < low_high.high
+
+
+def test_the_published_split_leaks_and_says_so() -> None:
+    repeated = made_vectors(applications=3, repeats=4)
+    found = evaluate_relative(repeated, [PublishedMean()], "published")
+    assert found.repeated > 0.9
+    result = found.results[0]
+    assert len(result.rows) == round(0.1 * len(repeated))
+    assert result.validation_mae is not None
+    errors = [
+        np.abs(PublishedMean().fit(repeated.rows(fold.train)).vector - repeated.vector[fold.test]).mean()
+        for fold in found.folds[1:]
+    ]
+    assert result.validation_mae == pytest.approx(np.mean(errors))
+
+
+@pytest.mark.parametrize("split", ["leave-configuration-out", "leave-application-out", "leave-scale-out"])
+def test_other_splits_repeat_nothing(split: str) -> None:
+    found = evaluate_relative(VECTORS, [PublishedMean()], split)
+    assert found.repeated == 0
+    assert found.results[0].validation_mae is None
+    assert len(found.results[0].rows) == len(VECTORS)
+
+
+def test_a_new_source_is_of_known_work() -> None:
+    found = evaluate_relative(VECTORS, [PublishedMean()], "leave-machine-out")
+    assert sorted(found.results[0].per_group) == ["cpu", "fast"]
+    assert found.repeated == 1
+
+
+def test_processes_and_a_cache_change_nothing(tmp_path: Path) -> None:
+    models: list[RelativeModel] = [QUICK, PublishedForest(trees=5), PublishedLinear()]
+    states: list[State] = []
+    runs = [
+        evaluate_relative(
+            VECTORS, models, "leave-application-out", cache=cache, jobs=jobs, progress=states.append, seed=5
+        )
+        for cache, jobs in ((None, 1), (tmp_path, 2), (tmp_path, 1))
+    ]
+    assert len(states) == 24
+    assert len(list(tmp_path.glob("relative-*.npz"))) == 12
+    for run in runs[1:]:
+        for one, other in zip(runs[0].results, run.results, strict=True):
+            assert np.array_equal(one.predicted, other.predicted)
+            assert one.to_dict() == other.to_dict()
+
+
+def test_a_cache_knows_what_it_is_of(tmp_path: Path) -> None:
+    evaluate_relative(VECTORS, [PublishedMean()], "leave-application-out", cache=tmp_path)
+    times = VECTORS.times_s.copy()
+    times[0, 0] *= 2
+    changed = Vectors(VECTORS.observations, VECTORS.devices, times)
+    counters = replace(VECTORS.observations, counters=VECTORS.observations.counters * 2)
+    for vectors, model, seed in (
+        (changed, PublishedMean(), 0),
+        (Vectors(counters, VECTORS.devices, VECTORS.times_s), PublishedMean(), 0),
+        (VECTORS, LogMean(), 0),
+        (VECTORS, PublishedMean(), 1),
+    ):
+        before = len(list(tmp_path.glob("*.npz")))
+        evaluate_relative(vectors, [model], "leave-application-out", cache=tmp_path, seed=seed)
+        assert len(list(tmp_path.glob("*.npz"))) == before + 4
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 no archive", None])
+def test_a_damaged_entry_of_a_cache_is_as_good_as_none(tmp_path: Path, damage: bytes | None) -> None:
+    whole = evaluate_relative(VECTORS, [PublishedMean()], "leave-application-out", cache=tmp_path)
+    for path in tmp_path.glob("*.npz"):
+        if damage is None:
+            np.savez(path, predicted=np.full((3, 3), -1.0))
+        else:
+            path.write_bytes(damage)
+    again = evaluate_relative(VECTORS, [PublishedMean()], "leave-application-out", cache=tmp_path)
+    assert np.array_equal(whole.results[0].predicted, again.results[0].predicted)
+
+
+def test_held_out_predictions_go_with_their_rows() -> None:
+    found = held_out_predictions(VECTORS, PublishedMean(), "leave-application-out")
+    assert found.observations.kernel == VECTORS.observations.kernel
+    assert np.array_equal(found.times_s, VECTORS.times_s)
+    others = np.array([name != "app00" for name in VECTORS.observations.application])
+    np.testing.assert_allclose(
+        found.predicted[~others], VECTORS.vector[others].mean(axis=0)[None].repeat(12, 0)
+    )
+    tested = held_out_predictions(VECTORS, PublishedMean(), "published")
+    assert len(tested.observations) == len(tested.predicted) == 5
+
+
+@dataclass(frozen=True)
+class Refusing:
+    """A model that cannot be fitted."""
+
+    name: str = "refusing"
+
+    def fit(self, vectors: Vectors, seed: int) -> FittedVector:
+        raise InputError("counters: expected more")
+
+
+def test_a_fit_that_fails_is_named() -> None:
+    with pytest.raises(InputError) as caught:
+        evaluate_relative(VECTORS, [Refusing()], "leave-application-out")
+    assert str(caught.value) == "refusing, app00 held out: counters: expected more"
+
+
+@dataclass(frozen=True)
+class Negative:
+    """A model that predicts what no vector is."""
+
+    name: str = "negative"
+
+    def fit(self, vectors: Vectors, seed: int) -> FittedVector:
+        return FittedVector(np.array([-1.0, 0.5, 1.0]))
+
+
+def test_predictions_that_are_no_vectors_are_refused() -> None:
+    with pytest.raises(InputError, match=r"^negative, app00 held out: expected positive numbers"):
+        evaluate_relative(VECTORS, [Negative()], "leave-application-out")
+
+
+def test_bad_arguments_are_refused() -> None:
+    with pytest.raises(InputError, match=r"^models: expected at least one, and each once, found none"):
+        evaluate_relative(VECTORS, [], "published")
+    with pytest.raises(InputError, match=r"each once, found log-mean, log-mean"):
+        evaluate_relative(VECTORS, [LogMean(), LogMean()], "published")
+    with pytest.raises(InputError, match=r"^jobs: "):
+        evaluate_relative(VECTORS, [LogMean()], "published", jobs=0)
+    with pytest.raises(InputError, match=r"^seed: "):
+        evaluate_relative(VECTORS, [LogMean()], "published", seed=-1)
+    with pytest.raises(InputError, match=r"^weights: "):
+        evaluate_relative(VECTORS, [LogMean()], "published", weighting="none")  # type: ignore[arg-type]
+    gaps = VECTORS.times_s.copy()
+    gaps[3, 1] = np.nan
+    with pytest.raises(InputError, match=r"^vectors: expected a time above 0 on each device"):
+        evaluate_relative(Vectors(VECTORS.observations, VECTORS.devices, gaps), [LogMean()], "published")
+
+
+SEEN: list[tuple[set[str], int]] = []
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The mean, that tells which applications it saw."""
+
+    name: str = "watched"
+
+    def fit(self, vectors: Vectors, seed: int) -> FittedVector:
+        SEEN.append((set(vectors.observations.application), seed))
+        return PublishedMean().fit(vectors)
+
+
+def few(applications: int, kernels: int = 2) -> Vectors:
+    return made_vectors(applications=applications, kernels=kernels, sizes=1)
+
+
+def test_each_application_is_left_out_once_and_the_model_itself_sees_all() -> None:
+    SEEN.clear()
+    vectors = few(4)
+    told: list[State] = []
+    train_relative(vectors, Watched(), seed=5, progress=told.append)
+    names = set(vectors.observations.application)
+    (first, *rest) = SEEN
+    assert first == (names, 5)
+    assert sorted(sorted(names - seen) for seen, _ in rest) == [[name] for name in sorted(names)]
+    assert [(each.done, each.total) for each in told] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_of_few_applications_kernels_are_left_out_instead() -> None:
+    found = train_relative(few(2, kernels=3), PublishedMean())
+    assert found.card.errors["protocol"] == "leave-kernel-out"
+    assert len(found.held_out.groups) == 6
+    assert left_out_split(few(3), "it").name == "leave-application-out"
+
+
+def test_too_few_kernels_are_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        train_relative(few(1), PublishedMean(), label="small")
+    assert str(caught.value) == (
+        "small: expected at least 3 applications or kernels with counters, and times on the devices, to "
+        "train and test a model, found 1 and 2"
+    )
+
+
+def test_errors_are_logarithms_of_predicted_over_true_with_both_relative_to_the_slowest() -> None:
+    vectors = few(3)
+    # Twice as slow on the first device as it is, and scaled by something that does not matter.
+    predicted = 0.37 * vectors.vector * np.array([2.0, 1.0, 1.0])
+    found = held_out_errors(vectors, predicted, vectors.observations.application)
+    np.testing.assert_allclose(found.relative_errors(2)[:, 0], np.log(2.0))
+    np.testing.assert_allclose(found.relative_errors(2)[:, 1], 0.0, atol=1e-12)
+    slower = vectors.vector * np.array([2.0, 1.0, 1.0])
+    expected = np.log(slower / slower.max(axis=1, keepdims=True) / vectors.vector)
+    np.testing.assert_allclose(np.sort(found.log_error, axis=0), np.sort(expected, axis=0), atol=1e-12)
+
+
+def test_repeats_count_once_with_the_mean_of_their_errors() -> None:
+    once = few(3)
+    n = len(once)
+    twice = Vectors(
+        once.observations.rows(np.tile(np.arange(n), 2)), once.devices, np.tile(once.times_s, (2, 1))
+    )
+    predicted = np.ones((2 * n, 3))
+    predicted[:n, 1], predicted[n:, 1] = 0.5, 0.125
+    found = held_out_errors(twice, predicted, twice.observations.application)
+    assert found.log_error.shape == (n, 3)
+    single = np.ones((n, 3))
+    single[:, 1] = 0.25
+    expected = held_out_errors(once, single, once.observations.application)
+    np.testing.assert_allclose(found.log_error, expected.log_error)
+    assert (found.groups, found.sources) == (expected.groups, expected.sources)
+
+
+def test_the_card_says_what_it_was_trained_on_and_how_good_it_is() -> None:
+    card = trained().card
+    assert (card.model, card.seed, card.devices) == ("published-linear", 0, DEVICES)
+    assert (card.sources, card.counters, card.configuration) == (("cpu", "fast"), COUNTERS, ("cores",))
+    facts = {name: card.training[name] for name in ("dataset", "runs", "kernels", "applications")}
+    assert facts == {"dataset": "made up", "runs": 144, "kernels": 36, "applications": 12}
+    own, *baselines = card.errors["results"]
+    assert [own["model"], *(each["model"] for each in baselines)] == [
+        "published-linear",
+        "published-mean",
+        "log-mean",
+    ]
+    assert own["mae"] < 0.6 * baselines[0]["mae"]
+    assert 0.8 < own["coverage"] <= 1
+    assert (card.errors["groups"], card.errors["vectors"]) == (12, 144)
+
+
+def test_another_time_is_another_hash() -> None:
+    vectors = few(3)
+    other = replace(vectors, times_s=vectors.times_s * np.array([1, 1, 1 + 1e-12]))
+    one, two = (train_relative(each, PublishedMean()).card.training["sha256"] for each in (vectors, other))
+    assert one != two
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"), [({"seed": -1}, "seed: "), ({"jobs": 0}, "jobs: "), ({"level": 1.0}, "level: ")]
+)
+def test_wrong_arguments_are_refused(wrong: dict[str, float], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        train_relative(few(3), PublishedMean(), **wrong)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def node() -> Vectors:
+    """A stated node of 36 cores, and a GPU."""
+    return vectors_of(import_rajaperf(shared_data("cross_architecture"), cores=36))
+
+
+def test_the_mean_of_logarithms_is_as_known_on_new_groups(node: Vectors) -> None:
+    found = evaluate_relative(node, [LogMean()], "leave-application-out").results[0].metrics
+    assert found.rows == 3000
+    assert [found.mae, found.same_order, found.typical_factor] == pytest.approx(
+        [0.135, 0.870, 2.09], abs=5e-3
+    )
+    # With two devices, the order is the choice.
+    assert found.top1 == found.same_order
+
+
+def test_rows_leak(node: Vectors) -> None:
+    found = evaluate_relative(node, [PublishedXGBoost(), LogMean()], "published")
+    boosted, mean = found.results
+    assert found.repeated == 1
+    assert boosted.metrics.mae < 0.2 * mean.metrics.mae
+    honest = evaluate_relative(node, [PublishedXGBoost(rounds=50)], "leave-application-out").results[0]
+    assert honest.metrics.mae > 4 * boosted.metrics.mae

@@ -1,0 +1,451 @@
+"""Splits hold whole groups out, each once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import comb
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosscast.arrays import Reals
+from crosscast.device import Device
+from crosscast.errors import CrosscastError, InputError
+from crosscast.evaluate.processes import State
+from crosscast.evaluate.time import (
+    MOST_SETS,
+    SPLITS,
+    Cache,
+    Evaluation,
+    Split,
+    default_folder,
+    evaluate,
+    grid_digest,
+    probe_sets,
+    split_named,
+)
+from crosscast.predict.time.data import Grid
+from crosscast.predict.time.gaussian import Forecast
+from support.models import MeanModel, MeanPredictor, Oracle, make_grid, random_grid
+
+
+def grid_of(applications: list[str], kernels: list[str]) -> Grid:
+    return make_grid(np.zeros((len(applications), 3)), applications, kernels)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), min_size=2, max_size=12))
+def test_no_group_is_on_both_sides(pairs: list[tuple[str, str]]) -> None:
+    grid = grid_of([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+    keys: dict[str, Callable[[int], object]] = {
+        "leave-application-out": lambda row: pairs[row][0],
+        "leave-kernel-out": lambda row: pairs[row],
+        "leave-device-and-application-out": lambda row: pairs[row][0],
+    }
+    for split, key in keys.items():
+        if len({key(row) for row in range(len(pairs))}) < 2:
+            continue
+        for fold in SPLITS[split].folds(grid):
+            learned = {key(row) for row in fold.train_rows.tolist()}
+            assert learned.isdisjoint({key(row) for row in fold.test_rows.tolist()})
+
+
+@pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)
+def test_every_cell_is_held_out_exactly_once(split: Split) -> None:
+    grid = random_grid()
+    times = np.zeros(grid.log_time.shape, dtype=int)
+    for fold in split.folds(grid):
+        times[np.ix_(fold.test_rows, fold.test_devices)] += 1
+    assert (times == 1).all()
+
+
+def test_new_devices_are_in_no_fit() -> None:
+    for split in SPLITS.values():
+        for fold in split.folds(random_grid()):
+            shared = set(fold.train_devices.tolist()) & set(fold.test_devices.tolist())
+            assert bool(shared) != split.new_devices
+
+
+def test_kernels_of_one_name_in_two_applications_are_two_kernels() -> None:
+    grid = grid_of(["a", "b", "a"], ["x", "x", "x"])
+    folds = SPLITS["leave-kernel-out"].folds(grid)
+    assert [fold.held_out for fold in folds] == ["a/x", "b/x"]
+    assert [fold.test_rows.tolist() for fold in folds] == [[0, 2], [1]]
+
+
+@pytest.mark.parametrize(
+    ("split", "sentence"),
+    [
+        ("leave-application-out", "expected at least 2 applications to split by, found 1"),
+        ("leave-device-out", "expected at least 2 devices to split by, found 1"),
+        ("leave-device-and-application-out", "expected at least 2 applications"),
+    ],
+)
+def test_too_few_groups_are_refused(split: str, sentence: str) -> None:
+    grid = make_grid(np.zeros((3, 1)), ["a", "a", "a"])
+    with pytest.raises(InputError, match=sentence):
+        SPLITS[split].folds(grid)
+
+
+def test_an_unknown_split_names_the_known_ones() -> None:
+    with pytest.raises(InputError, match=r"split: expected one of leave-application-out, .*found 'rows'"):
+        split_named("rows")
+
+
+def test_fifteen_devices_have_105_pairs() -> None:
+    sets = probe_sets(15, 2, seed=0)
+    assert len(sets) == len(set(sets)) == 105
+    assert all(first < second for first, second in sets)
+
+
+def test_no_probe_is_one_empty_set() -> None:
+    assert probe_sets(4, 0, seed=0) == ((),)
+
+
+def test_too_many_sets_are_sampled_by_the_seed() -> None:
+    assert comb(30, 2) > MOST_SETS
+    sets = probe_sets(30, 2, seed=1)
+    assert len(set(sets)) == MOST_SETS
+    assert sets == probe_sets(30, 2, seed=1) != probe_sets(30, 2, seed=2)
+
+
+@pytest.mark.parametrize("probes", [-1, 3, 4])
+def test_a_device_must_be_left_to_predict(probes: int) -> None:
+    with pytest.raises(InputError, match=f"probes: expected 0 to 2 of 3 devices, found {probes}"):
+        probe_sets(3, probes, seed=0)
+
+
+@dataclass
+class Memory:
+    """Cells that a model has seen in its fits, a set a fit."""
+
+    fits: list[set[tuple[str, str, str]]] = field(default_factory=list)
+
+    def __call__(self, grid: Grid, seed: int) -> None:
+        names = zip(grid.profiles.application, grid.profiles.kernel, strict=True)
+        self.fits.append({(*name, device.key) for name in names for device in grid.devices})
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_no_fit_sees_what_it_is_asked_about(name: str) -> None:
+    grid, memory = random_grid(), Memory()
+    evaluate(grid, [MeanModel(when_fitted=memory)], name)
+    folds = SPLITS[name].folds(grid)
+    assert len(memory.fits) == len(folds)
+    for seen, fold in zip(memory.fits, folds, strict=True):
+        asked = {
+            (grid.profiles.application[row], grid.profiles.kernel[row], grid.devices[column].key)
+            for row in fold.test_rows.tolist()
+            for column in fold.test_devices.tolist()
+        }
+        assert asked
+        assert seen.isdisjoint(asked)
+        if name == "leave-application-out":
+            assert {each[0] for each in seen}.isdisjoint({each[0] for each in asked})
+        if name == "leave-device-out":
+            assert {each[2] for each in seen}.isdisjoint({each[2] for each in asked})
+
+
+def test_held_out_times_have_no_way_into_a_forecast() -> None:
+    grid = random_grid()
+    changed = grid.log_time.copy()
+    changed[[0, 4, 8]] += 5.0
+    other = make_grid(changed, grid.profiles.application)
+    for probes in ((0,), (2,)):
+        one, two = (
+            evaluate(each, [MeanModel()], probes=probes).results[0].outcomes for each in (grid, other)
+        )
+        for first, second in zip(one, two, strict=True):
+            mine = np.isin(first.rows, [0, 4, 8])
+            hidden = mine[:, None] & ~first.known
+            if probes == (0,):
+                np.testing.assert_array_equal(first.centre[hidden], second.centre[hidden])
+            else:
+                # Only what was told moves the others.
+                np.testing.assert_allclose(first.centre[hidden] + 5.0, second.centre[hidden])
+
+
+def test_the_mean_of_devices_by_hand() -> None:
+    grid = make_grid(np.array([[0.0, 1.0], [2.0, 2.0], [4.0, 6.0]]), ["a", "b", "b"])
+    (result,) = evaluate(grid, [MeanModel()]).results
+    (outcome,) = result.outcomes
+    order = np.argsort(outcome.rows)
+    np.testing.assert_allclose(outcome.centre[order], [[3.0, 4.0], [0.0, 1.0], [0.0, 1.0]])
+    squares = [9, 9, 4, 1, 16, 25]
+    assert result.scores.rmse_log == pytest.approx(math.sqrt(sum(squares) / 6))
+    assert result.applications["a"].rmse_log == result.without["b"].rmse_log == pytest.approx(3)
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_an_oracle_is_perfect(name: str) -> None:
+    grid = random_grid()
+    (result,) = evaluate(grid, [Oracle(grid)], name).results
+    found = result.scores
+    assert found.rmse_log == pytest.approx(0, abs=1e-12)
+    assert (found.slowdown_mean, found.top1, found.coverage) == (1, 1, 1)
+
+
+def test_probes_are_all_pairs_and_never_scored() -> None:
+    grid = random_grid(d=5)
+    without, with_two = evaluate(grid, [MeanModel()], probes=(0, 2)).results
+    assert (without.probes, len(without.outcomes)) == (0, 1)
+    assert (with_two.probes, len(with_two.outcomes)) == (2, 10)
+    told = {tuple(np.flatnonzero(outcome.known[0]).tolist()) for outcome in with_two.outcomes}
+    assert len(told) == 10
+    for outcome in with_two.outcomes:
+        assert not (outcome.known & outcome.scored).any()
+        assert (outcome.known | outcome.scored).all()
+
+
+def test_a_left_out_device_is_asked_about_with_the_others_known() -> None:
+    grid = random_grid(d=4)
+    (result,) = evaluate(grid, [MeanModel()], "leave-device-out").results
+    (outcome,) = result.outcomes
+    assert result.probes == 3
+    assert len(outcome.rows) == 4 * len(grid.profiles)
+    assert (outcome.scored.sum(axis=1) == 1).all()
+    np.testing.assert_array_equal(outcome.known, ~outcome.scored)
+
+
+def test_kernels_that_lack_a_probe_are_not_asked_about() -> None:
+    times = random_grid(d=3).log_time.copy()
+    times[0, 0] = np.nan
+    grid = make_grid(times, random_grid(d=3).profiles.application)
+    (result,) = evaluate(grid, [MeanModel()], probes=(1,)).results
+    for outcome in result.outcomes:
+        (told,) = np.flatnonzero(outcome.known[0])
+        assert (0 in outcome.rows) == (told != 0)
+    assert all(value is not None for value in vars(result.scores).values())
+
+
+def test_kernels_without_a_cell_to_forecast_are_no_good_choices() -> None:
+    times = random_grid(d=3).log_time.copy()
+    times[0, 0] = np.nan
+    times[1, 1:] = np.nan
+    grid = make_grid(times, random_grid(d=3).profiles.application)
+    (new_device,) = evaluate(grid, [MeanModel()], "leave-device-out").results[0].outcomes
+    (_, with_probe) = evaluate(grid, [MeanModel()], probes=(0, 1)).results
+    assert np.bincount(new_device.rows).tolist()[:3] == [2, 1, 3]
+    assert all(1 not in outcome.rows for outcome in with_probe.outcomes)
+
+
+def test_device_scores_are_those_of_its_cells() -> None:
+    grid = random_grid()
+    (result,) = evaluate(grid, [MeanModel()]).results
+    (outcome,) = result.outcomes
+    error = outcome.centre[:, 2] - outcome.measured[:, 2]
+    assert result.on(2).scores.rmse_log == pytest.approx(np.sqrt(np.mean(error**2)))
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Forecasts what is no time."""
+
+    value: float
+    name: str = "broken"
+
+    def fit(self, grid: Grid, seed: int) -> MeanPredictor:
+        return BrokenPredictor(grid.devices, np.full(len(grid.devices), self.value))
+
+
+@dataclass(frozen=True)
+class BrokenPredictor(MeanPredictor):
+    def predict(self, profiles, devices=None, *, probes=None, level=0.9):  # type: ignore[no-untyped-def]
+        times: Reals = np.tile(self.means, (len(profiles), 1))
+        return Forecast((), times, times, times, level)
+
+
+@pytest.mark.parametrize("value", [math.nan, 0.0, -1.0])
+def test_forecasts_must_be_times(value: float) -> None:
+    with pytest.raises(CrosscastError, match="model broken, a0 held out: expected times"):
+        evaluate(random_grid(), [Broken(value)])
+
+
+def test_what_a_model_refuses_says_which_model_and_fold() -> None:
+    def refuse(grid: Grid, seed: int) -> None:
+        raise InputError("grid: expected 9 applications, found 3")
+
+    with pytest.raises(InputError, match="device-mean, a0 held out: grid: expected 9 applications"):
+        evaluate(random_grid(), [MeanModel(when_fitted=refuse)])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ({"models": []}, "models: expected at least one"),
+        ({"models": [MeanModel(), MeanModel()]}, "each once, found device-mean, device-mean"),
+        ({"level": 1.0}, "level: expected a probability"),
+        ({"probes": (4,)}, "probes: expected 0 to 3 of 4 devices, found 4"),
+        ({"split": "leave-device-and-application-out", "probes": (1,)}, "probes: expected 0 with"),
+        ({"jobs": 0}, "jobs: expected at least 1"),
+        ({"seed": -1}, "seed: expected a number from 0 to 4294967295, found -1"),
+        ({"seed": 1 << 32}, "seed: expected"),
+        ({"split": "rows"}, "split: expected one of"),
+    ],
+)
+def test_bad_arguments_are_refused(words: dict[str, object], sentence: str) -> None:
+    arguments = {"models": [MeanModel()], **words}
+    with pytest.raises(InputError, match=sentence):
+        evaluate(random_grid(), **arguments)  # type: ignore[arg-type]
+
+
+class Counter:
+    """Counts fits, and interrupts one of them."""
+
+    def __init__(self, interrupted: int | None = None) -> None:
+        self.fits = 0
+        self.interrupted = interrupted
+
+    def __call__(self, grid: Grid, seed: int) -> None:
+        self.fits += 1
+        if self.fits == self.interrupted:
+            raise KeyboardInterrupt
+
+
+def run(folder: Path | None, counter: Counter, **words: object) -> Evaluation:
+    model = MeanModel(when_fitted=counter)
+    return evaluate(random_grid(), [model], probes=(0, 2), cache=folder, **words)  # type: ignore[arg-type]
+
+
+def same(one: Evaluation, other: Evaluation) -> bool:
+    return all(
+        np.array_equal(getattr(first, name), getattr(second, name))
+        for mine, yours in zip(one.results, other.results, strict=True)
+        for first, second in zip(mine.outcomes, yours.outcomes, strict=True)
+        for name in ("rows", "measured", "centre", "low", "high", "known", "scored")
+    )
+
+
+def test_an_interruption_loses_the_fold_in_progress_alone(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, Counter(interrupted=3))
+    again = Counter()
+    resumed = run(tmp_path, again)
+    assert again.fits == 2
+    assert same(resumed, run(None, Counter()))
+    third = Counter()
+    run(tmp_path, third)
+    assert third.fits == 0
+
+
+@pytest.mark.parametrize("damage", ["empty", "half", "text", "pickle", "shape", "nan", "name"])
+def test_damaged_files_are_as_good_as_none(tmp_path: Path, damage: str) -> None:
+    first = run(tmp_path, Counter())
+    files = sorted(tmp_path.glob("*.npz"))
+    for path in files:
+        whole = path.read_bytes()
+        arrays = dict(np.load(path))
+        if damage == "empty":
+            path.write_bytes(b"")
+        elif damage == "half":
+            path.write_bytes(whole[: len(whole) // 2])
+        elif damage == "text":
+            path.write_text("no archive")
+        elif damage == "pickle":
+            np.savez(path, **{name: array.astype(object) for name, array in arrays.items()})
+        elif damage == "shape":
+            np.savez(path, **{name: array[:, :-1] for name, array in arrays.items()})
+        elif damage == "nan":
+            np.savez(path, **{name: array * np.nan for name, array in arrays.items()})
+        else:
+            np.savez(path, centre=arrays["centre"])
+    counter = Counter()
+    assert same(run(tmp_path, counter), first)
+    assert counter.fits == 4
+    run(tmp_path, counter)
+    assert counter.fits == 4
+
+
+def without_an_application(grid: Grid) -> Grid:
+    return grid.take(np.flatnonzero(np.array(grid.profiles.application) != "a0"))
+
+
+def with_another_time(grid: Grid) -> Grid:
+    times = grid.log_time.copy()
+    times[0, 0] += 1e-12
+    return make_grid(times, grid.profiles.application)
+
+
+def with_another_descriptor(grid: Grid) -> Grid:
+    first = replace(grid.devices[0], numbers={"cores": 4.0})
+    return replace(grid, devices=(first, *grid.devices[1:]))
+
+
+def with_other_metrics(grid: Grid) -> Grid:
+    return replace(grid, profiles=replace(grid.profiles, metrics=grid.profiles.metrics * 2))
+
+
+def with_more_invocations(grid: Grid) -> Grid:
+    return replace(grid, profiles=replace(grid.profiles, invocations=grid.profiles.invocations * 2))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        without_an_application,
+        with_another_time,
+        with_another_descriptor,
+        with_other_metrics,
+        with_more_invocations,
+    ],
+)
+def test_another_grid_is_another_digest(change: Callable[[Grid], Grid]) -> None:
+    assert grid_digest(change(random_grid())) != grid_digest(random_grid()) == grid_digest(random_grid())
+
+
+def test_what_forecasts_depend_on_is_in_their_names(tmp_path: Path) -> None:
+    grid = random_grid()
+    evaluate(grid, [MeanModel()], cache=tmp_path)
+    kept = len(list(tmp_path.iterdir()))
+    assert kept == 4
+    for words in ({"seed": 1}, {"level": 0.5}, {"split": "leave-kernel-out"}, {"probes": (1,)}):
+        evaluate(grid, [MeanModel()], cache=tmp_path, **words)
+        assert len(list(tmp_path.iterdir())) > kept
+        kept = len(list(tmp_path.iterdir()))
+    # Another parameter under the same name.
+    evaluate(grid, [MeanModel(shift=1.0)], cache=tmp_path)
+    assert len(list(tmp_path.iterdir())) == kept + 4
+
+
+def test_several_processes_find_the_same(tmp_path: Path) -> None:
+    grid = random_grid()
+    words = {"probes": (0, 2), "split": "leave-application-out"}
+    one = evaluate(grid, [MeanModel()], **words)  # type: ignore[arg-type]
+    two = evaluate(grid, [MeanModel()], jobs=2, cache=tmp_path, **words)  # type: ignore[arg-type]
+    assert same(one, two)
+    assert len(list(tmp_path.iterdir())) == 8
+
+
+def test_progress_counts_what_is_left_to_do(tmp_path: Path) -> None:
+    states: list[State] = []
+    run(tmp_path, Counter(), progress=states.append)
+    assert [(state.done, state.total) for state in states] == [(place, 4) for place in range(1, 5)]
+    assert states[0].label == "device-mean, a0 held out"
+    assert states[-1].left_s == 0
+    states.clear()
+    run(tmp_path, Counter(), progress=states.append)
+    assert not states
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cache: cannot make the folder"):
+        Cache(tmp_path / "file" / "cache", "")
+
+
+def test_the_folder_is_where_the_user_has_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_folder() == tmp_path / "crosscast" / "evaluate"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert default_folder() == tmp_path / "home" / ".cache" / "crosscast" / "evaluate"
+
+
+def test_a_device_is_known_by_all_that_describes_it() -> None:
+    grid = random_grid()
+    renamed = replace(grid, devices=(Device("d0", name="other", type="cpu"), *grid.devices[1:]))
+    assert grid_digest(renamed) != grid_digest(grid)

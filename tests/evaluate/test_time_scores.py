@@ -1,0 +1,318 @@
+"""Scores are what their names say: against cases worked by hand, scikit-learn and scipy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import kendalltau
+from sklearn.metrics import mean_absolute_error, mean_absolute_percentage_error, root_mean_squared_error
+
+from crosscast.arrays import Reals
+from crosscast.errors import InputError
+from crosscast.evaluate.time_scores import Outcome, Scores, scores
+from crosscast.evaluate.time_study import always_the_same, effect_of, noise_floor
+from crosscast.predict.time.data import Grid, Profiles, Toolchain, metric
+from crosscast.predict.time.observed import grid_of
+from crosscast.tables.bundled import bundled_dataset
+from support.grids import NAMES, lawful_grid
+from support.models import make_grid
+
+LEVEL = 0.9
+
+
+def outcome_of(measured: Reals, centre: Reals, applications: str = "", half: float = 1.0) -> Outcome:
+    n, _ = measured.shape
+    everything = np.ones(measured.shape, dtype=np.bool_)
+    return Outcome(
+        tuple(applications or "a" * n),
+        measured,
+        centre,
+        centre - half,
+        centre + half,
+        everything,
+        ~everything,
+        np.arange(n),
+    )
+
+
+def random_outcome(seed: int = 0, n: int = 9, d: int = 5) -> Outcome:
+    rng = np.random.default_rng(seed)
+    measured = rng.normal(-7, 2, (n, d))
+    return outcome_of(measured, measured + rng.normal(0, 0.7, (n, d)), ("abc" * n)[:n])
+
+
+def test_errors_by_hand() -> None:
+    # Two cells of application a are 2 and 4 times too slow, one of b is exact and one half as slow.
+    measured = np.zeros((2, 2))
+    centre = np.log([[2.0, 4.0], [1.0, 0.5]])
+    found = scores([outcome_of(measured, centre, "ab")], LEVEL)
+    ln2 = math.log(2)
+    assert found.rmse_log == pytest.approx(math.sqrt((1 + 4 + 0 + 1) * ln2**2 / 4))
+    assert found.rmse_log_by_application == pytest.approx(ln2 * (math.sqrt(2.5) + math.sqrt(0.5)) / 2)
+    assert found.median_ape == pytest.approx(0.75)
+    assert found.median_ape_by_application == pytest.approx((2 + 0.25) / 2)
+    assert found.mape == pytest.approx((1 + 3 + 0 + 0.5) / 4)
+    assert found.mape_by_application == pytest.approx((2 + 0.25) / 2)
+
+
+def test_choices_by_hand() -> None:
+    # Kernel 0: the fastest is chosen. Kernel 1: one that is 1.05 times as slow. Kernel 2: one twice as slow.
+    measured = np.log([[1.0, 2.0, 3.0], [1.0, 1.05, 2.0], [4.0, 2.0, 8.0]])
+    centre = np.log([[5.0, 6.0, 7.0], [2.0, 1.0, 3.0], [1.0, 2.0, 3.0]])
+    found = scores([outcome_of(measured, centre, "aab")], LEVEL)
+    assert found.top1 == pytest.approx(1 / 3)
+    assert found.within_10 == pytest.approx(2 / 3)
+    assert found.slowdown_mean == pytest.approx((1 + 1.05 + 2) / 3)
+    assert found.slowdown_geomean == pytest.approx((1 * 1.05 * 2) ** (1 / 3))
+    assert found.slowdown_mean_by_application == pytest.approx((1.025 + 2) / 2)
+    assert found.kendall_tau == pytest.approx((1 + 1 / 3 + 1 / 3) / 3)
+
+
+def test_intervals_by_hand() -> None:
+    measured = np.array([[0.0, 0.5], [0.1, 0.2], [2.0, -3.0]])
+    found = scores([outcome_of(measured, np.zeros((3, 2)), "aab")], LEVEL)
+    assert found.coverage == pytest.approx(0.5)
+    assert found.coverage_over_cells == pytest.approx(4 / 6)
+    assert found.coverage_worst_application == 0.0
+    assert found.width == pytest.approx(math.exp(2))
+    # Two cells are missed, by 1 and by 2; a miss costs 20 times its size at 90 %.
+    assert found.interval_score == pytest.approx(2 + 20 * 3 / 6)
+
+
+def test_errors_are_those_of_scikit_learn() -> None:
+    outcome = random_outcome()
+    found = scores([outcome], LEVEL)
+    measured, centre = outcome.measured.ravel(), outcome.centre.ravel()
+    assert found.rmse_log == pytest.approx(root_mean_squared_error(measured, centre))
+    assert found.mae_log == pytest.approx(mean_absolute_error(measured, centre))
+    assert found.mape == pytest.approx(mean_absolute_percentage_error(np.exp(measured), np.exp(centre)))
+    assert found.median_ape == pytest.approx(np.median(np.abs(np.exp(centre - measured) - 1)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_rank_correlation_is_that_of_scipy_ties_included(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    measured, centre = rng.integers(0, 4, (2, 6, 7)).astype(float)
+    found = scores([outcome_of(measured, centre)], LEVEL)
+    taus = [kendalltau(c, m).statistic for c, m in zip(centre, measured, strict=True)]
+    assert found.kendall_tau == pytest.approx(np.nanmean(taus))
+
+
+times = arrays(np.float64, (6, 3), elements=st.floats(-12, 3))
+
+
+@given(times, st.permutations(range(6)), st.permutations(range(3)))
+def test_the_order_of_kernels_and_devices_does_not_matter(
+    measured: Reals, rows: list[int], columns: list[int]
+) -> None:
+    # Forecasts that differ, as a tie goes to the first device.
+    centre = measured[::-1] + np.arange(18).reshape(6, 3) / 7
+    one = outcome_of(measured, centre, "aabbbc")
+    other = outcome_of(
+        measured[np.ix_(rows, columns)],
+        centre[np.ix_(rows, columns)],
+        "".join("aabbbc"[row] for row in rows),
+    )
+    assume(all(len(np.unique(row)) == 3 for row in centre))
+    first, second = (asdict(scores([each], LEVEL)) for each in (one, other))
+    if first["kendall_tau"] is None:
+        assert second.pop("kendall_tau") is first.pop("kendall_tau")
+    assert first == pytest.approx(second, rel=1e-9, abs=1e-9)
+
+
+@given(times)
+def test_a_perfect_forecast_has_no_error(measured: Reals) -> None:
+    found = scores([outcome_of(measured, measured, "aabbbc")], LEVEL)
+    assert found.rmse_log == found.median_ape == found.mape == found.mae_log == 0
+    assert found.slowdown_mean == found.slowdown_geomean == found.top1 == found.within_10 == 1
+    assert found.coverage == found.coverage_worst_application == 1
+    assert found.kendall_tau is None or found.kendall_tau == pytest.approx(1)
+
+
+@given(times, times)
+def test_intervals_that_hold_everything_cover_all(measured: Reals, centre: Reals) -> None:
+    found = scores([outcome_of(measured, centre, "aabbbc", half=20.0)], LEVEL)
+    assert found.coverage == found.coverage_over_cells == found.coverage_worst_application == 1
+
+
+@given(times, st.floats(-3, 3))
+def test_a_constant_factor_changes_no_choice(measured: Reals, shift: float) -> None:
+    rng = np.random.default_rng(0)
+    centre = rng.permuted(np.tile(np.arange(3.0), (6, 1)), axis=1)
+    names = ("top1", "slowdown_mean", "slowdown_geomean", "within_10", "kendall_tau")
+    one, other = (scores([outcome_of(measured, centre + each)], LEVEL) for each in (0.0, shift))
+    assert all(getattr(one, name) == getattr(other, name) for name in names)
+
+
+def test_cells_that_were_not_measured_do_not_count() -> None:
+    outcome = random_outcome()
+    gone = outcome.measured.copy()
+    gone[0, 1:] = np.nan
+    gone[3] = np.nan
+    found = asdict(scores([replace(outcome, measured=gone)], LEVEL))
+    assert all(value is not None and math.isfinite(value) for value in found.values())
+    errors = (outcome.centre - gone)[np.isfinite(gone)]
+    assert found["rmse_log"] == pytest.approx(np.sqrt(np.mean(errors**2)))
+
+
+def test_a_device_on_which_the_kernel_did_not_run_is_not_chosen() -> None:
+    measured = np.array([[np.nan, 1.0, 2.0]])
+    found = scores([outcome_of(measured, np.array([[0.0, 5.0, 3.0]]))], LEVEL)
+    assert found.slowdown_mean == pytest.approx(math.e)
+
+
+def test_known_times_are_used_to_choose_and_are_not_scored() -> None:
+    measured, centre = np.array([[0.0, 1.0, 2.0]]), np.array([[9.0, 1.0, 2.5]])
+    known = np.array([[True, False, False]])
+    outcome = replace(outcome_of(measured, centre), known=known, scored=~known)
+    found = scores([outcome], LEVEL)
+    assert found.slowdown_mean == 1
+    assert found.rmse_log == pytest.approx(math.sqrt(0.25 / 2))
+
+
+def test_where_nothing_defines_a_score_there_is_none() -> None:
+    single = scores([outcome_of(np.zeros((2, 1)), np.ones((2, 1)))], LEVEL)
+    assert single.slowdown_mean is single.top1 is single.kendall_tau is None
+    assert single.rmse_log == 1
+    nothing = scores([outcome_of(np.full((1, 2), np.nan), np.ones((1, 2)))], LEVEL)
+    assert nothing == Scores()
+
+
+def test_scores_are_means_over_what_was_told() -> None:
+    one, other = random_outcome(1), random_outcome(2)
+    both = asdict(scores([one, other], LEVEL))
+    each = [asdict(scores([outcome], LEVEL)) for outcome in (one, other)]
+    for name, value in both.items():
+        if name != "coverage_worst_application":
+            assert value == pytest.approx((each[0][name] + each[1][name]) / 2)
+
+
+def test_the_worst_application_is_one_application() -> None:
+    # In each of two outcomes another application is missed, so each has its half.
+    first = outcome_of(np.array([[0.0], [9.0]]), np.zeros((2, 1)), "ab")
+    second = outcome_of(np.array([[9.0], [0.0]]), np.zeros((2, 1)), "ab")
+    assert scores([first, second], LEVEL).coverage_worst_application == 0.5
+
+
+def test_a_forecast_beyond_all_numbers_is_no_score() -> None:
+    found = scores([outcome_of(np.zeros((1, 2)), np.array([[0.0, 1e4]]))], LEVEL)
+    assert found.mape is None
+    assert found.rmse_log == pytest.approx(1e4 / math.sqrt(2))
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(InputError, match=r"expected a name a kernel and arrays of one shape"):
+        outcome_of(np.zeros((2, 2)), np.zeros((2, 3)))
+
+
+@pytest.fixture(scope="module")
+def bundled() -> Any:
+    dataset = bundled_dataset()
+    return dataset, grid_of(dataset)
+
+
+def test_the_floor_is_the_spread_of_single_runs(bundled: Any) -> None:
+    dataset, grid = bundled
+    found = noise_floor(dataset, grid, seed=0).scores
+    # About the median instead of the mean, so a little more than the standard deviation.
+    spread = np.sqrt(np.mean(grid.spread**2))
+    assert found.rmse_log == pytest.approx(spread, rel=0.15)
+    assert found.coverage == pytest.approx(0.9, abs=0.02)
+    assert found.slowdown_mean is not None
+    assert found.slowdown_mean > 1
+
+
+def test_the_floor_follows_the_seed(bundled: Any) -> None:
+    dataset, grid = bundled
+    assert noise_floor(dataset, grid, 0).scores == noise_floor(dataset, grid, 0).scores
+    assert noise_floor(dataset, grid, 0).scores != noise_floor(dataset, grid, 1).scores
+
+
+def test_intervals_of_the_floor_follow_the_level(bundled: Any) -> None:
+    dataset, grid = bundled
+    wide, narrow = (noise_floor(dataset, grid, 0, level).scores for level in (0.9, 0.5))
+    assert narrow.coverage == pytest.approx(0.5, abs=0.05)
+    assert wide.width is not None and narrow.width is not None
+    assert wide.width > narrow.width
+
+
+def test_the_best_fixed_device_by_hand() -> None:
+    # d1 is the fastest for two kernels, and far off for the third; d2 is never far off.
+    grid = make_grid(np.log([[9.0, 1.0, 2.0], [9.0, 1.0, 2.0], [9.0, 30.0, 3.0]]), ["a", "a", "b"])
+    always = always_the_same(grid)
+    assert always is not None
+    assert always.device == "d2"
+    found = always.result.scores
+    assert found.slowdown_mean == pytest.approx((2 + 2 + 1) / 3)
+    assert found.top1 == pytest.approx(1 / 3)
+    assert found.rmse_log is found.coverage is None
+
+
+def test_a_device_that_lacks_a_kernel_is_not_taken_always() -> None:
+    grid = make_grid(np.log([[2.0, 1.0], [2.0, np.nan], [2.0, 1.0]]), ["a", "a", "b"])
+    always = always_the_same(grid)
+    assert always is not None
+    assert always.device == "d0"
+
+
+def test_one_device_is_no_choice() -> None:
+    assert always_the_same(make_grid(np.zeros((2, 1)), ["a", "b"])) is None
+
+
+OTHER = Toolchain("gcc", ("-O0",))
+
+
+@dataclass(frozen=True)
+class Counting:
+    """A model by which time is instructions, times the number of launches."""
+
+    def log_time(self, profiles: Profiles) -> Reals:
+        times: Reals = np.log(metric(profiles, "total_instruction_count") * profiles.invocations)[:, None]
+        return times
+
+
+def changed(grid: Grid, name: str, factor: Reals | float) -> Grid:
+    metrics = grid.profiles.metrics.copy()
+    metrics[:, NAMES.index(name)] *= factor
+    return replace(grid, profiles=replace(grid.profiles, metrics=metrics))
+
+
+def test_the_effect_is_the_ratio_of_predictions_over_all_launches_in_both() -> None:
+    grid = lawful_grid()
+    factors = np.linspace(0.8, 1.6, len(grid.profiles))
+    effect = effect_of(Counting(), grid, changed(grid, "total_instruction_count", factors), OTHER)
+    assert effect is not None
+    assert (effect.toolchain, effect.kernels) == (OTHER, 48)
+    assert effect.factor == pytest.approx(1.2, rel=1e-3)
+    assert effect.low == pytest.approx(0.88, rel=1e-3)
+    assert effect.high == pytest.approx(1.52, rel=1e-3)
+
+
+def test_launches_of_another_amount_of_work_are_not_the_same() -> None:
+    grid = lawful_grid()
+    factors = np.where(np.arange(len(grid.profiles)) < 40, 3.0, 1.5)
+    effect = effect_of(Counting(), grid, changed(grid, "total_instruction_count", factors), OTHER)
+    assert effect is not None
+    assert effect.kernels == 8
+    assert effect_of(Counting(), grid, changed(grid, "work_items", 2.0), OTHER) is None
+
+
+def test_how_often_a_kernel_was_launched_is_no_effect() -> None:
+    grid = lawful_grid()
+    often = replace(grid, profiles=replace(grid.profiles, invocations=np.full(48, 9)))
+    effect = effect_of(Counting(), grid, often, OTHER)
+    assert effect is not None
+    assert effect.factor == pytest.approx(1)
+
+
+def test_kernels_of_other_names_are_not_compared() -> None:
+    grid = lawful_grid()
+    renamed = replace(grid.profiles, kernel=tuple(f"{name}_" for name in grid.profiles.kernel))
+    assert effect_of(Counting(), grid, replace(grid, profiles=renamed), OTHER) is None

@@ -1,0 +1,72 @@
+"""Times of one device are translated to another by a line that left-out applications judge."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crosscast.errors import InputError
+from crosscast.evaluate.translation import SharedTimes, shared_times, train_translation, translation_scores
+from crosscast.predict.corun.translation import LOGARITHMIC, PLAIN, TimeLine
+from support.mixes import APPLICATIONS, EXPONENT, FACTOR, counted_co_runs, studied
+
+
+def shared() -> SharedTimes:
+    return shared_times(counted_co_runs(), "cpu", "other")
+
+
+def test_what_ran_on_both_devices_is_paired_alone_in_bags_and_whole_bags() -> None:
+    found = shared()
+    pairs = len(APPLICATIONS) * (len(APPLICATIONS) + 1) // 2
+    assert (found.members == 1).sum() == len(APPLICATIONS)
+    # Two members and the bag itself of each; no triple ran on the other device.
+    assert (found.members == 2).sum() == 3 * pairs
+    assert found.names == APPLICATIONS
+    np.testing.assert_allclose(found.target_s, FACTOR * found.source_s**EXPONENT)
+
+
+def test_a_power_law_is_found_and_is_better_than_a_plain_line() -> None:
+    card = train_translation(shared())
+    assert card.line.form == LOGARITHMIC
+    assert card.line.slope == pytest.approx(EXPONENT)
+    assert card.line.intercept == pytest.approx(math.log(FACTOR))
+    found = translation_scores(shared())
+    scores = {(each.form, each.quantity, each.members): each for each in found}
+    assert scores[LOGARITHMIC, "time", None].mape == pytest.approx(0, abs=1e-6)
+    assert scores[LOGARITHMIC, "slowdown", 2].mape == pytest.approx(0, abs=1e-6)
+    assert scores[PLAIN, "time", None].mape > 0.5
+    assert scores[PLAIN, "time", 1].accuracy == 100 - scores[PLAIN, "time", 1].mape
+
+
+def test_errors_are_those_of_lines_without_the_application() -> None:
+    found = shared()
+    # What one application does elsewhere does not lessen its own error.
+    odd = found.having("bfs")
+    bent = replace(found, target_s=np.where(odd, 3 * found.target_s, found.target_s))
+    card = train_translation(bent)
+    errors = card.errors["time"]
+    own = errors.log_error[errors.group == errors.groups.index("bfs")]
+    line = TimeLine.fit(card.line.form, bent.source_s[~odd], bent.target_s[~odd])
+    np.testing.assert_allclose(np.sort(own), np.sort(np.log(line(bent.source_s[odd]) / bent.target_s[odd])))
+    assert abs(own).max() > 1
+
+
+def test_a_model_on_one_device_and_a_line_to_the_other_are_scored_together() -> None:
+    studies = studied().studies
+    assert studies is not None
+    (study,) = studies.translations  # type: ignore[misc]
+    assert (study.source, study.target, study.applications) == ("cpu", "other", len(APPLICATIONS))
+    by_form = {each.form: each for each in study.predicted}
+    # A power law without an error of its own takes the model's times there as they are.
+    assert by_form[LOGARITHMIC].time_mape == pytest.approx(by_form[LOGARITHMIC].own_mape * EXPONENT, rel=0.3)
+    assert by_form[LOGARITHMIC].rows == by_form[PLAIN].rows > 0
+
+
+def test_the_same_device_twice_and_too_little_in_common_are_refused() -> None:
+    with pytest.raises(InputError, match="expected two different ones, found cpu twice"):
+        shared_times(counted_co_runs(), "cpu", "cpu")
+    with pytest.raises(InputError, match="timed on cpu and on moon, found none"):
+        shared_times(counted_co_runs(), "cpu", "moon")

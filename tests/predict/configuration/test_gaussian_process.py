@@ -1,0 +1,403 @@
+"""Covariances are those of Matérn, of points near and far."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import check_grad
+from scipy.spatial.distance import cdist
+from scipy.stats import multivariate_normal
+from sklearn.gaussian_process.kernels import Matern
+from threadpoolctl import threadpool_limits
+
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.errors import InputError
+from crosscast.predict.configuration.gaussian_process import (
+    Belief,
+    Covariance,
+    Posterior,
+    SparseProcess,
+    Weighed,
+    _cost,
+    _parts,
+    matern,
+    matern_slope,
+    pivots,
+    small_product,
+    squares,
+    total_of,
+)
+from crosscast.predict.configuration.gaussian_process import likeliest as likeliest_with_threads
+from support.surfaces import FEATURES, made_covariance, made_points
+
+
+def test_both_parts_are_those_of_scikit_learn() -> None:
+    covariance = made_covariance()
+    ones, others = made_points(seed=1)[0], made_points(seed=2)[0][:7]
+    shared = covariance.variance * Matern(covariance.lengths, nu=2.5)(ones, others)
+    np.testing.assert_allclose(covariance.shared(ones, others), shared, rtol=1e-10)
+    one, other = ones[:, FEATURES:], others[:, FEATURES:]
+    own = covariance.own_variance * Matern(covariance.own_lengths, nu=2.5)(one, other)
+    np.testing.assert_allclose(covariance.own(one, other), own, rtol=1e-10)
+
+
+def test_squares_are_those_of_distances_and_the_points_stay_as_they_are() -> None:
+    ones, others = made_points(seed=1)[0], made_points(seed=2)[0]
+    before = ones.copy(), others.copy()
+    np.testing.assert_allclose(squares(ones, others), cdist(ones, others, "sqeuclidean"), atol=1e-12)
+    np.testing.assert_array_equal(ones, before[0])
+    np.testing.assert_array_equal(others, before[1])
+
+
+def test_a_point_is_at_no_distance_from_itself() -> None:
+    far = 1e3 * made_points()[0]
+    found = squares(far, far)
+    assert found.min() >= 0
+    assert np.diag(matern(found)) == pytest.approx(1, abs=1e-8)
+
+
+def test_without_coordinates_all_points_are_alike() -> None:
+    assert matern(squares(np.empty((2, 0)), np.empty((3, 0)))).tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
+@given(st.floats(1e-3, 50))
+def test_the_slope_is_that_of_the_correlation(squared: float) -> None:
+    error = check_grad(
+        lambda x: float(matern(x)[0]), lambda x: matern_slope(x), np.array([squared]), epsilon=1e-7
+    )
+    assert error < 1e-5
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=2, max_size=10, unique=True))
+def test_what_is_farther_is_less_alike(distances: list[float]) -> None:
+    found = matern(np.sort(np.array(distances)))
+    assert (np.diff(found) <= 1e-15).all()
+    assert (found >= 0).all()
+
+
+def likeliest(points: Reals, features: int, kernels: Integers, values: Reals) -> Covariance:
+    """As the model calls it: on a busy machine threads make it many times slower."""
+    with threadpool_limits(1):
+        return likeliest_with_threads(points, features, kernels, values)
+
+
+def joint(covariance: Covariance, points: Reals, kernels: Integers) -> Reals:
+    """Covariance of all values, with noise."""
+    settings = points[:, FEATURES:]
+    own = covariance.own(settings, settings) * np.equal.outer(kernels, kernels)
+    noise: Reals = covariance.noise * np.eye(len(points))
+    total: Reals = covariance.shared(points, points) + own + noise
+    return total
+
+
+def logarithms(covariance: Covariance) -> Reals:
+    variances = [covariance.variance, covariance.own_variance, covariance.noise]
+    found: Reals = np.log(np.concatenate([covariance.lengths, covariance.own_lengths, variances]))
+    return found
+
+
+def drawn(covariance: Covariance, kernels: int, settings: int) -> tuple[Reals, Integers, Reals]:
+    points, of = made_points(kernels, settings)
+    values = np.random.default_rng(3).multivariate_normal(np.zeros(len(of)), joint(covariance, points, of))
+    return points, of, values
+
+
+@pytest.mark.parametrize("change", [0.0, 1.0, -1.5])
+def test_the_gradient_is_that_of_finite_differences(change: float) -> None:
+    points, kernels, values = drawn(made_covariance(), 4, 6)
+    parts = _parts(points, FEATURES, kernels, values)
+    start = logarithms(made_covariance()) + change
+    error = check_grad(lambda x: _cost(x, parts)[0], lambda x: _cost(x, parts)[1], start, epsilon=1e-6)
+    assert error < 1e-4 * np.abs(_cost(start, parts)[1]).max()
+
+
+def test_the_cost_is_that_of_the_likelihood_but_for_a_constant_and_the_prior() -> None:
+    points, kernels, values = drawn(made_covariance(), 4, 6)
+    parts = _parts(points, FEATURES, kernels, values)
+    ones, others = made_covariance(), made_covariance(own=0.5, noise=0.2)
+    costs = [_cost(logarithms(each), parts)[0] for each in (ones, others)]
+    # With the same lengths the prior is the same.
+    expected = [
+        -multivariate_normal(np.zeros(len(values)), joint(each, points, kernels)).logpdf(values)
+        for each in (ones, others)
+    ]
+    assert costs[0] - costs[1] == pytest.approx(expected[0] - expected[1], rel=1e-5)
+
+
+def test_the_found_one_is_likelier_than_that_from_which_values_were_drawn() -> None:
+    true = made_covariance()
+    points, kernels, values = drawn(true, 12, 10)
+    found = likeliest(points, FEATURES, kernels, values)
+    parts = _parts(points, FEATURES, kernels, values)
+    assert _cost(logarithms(found), parts)[0] <= _cost(logarithms(true), parts)[0]
+    assert 0.02 < found.noise < 0.1
+
+
+def test_a_coordinate_that_does_not_matter_gets_a_great_length() -> None:
+    points, kernels = made_points(12, 10)
+    found = likeliest(points, FEATURES, kernels, np.sin(2 * points[:, 2]))
+    assert found.lengths[2] < 0.5 * found.lengths[[0, 1, 3]].min()
+
+
+@pytest.mark.parametrize(
+    ("points", "kernels", "values"),
+    [
+        (made_points()[0], made_points()[1], np.zeros(24)),
+        (made_points()[0], made_points()[1], np.full(24, 3.0)),
+        (np.zeros((6, 4)), np.arange(6), np.arange(6.0)),
+        (np.repeat(made_points(2, 3)[0], 4, axis=0), np.repeat(np.arange(6), 4), np.arange(24.0)),
+        (made_points(1, 1)[0], np.zeros(1, np.int64), np.array([0.3])),
+        (np.empty((5, 0)), np.arange(5), np.arange(5.0)),
+        (made_points()[0] * 1e-9, made_points()[1], np.arange(24) * 1e-6),
+        (made_points()[0] * 1e3, made_points()[1], np.arange(24) * 1e3),
+    ],
+    ids=["zero", "constant", "one point", "duplicates", "one value", "no coordinates", "tiny", "huge"],
+)
+def test_odd_values_have_a_likeliest_covariance_too(points: Reals, kernels: Integers, values: Reals) -> None:
+    features = min(FEATURES, points.shape[1])
+    found = likeliest(points, features, kernels, values)
+    every = [*found.lengths, *found.own_lengths, found.variance, found.own_variance, found.noise]
+    assert np.isfinite(every).all()
+    assert min(every) > 0
+
+
+COVARIANCE = made_covariance()
+COUNT = 9
+
+
+def belief() -> Belief:
+    points, _ = made_points(5, 6)
+    weighed = Weighed.of(COVARIANCE, points, pivots(COVARIANCE, points, 20))
+    values = np.cos(points.sum(axis=1))
+    return weighed.fitted(values, np.ones(30, np.bool_)).at(made_points(1, COUNT, seed=5)[0], FEATURES)
+
+
+BELIEF = belief()
+EVERY = BELIEF.rows(np.arange(COUNT))
+VALUES = np.random.default_rng(1).normal(size=COUNT)
+
+
+def conditioned(at: list[int], values: Reals) -> tuple[Reals, Reals]:
+    """Mean and variance of a run, from the joint covariance of all values and these runs."""
+    inner = EVERY[np.ix_(at, at)] + COVARIANCE.noise * np.eye(len(at))
+    gain = EVERY[:, at] @ np.linalg.inv(inner)
+    mean = BELIEF.mean + gain @ (values - BELIEF.mean[at])
+    return mean, np.diag(EVERY - gain @ EVERY[at]) + COVARIANCE.noise
+
+
+def test_covariances_are_those_of_a_joint_gaussian() -> None:
+    np.testing.assert_allclose(EVERY, EVERY.T, atol=1e-12)
+    assert np.linalg.eigvalsh(EVERY).min() > -1e-9
+    np.testing.assert_allclose(BELIEF.rows(np.array([4, 1])), EVERY[[4, 1]], atol=1e-12)
+
+
+@given(st.lists(st.integers(0, COUNT - 1), max_size=COUNT, unique=True))
+def test_runs_condition_as_a_joint_gaussian_does(at: list[int]) -> None:
+    found = BELIEF.given(np.array(at, np.int64), VALUES[at])
+    mean, variance = conditioned(at, VALUES[at])
+    np.testing.assert_allclose(found.mean, mean, atol=1e-9)
+    np.testing.assert_allclose(found.variance, variance, atol=1e-9)
+    assert (found.variance >= COVARIANCE.noise).all()
+
+
+@given(st.permutations([0, 3, 5, 8]))
+def test_the_order_of_runs_does_not_matter(at: list[int]) -> None:
+    one, other = (BELIEF.given(np.array(each), VALUES[each]) for each in (at, sorted(at)))
+    np.testing.assert_allclose(one.mean, other.mean, atol=1e-10)
+    np.testing.assert_allclose(one.variance, other.variance, atol=1e-10)
+
+
+def test_what_is_not_a_number_is_left_out() -> None:
+    with_it = BELIEF.given(np.array([2, 3, 6]), np.array([0.3, np.nan, -np.inf]))
+    without = BELIEF.given(np.array([2]), np.array([0.3]))
+    np.testing.assert_array_equal(with_it.mean, without.mean)
+    np.testing.assert_array_equal(with_it.variance, without.variance)
+
+
+def test_no_runs_change_nothing() -> None:
+    found = BELIEF.given(np.empty(0, np.int64), np.empty(0))
+    np.testing.assert_array_equal(found.mean, BELIEF.mean)
+    np.testing.assert_allclose(found.variance, np.diag(EVERY) + COVARIANCE.noise, atol=1e-12)
+
+
+def test_more_runs_never_make_it_less_sure() -> None:
+    variances = [BELIEF.given(np.arange(count), VALUES[:count]).variance for count in range(COUNT + 1)]
+    assert (np.diff(variances, axis=0) < 1e-12).all()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 700])
+def test_a_product_in_pieces_is_the_product(rows: int) -> None:
+    rng = np.random.default_rng(0)
+    ones, others = rng.normal(size=(rows, 90)), rng.normal(size=(90, 101))
+    np.testing.assert_allclose(small_product(ones, others), ones @ others, atol=1e-11)
+    wide = rng.normal(size=(90, 3000))
+    np.testing.assert_allclose(small_product(ones, wide), ones @ wide, atol=1e-11)
+
+
+def test_a_total_is_that_of_many_draws() -> None:
+    rng = np.random.default_rng(4)
+    parts = {
+        "cpu": Posterior(np.log([60.0, 100.0]), np.array([0.02, 0.001]) ** 2),
+        "gpu": Posterior(np.log([150.0, 20.0]), np.array([0.03, 0.05]) ** 2),
+    }
+    draws = sum(
+        np.exp(part.mean + np.sqrt(part.variance) * rng.standard_normal((200_000, 2)))
+        for part in parts.values()
+    )
+    found = total_of(parts)
+    np.testing.assert_allclose(found.mean, np.log(draws).mean(axis=0), atol=1e-3)
+    np.testing.assert_allclose(np.sqrt(found.variance), np.log(draws).std(axis=0), rtol=0.01)
+
+
+def test_the_total_of_one_part_is_that_part() -> None:
+    part = Posterior(np.array([1.0, 2.0]), np.array([0.1, 0.2]))
+    found = total_of({"power": part})
+    np.testing.assert_allclose(found.mean, part.mean)
+    np.testing.assert_allclose(found.variance, part.variance)
+
+
+COVARIANCE_SPARSE = made_covariance(own=0.0001)
+POINTS, KERNELS = made_points(5, 6)
+VALUES_SPARSE = np.sin(POINTS[:, 0] + 2 * POINTS[:, 2]) + 0.1 * np.random.default_rng(0).normal(size=30)
+NEW = made_points(1, 8, seed=9)[0]
+
+
+def exact(used: Flags, new: Reals = NEW) -> tuple[Reals, Reals]:
+    """Mean and covariance, without own part and noise, by the formulas of a textbook."""
+    points = POINTS[used]
+    noise = COVARIANCE_SPARSE.noise + COVARIANCE_SPARSE.own_variance
+    inner = COVARIANCE_SPARSE.shared(points, points) + noise * np.eye(len(points))
+    near = COVARIANCE_SPARSE.shared(new, points)
+    before = COVARIANCE_SPARSE.shared(new, new)
+    return near @ np.linalg.solve(inner, VALUES_SPARSE[used]), before - near @ np.linalg.solve(inner, near.T)
+
+
+def shared_of(belief: Belief) -> Reals:
+    """All covariances, without the kernel's own part."""
+    settings = belief.points[:, FEATURES:]
+    return belief.rows(np.arange(len(belief.mean))) - COVARIANCE_SPARSE.own(settings, settings)
+
+
+@pytest.mark.parametrize("used", [np.ones(30, np.bool_), KERNELS != 2])
+def test_with_all_points_remembered_it_is_exact(used: Flags) -> None:
+    weighed = Weighed.of(COVARIANCE_SPARSE, POINTS, np.arange(30))
+    found = weighed.fitted(np.where(used, VALUES_SPARSE, np.nan), used).at(NEW, FEATURES)
+    mean, covariance = exact(used)
+    np.testing.assert_allclose(found.mean, mean, atol=1e-5)
+    np.testing.assert_allclose(shared_of(found), covariance, atol=1e-5)
+
+
+def test_what_was_left_out_is_not_remembered() -> None:
+    remembered = pivots(COVARIANCE_SPARSE, POINTS, 20)
+    used = KERNELS != 2
+    found = Weighed.of(COVARIANCE_SPARSE, POINTS, remembered).fitted(VALUES_SPARSE, used)
+    alone = Weighed.of(
+        COVARIANCE_SPARSE, POINTS[used], np.flatnonzero(np.isin(np.flatnonzero(used), remembered))
+    )
+    expected = alone.fitted(VALUES_SPARSE[used], np.ones(used.sum(), np.bool_))
+    # The order of those remembered is another one.
+    ones, others = found.at(NEW, FEATURES), expected.at(NEW, FEATURES)
+    np.testing.assert_allclose(ones.mean, others.mean, atol=1e-7)
+    np.testing.assert_allclose(shared_of(ones), shared_of(others), atol=1e-7)
+    assert len(found.points) < 20
+
+
+def test_few_points_that_tell_much_come_near_to_all() -> None:
+    used = np.ones(30, np.bool_)
+    found = Weighed.of(COVARIANCE_SPARSE, POINTS, pivots(COVARIANCE_SPARSE, POINTS, 22)).fitted(
+        VALUES_SPARSE, used
+    )
+    mean, _ = exact(used)
+    assert np.abs(found.at(NEW, FEATURES).mean - mean).max() < 0.1 * np.abs(mean).max()
+
+
+def test_training_never_makes_it_less_sure_and_variances_stay_positive() -> None:
+    for count in (1, 5, 30):
+        remembered = pivots(COVARIANCE_SPARSE, POINTS, count)
+        found = Weighed.of(COVARIANCE_SPARSE, POINTS, remembered).fitted(VALUES_SPARSE, np.ones(30, np.bool_))
+        variances = np.diag(shared_of(found.at(POINTS[:6], FEATURES)))
+        assert (variances > -1e-9).all()
+        assert (variances < COVARIANCE_SPARSE.variance + 1e-9).all()
+
+
+def test_where_nothing_is_remembered_nothing_is_known() -> None:
+    used = KERNELS == 1
+    found = (
+        Weighed.of(COVARIANCE_SPARSE, POINTS, np.array([0, 1])).fitted(VALUES_SPARSE, used).at(NEW, FEATURES)
+    )
+    assert found.mean.tolist() == [0] * 8
+    np.testing.assert_allclose(shared_of(found), COVARIANCE_SPARSE.shared(NEW, NEW))
+
+
+def greedy(points: Reals, most: int) -> list[int]:
+    """Each time the point of which the variance is greatest, given those before, by dense conditioning."""
+    chosen: list[int] = []
+    every = COVARIANCE_SPARSE.shared(points, points)
+    for _ in range(most):
+        seen = every[:, chosen]
+        left = np.diag(every - seen @ np.linalg.solve(every[np.ix_(chosen, chosen)], seen.T)).copy()
+        left[chosen] = -1
+        chosen.append(int(np.argmax(np.round(left, 9))))
+    return chosen
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pivots_are_those_of_a_greedy_search(seed: int) -> None:
+    points = np.random.default_rng(seed).normal(size=(15, 4))
+    assert pivots(COVARIANCE_SPARSE, points, 8).tolist() == greedy(points, 8)
+
+
+def test_a_point_that_is_there_twice_is_remembered_once() -> None:
+    twice = np.concatenate([POINTS[:5], POINTS[:5]])
+    found = pivots(COVARIANCE_SPARSE, twice, 10)
+    assert len(found) == 5
+    assert sorted(found % 5) == [0, 1, 2, 3, 4]
+    assert pivots(COVARIANCE_SPARSE, np.zeros((7, 4)), 5).tolist() == [0]
+    assert pivots(COVARIANCE_SPARSE, POINTS[:3], 10).size == 3
+
+
+def state() -> dict[str, Any]:
+    used = np.ones(30, np.bool_)
+    fitted = Weighed.of(COVARIANCE_SPARSE, POINTS, pivots(COVARIANCE_SPARSE, POINTS, 9)).fitted(
+        VALUES_SPARSE, used
+    )
+    return {name: array.copy() for name, array in fitted.state().items()}
+
+
+def test_it_comes_back_from_its_arrays() -> None:
+    found = SparseProcess.from_state(state())
+    assert {name: array.tolist() for name, array in found.state().items()} == {
+        name: array.tolist() for name, array in state().items()
+    }
+
+
+@pytest.mark.parametrize("name", ["lengths", "own_lengths", "variances", "points", "weights", "known"])
+@pytest.mark.parametrize("damage", ["missing", "nan", "short", "axis", "text"])
+def test_a_damaged_array_is_refused(name: str, damage: str) -> None:
+    damaged = state()
+    array = damaged.pop(name)
+    if damage == "short" and name == "own_lengths":
+        array = np.tile(array, 3)
+    changed = {
+        "nan": np.full_like(array, np.nan),
+        "short": array if name == "own_lengths" else array[1:],
+        "axis": array[None],
+        "text": array.astype(np.str_),
+    }
+    if damage != "missing":
+        damaged[name] = changed[damage]
+    with pytest.raises(InputError, match="model: "):
+        SparseProcess.from_state(damaged)
+
+
+@pytest.mark.parametrize("name", ["lengths", "own_lengths", "variances"])
+@pytest.mark.parametrize("value", [0.0, -1.0])
+def test_lengths_and_variances_must_be_above_zero(name: str, value: float) -> None:
+    damaged = state()
+    damaged[name][-1] = value
+    with pytest.raises(InputError, match="model: lengths: expected lengths and variances above 0"):
+        SparseProcess.from_state(damaged)

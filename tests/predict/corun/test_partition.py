@@ -1,0 +1,256 @@
+"""Features of members of mixes: counted by hand, and the laws that they keep."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.kernel_ridge import KernelRidge
+
+from crosscast.arrays import Reals
+from crosscast.errors import InputError
+from crosscast.predict.artefact import part_of, stored_name
+from crosscast.predict.corun.partition import (
+    JOBS,
+    PARTITION_MODELS,
+    FittedPartition,
+    Jobs,
+    folds_within,
+    folds_without_jobs,
+    partition_models,
+)
+from crosscast.predict.corun.partition_learners import (
+    Amount,
+    Rows,
+    feature_count,
+    features_of,
+    fitted_ridge,
+    grown_median,
+    own_and_mean,
+    some_rows,
+)
+from support.mixes import made_mixes
+
+SHARED = hnp.arrays(np.float64, (2, 4, 3), elements=st.floats(0.01, 1.0))
+ALL = np.ones((2, 4), dtype=np.bool_)
+
+
+def test_features_of_two_members_are_as_counted_by_hand() -> None:
+    shared = np.exp([[[-1.0, 0.0], [-3.0, 0.0], [-2.0, 0.0]]])
+    judged = np.array([[True, True, False]])
+    found = features_of(shared, judged)
+    #       own          mean           max           min          deviation   judged
+    first = [-0.5, 0.5, -1.25, 1.25, -1.0, 1.5, -1.5, 1.0, 0.25, 0.25, 2 / 3]
+    second = [-1.5, 1.5, -0.75, 0.75, -0.5, 1.0, -1.0, 0.5, 0.25, 0.25, 2 / 3]
+    np.testing.assert_allclose(found, [first, second], atol=1e-12)
+    assert found.shape[1] == feature_count(2)
+    np.testing.assert_allclose(found[0, own_and_mean(2)], first[:4], atol=1e-12)
+
+
+@given(SHARED, st.permutations([1, 2, 3]))
+@settings(max_examples=30, deadline=None)
+def test_the_order_of_the_others_does_not_matter(shared: Reals, order: list[int]) -> None:
+    first = np.zeros_like(ALL)
+    first[:, 0] = True
+    turned = shared[:, [0, *order]]
+    np.testing.assert_array_equal(features_of(turned, first), features_of(shared, first))
+
+
+@given(SHARED, hnp.arrays(np.float64, (2, 4, 1), elements=st.floats(0.1, 10)))
+@settings(max_examples=30, deadline=None)
+def test_times_matter_relative_to_each_other_alone(shared: Reals, factor: Reals) -> None:
+    np.testing.assert_allclose(features_of(shared * factor, ALL), features_of(shared, ALL), atol=1e-9)
+
+
+def test_what_is_no_mix_is_refused() -> None:
+    shared = np.full((2, 4, 3), 0.5)
+    for wrong, judged in ((shared, ALL[:, :3]), (shared[:, :1], ALL[:, :1]), (shared[0], ALL)):
+        with pytest.raises(InputError, match=r"expected the shape \(n, k, l\)"):
+            features_of(wrong, judged)
+    for value in (0.0, -1.0, np.nan, np.inf):
+        shared[1, 2, 0] = value
+        with pytest.raises(InputError, match="expected times above 0"):
+            features_of(shared, ALL)
+
+
+@pytest.mark.parametrize("jobs", JOBS)
+def test_every_judged_member_is_left_out_once(jobs: Jobs) -> None:
+    mixes = made_mixes()
+    folds = folds_within(mixes, jobs, 0)
+    np.testing.assert_array_equal(np.sum([fold.test for fold in folds], axis=0), mixes.judged)
+    for fold in folds:
+        assert not fold.test[fold.train].any()
+
+
+def test_a_new_job_is_in_no_mix_that_is_learned_from() -> None:
+    mixes = made_mixes()
+    for fold in folds_within(mixes, "new job", 0):
+        tested = np.unique(mixes.job[fold.test])
+        assert len(tested)
+        assert not np.isin(mixes.job[fold.train], tested).any()
+
+
+def test_known_jobs_are_left_out_by_sets() -> None:
+    mixes = made_mixes(jobs=3)
+    number = mixes.job_set
+    for fold in folds_within(mixes, "known jobs", 0):
+        assert not np.isin(number[fold.train], number[~fold.train]).any()
+
+
+def test_of_many_members_some_are_left_out() -> None:
+    mixes = made_mixes(jobs=2, mixes=1500, members=2)
+    folds = folds_within(mixes, "new job", 0)
+    assert [int(fold.test.sum()) for fold in folds] == [400, 400]
+
+
+def test_too_little_is_refused() -> None:
+    with pytest.raises(InputError, match="at least 2 sets of jobs, found 1"):
+        folds_within(made_mixes(mixes=1), "known jobs", 0)
+    with pytest.raises(InputError, match="at least 2 jobs to learn from, found 1"):
+        folds_within(made_mixes(jobs=1), "new job", 0)
+    mixes = made_mixes(jobs=2)
+    with pytest.raises(InputError, match="expected mixes without job 1, job 2 to learn from, found none"):
+        folds_without_jobs(mixes, [np.array([1, 2])])
+
+
+NAMES = tuple(PARTITION_MODELS)
+NEW = made_mixes(mixes=40, seed=1)
+FEW = Amount(12, 60, 50)
+
+
+@cache
+def fitted(name: str, jobs: Jobs = "new job") -> FittedPartition:
+    return partition_models([name], jobs)[0].fit(made_mixes(), 0)
+
+
+def error(name: str, jobs: Jobs) -> float:
+    found = fitted(name, jobs).predict(NEW.shared, NEW.judged)
+    return float(np.abs(found.centre - NEW.alone[NEW.judged]).mean())
+
+
+def rows(seed: int = 0) -> Rows:
+    random = np.random.default_rng(seed)
+    features = random.normal(size=(80, 11))
+    return Rows(features, 2, random.uniform(0.2, 1, (80, 3)) * (1 + features[:, :1] > 0.5))
+
+
+@pytest.mark.parametrize("jobs", JOBS)
+def test_a_law_is_learned(jobs: Jobs) -> None:
+    mean, forest, own = (error(name, jobs) for name in NAMES)
+    assert forest < mean / 3
+    assert own < mean / 6
+
+
+def test_a_new_job_between_others_is_predicted() -> None:
+    mixes = made_mixes()
+    without = ~np.asarray((mixes.job == 2).any(axis=1))
+    model = partition_models(["partition"], "new job")[0].fit(mixes.where(without), 0)
+    asked = mixes.where(~without)
+    new = asked.job[asked.judged] == 2
+    wrong = np.abs(model.predict(asked.shared, asked.judged).centre - asked.alone[asked.judged])[new]
+    # The next jobs are 0.08 away from it, their mean 0.16.
+    assert wrong[:, 0].mean() < 0.04
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_kept_predicts_the_same(name: str) -> None:
+    before = fitted(name)
+    after = part_of(stored_name(before), dict(before.state()))
+    for level in (0.5, 0.9):
+        for array in ("centre", "low", "high"):
+            np.testing.assert_array_equal(
+                getattr(after.predict(NEW.shared, NEW.judged, level), array),
+                getattr(before.predict(NEW.shared, NEW.judged, level), array),
+            )
+
+
+def test_the_same_seed_gives_the_same_model() -> None:
+    once, again, other = (
+        partition_models(["partition"], "known jobs")[0].fit(NEW, seed).state() for seed in (0, 0, 1)
+    )
+    assert all(np.array_equal(again[name], array) for name, array in once.items())
+    assert not np.array_equal(other["errors"], once["errors"])
+
+
+def test_intervals_hold_as_often_as_asked_for_and_grow_with_it() -> None:
+    true = NEW.alone[NEW.judged]
+    for name in NAMES:
+        found = [fitted(name, "known jobs").predict(NEW.shared, NEW.judged, level) for level in (0.5, 0.9)]
+        held = [float(((each.low <= true) & (true <= each.high)).mean()) for each in found]
+        assert held[1] > 0.85
+        assert ((found[0].low >= found[1].low) & (found[0].high <= found[1].high)).all()
+        assert -1e-6 < found[1].low.min() <= found[1].high.max() < 1 + 1e-6
+
+
+def test_reach_is_the_conformal_quantile_of_each_part() -> None:
+    errors = np.column_stack([np.arange(1, 10) / 10, np.arange(9, 0, -1) / 100])
+    model = FittedPartition((100.0,), (7.0, 4.0), fitted("mean").learned, errors)
+    np.testing.assert_allclose(model.reach(0.9), [0.9, 0.09])
+    np.testing.assert_allclose(model.reach(0.8), [0.8, 0.08])
+    # More than nine errors can tell: the largest.
+    np.testing.assert_allclose(model.reach(0.99), [0.9, 0.09])
+
+
+def test_trees_propose_and_their_median_is_taken_as_scikit_learn_would_give_it() -> None:
+    given, asked = rows(), rows(1).features
+    some = some_rows(given, FEW.tree_rows, 3)
+    forest = ExtraTreesRegressor(FEW.trees, random_state=3).fit(some.features, some.alone)
+    singles = asked.astype(np.float32)
+    expected = np.median([tree.predict(singles) for tree in forest.estimators_], axis=0)
+    np.testing.assert_allclose(grown_median(given, FEW, 3).predict(asked), expected, atol=1e-12)
+
+
+def test_the_ridge_predicts_what_scikit_learn_does() -> None:
+    given, asked = rows(), rows(1).features
+    some = some_rows(given, FEW.ridge_rows, 3)
+    centre, spread = given.features.mean(axis=0), given.features.std(axis=0)
+    level = given.alone.mean(axis=0)
+    peer = KernelRidge(alpha=0.3, kernel="rbf", gamma=0.03)
+    peer.fit((some.features - centre) / spread, some.alone - level)
+    expected = np.clip(peer.predict((asked - centre) / spread) + level, 0, 1)
+    np.testing.assert_allclose(fitted_ridge(given, FEW, 3, 0.03).predict(asked), expected, atol=1e-6)
+
+
+def test_few_rows_are_all_taken() -> None:
+    given = rows()
+    assert some_rows(given, 80, 0) is given
+    assert len(some_rows(given, 79, 0).features) == 79
+
+
+def spoiled(**changes: Any) -> dict[str, npt.NDArray[Any]]:
+    return {**fitted("partition").state(), **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"form": np.array(["magic"])}, "form: expected one of blend, constant, forest, found magic"),
+        ({"levels": np.array([100.0, 50.0])}, "expected integers|ridge on 11 features"),
+        ({"errors": np.zeros((4, 2))}, r"errors: expected 3 columns, found shape \(4, 2\)"),
+        ({"errors": np.zeros((0, 3))}, "errors: expected"),
+        ({"learned.weight": np.array([1.5])}, "weight: expected one number of 0 to 1"),
+        ({"learned.ridge.gamma": np.array([-1.0])}, "ridge on 16 features"),
+        ({"learned.ridge.spread": np.zeros(16)}, "ridge on 16 features"),
+        ({"learned.ridge.centre": np.zeros(15)}, "ridge on 16 features"),
+        ({"learned.median.root": np.array([0], dtype=np.int32)}, "expected one parent"),
+        ({"slices": np.array([7.0])}, "errors: expected 1 columns"),
+        ({"slices": np.array([7.0]), "errors": np.zeros((4, 1))}, "learned: expected 1 outputs, found 3"),
+    ],
+)
+def test_damaged_arrays_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        FittedPartition.from_state(spoiled(**changes))
+
+
+def test_mixes_at_other_levels_and_unknown_models_are_refused() -> None:
+    with pytest.raises(InputError, match=r"expected 3 levels, found shape \(40, 4, 2\)"):
+        fitted("mean").predict(NEW.shared[..., :2], NEW.judged)
+    with pytest.raises(InputError, match="expected one of mean, published-forest, partition, found 'magic'"):
+        partition_models(["magic"], "new job")

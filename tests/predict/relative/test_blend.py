@@ -1,0 +1,456 @@
+"""Rows to learn from: kernels weigh the same, and none has more than so many."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import ExtraTreesRegressor
+
+from crosscast.arrays import Reals
+from crosscast.errors import InputError
+from crosscast.predict.relative.blend import (
+    Blend,
+    BlendPredictor,
+    Effort,
+    FittedPreference,
+    Mix,
+    TrainingRows,
+    fit_preference,
+    training_rows,
+)
+from crosscast.predict.relative.data import Vectors, relative_to_slowest
+from crosscast.predict.relative.nichols2024 import LogMean
+from crosscast.predict.relative.observed import vectors_of
+from crosscast.predict.relative.sums import intensities_of
+from crosscast.tables.importers.rajaperf import import_rajaperf
+from support.vectors import made_vectors, runs_with
+from support.work import NAMES, changed, made_work, reordered
+
+MOST = 120
+
+
+def with_counts(counts: list[int]) -> Vectors:
+    """So many runs of each kernel."""
+    vectors = made_work(kernels=1, sizes=sum(counts))
+    names = tuple(f"kernel{place}" for place, count in enumerate(counts) for _ in range(count))
+    return replace(vectors, observations=replace(vectors.observations, kernel=names))
+
+
+def weights_by_kernel(rows: TrainingRows) -> dict[str, float]:
+    found: Counter[str] = Counter()
+    for kernel, weight in zip(rows.vectors.observations.kernel, rows.weights.tolist(), strict=True):
+        found[kernel] += weight
+    return dict(found)
+
+
+@given(st.lists(st.integers(1, 400), min_size=1, max_size=4))
+def test_kernels_weigh_the_same_and_have_no_more_than_so_many_rows(counts: list[int]) -> None:
+    rows = training_rows(with_counts(counts))
+    weights = weights_by_kernel(rows)
+    np.testing.assert_allclose([weights[f"kernel{place}"] for place in range(len(counts))], 1)
+    taken = Counter(rows.vectors.observations.kernel)
+    assert [taken[f"kernel{place}"] for place in range(len(counts))] == [min(count, MOST) for count in counts]
+    # None is taken twice.
+    assert len({tuple(row) for row in rows.vectors.observations.counters.tolist()}) == len(rows.weights)
+
+
+@given(count=st.integers(MOST + 1, 1500))
+def test_rows_are_spread_evenly_from_the_shortest_to_the_longest(count: int) -> None:
+    vectors = with_counts([count])
+    length = np.log(vectors.times_s).mean(axis=1)
+    rows = training_rows(vectors)
+    ranks = np.sort(np.searchsorted(np.sort(length), rows.log_time.mean(axis=1)))
+    assert (len(ranks), ranks[0], ranks[-1]) == (MOST, 0, count - 1)
+    steps = np.diff(ranks)
+    assert steps.max() - steps.min() <= 1
+
+
+def test_kernels_of_one_name_in_two_applications_are_two() -> None:
+    vectors = with_counts([6])
+    names = ("one",) * 2 + ("two",) * 4
+    rows = training_rows(replace(vectors, observations=replace(vectors.observations, application=names)))
+    np.testing.assert_allclose(rows.weights, [1 / 2] * 2 + [1 / 4] * 4)
+
+
+def test_times_and_some_of_the_rows_go_together() -> None:
+    vectors = made_work(kernels=3, sizes=2)
+    rows = training_rows(vectors)
+    np.testing.assert_array_equal(rows.log_time, np.log(rows.vectors.times_s))
+    np.testing.assert_allclose(rows.log_relative.sum(axis=1), 0, atol=1e-12)
+    some = rows.rows(np.array([3, 1]))
+    assert some.vectors.observations.kernel == ("kernel1", "kernel0")
+    np.testing.assert_array_equal(some.log_time, rows.log_time[[3, 1]])
+    np.testing.assert_array_equal(some.weights, rows.weights[[3, 1]])
+
+
+WORK = made_work(kernels=8, sizes=3, noise=0.1)
+SEEN = WORK.observations
+
+
+def fit(vectors: Vectors, seed: int = 0) -> FittedPreference:
+    return fit_preference(training_rows(vectors), seed, Effort(60, 100, 0.1))
+
+
+@cache
+def fitted() -> FittedPreference:
+    return fit(WORK)
+
+
+def predicted(found: FittedPreference) -> Reals:
+    return found.log_relative(SEEN)
+
+
+def test_it_is_half_way_between_random_and_boosted_trees() -> None:
+    found = fitted()
+    rows = found.boosted.features.transform(intensities_of(SEEN, found.base))
+    training = training_rows(WORK)
+    forest = ExtraTreesRegressor(len(found.grown.root), max_features=0.15, random_state=0)
+    forest.fit(rows, training.log_relative, sample_weight=training.weights)
+    boosted = np.log(found.boosted.predict_features(rows))
+    boosted -= boosted.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(predicted(found), (forest.predict(rows) + boosted) / 2, atol=1e-9)
+
+
+def test_trees_tell_what_they_have_seen() -> None:
+    true = np.log(WORK.times_s) - np.log(WORK.times_s).mean(axis=1, keepdims=True)
+    assert np.abs(predicted(fitted()) - true).mean() < 0.2 * np.abs(true - true.mean(axis=0)).mean()
+
+
+@pytest.mark.parametrize("vectors", [WORK, made_vectors(applications=4)], ids=["items", "instructions"])
+def test_they_come_back_from_their_arrays(vectors: Vectors) -> None:
+    found = fit(vectors)
+    again = FittedPreference.from_state(found.state())
+    assert again.base == found.base
+    seen = vectors.observations
+    np.testing.assert_array_equal(again.log_relative(seen), found.log_relative(seen))
+
+
+def test_the_same_rows_and_seed_give_the_same_trees_and_another_seed_others() -> None:
+    one, same, other = fit(WORK, 3), fit(WORK, 3), fit(WORK, 4)
+    assert all(np.array_equal(array, same.state()[name]) for name, array in one.state().items())
+    # Rows that they were fitted to are told alike by all.
+    assert not np.array_equal(one.grown.threshold, other.grown.threshold)
+
+
+def test_the_order_of_counters_does_not_matter_to_trees() -> None:
+    order = list(range(len(NAMES)))[::-1]
+    found = fit(replace(WORK, observations=reordered(SEEN, order)))
+    np.testing.assert_array_equal(predicted(found), predicted(fit(WORK)))
+    np.testing.assert_array_equal(fitted().log_relative(reordered(SEEN, order)), predicted(fitted()))
+
+
+def test_devices_in_another_order_have_nearly_the_same_trees() -> None:
+    turned = fit(replace(WORK, devices=WORK.devices[::-1], times_s=WORK.times_s[:, ::-1]))
+    np.testing.assert_allclose(predicted(turned)[:, ::-1], predicted(fitted()), atol=1e-4)
+
+
+def test_rows_in_another_order_have_nearly_the_same_trees() -> None:
+    order = np.random.default_rng(0).permutation(len(WORK))
+    np.testing.assert_allclose(predicted(fit(WORK.rows(order))), predicted(fitted()), atol=0.05)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.7])
+def test_missing_counters_never_give_what_is_not_a_number(share: float) -> None:
+    rng = np.random.default_rng(1)
+    counters = np.where(rng.random(SEEN.counters.shape) < share, np.nan, SEEN.counters)
+    seen = replace(SEEN, counters=counters, time_s=np.where(rng.random(len(SEEN)) < share, np.nan, 1.0))
+    found = fit(replace(WORK, observations=seen)).log_relative(seen)
+    assert np.isfinite(found).all()
+    assert np.isfinite(fitted().log_relative(seen)).all()
+    np.testing.assert_allclose(found.sum(axis=1), 0, atol=1e-9)
+
+
+def test_a_run_is_predicted_by_the_base_of_the_training_whatever_it_tells_itself() -> None:
+    """Alone it has no instructions, and shares of its items would mean other things to the trees."""
+    both = np.column_stack([SEEN.counters, 50 * SEEN.counters[:, 2]])
+    seen = replace(SEEN, names=(*NAMES, "inst_executed"), counters=both)
+    found = fit(replace(WORK, observations=seen))
+    assert found.base == "instructions"
+    some = changed(seen, inst=np.where(np.arange(len(seen)) == 5, np.nan, both[:, -1]))
+    alone = found.log_relative(some.rows(np.array([5])))
+    np.testing.assert_array_equal(alone[0], found.log_relative(some)[5])
+
+
+def test_runs_between_which_nothing_differs_are_refused() -> None:
+    with pytest.raises(InputError, match=r"^counters: expected some that differ between 1 runs, found none "):
+        fit(WORK.rows(np.array([0])))
+    same = Vectors(
+        replace(runs_with({"odd": 1.0}, {"odd": 1.0}), time_s=np.full(2, np.nan)),
+        ("cpu", "gpu"),
+        np.array([[1.0, 2.0], [2.0, 1.0]]),
+    )
+    with pytest.raises(InputError, match=r"^counters: expected some that differ between 2 runs"):
+        fit(same)
+
+
+def test_counters_that_nothing_is_learned_from_are_named() -> None:
+    seen = runs_with({"Bytes/Rep": 3.0, "launch__thread_count": 8.0, "odd": 1.0, "PAPI_TOT_INS": 1.0})
+    assert fitted().unknown_counters(seen) == ("odd", "PAPI_TOT_INS")
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "reason"),
+    [
+        ("feature_fill", np.array([0]), "feature_fill: expected features whose gaps are filled"),
+        ("grown_leaf_value", None, "expected an array 'leaf_value'"),
+        ("base", None, "expected an array 'base'"),
+        ("base", np.array(["bytes"]), "base: expected one of 'instructions', 'items', '', found 'bytes'"),
+        ("base", np.array(["items", "items"]), "base: expected one of"),
+        ("base", np.array([1]), "base: expected texts"),
+    ],
+)
+def test_damaged_trees_are_refused(
+    name: str, array: np.ndarray[tuple[int, ...], np.dtype[np.int64]] | None, reason: str
+) -> None:
+    state = {key: each for key, each in fitted().state().items() if key != name}
+    with pytest.raises(InputError) as caught:
+        FittedPreference.from_state(state if array is None else {**state, name: array})
+    assert str(caught.value).startswith(f"model: {reason}")
+    assert "\n" not in str(caught.value)
+
+
+def test_random_trees_of_other_devices_are_refused() -> None:
+    state = fitted().state()
+    value = state["grown_leaf_value"]
+    with pytest.raises(InputError, match=r"^model: grown_leaf_value: expected 2 devices, found 3$"):
+        FittedPreference.from_state({**state, "grown_leaf_value": np.column_stack([value, value[:, 0]])})
+
+
+WORK_BLEND = made_work(kernels=9, sizes=3, noise=0.1)
+SEEN_BLEND = WORK_BLEND.observations
+FEW = Blend(Effort(20, 100, 0.1), Effort(10, 40, 0.25))
+
+
+@cache
+def fitted_blend() -> BlendPredictor:
+    return FEW.fit(WORK_BLEND, 0)
+
+
+def with_mix(share: float, anchored: bool) -> BlendPredictor:
+    return replace(fitted_blend(), mix=Mix(share, anchored))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_vectors_are_above_0_and_their_largest_entry_is_1_whatever_is_missing(data: st.DataObject) -> None:
+    values = st.one_of(st.just(np.nan), st.just(0.0), st.floats(1e-3, 1e15))
+    counters = data.draw(st.lists(values, min_size=len(NAMES), max_size=len(NAMES)))
+    time_s = data.draw(st.one_of(st.just(np.nan), st.floats(1e-9, 1e6)))
+    source = data.draw(st.sampled_from(["cpu", "gpu", "other", "none"]))
+    seen = replace(
+        SEEN_BLEND.rows(np.array([0])),
+        counters=np.array([counters]),
+        time_s=np.array([time_s]),
+        source=(source,),
+    )
+    for predictor in (fitted_blend(), with_mix(1.0, True)):
+        found = predictor.predict(seen)
+        assert (found > 0).all()
+        assert found.max(axis=1).tolist() == [1]
+
+
+def test_it_is_the_weighted_mean_of_the_logarithms_of_its_parts() -> None:
+    trees = fitted_blend().preference.log_relative(SEEN_BLEND)
+    sums = fitted_blend().sums
+    assert sums is not None
+    for anchored in (False, True):
+        expected = np.exp(0.75 * trees + 0.25 * sums.log_relative(SEEN_BLEND, anchored=anchored))
+        np.testing.assert_allclose(
+            with_mix(0.25, anchored).predict(SEEN_BLEND), relative_to_slowest(expected)
+        )
+    assert not np.allclose(
+        with_mix(0.25, False).predict(SEEN_BLEND), with_mix(0.25, True).predict(SEEN_BLEND)
+    )
+
+
+def test_a_run_without_amounts_is_left_to_the_trees() -> None:
+    moved = SEEN_BLEND.counters[:, 0].copy()
+    moved[4] = np.nan
+    seen = changed(SEEN_BLEND, bytes=moved)
+    found = with_mix(0.6, False).predict(seen)
+    trees = relative_to_slowest(np.exp(fitted_blend().preference.log_relative(seen)))
+    np.testing.assert_allclose(found[4], trees[4])
+    assert not np.allclose(found[3], trees[3])
+
+
+def test_where_sums_tell_the_truth_they_have_most_of_the_share() -> None:
+    found = fitted_blend()
+    assert found.mix.share > 0.8
+    assert np.abs(found.predict(SEEN_BLEND) - WORK_BLEND.vector).mean() < 0.03
+
+
+def test_where_sums_tell_nothing_trees_have_most_of_the_share() -> None:
+    """How much memory binds decides, of which amounts of work say nothing."""
+    bound = SEEN_BLEND.counters[:, -1]
+    rng = np.random.default_rng(2)
+    amounts = 10 ** rng.uniform(3, 6, (len(SEEN_BLEND), 2))
+    seen = changed(SEEN_BLEND, bytes=amounts[:, 0], flops=amounts[:, 1], iterations=1e3, kernels=1.0)
+    times_s = np.column_stack([np.full(len(SEEN_BLEND), 1e-3), 1e-3 * np.exp(6 * bound - 3)])
+    seen = replace(seen, time_s=times_s[:, 0])
+    assert FEW.fit(Vectors(seen, WORK_BLEND.devices, times_s), 0).mix.share < 0.4
+
+
+def test_own_times_are_taken_where_they_tell_more() -> None:
+    """All sums are wrong by the same on the CPU as on the GPU, or each by its own."""
+    rng = np.random.default_rng(3)
+    wrong = np.repeat(np.exp(rng.normal(0, 1.5, 9)), 3)
+    together, apart = WORK_BLEND.times_s * wrong[:, np.newaxis], WORK_BLEND.times_s.copy()
+    apart[:, 0] *= wrong
+    mixes = [
+        FEW.fit(Vectors(replace(SEEN_BLEND, time_s=times_s[:, 0]), WORK_BLEND.devices, times_s), 0).mix
+        for times_s in (together, apart)
+    ]
+    assert [mix.anchored for mix in mixes] == [False, True]
+
+
+def test_without_amounts_of_work_there_are_trees_alone() -> None:
+    vectors = made_vectors(applications=4)
+    found = FEW.fit(vectors, 0)
+    assert found.sums is None
+    assert found.mix == Mix(0.0, False)
+    assert (found.predict(vectors.observations).max(axis=1) == 1).all()
+
+
+def test_a_run_is_predicted_alone_as_among_others() -> None:
+    whole = fitted_blend().predict(SEEN_BLEND)
+    for row in (0, 7):
+        np.testing.assert_allclose(
+            fitted_blend().predict(SEEN_BLEND.rows(np.array([row])))[0], whole[row], rtol=1e-12
+        )
+
+
+def test_the_order_of_counters_does_not_matter_to_the_blend() -> None:
+    turned = FEW.fit(replace(WORK_BLEND, observations=reordered(SEEN_BLEND, [3, 1, 4, 0, 2])), 0)
+    np.testing.assert_array_equal(turned.predict(SEEN_BLEND), fitted_blend().predict(SEEN_BLEND))
+
+
+def test_devices_in_another_order_have_nearly_the_same_vectors() -> None:
+    turned = FEW.fit(
+        replace(WORK_BLEND, devices=WORK_BLEND.devices[::-1], times_s=WORK_BLEND.times_s[:, ::-1]), 0
+    )
+    np.testing.assert_allclose(
+        turned.predict(SEEN_BLEND)[:, ::-1], fitted_blend().predict(SEEN_BLEND), rtol=1e-3
+    )
+
+
+def test_kernels_are_left_out_alike_in_whatever_order_rows_are() -> None:
+    order = np.random.default_rng(1).permutation(len(WORK_BLEND))
+    mix = FEW.fit(WORK_BLEND.rows(order), 0).mix
+    assert mix.anchored == fitted_blend().mix.anchored
+    assert mix.share == pytest.approx(fitted_blend().mix.share, abs=0.02)
+
+
+def test_the_same_rows_and_seed_give_the_same_blend() -> None:
+    again = FEW.fit(WORK_BLEND, 0).state()
+    assert again.keys() == fitted_blend().state().keys()
+    assert all(np.array_equal(array, again[name]) for name, array in fitted_blend().state().items())
+
+
+@pytest.mark.parametrize("kernels", [1, 2, 3])
+def test_a_few_kernels_are_enough(kernels: int) -> None:
+    """A kernel left out of two leaves one run, from which nothing differs."""
+    few = made_work(kernels=kernels, sizes=2 if kernels == 1 else 1)
+    found = FEW.fit(few, 0)
+    assert (found.predict(SEEN_BLEND).max(axis=1) == 1).all()
+    if kernels < 3:
+        assert found.mix == Mix(0.5, True)
+
+
+def test_a_kernel_that_alone_lacks_an_amount_does_not_spoil_the_mix() -> None:
+    done = SEEN_BLEND.counters[:, 1].copy()
+    done[:3] = np.nan
+    found = FEW.fit(replace(WORK_BLEND, observations=changed(SEEN_BLEND, flops=done)), 0)
+    assert found.sums is not None
+    assert found.sums.prices[2].tolist() == [0, 0]
+    assert 0 < found.mix.share < 1
+    assert found.mix.share != 0.5
+
+
+def test_nothing_can_be_learned_from_no_run() -> None:
+    with pytest.raises(InputError, match=r"^blend: expected a run to learn from, found none$"):
+        FEW.fit(WORK_BLEND.rows(np.array([], dtype=np.int64)), 0)
+
+
+@pytest.mark.parametrize("vectors", [WORK_BLEND, made_vectors(applications=4)], ids=["with sums", "without"])
+def test_the_blend_comes_back_from_its_arrays(vectors: Vectors) -> None:
+    found = FEW.fit(vectors, 1)
+    again = BlendPredictor.from_state(found.state())
+    assert again.mix == found.mix
+    np.testing.assert_array_equal(again.predict(vectors.observations), found.predict(vectors.observations))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"share": np.array([1.5])}, "share: expected one number from 0 to 1, found [1.5]"),
+        ({"share": np.array([0.5, 0.5])}, "share: expected one number from 0 to 1, found [0.5, 0.5]"),
+        ({"share": np.array([np.nan])}, "share: expected finite numbers, found others"),
+        ({"anchored": np.array([2])}, "anchored: expected integers from 0 to 1, found 2 to 2"),
+        ({"anchored": np.array([0, 1])}, "anchored: expected one integer, found [0, 1]"),
+        ({"share": None}, "expected an array 'share'"),
+        ({"prices": None}, "expected an array 'prices'"),
+        ({"priced_devices": None}, "expected an array 'priced_devices'"),
+        ({"prices": None, "priced_devices": None}, "expected an array 'priced_devices'"),
+        (
+            {"prices": np.ones((4, 3)), "priced_devices": np.array(["a", "b", "c"])},
+            "prices: expected 2 devices, found 3",
+        ),
+    ],
+)
+def test_a_damaged_blend_is_refused(
+    changes: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]] | None], reason: str
+) -> None:
+    state = {name: array for name, array in fitted_blend().state().items() if name not in changes}
+    state |= {name: array for name, array in changes.items() if array is not None}
+    with pytest.raises(InputError) as caught:
+        BlendPredictor.from_state(state)
+    assert str(caught.value).startswith(f"model: {reason}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_blend_names_counters_that_it_does_not_look_at() -> None:
+    seen = replace(SEEN_BLEND, names=(*NAMES[:-1], "odd"))
+    assert fitted_blend().unknown_counters(seen) == ("odd",)
+
+
+FOLDER = Path(os.environ.get("CROSSCAST_DATA") or Path(__file__).parents[4] / "shared" / "data")
+FOLDER /= "cross_architecture"
+RUNS = 4
+
+
+@pytest.fixture
+def node() -> Vectors:
+    """A few runs of each kernel on a stated node of 36 cores, and on a GPU."""
+    if not FOLDER.is_dir():
+        pytest.skip(f"the published data is not in {FOLDER}: set CROSSCAST_DATA")
+    vectors = vectors_of(import_rajaperf(FOLDER, cores=36))
+    seen: Counter[tuple[str, str]] = Counter()
+    few = []
+    for kernel in zip(vectors.observations.application, vectors.observations.kernel, strict=True):
+        few.append(seen[kernel] < RUNS)
+        seen[kernel] += 1
+    return vectors.rows(np.array(few))
+
+
+def test_the_figures_of_new_groups_hold_for_one_that_was_left_out(node: Vectors) -> None:
+    out = np.array(node.observations.application) == "Apps"
+    train, held = node.rows(~out), node.rows(out)
+    predicted = Blend(Effort(50, 100, 0.1)).fit(train, 0).predict(held.observations)
+    mean = LogMean().fit(train, 0).predict(held.observations)
+
+    def error(found: Reals) -> float:
+        return float(np.abs(found - held.vector).mean())
+
+    assert len(held) == 11 * RUNS
+    assert error(predicted) <= 0.095 < error(mean)
+    # With two devices, the order is which is the faster.
+    same_order = predicted.argmin(axis=1) == held.vector.argmin(axis=1)
+    assert same_order.mean() >= 0.93

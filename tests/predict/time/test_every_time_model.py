@@ -1,0 +1,237 @@
+"""Every model of the registry keeps the protocol: the contract of a plug-in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosscast.errors import InputError, MissingExtraError
+from crosscast.predict.time.baselines import DeviceMean, Nearest
+from crosscast.predict.time.data import Grid
+from crosscast.predict.time.gaussian import Gaussian
+from crosscast.predict.time.models import DEFAULT_MODEL, MODELS, model_named
+from crosscast.predict.time.regressors import Boosting, ExtraTrees
+from crosscast.profile import METRICS
+from support.grids import grid_of_times, rms, small_grid, small_profiles
+
+
+@pytest.fixture(scope="module")
+def small(noisy: Grid) -> Grid:
+    return noisy.take(noisy.profiles.groups("application") < 4)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_answers_for_kernels_it_never_saw(name: str, noisy: Grid, small: Grid) -> None:
+    model = model_named(name)
+    assert model.name == name
+    light = Gaussian(model.rehearsal or model.point)
+    unseen = noisy.profiles.take(noisy.profiles.groups("application") == 5)
+    found = light.fit(small, 0).predict(unseen)
+    assert found.devices == tuple(device.key for device in noisy.devices)
+    assert found.centre.shape == (len(unseen), len(noisy.devices))
+    assert (found.low < found.centre).all()
+    assert (found.centre < found.high).all()
+    assert np.isfinite(found.high).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_bears_cells_that_were_not_measured(name: str, small: Grid) -> None:
+    model = model_named(name)
+    gaps = small.log_time.copy()
+    gaps[::5, 1] = np.nan
+    grid = Grid(small.profiles, small.devices, gaps, small.spread, small.runs)
+    point = model.rehearsal or model.point
+    assert np.isfinite(point.fit(grid, 0).log_time(small.profiles)).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_gives_the_same_bytes_for_the_same_seed(name: str, small: Grid) -> None:
+    point = model_named(name).rehearsal or model_named(name).point
+    first, second = (point.fit(small, 4).log_time(small.profiles) for _ in range(2))
+    assert first.tobytes() == second.tobytes()
+
+
+def test_the_default_is_one_of_them() -> None:
+    assert model_named(DEFAULT_MODEL).name == DEFAULT_MODEL
+
+
+def test_an_unknown_model_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(InputError, match=r"model: expected one of device-mean, .*physical.*, found 'magic'"):
+        model_named("magic")
+
+
+MODELS_POINT_MODELS: list[Any] = [DeviceMean(), Nearest(), ExtraTrees(trees=30), Boosting(rounds=40)]
+LOOKING = MODELS_POINT_MODELS[1:]
+"""Those that look at profiles."""
+
+by_name = pytest.mark.parametrize("model", MODELS_POINT_MODELS, ids=lambda model: model.name)
+by_looking_name = pytest.mark.parametrize("model", LOOKING, ids=lambda model: model.name)
+
+
+def bytes_of(state: dict[str, Any]) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in state.items()}
+
+
+def test_they_have_names_of_their_own() -> None:
+    assert [model.name for model in MODELS_POINT_MODELS] == [
+        "device-mean",
+        "nearest",
+        "extra-trees",
+        "boosting",
+    ]
+
+
+@by_name
+def test_a_prediction_is_a_finite_number_for_each_kernel_and_device(model: Any) -> None:
+    grid = small_grid()
+    found = model.fit(grid, 0).log_time(small_grid(n=9, seed=1).profiles)
+    assert found.shape == (9, 3)
+    assert np.isfinite(found).all()
+
+
+@by_name
+def test_the_same_seed_gives_the_same_bytes(model: Any) -> None:
+    grid = small_grid(gaps=0.3)
+    one, other = (model.fit(grid, 5).state() for _ in range(2))
+    assert bytes_of(one) == bytes_of(other)
+
+
+def test_another_seed_gives_other_forests() -> None:
+    one, other = (ExtraTrees(trees=5).fit(small_grid(), seed).state() for seed in (0, 1))
+    assert bytes_of(one) != bytes_of(other)
+
+
+@by_name
+def test_a_state_is_numbers_and_texts_and_brings_the_predictor_back(model: Any) -> None:
+    grid = small_grid()
+    predictor = model.fit(grid, 0)
+    state = predictor.state()
+    assert {array.dtype.kind for array in state.values()} <= set("iufU")
+    again = type(predictor).from_state(state)
+    np.testing.assert_array_equal(again.log_time(grid.profiles), predictor.log_time(grid.profiles))
+    assert bytes_of(again.state()) == bytes_of(state)
+
+
+@by_name
+def test_a_state_that_lacks_an_array_is_refused_by_name(model: Any) -> None:
+    predictor = model.fit(small_grid(), 0)
+    state = predictor.state()
+    for name in state:
+        with pytest.raises(InputError, match=f"^model: expected an array '{name}'"):
+            type(predictor).from_state({other: state[other] for other in state if other != name})
+
+
+@by_name
+def test_gaps_in_the_grid_cost_little(model: Any) -> None:
+    # The devices' times are nearly parallel here, so little is lost with a cell.
+    grid = small_grid(n=60)
+    times = grid.log_time.mean(axis=1, keepdims=True) + np.array([0.0, 1.0, 2.0])
+    whole = grid_of_times(grid.profiles, times)
+    holes = np.where(np.random.default_rng(0).random(times.shape) < 0.2, np.nan, times)
+    gappy = grid_of_times(grid.profiles, np.where(np.isnan(holes).all(axis=1, keepdims=True), times, holes))
+    wanted, found = (model.fit(each, 0).log_time(grid.profiles) for each in (whole, gappy))
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+@by_name
+def test_a_kernel_without_times_changes_nothing(model: Any) -> None:
+    grid = small_grid(n=20)
+    grid.log_time[7] = np.nan
+    rest = grid.take(np.flatnonzero(np.arange(20) != 7))
+    found, wanted = (model.fit(each, 0).log_time(grid.profiles) for each in (grid, rest))
+    np.testing.assert_array_equal(found, wanted)
+
+
+@by_name
+def test_one_device_and_one_kernel_are_enough_to_fit(model: Any) -> None:
+    grid = small_grid(n=1, devices=1)
+    np.testing.assert_allclose(model.fit(grid, 0).log_time(grid.profiles), grid.log_time, atol=1e-12)
+
+
+@by_name
+def test_a_grid_without_times_is_refused(model: Any) -> None:
+    with pytest.raises(InputError, match=r"^grid: expected kernels with times, found none$"):
+        model.fit(grid_of_times(small_profiles(2, {}), np.full((2, 2), np.nan)), 0)
+
+
+@by_looking_name
+def test_they_learn_more_than_the_mean_of_a_device(model: Any) -> None:
+    grid, held_out = small_grid(n=80), small_grid(n=40, seed=1)
+    errors, of_mean = (
+        each.fit(grid, 0).log_time(held_out.profiles) - held_out.log_time for each in (model, DeviceMean())
+    )
+    assert rms(errors) < 0.5 * rms(of_mean)
+
+
+@by_looking_name
+def test_they_choose_the_device_by_the_kernel(model: Any) -> None:
+    grid, held_out = small_grid(n=80), small_grid(n=40, seed=1)
+    chosen = model.fit(grid, 0).log_time(held_out.profiles).argmin(axis=1)
+    assert (chosen == held_out.log_time.argmin(axis=1)).mean() > 0.6
+
+
+@by_looking_name
+def test_they_do_not_need_metrics_that_no_training_kernel_has(model: Any) -> None:
+    grid = small_grid()
+    lacking = [place for place, each in enumerate(METRICS) if each.name in ("total_reads", "work_groups")]
+    metrics = grid.profiles.metrics.copy()
+    metrics[:, lacking] = np.nan
+    profiles = replace(grid.profiles, metrics=metrics)
+    assert np.isfinite(model.fit(replace(grid, profiles=profiles), 0).log_time(profiles)).all()
+
+
+@by_looking_name
+def test_a_profile_that_lacks_a_metric_is_refused_by_name(model: Any) -> None:
+    grid = small_grid()
+    metrics = grid.profiles.metrics.copy()
+    metrics[4, [each.name for each in METRICS].index("work_items")] = np.nan
+    predictor = model.fit(grid, 0)
+    with pytest.raises(InputError, match=r"^profile of app0/k4/tiny: work_items: expected a number"):
+        predictor.log_time(replace(grid.profiles, metrics=metrics))
+
+
+def test_the_order_of_the_training_kernels_does_not_matter_to_the_baselines() -> None:
+    grid = small_grid()
+    turned = grid.take(np.arange(len(grid.profiles))[::-1])
+    for model in (DeviceMean(), Nearest()):
+        found, wanted = (model.fit(each, 0).log_time(grid.profiles) for each in (turned, grid))
+        np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
+PREDICT = """
+import sys
+import numpy as np
+from crosscast.predict.time.regressors import FittedTrees
+from support.grids import small_profiles
+with np.load(sys.argv[1]) as state:
+    print(FittedTrees.from_state(dict(state)).log_time(small_profiles(2, {})).shape)
+print([name for name in ("sklearn", "scipy") if name in sys.modules])
+"""
+
+
+@pytest.mark.parametrize("model", MODELS_POINT_MODELS[2:], ids=lambda model: model.name)
+def test_predicting_does_not_import_what_fitting_needs(model: Any, tmp_path: Path) -> None:
+    np.savez(tmp_path / "state.npz", **model.fit(small_grid(), 0).state())
+    here = [str(Path(__file__).parent), *sys.path]
+    run = subprocess.run(
+        [sys.executable, "-c", PREDICT, str(tmp_path / "state.npz")],
+        env={"PYTHONPATH": ":".join(here)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.splitlines() == ["(2, 3)", "[]"]
+
+
+@pytest.mark.parametrize("model", MODELS_POINT_MODELS[2:], ids=lambda model: model.name)
+def test_fitting_without_scikit_learn_names_the_extra(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "crosscast.predict.scikit", raising=False)
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    with pytest.raises(MissingExtraError, match=r"'crosscast\[train\]'$"):
+        model.fit(small_grid(), 0)

@@ -1,0 +1,341 @@
+"""Features of profiles: which are chosen, what they are, and what they refuse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from crosscast.arrays import Reals
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.predict.time.data import Profiles
+from crosscast.predict.time.features import (
+    FEATURES,
+    NUMBERS,
+    Descriptors,
+    Features,
+    Likeness,
+    Neighbours,
+    fit_likeness,
+)
+from crosscast.profile import METRICS
+from crosscast.tables.devices import DEVICES
+from support.grids import kin_devices, kin_grid, kin_times, small_profiles
+
+PLACES = {each.name: place for place, each in enumerate(METRICS)}
+NAMES = [each.name for each in FEATURES]
+
+
+def without(profiles: Profiles, name: str, row: int, value: float = np.nan) -> Profiles:
+    metrics = profiles.metrics.copy()
+    metrics[row, PLACES[name]] = value
+    return replace(profiles, metrics=metrics)
+
+
+def column(profiles: Profiles, name: str) -> Reals:
+    return Features((name,)).matrix(profiles)[:, 0]
+
+
+def test_names_are_unique_and_needs_are_metrics() -> None:
+    assert len(set(NAMES)) == len(NAMES)
+    assert {need for each in FEATURES for need in each.needs} <= set(PLACES)
+
+
+def test_all_features_are_chosen_where_all_metrics_are_known() -> None:
+    assert list(Features.fit(small_profiles(5, {})).names) == NAMES
+
+
+def test_a_feature_is_left_out_where_one_kernel_lacks_its_metric() -> None:
+    chosen = Features.fit(without(small_profiles(5, {}), "total_writes", row=3))
+    assert set(NAMES) - set(chosen.names) == {"accesses", "accesses_per_instruction"}
+
+
+def test_a_profile_without_a_metric_that_is_not_needed_is_taken() -> None:
+    profiles = small_profiles(5, {})
+    features = Features.fit(profiles, ["instructions"])
+    assert features.matrix(without(profiles, "opcode", row=0)).shape == (5, 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "found"), [(np.nan, "none"), (np.inf, "inf"), (-1.0, "-1"), (1e31, "1e+31")]
+)
+def test_a_profile_without_a_sound_metric_is_refused_by_name(value: float, found: str) -> None:
+    profiles = small_profiles(5, {})
+    broken = without(profiles, "work_items", row=2, value=value)
+    with pytest.raises(InputError) as caught:
+        Features.fit(profiles).matrix(broken)
+    assert str(caught.value) == (
+        "profile of app2/k2/tiny: work_items: expected a number from 0 to 1e+30, which the model needs, "
+        f"found {found}"
+    )
+
+
+def test_kernels_that_share_no_metric_are_refused() -> None:
+    profiles = without(small_profiles(5, {}), "work_items", row=1)
+    with pytest.raises(InputError, match=r"some without work_items$"):
+        Features.fit(profiles, ["work_items", "steps_on_16"])
+
+
+def test_steps_count_the_lanes_that_few_work_items_leave_idle() -> None:
+    profiles = small_profiles(
+        3, {"total_instruction_count": np.full(3, 1e6), "work_items": np.array([1.0, 8.0, 1e5])}
+    )
+    steps = np.exp(column(profiles, "steps_on_16"))
+    np.testing.assert_allclose(steps, [1e6, 1e6 / 8, 1e6 / 16], rtol=2e-6)
+
+
+def test_bits_within_lines_are_those_that_dropping_six_bits_takes_away() -> None:
+    profiles = small_profiles(
+        2,
+        {
+            "global_memory_address_entropy": np.array([12.0, 6.0]),
+            "local_memory_address_entropy_6": np.full(2, 6.0),
+        },
+    )
+    assert column(profiles, "within_lines").tolist() == [6.0, 0.0]
+
+
+@given(arrays(np.float64, (4, len(METRICS)), elements=st.floats(0, 1e30)))
+@settings(max_examples=60, deadline=None)
+def test_features_of_any_sound_profile_are_finite_in_single_precision(metrics: Reals) -> None:
+    profiles = replace(small_profiles(4, {}), metrics=metrics)
+    assert np.isfinite(Features.fit(profiles).matrix(profiles).astype(np.float32)).all()
+
+
+@given(st.sampled_from(["total_instruction_count", "total_memory_footprint"]), st.floats(1.01, 1e3))
+@settings(max_examples=40, deadline=None)
+def test_more_of_an_amount_never_lowers_the_features_of_amounts(name: str, factor: float) -> None:
+    profiles = small_profiles(4, {})
+    metrics = profiles.metrics.copy()
+    metrics[:, PLACES[name]] *= factor
+    more = replace(profiles, metrics=metrics)
+    for feature in (
+        "instructions",
+        "steps_on_256",
+        "instructions_per_item",
+        "footprint",
+        "footprint_per_item",
+    ):
+        assert (column(more, feature) >= column(profiles, feature)).all()
+
+
+def test_they_come_back_from_their_state() -> None:
+    features = Features.fit(small_profiles(5, {}), ["instructions", "footprint"])
+    assert Features.from_state(features.state()) == features
+
+
+@pytest.mark.parametrize("names", [[], ["instructions", "luck"], ["footprint", "footprint"]])
+def test_a_state_without_the_names_of_features_is_refused(names: list[str]) -> None:
+    with pytest.raises(InputError, match=r"^model: features: expected some of instructions"):
+        Features.from_state({"features": np.array(names, dtype=np.str_)})
+
+
+def features(seed: int = 0) -> Reals:
+    return np.random.default_rng(seed).normal(size=(20, 3))
+
+
+def test_likeness_is_materns_covariance_of_standardized_features_as_in_scikit_learn() -> None:
+    from sklearn.gaussian_process.kernels import Matern
+    from sklearn.preprocessing import StandardScaler
+
+    known, asked = features() * [1.0, 10.0, 100.0] + 5, features(1)[:5] * [1.0, 10.0, 100.0] + 5
+    scaler = StandardScaler().fit(known)
+    wanted = Matern(length_scale=np.sqrt(3), nu=1.5)(scaler.transform(asked), scaler.transform(known))
+    np.testing.assert_allclose(Neighbours.of(known).alike(asked), wanted, atol=1e-6)
+
+
+@given(st.floats(0.01, 100), st.floats(-100, 100))
+def test_units_do_not_matter(factor: float, added: float) -> None:
+    known = features()
+    np.testing.assert_allclose(
+        Neighbours.of(known * factor + added).alike(known[:3] * factor + added),
+        Neighbours.of(known).alike(known[:3]),
+        atol=1e-6,
+    )
+
+
+def test_a_kernel_is_most_like_itself() -> None:
+    found = Neighbours.of(features()).alike(features())
+    np.testing.assert_allclose(np.diag(found), 1, atol=1e-6)
+    assert (found.argmax(axis=1) == np.arange(20)).all()
+
+
+def test_what_is_far_beyond_all_known_is_no_stranger_than_what_is_beyond() -> None:
+    known = Neighbours.of(features())
+    far, further = (known.alike(np.full((1, 3), value)) for value in (1e3, 1e9))
+    np.testing.assert_array_equal(far, further)
+
+
+def test_a_feature_that_all_known_kernels_share_makes_none_of_them_stranger() -> None:
+    known = features()
+    known[:, 2] = 7.0
+    found = Neighbours.of(known).alike(known[:2])
+    np.testing.assert_allclose(np.diag(found[:, :2]), 1, atol=1e-6)
+
+
+def gpu(key: str, vendor: str, **numbers: float) -> Device:
+    return Device(key, key, vendor, "gpu", numbers=numbers)
+
+
+def test_the_numbers_are_columns_of_the_table_of_devices() -> None:
+    assert set(NUMBERS) <= {column.name for column in DEVICES.columns}
+
+
+def test_a_missing_number_is_the_mean_of_the_devices_most_alike() -> None:
+    devices = [
+        gpu("one", "Nvidia", clock_hz=1e9),
+        gpu("two", "Nvidia", clock_hz=4e9),
+        gpu("lacks", "Nvidia"),
+        gpu("alone", "AMD"),
+        Device("host", type="cpu", vendor="Intel", numbers={"clock_hz": 8e9}),
+        Device("other", type="accelerator"),
+    ]
+    found = Descriptors.of(devices)
+    assert found.names == ("clock_hz",)
+    clocks = np.exp(found.logs[:, 0])
+    assert clocks[:2] == pytest.approx([1e9, 4e9])
+    assert clocks[2] == pytest.approx(2e9)  # of its type and vendor
+    assert clocks[3] == pytest.approx(2e9)  # of its type
+    assert clocks[5] == pytest.approx((1e9 * 4e9 * 8e9) ** (1 / 3))  # of all
+
+
+def test_a_number_that_is_none_is_as_good_as_missing() -> None:
+    devices = [gpu("one", "Nvidia", clock_hz=1e9), gpu("two", "Nvidia", clock_hz=0.0)]
+    assert np.exp(Descriptors.of(devices).logs[:, 0]) == pytest.approx([1e9, 1e9])
+
+
+def test_a_further_device_is_filled_in_the_same_way_and_changes_no_other() -> None:
+    devices = [gpu("one", "Nvidia", clock_hz=1e9), gpu("two", "AMD", clock_hz=4e9)]
+    known = Descriptors.of(devices)
+    joined = known.joined(gpu("new", "AMD", tdp_w=100.0))
+    assert joined.names == known.names == ("clock_hz",)
+    assert np.exp(joined.logs[:, 0]) == pytest.approx([1e9, 4e9, 4e9])
+
+
+def test_a_device_of_which_nothing_is_known_is_refused() -> None:
+    with pytest.raises(
+        InputError, match=r"^device new: expected a type, vendor, series or number, found none$"
+    ):
+        Descriptors.of([gpu("one", "Nvidia")]).joined(Device("new", "a name says nothing"))
+
+
+def test_likeness_is_of_types_vendors_and_series() -> None:
+    devices = [
+        Device("a", "", "Nvidia", "gpu", "Pascal"),
+        Device("b", "", "Nvidia", "gpu", "Pascal"),
+        Device("c", "", "AMD", "gpu", "Pascal"),
+        Device("d", "", "Intel", "cpu", ""),
+        Device("e", "", "Intel", "accelerator", ""),
+    ]
+    pairs = Descriptors.of(devices).pairs(5)
+    assert pairs.types[0].tolist() == [1, 1, 1, 0, 0]
+    assert pairs.vendors[0].tolist() == [1, 1, 0, 0, 0]
+    # A series is one maker's.
+    assert pairs.series[0].tolist() == [1, 1, 0, 0, 0]
+    # One that is not known is nobody else's.
+    assert pairs.series[3].tolist() == [0, 0, 0, 1, 0]
+    assert pairs.gpus[3].tolist() == [0, 0, 0, 1, 1]
+    # Without numbers, none lie apart.
+    assert not pairs.squares.any()
+    assert not pairs.trend.any()
+
+
+def test_distances_are_in_standard_deviations_of_the_known_devices() -> None:
+    devices = [gpu("one", "", clock_hz=1e9), gpu("two", "", clock_hz=1e9 * np.exp(2.0))]
+    joined = Descriptors.of(devices).joined(gpu("new", "", clock_hz=1e9 * np.exp(4.0)))
+    pairs = joined.pairs(2)
+    assert pairs.squares == pytest.approx(np.array([[0, 4, 16], [4, 0, 4], [16, 4, 0]]))
+    assert pairs.products[2] == pytest.approx([-3, 3, 9])
+    assert pairs.trend[:2] - pairs.trend[2] == pytest.approx([4, 2])
+
+
+def test_devices_that_agree_in_a_number_are_not_pushed_apart_by_a_little() -> None:
+    devices = [gpu("one", "", clock_hz=1e9), gpu("two", "", clock_hz=1e9)]
+    pairs = Descriptors.of(devices).joined(gpu("new", "", clock_hz=1e9 * np.exp(0.1))).pairs(2)
+    assert pairs.squares[0, 2] == pytest.approx(1)
+
+
+def test_some_of_the_pairs_are_those_of_some_of_the_devices() -> None:
+    devices = [
+        gpu(key, vendor, clock_hz=1e9 + 1e8 * ord(key)) for key, vendor in zip("abc", "xyx", strict=True)
+    ]
+    pairs = Descriptors.of(devices).pairs(3)
+    some = pairs.take([2, 0])
+    assert len(some) == 2
+    assert some.squares[0, 1] == pairs.squares[2, 0]
+    assert some.vendors.tolist() == [[1, 1], [1, 1]]
+    assert some.trend.tolist() == [pairs.trend[2], pairs.trend[0]]
+
+
+def test_they_come_back_as_they_went() -> None:
+    devices = [gpu("one", "Nvidia", clock_hz=1e9, tdp_w=200.0), Device("host", type="cpu", series="Skylake")]
+    found = Descriptors.of(devices)
+    again = Descriptors.from_state(found.state())
+    assert (again.types, again.vendors, again.series, again.names) == (
+        found.types,
+        found.vendors,
+        found.series,
+        found.names,
+    )
+    assert np.array_equal(again.logs, found.logs)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "sentence"),
+    [
+        ("device_numbers", np.array(["clock_hz", "horses"]), "device_numbers: .*found horses$"),
+        ("device_logs", np.zeros((1, 2)), r"device_logs: expected shape \(2, 2\), found \(1, 2\)$"),
+        ("device_types", np.array(["gpu"]), r"device_logs: expected shape \(1, 2\), found \(2, 2\)$"),
+        ("device_series", np.zeros(2), "device_series: expected texts"),
+    ],
+)
+def test_damaged_ones_are_refused(name: str, array: np.typing.NDArray[np.generic], sentence: str) -> None:
+    devices = [gpu("one", "Nvidia", clock_hz=1e9, tdp_w=200.0), gpu("two", "Nvidia", clock_hz=2e9)]
+    state = Descriptors.of(devices).state()
+    with pytest.raises(InputError, match=sentence):
+        Descriptors.from_state({**state, name: array})
+
+
+def test_weights_are_a_mean() -> None:
+    grid = kin_grid()
+    pairs = Descriptors.of(grid.devices).pairs(len(grid.devices))
+    likeness = fit_likeness(pairs, grid.log_time, np.ones(len(grid.profiles)), 0)
+    weights, _ = likeness.weights(pairs)
+    assert weights.shape == (len(grid.devices) - 1,)
+    assert (weights >= 0).all()
+    assert weights.sum() == pytest.approx(1)
+    own = [device.vendor == grid.devices[-1].vendor for device in grid.devices[:-1]]
+    assert weights[own].sum() > 0.9
+
+
+def test_a_way_says_how_light_devices_are() -> None:
+    devices = kin_devices(2)
+    pairs = Descriptors.of(devices).pairs(len(devices))
+    # Lighter by e for another type; else alike. Two of the five others are of another type.
+    weights, added = Likeness(np.array([[1.0, 0, 0, 0, 0, 0]])).weights(pairs)
+    share = 1 / (1 + 4 * np.exp(-1))
+    assert weights == pytest.approx([share * np.exp(-1)] * 4 + [share])
+    assert added == 0
+
+
+def test_times_are_brought_to_the_rate_of_the_new_device() -> None:
+    devices = kin_devices(2)
+    pairs = Descriptors.of(devices).pairs(len(devices))
+    weights, added = Likeness(np.array([[0.0, 0, 0, 0, 0, 0.5]])).weights(pairs)
+    assert weights == pytest.approx(np.full(5, 0.2))
+    assert added == pytest.approx(0.5 * (pairs.trend[-1] - pairs.trend[:-1].mean()))
+
+
+def test_ways_that_predict_the_known_devices_are_chosen() -> None:
+    devices = kin_devices()
+    pairs, times = Descriptors.of(devices).pairs(len(devices)), kin_times(devices, 30)
+    likeness = fit_likeness(pairs, times, np.ones(30), 0)
+    # Times follow the maker and the rate, whose power is 0.8; drawn at 0.4 on average.
+    assert likeness.ways[:, 5].mean() > 0.5
+    assert np.array_equal(likeness.ways, fit_likeness(pairs, times, np.ones(30), 0).ways)
+    assert not np.array_equal(likeness.ways, fit_likeness(pairs, times, np.ones(30), 1).ways)

@@ -1,0 +1,717 @@
+"""The configurations on a frontier, as a table for people and in files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosscast.configuration import Configuration
+from crosscast.decide.evaluation import ALONE, TOGETHER, MachineChoices
+from crosscast.decide.power_cap import Choice, choice_of, within_cap
+from crosscast.decide.samples import SampledKernel
+from crosscast.decide.scores import ChoiceResult, Metrics
+from crosscast.errors import InputError
+from crosscast.predict.configuration.bailey2014 import TreeNode
+from crosscast.predict.configuration.data import Space, pareto_frontier
+from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
+from crosscast.report import canvas, choice_figure
+from crosscast.report.choice_figure import write_choice_figure
+from crosscast.report.choice_figures import all_figures
+from crosscast.report.choice_figures.all_figures import write_choice_figures
+from crosscast.report.choice_figures.curve_figure import curve_figure
+from crosscast.report.choice_figures.frontier_figure import frontier_figure
+from crosscast.report.choice_figures.hardest_figure import hardest_figure, hardest_kernel
+from crosscast.report.choice_figures.methods_figure import methods_figure
+from crosscast.report.choice_figures.programs_figure import programs_figure
+from crosscast.report.choice_figures.repeats_figure import repeats_figure
+from crosscast.report.choice_figures.styles import alone, method_styles
+from crosscast.report.choice_figures.tree_figure import tree_figure
+from crosscast.report.choice_frontier import frontier_of, longest_frontier, write_frontier
+from crosscast.report.choice_tables import share
+from crosscast.report.choices import print_choices
+from crosscast.report.chooser_training import honest_chooser_errors, print_chooser_training
+from crosscast.report.choosing import print_chosen
+from support.choices import chosen_study, named_surfaces
+from support.models import fitted_chooser
+from support.surfaces import made_surfaces
+
+
+def test_the_longest_frontier_is_the_longest_of_all_kernels() -> None:
+    (machine,) = chosen_study()[0].machines
+    found = longest_frontier(machine)
+    surfaces = machine.surfaces
+    lengths = [
+        len(pareto_frontier(surfaces.time_s[row], surfaces.power_w[row]))
+        for row in range(len(surfaces.kernels))
+    ]
+    assert len(found.frontier) == max(lengths)
+    assert found.row == lengths.index(max(lengths))
+    assert found.kernel == surfaces.kernels[found.row]
+
+
+def test_performance_is_relative_to_the_fastest_configuration_that_ran() -> None:
+    surfaces = named_surfaces()
+    time_s = surfaces.time_s.copy()
+    time_s[0, 11] = np.nan
+    found = frontier_of(replace(surfaces, time_s=time_s), 0)
+    assert np.nanmax(found.performance) == 1
+    assert np.isnan(found.performance[11])
+    assert found.performance[3] == pytest.approx(np.nanmin(time_s[0]) / time_s[0, 3])
+
+
+def test_files_have_the_numbers(tmp_path: Path) -> None:
+    found = frontier_of(named_surfaces(), 2)
+    assert write_frontier(found, tmp_path) == [tmp_path / "frontier.csv", tmp_path / "frontier.md"]
+    with (tmp_path / "frontier.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["power_w"]) for row in rows] == found.power_w[found.frontier].tolist()
+    assert [float(row["performance"]) for row in rows] == found.performance[found.frontier].tolist()
+    settings = [dict(found.surfaces.space.configurations[number].settings) for number in found.frontier]
+    assert [{name: float(row[name]) for name in ("cpu_cap_w", "gpu_cap_w")} for row in rows] == settings
+    lines = (tmp_path / "frontier.md").read_text(encoding="utf-8").splitlines()
+    assert lines[2] == "| device | cpu cap, W | gpu cap, W | power, W | performance |"
+    assert len(lines) == 4 + len(rows)
+    assert f"| {float(rows[0]['power_w']):.1f} |" in lines[4]
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"figures: cannot write .*frontier\.csv"):
+        write_frontier(frontier_of(named_surfaces(), 2), tmp_path / "nowhere")
+
+
+SURFACES = made_surfaces()
+
+
+def forecast(*, sure: bool = True, power_w: Any = None) -> SurfaceForecast:
+    measured = np.isin(np.arange(12), (11, 0))
+    spread = np.where(measured, 0.0, 0.1)
+    errors = np.linspace(-2, 2, 401) if sure else np.empty(0)
+    power = SURFACES.power_w[3] if power_w is None else power_w
+    return SurfaceForecast(
+        Quantity(SURFACES.time_s[3], spread, errors), Quantity(power, spread, errors), measured
+    )
+
+
+def drawn(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, made: SurfaceForecast, space: Space, *caps: float
+) -> Any:
+    """Axes of the picture that is written."""
+    figures: list[Any] = []
+    new_figure = canvas.new_figure
+
+    def noted(width: float, height: float) -> Any:
+        figures.append(new_figure(width, height))
+        return figures[-1]
+
+    monkeypatch.setattr(choice_figure, "new_figure", noted)
+    choices = [choice_of(made, space, cap) for cap in caps]
+    path = write_choice_figure("a kernel", made, space, choices, tmp_path / "f.png")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    (axes,) = figures[0].axes
+    return axes
+
+
+def labels(axes: Any) -> list[str]:
+    return list(axes.get_legend_handles_labels()[1])
+
+
+def test_it_shows_configurations_frontier_intervals_runs_cap_and_choice(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = forecast()
+    axes = drawn(monkeypatch, tmp_path, made, SURFACES.space, 250.0)
+    assert labels(axes) == [
+        "node",
+        "predicted frontier",
+        "measured",
+        "power cap",
+        "chosen",
+        "90 % intervals",
+    ]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("power, W", "time, s")
+    assert axes.get_yscale() == "log"
+    chosen = choice_of(made, SURFACES.space, 250.0).chosen
+    assert chosen is not None
+    assert axes.get_title(loc="left").startswith("a kernel under 250 W: node: cpu cap ")
+    (star,) = [each for each in axes.collections if each.get_label() == "chosen"]
+    np.testing.assert_allclose(star.get_offsets(), [[chosen.power_w, chosen.time_s]])
+
+
+def test_each_device_has_a_colour_and_far_powers_a_logarithmic_axis(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    space = Space(tuple(Configuration(f"d{number % 3}", {"x": number}) for number in range(12)))
+    made = forecast(power_w=np.geomspace(1, 500, 12))
+    axes = drawn(monkeypatch, tmp_path, made, space, 20.0, 100.0)
+    assert labels(axes)[:3] == ["d0", "d1", "d2"]
+    colours = {tuple(each.get_facecolor()[0][:3]) for each in axes.collections[:3]}
+    assert len(colours) == 3
+    assert axes.get_xscale() == "log"
+    assert axes.get_title(loc="left") == "a kernel under 20, 100 W"
+
+
+def test_without_sureness_or_choice_there_is_less_to_show(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    axes = drawn(monkeypatch, tmp_path, forecast(sure=False), SURFACES.space, 20.0)
+    assert labels(axes) == ["node", "predicted frontier", "measured", "power cap"]
+    assert axes.get_title(loc="left") == "a kernel under 20 W: nothing is chosen"
+
+
+def test_a_picture_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    made = forecast()
+    choices: list[Choice] = [choice_of(made, SURFACES.space, 250.0)]
+    with pytest.raises(InputError, match="cannot write"):
+        write_choice_figure("a", made, SURFACES.space, choices, tmp_path / "no" / "f.png")
+
+
+def page(*, both: bool = False, programs: bool = False) -> str:
+    study, stages = chosen_study(both=both)
+    stream = io.StringIO()
+    print_choices(study, stages, stream, programs=programs)
+    return stream.getvalue()
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return page()
+
+
+def of(method: str, protocol: str = ALONE) -> ChoiceResult:
+    (machine,) = chosen_study()[0].machines
+    return next(each for each in machine.results if (each.method, each.protocol) == (method, protocol))
+
+
+def row(text: str, heading: str, method: str) -> list[str]:
+    """Cells of a method in the table below a heading."""
+    table = text.split(f"\n{heading}", 1)[1].split("\n\n", 1)[0]
+    line = next(each for each in table.splitlines()[2:] if each.split()[0] == method)
+    return line.split()[1:]
+
+
+def test_the_first_line_says_on_what(text: str) -> None:
+    (machine,) = chosen_study()[0].machines
+    assert text.splitlines()[0] == (
+        f"made up, node: {len(machine.cases)} cases of 12 kernels at a size (6 programs) over "
+        "12 configurations; kernels weighted by their time; seed 0"
+    )
+    assert text.splitlines()[1] == (
+        "Sample configurations: node: cpu cap 100 W, gpu cap 250 W; node: cpu cap 60 W, gpu cap 100 W."
+    )
+
+
+@pytest.mark.parametrize("method", ["own", "fixed", "gpu+fl", "limiter", "published+fl", "oracle"])
+def test_the_main_table_has_the_metrics(text: str, method: str) -> None:
+    metrics = of(method).metrics
+    assert [cell.rstrip("*") for cell in row(text, "each program left out", method)] == [
+        share(metrics.under_limit_share),
+        share(metrics.under_performance),
+        share(metrics.under_power),
+        share(metrics.over_power),
+        share(metrics.over_performance),
+        share(metrics.score),
+        f"{metrics.extra_runs:.1f}",
+    ]
+
+
+def test_near_duplicates_have_a_table_of_their_own(text: str) -> None:
+    alone, together = of("own").metrics, of("own", TOGETHER).metrics
+    assert row(text, "near-duplicates left out together", "own")[0].rstrip("*") == share(
+        together.under_limit_share
+    )
+    assert alone != together
+    assert "\nTogether: cfd + cfd_double.\n" in text
+
+
+def test_intervals_and_the_curve_are_those_of_the_result(text: str) -> None:
+    limiter = of("limiter")
+    interval = limiter.sure.intervals["score"]
+    cells = row(text, "95 % of draws", "limiter")
+    assert cells[-3:] == [share(interval.low), "to", share(interval.high)]
+    assert row(text, "S by the extra runs", "limiter") == [
+        share(each.score) for each in limiter.curve.metrics
+    ]
+
+
+def test_tolerance_and_repeats_are_those_of_the_result(text: str) -> None:
+    found = of("limiter")
+    assert found.on_repeats is not None
+    told = found.on_repeats.told_less
+    assert row(text, "with 1 % tolerance", "limiter") == [
+        share(each)
+        for each in (
+            found.metrics.under_limit_share_within_1pct,
+            found.metrics.under_performance_within_1pct,
+            *found.on_repeats.strict,
+            *found.on_repeats.tolerated,
+            told.under_limit_share,
+            told.under_performance,
+            told.score,
+        )
+    ]
+    (machine,) = chosen_study()[0].machines
+    assert machine.split_half is not None
+    assert row(text, "with 1 % tolerance", "split-half")[1:] == [
+        share(machine.split_half.under_limit_share),
+        share(machine.split_half.under_performance),
+        share(machine.split_half.under_limit_share_within_1pct),
+        share(machine.split_half.under_performance_within_1pct),
+    ]
+    assert "which are simulated" in text
+
+
+def test_a_promise_is_told_with_the_programs_above_it(text: str) -> None:
+    found = of("hopeful")
+    assert found.above
+    cells = row(text, "what was promised", "hopeful")
+    assert cells[:4] == ["90", "%", "10.0", share(found.metrics.violations)]
+    assert cells[5:] == [str(len(found.above)), "of", "6"]
+    assert f"\nAbove it with hopeful: {', '.join(found.above)}.\n" in text
+
+
+def test_the_tails_are_those_of_the_worst_programs(text: str) -> None:
+    found = of("published")
+    assert found.regret is not None
+    least = min(each.score for each in found.programs.values() if each.score is not None)
+    cells = row(text, "performance lost", "published")
+    assert cells[:3] == [
+        share(each) for each in (found.regret.median, found.regret.percentile_90, found.regret.percentile_95)
+    ]
+    assert cells[-1] == share(least)
+
+
+def test_methods_come_before_baselines_and_the_oracle_last(text: str) -> None:
+    table = text.split("each program left out", 1)[1].split("\n\n", 1)[0]
+    names = [line.split()[0] for line in table.splitlines()[2:]]
+    assert names == [
+        "own",
+        "hopeful",
+        "baselines",
+        "fixed",
+        "cpu+fl",
+        "gpu+fl",
+        "limiter",
+        "published",
+        "published+fl",
+        "oracle",
+    ]
+
+
+def test_what_is_better_than_the_best_baseline_is_marked(text: str) -> None:
+    for result in chosen_study()[0].machines[0].results:
+        if result.protocol == ALONE and result.method != "oracle":
+            difference = result.sure.differences.get("score")
+            marked = row(text, "each program left out", result.method)[-2].endswith("*")
+            assert marked == (difference is not None and difference.better)
+    own = of("own").sure.differences["score"]
+    assert f"{100 * own.value:+.1f} [" in " ".join(row(text, "difference from the best baseline", "own"))
+
+
+def test_clusters_and_the_tree_are_told(text: str) -> None:
+    _, (stage,) = chosen_study()
+    assert f"The published model on all programs: {stage.predictor.clusters.note}." in text
+    for line in stage.predictor.tree.text().splitlines():
+        assert f"\n  {line}\n" in text
+
+
+def test_the_main_table_follows_the_header_and_the_tree_comes_later(text: str) -> None:
+    header, main, *later = text.split("\n\n")
+    assert header.splitlines()[-1].startswith("The published model on all programs: ")
+    assert main.startswith("each program left out")
+    assert any(each.startswith("tree of the published model on all programs\n  ") for each in later)
+
+
+def longest() -> int:
+    (machine,) = chosen_study()[0].machines
+    return max(int((machine.cases.kernel == row).sum()) for row in range(12))
+
+
+def test_the_longest_frontier_is_one_line(text: str) -> None:
+    (line,) = [each for each in text.splitlines() if "longest frontier" in each]
+    assert line.startswith("The longest frontier, of ")
+    assert line.endswith(f", has {longest()} configurations: --programs or --figures shows it.")
+
+
+def test_the_configurations_on_the_longest_frontier_are_listed_with_the_programs() -> None:
+    text = page(programs=True)
+    table = text.split("\nconfigurations on the longest frontier, of ", 1)[1].split("\n\n", 1)[0]
+    assert len(table.splitlines()) == 2 + longest()
+    assert table.splitlines()[1].split("  ")[0] == "device"
+    assert table.splitlines()[-1].endswith("1.00")
+
+
+def test_lines_of_tables_are_at_most_as_wide_as_a_page(text: str) -> None:
+    tables = [line for line in text.splitlines() if "  " in line.strip()]
+    assert len(tables) > 60
+    assert max(len(line.rstrip()) for line in tables) <= 110
+
+
+def test_programs_have_tables_where_they_are_asked_for(text: str) -> None:
+    assert "\nby program\n" not in text
+    longer = page(programs=True)
+    assert longer.count("\nby program\n") == 9
+    table = longer.split("\nby program\nown ", 1)[1].split("\n\n", 1)[0]
+    for name, metrics in of("own").programs.items():
+        line = next(each for each in table.splitlines() if each.split()[0] == name)
+        assert line.split()[1] == share(metrics.under_limit_share)
+
+
+def test_each_machine_has_its_tables_and_says_where_there_is_nothing_to_cluster() -> None:
+    text = page(both=True)
+    first, second = text.split("\nmade up, lonely: ")
+    assert "nothing to cluster" not in first
+    assert "The published model on all programs: nothing to cluster: Kendall's tau is 1" in second
+    assert "cluster 0" not in second
+    assert "clock+fl" in second.split("each program left out", 1)[1]
+
+
+PREDICTOR, CARD = fitted_chooser()
+CHOICES = [
+    {
+        "method": "published",
+        "under_limit_share": 0.61,
+        "under_performance": 0.8,
+        "over_power": 1.12,
+        "score": 0.48,
+        "extra_runs": 0.0,
+    },
+    {"method": "published+fl", "under_limit_share": 1.0, "over_power": None, "extra_runs": 1.64},
+]
+
+
+def test_it_says_what_was_learned_what_to_run_and_how_good_it_is() -> None:
+    stream = io.StringIO()
+    card = replace(CARD, errors={**CARD.errors, "choices": CHOICES})
+    print_chooser_training(card, Path("capmodel"), stream, (PREDICTOR.clusters.note, PREDICTOR.tree.text()))
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == (
+        "capmodel: published-2, trained on made up: 144 runs of 12 kernels at a size (6 applications) at 12 "
+        "configurations of 1 device (node)."
+    )
+    assert "  node: cpu cap 100 W, gpu cap 250 W" in lines
+    assert "2 clusters of" in stream.getvalue()
+    assert any(line.startswith("|") or " <= " in line for line in lines)
+    (first,) = [line.split() for line in lines if line.startswith("published  ")]
+    assert first == ["published", "61", "%", "80", "%", "112", "%", "48", "%", "0.0"]
+    (second,) = [line.split() for line in lines if line.startswith("published+fl")]
+    assert second == ["published+fl", "100", "%", "—", "—", "—", "1.6"]
+
+
+def test_errors_that_the_card_does_not_have_are_not_said() -> None:
+    assert honest_chooser_errors(replace(CARD, errors={})) == []
+    found = honest_chooser_errors(replace(CARD, errors={"rmse_log_power": 0.1, "coverage_power": 0.91}))
+    assert found == [
+        "On applications that it had not seen: power: RMSE of the logarithm 0.100, 90 % intervals held 91 %."
+    ]
+
+
+SURFACES_CHOOSING = made_surfaces()
+CARD_CHOOSING = fitted_chooser()[1]
+KERNEL = SampledKernel(
+    "a kernel", ("a kernel",), SURFACES_CHOOSING.observed(3, CARD_CHOOSING.samples), (2, 1)
+)
+
+
+def forecast_choosing(time_scale: float = 1.0, row: int = 3) -> SurfaceForecast:
+    measured = np.isin(np.arange(12), CARD_CHOOSING.samples)
+    spread = np.where(measured, 0.0, 0.1)
+    errors = np.linspace(-2, 2, 401)
+    return SurfaceForecast(
+        Quantity(SURFACES_CHOOSING.time_s[row] * time_scale, spread, errors),
+        Quantity(SURFACES_CHOOSING.power_w[row], spread, errors),
+        measured,
+    )
+
+
+def shown(choices: Sequence[Choice], space: Space = SURFACES_CHOOSING.space) -> str:
+    stream = io.StringIO()
+    print_chosen(KERNEL, choices, replace(CARD_CHOOSING, space=space), stream)
+    return stream.getvalue()
+
+
+def test_the_table_has_the_frontier_with_the_chosen_one_marked() -> None:
+    choice = choice_of(forecast_choosing(), SURFACES_CHOOSING.space, 250.0)
+    text = shown([choice])
+    lines = [line for line in text.splitlines() if line.startswith("node ")]
+    assert len(lines) == len(choice.frontier)
+    (marked,) = [line for line in lines if "← 250 W" in line]
+    assert choice.chosen is not None
+    assert f"{choice.chosen.power_w:.1f}" in marked
+    assert f"{choice.chosen.power_low_w:.1f} to {choice.chosen.power_high_w:.1f}" in marked
+    assert f"{choice.chosen.relative_performance:.2f}" in marked
+    assert lines[-1].count("1.00") == 1
+    assert "Measured in 3 runs at node: cpu cap 100 W, gpu cap 250 W; node: cpu cap 60 W" in text
+
+
+def test_what_was_measured_has_no_interval() -> None:
+    text = shown([choice_of(forecast_choosing(), SURFACES_CHOOSING.space, 400.0)])
+    (line,) = [line for line in text.splitlines() if line.startswith("Under 400 W")]
+    assert "; measured power " in line
+    assert " to " not in line.split(";")[1].split("it keeps")[0]
+
+
+def test_a_choice_off_the_frontier_is_below_it_and_said_to_be() -> None:
+    made = forecast_choosing()
+    # The fastest that surely keeps to the cap is one that was measured, slower than others at its power.
+    made.time.centre[CARD_CHOOSING.samples[0]] *= 1.05
+    made.power.centre[CARD_CHOOSING.samples[0]] *= 1.2
+    made.power.spread[:] = np.where(made.measured, 0, 3.0)
+    cap = float(made.power.centre[CARD_CHOOSING.samples[0]])
+    text = shown([choice_of(made, SURFACES_CHOOSING.space, cap, confidence=0.99)])
+    assert "below it what was chosen off it" in text
+    assert text.count(f"← {cap:g} W") == 1
+    assert "that keeps to it with 99 %:" in text
+
+
+def test_no_choice_is_said_to_be_certain() -> None:
+    text = shown([choice_of(forecast_choosing(), SURFACES_CHOOSING.space, 1e6)])
+    assert "it keeps to the cap with a probability over 99.9 %." in text
+
+
+def test_no_number_is_cut_off_however_many_columns_there_are() -> None:
+    names = [f"a_setting_with_a_long_name_{number}_w" for number in range(6)]
+    space = Space(
+        tuple(
+            Configuration("a device with a long name", dict.fromkeys(names, 1e5 + number))
+            for number in range(12)
+        )
+    )
+    text = shown([choice_of(forecast_choosing(1e6), space, 250.0)], space)
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) > 200
+
+
+PICTURES = {
+    "frontier",
+    "tree",
+    "methods",
+    "under-performance",
+    "under-share",
+    "over-power",
+    "over-performance",
+    "hardest",
+    "curve",
+    "repeats",
+}
+
+
+def machine() -> MachineChoices:
+    return chosen_study()[0].machines[0]
+
+
+def results() -> list[ChoiceResult]:
+    return alone(machine().results)
+
+
+def of_choice_figures(method: str) -> ChoiceResult:
+    return next(each for each in results() if each.method == method)
+
+
+def texts(figure: Any) -> list[str]:
+    return [each.get_text() for axes in figure.axes for each in axes.texts]
+
+
+def test_every_picture_and_table_is_written(tmp_path: Path) -> None:
+    study, stages = chosen_study()
+    paths = write_choice_figures(study, stages, tmp_path)
+    assert {path.stem for path in paths if path.suffix == ".png"} == PICTURES
+    assert {path.name for path in paths if path.suffix != ".png"} == {"frontier.csv", "frontier.md"}
+    assert sorted(paths) == sorted(tmp_path.iterdir())
+    assert all(path.stat().st_size > (5_000 if path.suffix == ".png" else 100) for path in paths)
+
+
+def test_each_of_several_machines_has_a_folder_and_no_tree_without_clusters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, stages = chosen_study(both=True)
+    # That pictures are written is tested above; writing takes seconds.
+    monkeypatch.setattr(all_figures, "save_figure", lambda figure, path: path)
+    paths = write_choice_figures(study, stages, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lonely", "node"]
+    of_lonely = {path.stem for path in paths if path.parent.name == "lonely" and path.suffix == ".png"}
+    assert of_lonely == PICTURES - {"tree"}
+
+
+def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+    study, stages = chosen_study()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="figures: cannot make the folder"):
+        write_choice_figures(study, stages, tmp_path / "file")
+
+
+def test_the_frontier_has_a_point_for_each_configuration() -> None:
+    found = longest_frontier(machine())
+    figure = frontier_figure(found, "node")
+    (dots,) = figure.axes[0].collections
+    assert dots.get_offsets().tolist() == np.stack([found.power_w, found.performance], 1).tolist()
+    (line,) = figure.axes[0].lines
+    assert line.get_xdata().tolist() == found.power_w[found.frontier].tolist()
+    assert str(found.kernel) in figure.get_suptitle()
+
+
+def test_several_devices_have_marks_of_their_own() -> None:
+    found = longest_frontier(machine())
+    space = found.surfaces.space
+    halves = tuple(
+        type(each)("cpu" if number % 2 else "gpu", each.settings)
+        for number, each in enumerate(space.configurations)
+    )
+    figure = frontier_figure(
+        replace(found, surfaces=replace(found.surfaces, space=type(space)(halves))), "two"
+    )
+    own = [line for line in figure.axes[0].lines if line.get_label() in ("cpu", "gpu")]
+    assert sum(len(line.get_xdata()) for line in own) == 12
+    assert len({(line.get_marker(), line.get_color()) for line in own}) == 2
+
+
+def test_the_tree_has_a_box_a_node() -> None:
+    nodes = (
+        TreeNode("power_w at sample 1", 99.5, 1, 4, 0, (3, 2, 1)),
+        TreeNode("stalls", 0.25, 2, 3, 0, (3, 2, 0)),
+        TreeNode(None, None, None, None, 0, (3, 0, 0)),
+        TreeNode(None, None, None, None, 1, (0, 2, 0)),
+        TreeNode(None, None, None, None, 2, (0, 0, 1)),
+    )
+    figure = tree_figure(nodes, "tree")
+    found = texts(figure)
+    for text in (
+        "power_w\nat sample 1\n≤ 99.5?",
+        "stalls\n≤ 0.25?",
+        "cluster 0\n3 kernels",
+        "cluster 2\n1 kernel",
+    ):
+        assert text in found
+    assert found.count("yes") == found.count("no") == 2
+    boxes = [each.get_position() for each in figure.axes[0].texts if each.get_text() not in ("yes", "no")]
+    assert len(set(boxes)) == len(nodes)
+
+
+def test_methods_are_where_their_metrics_are() -> None:
+    figure = methods_figure(results(), "node")
+    marks = {line.get_label(): line for line in figure.axes[0].lines if not line.get_label().startswith("_")}
+    assert set(marks) == {"hopeful 90 %", *(each.method for each in results())} - {"hopeful"}
+    limiter = of_choice_figures("limiter").metrics
+    assert limiter.under_limit_share is not None
+    assert limiter.under_performance is not None
+    assert marks["limiter"].get_xdata() == [100 * limiter.under_limit_share]
+    assert marks["limiter"].get_ydata() == [100 * limiter.under_performance]
+
+
+def test_no_two_methods_look_the_same() -> None:
+    styles = method_styles(results())
+    looks = {(each.colour, each.mark, each.face, each.edge) for each in styles.values()}
+    assert len(looks) == len(styles) == len(results())
+
+
+@pytest.mark.parametrize("metric", ["under_performance", "under_limit_share", "over_power"])
+def test_programs_have_their_numbers_in_cells(metric: str) -> None:
+    figure = programs_figure(results(), metric, "%", "node")
+    known = [
+        getattr(metrics, metric)
+        for result in results()
+        for metrics in (*result.programs.values(), result.metrics)
+        if getattr(metrics, metric) is not None
+    ]
+    assert sorted(texts(figure)) == sorted(f"{100 * each:.0f}" for each in known)
+    labels = [each.get_text() for each in figure.axes[0].get_yticklabels()]
+    assert labels == [*results()[0].programs, "all programs"]
+
+
+def test_a_metric_that_nothing_defines_is_an_empty_map() -> None:
+    nothing = replace(
+        of_choice_figures("oracle"),
+        metrics=Metrics(),
+        programs={name: Metrics() for name in of_choice_figures("oracle").programs},
+    )
+    assert texts(programs_figure([nothing], "over_power", "%", "node")) == []
+
+
+def test_performances_far_above_the_oracles_end_the_colours_but_not_the_numbers() -> None:
+    many = Metrics(over_performance=92.97)
+    result = replace(
+        of_choice_figures("oracle"), metrics=many, programs={"lu": many, "smc": Metrics(over_performance=1.1)}
+    )
+    figure = programs_figure([result], "over_performance", "%", "node")
+    assert texts(figure) == ["9,297", "110", "9,297"]
+    assert figure.axes[0].images[0].get_clim() == (110.00000000000001, 200.0)
+
+
+def test_the_hardest_kernel_is_where_the_fewest_caps_are_kept() -> None:
+    row, judge = hardest_kernel(machine())
+    assert judge.method == "published+fl"
+    cases = machine().cases
+    under = within_cap(machine().surfaces.power_w[cases.kernel, judge.chosen], cases.power_cap)
+    least = min(each.under_limit_share or 0.0 for each in judge.programs.values())
+    program = machine().surfaces.kernels[row].application
+    assert judge.programs[program].under_limit_share == least
+    figure = hardest_figure(machine(), "node")
+    count = int((cases.kernel == row).sum())
+    own = under[cases.kernel == row].sum()
+    titles = [axes.get_title() for axes in figure.axes]
+    assert f"published+fl: {own} of {count} within" in titles
+    assert not any(title.startswith("oracle") for title in titles)
+
+
+def test_of_kernels_whose_caps_are_all_kept_the_one_with_the_least_score_is_the_hardest() -> None:
+    limiter = of_choice_figures("limiter")
+    shares = [each.under_limit_share for each in limiter.programs.values()]
+    kept = {name: replace(each, under_limit_share=1.0) for name, each in limiter.programs.items()}
+    assert shares == pytest.approx([1.0] * len(shares))
+    limiter = replace(limiter, programs=kept)
+    row, judge = hardest_kernel(replace(machine(), results=(limiter,)))
+    assert judge is limiter
+    program = machine().surfaces.kernels[row].application
+    assert limiter.programs[program].score == min(each.score or 0.0 for each in limiter.programs.values())
+
+
+def test_powers_of_small_and_large_devices_are_on_a_logarithmic_axis() -> None:
+    found = longest_frontier(machine())
+    assert frontier_figure(found, "node").axes[0].get_xscale() == "linear"
+    power = found.power_w.copy()
+    power[0] /= 100
+    axes = frontier_figure(replace(found, power_w=power), "node").axes[0]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "linear")
+
+
+def test_the_curve_has_the_scores() -> None:
+    figure = curve_figure(results(), "node")
+    lines = {line.get_label(): line for line in figure.axes[0].lines}
+    curve = of_choice_figures("limiter").curve
+    assert lines["limiter"].get_ydata().tolist() == [100 * (each.score or 0.0) for each in curve.metrics]
+    assert lines["limiter"].get_linewidth() > lines["fixed"].get_linewidth()
+
+
+def test_repeats_have_a_row_for_the_split_half_oracle() -> None:
+    split_half = machine().split_half
+    assert split_half is not None
+    figure = repeats_figure(results(), split_half, "node")
+    labels = [each.get_text() for each in figure.axes[0].get_yticklabels()]
+    assert labels[0] == "split-half oracle"
+    assert len(labels) == 1 + len(results())
+
+
+FIGURES: dict[str, Callable[[str], Any]] = {
+    "frontier": lambda title: frontier_figure(longest_frontier(machine()), title),
+    "methods": lambda title: methods_figure(results(), title),
+    "curve": lambda title: curve_figure(results(), title),
+    "hardest": lambda title: hardest_figure(machine(), title),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_headings_and_legends_stay_inside_the_picture_and_outside_the_data(name: str) -> None:
+    figure = FIGURES[name](" + ".join(["a rather long name of a device"] * 6))
+    figure.draw_without_rendering()
+    heading = figure._suptitle.get_window_extent()
+    assert 0 <= heading.x0 < heading.x1 <= figure.bbox.x1
+    for legend in figure.legends:
+        box = legend.get_window_extent()
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+        assert not any(box.overlaps(axes.get_window_extent()) for axes in figure.axes)

@@ -1,0 +1,302 @@
+"""Solo runs and bags in words."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crosscast.decide.colocation import Plan, choose_pairs
+from crosscast.predict.corun.artefact import CoRunCard, TrainedCoRunModel
+from crosscast.predict.corun.forecast import CoRunForecast, Ranged
+from crosscast.report.canvas import new_figure
+from crosscast.report.corun_contents import contents_lines, failure_lines
+from crosscast.report.corun_evaluation import print_corun_evaluation
+from crosscast.report.corun_figures.all_figures import write_corun_figures
+from crosscast.report.corun_figures.log_errors import error_scale
+from crosscast.report.corun_forecast import print_corun_forecast
+from crosscast.report.corun_pairs import print_corun_pairs
+from crosscast.report.corun_training import honest_corun_errors, print_corun_training
+from crosscast.studies.moolchandani2022 import NotMade
+from crosscast.tables.corun.contents import BagCount, CoRunContents, CoRunFailure, SoloCount
+from support.corun_models import constant, made_jobs
+from support.mixes import made_solo, studied
+
+
+def test_each_device_and_size_of_bags_has_a_line() -> None:
+    contents = CoRunContents(
+        (SoloCount("cpu", 1, 0), SoloCount("gpu", 1200, 3)),
+        (BagCount("cpu", 2, 1, 1, 0, 0), BagCount("gpu", 3, 84000, 6, 2, 1)),
+        (),
+    )
+    assert contents_lines(contents) == [
+        "cpu: 1 solo run",
+        "gpu: 1,200 solo runs, of which 3 failed",
+        "cpu: 1 bag of 2",
+        "gpu: 84,000 bags of 3 in 6 configurations, of which 2 did not fit and 1 failed",
+    ]
+    assert contents_lines(CoRunContents((), (), ())) == []
+
+
+def test_what_failed_says_where_and_why() -> None:
+    place = ("sums", "tiny", "gpu", '{"sharing": "mps"}')
+    failed = (
+        CoRunFailure(*place, None, None, "no memory"),
+        CoRunFailure(*place[:3], "{}", "pair", 0, "it hung"),
+        CoRunFailure(*place[:3], "{}", "pair", 2, "it hung"),
+    )
+    assert failure_lines(CoRunContents((), (), failed)) == [
+        'sums tiny on gpu {"sharing": "mps"}, alone: no memory',
+        "sums tiny on gpu, in the bag pair: it hung",
+        "sums tiny on gpu, in the bag pair, repeat 2: it hung",
+    ]
+
+
+A, B = made_solo("bfs"), made_solo("cfd")
+
+
+def result(quantity: str, model: str = "process", **cells: Any) -> dict[str, Any]:
+    return {
+        "model": model, "baseline": model == "mean", "split": "leave-benchmark-out", "probes": 0,
+        "bag_size": None, "quantity": quantity, "rows": 1234, "mape": 7.25, "coverage": 0.9, "worst": "cfd",
+        "worst_coverage": 0.75, "auc": None, **cells,
+    }  # fmt: skip
+
+
+ERRORS = {
+    "level": 0.9,
+    "results": [
+        result("slowdown"),
+        result("slowdown", bag_size=2, mape=1.0),
+        result("speed", mape=99.0),
+        result("time", mape=8.5),
+        result("slowdown", "mean", mape=20.0),
+        result("fits", mape=None, coverage=None, worst=None, worst_coverage=None, auc=0.9321),
+    ],
+}
+CARD = CoRunCard(
+    "process", 0, "cpu", "{}", (2, 3), ("bfs", "cfd"), None, {"dataset": "made", "bags": 21}, ERRORS
+)
+FORECAST = CoRunForecast(
+    (A, B),
+    (Ranged(1.5, 1.2, 1.9, 0.9), Ranged(2.0, 1.6, 2.5, 0.9)),
+    Ranged(0.3, 0.25, 0.35, 0.9),
+    0.5,
+    Ranged(50.0, 45.0, 55.0, 0.9),
+    0.75,
+    2 << 20,
+    0.9,
+)
+
+
+def shown(forecast: CoRunForecast, card: CoRunCard = CARD) -> str:
+    stream = io.StringIO()
+    print_corun_forecast(forecast, card, stream)
+    return stream.getvalue()
+
+
+def test_times_slowdowns_power_and_how_sure_they_are() -> None:
+    text = shown(FORECAST)
+    assert "bfs small + cfd small on cpu" in text
+    assert (
+        "All together: 300 ms (250 ms to 350 ms, 90 % interval); one after another 500 ms: 40 % saved."
+        in text
+    )
+    assert "Power while all run: 50 W (45 to 55 W, 90 % interval)." in text
+    assert "They fit on the device together with a probability of 75 %." in text
+    assert "Memory of all: 2 MiB." in text
+    assert (
+        "Mean absolute error on applications that it had not seen: slowdowns 7.25 %, times of bags 8.5 %."
+        in text
+    )
+    assert "90 % intervals held 90 % of its times; of cfd 75 %." in text
+
+
+@pytest.mark.parametrize(
+    ("serial_s", "said"),
+    [
+        (0.2, "50 % lost."),
+        (0.32, "6 % saved, but the interval holds both."),
+        (0.28, "7 % lost, but the interval holds both."),
+    ],
+)
+def test_a_gain_that_is_not_sure_is_said_not_to_be(serial_s: float, said: str) -> None:
+    assert said in shown(replace(FORECAST, serial_s=serial_s))
+
+
+def test_what_is_not_known_is_said_not_to_be() -> None:
+    nothing = replace(
+        FORECAST, slowdown=(None, None), time_s=None, power_w=None, fits=None, memory_bytes=None
+    )
+    text = shown(nothing)
+    assert "Power: not known, as the model was trained on bags without." in text
+    for absent in ("All together", "They fit", "Memory", "nan", "None"):
+        assert absent not in text
+    unpowered = replace(nothing, bag=(A, replace(B, power_w=None)))
+    assert "Power: not known, as that of cfd small alone is not." in shown(unpowered)
+    elsewhere = replace(nothing, bag=(replace(A, device="gpu"), replace(B, device="gpu")))
+    assert "Power: not known, as it is not translated." in shown(elsewhere)
+
+
+def test_a_card_without_errors_tells_none() -> None:
+    assert honest_corun_errors(replace(CARD, errors={})) == []
+    text = shown(FORECAST, replace(CARD, errors={}))
+    assert "trained on made: 21 bags of 2 and 3 of 2 applications (bfs, cfd) on cpu." in text
+    assert "Mean absolute error" not in text
+
+
+def test_a_trained_model_shows_its_errors_beside_those_of_baselines() -> None:
+    stream = io.StringIO()
+    print_corun_training(CARD, Path("co"), stream)
+    text = stream.getvalue()
+    assert text.startswith(
+        "co: process, trained on made: 21 bags of 2 and 3 of 2 applications (bfs, cfd) on cpu."
+    )
+    for words in ("mean (baseline)", "7.25 %", "cfd 75 %", "0.932", "1,234", "90 % intervals held what"):
+        assert words in text
+    # Speeds say what slowdowns say, and sizes are for the evaluation.
+    assert "99 %" not in text
+    assert "speed" not in text
+
+
+def test_an_error_that_is_no_number_is_not_told() -> None:
+    results = [result("slowdown"), result("time", mape=None, coverage=None)]
+    lines = honest_corun_errors(replace(CARD, errors={"level": 0.9, "results": results}))
+    assert lines == ["Mean absolute error on applications that it had not seen: slowdowns 7.25 %."]
+
+
+def printed(plan: Plan, model: TrainedCoRunModel) -> str:
+    stream = io.StringIO()
+    jobs = sum(len(bag.jobs) for bag in plan.shared) + len(plan.alone)
+    print_corun_pairs(plan, [f"job {place}" for place in range(jobs)], model.card, stream)
+    return stream.getvalue()
+
+
+def lines_of(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_pairs_are_shown_with_slowdowns_times_and_gains(tmp_path: Path) -> None:
+    model = constant(tmp_path / "m", 1.25, error=0.1)
+    plan = choose_pairs(made_jobs(2), model, lengths=[10.0, 10.0])
+    lines = lines_of(printed(plan, model))
+    gain = plan.shared[0].gain_s
+    assert "jobs slowdown interval together one by one fit gain" in lines
+    (first,) = [line for line in lines if line.startswith("job 0")]
+    # 1.25 times and divided by exp(0.1).
+    assert first.startswith("job 0 1.25× 1.13× to 1.38×") and "20 s 100 %" in first
+    assert f"+ job 1 1.25× 1.13× to 1.38× {gain.low:.3g} s to {gain.high:.3g} s" in lines
+    assert any(
+        line.startswith("All 2 jobs: ") and "instead of 20 s one after another" in line for line in lines
+    )
+    assert "Each gain counts by the probability that the jobs fit on the device together." in lines
+    assert not any("alone on" in line for line in lines)
+
+
+def test_who_runs_alone_is_shown_with_the_reason(tmp_path: Path) -> None:
+    model = constant(tmp_path / "m", 1.2)
+    jobs = [replace(job, memory_bytes=9) for job in made_jobs(2)]
+    lines = lines_of(printed(choose_pairs(jobs, model, lengths=[1.0, 2.0], memory_bytes=10), model))
+    assert "alone on cpu" in lines
+    assert "job 1 (2 s): with the only other job there is not the memory for both" in lines
+    assert "All 2 jobs one after another: 3 s; nothing is gained by sharing." in lines
+
+
+def test_a_gain_that_may_be_none_says_so(tmp_path: Path) -> None:
+    model = constant(tmp_path / "m", 1.8, error=0.3)
+    plan = choose_pairs(made_jobs(2), model, lengths=[1.0, 1.0])
+    text = printed(plan, model)
+    assert plan.gain_s.low < 0
+    assert "The interval holds 0: it may be that nothing is gained." in lines_of(text)
+    assert "−" in text
+
+
+@pytest.mark.parametrize("errors", [[5.0], [8.1, 8.4], [3.0, 30.0], [0.0, 0.5, 4000.0], [math.nan, 7.0]])
+def test_ticks_are_enough_and_true(errors: list[float]) -> None:
+    axes = new_figure(4, 4).subplots()
+    error_scale(axes, errors)
+    ticks = [float(label.get_text()) for label in axes.get_yticklabels()]
+    assert 1 <= len(ticks) <= 12
+    assert [10**place for place in axes.get_yticks()] == pytest.approx(ticks, rel=1e-3)
+    low, high = axes.get_ylim()
+    assert all(low <= math.log10(max(error, 0.1)) <= high for error in errors if error == error)
+
+
+PICTURES = {
+    "left-out-time",
+    "left-out-slowdown",
+    "left-out-power",
+    "clusters",
+    "silhouettes",
+    "performance-strip-leave-benchmark-out",
+    "performance-strip-random-80-20",
+    "performance-heat",
+    "performance-violins",
+    "performance-split-violins",
+    "performance-grid",
+    "performance-path-shares",
+    "performance-path-times",
+    "power-strip-leave-benchmark-out",
+    "power-strip-random-80-20",
+    "power-heat",
+    "power-path-shares",
+    "power-path-times",
+    "sizes",
+}
+
+
+def test_each_study_that_was_made_has_its_pictures(tmp_path: Path) -> None:
+    paths = write_corun_figures(studied(), tmp_path / "figures")
+    assert {path.stem for path in paths} == PICTURES
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
+
+
+def test_without_studies_there_is_a_picture_a_quantity_of_what_was_left_out(tmp_path: Path) -> None:
+    paths = write_corun_figures(replace(studied(), studies=None), tmp_path)
+    assert {path.stem for path in paths} == {name for name in PICTURES if name.startswith("left-out")}
+
+
+def printed_corun_studies(**changes: NotMade) -> str:
+    study = studied()
+    assert study.studies is not None
+    stream = io.StringIO()
+    print_corun_evaluation(replace(study, studies=replace(study.studies, **changes)), stream)
+    return stream.getvalue()
+
+
+def test_all_studies_are_printed() -> None:
+    text = printed_corun_studies()
+    for part in (
+        "clusters of 30 bags by fairness, LLC misses, L1 misses: mean silhouette",
+        "time of bags of 2 by features, leave-benchmark-out: MAPE",
+        "power of bags of 2 by features, random-80-20: MAPE",
+        "published combinations (",
+        "time: bags with a feature on their path through a decision tree of all that is known",
+        "bags of several sizes, leave-benchmark-out: MAPE",
+        "One predictor a size, as published: published-linear.",
+        "times on cpu translated to other, each of 4 applications left out: MAPE",
+        "Published: 7 to 9 % (an accuracy of 91 to 93 %)",
+    ):
+        assert part in text
+    assert "Not studied" not in text
+
+
+def test_what_could_not_be_studied_is_said_once_a_reason() -> None:
+    why = NotMade("the power of no bag is known")
+    text = printed_corun_studies(power=why, power_paths=why)
+    assert (
+        "Not studied: features for power, decision paths for power, as the power of no bag is known." in text
+    )
+
+
+def test_studies_are_in_json() -> None:
+    study = studied()
+    assert study.studies is not None
+    told = replace(study, studies=replace(study.studies, sizes=NotMade("of why"))).to_dict()["studies"]
+    assert told["sizes"] == {"not_made": "of why"}
+    assert told["translations"][0]["to"] == "other"
+    assert "studies" not in replace(study, studies=None).to_dict()

@@ -1,0 +1,224 @@
+"""Combinations of features are compared where they can be made, and named where they cannot."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosscast.evaluate.corun import evaluate_corun, of_one_device
+from crosscast.predict.corun.models import models_named
+from crosscast.predict.corun.moolchandani2022 import FIGURE_8, TABLE_7, Combination, Published
+from crosscast.studies.corun import COUNTS, Clusters, cluster_bags
+from crosscast.studies.moolchandani2022 import (
+    ALL,
+    EVERYTHING,
+    OWN,
+    SPLITS,
+    CombinationStudy,
+    NotMade,
+    PathStudy,
+    SizeStudy,
+    fitted_to_fewest,
+    performance_combinations,
+    performance_paths,
+    power_combinations,
+    sizes_study,
+    why_missing,
+)
+from crosscast.tables.corun.bag import Bag, Member
+from support.mixes import APPLICATIONS, counted_co_runs, made_co_runs, made_solo, studied
+
+WAY: dict[str, Any] = {"progress": None, "cache": None, "jobs": 1}
+
+
+def performance() -> CombinationStudy:
+    studies = studied().studies
+    assert studies is not None
+    assert isinstance(studies.performance, CombinationStudy)
+    return studies.performance
+
+
+def test_every_published_combination_is_made_or_named_with_what_it_lacks() -> None:
+    study = performance()
+    asked = {each.name for row in FIGURE_8 for each in row}
+    assert {*study.names, *study.missing} == {*asked, "GPU_time", EVERYTHING}
+    assert not set(study.names) & set(study.missing)
+    assert study.names[:2] == ("ALU+SSE", "ALU+SSE+GPU_time")
+    assert study.missing["MEM+CPU_time"] == ("CPU_time",)
+    power = studied().studies.power  # type: ignore[union-attr]
+    assert isinstance(power, CombinationStudy)
+    assert {*power.names, *power.missing} == {*(each.name for each in TABLE_7), "GPU_power", EVERYTHING}
+
+
+def test_why_a_combination_is_missing_tells_bags_from_applications() -> None:
+    assert why_missing(["IPC_sh", "CPU_time"]) == (
+        "IPC_sh only told by running the bag itself; CPU_time known of no application here"
+    )
+
+
+def test_errors_are_those_of_the_published_model_with_these_features() -> None:
+    study = performance()
+    co_runs = of_one_device(counted_co_runs((2,)), "cpu")
+    combination = Combination("mine", ("MEM", "GPU_time"))
+    evaluation = evaluate_corun(co_runs, [Published("linear", combination)], SPLITS[0], level=None)
+    (own,) = [each for each in evaluation.results if each.quantity == "time" and each.bag_size is None]
+    row, column = study.names.index("MEM+GPU_time"), study.kinds.index("linear")
+    assert study.mape(SPLITS[0])[row, column] == own.mape
+    assert study.by_benchmark()["cfd"][row, column] == own.by_group["cfd"]  # type: ignore[index]
+    assert list(study.by_benchmark()) == list(APPLICATIONS)
+
+
+def test_results_are_json_with_a_row_a_split_combination_and_model() -> None:
+    study = performance()
+    told = json.loads(json.dumps(study.to_dict(), allow_nan=False))
+    assert len(told["results"]) == len(SPLITS) * len(study.names) * len(study.kinds)
+    assert told["not_made"]["MEM+CPU_time"] == "CPU_time known of no application here"
+    assert np.isfinite(study.mape(SPLITS[1])).all()
+
+
+def test_without_times_of_bags_slowdowns_are_predicted_and_without_power_nothing_of_it() -> None:
+    made = made_co_runs(("bfs", "cfd", "crc", "csr"), power=False)
+    untimed = made_co_runs(("bfs", "cfd", "crc", "csr")).bags
+    co_runs = replace(made, bags=tuple(replace(bag, time_s=None, power_w=None) for bag in untimed))
+    study = performance_combinations(co_runs, 0, kinds=["linear"], **WAY)
+    assert isinstance(study, CombinationStudy)
+    assert study.quantity == "slowdown"
+    power = power_combinations(co_runs, 0, **WAY)
+    assert power == NotMade("the power of no bag is known")
+
+
+def test_each_bag_is_followed_once_for_each_of_its_applications() -> None:
+    studies = studied().studies
+    assert studies is not None
+    study = studies.performance_paths
+    assert isinstance(study, PathStudy)
+    pairs = [bag for bag in counted_co_runs().bags if bag.device == "cpu" and len(bag.members) == 2]
+    assert len(study.times) == sum(len(bag.applications) for bag in pairs)
+    # All that is known was taken, as the published features are not all there.
+    assert not study.as_published
+    assert {"MEM", "GPU_time", "utilisation"} <= set(study.features)
+    means = study.times.mean(axis=0).tolist()
+    assert means == sorted(means, reverse=True)
+    assert (study.share == (study.times > 0).mean(axis=0)).all()
+    json.dumps(study.to_dict(), allow_nan=False)
+
+
+def test_two_applications_leave_nothing_to_leave_out() -> None:
+    co_runs = of_one_device(counted_co_runs(), "cpu")
+    few = [bag for bag in co_runs.bags if bag.applications <= set(APPLICATIONS[:2])]
+    assert isinstance(performance_paths(replace(co_runs, bags=tuple(few)), 0), NotMade)
+
+
+def study() -> SizeStudy:
+    studies = studied().studies
+    assert studies is not None
+    assert isinstance(studies.sizes, SizeStudy)
+    return studies.sizes
+
+
+def errors(model: str, quantity: str = "slowdown") -> dict[tuple[str, int], float | None]:
+    return {
+        (each.fitted_to, each.result.bag_size or 0): each.result.mape
+        for each in study().results
+        if each.result.model == model and each.result.quantity == quantity
+    }
+
+
+def test_models_of_one_size_are_fitted_to_that_size_alone() -> None:
+    assert study().sizes == (2, 3)
+    assert study().of_one_size == ("published-linear",)
+    assert set(errors("published-linear")) == {(OWN, 2), (OWN, 3)}
+
+
+def test_others_are_fitted_in_three_ways() -> None:
+    assert set(errors("mean")) == {(OWN, 2), (OWN, 3), (ALL, 2), (ALL, 3), (fitted_to_fewest(2), 3)}
+
+
+@pytest.mark.parametrize("model", ["mean", "published-linear"])
+def test_errors_are_those_of_an_evaluation_of_the_same_bags(model: str) -> None:
+    co_runs = of_one_device(counted_co_runs(), "cpu")
+    triples = replace(co_runs, bags=tuple(bag for bag in co_runs.bags if len(bag.members) == 3))
+    whole = evaluate_corun(triples, models_named([model]), "leave-benchmark-out", level=None)
+    (own,) = [each for each in whole.results if each.quantity == "slowdown" and each.bag_size == 3]
+    assert errors(model)[OWN, 3] == pytest.approx(own.mape)
+
+
+def test_bags_of_one_size_are_not_compared_with_others() -> None:
+    pairs = of_one_device(counted_co_runs((2,)), "cpu")
+    found = sizes_study(pairs, models_named(["mean"]), 0, progress=None, cache=None, jobs=1)
+    assert isinstance(found, NotMade)
+    assert "all have 2 members" in found.reason
+
+
+LEVELS = (0.1, 0.5, 0.9)
+
+
+def blob(level: float, place: int) -> Bag:
+    """A pair whose misses and fairness lie near one of three points."""
+    random = np.random.default_rng([place, int(10 * level)])
+    near = [level + float(random.normal(0, 0.01)) for _ in range(3)]
+    solo = made_solo(f"app{level}", f"s{place}", llc_miss=near[0], l1_miss=near[1])
+    members = (Member(solo, 1.0), Member(solo, 1.0 / near[2]))
+    return Bag(f"b{level} {place}", "cpu", members)
+
+
+def test_three_clusters_are_found_where_there_are_three_and_named_by_their_application() -> None:
+    found = cluster_bags([blob(level, place) for level in LEVELS for place in range(8)], 0)
+    assert isinstance(found, Clusters)
+    assert found.features == ("fairness", "LLC misses", "L1 misses")
+    assert found.best == 3
+    assert found.as_published
+    assert found.scores[3] > 0.9
+    assert [each.application for each in found.clusters] == ["app0.9", "app0.5", "app0.1"]
+    assert [each.bags for each in found.clusters] == [8, 8, 8]
+    assert all(each.share == 1.0 for each in found.clusters)
+    assert found.clusters[1].means["LLC misses"] == pytest.approx(0.5, abs=0.02)
+    assert list(found.to_dict()["silhouette"]) == [str(count) for count in COUNTS]
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_silhouettes_are_those_of_the_labels() -> None:
+    found = cluster_bags([blob(level, place) for level in LEVELS for place in range(8)], 0)
+    assert isinstance(found, Clusters)
+    assert found.silhouettes.mean() == pytest.approx(found.scores[3])
+
+
+def test_without_counters_other_features_stand_in_and_are_named() -> None:
+    found = cluster_bags(made_co_runs(bags=(2,)).bags, 0)
+    assert isinstance(found, Clusters)
+    assert found.features == (
+        "fairness",
+        "slowdown of High, summed",
+        "bandwidth in bytes/s, summed",
+    )
+
+
+def test_bags_that_were_measured_twice_count_once_and_those_that_failed_not_at_all() -> None:
+    bags = [blob(level, place) for level in LEVELS for place in range(8)]
+    broken = replace(bags[0], members=(replace(bags[0].members[0], failure="crashed"), bags[0].members[1]))
+    found = cluster_bags([*bags, replace(bags[1], repeat=1), broken], 0)
+    assert isinstance(found, Clusters)
+    assert len(found.values) == len(bags)
+
+
+@pytest.mark.parametrize("count", [0, 8])
+def test_too_few_bags_are_said(count: int) -> None:
+    found = cluster_bags([blob(0.5, place) for place in range(count)], 0)
+    assert isinstance(found, NotMade)
+    assert "more than 8 different bags" in found.reason
+
+
+def test_bags_of_which_nothing_but_slowdowns_is_known_are_not_clustered() -> None:
+    bags = [
+        replace(
+            bag, members=tuple(replace(each, solo=replace(each.solo, features={})) for each in bag.members)
+        )
+        for bag in made_co_runs(bags=(2,)).bags
+    ]
+    found = cluster_bags(bags, 0)
+    assert isinstance(found, NotMade)
+    assert "none is known" in found.reason

@@ -1,0 +1,100 @@
+"""Studies: by source, by what is left out, importances and fewer features."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from crosscast.errors import InputError
+from crosscast.evaluate.relative import evaluate_relative
+from crosscast.predict.relative.data import Vectors
+from crosscast.predict.relative.nichols2024 import PublishedMean, PublishedXGBoost
+from crosscast.studies.nichols2024 import RelativeStudy, by_source, importances, selection, study_relative
+from support.vectors import made_vectors
+
+VECTORS = made_vectors(applications=5)
+QUICK = PublishedXGBoost(rounds=15, depth=3)
+HONEST = "leave-application-out"
+
+
+@pytest.fixture(scope="module")
+def study() -> RelativeStudy:
+    return study_relative("made up", VECTORS, [QUICK, PublishedMean()], "published", studies=True)
+
+
+def test_each_source_is_studied_with_its_own_rows_alone() -> None:
+    found = by_source(VECTORS, [PublishedMean()], HONEST)
+    assert found.sources == ("cpu", "fast")
+    own = VECTORS.rows(np.array([source == "fast" for source in VECTORS.observations.source]))
+    alone = evaluate_relative(own, [PublishedMean()], HONEST)
+    assert found.metrics["published-mean"][1] == alone.results[0].metrics
+
+
+def test_the_feature_that_decides_is_the_important_one() -> None:
+    found = importances(VECTORS, HONEST, model=QUICK)
+    assert found.mae == pytest.approx(
+        evaluate_relative(VECTORS, [QUICK], HONEST).results[0].metrics.mae, rel=1e-12
+    )
+    first, *others = found.features
+    assert "branch" in first.feature.lower()
+    assert sum(each.gain for each in found.features) == pytest.approx(1)
+    assert first.rise > 0.02
+    assert first.rise > 5 * max(abs(each.rise) for each in others)
+
+
+def test_importances_depend_on_the_seed_alone() -> None:
+    assert importances(VECTORS, HONEST, model=QUICK) == importances(VECTORS, HONEST, model=QUICK)
+
+
+def test_fewer_features_are_as_many_as_asked_for_and_all() -> None:
+    found = selection(VECTORS, HONEST, counts=(1, 2, 400))
+    every = len(PublishedXGBoost().features.fit(VECTORS.observations).names)
+    assert found.counts == (1, 2, every)
+    whole = evaluate_relative(VECTORS, [PublishedXGBoost()], HONEST)
+    assert found.metrics[-1] == whole.results[0].metrics
+
+
+def test_a_study_of_the_published_split_leaves_applications_out(study: RelativeStudy) -> None:
+    assert study.evaluation.split.name == "published"
+    assert study.studies is not None
+    assert study.studies.by_source is not None
+    assert study.studies.by_source.split == study.studies.importances.split == HONEST
+    assert study.studies.by_application is not None
+    assert study.studies.by_application.split.name == HONEST
+    assert study.studies.by_scale is not None
+    assert set(study.studies.by_scale.results[0].per_group) == {"size0", "size1"}
+
+
+def test_a_study_is_an_object_of_json(study: RelativeStudy) -> None:
+    found = json.loads(json.dumps(study.to_dict(), allow_nan=False))
+    assert {"model", "split", "mae", "same_order", "regret", "top1", "typical_factor", "per_group"} <= set(
+        found["results"][0]
+    )
+    assert found["counts"]["rows"] == len(VECTORS)
+    assert len(found["studies"]["by_source"]["results"]) == 4
+    assert "caution" in found["studies"]["importances"]
+    assert [each["features"] for each in found["studies"]["selection"]["results"]][:2] == [1, 2]
+
+
+def test_what_there_is_one_of_is_not_studied() -> None:
+    rows = VECTORS.observations
+    one = VECTORS.rows(
+        np.array(
+            [
+                source == "cpu" and size == "size0" and application == "app00"
+                for source, size, application in zip(rows.source, rows.size, rows.application, strict=True)
+            ]
+        )
+    )
+    studies = study_relative("one", one, [PublishedMean()], "leave-kernel-out", studies=True).studies
+    assert studies is not None
+    assert (studies.by_source, studies.by_scale, studies.by_application) == (None, None, None)
+    assert studies.to_dict()["by_source"] is None
+
+
+def test_a_single_application_cannot_be_left_out() -> None:
+    one: Vectors = VECTORS.rows(np.array([name == "app00" for name in VECTORS.observations.application]))
+    with pytest.raises(InputError, match=r"^leave-application-out: expected at least 2 applications"):
+        study_relative("one", one, [PublishedMean()], HONEST)

@@ -1,0 +1,109 @@
+"""The experiment: what pairing by predictions keeps, between a random pairing and the best one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crosscast.errors import InputError
+from crosscast.evaluate.corun import of_one_device
+from crosscast.predict.corun.baselines import Mean
+from crosscast.predict.corun.moolchandani2022 import Published
+from crosscast.studies.pairing import (
+    EQUAL,
+    LOGNORMAL,
+    Predicted,
+    Truth,
+    known_pairs,
+    share_kept,
+    unseen_pairs,
+)
+from support.mixes import made_co_runs
+from support.shared import shared_data
+
+RUNS = made_co_runs(sizes=("small", "tiny"))
+
+
+def exact(truth: Truth) -> Predicted:
+    """Predictions without errors."""
+    fits = np.where(np.isnan(truth.slowdown), 0.0, 1.0)
+    slowdown = np.where(np.isnan(truth.slowdown), 9.0, truth.slowdown)
+    return Predicted(
+        slowdown, fits, np.ones_like(fits), np.zeros((1, 2, 2)), np.zeros(fits.shape, dtype=np.int64)
+    )
+
+
+@pytest.mark.parametrize("lengths", [EQUAL, LOGNORMAL])
+def test_who_knows_the_truth_keeps_all(lengths: str) -> None:
+    truth = Truth.of(RUNS.bags)
+    assert share_kept(truth, [exact(truth)], lengths, jobs=20, repeats=4) == pytest.approx(np.ones(4))
+
+
+def test_who_knows_nothing_keeps_nothing_of_jobs_of_equal_length() -> None:
+    truth = Truth.of(RUNS.bags)
+    blind = replace(exact(truth), slowdown=np.full_like(truth.slowdown, 1.5))
+    shares = share_kept(truth, [blind], EQUAL, jobs=40, repeats=40)
+    assert abs(shares.mean()) < 4 * shares.std() / np.sqrt(40)
+    # Of unequal lengths, something is gained by pairing long jobs with long ones.
+    assert share_kept(truth, [blind], LOGNORMAL, jobs=40, repeats=40).mean() > 0.2
+
+
+def test_a_model_that_sees_the_jobs_keeps_more_than_the_mean() -> None:
+    truth = Truth.of(RUNS.bags)
+    shares = {
+        model.name: share_kept(truth, [known_pairs(RUNS, model, truth)], EQUAL, jobs=30, repeats=10).mean()
+        for model in (Mean(), Published("boosting", others=True))
+    }
+    assert shares["published-boosting"] > shares["mean"] + 0.3
+
+
+def test_pairs_of_a_benchmark_that_is_not_seen_have_errors_of_their_own() -> None:
+    truth = Truth.of(RUNS.bags)
+    found = unseen_pairs(RUNS, Mean(), truth)
+    names = np.array([solo.application for solo in truth.solos])
+    assert len(found) == len(RUNS.applications)
+    for name, predicted in zip(RUNS.applications, found, strict=True):
+        hit = (names[:, None] == name) | (names == name)
+        own = len(predicted.relative) - 1
+        assert ((predicted.chosen == own) == hit).all()
+        assert np.isfinite(predicted.slowdown).all() and np.isfinite(predicted.spread).all()
+        # What was seen of the benchmark changes nothing: all its pairs are predicted by one model.
+        assert len(np.unique(predicted.slowdown[hit])) == 1
+
+
+def test_pairs_that_do_not_fit_gain_nothing() -> None:
+    bags = [
+        replace(bag, fits=False, members=tuple(replace(each, slowdown=None) for each in bag.members))
+        if len(bag.applications) == 1
+        else bag
+        for bag in RUNS.bags
+    ]
+    truth = Truth.of(bags)
+    gain = truth.gain(np.array([0, 0, 2]), np.ones(3))
+    assert gain[0, 1] == 0 and gain[0, 2] > 0
+
+
+def test_pairs_that_were_not_measured_are_missed() -> None:
+    with pytest.raises(InputError, match=r"bags: expected all pairs of inputs, measured, found none of "):
+        Truth.of(RUNS.bags[1:])
+    with pytest.raises(InputError, match="found none"):
+        Truth.of([])
+
+
+def test_other_lengths_are_refused() -> None:
+    truth = Truth.of(RUNS.bags)
+    with pytest.raises(InputError, match="lengths: expected equal or lognormal, found 'long'"):
+        share_kept(truth, [exact(truth)], "long")
+
+
+def test_the_mean_keeps_on_published_pairs_what_is_known_of_it() -> None:
+    from crosscast.tables.corun.view import co_runs
+    from crosscast.tables.importers.gavel_pairs import import_gavel_pairs
+
+    runs = of_one_device(co_runs(import_gavel_pairs(shared_data("gpu_corun"))), "v100")
+    truth = Truth.of(runs.bags)
+    predicted = [known_pairs(runs, Mean(), truth)]
+    assert share_kept(truth, predicted, EQUAL, repeats=12).mean() == pytest.approx(-0.05, abs=0.06)
+    assert share_kept(truth, predicted, LOGNORMAL, repeats=12).mean() == pytest.approx(0.40, abs=0.06)

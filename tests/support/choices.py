@@ -1,0 +1,123 @@
+"""An evaluation of choices on made-up machines, small enough to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from crosscast.arrays import Flags
+from crosscast.configuration import Configuration
+from crosscast.decide.evaluation import ChoiceStudy, study_choices
+from crosscast.decide.policies import SelectedModel, methods_of
+from crosscast.decide.power_cap import Chooser, Method, Walk
+from crosscast.decide.training import OfflineStage, offline_stage
+from crosscast.predict.configuration.baselines import NearestKernels
+from crosscast.predict.configuration.data import KernelAt, Observed, Space, Surfaces
+from support.surfaces import made_surfaces
+
+PROGRAMS = ("bfs", "cfd", "cfd_double", "km", "lud", "nw")
+
+
+def named_surfaces(noise: float = 0.01) -> Surfaces:
+    """Six programs, two of them nearly the same by their names."""
+    surfaces = made_surfaces(noise=noise)
+    kernels = tuple(
+        each._replace(application=PROGRAMS[row // 2], kernel=PROGRAMS[row // 2])
+        for row, each in enumerate(surfaces.kernels)
+    )
+    return replace(surfaces, kernels=kernels)
+
+
+def other_machine() -> Surfaces:
+    """One GPU with one clock, whose kernels have frontiers of the same order: nothing to cluster."""
+    space = Space(tuple(Configuration("lonely", {"clock_hz": 1e8 * clock}) for clock in range(5, 12)))
+    clock = space.matrix[:, 0] / 1e9
+    surfaces = named_surfaces()
+    slopes = np.linspace(0.5, 1, len(surfaces.kernels))[:, None]
+    return Surfaces("made up", surfaces.kernels, space, 1 / (clock * slopes), 50 + 100 * slopes * clock**2)
+
+
+@dataclass(frozen=True)
+class Hopeful:
+    """Promises to keep to caps, and always takes the highest configuration."""
+
+    name: str = "hopeful"
+    confidence: float = 0.9
+    uses_budget: bool = False
+
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
+        return self
+
+    def walk(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Walk:
+        yield int(np.flatnonzero(available)[-1])
+
+
+NAMES = ("fixed", "cpu+fl", "gpu+fl", "clock+fl", "limiter", "published", "published+fl", "oracle")
+
+
+def methods(space: Space) -> list[Method]:
+    return [SelectedModel(NearestKernels(), "own"), Hopeful(), *methods_of(space, NAMES)]
+
+
+@cache
+def chosen_study(*, both: bool = False) -> tuple[ChoiceStudy, tuple[OfflineStage, ...]]:
+    """The evaluation of one machine, or of both."""
+    if not both:
+        return study_choices("made up", [named_surfaces()], methods), (offline_stage(named_surfaces()),)
+    # Machines are evaluated each by itself, and the first one has been.
+    study, stages = chosen_study()
+    other = study_choices("made up", [other_machine()], methods)
+    whole = replace(study, machines=(*study.machines, *other.machines))
+    return whole, (*stages, offline_stage(other_machine()))
+
+
+def random_surfaces(
+    seed: int, *, programs: int = 3, knobs: tuple[int, int] = (3, 3), missing: float = 0.1
+) -> Surfaces:
+    """Random times and powers; the first and the last configuration, of each kernel, are always there."""
+    rng = np.random.default_rng(seed)
+    space = Space(
+        tuple(Configuration("node", {"a_w": a, "b_hz": b}) for a in range(knobs[0]) for b in range(knobs[1]))
+    )
+    kernels = tuple(
+        KernelAt(f"{letter}{letter}", f"k{place}", size)
+        for letter in "abcdefgh"[:programs]
+        for size in ("big", "small")
+        for place in range(int(rng.integers(1, 3)))
+    )
+    shape = (len(kernels), len(space))
+    lacking = rng.random(shape) < missing
+    lacking[:, [0, -1]] = False
+    time_s = np.where(lacking, np.nan, np.exp(rng.normal(0, 1, shape)))
+    power_w = np.where(lacking, np.nan, np.exp(rng.normal(4, 0.5, shape)))
+    return Surfaces("random", kernels, space, time_s, power_w)
+
+
+@dataclass(frozen=True)
+class Wanderer:
+    """Goes through the available configurations from a start, a stride at a time, whatever the cap."""
+
+    start: int = 0
+    stride: int = 1
+    name: str = "wanderer"
+    uses_budget: bool = False
+    baseline: bool = False
+    confidence: float | None = None
+
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
+        return _Wandering(self.start, self.stride, self.uses_budget)
+
+
+@dataclass(frozen=True)
+class _Wandering:
+    start: int
+    stride: int
+    uses_budget: bool
+
+    def walk(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Walk:
+        there = np.flatnonzero(available).tolist()
+        for place in range(6):
+            yield there[(self.start + place * self.stride) % len(there)]

@@ -1,0 +1,68 @@
+"""A small model of co-running that is kept on disk, and jobs for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from crosscast.evaluate.corun import left_out_errors
+from crosscast.predict.corun.artefact import (
+    KNOWN,
+    NEW,
+    CoRunCard,
+    TrainedCoRunModel,
+    load_corun_model,
+    save_corun_model,
+)
+from crosscast.predict.corun.baselines import FittedCoRunMean, Mean
+from crosscast.predict.corun.forecast import CoRunPredictor, LeftOut
+from crosscast.predict.corun.moolchandani2022 import Published
+from crosscast.tables.corun.solo import Solo
+from support.mixes import NAMES, made_co_runs, made_solo
+
+MEMORY = 16 << 20
+
+
+def kept(
+    predictor: CoRunPredictor,
+    errors: dict[str, dict[str, LeftOut]],
+    folder: Path,
+    sizes: tuple[int, ...] = (2,),
+    memory_bytes: int | None = MEMORY,
+) -> TrainedCoRunModel:
+    """A model as `crosscast train` would keep it."""
+    training = {"dataset": "made up", "bags": 21}
+    card = CoRunCard("made", 0, "cpu", "{}", sizes, NAMES, memory_bytes, training, {})
+    save_corun_model(predictor, errors, folder, card)
+    return load_corun_model(folder)
+
+
+def trained(folder: Path, bags: tuple[int, ...] = (2,)) -> TrainedCoRunModel:
+    """A linear model, which tells jobs apart, with its own errors."""
+    runs = made_co_runs(bags=bags)
+    model = Published("linear", others=True)
+    errors = {
+        KNOWN: left_out_errors(runs, model, "leave-bag-out", 0),
+        NEW: left_out_errors(runs, model, "leave-benchmark-out", 0),
+    }
+    return kept(model.fit(runs, 0), errors, folder, bags)
+
+
+def constant(folder: Path, slowdown: float, *, error: float = 0.0, fits: float = 1.0) -> TrainedCoRunModel:
+    """A model that says the same of all bags, and errs to both sides by so much."""
+    runs = made_co_runs()
+    predictor = Mean().fit(runs)
+    means = predictor.means.copy()
+    means[:, 0], means[:, 3] = slowdown, fits
+    errors = LeftOut(
+        np.array([error, error, -error, -error]), np.array([0, 0, 1, 1]), ("a", "b"), np.array([0, 0, 1, 1])
+    )
+    both = {KNOWN: {"slowdown": errors}, NEW: {"slowdown": errors}}
+    return kept(FittedCoRunMean(predictor.sizes, means), both, folder)
+
+
+def made_jobs(count: int, seed: int = 0) -> list[Solo]:
+    """Jobs of known applications, some of them the same."""
+    random = np.random.default_rng(seed)
+    return [made_solo(NAMES[place]) for place in random.integers(len(NAMES), size=count)]

@@ -1,0 +1,67 @@
+"""A small dataset, made up, whose names can be anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from crosscast.profile import METRICS
+from crosscast.tables.arrow import table_of
+from crosscast.tables.dataset import Dataset
+from crosscast.tables.devices import DEVICES
+from crosscast.tables.profiles import PROFILES
+from crosscast.tables.records import RECORDS
+from crosscast.tables.sessions import SESSIONS
+
+RUNS = 3
+APPLICATIONS = ("bfs", "crc", "fft", "lud")
+
+
+def made_dataset(
+    applications: Sequence[str] = APPLICATIONS,
+    *,
+    kernels: Sequence[str] = ("first", "second"),
+    sizes: Sequence[str] = ("tiny", "small"),
+    devices: Sequence[str] = ("cpu", "gpu"),
+    without: Sequence[tuple[str, str]] = (),
+) -> Dataset:
+    """Every kernel of every application at every size on every device, without some (kernel, device)."""
+    rng = np.random.default_rng(1)
+    profiles: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
+    sessions: list[dict[str, Any]] = []
+    for application in applications:
+        for size in sizes:
+            problem = {"application": application, "size": size}
+            work = rng.normal(-8, 1.5, len(kernels))
+            for kernel in kernels:
+                metrics = {metric.name: 7 for metric in METRICS}
+                profiles.append({**problem, "kernel": kernel, "invocation": 0, **metrics})
+            for place, device in enumerate(devices):
+                cell = {**problem, "device": device, "configuration": "{}", "repeat": 0}
+                there = [each for each in kernels if (each, device) not in without]
+                sessions.append({**cell, "kernels": list(kernels), "runs": RUNS, "loop_s": 1.0})
+                for run in range(RUNS):
+                    for kernel in there:
+                        log_time = work[list(kernels).index(kernel)] - 0.2 * place + rng.normal(0, 0.3)
+                        row = {"kernel": kernel, "run": run, "invocations": 1}
+                        records.append({**cell, **row, "time_s": [float(np.exp(log_time))]})
+    rows = [
+        {
+            "device": device,
+            "name": f"The {device}",
+            "type": "gpu",
+            "vendor": f"maker {place % 3}",
+            "sources": {},
+        }
+        for place, device in enumerate(devices)
+    ]
+    return Dataset(
+        "made up",
+        devices=table_of(DEVICES, rows),
+        profiles=table_of(PROFILES, profiles),
+        records=table_of(RECORDS, records),
+        sessions=table_of(SESSIONS, sessions),
+    )

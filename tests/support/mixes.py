@@ -1,0 +1,211 @@
+"""Solo runs and bags that are made up, with a truth that models can find."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+
+from crosscast.evaluate.corun import evaluate_corun, of_one_device
+from crosscast.predict.corun.models import models_named
+from crosscast.studies.corun import CoRunStudies, CoRunStudy, cluster_bags, translation_studies
+from crosscast.studies.moolchandani2022 import (
+    performance_combinations,
+    performance_paths,
+    power_combinations,
+    power_paths,
+    sizes_study,
+)
+from crosscast.tables.arrow import table_of
+from crosscast.tables.bags import BAGS
+from crosscast.tables.corun.bag import Bag, Member
+from crosscast.tables.corun.mixes import DUMMY, Mixes
+from crosscast.tables.corun.solo import Solo
+from crosscast.tables.corun.view import CoRuns
+from crosscast.tables.dataset import Dataset
+from crosscast.tables.devices import DEVICES
+
+NAMES = ("bfs", "cfd", "crc", "csr", "dwt", "fft")
+
+
+def made_solo(name: str, size: str = "small", *, seed: int = 0, **known: float) -> Solo:
+    """An application whose numbers come from its name and size."""
+    random = np.random.default_rng([seed, *f"{name} {size}".encode()])
+    utilisation = float(random.uniform(0.3, 1.0))
+    features = {
+        "utilisation": utilisation,
+        "bandwidth_bytes_per_s": float(random.uniform(1e9, 2e10)),
+        "inflicted_high": 1 + float(random.uniform(0, 1)),
+        **{f"fairness_{level}": float(random.uniform(0.5, 1)) for level in ("low", "medium", "high")},
+        **known,
+    }
+    time_s = float(random.uniform(0.1, 0.4))
+    return Solo(
+        name, size, "cpu", time_s, power_w=20 + 40 * utilisation, memory_bytes=1 << 20, features=features
+    )
+
+
+def true_slowdowns(bag: tuple[Solo, ...]) -> list[float]:
+    """Cores are shared: as much slower as more than all of them is wanted."""
+    wanted = sum(solo.features["utilisation"] for solo in bag)
+    return [max(1.0, wanted) * (1 + 0.1 * solo.features["utilisation"]) for solo in bag]
+
+
+def made_bag(solos: tuple[Solo, ...], *, repeat: int = 0, power: bool = True) -> Bag:
+    """A bag as it would be measured."""
+    slow = true_slowdowns(solos)
+    members = tuple(Member(solo, slowdown) for solo, slowdown in zip(solos, slow, strict=True))
+    times = [(solo.time_s or 0.0) * slowdown for solo, slowdown in zip(solos, slow, strict=True)]
+    watts = 20 + 40 * min(1.0, sum(solo.features["utilisation"] for solo in solos))
+    name = " + ".join(solo.name for solo in solos)
+    return Bag(
+        name, "cpu", members, repeat=repeat, fits=True, time_s=max(times), overlap=min(times) / max(times),
+        power_w=watts if power else None,
+    )  # fmt: skip
+
+
+def made_co_runs(
+    names: tuple[str, ...] = NAMES,
+    sizes: tuple[str, ...] = ("small",),
+    bags: tuple[int, ...] = (2,),
+    **kind: bool,
+) -> CoRuns:
+    """All bags of some sizes of all applications."""
+    solos = tuple(made_solo(name, size) for name in names for size in sizes)
+    made = [made_bag(chosen, **kind) for n in bags for chosen in combinations_with_replacement(solos, n)]
+    return CoRuns("made up", solos, tuple(made))
+
+
+APPLICATIONS = ("bfs", "cfd", "crc", "csr")
+EXPONENT, FACTOR = 0.9, 0.5
+"""Times on the other device: ``FACTOR * time ** EXPONENT``."""
+
+
+def other_time(seconds: float) -> float:
+    """How long the same takes on the other device."""
+    return FACTOR * float(seconds**EXPONENT)
+
+
+def counted(solo: Solo) -> Solo:
+    """An application with some of the published features."""
+    random = np.random.default_rng([7, *solo.name.encode()])
+    told = {
+        name: float(random.random())
+        for name in ("mix_mem", "mix_alu", "mix_sse", "llc_miss", "l1_miss", "ipc")
+    }
+    return replace(solo, features={"utilisation": solo.features["utilisation"], **told})
+
+
+def elsewhere(solo: Solo) -> Solo:
+    """The same application on the other device."""
+    return replace(solo, device="other", time_s=other_time(solo.time_s or 1.0))
+
+
+def bag_elsewhere(bag: Bag) -> Bag:
+    """The same bag on the other device, whose members slow down as its times say."""
+    members = []
+    for member in bag.members:
+        solo, alone = elsewhere(member.solo), member.solo.time_s or 1.0
+        slowdown = other_time(alone * (member.slowdown or 1.0)) / other_time(alone)
+        members.append(replace(member, solo=solo, slowdown=slowdown))
+    time_s = None if bag.time_s is None else other_time(bag.time_s)
+    return replace(bag, device="other", members=tuple(members), time_s=time_s)
+
+
+@cache
+def counted_co_runs(sizes: tuple[int, ...] = (2, 3)) -> CoRuns:
+    """Bags of four applications on two devices, more of them on ``cpu``."""
+    made = made_co_runs(APPLICATIONS, bags=sizes)
+    solos = {solo.key: counted(solo) for solo in made.solos}
+    bags = tuple(
+        replace(
+            bag,
+            members=tuple(replace(member, solo=solos[member.solo.key]) for member in bag.members),
+        )
+        for bag in made.bags
+    )
+    others = tuple(elsewhere(solo) for solo in solos.values())
+    there = tuple(bag_elsewhere(bag) for bag in bags if len(bag.members) == 2)
+    return CoRuns("made up", (*solos.values(), *others), (*bags, *there))
+
+
+@cache
+def studied() -> CoRunStudy:
+    """An evaluation of these bags with all studies, by models that take no time; made once for all tests."""
+    co_runs = counted_co_runs()
+    chosen = of_one_device(co_runs)
+    linear, mean = models_named(["published-linear", "mean"])
+    way: dict[str, Any] = {"progress": None, "cache": None, "jobs": 1}
+    kinds = ("decision-tree", "linear", "svr")
+    studies = CoRunStudies(
+        clusters=cluster_bags(chosen.bags, 0),
+        performance=performance_combinations(chosen, 0, kinds=kinds, **way),
+        power=power_combinations(chosen, 0, kinds=kinds, **way),
+        performance_paths=performance_paths(chosen, 0),
+        power_paths=power_paths(chosen, 0),
+        sizes=sizes_study(chosen, [linear, mean], 0, **way),
+        translations=translation_studies(co_runs, "cpu", linear, 0, **way),
+    )
+    evaluation = evaluate_corun(chosen, [linear, mean], "leave-benchmark-out", baselines=["mean"], level=None)
+    return CoRunStudy(evaluation, studies)
+
+
+LEVELS = (100.0, 50.0, 14.0)
+SLICES = (7.0, 4.0, 3.0)
+
+
+def made_mixes(*, jobs: int = 9, mixes: int = 110, members: int = 4, seed: int = 0) -> Mixes:
+    """Mixes of one to all members that are jobs; the others are dummies of little demand."""
+    random = np.random.default_rng(seed)
+    demand = np.concatenate([[0.02], np.linspace(0.1, 0.9, jobs)])
+    job = random.integers(1, jobs + 1, (mixes, members))
+    job[np.arange(members) > random.integers(0, members, mixes)[:, None]] = 0
+    own = demand[job]
+    others = own.sum(axis=1, keepdims=True) - own
+    share = np.array(LEVELS) / 100
+    limited = 1 + own[..., None] * (1 / share - 1)
+    crowded = 1 + others[..., None] * share
+    shared = limited * crowded
+    alone = 1 + own[..., None] * (7 / np.array(SLICES) - 1)
+    return Mixes(
+        "made up",
+        "gpu",
+        LEVELS,
+        SLICES,
+        (DUMMY, *(f"job {number}" for number in range(1, jobs + 1))),
+        job,
+        shared / shared.max(axis=2, keepdims=True),
+        alone / alone.max(axis=2, keepdims=True),
+    )
+
+
+def rows_of(mixes: Mixes) -> list[dict[str, Any]]:
+    """The rows of the table of bags that they are read from."""
+    values = np.concatenate([mixes.shared, mixes.alone], axis=2)
+    settings = [f'{{"mps_percent": {level:g}}}' for level in mixes.levels]
+    settings += [f'{{"mig_gpcs": {slices:g}}}' for slices in mixes.slices]
+    return [
+        {
+            "bag": f"mix {mix:04}",
+            "device": mixes.device,
+            "configuration": configuration,
+            "repeat": 0,
+            "position": position,
+            "application": mixes.jobs[job],
+            "size": "-",
+            "slowdown": float(values[mix, position, column]),
+        }
+        for mix in range(len(mixes))
+        for column, configuration in enumerate(settings)
+        for position, job in enumerate(mixes.job[mix].tolist())
+    ]
+
+
+def dataset_with(rows: list[dict[str, Any]]) -> Dataset:
+    """A dataset of such rows."""
+    keys = sorted({row["device"] for row in rows})
+    devices = [{"device": key, "name": key, "type": "gpu", "sources": {}} for key in keys]
+    return Dataset("made up", devices=table_of(DEVICES, devices), bags=table_of(BAGS, rows))

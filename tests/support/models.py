@@ -1,0 +1,233 @@
+"""Cards and arrays of kept models, changed as damage or another program might."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crosscast.arrays import Reals
+from crosscast.device import Device
+from crosscast.predict.artefact import CARD
+from crosscast.predict.configuration.artefact import (
+    ConfigurationCard,
+    TrainedConfigurationModel,
+    load_configuration_model,
+)
+from crosscast.predict.configuration.artefact import save_configuration_model as save
+from crosscast.predict.configuration.bailey2014 import PublishedModel, PublishedPredictor
+from crosscast.predict.configuration.data import power_totals
+from crosscast.predict.time.artefact import Card, metric_ranges, save_model
+from crosscast.predict.time.data import Grid, Profiles, Toolchain
+from crosscast.predict.time.gaussian import Forecast, GaussianPredictor
+from crosscast.predict.time.physical import Physical
+from crosscast.predict.time.unseen import fit_unseen
+from crosscast.profile import METRICS
+from crosscast.tables.schema import json_text
+from support.grids import DEVICES, lawful_grid
+from support.surfaces import made_surfaces
+
+
+def arrays_path(folder: Path) -> Path:
+    """The file of the model's arrays."""
+    (path,) = folder.glob("arrays-*.npz")
+    return path
+
+
+def rewrite_card(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the card and give it the checksum that it would have had."""
+    path = folder / CARD
+    card = json.loads(path.read_text())
+    del card["sha256"]
+    change(card)
+    card["sha256"] = hashlib.sha256(json_text(card).encode()).hexdigest()
+    path.write_text(json.dumps(card))
+
+
+TOOLCHAIN = Toolchain("clang 22")
+
+
+@cache
+def fitted() -> tuple[Grid, GaussianPredictor, Card]:
+    """A physical model with errors that devices share, and its card."""
+    known = lawful_grid()
+    point = Physical().fit(known, 0)
+    covariance = 0.16 * np.ones((4, 4)) + 0.04 * np.eye(4)
+    quantiles = np.linspace(0, 3, 201) * np.ones((3, 1))
+    predictor = GaussianPredictor(DEVICES, point, covariance, quantiles, fit_unseen(known, 0))
+    times = np.exp(known.log_time)
+    card = Card(
+        model="physical",
+        seed=0,
+        devices=DEVICES,
+        metrics=metric_ranges(point, known.profiles),
+        time_low_s=float(times.min()),
+        time_high_s=float(times.max()),
+        toolchains=(TOOLCHAIN,),
+        effects=(),
+        training={
+            "dataset": "made up",
+            "cells": 192,
+            "kernels_at_a_size": 48,
+            "kernels": 48,
+            "applications": 6,
+        },
+        errors={"level": 0.9, "results": [_result(0, 0.31), _result(1, 0.12)]},
+    )
+    return known, predictor, card
+
+
+def _result(probes: int, error: float) -> dict[str, Any]:
+    return {
+        "model": "physical",
+        "probes": probes,
+        "median_ape": error,
+        "slowdown_mean": 1.07,
+        "coverage": 0.93,
+        "coverage_worst_application": 0.8,
+        "intervals": {"median_ape": [error - 0.05, error + 0.05]},
+    }
+
+
+def kept(folder: Path, **changed: Any) -> Path:
+    """The model in a folder, with a card that says other things if asked to."""
+    _, predictor, card = fitted()
+    save_model(predictor, folder, replace(card, **changed))
+    return folder
+
+
+@cache
+def fitted_chooser() -> tuple[PublishedPredictor, ConfigurationCard]:
+    """The published model of made-up kernels; samples are the highest configuration and the lowest."""
+    surfaces = made_surfaces()
+    samples = (len(surfaces.space) - 1, 0)
+    card = ConfigurationCard(
+        model="published-2",
+        seed=0,
+        space=surfaces.space,
+        samples=samples,
+        power_domain=None,
+        totals=power_totals(surfaces),
+        domains=tuple(surfaces.domains),
+        counters=tuple(surfaces.counters),
+        training={"dataset": "made up", "kernels_at_a_size": 12, "applications": 6, "cells": 144},
+        errors={"level": 0.9, "programs": 6, "rmse_log_time": 0.2, "rmse_log_power": 0.1},
+    )
+    return PublishedModel(clusters=2).fit(surfaces, samples), card
+
+
+def kept_chooser(folder: Path, **changed: Any) -> Path:
+    """The model in a folder, with a card that says other things if asked to."""
+    predictor, card = fitted_chooser()
+    save(predictor, folder, replace(card, **changed))
+    return folder
+
+
+def loaded_chooser(folder: Path) -> TrainedConfigurationModel:
+    return load_configuration_model(kept_chooser(folder))
+
+
+Fit = Callable[[Grid, int], None]
+
+
+def make_grid(log_time: Reals, application: Sequence[str], kernel: Sequence[str] | None = None) -> Grid:
+    """A grid of these times; the first metric is the number of the kernel."""
+    n, d = log_time.shape
+    metrics = np.ones((n, len(METRICS)))
+    metrics[:, 0] = np.arange(n)
+    kernels = kernel or [f"k{row}" for row in range(n)]
+    profiles = Profiles(tuple(application), tuple(kernels), ("tiny",) * n, metrics)
+    devices = tuple(Device(f"d{place}", type="gpu" if place else "cpu") for place in range(d))
+    runs = np.where(np.isnan(log_time), 0, 5)
+    return Grid(profiles, devices, log_time, np.full((n, d), 0.1), runs)
+
+
+def random_grid(n: int = 12, d: int = 4, applications: int = 4, seed: int = 0) -> Grid:
+    """Kernels in turn of each application, with random times around a millisecond."""
+    rng = np.random.default_rng(seed)
+    names = [f"a{row % applications}" for row in range(n)]
+    return make_grid(rng.normal(-7, 1, (n, 1)) + rng.normal(0, 1, (n, d)), names)
+
+
+def keys_of(devices: Sequence[str | Device] | None, known: Sequence[Device]) -> tuple[str, ...]:
+    asked = known if devices is None else devices
+    return tuple(device if isinstance(device, str) else device.key for device in asked)
+
+
+@dataclass(frozen=True)
+class MeanPredictor:
+    """The mean of each device; of all devices for one that is not known."""
+
+    devices: tuple[Device, ...]
+    means: Reals
+
+    def predict(
+        self,
+        profiles: Profiles,
+        devices: Sequence[str | Device] | None = None,
+        *,
+        probes: Reals | None = None,
+        level: float = 0.9,
+    ) -> Forecast:
+        known = {device.key: mean for device, mean in zip(self.devices, self.means, strict=True)}
+        keys = keys_of(devices, self.devices)
+        row = np.array([known.get(key, self.means.mean()) for key in keys])
+        centre = np.tile(row, (len(profiles), 1))
+        if probes is not None:
+            # Kernels of which nothing is known stay where they are.
+            errors = np.nan_to_num(np.log(probes) - self.means)
+            centre += (errors.sum(axis=1) / np.maximum(np.isfinite(probes).sum(axis=1), 1))[:, None]
+        return Forecast(keys, np.exp(centre), np.exp(centre - 2), np.exp(centre + 2), level)
+
+
+@dataclass(frozen=True)
+class MeanModel:
+    """Fits `MeanPredictor`; `when_fitted` is told each grid that it sees."""
+
+    name: str = "device-mean"
+    shift: float = 0.0
+    when_fitted: Fit | None = field(default=None, repr=False, compare=False)
+
+    def fit(self, grid: Grid, seed: int) -> MeanPredictor:
+        if self.when_fitted is not None:
+            self.when_fitted(grid, seed)
+        return MeanPredictor(grid.devices, np.nanmean(grid.log_time, axis=0) + self.shift)
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """Answers with the times of a grid that it was given beforehand, as no honest model can."""
+
+    grid: Grid
+    name: str = "oracle"
+
+    def fit(self, grid: Grid, seed: int) -> OraclePredictor:
+        return OraclePredictor(self.grid, grid.devices)
+
+
+@dataclass(frozen=True)
+class OraclePredictor:
+    """Finds a kernel by its first metric."""
+
+    grid: Grid
+    devices: tuple[Device, ...]
+
+    def predict(
+        self,
+        profiles: Profiles,
+        devices: Sequence[str | Device] | None = None,
+        *,
+        probes: Reals | None = None,
+        level: float = 0.9,
+    ) -> Forecast:
+        keys = keys_of(devices, self.devices)
+        places = {device.key: place for place, device in enumerate(self.grid.devices)}
+        rows = profiles.metrics[:, 0].astype(int)
+        centre = np.exp(self.grid.log_time[rows][:, [places[key] for key in keys]])
+        return Forecast(keys, centre, centre / 1.01, centre * 1.01, level)

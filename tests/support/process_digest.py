@@ -1,0 +1,23 @@
+"""What a fitted process is, in one word: run as a program, that of a made-up machine."""
+
+from __future__ import annotations
+
+import hashlib
+
+from crosscast.predict.configuration.process import ProcessModel, ProcessPredictor
+from support.surfaces import made_surfaces
+
+SURFACES = made_surfaces(4, noise=0.01)
+SAMPLES = (11, 0)
+SEED = 3
+
+
+def digest(fitted: ProcessPredictor) -> str:
+    found = hashlib.sha256()
+    for name, array in sorted(fitted.state().items()):
+        found.update(name.encode() + array.tobytes())
+    return found.hexdigest()
+
+
+if __name__ == "__main__":
+    print(digest(ProcessModel().fit(SURFACES, SAMPLES, SEED)))
