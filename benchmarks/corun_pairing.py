@@ -25,8 +25,8 @@ from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.arrays import Reals
 from crosscast.decide.colocation import choose_pairs
-from crosscast.evaluate.corun import left_out_errors, of_one_device, rehearsal_of
-from crosscast.evaluate.processes import one_thread
+from crosscast.evaluation.corun import left_out_errors, of_one_device, rehearsal_of
+from crosscast.evaluation.processes import one_thread
 from crosscast.predict.corun.artefact import KNOWN, CoRunCard, load_corun_model, save_corun_model
 from crosscast.predict.corun.forecast import CoRunModel
 from crosscast.predict.corun.models import DEFAULT_MODEL, MODELS, models_named

@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.arrays import Integers, Reals
-from crosscast.evaluate.partition import PartitionResult, folds_of_mixes, partition_results
+from crosscast.evaluation.partition import PartitionResult, folds_of_mixes, partition_results
 from crosscast.predict.corun.partition import PARTITION_MODELS, MixFold, folds_without_jobs
 from crosscast.tables.corun.mixes import Mixes, mixes_of
 from crosscast.tables.dataset import read_dataset

@@ -28,7 +28,7 @@ LAYERS = {
     "measure": 2,
     "suite": 2,
     "predict": 3,
-    "evaluate": 4,
+    "evaluation": 4,
     "decide": 5,
     "studies": 6,
     "cluster": 6,

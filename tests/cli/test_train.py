@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from crosscast.cli import main
-from crosscast.evaluate.time import grid_digest
+from crosscast.evaluation.time import grid_digest
 from crosscast.predict.artefact import CARD
 from crosscast.predict.time.artefact import load_model
 from crosscast.predict.time.data import Grid

@@ -16,7 +16,7 @@ from crosscast.cluster.job_shape import JobShape
 from crosscast.cluster.job_types import JobTypes
 from crosscast.cluster.machines import Machine
 from crosscast.cluster.machines_file import read_machines
-from crosscast.evaluate.relative import held_out_predictions
+from crosscast.evaluation.relative import held_out_predictions
 from crosscast.predict.relative.nichols2024 import LogMean
 from crosscast.predict.relative.observed import vectors_of
 from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018

@@ -10,7 +10,7 @@ from crosscast.cluster.held_out_jobs import held_out_jobs
 from crosscast.cluster.job_shape import JobShape
 from crosscast.cluster.jobs_table import read_job_types, write_job_types
 from crosscast.cluster.machines import Machine
-from crosscast.evaluate.relative import HeldOutPredictions, held_out_predictions
+from crosscast.evaluation.relative import HeldOutPredictions, held_out_predictions
 from crosscast.predict.relative.data import NO_SOURCE
 from crosscast.predict.relative.models import models_named
 from support.vectors import DEVICES, made_vectors

@@ -28,7 +28,7 @@ from crosscast.decide.policies import Fixed, Limiter, Oracle, knob_limiters, lim
 from crosscast.decide.power_cap import Chooser, Method, Walk
 from crosscast.decide.scores import ChoiceResult
 from crosscast.errors import InputError
-from crosscast.evaluate.processes import State
+from crosscast.evaluation.processes import State
 from crosscast.predict.configuration.data import Observed, Space, Surfaces, machines_of, surfaces_digest
 from crosscast.tables.configured import configured
 from crosscast.tables.importers.powercap import import_powercap

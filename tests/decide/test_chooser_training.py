@@ -13,7 +13,7 @@ from crosscast.configuration import Configuration
 from crosscast.decide.samples import two_samples
 from crosscast.decide.training import LeftOutErrors, errors_left_out, machine_of, offline_stage, train_chooser
 from crosscast.errors import InputError
-from crosscast.evaluate.processes import State
+from crosscast.evaluation.processes import State
 from crosscast.predict.configuration.bailey2014 import PublishedModel
 from crosscast.predict.configuration.baselines import NearestKernels
 from crosscast.predict.configuration.data import Observed, Space, Surfaces

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluate.time import evaluate
-from crosscast.evaluate.time_study import Study, always_the_same, bootstrap
+from crosscast.evaluation.time import evaluate
+from crosscast.evaluation.time_study import Study, always_the_same, bootstrap
 from crosscast.predict.time.gaussian import Model
 from crosscast.report.canvas import new_figure, save_figure
 from crosscast.report.evaluation import print_evaluation

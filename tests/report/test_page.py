@@ -15,7 +15,7 @@ import pytest
 
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.evaluate.time_study import study
+from crosscast.evaluation.time_study import study
 from crosscast.report.numbers import factor, of_log, percent
 from crosscast.report.page.closer import MOST_PANELS as MOST_KERNELS
 from crosscast.report.page.closer import cells as every_cell

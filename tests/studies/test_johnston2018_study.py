@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluate.processes import State
+from crosscast.evaluation.processes import State
 from crosscast.predict.time.johnston2018 import PublishedForest
 from crosscast.studies import johnston2018 as whole
 from crosscast.studies.johnston2018 import (

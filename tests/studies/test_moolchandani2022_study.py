@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosscast.evaluate.corun import evaluate_corun, of_one_device
+from crosscast.evaluation.corun import evaluate_corun, of_one_device
 from crosscast.predict.corun.models import models_named
 from crosscast.predict.corun.moolchandani2022 import FIGURE_8, TABLE_7, Combination, Published
 from crosscast.studies.corun import COUNTS, Clusters, cluster_bags

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluate.relative import evaluate_relative
+from crosscast.evaluation.relative import evaluate_relative
 from crosscast.predict.relative.data import Vectors
 from crosscast.predict.relative.nichols2024 import PublishedMean, PublishedXGBoost
 from crosscast.studies.nichols2024 import RelativeStudy, by_source, importances, selection, study_relative

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluate.corun import of_one_device
+from crosscast.evaluation.corun import of_one_device
 from crosscast.predict.corun.baselines import Mean
 from crosscast.predict.corun.moolchandani2022 import Published
 from crosscast.studies.pairing import (

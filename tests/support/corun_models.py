@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crosscast.evaluate.corun import left_out_errors
+from crosscast.evaluation.corun import left_out_errors
 from crosscast.predict.corun.artefact import (
     KNOWN,
     NEW,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.evaluate.corun import evaluate_corun, of_one_device
+from crosscast.evaluation.corun import evaluate_corun, of_one_device
 from crosscast.predict.corun.models import models_named
 from crosscast.studies.corun import CoRunStudies, CoRunStudy, cluster_bags, translation_studies
 from crosscast.studies.moolchandani2022 import (

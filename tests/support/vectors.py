@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from crosscast.configuration import Configuration
-from crosscast.evaluate.relative import TrainedRelative, train_relative
+from crosscast.evaluation.relative import TrainedRelative, train_relative
 from crosscast.predict.relative.artefact import save_relative_model
 from crosscast.predict.relative.data import Observations, Vectors
 from crosscast.predict.relative.models import BASELINES, models_named

@@ -237,7 +237,7 @@ def evaluate(
             )
         )
         return
-    from crosscast.evaluate.time_study import study
+    from crosscast.evaluation.time_study import study
     from crosscast.predict.time.models import DEFAULT_MODEL
     from crosscast.report.evaluation import print_evaluation
 

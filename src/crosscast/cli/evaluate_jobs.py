@@ -13,7 +13,7 @@ from crosscast.errors import InputError
 
 if TYPE_CHECKING:
     from crosscast.cluster.job_shape import JobShape
-    from crosscast.evaluate.relative import RelativeEvaluation
+    from crosscast.evaluation.relative import RelativeEvaluation
 
 __all__ = ["JobOptions"]
 
@@ -84,7 +84,7 @@ class JobOptions:
         """
         from crosscast.cluster.held_out_jobs import held_out_jobs
         from crosscast.cluster.jobs_table import write_job_types
-        from crosscast.evaluate.relative import predictions_of
+        from crosscast.evaluation.relative import predictions_of
 
         types = held_out_jobs(predictions_of(evaluation), shape)
         path = Path(str(self.write_jobs))

@@ -50,7 +50,7 @@ def evaluate_partition_of(
     InputError
         If something of the options or the dataset is not as expected.
     """
-    from crosscast.evaluate.partition import MIX_SPLITS, study_partitions
+    from crosscast.evaluation.partition import MIX_SPLITS, study_partitions
     from crosscast.report.corun_partition import print_partition_study
     from crosscast.tables.corun.mixes import mixes_of
 

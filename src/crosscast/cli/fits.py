@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from crosscast.cli.progress import StatusLine, time_left
 
 if TYPE_CHECKING:
-    from crosscast.evaluate.processes import State
+    from crosscast.evaluation.processes import State
 
 __all__ = ["FitStatus", "processors"]
 

@@ -26,7 +26,7 @@ def models_named(text: str) -> list[Model]:
     InputError
         If there is no model of a name.
     """
-    from crosscast.evaluate.time_study import with_baselines
+    from crosscast.evaluation.time_study import with_baselines
     from crosscast.predict.time.models import MODELS
 
     names = list(MODELS) if text == "all" else words_of("--models", text)

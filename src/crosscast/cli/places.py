@@ -42,7 +42,7 @@ def cache_folder(named: Path | None, none: bool) -> Path | None:
     """
     if none or named is not None:
         return None if none else named
-    from crosscast.evaluate.time import default_folder
+    from crosscast.evaluation.time import default_folder
 
     try:
         folder = default_folder()

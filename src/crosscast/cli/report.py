@@ -18,7 +18,7 @@ from crosscast.cli.whole import Whole
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.evaluate.time_study import Study
+    from crosscast.evaluation.time_study import Study
     from crosscast.tables.dataset import Dataset
 
 __all__ = ["report"]
@@ -106,7 +106,7 @@ def _check(out: Path) -> None:
 def _study(
     dataset: Dataset, models: str, application: str | None, seed: int, cache: Path | None, jobs: int
 ) -> Study:
-    from crosscast.evaluate.time_study import study
+    from crosscast.evaluation.time_study import study
     from crosscast.predict.time.observed import grid_of
     from crosscast.report.page.subject import check_application
 

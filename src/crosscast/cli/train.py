@@ -158,7 +158,7 @@ def _train_time(
     jobs: int | None,
     json: bool,
 ) -> None:
-    from crosscast.evaluate.time_study import train as fit
+    from crosscast.evaluation.time_study import train as fit
     from crosscast.predict.time.artefact import save_model
     from crosscast.predict.time.models import DEFAULT_MODEL
     from crosscast.report.training import print_training

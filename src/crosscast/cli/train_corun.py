@@ -43,7 +43,7 @@ def train_corun_model(
         If something of the options or the dataset is not as expected, or the model cannot be written.
     """
     from crosscast.cli.evaluate_corun import corun_device
-    from crosscast.evaluate.corun import of_one_device, train_corun
+    from crosscast.evaluation.corun import of_one_device, train_corun
     from crosscast.predict.corun.artefact import save_corun_model
     from crosscast.predict.corun.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
     from crosscast.report.corun_training import print_corun_training

@@ -44,7 +44,7 @@ def train_relative_model(
     InputError
         If something of the options or the dataset is not as expected, or the model cannot be written.
     """
-    from crosscast.evaluate.relative import train_relative
+    from crosscast.evaluation.relative import train_relative
     from crosscast.predict.relative.artefact import save_relative_model
     from crosscast.predict.relative.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
     from crosscast.report.relative_training import print_relative_training

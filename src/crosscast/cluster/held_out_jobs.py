@@ -6,7 +6,7 @@ import numpy as np
 
 from crosscast.cluster.job_shape import JobShape
 from crosscast.cluster.job_types import JobTypes
-from crosscast.evaluate.relative import HeldOutPredictions
+from crosscast.evaluation.relative import HeldOutPredictions
 from crosscast.predict.relative.data import NO_SOURCE
 
 __all__ = ["held_out_jobs"]

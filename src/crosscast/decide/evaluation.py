@@ -38,9 +38,15 @@ from crosscast.decide.scores import (
     split_half_oracle,
 )
 from crosscast.errors import InputError
-from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_file, fingerprint, sources_digest
-from crosscast.evaluate.confidence import DRAWS, SHARE
-from crosscast.evaluate.processes import Progress, check_jobs, check_seed, done_pieces, one_thread, told
+from crosscast.evaluation.cache_folder import (
+    cache_key,
+    cached_arrays,
+    cached_file,
+    fingerprint,
+    sources_digest,
+)
+from crosscast.evaluation.confidence import DRAWS, SHARE
+from crosscast.evaluation.processes import Progress, check_jobs, check_seed, done_pieces, one_thread, told
 from crosscast.predict.configuration.data import Observed, Space, Surfaces, surfaces_digest
 from crosscast.tables.whole_file import make_folder
 

@@ -11,7 +11,7 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.decide.cases import Cases, Integers, Numbers, by_input
 from crosscast.decide.power_cap import GUARD, Method, within_cap
-from crosscast.evaluate.confidence import DRAWS, Confidence, Difference, difference_of, interval_of
+from crosscast.evaluation.confidence import DRAWS, Confidence, Difference, difference_of, interval_of
 from crosscast.predict.configuration.data import Space, Surfaces
 
 _TALLIED = 9

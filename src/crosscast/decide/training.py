@@ -18,7 +18,7 @@ from crosscast.decide.evaluation import ALONE, evaluate_choices
 from crosscast.decide.policies import method_names, methods_of
 from crosscast.decide.samples import sample_numbers, two_samples
 from crosscast.errors import InputError
-from crosscast.evaluate.processes import (
+from crosscast.evaluation.processes import (
     Progress,
     check_jobs,
     check_seed,

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crosscast.decide.scores import ChoiceResult, Metrics
-from crosscast.evaluate.confidence import Interval
+from crosscast.evaluation.confidence import Interval
 from crosscast.report.number_table import number_table
 from crosscast.report.numbers import NONE
 

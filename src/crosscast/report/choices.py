@@ -13,7 +13,7 @@ from rich.text import Text
 from crosscast.decide.evaluation import ALONE, TOGETHER, ChoiceStudy, MachineChoices
 from crosscast.decide.scores import REPEATS, ChoiceResult
 from crosscast.decide.training import OfflineStage
-from crosscast.evaluate.confidence import DRAWS, SHARE
+from crosscast.evaluation.confidence import DRAWS, SHARE
 from crosscast.report.choice_frontier import KernelFrontier, frontier_table, longest_frontier
 from crosscast.report.choice_tables import (
     MARK,

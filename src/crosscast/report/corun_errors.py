@@ -20,7 +20,7 @@ def corun_error_table(results: Sequence[Mapping[str, Any]]) -> Table:
     Parameters
     ----------
     results
-        As `crosscast.evaluate.corun_scores.CoRunResult.to_dict` gives them.
+        As `crosscast.evaluation.corun_scores.CoRunResult.to_dict` gives them.
     """
     probed = any(each["probes"] for each in results)
     headings = ["quantity", "bag of", *(["known bags"] if probed else []), "MAPE", "coverage", "worst", "AUC"]

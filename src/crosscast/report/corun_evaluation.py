@@ -7,7 +7,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from crosscast.evaluate.corun_scores import CoRunResult
+from crosscast.evaluation.corun_scores import CoRunResult
 from crosscast.report.console import console_of_numbers
 from crosscast.report.corun_errors import corun_error_table
 from crosscast.report.corun_studies import print_corun_studies

@@ -6,7 +6,7 @@ from typing import TextIO
 
 from rich.text import Text
 
-from crosscast.evaluate.partition import PartitionStudy
+from crosscast.evaluation.partition import PartitionStudy
 from crosscast.report.console import console_of_numbers
 from crosscast.report.number_table import number_table
 from crosscast.report.numbers import NONE, percent, plural

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.evaluate.translation import REPORTED
+from crosscast.evaluation.translation import REPORTED
 from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import NONE, percent, three_digits
 from crosscast.studies.corun import TIGHT, Clusters, CoRunStudies, TranslationStudy

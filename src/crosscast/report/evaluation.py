@@ -9,10 +9,10 @@ from typing import TextIO
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.evaluate.confidence import DRAWS, SHARE, Confidence
-from crosscast.evaluate.time import Result
-from crosscast.evaluate.time_scores import HIGHER_IS_BETTER, Scores
-from crosscast.evaluate.time_study import BASELINES, Study
+from crosscast.evaluation.confidence import DRAWS, SHARE, Confidence
+from crosscast.evaluation.time import Result
+from crosscast.evaluation.time_scores import HIGHER_IS_BETTER, Scores
+from crosscast.evaluation.time_study import BASELINES, Study
 from crosscast.report.console import console_of_numbers
 from crosscast.report.number_table import number_table
 from crosscast.report.numbers import NONE, factor, percent

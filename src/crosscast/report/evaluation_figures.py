@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
-from crosscast.evaluate.confidence import SHARE
-from crosscast.evaluate.time import Result
-from crosscast.evaluate.time_study import BASELINES, Study
+from crosscast.evaluation.confidence import SHARE
+from crosscast.evaluation.time import Result
+from crosscast.evaluation.time_study import BASELINES, Study
 from crosscast.predict.time.data import Grid
 from crosscast.report.canvas import new_figure, save_figure
 

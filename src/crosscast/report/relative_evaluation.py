@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.evaluate.confidence import DRAWS, SHARE, Confidence
-from crosscast.evaluate.relative import PUBLISHED, WEIGHTINGS, RelativeMetrics, RelativeResult
+from crosscast.evaluation.confidence import DRAWS, SHARE, Confidence
+from crosscast.evaluation.relative import PUBLISHED, WEIGHTINGS, RelativeMetrics, RelativeResult
 from crosscast.report.console import console_of_numbers
 from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import NONE, factor, percent, plural

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.evaluate.relative import RelativeEvaluation
+from crosscast.evaluation.relative import RelativeEvaluation
 from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import percent
 from crosscast.studies.nichols2024 import CAUTION, BySource, Importances, RelativeStudies, Selection

@@ -17,7 +17,7 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.evaluate.corun import (
+from crosscast.evaluation.corun import (
     CoRunEvaluation,
     CoRunTask,
     answers_of,
@@ -25,8 +25,8 @@ from crosscast.evaluate.corun import (
     folds_of,
     of_one_device,
 )
-from crosscast.evaluate.processes import Progress
-from crosscast.evaluate.translation import (
+from crosscast.evaluation.processes import Progress
+from crosscast.evaluation.translation import (
     SharedTimes,
     TranslationScore,
     bag_key,

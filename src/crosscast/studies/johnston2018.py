@@ -14,10 +14,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.evaluate.cache_folder import cached_file, sources_digest
-from crosscast.evaluate.processes import Progress, check_jobs, check_seed, done_pieces, told
-from crosscast.evaluate.time import DEFAULT, grid_digest, split_named
-from crosscast.evaluate.time_scores import Outcome, scores
+from crosscast.evaluation.cache_folder import cached_file, sources_digest
+from crosscast.evaluation.processes import Progress, check_jobs, check_seed, done_pieces, told
+from crosscast.evaluation.time import DEFAULT, grid_digest, split_named
+from crosscast.evaluation.time_scores import Outcome, scores
 from crosscast.predict.time.data import Grid
 from crosscast.predict.time.johnston2018 import PublishedForest, Rows, device_codes, draw_trees
 from crosscast.studies.johnston2018_forests import (
@@ -580,7 +580,9 @@ class Keeper:
         return self.folder / f"published-{self._key(part)}.json"
 
     def _key(self, part: Part[Any]) -> str:
-        facts = json.dumps([sources_digest(("predict", "evaluate")), self.digest, part.name, *part.facts])
+        facts = json.dumps(
+            [sources_digest(("predict", "evaluation", "studies")), self.digest, part.name, *part.facts]
+        )
         return hashlib.sha256(facts.encode()).hexdigest()
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.evaluate.corun import (
+from crosscast.evaluation.corun import (
     CoRunFold,
     CoRunTask,
     answers_of,
@@ -21,8 +21,8 @@ from crosscast.evaluate.corun import (
     results_of,
     with_bags,
 )
-from crosscast.evaluate.corun_scores import CoRunResult, measured
-from crosscast.evaluate.processes import Progress, one_thread
+from crosscast.evaluation.corun_scores import CoRunResult, measured
+from crosscast.evaluation.processes import Progress, one_thread
 from crosscast.predict.corun.forecast import CoRunModel, CoRunPredictor
 from crosscast.predict.corun.moolchandani2022 import (
     CONCURRENT,

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.evaluate.confidence import DRAWS, SHARE
-from crosscast.evaluate.processes import Progress, one_thread
-from crosscast.evaluate.relative import (
+from crosscast.evaluation.confidence import DRAWS, SHARE
+from crosscast.evaluation.processes import Progress, one_thread
+from crosscast.evaluation.relative import (
     RelativeEvaluation,
     RelativeMetrics,
     Weighting,

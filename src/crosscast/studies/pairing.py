@@ -24,7 +24,7 @@ from crosscast.decide.pairing import (
     pair_gain,
 )
 from crosscast.errors import InputError
-from crosscast.evaluate.corun import (
+from crosscast.evaluation.corun import (
     Answer,
     CoRunFold,
     CoRunTask,
@@ -34,8 +34,8 @@ from crosscast.evaluate.corun import (
     rehearsal_of,
     with_bags,
 )
-from crosscast.evaluate.corun_scores import FITS, measured
-from crosscast.evaluate.processes import Progress, one_thread
+from crosscast.evaluation.corun_scores import FITS, measured
+from crosscast.evaluation.processes import Progress, one_thread
 from crosscast.predict.corun.forecast import CoRunModel, LeftOut
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.solo import Solo

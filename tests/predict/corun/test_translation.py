@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.errors import InputError
-from crosscast.evaluate.corun import of_one_device, train_corun
-from crosscast.evaluate.translation import shared_times, train_translation
+from crosscast.evaluation.corun import of_one_device, train_corun
+from crosscast.evaluation.translation import shared_times, train_translation
 from crosscast.predict.corun.artefact import TrainedCoRunModel, load_corun_model, save_corun_model
 from crosscast.predict.corun.models import models_named
 from crosscast.predict.corun.translation import (

@@ -9,7 +9,7 @@ import pytest
 
 import crosscast
 from crosscast.device import Device
-from crosscast.evaluate.relative import vectors_digest
+from crosscast.evaluation.relative import vectors_digest
 from crosscast.predict.relative.data import NO_SOURCE, Observations, Vectors, kernel_weights, profiles_seen
 from crosscast.predict.relative.observed import vectors_of
 from crosscast.predict.time.data import Profiles

@@ -47,7 +47,7 @@ def translate(
         Print one JSON object.
     """
     # Imported here: `--help` needs no NumPy.
-    from crosscast.evaluate.translation import shared_times, train_translation
+    from crosscast.evaluation.translation import shared_times, train_translation
     from crosscast.predict.corun.translation import write_translation
     from crosscast.report.corun_translation import print_translation
     from crosscast.tables.corun.view import CoRuns, co_runs

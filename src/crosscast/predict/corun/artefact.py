@@ -52,7 +52,7 @@ class CoRunCard:
     memory_bytes: int | None  # Memory of the device; `None` where it is not known
     # Data that it was fitted to, for people: where from, how many of what, a hash
     training: Mapping[str, Any]
-    # Scores on what was left out; see `crosscast.evaluate.corun.train_corun`
+    # Scores on what was left out; see `crosscast.evaluation.corun.train_corun`
     errors: Mapping[str, Any]
     # Names of these applications with their sizes; `None` for any sizes of them
     inputs: tuple[str, ...] | None = None

@@ -49,7 +49,7 @@ class RelativeCard:
     configuration: tuple[str, ...]
     # Data that it was fitted to, for people: where from, how many of what, names, a hash
     training: Mapping[str, Any]
-    # Scores on what was left out; see `crosscast.evaluate.relative.train_relative`
+    # Scores on what was left out; see `crosscast.evaluation.relative.train_relative`
     errors: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:

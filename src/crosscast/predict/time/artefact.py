@@ -72,7 +72,7 @@ class Card:
     effects: tuple[Effect, ...]  # What other toolchains are known to change
     # Data that it was fitted to, for people: where from, how many of what, names, a hash
     training: Mapping[str, Any]
-    # Honest errors, for people and their programs; see `crosscast.evaluate.time_study.train`
+    # Honest errors, for people and their programs; see `crosscast.evaluation.time_study.train`
     errors: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:

@@ -222,7 +222,7 @@ def _in_vain(features: int, tried: int) -> Reals:
 class PublishedForest:
     """A random forest on all metrics and the device, with a row for each cell.
 
-    The paper has a row for each run; `crosscast.evaluate.published` does it in that way. As in the
+    The paper has a row for each run; `crosscast.evaluation.published` does it in that way. As in the
     published scripts, a metric that is not defined is 0, and the device is one feature: its place in the
     order of the devices' mean log times (ranger's ``respect.unordered.factors = "order"``).
     """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from crosscast.decide.scores import ChoiceResult
-from crosscast.evaluate.confidence import SHARE
+from crosscast.evaluation.confidence import SHARE
 from crosscast.report.canvas import new_figure
 from crosscast.report.choice_figures.styles import method_label, method_styles
 from crosscast.report.figure_style import heading, legend_below, tidy

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.evaluate.corun_scores import CoRunResult
+from crosscast.evaluation.corun_scores import CoRunResult
 from crosscast.predict.corun.moolchandani2022 import FIGURE_7, FIGURE_8
 from crosscast.report.canvas import save_figure
 from crosscast.report.corun_figures.clusters_figure import clusters_figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crosscast.evaluate.corun_scores import CoRunResult
+from crosscast.evaluation.corun_scores import CoRunResult
 from crosscast.report.canvas import new_figure
 from crosscast.report.figure_style import BLUE, GREY, heading, legend_below, tidy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Sequence
 
-from crosscast.evaluate.confidence import SHARE, Interval
+from crosscast.evaluation.confidence import SHARE, Interval
 from crosscast.report.evaluation import print_evaluation
 from crosscast.report.numbers import NONE, factor, percent, plural
 from crosscast.report.page.markup import Markup, element, joined, paragraph, table

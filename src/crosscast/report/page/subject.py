@@ -12,10 +12,10 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.evaluate.confidence import Confidence
-from crosscast.evaluate.time import Result, application_names
-from crosscast.evaluate.time_scores import Outcome, choices
-from crosscast.evaluate.time_study import BASELINES, Study
+from crosscast.evaluation.confidence import Confidence
+from crosscast.evaluation.time import Result, application_names
+from crosscast.evaluation.time_scores import Outcome, choices
+from crosscast.evaluation.time_study import BASELINES, Study
 from crosscast.predict.time.data import Grid
 from crosscast.predict.time.observed import devices_of
 from crosscast.tables.dataset import Dataset

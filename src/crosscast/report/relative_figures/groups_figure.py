@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crosscast.evaluate.relative import RelativeEvaluation
+from crosscast.evaluation.relative import RelativeEvaluation
 from crosscast.report.canvas import new_figure
 from crosscast.report.figure_style import BLUE, GREY, heading, tidy
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from crosscast.evaluate.confidence import SHARE
-from crosscast.evaluate.relative import RelativeResult
+from crosscast.evaluation.confidence import SHARE
+from crosscast.evaluation.relative import RelativeResult
 from crosscast.report.canvas import new_figure
 from crosscast.report.figure_style import BLUE, GREY, heading, tidy
 

@@ -14,8 +14,8 @@ from hypothesis.extra.numpy import arrays
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.evaluate.processes import State
-from crosscast.evaluate.relative import (
+from crosscast.evaluation.processes import State
+from crosscast.evaluation.relative import (
     FOLDS,
     PUBLISHED,
     SPLITS,

@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 from sklearn.metrics import mean_absolute_percentage_error, roc_auc_score
 
 from crosscast.errors import InputError
-from crosscast.evaluate.corun import (
+from crosscast.evaluation.corun import (
     SPLITS,
     CoRunEvaluation,
     CoRunTask,
@@ -28,7 +28,7 @@ from crosscast.evaluate.corun import (
     probing_of,
     train_corun,
 )
-from crosscast.evaluate.corun_scores import (
+from crosscast.evaluation.corun_scores import (
     CoRunResult,
     Scored,
     area_under_curve,

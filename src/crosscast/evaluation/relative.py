@@ -28,7 +28,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.evaluate.cache_folder import (
+from crosscast.evaluation.cache_folder import (
     cache_key,
     cached_arrays,
     cached_file,
@@ -36,8 +36,8 @@ from crosscast.evaluate.cache_folder import (
     library_versions,
     sources_digest,
 )
-from crosscast.evaluate.confidence import DRAWS, Confidence, Difference, difference_of, interval_of
-from crosscast.evaluate.processes import Progress, check_jobs, check_seed, done_tasks, one_thread
+from crosscast.evaluation.confidence import DRAWS, Confidence, Difference, difference_of, interval_of
+from crosscast.evaluation.processes import Progress, check_jobs, check_seed, done_tasks, one_thread
 from crosscast.predict.relative.artefact import RelativeCard
 from crosscast.predict.relative.data import (
     Observations,
@@ -361,7 +361,7 @@ def vectors_digest(vectors: Vectors) -> str:
     return digest.hexdigest()
 
 
-_SOURCES = ("predict", "evaluate/relative.py")
+_SOURCES = ("predict", "evaluation/relative.py")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosscast.evaluate.cache_folder import cache_key, cached_arrays, fingerprint, sources_digest
+from crosscast.evaluation.cache_folder import cache_key, cached_arrays, fingerprint, sources_digest
 
 
 def test_arrays_are_read_back_by_name(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_parameters_tell_models_apart() -> None:
 
 def test_what_is_no_dataclass_is_known_by_its_name() -> None:
     assert fingerprint(Plain()) == fingerprint(Plain()) == f"{__name__}.Plain"
-    assert fingerprint(fingerprint) == "crosscast.evaluate.cache_folder.fingerprint"
+    assert fingerprint(fingerprint) == "crosscast.evaluation.cache_folder.fingerprint"
 
 
 def test_a_hash_is_of_the_files_that_are_named() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluate.partition import (
+from crosscast.evaluation.partition import (
     MIX_SPLITS,
     PartitionResult,
     PartitionStudy,
@@ -18,7 +18,7 @@ from crosscast.evaluate.partition import (
     partition_results,
     study_partitions,
 )
-from crosscast.evaluate.processes import State
+from crosscast.evaluation.processes import State
 from crosscast.tables.corun.mixes import mixes_of
 from crosscast.tables.importers.miso import import_miso
 from support.mixes import made_mixes

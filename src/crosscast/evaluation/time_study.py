@@ -13,7 +13,7 @@ import numpy as np
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.evaluate.confidence import (
+from crosscast.evaluation.confidence import (
     DRAWS,
     SHARE,
     Confidence,
@@ -22,9 +22,9 @@ from crosscast.evaluate.confidence import (
     difference_of,
     interval_of,
 )
-from crosscast.evaluate.processes import Progress
-from crosscast.evaluate.time import DEFAULT, Evaluation, Result, application_names, evaluate, grid_digest
-from crosscast.evaluate.time_scores import HIGHER_IS_BETTER, LOWER_IS_BETTER, Outcome, Scores, score_values
+from crosscast.evaluation.processes import Progress
+from crosscast.evaluation.time import DEFAULT, Evaluation, Result, application_names, evaluate, grid_digest
+from crosscast.evaluation.time_scores import HIGHER_IS_BETTER, LOWER_IS_BETTER, Outcome, Scores, score_values
 from crosscast.predict.time import models as registry
 from crosscast.predict.time.artefact import Card, Effect, metric_ranges
 from crosscast.predict.time.data import Grid, Toolchain, metric, toolchain_of
@@ -285,7 +285,7 @@ def study(
 ) -> Study:
     """Evaluate models on a dataset, with the noise floor and the bootstrap.
 
-    Arguments and errors are those of `crosscast.evaluate.time.evaluate`, with the dataset in place of
+    Arguments and errors are those of `crosscast.evaluation.time.evaluate`, with the dataset in place of
     its grid.
     """
     grid = grid_of(dataset)

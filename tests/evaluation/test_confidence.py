@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from crosscast.errors import InputError
-from crosscast.evaluate.confidence import (
+from crosscast.evaluation.confidence import (
     Confidence,
     Difference,
     Grouped,
@@ -22,8 +22,8 @@ from crosscast.evaluate.confidence import (
     interval_of,
     least,
 )
-from crosscast.evaluate.time import evaluate
-from crosscast.evaluate.time_study import bootstrap
+from crosscast.evaluation.time import evaluate
+from crosscast.evaluation.time_study import bootstrap
 from support.models import MeanModel, Oracle, make_grid, random_grid
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluate.processes import State, counted_together, done_tasks
+from crosscast.evaluation.processes import State, counted_together, done_tasks
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.evaluate.confidence import Grouped, average, least
+from crosscast.evaluation.confidence import Grouped, average, least
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Tally:
     covered: Grouped
     width: Grouped
     interval_score: Grouped
-    slowdown: Grouped  # As `crosscast.evaluate.time_scores.Choices` has them, of the kernels that have them
+    slowdown: Grouped  # As `crosscast.evaluation.time_scores.Choices` has them, of the kernels that have them
     fastest: Grouped
     within_10: Grouped
     kendall_tau: Grouped
@@ -143,7 +143,7 @@ class Tally:
         return cls(**cells, **_choices(outcome, numbers, len(applications)))
 
     def scores(self, weights: Reals) -> dict[str, Reals]:
-        """The values of `crosscast.evaluate.time_scores.Scores` by name, each of shape ``(b,)``.
+        """The values of `crosscast.evaluation.time_scores.Scores` by name, each of shape ``(b,)``.
 
         Not a number where nothing defines a score. The coverage of the worst application is not there, as
         one outcome does not say which one that is. The weights, how often each application is there, are

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from crosscast.arrays import Reals
 from crosscast.device import Device
 from crosscast.errors import CrosscastError, InputError
-from crosscast.evaluate.processes import State
-from crosscast.evaluate.time import (
+from crosscast.evaluation.processes import State
+from crosscast.evaluation.time import (
     MOST_SETS,
     SPLITS,
     Cache,

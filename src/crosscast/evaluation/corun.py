@@ -13,7 +13,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.evaluate.cache_folder import (
+from crosscast.evaluation.cache_folder import (
     cache_key,
     cached_arrays,
     cached_file,
@@ -21,7 +21,7 @@ from crosscast.evaluate.cache_folder import (
     library_versions,
     sources_digest,
 )
-from crosscast.evaluate.corun_scores import (
+from crosscast.evaluation.corun_scores import (
     FITS,
     QUANTITIES,
     CoRunResult,
@@ -33,7 +33,7 @@ from crosscast.evaluate.corun_scores import (
     predicted,
     worst_coverage,
 )
-from crosscast.evaluate.processes import Progress, check_seed, done_tasks, one_thread
+from crosscast.evaluation.processes import Progress, check_seed, done_tasks, one_thread
 from crosscast.predict.corun.artefact import KNOWN, NEW, CoRunCard, CoRunErrors
 from crosscast.predict.corun.features import MemberRows, Traits, distinct
 from crosscast.predict.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor, LeftOut
@@ -215,7 +215,7 @@ class CoRunTask:
 class Answer:
     """What came of a task."""
 
-    # For each quantity what was predicted, in the rows of `crosscast.evaluate.corun_scores`
+    # For each quantity what was predicted, in the rows of `crosscast.evaluation.corun_scores`
     values: Mapping[str, Reals]
     # For each quantity how far the interval of each reaches, in logarithms; not a number without
     reach: Mapping[str, Reals]
@@ -352,7 +352,7 @@ def _log_errors(found: CoRunPrediction, bags: list[Bag], name: str) -> tuple[Rea
     return errors[known], true.bag[known], -logs if name == "speed" else logs
 
 
-_SOURCES = ("predict", "evaluate/corun.py", "evaluate/corun_scores.py")
+_SOURCES = ("predict", "evaluation/corun.py", "evaluation/corun_scores.py")
 _NAMES = (*QUANTITIES, FITS)
 _REACH = "reach."
 _REACHES = tuple(f"{_REACH}{name}" for name in QUANTITIES)

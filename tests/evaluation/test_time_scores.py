@@ -16,8 +16,8 @@ from sklearn.metrics import mean_absolute_error, mean_absolute_percentage_error,
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.evaluate.time_scores import Outcome, Scores, scores
-from crosscast.evaluate.time_study import always_the_same, effect_of, noise_floor
+from crosscast.evaluation.time_scores import Outcome, Scores, scores
+from crosscast.evaluation.time_study import always_the_same, effect_of, noise_floor
 from crosscast.predict.time.data import Grid, Profiles, Toolchain, metric
 from crosscast.predict.time.observed import grid_of
 from crosscast.tables.bundled import bundled_dataset

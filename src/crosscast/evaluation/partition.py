@@ -12,9 +12,15 @@ from typing import Any
 import numpy as np
 
 from crosscast.errors import InputError
-from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_file, fingerprint, sources_digest
-from crosscast.evaluate.corun_scores import CoRunResult, Scored, mean_error, worst_coverage
-from crosscast.evaluate.processes import Progress, check_seed, done_tasks, one_thread
+from crosscast.evaluation.cache_folder import (
+    cache_key,
+    cached_arrays,
+    cached_file,
+    fingerprint,
+    sources_digest,
+)
+from crosscast.evaluation.corun_scores import CoRunResult, Scored, mean_error, worst_coverage
+from crosscast.evaluation.processes import Progress, check_seed, done_tasks, one_thread
 from crosscast.predict.corun.partition import (
     PARTITION_BASELINES,
     Jobs,
@@ -62,7 +68,7 @@ class PartitionResult(CoRunResult):
     slices: float | None = None  # Slices of the parts; `None` for all sizes together
 
 
-_SOURCES = ("predict", "evaluate/partition.py", "tables/corun/mixes.py")
+_SOURCES = ("predict", "evaluation/partition.py", "tables/corun/mixes.py")
 _NAMES = ("centre", "low", "high")
 
 

@@ -19,9 +19,15 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cache_home import cache_home
 from crosscast.device import Device
 from crosscast.errors import CrosscastError, InputError
-from crosscast.evaluate.cache_folder import cache_key, cached_arrays, cached_file, fingerprint, sources_digest
-from crosscast.evaluate.processes import Progress, check_jobs, check_seed, done_pieces, one_thread, told
-from crosscast.evaluate.time_scores import Outcome, Scores, Tally, tallies_of, weighted_scores
+from crosscast.evaluation.cache_folder import (
+    cache_key,
+    cached_arrays,
+    cached_file,
+    fingerprint,
+    sources_digest,
+)
+from crosscast.evaluation.processes import Progress, check_jobs, check_seed, done_pieces, one_thread, told
+from crosscast.evaluation.time_scores import Outcome, Scores, Tally, tallies_of, weighted_scores
 from crosscast.predict.time.data import Grid
 from crosscast.predict.time.gaussian import Model, Predictor
 from crosscast.tables.whole_file import make_folder
@@ -279,7 +285,7 @@ def _joined(parts: Sequence[Outcome]) -> Outcome:
 
 
 _FIELDS = ("centre", "low", "high")
-_SOURCES = ("predict", "evaluate/time.py")
+_SOURCES = ("predict", "evaluation/time.py")
 
 
 def default_folder() -> Path:
@@ -353,7 +359,7 @@ def grid_digest(grid: Grid) -> str:
 
 @dataclass(frozen=True)
 class Task:
-    """One fit, and what is asked of it; see `crosscast.evaluate.time.ask` for the fields."""
+    """One fit, and what is asked of it; see `crosscast.evaluation.time.ask` for the fields."""
 
     model: Model
     fold: Fold
@@ -500,7 +506,7 @@ def evaluate(
     """Fit models to all groups but one, predict that one, for each group; and score the forecasts.
 
     A kernel that is measured on devices (probes) before the others are predicted is scored on the others;
-    all sets of so many devices are tried (at most `crosscast.evaluate.time.MOST_SETS`), and the scores
+    all sets of so many devices are tried (at most `crosscast.evaluation.time.MOST_SETS`), and the scores
     averaged over them.
     """
     check_seed(seed)
