@@ -14,7 +14,9 @@ ROOT = Path(crosscast.__file__).parent
 
 LAYERS = {
     "cache_home": 0,
+    "arrays": 0,
     "errors": 0,
+    "results": 0,
     "fields": 0,
     "units": 0,
     "profile": 0,
