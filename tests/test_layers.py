@@ -16,6 +16,7 @@ LAYERS = {
     "cache_home": 0,
     "arrays": 0,
     "errors": 0,
+    "results": 0,
     "fields": 0,
     "units": 0,
     "profile": 0,

@@ -18,6 +18,9 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Self
+
 __all__ = [
     "CheckFailed",
     "CompileError",
@@ -45,9 +48,68 @@ class CrosscastError(Exception):
 
 
 class InputError(CrosscastError):
-    """The input (a file, an argument, a kernel) is wrong."""
+    """The input (a file, an argument, a kernel) is wrong.
+
+    Parameters
+    ----------
+    message
+        One sentence. Where its parts are known, `of` makes it of them.
+
+    Attributes
+    ----------
+    where, field, expected, found
+        What is wrong (a file, an argument), in which part of it, what should be there and what is; ``None``
+        as far as the message alone was given.
+
+    Examples
+    --------
+    >>> print(InputError.of(where="model/card.json", field="seed", expected="a whole number", found=-1))
+    model/card.json: seed: expected a whole number, found -1
+    """
 
     exit_code = 2
+    where: str | None = None
+    field: str | None = None
+    expected: str | None = None
+    found: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        where: object = None,
+        field: str | None = None,
+        expected: str | None = None,
+        found: object = None,
+    ) -> Self:
+        """Make the sentence of its parts; those that are ``None`` are left out.
+
+        Parameters
+        ----------
+        where
+            A file, an argument, or what else is wrong.
+        field
+            The part of it that is wrong.
+        expected
+            What should be there.
+        found
+            What is there; texts are told as they are, all else by ``repr``.
+        """
+        places = [str(each) for each in (where, field) if each is not None]
+        told = found if found is None or isinstance(found, str) else repr(found)
+        wanted = None if expected is None else f"expected {expected}"
+        facts = [each for each in (wanted, None if told is None else f"found {told}") if each is not None]
+        error = cls(": ".join([*places, ", ".join(facts)] if facts else places))
+        error.where, error.field = None if where is None else str(where), field
+        error.expected, error.found = expected, told
+        return error
+
+    def within(self, where: str) -> Self:
+        """The same error with `where` in front of its sentence, as in the label of the task that failed."""
+        error = copy.copy(self)
+        error.args = (f"{where}: {self}", *self.args[1:])
+        error.where = where if self.where is None else f"{where}: {self.where}"
+        return error
 
 
 class CompileError(InputError):

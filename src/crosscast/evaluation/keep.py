@@ -1,0 +1,222 @@
+"""Finished answers in a folder, so that work that was cut off goes on where it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import crosscast
+from crosscast.arrays import Arrays, npz_bytes
+from crosscast.cache_home import cache_home
+from crosscast.errors import InputError
+from crosscast.tables.array_file import DAMAGE
+from crosscast.tables.whole_file import make_folder, whole_file
+
+__all__ = ["Kept", "default_folder", "digest", "fingerprint", "library_versions", "sources_digest"]
+
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "xgboost-cpu")
+
+
+def default_folder() -> Path:
+    """Folder of the cache: ``crosscast/evaluate`` in ``XDG_CACHE_HOME``, or in ``~/.cache``."""
+    return cache_home() / "evaluate"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A folder of answers, each under a name made of all that it depends on.
+
+    That is what was asked, the data, the sources that answer, and the versions of the libraries.
+
+    Parameters
+    ----------
+    folder
+        Where; made if it is not there.
+    data
+        The digest of the data, as `digest` gives it.
+    sources
+        Files and folders of the package that an answer depends on; see `sources_digest`.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be made.
+    """
+
+    folder: Path
+    data: str
+    sources: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Make the folder."""
+        make_folder("cache", self.folder)
+
+    def load(self, ask: object) -> Arrays | None:
+        """An answer that was kept, or ``None``; a damaged one is as good as none.
+
+        Parameters
+        ----------
+        ask
+            What was asked, of what JSON knows.
+        """
+        try:
+            with zipfile.ZipFile(self._path(ask)) as archive:
+                return {name.removesuffix(".npy"): _array(archive, name) for name in archive.namelist()}
+        except DAMAGE:
+            return None
+
+    def save(self, ask: object, answer: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Keep an answer.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written.
+        """
+        path = self._path(ask)
+        try:
+            with whole_file(path) as temporary:
+                temporary.write_bytes(npz_bytes(answer))
+        except OSError as error:
+            raise InputError(f"cache: cannot write {path} ({error.strerror or error})") from error
+
+    def _path(self, ask: object) -> Path:
+        facts = {"sources": sources_digest(self.sources), "data": self.data, "ask": ask}
+        name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        return self.folder / f"{name}.npz"
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
+    with archive.open(name) as member:
+        array: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+        return array
+
+
+def digest(value: object) -> str:
+    """A hash of a value: of nested dataclasses, arrays, lists, mappings, texts, numbers and ``None``.
+
+    Equal values have equal hashes: all that is not a number is the same, whatever its bits; arrays of reals
+    are of 64 bits, as are arrays of integers; the order of a mapping and of a set does not matter.
+
+    Raises
+    ------
+    TypeError
+        If something else is in it.
+    """
+    found = hashlib.sha256()
+    for piece in _pieces(value):
+        # With its length, so that no two sequences of pieces have the same bytes.
+        found.update(len(piece).to_bytes(8, "little") + piece)
+    return found.hexdigest()
+
+
+def _pieces(value: object) -> Iterator[bytes]:
+    if isinstance(value, Enum):
+        yield f"enum {type(value).__name__}.{value.name}".encode()
+    elif isinstance(value, np.generic):
+        yield from _pieces(value.item())
+    elif value is None or isinstance(value, bool | int | float):
+        yield f"{type(value).__name__} {value!r}".encode()
+    elif isinstance(value, str | bytes | Path):
+        kind = "bytes" if isinstance(value, bytes) else "text"
+        yield kind.encode()
+        yield value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
+    elif isinstance(value, np.ndarray):
+        yield from _array_pieces(value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield f"{type(value).__name__} {len(fields(value))}".encode()
+        for field in fields(value):
+            yield field.name.encode()
+            yield from _pieces(getattr(value, field.name))
+    elif isinstance(value, Mapping):
+        yield f"mapping {len(value)}".encode()
+        for name in sorted(value, key=digest):
+            yield from _pieces(name)
+            yield from _pieces(value[name])
+    elif isinstance(value, AbstractSet):
+        yield f"set {len(value)}".encode()
+        yield from (each.encode() for each in sorted(digest(each) for each in value))
+    elif isinstance(value, Sequence):
+        yield f"sequence {len(value)}".encode()
+        for each in value:
+            yield from _pieces(each)
+    else:
+        raise TypeError(f"expected data, found {type(value).__qualname__}")
+
+
+def _array_pieces(array: npt.NDArray[Any]) -> Iterator[bytes]:
+    kind = array.dtype.kind
+    yield f"array {kind.replace('u', 'i')} {array.shape}".encode()
+    if kind == "f":
+        reals = array.astype(np.float64)
+        yield np.where(np.isnan(reals), np.nan, reals).tobytes()
+    elif kind in "iu":
+        yield array.astype(np.int64).tobytes()
+    elif kind == "b":
+        yield array.tobytes()
+    elif kind == "U":
+        yield from _pieces(array.tolist())
+    else:
+        raise TypeError(f"expected arrays of numbers or texts, found {array.dtype}")
+
+
+def fingerprint(thing: object) -> str:
+    """A text that tells a model from others: its class, and its parameters if it is a dataclass.
+
+    Parameters
+    ----------
+    thing
+        The model; of a function the name is told.
+    """
+    parameters = is_dataclass(thing) and not isinstance(thing, type)
+    kind = type(thing) if parameters or not hasattr(thing, "__qualname__") else thing
+    name = f"{kind.__module__}.{getattr(kind, '__qualname__', '')}"
+    return f"{name} {thing!r}" if parameters else name
+
+
+@cache
+def sources_digest(names: tuple[str, ...]) -> str:
+    """A hash of files of the package, of its version, and of the versions of the libraries.
+
+    Parameters
+    ----------
+    names
+        Files and folders, relative to the package; of a folder all modules are meant.
+    """
+    found = hashlib.sha256(crosscast.__version__.encode())
+    for path in _files(names):
+        found.update(path.read_bytes())
+    versions = library_versions()
+    for library in _LIBRARIES:
+        found.update(versions.get(library, "").encode())
+    return found.hexdigest()
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of the libraries that fit models, of those that are installed."""
+    found = {}
+    for name in _LIBRARIES:
+        # Not all of them belong to what every model needs.
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
+def _files(names: tuple[str, ...]) -> Iterator[Path]:
+    root = Path(crosscast.__file__).parent
+    for name in names:
+        path = root / name
+        yield from sorted(path.rglob("*.py")) if path.is_dir() else (path,)

@@ -1,0 +1,370 @@
+"""The loop of every evaluation: tasks that are not kept are done, here or in other processes, and kept.
+
+Processes are joblib's, so that its ``parallel_config`` may spread the work with Dask or Ray instead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.arrays import Arrays
+from crosscast.errors import EnvironmentFault, InputError, MissingExtraError
+from crosscast.evaluation.keep import Kept, digest
+
+__all__ = [
+    "MOST_SEED",
+    "Progress",
+    "State",
+    "Task",
+    "check_jobs",
+    "check_level",
+    "check_names",
+    "check_seed",
+    "counted_together",
+    "one_thread",
+    "run_tasks",
+]
+
+MOST_SEED = 2**32 - 1
+"""The largest seed that scikit-learn takes."""
+
+_WATCHED_S = 0.25
+
+Data = TypeVar("Data")
+Known = TypeVar("Known", contravariant=True)
+
+
+class Task(Protocol[Known]):
+    """Something to do: one fit, and all that is asked of it."""
+
+    @property
+    def label(self) -> str:
+        """What it is, for people, as in "combined, kmeans held out"."""
+        ...
+
+    @property
+    def asks(self) -> Sequence[object]:
+        """For each question, all that its answer depends on besides the data, of what JSON knows.
+
+        Of the model, that is its `crosscast.evaluation.keep.fingerprint`.
+        """
+        ...
+
+    def run(self, data: Known, asks: Sequence[int]) -> list[Arrays]:
+        """Answers to the questions of these numbers."""
+        ...
+
+    def sound(self, data: Known, ask: int, arrays: Arrays) -> bool:
+        """Whether arrays that were kept may be the answer to a question."""
+        ...
+
+
+@dataclass(frozen=True)
+class State:
+    """How far the work is.
+
+    Parameters
+    ----------
+    done, total
+        Tasks that are done, and all of them.
+    elapsed_s, left_s
+        Seconds since the start, and about how many it will take from now on.
+    label
+        What has just been done.
+    """
+
+    done: int
+    total: int
+    elapsed_s: float
+    left_s: float
+    label: str
+
+
+Progress = Callable[[State], None]
+
+
+def run_tasks(
+    tasks: Sequence[Task[Data]],
+    data: Data,
+    *,
+    cache: Path | None = None,
+    sources: Sequence[str] = (),
+    progress: Progress | None = None,
+    jobs: int | None = 1,
+) -> list[list[Arrays]]:
+    """Do all that a cache does not know.
+
+    Parameters
+    ----------
+    tasks
+        What to do.
+    data
+        What all tasks know; sent once to each process.
+    cache
+        Folder that keeps answers, each as soon as it is there; none by default.
+    sources
+        Files and folders of the package that answers depend on, for the cache.
+    progress
+        Called whenever a task is done.
+    jobs
+        Processes that work at the same time; ``None`` for what joblib's ``parallel_config`` says. The answers
+        are the same for any number.
+
+    Returns
+    -------
+    list
+        For each task, an answer to each of its questions.
+
+    Raises
+    ------
+    InputError
+        If a task fails for its data, with its label in front, or the cache cannot be written.
+    EnvironmentFault
+        If a process that worked was ended by another.
+    MissingExtraError
+        If a library that is needed is not installed.
+    """
+    check_jobs(jobs)
+    kept = None if cache is None else Kept(cache, digest(data), tuple(sources))
+    found = [_loaded(task, data, kept) for task in tasks]
+    left = {
+        place: [number for number in range(len(task.asks)) if number not in found[place]]
+        for place, task in enumerate(tasks)
+        if len(found[place]) < len(task.asks)
+    }
+    start = time.monotonic()
+    with closing(_done(tasks, data, left, jobs)) as results:
+        for done, (place, answers) in enumerate(results, 1):
+            for number, answer in zip(left[place], answers, strict=True):
+                found[place][number] = answer
+                if kept:
+                    kept.save(tasks[place].asks[number], answer)
+            if progress is not None:
+                elapsed = time.monotonic() - start
+                left_s = elapsed / done * (len(left) - done)
+                progress(State(done, len(left), elapsed, left_s, tasks[place].label))
+    return [[answers[number] for number in sorted(answers)] for answers in found]
+
+
+def _loaded(task: Task[Data], data: Data, kept: Kept | None) -> dict[int, Arrays]:
+    """The answers that are kept, by the number of the question."""
+    loaded = {number: kept.load(ask) for number, ask in enumerate(task.asks)} if kept else {}
+    return {
+        number: arrays
+        for number, arrays in loaded.items()
+        if arrays is not None and task.sound(data, number, arrays)
+    }
+
+
+def _done(
+    tasks: Sequence[Task[Data]], data: Data, left: Mapping[int, list[int]], jobs: int | None
+) -> Generator[tuple[int, list[Arrays]], None, None]:
+    """Place and answers of each task, as they are done."""
+    if jobs == 1 or not left:
+        yield from ((place, _answers(tasks[place], data, asks)) for place, asks in left.items())
+        return
+    try:
+        import joblib
+        from joblib.externals import cloudpickle
+        from joblib.parallel import get_active_backend
+    except ImportError as error:
+        raise MissingExtraError("train", "work in several processes") from error
+    backend, configured = get_active_backend()
+    words: dict[str, Any] = {"n_jobs": jobs}
+    if type(backend).__name__ == "LokyBackend":
+        # Processes of this machine, which are ours to end.
+        count = min(backend.effective_n_jobs(configured if jobs is None else jobs), len(left))
+        if count == 1:
+            yield from _done(tasks, data, left, 1)
+            return
+        in_main = threading.current_thread() is threading.main_thread()
+        words = {"n_jobs": count, "initializer": _bind, "initargs": (os.getpid(), in_main)}
+    sent = _Sent.of(cloudpickle.dumps(data, protocol=pickle.HIGHEST_PROTOCOL))
+    calls = [joblib.delayed(_answered)(place, tasks[place], sent, asks) for place, asks in left.items()]
+    yield from _results(joblib.Parallel(return_as="generator_unordered", batch_size=1, **words), calls)
+
+
+def _results(parallel: Callable[[Iterable[Any]], Any], calls: Iterable[Any]) -> Iterator[Any]:
+    """Results of joblib; whatever ends this ends the processes."""
+    results: Any = None
+    try:
+        with _interrupts_held():
+            results = parallel(calls)
+        yield from results
+    except BrokenProcessPool as error:
+        raise EnvironmentFault(
+            "a process that fitted models was ended from outside, maybe for want of memory: try --jobs 1"
+        ) from error
+    finally:
+        if results is not None:
+            with warnings.catch_warnings():
+                # joblib says that not all results were taken.
+                warnings.simplefilter("ignore")
+                results.close()
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Keep Ctrl-C until afterwards; processes that are started meanwhile never get it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sent:
+    """Data on the way to processes: joblib maps a large array into the memory of each, without a copy."""
+
+    name: str
+    content: npt.NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, content: bytes) -> _Sent:
+        return cls(hashlib.sha256(content).hexdigest(), np.frombuffer(content, np.uint8))
+
+    def data(self) -> Any:
+        """The data; unpacked once in each process."""
+        found = _UNPACKED.get(self.name)
+        if found is None:
+            found = (pickle.loads(self.content.data),)
+            # Only the latest: data may be large.
+            _UNPACKED.clear()
+            _UNPACKED[self.name] = found
+        return found[0]
+
+
+_UNPACKED: dict[str, tuple[Any]] = {}
+
+
+def _answered(place: int, task: Task[Any], sent: _Sent, asks: list[int]) -> tuple[int, list[Arrays]]:
+    return place, _answers(task, sent.data(), asks)
+
+
+def _answers(task: Task[Data], data: Data, asks: Sequence[int]) -> list[Arrays]:
+    with one_thread("fitting models"):
+        try:
+            return task.run(data, asks)
+        except InputError as error:
+            raise error.within(task.label) from error
+
+
+def one_thread(what: str) -> AbstractContextManager[object]:
+    """Keep linear algebra to one thread, as sums in another order would have other last digits.
+
+    Parameters
+    ----------
+    what
+        What needs the libraries, as in "fitting models", for messages.
+
+    Raises
+    ------
+    MissingExtraError
+        If scikit-learn, scipy or threadpoolctl is not installed.
+    """
+    try:
+        # The first two load the libraries that are limited.
+        import scipy.linalg  # noqa: F401
+        import sklearn.utils  # noqa: F401
+        from threadpoolctl import threadpool_limits
+    except ImportError as error:
+        raise MissingExtraError("train", what) from error
+    limits: AbstractContextManager[object] = threadpool_limits(1)
+    return limits
+
+
+def _bind(parent: int, in_main: bool) -> None:
+    """Bind a process that starts to its parent: it ends when that has ended, however it did."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if in_main and sys.platform == "linux":
+        # At once, and whatever the process does; but at the end of the thread that started it, too.
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_WATCHED_S)
+    os._exit(1)
+
+
+def counted_together(progress: Progress, sizes: Sequence[int]) -> tuple[Progress, ...]:
+    """Whom each round of work is to tell, so that the tasks of all rounds are counted together.
+
+    Parameters
+    ----------
+    progress
+        Whom to tell of everything.
+    sizes
+        Tasks that each round is expected to have. A round that has begun says itself how many it has, as a
+        cache may know some.
+    """
+    latest: dict[int, State] = {}
+
+    def tell(number: int, state: State) -> None:
+        latest[number] = state
+        before = [each for place, each in latest.items() if place < number]
+        done, after = sum(each.done for each in before), sum(sizes[number + 1 :])
+        progress(
+            State(
+                done + state.done,
+                done + state.total + after,
+                sum(each.elapsed_s for each in before) + state.elapsed_s,
+                state.left_s + after * state.elapsed_s / state.done,
+                state.label,
+            )
+        )
+
+    return tuple(_of_round(tell, number) for number in range(len(sizes)))
+
+
+def _of_round(tell: Callable[[int, State], None], number: int) -> Progress:
+    return lambda state: tell(number, state)
+
+
+def check_jobs(jobs: int | None) -> None:
+    """Refuse a number of processes that is none; the checks raise an `InputError`."""
+    if jobs is not None and jobs < 1:
+        raise InputError.of(where="jobs", expected="at least 1", found=jobs)
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that some library would refuse in the middle of the work."""
+    if not 0 <= seed <= MOST_SEED:
+        raise InputError.of(where="seed", expected=f"a number from 0 to {MOST_SEED}", found=seed)
+
+
+def check_level(level: float) -> None:
+    """Refuse a probability of intervals that is none."""
+    if not 0 < level < 1:
+        raise InputError.of(where="level", expected="a probability between 0 and 1", found=f"{level:g}")
+
+
+def check_names(names: Sequence[str], what: str = "models") -> None:
+    """Refuse names of which there are none, or one is there twice."""
+    if not names or len(set(names)) < len(names):
+        found = ", ".join(names) or "none"
+        raise InputError.of(where=what, expected="at least one, and each once", found=found)

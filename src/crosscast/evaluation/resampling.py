@@ -1,0 +1,346 @@
+"""How far scores would move with other groups of data: one bootstrap for all questions.
+
+Whole groups (applications, programs) are drawn with replacement: what is in one resembles each other, and
+intervals that took it for independent would be too narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from crosscast.arrays import Integers, Reals
+from crosscast.errors import InputError
+
+__all__ = [
+    "DRAWS",
+    "SHARE",
+    "Confidence",
+    "Difference",
+    "Grouped",
+    "Interval",
+    "Scored",
+    "average",
+    "confidences",
+    "difference_of",
+    "draw_groups",
+    "interval_of",
+    "least",
+]
+
+DRAWS = 1000
+"""Draws of a bootstrap."""
+
+SHARE = 0.95
+"""Share of the draws that an interval holds."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval that holds `SHARE` of what a bootstrap draws."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A model's score less that of the best baseline.
+
+    Parameters
+    ----------
+    baseline
+        Name of the baseline that is best in this score.
+    value
+        The difference.
+    interval
+        What the bootstrap says of it.
+    better
+        Whether the model is better and the interval does not hold 0.
+    """
+
+    baseline: str
+    value: float
+    interval: Interval
+    better: bool
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """What a bootstrap says of one result.
+
+    Parameters
+    ----------
+    intervals
+        An interval for each score that has one, by name.
+    differences
+        For each score in which one side is better, the difference from the best baseline; empty for the
+        baselines themselves.
+    """
+
+    intervals: Mapping[str, Interval]
+    differences: Mapping[str, Difference] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Both, as members of an object of JSON."""
+        return {
+            "intervals": {name: [each.low, each.high] for name, each in self.intervals.items()},
+            "against_baseline": {
+                name: {
+                    "baseline": each.baseline,
+                    "difference": each.value,
+                    "low": each.interval.low,
+                    "high": each.interval.high,
+                    "better": each.better,
+                }
+                for name, each in self.differences.items()
+            },
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A result whose scores are drawn.
+
+    Parameters
+    ----------
+    name
+        Name of the model.
+    baseline
+        Whether others are compared with it.
+    observed
+        Scores in the data as they are, by name; ``None`` or not finite where nothing defines one.
+    drawn
+        Scores of shape ``(b,)`` by name, of weights of shape ``(b, g)`` that say how often each of the ``g``
+        groups is there; not a number where undefined.
+    compared
+        What results that are compared have in common, such as the number of probes.
+    """
+
+    name: str
+    baseline: bool
+    observed: Mapping[str, float | None]
+    drawn: Callable[[Reals], Mapping[str, Reals]]
+    compared: object = None
+
+
+def confidences(
+    results: Sequence[Scored],
+    groups: int,
+    better: Mapping[str, int],
+    seed: int,
+    draws: int = DRAWS,
+    *,
+    fewest: int = 1,
+) -> tuple[Confidence, ...]:
+    """Draw the groups again and again, with replacement, and score each draw.
+
+    All results see the same draws, so differences between them are of pairs. Draws in which nothing defines a
+    score do not count for it.
+
+    Parameters
+    ----------
+    results
+        Results, all of the same groups.
+    groups
+        Number of the groups.
+    better
+        For each score that is compared, whether more (1) or less (-1) is better.
+    seed
+        Start of the random numbers.
+    draws
+        Number of draws.
+    fewest
+        With fewer groups, nothing is said.
+
+    Returns
+    -------
+    tuple
+        For each result, what is sure of it.
+
+    Raises
+    ------
+    InputError
+        If `draws` is not positive.
+    """
+    if draws < 1:
+        raise InputError.of(where="draws", expected="at least 1", found=draws)
+    if groups < fewest:
+        return tuple(Confidence({}) for _ in results)
+    weights = draw_groups(groups, seed, draws)
+    drawn = [result.drawn(weights) for result in results]
+    answers = []
+    for result, values in zip(results, drawn, strict=True):
+        rivals = [
+            (other, of_other)
+            for other, of_other in zip(results, drawn, strict=True)
+            if other.baseline and other.compared == result.compared and not result.baseline
+        ]
+        intervals = {name: each for name, column in values.items() if (each := interval_of(column))}
+        answers.append(Confidence(intervals, _differences(result, values, rivals, better)))
+    return tuple(answers)
+
+
+def draw_groups(groups: int, seed: int, draws: int = DRAWS) -> Reals:
+    """How often each of ``g`` groups is there in each draw with replacement, of shape ``(draws, g)``."""
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(groups, np.full(groups, 1 / groups), size=draws).astype(np.float64)
+
+
+def _differences(
+    result: Scored,
+    drawn: Mapping[str, Reals],
+    rivals: Sequence[tuple[Scored, Mapping[str, Reals]]],
+    better: Mapping[str, int],
+) -> dict[str, Difference]:
+    """Differences from the baseline that is best in each score."""
+    found = {}
+    for name, sign in better.items():
+        own = _finite(result.observed.get(name))
+        there = [
+            (score, baseline, values[name])
+            for baseline, values in rivals
+            if (score := _finite(baseline.observed.get(name))) is not None
+        ]
+        if own is None or not there:
+            continue
+        score, baseline, of_baseline = max(there, key=lambda each: sign * each[0])
+        both = np.isfinite(drawn[name]) & np.isfinite(of_baseline)
+        apart = difference_of(baseline.name, own - score, drawn[name][both] - of_baseline[both], sign)
+        if apart is not None:
+            found[name] = apart
+    return found
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not np.isfinite(value) else float(value)
+
+
+def interval_of(drawn: Reals) -> Interval | None:
+    """The middle `SHARE` of the finite values that were drawn; ``None`` if there are none.
+
+    Examples
+    --------
+    >>> interval_of(np.array([2.0, 2.0, np.nan])), interval_of(np.array([np.nan]))
+    (Interval(low=2.0, high=2.0), None)
+    """
+    known = drawn[np.isfinite(drawn)]
+    if not known.size:
+        return None
+    low, high = np.quantile(known, ((1 - SHARE) / 2, (1 + SHARE) / 2)).tolist()
+    return Interval(low, high)
+
+
+def difference_of(baseline: str, value: float, drawn: Reals, sign: int) -> Difference | None:
+    """A difference from a baseline, with what is sure of it.
+
+    Parameters
+    ----------
+    baseline
+        Name of the baseline.
+    value
+        The difference in what was observed.
+    drawn
+        The same in each draw.
+    sign
+        Whether more (1) or less (-1) is better.
+
+    Returns
+    -------
+    Difference or None
+        ``None`` if it is not finite, or is so in no draw.
+    """
+    interval = interval_of(drawn)
+    if interval is None or not np.isfinite(value):
+        return None
+    return Difference(baseline, value, interval, interval.low > 0 if sign > 0 else interval.high < 0)
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Values of which each belongs to one of ``g`` groups.
+
+    A weighting says how often each group is there: all ones for the data as they are, zeros but for a one
+    for a group alone, counts of a draw with replacement for a bootstrap. Many weightings are an array of
+    shape ``(b, g)`` and give ``(b,)`` results; what is of no value is not a number.
+
+    Parameters
+    ----------
+    values
+        The values, of shape ``(m,)``.
+    groups
+        The number of each one's group, of shape ``(m,)``.
+    count
+        ``g``.
+    """
+
+    values: Reals
+    groups: Integers
+    count: int
+
+    def map(self, function: Callable[[Reals], Reals]) -> Grouped:
+        """The same groups with a function of each value."""
+        return replace(self, values=function(self.values))
+
+    def mean(self, weights: Reals) -> Reals:
+        """Mean over the values of all groups, each as often as its group is there."""
+        sums = np.bincount(self.groups, weights=self.values, minlength=self.count)
+        sizes = np.bincount(self.groups, minlength=self.count).astype(np.float64)
+        return _quotient(_product(weights, sums.astype(np.float64)), weights @ sizes)
+
+    def median(self, weights: Reals) -> Reals:
+        """Median over the values of all groups, each as often as its group is there (a whole number)."""
+        medians = np.full(len(weights), np.nan)
+        if self.values.size == 0:
+            return medians
+        order = np.argsort(self.values, kind="stable")
+        ordered = self.values[order]
+        until = np.cumsum(weights[:, self.groups[order]], axis=1)
+        total = until[:, -1]
+        lower = (until <= (total[:, None] - 1) // 2).sum(axis=1)
+        upper = (until <= total[:, None] // 2).sum(axis=1)
+        there = total > 0
+        medians[there] = (ordered[lower[there]] + ordered[upper[there]]) / 2
+        return medians
+
+    def means(self) -> Reals:
+        """Mean of each group, of shape ``(g,)``."""
+        return self.mean(np.eye(self.count))
+
+    def medians(self) -> Reals:
+        """Median of each group, of shape ``(g,)``."""
+        return self.median(np.eye(self.count))
+
+
+def average(of_groups: Reals, weights: Reals) -> Reals:
+    """Mean of one value a group, each as often as its group is there.
+
+    Groups without a value (not a number) do not count.
+    """
+    there = ~np.isnan(of_groups)
+    return _quotient(_product(weights[:, there], of_groups[there]), weights[:, there].sum(axis=1))
+
+
+def least(of_groups: Reals, weights: Reals) -> Reals:
+    """The least value of the groups that are there; groups without a value do not count."""
+    there = (weights > 0) & ~np.isnan(of_groups)
+    found = np.where(there, of_groups, np.inf).min(axis=1, initial=np.inf)
+    return np.where(there.any(axis=1), found, np.nan)
+
+
+def _product(weights: Reals, of_groups: Reals) -> Reals:
+    """Weighted sums in which a group that is not there adds nothing, even if its own value is infinite."""
+    if np.isfinite(of_groups).all():
+        plain: Reals = weights @ of_groups
+        return plain
+    terms = np.where(weights > 0, weights * np.where(weights > 0, of_groups, 0.0), 0.0)
+    return np.asarray(terms.sum(axis=1), dtype=np.float64)
+
+
+def _quotient(above: Reals, below: Reals) -> Reals:
+    quotient = np.full(len(above), np.nan)
+    np.divide(above, below, out=quotient, where=below > 0)
+    return quotient

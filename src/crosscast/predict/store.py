@@ -1,0 +1,525 @@
+"""The folder of a model: a card (JSON) with a checksum beside its arrays, whole, and checked when read.
+
+The card is the model: it names the file with the arrays, and is renamed into place when that file is there. A
+model that is replaced is there until that moment, and the new one from then on. Arrays are numbers and texts
+in NumPy's ``.npz`` form; nothing is unpickled, and nothing larger than the card says is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite, prod
+from pathlib import Path
+from typing import IO, Annotated, Any, NoReturn, TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+import crosscast
+from crosscast.arrays import Arrays, npz_bytes
+from crosscast.errors import InputError
+from crosscast.predict.format1 import FORMAT_1
+from crosscast.tables.array_file import DAMAGE, array_header
+from crosscast.tables.schema import json_text
+from crosscast.tables.whole_file import whole_file
+
+__all__ = ["CARD", "FORMAT", "PROTOCOL", "StoredModel", "check_folder", "decode", "read", "write"]
+
+CARD = "card.json"
+"""Name of the card's file."""
+
+FORMAT = "crosscast model"
+
+PROTOCOL = 2
+"""Version of the format.
+
+It rises when a field or array changes its name, type or meaning, or one is added that a prediction needs.
+It stays when a field is added that earlier versions of Crosscast may pass over. Format 1 had no ``question``
+but a ``target``, with ``time`` for none.
+"""
+
+_MOST_CARD_BYTES = 16 << 20
+_MOST_BYTES = 1 << 30
+"""Size of all arrays together that is read; no model is nearly as large."""
+
+_MOST_HEADER_BYTES = 4096
+_KINDS = "fiubU"
+_OURS = re.compile(r"arrays-[0-9a-f]{16}\.npz|\.(arrays-[0-9a-f]{16}\.\d+\.npz|card\.\d+\.json)")
+"""What a crash may leave of a model: its arrays without a card, and files that were being written."""
+
+_RESERVED = frozenset({"format", "protocol", "made_by", "question", "arrays", "sha256"})
+
+Section = TypeVar("Section", bound=msgspec.Struct)
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    """What the card says of an array."""
+
+    dtype: str
+    shape: tuple[Annotated[int, msgspec.Meta(ge=0)], ...]
+    sha256: str
+
+    @property
+    def type(self) -> np.dtype[Any]:
+        """Its type, as NumPy knows it; that of objects for what is none."""
+        try:
+            return np.dtype(self.dtype)
+        except (TypeError, ValueError, SyntaxError):
+            return np.dtype(object)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of its values."""
+        return self.type.itemsize * prod(self.shape)
+
+
+class _Contents(msgspec.Struct, frozen=True):
+    """What the card says of all arrays."""
+
+    file: str
+    contents: dict[str, _Listed]
+
+
+def write(folder: str | Path, question: str, card: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Write a model, in the place of the one that is there.
+
+    Parameters
+    ----------
+    folder
+        Where it goes: a new or empty folder, or one with a model.
+    question
+        What the model answers: "time", "configuration", "relative", "corun" and others.
+    card
+        What its card says besides format, versions, arrays and checksum.
+    arrays
+        Its arrays by name.
+
+    Raises
+    ------
+    InputError
+        If the folder holds something else or cannot be written (what was there is there still, and nothing
+        else), or the card or an array is none.
+    """
+    folder = Path(folder)
+    check_folder(folder)
+    _check_written(folder / CARD, card, arrays)
+    try:
+        made = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        before = _arrays_file(folder)
+        with _new_arrays(folder, arrays, made) as listed:
+            content = {
+                "format": FORMAT,
+                "protocol": PROTOCOL,
+                "made_by": f"crosscast {crosscast.__version__}",
+                "question": question,
+                **card,
+                "arrays": listed,
+            }
+            text = json.dumps({**content, "sha256": _card_digest(content)}, indent=1, allow_nan=False)
+            with whole_file(folder / CARD) as temporary:
+                temporary.write_text(f"{text}\n", encoding="utf-8")
+        if before not in (None, listed["file"]):
+            (folder / str(before)).unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot write the model ({error.strerror or error})") from error
+
+
+def check_folder(folder: str | Path) -> None:
+    """Refuse a folder that holds something else than a model, or what a crash left of one.
+
+    Raises
+    ------
+    InputError
+        If it does, or is a file.
+    """
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError.of(where=folder, expected="a folder for the model", found="a file")
+    if folder.is_dir() and not (folder / CARD).exists():
+        others = [path.name for path in folder.iterdir() if not _OURS.fullmatch(path.name)]
+        if others:
+            found = f"other files, as {min(others)}"
+            raise InputError.of(where=folder, expected="an empty folder, or one with a model", found=found)
+
+
+def _check_written(path: Path, card: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Refuse what could not be read again."""
+    taken = sorted(_RESERVED & set(card))
+    if taken:
+        raise InputError.of(where=path, expected="fields of other names", found=", ".join(taken))
+    for place, value in _numbers(card, ""):
+        if not isfinite(value):
+            raise InputError.of(where=path, field=place, expected="a finite number", found=value)
+    for name, array in arrays.items():
+        if array.dtype.kind not in _KINDS:
+            raise InputError.of(
+                where=path, field=name, expected="an array of numbers or texts", found=str(array.dtype)
+            )
+
+
+def _numbers(value: object, place: str) -> Iterator[tuple[str, float]]:
+    """Every number of a JSON value that may not be finite, and where it is."""
+    if isinstance(value, float):
+        yield place, value
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _numbers(each, f"{place}.{name}".lstrip("."))
+    elif isinstance(value, list | tuple):
+        for number, each in enumerate(value):
+            yield from _numbers(each, f"{place}[{number}]")
+
+
+@contextmanager
+def _new_arrays(folder: Path, arrays: Mapping[str, npt.NDArray[Any]], made: bool) -> Iterator[dict[str, Any]]:
+    """Write arrays into a file named after its contents; it goes again if what follows fails.
+
+    Yields
+    ------
+    dict
+        What the card says of them.
+    """
+    listed = {
+        name: {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": _array_digest(array)}
+        for name, array in arrays.items()
+    }
+    whole = hashlib.sha256("".join(str(each["sha256"]) for each in listed.values()).encode()).hexdigest()
+    path = folder / f"arrays-{whole[:16]}.npz"
+    # The model that is there may have the same arrays.
+    new = not path.exists()
+    done = False
+    try:
+        with whole_file(path) as temporary:
+            temporary.write_bytes(npz_bytes(arrays))
+        yield {"file": path.name, "contents": listed}
+        done = True
+    finally:
+        if not done:
+            if new:
+                path.unlink(missing_ok=True)
+            if made and not any(folder.iterdir()):
+                folder.rmdir()
+
+
+def _array_digest(array: npt.NDArray[Any]) -> str:
+    """Hash of type, shape and values."""
+    digest = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
+    digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _card_digest(card: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json_text(card).encode()).hexdigest()
+
+
+def _arrays_file(folder: Path) -> str | None:
+    """The arrays' file of the model that is there, as far as its card can be read."""
+    try:
+        return read(folder).path.name
+    except InputError:
+        return None
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A model that was read from a folder; its arrays are read when they are asked for.
+
+    Parameters
+    ----------
+    folder
+        Where it is.
+    question
+        What it answers.
+    protocol
+        Format that it was written in.
+    path
+        File of its arrays.
+    """
+
+    folder: Path
+    question: str
+    protocol: int
+    path: Path
+    _card: dict[str, Any]
+    _listed: Mapping[str, _Listed]
+
+    @property
+    def where(self) -> str:
+        """The card's file, for messages."""
+        return str(self.folder / CARD)
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """The fields of the card that are the question's, in the form of format 2.
+
+        Raises
+        ------
+        InputError
+            If the model is of format 1 and cannot be made one of format 2.
+        """
+        return self._card if self._is_current else self._translated[0]
+
+    @cached_property
+    def arrays(self) -> Arrays:
+        """The arrays by name, in the form of format 2.
+
+        Raises
+        ------
+        InputError
+            If one is damaged, or is not what the card says.
+        """
+        return self._read() if self._is_current else self._translated[1]
+
+    @property
+    def _is_current(self) -> bool:
+        return self.protocol == PROTOCOL or self.question not in FORMAT_1
+
+    @cached_property
+    def _translated(self) -> tuple[dict[str, Any], Arrays]:
+        return FORMAT_1[self.question](self._card, self._read())
+
+    def _check_sizes(self) -> None:
+        total = sum(each.nbytes for each in self._listed.values())
+        if total > _MOST_BYTES:
+            raise InputError.of(
+                where=self.where,
+                field="arrays",
+                expected=f"at most {_MOST_BYTES >> 20} MiB",
+                found=f"{total >> 20} MiB",
+            )
+        with _opened(self.path) as file:
+            sizes = {info.filename.removesuffix(".npy"): info.file_size for info in file.infolist()}
+        for name, each in self._listed.items():
+            if name not in sizes:
+                raise InputError(f"{self.path}: expected an array {name!r} as its card says, found none")
+            if not 0 < sizes[name] - each.nbytes <= _MOST_HEADER_BYTES:
+                expected = f"{each.nbytes} bytes and a header as its card says"
+                raise InputError.of(where=self.path, field=name, expected=expected, found=sizes[name])
+
+    def _read(self) -> Arrays:
+        with _opened(self.path) as file:
+            return {name: self._read_array(file, name, each) for name, each in self._listed.items()}
+
+    def _read_array(self, file: zipfile.ZipFile, name: str, listed: _Listed) -> npt.NDArray[Any]:
+        try:
+            # First the header alone: memory is taken for what it says.
+            with file.open(f"{name}.npy") as member:
+                _check_header(member, listed)
+            with file.open(f"{name}.npy") as member:
+                array: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+        except DAMAGE as error:
+            raise InputError(f"{self.path}: array {name} is damaged ({error})") from error
+        if _array_digest(array) != listed.sha256:
+            raise InputError(f"{self.path}: array {name} is damaged (its checksum is not the card's)")
+        return array
+
+
+def _check_header(member: IO[bytes], listed: _Listed) -> None:
+    shape, dtype = array_header(member)
+    if (shape, dtype) != (listed.shape, listed.type):
+        raise ValueError(f"it is of type {dtype} and shape {shape}, and not as the card says")
+
+
+def _opened(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: expected the arrays of the model, found no such file") from error
+    except DAMAGE as error:
+        raise InputError(f"{path}: cannot read the arrays of the model ({error})") from error
+
+
+def read(folder: str | Path, question: str | tuple[str, ...] | None = None) -> StoredModel:
+    """Read a model's card, if it is whole and of a format that is known, and look at the sizes of its arrays.
+
+    Parameters
+    ----------
+    folder
+        Folder of the model.
+    question
+        What the model has to answer, or some of which it has to answer one; anything by default.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no model, a damaged one, one of a newer format, or one that answers another
+        question.
+    """
+    folder = Path(folder)
+    path = folder / CARD
+    card = _whole_card(path, folder)
+    protocol = card.pop("protocol")
+    found = card.pop("question" if protocol > 1 else "target", None if protocol > 1 else "time")
+    if not isinstance(found, str) or not found:
+        raise InputError.of(where=path, field="question", expected="a text", found=_told(found))
+    wanted = (question,) if isinstance(question, str) else question
+    if wanted is not None and found not in wanted:
+        expected = " or ".join(f"'crosscast train {each}'" for each in wanted)
+        raise InputError.of(
+            where=f"{folder}/",
+            expected=f"a model trained by {expected}",
+            found=f"one by 'crosscast train {found}'",
+        )
+    listed = decode(_Contents, card.pop("arrays", {}), f"{path}: arrays")
+    if Path(listed.file).name != listed.file or "\0" in listed.file:
+        expected = "the name of a file beside it"
+        raise InputError.of(where=path, field="arrays.file", expected=expected, found=repr(listed.file))
+    for name, each in listed.contents.items():
+        if each.type.kind not in _KINDS:
+            field, expected = f"arrays.contents.{name}.dtype", "that of numbers or texts"
+            raise InputError.of(where=path, field=field, expected=expected, found=repr(each.dtype))
+    card = {name: value for name, value in card.items() if name not in _RESERVED}
+    model = StoredModel(folder, found, protocol, folder / listed.file, card, listed.contents)
+    model._check_sizes()
+    return model
+
+
+def _whole_card(path: Path, folder: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_CARD_BYTES + 1)
+    except FileNotFoundError:
+        raise InputError(f"{folder}: expected a folder that crosscast train wrote, found no {CARD}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the card ({error.strerror})") from error
+    if len(content) > _MOST_CARD_BYTES:
+        raise InputError.of(where=path, expected=f"at most {_MOST_CARD_BYTES >> 20} MiB", found="more")
+    try:
+        card = json.loads(content, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: the card is damaged ({error})") from error
+    if not isinstance(card, dict) or card.get("format") != FORMAT:
+        raise InputError(f"{path}: expected the card of a {FORMAT}, found another JSON value")
+    protocol = card.get("protocol")
+    if isinstance(protocol, bool) or not isinstance(protocol, int) or protocol < 1:
+        expected = f"a whole number from 1 to {PROTOCOL}"
+        raise InputError.of(where=path, field="protocol", expected=expected, found=_told(protocol))
+    if protocol > PROTOCOL:
+        raise InputError(
+            f"{path}: expected a model of format {PROTOCOL} or older, found format {protocol}: a newer "
+            "Crosscast wrote it"
+        )
+    if not _is_whole(card):
+        raise InputError(f"{path}: the card is damaged (its checksum does not match): train the model again")
+    return card
+
+
+def _is_whole(card: dict[str, Any]) -> bool:
+    """Whether the checksum is that of the rest; it is taken out."""
+    try:
+        return bool(card.pop("sha256", None) == _card_digest(card))
+    except (ValueError, RecursionError):
+        # A number beyond all others, such as 1e999, which Python reads.
+        return False
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"expected finite numbers, found {constant}")
+
+
+def decode(cls: type[Section], value: object, where: str) -> Section:
+    """Read a JSON value as a structure.
+
+    Parameters
+    ----------
+    cls
+        The structure.
+    value
+        What JSON says.
+    where
+        The file, or the place in it, for messages.
+
+    Raises
+    ------
+    InputError
+        If a field is missing or is not what the structure says; the message names it and what it holds.
+    """
+    try:
+        return msgspec.convert(value, cls)
+    except msgspec.ValidationError as error:
+        field, expected, found = _explained(cls, value, str(error))
+        raise InputError.of(where=where, field=field, expected=expected, found=found) from error
+
+
+_PLACE = re.compile(r" - at (?:`key` in )?`\$(?P<path>.*)`$")
+_STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<number>\d+)\]|\[\.\.\.\]")
+_WRONG = re.compile(r"Expected `(?P<types>[^`]+)`(?P<bounds>.*?)(?:, got `(?P<got>\w+)`)?")
+_ABSENT = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
+
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+
+
+def _explained(cls: type[Section], value: object, message: str) -> tuple[str | None, str, str]:
+    """Field, what was expected and what was found, of a sentence of msgspec."""
+    place = _PLACE.search(message)
+    path, sentence = (place["path"], message[: place.start()]) if place else ("", message)
+    field, found = _at(cls, value, path, message)
+    absent = _ABSENT.fullmatch(sentence)
+    if absent:
+        return f"{field}.{absent['name']}".lstrip("."), "a value", "none"
+    wrong = _WRONG.fullmatch(sentence)
+    if wrong is None:
+        return field or None, "another value", f"{_told(found)} ({sentence})"
+    types = " or ".join(_WORDS.get(each, each) for each in wrong["types"].split(" | "))
+    return field or None, f"{types}{wrong['bounds']}", _told(found)
+
+
+def _at(cls: type[Section], whole: Any, path: str, message: str) -> tuple[str, Any]:
+    """Name of the place and the value there, of a path of msgspec.
+
+    Of an object whose entries have no fixed names it says ``[...]``: the entry is the one that it says the
+    same of when there is no other.
+    """
+    keys: list[str | int] = []
+    value = whole
+    for step in _STEP.finditer(path):
+        key: str | int | None = step["name"]
+        if step["number"] is not None:
+            key = int(step["number"])
+        elif key is None:
+            alone = ((name, _replaced(whole, keys, {name: each})) for name, each in value.items())
+            key = next((name for name, each in alone if _complaint(cls, each) == message), None)
+        if key is None:
+            break
+        keys.append(key)
+        value = value[key]
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).lstrip("."), value
+
+
+def _replaced(value: Any, keys: list[str | int], new: object) -> Any:
+    """A JSON value with another one at a place."""
+    if not keys:
+        return new
+    copied = value.copy()
+    copied[keys[0]] = _replaced(value[keys[0]], keys[1:], new)
+    return copied
+
+
+def _complaint(cls: type[Section], value: object) -> str:
+    try:
+        msgspec.convert(value, cls)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return ""
+
+
+def _told(value: object) -> str:
+    """A JSON value as a file has it, cut short."""
+    text = json.dumps(value, default=repr)
+    return text if len(text) <= 60 else f"{text[:57]}..."

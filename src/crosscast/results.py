@@ -1,0 +1,87 @@
+"""Results that are tables: for pandas, for JSON and for notebooks."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from crosscast.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas
+
+    Column = Sequence[object] | npt.NDArray[Any]
+
+__all__ = ["Tabular"]
+
+_MOST_ROWS = 40
+_DIGITS = 4
+
+
+class Tabular:
+    """A result that can be shown as a table; its class says what the columns are."""
+
+    def columns(self) -> Mapping[str, Column]:
+        """Columns of one length by name."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The table as a frame of pandas, a row for each entry.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingExtraError("pandas", "a table of pandas") from error
+        return pandas.DataFrame({name: _whole(column) for name, column in self.columns().items()})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The columns as lists of what JSON knows; numbers that are missing or not finite are ``None``."""
+        return {name: [_plain(each) for each in _whole(column)] for name, column in self.columns().items()}
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks."""
+        columns = {name: _whole(column) for name, column in self.columns().items()}
+        count = max((len(column) for column in columns.values()), default=0)
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+        rows = "".join(
+            f"<tr>{''.join(_cell(column[row]) for column in columns.values())}</tr>"
+            for row in range(min(count, _MOST_ROWS))
+        )
+        more = f"<p>{count - _MOST_ROWS} more rows</p>" if count > _MOST_ROWS else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
+
+
+def _whole(column: Column) -> list[Any]:
+    """A column as a list; of an array, its numbers as Python has them."""
+    return column.tolist() if hasattr(column, "tolist") else list(column)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    return value
+
+
+def _cell(value: object) -> str:
+    value = _plain(value)
+    if value is None:
+        return "<td></td>"
+    if isinstance(value, float):
+        return f'<td style="text-align: right">{value:.{_DIGITS}g}</td>'
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f'<td style="text-align: right">{value}</td>'
+    return f"<td>{html.escape(str(value))}</td>"
