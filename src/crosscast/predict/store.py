@@ -483,8 +483,8 @@ def _explained(cls: type[Section], value: object, message: str) -> tuple[str | N
 def _at(cls: type[Section], whole: Any, path: str, message: str) -> tuple[str, Any]:
     """Name of the place and the value there, of a path of msgspec.
 
-    Of an object whose entries have no fixed names it says ``[...]``: the entry is the one that it says the same
-    of when there is no other.
+    Of an object whose entries have no fixed names it says ``[...]``: the entry is the one that it says the
+    same of when there is no other.
     """
     keys: list[str | int] = []
     value = whole
