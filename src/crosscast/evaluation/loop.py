@@ -181,8 +181,8 @@ def _done(
         yield from ((place, _answers(tasks[place], data, asks)) for place, asks in left.items())
         return
     try:
+        import cloudpickle
         import joblib
-        from joblib.externals import cloudpickle
         from joblib.parallel import get_active_backend
     except ImportError as error:
         raise MissingExtraError("train", "work in several processes") from error

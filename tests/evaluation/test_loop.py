@@ -1,0 +1,282 @@
+"""Work that was cut off goes on where it was, several processes find the same, and none of them stays."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from processes import is_gone, wait_until
+
+from crosscast.arrays import Arrays, Reals
+from crosscast.errors import EnvironmentFault, InputError, LaunchError, MissingExtraError
+from crosscast.evaluation.loop import (
+    MOST_SEED,
+    State,
+    check_level,
+    check_names,
+    check_seed,
+    counted_together,
+    run_tasks,
+)
+
+DATA = {"x": np.arange(12.0).reshape(4, 3)}
+GONE_S = 5.0
+"""In which all processes are gone; about one second where nothing else runs."""
+
+DRIVER = """
+import os, sys, time
+from dataclasses import dataclass
+from pathlib import Path
+import numpy as np
+from crosscast.evaluation.loop import run_tasks
+
+@dataclass(frozen=True)
+class Sleep:
+    label: str
+    asks: tuple
+
+    def run(self, data, asks):
+        (data / f"driver.py.{os.getpid()}").touch()
+        time.sleep(60)
+        return [{} for _ in asks]
+
+    def sound(self, data, ask, arrays):
+        return True
+
+run_tasks([Sleep(f"task {number}", (number,)) for number in range(4)], Path(sys.argv[1]), jobs=2)
+"""
+
+
+@dataclass(frozen=True)
+class Column:
+    """Asks for columns of the data, times a number."""
+
+    label: str
+    factor: float
+    columns: tuple[int, ...] = (0, 1)
+    log: list[tuple[str, tuple[int, ...]]] = field(default_factory=list, compare=False, repr=False)
+    fails: str = ""
+
+    @property
+    def asks(self) -> Sequence[object]:
+        return [[self.factor, column] for column in self.columns]
+
+    def run(self, data: dict[str, Reals], asks: Sequence[int]) -> list[Arrays]:
+        self.log.append((self.label, tuple(asks)))
+        if self.fails == "interrupt":
+            raise KeyboardInterrupt
+        if self.fails == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.fails:
+            raise LaunchError.of(field="x", expected="another", found=self.fails)
+        return [{"column": np.linalg.pinv(data["x"])[self.columns[ask]] * self.factor} for ask in asks]
+
+    def sound(self, data: dict[str, Reals], ask: int, arrays: Arrays) -> bool:
+        return set(arrays) == {"column"} and arrays["column"].shape == (len(data["x"]),)
+
+
+def tasks(count: int = 3, **words: object) -> list[Column]:
+    log: list[tuple[str, tuple[int, ...]]] = []
+    return [Column(f"task {number}", number, log=log, **words) for number in range(count)]  # type: ignore[arg-type]
+
+
+def plain(answers: list[list[Arrays]]) -> list[list[list[float]]]:
+    return [[answer["column"].tolist() for answer in each] for each in answers]
+
+
+EXPECTED = [
+    [[float(value) * factor for value in np.linalg.pinv(DATA["x"])[column]] for column in (0, 1)]
+    for factor in range(3)
+]
+
+
+def test_every_task_is_done_and_told_of() -> None:
+    told: list[State] = []
+    found = run_tasks(tasks(), DATA, progress=told.append)
+    assert np.allclose(plain(found), EXPECTED)
+    assert [(state.done, state.total, state.label) for state in told] == [
+        (number + 1, 3, f"task {number}") for number in range(3)
+    ]
+    assert told[-1].left_s == 0
+
+
+def test_nothing_to_do_is_done() -> None:
+    assert run_tasks([], DATA, jobs=2) == []
+
+
+def test_what_is_kept_is_not_done_again_and_only_what_is_lacking_is_asked(tmp_path: Path) -> None:
+    first = run_tasks(tasks(columns=(1,)), DATA, cache=tmp_path)
+    again = tasks()
+    second = run_tasks(again, DATA, cache=tmp_path)
+    assert again[0].log == [(f"task {number}", (0,)) for number in range(3)]
+    assert [each[1]["column"].tolist() for each in second] == [each[0]["column"].tolist() for each in first]
+    third = tasks()
+    assert plain(run_tasks(third, DATA, cache=tmp_path)) == plain(second)
+    assert not third[0].log
+
+
+def test_other_data_are_another_entry(tmp_path: Path) -> None:
+    run_tasks(tasks(), DATA, cache=tmp_path)
+    other = tasks()
+    run_tasks(other, {"x": DATA["x"] + 1}, cache=tmp_path)
+    assert len(other[0].log) == 3
+
+
+def test_an_entry_that_cannot_be_the_answer_counts_as_none(tmp_path: Path) -> None:
+    run_tasks(tasks(), DATA, cache=tmp_path)
+    for path in tmp_path.iterdir():
+        np.savez(path, column=np.zeros(9))
+    again = tasks()
+    assert np.allclose(plain(run_tasks(again, DATA, cache=tmp_path)), EXPECTED)
+    assert len(again[0].log) == 3
+
+
+def test_an_interruption_loses_the_task_in_progress_alone(tmp_path: Path) -> None:
+    broken = tasks()
+    broken[2] = Column("task 2", 2, fails="interrupt")
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks(broken, DATA, cache=tmp_path)
+    again = tasks()
+    run_tasks(again, DATA, cache=tmp_path)
+    assert again[0].log == [("task 2", (0, 1))]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_error_keeps_its_type_and_says_which_task_failed(jobs: int) -> None:
+    with pytest.raises(LaunchError) as caught:
+        run_tasks(tasks(fails="this"), DATA, jobs=jobs)
+    sentences = {f"task {number}: x: expected another, found this" for number in range(3)}
+    assert str(caught.value) in sentences
+    assert caught.value.expected == "another"
+
+
+def test_any_number_of_processes_finds_the_same(tmp_path: Path) -> None:
+    here = plain(run_tasks(tasks(), DATA))
+    told: list[State] = []
+    assert plain(run_tasks(tasks(), DATA, jobs=2, cache=tmp_path, progress=told.append)) == here
+    assert [state.done for state in told] == [1, 2, 3]
+    assert plain(run_tasks(tasks(), DATA, jobs=None)) == here
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        assert plain(run_tasks(tasks(), DATA, jobs=None)) == here
+    again = tasks()
+    assert plain(run_tasks(again, DATA, cache=tmp_path)) == here
+    assert not again[0].log
+
+
+def test_large_data_reach_all_processes() -> None:
+    large = {"x": DATA["x"], "more": np.zeros(1 << 18)}
+    assert plain(run_tasks(tasks(), large, jobs=2)) == plain(run_tasks(tasks(), DATA))
+
+
+def test_a_process_that_is_ended_from_outside_is_one_sentence() -> None:
+    with pytest.raises(EnvironmentFault, match=r"ended from outside, maybe for want of memory: try --jobs 1"):
+        run_tasks(tasks(fails="killed"), DATA, jobs=2)
+    assert np.allclose(plain(run_tasks(tasks(), DATA, jobs=2)), EXPECTED)
+
+
+def test_several_processes_need_joblib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    with pytest.raises(MissingExtraError, match=r"crosscast\[train\]"):
+        run_tasks(tasks(), DATA, jobs=2)
+    assert np.allclose(plain(run_tasks(tasks(), DATA)), EXPECTED)
+
+
+def test_dask_may_spread_the_work() -> None:
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    with warnings.catch_warnings():
+        # Dask's own: what it imports is deprecated, and its sockets are closed later.
+        warnings.simplefilter("ignore")
+        with (
+            distributed.LocalCluster(
+                n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+            ) as cluster,
+            distributed.Client(cluster),
+            joblib.parallel_config(backend="dask"),
+        ):
+            found = run_tasks(tasks(), DATA, jobs=None)
+    assert np.allclose(plain(found), EXPECTED)
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that works with two others, in a group of its own."""
+    path = tmp_path / "driver.py"
+    path.write_text(DRIVER)
+    found = subprocess.Popen(
+        [sys.executable, str(path), str(tmp_path)], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    yield found
+    if not is_gone(found.pid):
+        os.killpg(found.pid, signal.SIGKILL)
+    found.wait()
+    assert found.stderr is not None
+    found.stderr.close()
+
+
+def group(pid: int) -> list[int]:
+    """Processes of a group that have not ended."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = path.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(words[2]) == pid and words[0] != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_no_process_outlives_its_parent(
+    tmp_path: Path, driver: subprocess.Popen[str], end: signal.Signals
+) -> None:
+    wait_until(lambda: len(list(tmp_path.glob("driver.py.*"))) == 2 or driver.poll() is not None)
+    assert len(group(driver.pid)) > 2
+    start = time.monotonic()
+    if end == signal.SIGINT:
+        # As a terminal does: to all of them.
+        os.killpg(driver.pid, end)
+    else:
+        driver.send_signal(end)
+    wait_until(lambda: not group(driver.pid))
+    assert time.monotonic() - start < GONE_S
+    _, said = driver.communicate()
+    assert said.count("Traceback") == (end == signal.SIGINT), said
+
+
+def test_rounds_are_told_as_one() -> None:
+    told: list[State] = []
+    first, second = counted_together(told.append, [2, 3])
+    first(State(1, 2, 1.0, 1.0, "a"))
+    first(State(2, 2, 2.0, 0.0, "b"))
+    second(State(1, 1, 5.0, 0.0, "c"))
+    assert [(each.done, each.total, each.elapsed_s, each.left_s) for each in told] == [
+        (1, 5, 1.0, 4.0),
+        (2, 5, 2.0, 3.0),
+        (3, 3, 7.0, 0.0),
+    ]
+
+
+def test_arguments_are_checked() -> None:
+    check_seed(MOST_SEED)
+    check_level(0.9)
+    check_names(["a", "b"])
+    with pytest.raises(InputError, match="seed: expected a number from 0 to 4294967295, found -1"):
+        check_seed(-1)
+    with pytest.raises(InputError, match="level: expected a probability between 0 and 1, found 1"):
+        check_level(1.0)
+    with pytest.raises(InputError, match="models: expected at least one, and each once, found a, a"):
+        check_names(["a", "a"])
+    with pytest.raises(InputError, match="splits: expected at least one, and each once, found none"):
+        check_names([], "splits")
+    with pytest.raises(InputError, match="jobs: expected at least 1, found 0"):
+        run_tasks(tasks(), DATA, jobs=0)
