@@ -25,7 +25,7 @@ from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.arrays import Reals
 from crosscast.decide.colocation import choose_pairs
-from crosscast.evaluation.corun import left_out_errors, of_one_device, rehearsal_of
+from crosscast.evaluation.corun import of_one_device, out_of_fold_errors, refit_of
 from crosscast.evaluation.processes import one_thread
 from crosscast.predict.corun.artefact import KNOWN, CoRunCard, load_corun_model, save_corun_model
 from crosscast.predict.corun.forecast import CoRunModel
@@ -127,7 +127,7 @@ def _pairing_time(runs: CoRuns, model: CoRunModel, solos: Sequence[Solo], seed: 
     """Pair jobs of which none is like another, with a model that was kept and is read again."""
     with one_thread("pairing jobs"), tempfile.TemporaryDirectory() as folder:
         predictor = model.fit(runs, seed)
-        errors = {KNOWN: left_out_errors(runs, rehearsal_of(model, predictor), "leave-bag-out", seed)}
+        errors = {KNOWN: out_of_fold_errors(runs, refit_of(model, predictor), "leave-bag-out", seed)}
         card = CoRunCard(model.name, seed, runs.bags[0].device, "{}", (2,), runs.applications, None, {}, {})
         save_corun_model(predictor, errors, folder, card)
         random = np.random.default_rng(seed)

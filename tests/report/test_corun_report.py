@@ -12,7 +12,7 @@ import pytest
 
 from crosscast.decide.colocation import Plan, choose_pairs
 from crosscast.predict.corun.artefact import CoRunCard, TrainedCoRunModel
-from crosscast.predict.corun.forecast import CoRunForecast, Ranged
+from crosscast.predict.corun.forecast import CoRunForecast, Estimate
 from crosscast.report.canvas import new_figure
 from crosscast.report.corun_contents import contents_lines, failure_lines
 from crosscast.report.corun_evaluation import print_corun_evaluation
@@ -62,7 +62,7 @@ A, B = made_solo("bfs"), made_solo("cfd")
 def result(quantity: str, model: str = "process", **cells: Any) -> dict[str, Any]:
     return {
         "model": model, "baseline": model == "mean", "split": "leave-benchmark-out", "probes": 0,
-        "bag_size": None, "quantity": quantity, "rows": 1234, "mape": 7.25, "coverage": 0.9, "worst": "cfd",
+        "bag_size": None, "quantity": quantity, "rows": 1234, "mape": 0.0725, "coverage": 0.9, "worst": "cfd",
         "worst_coverage": 0.75, "auc": None, **cells,
     }  # fmt: skip
 
@@ -71,10 +71,10 @@ ERRORS = {
     "level": 0.9,
     "results": [
         result("slowdown"),
-        result("slowdown", bag_size=2, mape=1.0),
-        result("speed", mape=99.0),
-        result("time", mape=8.5),
-        result("slowdown", "mean", mape=20.0),
+        result("slowdown", bag_size=2, mape=0.01),
+        result("speed", mape=0.99),
+        result("time", mape=0.085),
+        result("slowdown", "mean", mape=0.2),
         result("fits", mape=None, coverage=None, worst=None, worst_coverage=None, auc=0.9321),
     ],
 }
@@ -83,10 +83,10 @@ CARD = CoRunCard(
 )
 FORECAST = CoRunForecast(
     (A, B),
-    (Ranged(1.5, 1.2, 1.9, 0.9), Ranged(2.0, 1.6, 2.5, 0.9)),
-    Ranged(0.3, 0.25, 0.35, 0.9),
+    (Estimate(1.5, 1.2, 1.9, 0.9), Estimate(2.0, 1.6, 2.5, 0.9)),
+    Estimate(0.3, 0.25, 0.35, 0.9),
     0.5,
-    Ranged(50.0, 45.0, 55.0, 0.9),
+    Estimate(50.0, 45.0, 55.0, 0.9),
     0.75,
     2 << 20,
     0.9,

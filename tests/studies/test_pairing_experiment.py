@@ -9,7 +9,7 @@ import pytest
 
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import of_one_device
-from crosscast.predict.corun.baselines import Mean
+from crosscast.predict.corun.models import Mean
 from crosscast.predict.corun.moolchandani2022 import Published
 from crosscast.studies.pairing import (
     EQUAL,

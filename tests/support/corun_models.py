@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crosscast.evaluation.corun import left_out_errors
+from crosscast.evaluation.corun import out_of_fold_errors
 from crosscast.predict.corun.artefact import (
     KNOWN,
     NEW,
@@ -15,8 +15,8 @@ from crosscast.predict.corun.artefact import (
     load_corun_model,
     save_corun_model,
 )
-from crosscast.predict.corun.baselines import FittedCoRunMean, Mean
 from crosscast.predict.corun.forecast import CoRunPredictor, LeftOut
+from crosscast.predict.corun.models import FittedCoRunMean, Mean
 from crosscast.predict.corun.moolchandani2022 import Published
 from crosscast.tables.corun.solo import Solo
 from support.mixes import NAMES, made_co_runs, made_solo
@@ -43,8 +43,8 @@ def trained(folder: Path, bags: tuple[int, ...] = (2,)) -> TrainedCoRunModel:
     runs = made_co_runs(bags=bags)
     model = Published("linear", others=True)
     errors = {
-        KNOWN: left_out_errors(runs, model, "leave-bag-out", 0),
-        NEW: left_out_errors(runs, model, "leave-benchmark-out", 0),
+        KNOWN: out_of_fold_errors(runs, model, "leave-bag-out", 0),
+        NEW: out_of_fold_errors(runs, model, "leave-benchmark-out", 0),
     }
     return kept(model.fit(runs, 0), errors, folder, bags)
 

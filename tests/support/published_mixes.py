@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from crosscast.predict.corun.forecast import bag_time
+from crosscast.predict.corun.forecast import mix_time
 from crosscast.tables.corun.bag import Bag, Member
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns
@@ -44,7 +44,7 @@ def slowdowns(solos: tuple[Solo, ...]) -> list[float]:
 def bag_of(solos: tuple[Solo, ...], *, time: bool = True, slowed: bool = True, power: bool = True) -> Bag:
     """A bag that follows the law."""
     told = slowdowns(solos)
-    time_s, overlap = bag_time(
+    time_s, overlap = mix_time(
         [solo.time_s or 0.0 for solo in solos], lambda left: slowdowns(tuple(solos[place] for place in left))
     )
     return Bag(

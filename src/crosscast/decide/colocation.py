@@ -30,8 +30,8 @@ from crosscast.decide.pairing import (
     turned_out,
 )
 from crosscast.errors import InputError
-from crosscast.predict.corun.artefact import TrainedCoRunModel, doubts_of
-from crosscast.predict.corun.forecast import LeftOut, Ranged
+from crosscast.predict.corun.artefact import TrainedCoRunModel, corun_warnings
+from crosscast.predict.corun.forecast import Estimate, LeftOut
 from crosscast.tables.corun.solo import Solo
 
 
@@ -41,12 +41,12 @@ class SharedBag:
 
     jobs: tuple[int, ...]  # Places of the jobs among those that were given, ascending
     solos: tuple[Solo, ...]  # The jobs, in that order
-    slowdown: tuple[Ranged, ...]  # Of each: time while all run over its time alone
+    slowdown: tuple[Estimate, ...]  # Of each: time while all run over its time alone
     # Probability that they fit on the device together; `None` where the model does not tell
     fits: float | None
     serial_s: float  # Time that they take one after another, in seconds
     # That less the time together, in seconds: the mean by errors of the model. The interval may reach below 0
-    gain_s: Ranged
+    gain_s: Estimate
     # What was maximized: the gain to be expected if they run one after another where they lose or do not fit,
     # in seconds
     worth_s: float
@@ -82,14 +82,14 @@ class Plan:
     shared: tuple[SharedBag, ...]  # Bags, in the order of their first jobs
     alone: tuple[JobAlone, ...]  # Jobs that run alone, in their order
     serial_s: float  # Time of all jobs one after another, in seconds
-    gain_s: Ranged  # What all bags gain together, each weighed by the probability that it fits, in seconds
+    gain_s: Estimate  # What all bags gain together, each weighed by the probability that it fits, in seconds
     level: float  # Probability that was asked of intervals
 
     @property
-    def time_s(self) -> Ranged:
+    def time_s(self) -> Estimate:
         """Time of all bags and single jobs, one bag after another, in seconds."""
         gain = self.gain_s
-        return Ranged(
+        return Estimate(
             self.serial_s - gain.value, self.serial_s - gain.high, self.serial_s - gain.low, gain.reached
         )
 
@@ -435,7 +435,7 @@ def _shared(bags: PredictedBags, group: Group) -> tuple[SharedBag, Reals]:
         float(jobs.length_s[list(group)].sum()),
         _ranged(float(gains.mean()), gains[:, 0], level),
         float(expected_gain(gains, fits)[0]),
-        (*doubts_of(predictions.model.card, solos, known=known), *_added(predictions, group)),
+        (*corun_warnings(predictions.model.card, solos, known=known), *_added(predictions, group)),
     )
     return found, gains[:, 0]
 
@@ -446,14 +446,14 @@ def _added(predictions: KindPredictions, group: Group) -> list[str]:
     return ["each slowdown is taken to be at least what those in its pairs add up to"]
 
 
-def _slowdown(value: float, errors: LeftOut, level: float) -> Ranged:
+def _slowdown(value: float, errors: LeftOut, level: float) -> Estimate:
     factor = float(np.exp(errors.reach(level, np.log(value))))
-    return Ranged(value, value / factor, value * factor, level)
+    return Estimate(value, value / factor, value * factor, level)
 
 
-def _ranged(value: float, drawn: Reals, level: float) -> Ranged:
+def _ranged(value: float, drawn: Reals, level: float) -> Estimate:
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]).tolist()
-    return Ranged(value, min(low, value), max(high, value), level)
+    return Estimate(value, min(low, value), max(high, value), level)
 
 
 def _alone(bags: PredictedBags, groups: Sequence[Group], status: Integers) -> tuple[JobAlone, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.predict.corun.artefact import TrainedCoRunModel
-from crosscast.predict.corun.forecast import LeftOut, bag_times, check_asked, is_told
+from crosscast.predict.corun.forecast import LeftOut, check_profile, is_plausible, mix_times
 from crosscast.tables.corun.solo import Solo
 from crosscast.units import format_bytes
 
@@ -36,7 +36,7 @@ def pair_gain(lengths: Reals, slowdowns: Reals) -> Reals:
 
 def bag_gain(lengths: Reals, slowdowns: Reals, slowdowns_left: Callable[[Flags], Reals]) -> Reals:
     """Gain of ``b`` bags of ``n`` members each, of shape ``(b,)``."""
-    gain: Reals = lengths.sum(axis=1) - bag_times(lengths, slowdowns, slowdowns_left).time_s
+    gain: Reals = lengths.sum(axis=1) - mix_times(lengths, slowdowns, slowdowns_left).time_s
     return gain
 
 
@@ -273,8 +273,8 @@ class Jobs:
 
 
 def _check(solo: Solo, time_s: float | None, device: str, memory_bytes: int | None) -> None:
-    check_asked(solo, device)
-    if time_s is None or not is_told(time_s):
+    check_profile(solo, device)
+    if time_s is None or not is_plausible(time_s):
         found = "none" if time_s is None else f"{time_s:g}"
         raise InputError(f"{solo.name}: expected its time alone, a number of seconds above 0, found {found}")
     if memory_bytes is not None and solo.memory_bytes is not None and solo.memory_bytes > memory_bytes:

@@ -21,18 +21,6 @@ from crosscast.evaluation.cache_folder import (
     library_versions,
     sources_digest,
 )
-from crosscast.evaluation.corun_scores import (
-    FITS,
-    QUANTITIES,
-    CoRunResult,
-    Rows,
-    Scored,
-    area_under_curve,
-    mean_error,
-    measured,
-    predicted,
-    worst_coverage,
-)
 from crosscast.evaluation.processes import Progress, check_seed, done_tasks, one_thread
 from crosscast.predict.corun.artefact import KNOWN, NEW, CoRunCard, CoRunErrors
 from crosscast.predict.corun.features import MemberRows, Traits, distinct
@@ -42,6 +30,162 @@ from crosscast.predict.corun.slowdowns import Sizes, Training
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.view import CoRuns
 from crosscast.tables.whole_file import make_folder
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Rows of a quantity that were predicted and measured."""
+
+    # What was measured, what was predicted and the limits of its interval, of shape `(n,)`; limits are not a
+    # number where there are none
+    true: Reals
+    centre: Reals
+    low: Reals
+    high: Reals
+    group: Integers  # Number of the fold of each, of shape `(n,)`
+    bag_size: Integers  # Members of the bag of each, of shape `(n,)`
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.true)
+
+    def where(self, chosen: Flags) -> Scored:
+        """Some of the rows."""
+        return Scored(*(each[chosen] for each in vars(self).values()))
+
+    @property
+    def relative_error(self) -> Reals:
+        """Absolute error over the true value, of shape ``(n,)`` (Equation 1 of paper 004)."""
+        errors: Reals = np.abs(self.centre - self.true) / self.true
+        return errors
+
+    @property
+    def held(self) -> Reals:
+        """Whether each interval holds the true value, as 1 and 0; not a number without an interval."""
+        inside = (self.low <= self.true) & (self.true <= self.high)
+        return np.where(np.isfinite(self.low), inside, np.nan)
+
+
+def mean_error(scored: Scored) -> tuple[float, float]:
+    """Mean absolute relative error, and mean absolute error in the quantity's own unit.
+
+    >>> ones = np.ones(2)
+    >>> places = np.zeros(2, np.int64)
+    >>> mean_error(Scored(np.array([1.0, 2.0]), np.array([1.5, 2.0]), ones, ones, places, places))
+    (0.25, 0.25)
+    """
+    return float(scored.relative_error.mean()), float(np.abs(scored.centre - scored.true).mean())
+
+
+def worst_coverage(scored: Scored) -> tuple[int, float]:
+    """The group whose intervals hold least often, and how often they do; one has intervals at least."""
+    groups = np.unique(scored.group)
+    shares = [float(scored.held[scored.group == group].mean()) for group in groups]
+    place = int(np.nanargmin(shares))
+    return int(groups[place]), shares[place]
+
+
+def area_under_curve(true: Reals, probability: Reals) -> float | None:
+    """Area under the receiver's operating curve: how often a 1 has a higher probability than a 0.
+
+    Ties count half. ``None`` if all are the same.
+
+    >>> area_under_curve(np.array([0.0, 1.0, 1.0]), np.array([0.2, 0.2, 0.9]))
+    0.75
+    """
+    if not np.isin(true, (0.0, 1.0)).all():
+        raise InputError("true: expected 0 and 1, found others")
+    ones, zeros = probability[true == 1], np.sort(probability[true == 0])
+    if not len(ones) or not len(zeros):
+        return None
+    below = np.searchsorted(zeros, ones, "left")
+    upto = np.searchsorted(zeros, ones, "right")
+    return float((below + upto).mean() / 2 / len(zeros))
+
+
+QUANTITIES = ("slowdown", "speed", "time", "power")
+"""Quantities: slowdown and speed (its inverse) of each member, time and power of the bag."""
+
+FITS = "fits"
+"""Whether a bag fits on the device, which is a probability."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A value for each member of ``b`` bags, or for each bag."""
+
+    value: Reals  # The values, of shape `(n,)`; not a number where one is not known
+    bag: Integers  # Place of the bag of each, of shape `(n,)`
+
+
+def measured(bags: Sequence[Bag], quantity: str) -> Rows:
+    """What was measured; of bags of which a member failed nothing.
+
+    A slowdown, time or power of 0 is none: nothing takes no time, and a sensor that says 0 does not work.
+    """
+    if quantity in ("slowdown", "speed"):
+        found = [None if bag.failed else member.slowdown for bag in bags for member in bag.members]
+        return _of_members(_above_0(found), [len(bag.members) for bag in bags], quantity)
+    read = _OF_BAGS[quantity]
+    found = [None if bag.failed else read(bag) for bag in bags]
+    values = np.array(found, dtype=np.float64) if quantity == FITS else _above_0(found)
+    return Rows(values, np.arange(len(bags)))
+
+
+def predicted(prediction: CoRunPrediction, quantity: str) -> Rows:
+    """What was predicted, in the same rows."""
+    if quantity in ("slowdown", "speed"):
+        sizes = [len(each) for each in prediction.slowdown]
+        return _of_members(np.concatenate([np.empty(0), *prediction.slowdown]), sizes, quantity)
+    by_name = {"time": prediction.time_s, "power": prediction.power_w, FITS: prediction.fits}
+    return Rows(by_name[quantity], np.arange(len(prediction.time_s)))
+
+
+_OF_BAGS: Mapping[str, Callable[[Bag], float | None]] = {
+    "time": lambda bag: bag.time_s,
+    "power": lambda bag: bag.power_w,
+    FITS: lambda bag: None if bag.fits is None else float(bag.fits),
+}
+
+
+def _above_0(found: Sequence[float | None]) -> Reals:
+    return np.array([value or np.nan for value in found], dtype=np.float64)
+
+
+def _of_members(values: Reals, sizes: Sequence[int], quantity: str) -> Rows:
+    places = np.repeat(np.arange(len(sizes)), sizes)
+    return Rows(1.0 / values if quantity == "speed" else values, places)
+
+
+@dataclass(frozen=True, eq=False)
+class CoRunResult:
+    """How good a model is at a quantity; ``None`` for what does not apply."""
+
+    model: str  # Name of the model
+    baseline: bool  # Whether others are compared with it
+    split: str  # What was held out
+    probes: int  # Bags with what was held out that were known
+    bag_size: int | None  # Members of the bags; `None` for all of them
+    quantity: str  # `slowdown` or `speed` of members, `time` or `power` of bags, or whether a bag `fits`
+    rows: int  # How many values were predicted
+    mape: float | None = None  # Mean absolute relative error, a fraction
+    mae: float | None = None  # Mean absolute error in the unit of the quantity
+    coverage: float | None = None  # Share of the intervals that hold what was measured
+    width: float | None = None  # Mean width of the intervals, in the unit of the quantity
+    worst_coverage: float | None = None  # Least share among what was held out, and its name
+    worst: str | None = None
+    auc: float | None = None  # Area under the receiver's operating curve, of probabilities
+    by_group: dict[str, float] | None = None  # Mean absolute relative error of each group that was held out
+    scored: Scored | None = None  # The rows themselves; `None` of probabilities
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the rows, as an object of JSON; what is not known is null."""
+        return {
+            name: None if isinstance(value, float) and not np.isfinite(value) else value
+            for name, value in vars(self).items()
+            if name != "scored"
+        }
+
 
 SPLITS = ("leave-benchmark-out", "leave-bag-out", "random-80-20")
 """Names of the splits: each application in turn; bags in folds; and a fifth of the bags at random."""
@@ -215,7 +359,7 @@ class CoRunTask:
 class Answer:
     """What came of a task."""
 
-    # For each quantity what was predicted, in the rows of `crosscast.evaluation.corun_scores`
+    # For each quantity what was predicted, in the rows of `crosscast.evaluation.corun`
     values: Mapping[str, Reals]
     # For each quantity how far the interval of each reaches, in logarithms; not a number without
     reach: Mapping[str, Reals]
@@ -225,24 +369,24 @@ class Answer:
 class _Rehearsed(Protocol):
     """A model that finds out slowly what its fits to parts of the same bags may share."""
 
-    def rehearsal(self, predictor: CoRunPredictor) -> CoRunModel:
+    def refit(self, predictor: CoRunPredictor) -> CoRunModel:
         """A quicker form of the model, with what a fitted one found out."""
         ...
 
 
-def rehearsal_of(model: CoRunModel, predictor: CoRunPredictor) -> CoRunModel:
+def refit_of(model: CoRunModel, predictor: CoRunPredictor) -> CoRunModel:
     """What is fitted to parts of the bags that a model was fitted to: its quicker form if it has one."""
-    return model.rehearsal(predictor) if isinstance(model, _Rehearsed) else model
+    return model.refit(predictor) if isinstance(model, _Rehearsed) else model
 
 
-def with_bags(co_runs: CoRuns, places: Integers) -> CoRuns:
+def with_mixes(co_runs: CoRuns, places: Integers) -> CoRuns:
     """The same solo runs with some of the bags."""
     return replace(co_runs, bags=tuple(co_runs.bags[place] for place in places.tolist()))
 
 
 def answer_of(co_runs: CoRuns, task: CoRunTask) -> Answer:
     """Fit the model to the bags of training alone, and let it predict those that are held out."""
-    training = with_bags(co_runs, task.fold.train)
+    training = with_mixes(co_runs, task.fold.train)
     tested = [co_runs.bags[place] for place in task.fold.test.tolist()]
     try:
         probing = probing_of(training, task.seed) if task.probes else None
@@ -250,9 +394,9 @@ def answer_of(co_runs: CoRuns, task: CoRunTask) -> Answer:
         predictor = task.model.fit(known, task.seed)
         found = predictor.predict([bag.solos for bag in tested])
         errors = (
-            left_out_errors(
+            out_of_fold_errors(
                 training,
-                rehearsal_of(task.model, predictor),
+                refit_of(task.model, predictor),
                 task.split,
                 task.seed,
                 probes=task.probes,
@@ -297,7 +441,7 @@ def _untold(rows: Rows, probes: Sequence[int]) -> Reals:
     return np.where(np.isin(rows.bag, probes), np.nan, rows.value)
 
 
-def left_out_errors(
+def out_of_fold_errors(
     co_runs: CoRuns,
     model: CoRunModel,
     split: str,
@@ -314,7 +458,7 @@ def left_out_errors(
     held_out = []
     before = 0
     for fold in folds_of(co_runs.bags, way, seed):
-        training = with_bags(co_runs, fold.train)
+        training = with_mixes(co_runs, fold.train)
         bags = [co_runs.bags[place] for place in fold.test.tolist()]
         training, told = _with_probes(training, bags, fold.held_out, probes, probing)
         bags = [bag for place, bag in enumerate(bags) if place not in told]
@@ -352,7 +496,7 @@ def _log_errors(found: CoRunPrediction, bags: list[Bag], name: str) -> tuple[Rea
     return errors[known], true.bag[known], -logs if name == "speed" else logs
 
 
-_SOURCES = ("predict", "evaluation/corun.py", "evaluation/corun_scores.py")
+_SOURCES = ("predict", "evaluation/corun.py", "evaluation/corun.py")
 _NAMES = (*QUANTITIES, FITS)
 _REACH = "reach."
 _REACHES = tuple(f"{_REACH}{name}" for name in QUANTITIES)
@@ -610,8 +754,10 @@ def train_corun(
     with one_thread("training a model"):
         # First the model itself: what cannot be learned is said at once.
         predictor = model.fit(co_runs, seed)
-        rehearsal = rehearsal_of(model, predictor)
-        errors = {whose: left_out_errors(co_runs, rehearsal, split, seed) for whose, split in _SPLITS.items()}
+        rehearsal = refit_of(model, predictor)
+        errors = {
+            whose: out_of_fold_errors(co_runs, rehearsal, split, seed) for whose, split in _SPLITS.items()
+        }
     models = [model, *(each for each in baselines if each.name != model.name)]
     evaluation = evaluate_corun(
         co_runs,

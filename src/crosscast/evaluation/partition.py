@@ -19,7 +19,7 @@ from crosscast.evaluation.cache_folder import (
     fingerprint,
     sources_digest,
 )
-from crosscast.evaluation.corun_scores import CoRunResult, Scored, mean_error, worst_coverage
+from crosscast.evaluation.corun import CoRunResult, Scored, mean_error, worst_coverage
 from crosscast.evaluation.processes import Progress, check_seed, done_tasks, one_thread
 from crosscast.predict.corun.partition import (
     PARTITION_BASELINES,

@@ -107,10 +107,10 @@ class Part(Protocol):
 
 STORED: Mapping[str, str] = {
     "combined": "crosscast.predict.time.combined:CombinedPredictor",
-    "corun-mean": "crosscast.predict.corun.baselines:FittedCoRunMean",
+    "corun-mean": "crosscast.predict.corun.models:FittedCoRunMean",
     "corun-process": "crosscast.predict.corun.process:ProcessPredictor",
     "corun-published": "crosscast.predict.corun.moolchandani2022:PublishedCoRunPredictor",
-    "corun-sum": "crosscast.predict.corun.baselines:FittedSum",
+    "corun-sum": "crosscast.predict.corun.models:FittedSum",
     "forest": "crosscast.predict.time.johnston2018:FittedForest",
     "mean": "crosscast.predict.time.baselines:FittedMean",
     "nearest": "crosscast.predict.time.baselines:FittedNearest",

@@ -20,7 +20,7 @@ def corun_error_table(results: Sequence[Mapping[str, Any]]) -> Table:
     Parameters
     ----------
     results
-        As `crosscast.evaluation.corun_scores.CoRunResult.to_dict` gives them.
+        As `crosscast.evaluation.corun.CoRunResult.to_dict` gives them.
     """
     probed = any(each["probes"] for each in results)
     headings = ["quantity", "bag of", *(["known bags"] if probed else []), "MAPE", "coverage", "worst", "AUC"]
@@ -31,7 +31,7 @@ def corun_error_table(results: Sequence[Mapping[str, Any]]) -> Table:
             each["quantity"],
             "any" if each["bag_size"] is None else str(each["bag_size"]),
             *([str(each["probes"])] if probed else []),
-            NONE if each["mape"] is None else f"{three_digits(each['mape'])} %",
+            NONE if each["mape"] is None else f"{three_digits(100 * each['mape'])} %",
             percent(each["coverage"]),
             NONE if each["worst"] is None else f"{each['worst']} {percent(each['worst_coverage'])}",
             NONE if each["auc"] is None else f"{each['auc']:.3f}",

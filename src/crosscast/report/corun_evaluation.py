@@ -7,7 +7,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from crosscast.evaluation.corun_scores import CoRunResult
+from crosscast.evaluation.corun import CoRunResult
 from crosscast.report.console import console_of_numbers
 from crosscast.report.corun_errors import corun_error_table
 from crosscast.report.corun_studies import print_corun_studies
@@ -97,6 +97,6 @@ def _print_groups(study: CoRunStudy, console: Console) -> None:
             best = min(found, key=lambda each: each.mape or 0.0)
             table = number_table("left out", ["MAPE"])
             for name, mape in (best.by_group or {}).items():
-                table.add_row(Text(name), f"{three_digits(mape)} %")
+                table.add_row(Text(name), f"{three_digits(100 * mape)} %")
             known = f", {best.probes} known bags" if best.probes else ""
             print_table(console, f"{quantity}, {best.model}{known}, by what was left out", table)

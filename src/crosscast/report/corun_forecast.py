@@ -7,7 +7,7 @@ from typing import TextIO
 from rich.text import Text
 
 from crosscast.predict.corun.artefact import CoRunCard
-from crosscast.predict.corun.forecast import CoRunForecast, Ranged
+from crosscast.predict.corun.forecast import CoRunForecast, Estimate
 from crosscast.predict.warnings import listed
 from crosscast.report.console import console_of_numbers
 from crosscast.report.corun_training import corun_trained_on, honest_corun_errors
@@ -80,11 +80,11 @@ def _whole(forecast: CoRunForecast, card: CoRunCard) -> list[str]:
     return lines
 
 
-def _level(value: Ranged) -> str:
+def _level(value: Estimate) -> str:
     return f"{100 * value.reached:.3g} %"
 
 
-def _gain(time: Ranged, serial: float) -> str:
+def _gain(time: Estimate, serial: float) -> str:
     share = 1 - time.value / serial
     said = f"{percent(abs(share))} {'saved' if share > 0 else 'lost'}"
     sure = time.high < serial or time.low > serial

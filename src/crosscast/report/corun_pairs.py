@@ -10,7 +10,7 @@ from rich.text import Text
 
 from crosscast.decide.colocation import Plan, SharedBag
 from crosscast.predict.corun.artefact import CoRunCard
-from crosscast.predict.corun.forecast import Ranged
+from crosscast.predict.corun.forecast import Estimate
 from crosscast.report.console import console_of_numbers
 from crosscast.report.corun_training import corun_trained_on, honest_corun_errors
 from crosscast.report.number_table import number_table, print_table
@@ -94,7 +94,7 @@ def _totals(plan: Plan) -> list[str]:
     return lines
 
 
-def _interval(gain: Ranged) -> str:
+def _interval(gain: Estimate) -> str:
     return f"{_seconds(gain.low)} to {_seconds(gain.high)}"
 
 

@@ -93,7 +93,7 @@ def _print_clusters(study: Clusters, console: Console) -> None:
 def _print_combinations(study: CombinationStudy, console: Console) -> None:
     for split in SPLITS:
         table = number_table("features", study.kinds)
-        values = study.mape(split)
+        values = 100 * study.mape(split)
         for name, row in zip(study.names, values, strict=True):
             table.add_row(Text(name), *(_mape(value) for value in row.tolist()))
         heading = f"{study.quantity} of bags of {study.members} by features, {split}: MAPE"
@@ -137,7 +137,7 @@ def _print_sizes(study: SizeStudy, console: Console) -> None:
     rows: dict[tuple[str, str, str], dict[int, float | None]] = {}
     for each in study.results:
         key = each.result.quantity, each.result.model, each.fitted_to
-        rows.setdefault(key, {})[each.result.bag_size or 0] = each.result.mape
+        rows.setdefault(key, {})[each.result.bag_size or 0] = 100 * (each.result.mape or 0.0)
     table = number_table("model", ["quantity", "fitted to", *(f"bags of {size}" for size in study.sizes)])
     for (quantity, model, fitted_to), values in rows.items():
         table.add_row(Text(model), quantity, fitted_to, *(_mape(values.get(size)) for size in study.sizes))

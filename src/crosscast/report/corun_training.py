@@ -72,7 +72,7 @@ def honest_corun_errors(card: CoRunCard) -> list[str]:
         if each.get("model") == card.model and each.get("bag_size") is None and not each.get("probes")
     }
     parts = [
-        f"{name} {three_digits(own[quantity]['mape'])} %"
+        f"{name} {three_digits(100 * own[quantity]['mape'])} %"
         for quantity, name in (("slowdown", "slowdowns"), ("time", "times of bags"), ("power", "powers"))
         if own.get(quantity, {}).get("mape") is not None
     ]

@@ -14,14 +14,15 @@ from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import (
     CoRunFold,
+    CoRunResult,
     CoRunTask,
     answers_of,
     evaluate_corun,
     folds_of,
+    measured,
     results_of,
-    with_bags,
+    with_mixes,
 )
-from crosscast.evaluation.corun_scores import CoRunResult, measured
 from crosscast.evaluation.processes import Progress, one_thread
 from crosscast.predict.corun.forecast import CoRunModel, CoRunPredictor
 from crosscast.predict.corun.moolchandani2022 import (
@@ -177,7 +178,7 @@ class CombinationStudy:
         return tuple(each.name for each in self.combinations)
 
     def mape(self, split: str) -> Reals:
-        """Mean absolute percentage errors, of shape ``(combinations, kinds)``."""
+        """Mean absolute relative errors, of shape ``(combinations, kinds)``."""
         return np.array(
             [[self.results[split, name, kind].mape for kind in self.kinds] for name in self.names], np.float64
         )
@@ -420,7 +421,7 @@ def _paths(co_runs: CoRuns, quantity: str, size: int, seed: int) -> PathStudy | 
     parts = []
     with one_thread("following decision trees"):
         for fold in folds_of(told.bags, "leave-benchmark-out", seed):
-            predictor = model.fit(with_bags(told, fold.train), seed).of_size(size)
+            predictor = model.fit(with_mixes(told, fold.train), seed).of_size(size)
             bags = [told.bags[place].solos for place in fold.test.tolist()]
             parts.append(decision_paths(predictor, bags, _TARGETS[quantity]))
     names = list(dict.fromkeys(name for part in parts for name in part.features))
@@ -542,7 +543,7 @@ def _any_size(co_runs: CoRuns, model: CoRunModel, smallest: Any, size: int) -> b
     """Whether a model that was fitted to the smallest bags predicts larger ones."""
     larger = next(bag for bag in co_runs.bags if len(bag.members) == size)
     with one_thread("fitting a model"):
-        fitted = model.fit(with_bags(co_runs, np.flatnonzero(smallest)), 0)
+        fitted = model.fit(with_mixes(co_runs, np.flatnonzero(smallest)), 0)
         try:
             fitted.predict([larger.solos])
         except InputError:

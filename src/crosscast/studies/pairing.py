@@ -25,16 +25,17 @@ from crosscast.decide.pairing import (
 )
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import (
+    FITS,
     Answer,
     CoRunFold,
     CoRunTask,
     answers_of,
     folds_of,
-    left_out_errors,
-    rehearsal_of,
-    with_bags,
+    measured,
+    out_of_fold_errors,
+    refit_of,
+    with_mixes,
 )
-from crosscast.evaluation.corun_scores import FITS, measured
 from crosscast.evaluation.processes import Progress, one_thread
 from crosscast.predict.corun.forecast import CoRunModel, LeftOut
 from crosscast.tables.corun.bag import Bag
@@ -195,13 +196,13 @@ def unseen_pairs(
     """
     found = []
     for fold in folds_of(co_runs.bags, _BENCHMARKS, seed):
-        rest = with_bags(co_runs, fold.train)
+        rest = with_mixes(co_runs, fold.train)
         bags = [co_runs.bags[place] for place in fold.test.tolist()]
         with one_thread("pairing jobs"):
             predictor = model.fit(rest, seed)
             answer = predictor.predict([bag.solos for bag in bags])
-            rehearsal = rehearsal_of(model, predictor)
-            errors = left_out_errors(rest, rehearsal, _BENCHMARKS, seed)["slowdown"]
+            rehearsal = refit_of(model, predictor)
+            errors = out_of_fold_errors(rest, rehearsal, _BENCHMARKS, seed)["slowdown"]
         known = known_pairs(rest, rehearsal, truth, seed, progress=progress, cache=cache, jobs=jobs)
         own = ErrorBags.of(errors).drawn(2, DRAWS, seed)[None]
         result = replace(known, relative=np.concatenate([known.relative, own]))

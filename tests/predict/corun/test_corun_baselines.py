@@ -7,7 +7,7 @@ import pytest
 
 from crosscast.errors import InputError
 from crosscast.predict.artefact import part_of, stored_name
-from crosscast.predict.corun.baselines import FittedCoRunMean, FittedSum, Mean, Sum
+from crosscast.predict.corun.models import FittedCoRunMean, FittedSum, Mean, Sum
 from crosscast.tables.corun.bag import Bag, Member
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns

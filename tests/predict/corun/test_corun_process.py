@@ -17,10 +17,10 @@ from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.artefact import part_of, stored_name
 from crosscast.predict.corun.features import MemberRows, Traits, distinct
-from crosscast.predict.corun.fit import conditioned, fit_slowdowns, fitted_sizes, inverse_of
-from crosscast.predict.corun.forecast import CoRunPrediction, bag_time
+from crosscast.predict.corun.forecast import CoRunPrediction, mix_time
 from crosscast.predict.corun.process import Fits, Power, Process, ProcessPredictor, fit_fits, fit_power
 from crosscast.predict.corun.slowdowns import Sizes, Training
+from crosscast.predict.corun.training import conditioned, fit_slowdowns, fitted_sizes, inverse_of
 from crosscast.tables.corun.bag import Bag, Member
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns
@@ -105,7 +105,7 @@ def test_times_follow_from_the_slowdowns_of_those_that_still_run(
         found: list[float] = fitted.slowdowns.slowdowns([part])[0].tolist()
         return found
 
-    time, _ = bag_time([solo.time_s or 0.0 for solo in bag], slowdowns_of)
+    time, _ = mix_time([solo.time_s or 0.0 for solo in bag], slowdowns_of)
     assert_allclose(fitted.predict([bag] * copies).time_s, fitted.time_factor * time, rtol=1e-9)
 
 
@@ -287,7 +287,7 @@ def test_two_bags_are_too_few() -> None:
 
 def test_a_rehearsal_takes_what_was_found(fitted: ProcessPredictor) -> None:
     part = replace(BOTH, bags=BOTH.bags[:40])
-    again = Process().rehearsal(fitted).fit(part, 0)
+    again = Process().refit(fitted).fit(part, 0)
     assert_array_equal(again.slowdowns.sizes.variances, fitted.slowdowns.sizes.variances)
     assert fitted.found is not None
     assert again.found == fitted.found
@@ -306,7 +306,7 @@ def test_a_rehearsal_finds_its_own_where_a_part_has_other_traits_in_common() -> 
     found = Process().fit(runs, 0)
     assert "slowdown_low" in found.slowdowns.traits.names
     part = replace(runs, bags=tuple(bag for bag in bags if NAMES[0] not in bag.applications))
-    again = Process().rehearsal(found).fit(part, 0)
+    again = Process().refit(found).fit(part, 0)
     assert "slowdown_low" not in again.slowdowns.traits.names
     assert np.isfinite(np.concatenate(again.predict([bags[0].solos]).slowdown)).all()
 

@@ -29,11 +29,11 @@ from crosscast.predict.corun.forecast import (
     CoRunForecast,
     CoRunPrediction,
     CoRunPredictor,
+    Estimate,
     LeftOut,
-    Ranged,
-    check_asked,
-    is_told,
-    ranged,
+    check_profile,
+    estimate,
+    is_plausible,
 )
 from crosscast.predict.warnings import listed
 from crosscast.tables.corun.solo import Solo
@@ -97,7 +97,7 @@ class CoRunCard:
 _MOST_NAMED = 5
 
 
-def doubts_of(card: CoRunCard, bag: Sequence[Solo], *, known: bool) -> tuple[str, ...]:
+def corun_warnings(card: CoRunCard, bag: Sequence[Solo], *, known: bool) -> tuple[str, ...]:
     """What is doubtful of a forecast; sentences without a full stop."""
     return tuple(filter(None, (_size(card, bag), _untimed(bag), _several_new(card, bag, known))))
 
@@ -196,7 +196,7 @@ class TrainedCoRunModel:
         known = self.knows(bag)
         errors = self.errors_of(known=known)
         slowdown = tuple(
-            ranged(value, errors, "slowdown", level) for value in predicted.slowdown[place].tolist()
+            estimate(value, errors, "slowdown", level) for value in predicted.slowdown[place].tolist()
         )
         times = [solo.time_s for solo in bag if solo.time_s is not None]
         fits = float(predicted.fits[place])
@@ -204,24 +204,24 @@ class TrainedCoRunModel:
         return CoRunForecast(
             bag,
             slowdown,
-            ranged(float(predicted.time_s[place]), errors, "time", level)
+            estimate(float(predicted.time_s[place]), errors, "time", level)
             or _as_sure_as(slowdown, float(predicted.time_s[place]), level),
             sum(times) if len(times) == len(bag) else None,
-            ranged(float(predicted.power_w[place]), errors, "power", level),
+            estimate(float(predicted.power_w[place]), errors, "power", level),
             fits if math.isfinite(fits) else None,
             sum(memory) if len(memory) == len(bag) else None,
             level,
-            doubts_of(self.card, bag, known=known),
+            corun_warnings(self.card, bag, known=known),
         )
 
 
-def _as_sure_as(slowdown: Sequence[Ranged | None], time_s: float, level: float) -> Ranged | None:
+def _as_sure_as(slowdown: Sequence[Estimate | None], time_s: float, level: float) -> Estimate | None:
     """Time of a bag where none was measured: no less sure than the slowdown that is least so."""
     known = [each for each in slowdown if each is not None]
-    if not is_told(time_s) or len(known) < len(slowdown):
+    if not is_plausible(time_s) or len(known) < len(slowdown):
         return None
     factor = max(each.high / each.value for each in known)
-    return Ranged(time_s, time_s / factor, time_s * factor, level)
+    return Estimate(time_s, time_s / factor, time_s * factor, level)
 
 
 def save_corun_model(
@@ -250,4 +250,4 @@ def _check_bag(bag: tuple[Solo, ...], card: CoRunCard) -> None:
     if len(bag) < 2:
         raise InputError(f"bag: expected at least 2 applications, found {len(bag)}")
     for solo in bag:
-        check_asked(solo, card.device)
+        check_profile(solo, card.device)

@@ -65,19 +65,19 @@ _SAME = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class BagTimes:
+class MixTimes:
     """Times of ``b`` bags; not a number where a time or a slowdown is not known."""
 
     time_s: Reals  # Time from the common start to the end of the last, in seconds, of shape `(b,)`
     overlap: Reals  # Share of that time in which all run, of shape `(b,)`
 
 
-def bag_time(
+def mix_time(
     solo_times: Sequence[float], slowdowns_of: Callable[[tuple[int, ...]], Sequence[float]]
 ) -> tuple[float, float]:
     """Time of one bag, and the share of it in which all run.
 
-    >>> bag_time([1.0, 2.0], lambda running: [2.0, 2.0])
+    >>> mix_time([1.0, 2.0], lambda running: [2.0, 2.0])
     (3.0, 0.6666666666666666)
     """
 
@@ -89,11 +89,11 @@ def bag_time(
 
     times = np.array([solo_times], dtype=np.float64)
     whole = slowdowns(np.ones(times.shape, dtype=np.bool_)) if times.shape[1] > 1 else np.ones_like(times)
-    result = bag_times(times, whole, slowdowns)
+    result = mix_times(times, whole, slowdowns)
     return float(result.time_s[0]), float(result.overlap[0])
 
 
-def bag_times(solo_times: Reals, slowdowns: Reals, slowdowns_left: Callable[[Flags], Reals]) -> BagTimes:
+def mix_times(solo_times: Reals, slowdowns: Reals, slowdowns_left: Callable[[Flags], Reals]) -> MixTimes:
     """Times of ``b`` bags of ``n`` members each."""
     _check_positive("solo times", solo_times)
     work, rate = solo_times.copy(), slowdowns
@@ -113,7 +113,7 @@ def bag_times(solo_times: Reals, slowdowns: Reals, slowdowns_left: Callable[[Fla
         work = work - first[:, None] / rate
         running = running & (ends > first[:, None] * (1 + _SAME))
     with np.errstate(invalid="ignore"):
-        return BagTimes(elapsed, together / elapsed)
+        return MixTimes(elapsed, together / elapsed)
 
 
 def even_slowdown(solo_times: Reals, times: Reals) -> Reals:
@@ -248,7 +248,7 @@ _LEAST, _MOST = 1e-100, 1e100
 
 
 @dataclass(frozen=True)
-class Ranged:
+class Estimate:
     """A predicted value with its interval."""
 
     value: float  # The value and the limits, in the unit of the quantity
@@ -266,10 +266,12 @@ class CoRunForecast:
     """What is predicted of one bag; ``None`` where the model does not tell."""
 
     bag: tuple[Solo, ...]  # The applications
-    slowdown: tuple[Ranged | None, ...]  # Of each: time of a job while the whole bag runs over its time alone
-    time_s: Ranged | None  # Time from the common start of a job of each to the end of the last, in seconds
+    slowdown: tuple[
+        Estimate | None, ...
+    ]  # Of each: time of a job while the whole bag runs over its time alone
+    time_s: Estimate | None  # Time from the common start of a job of each to the end of the last, in seconds
     serial_s: float | None  # Time of the same jobs one after another, in seconds
-    power_w: Ranged | None  # Mean power of the device while all run, in watts
+    power_w: Estimate | None  # Mean power of the device while all run, in watts
     fits: float | None  # Probability that the bag fits on the device
     memory_bytes: int | None  # Memory that the members take together; `None` if it is not known of all
     level: float  # Probability that was asked for
@@ -303,7 +305,7 @@ class CoRunForecast:
         }
 
 
-def _object(value: Ranged | None) -> dict[str, float] | None:
+def _object(value: Estimate | None) -> dict[str, float] | None:
     return None if value is None else value.to_dict()
 
 
@@ -317,27 +319,27 @@ def _labels(bag: Sequence[Solo]) -> list[str]:
     ]
 
 
-def is_told(value: float) -> bool:
+def is_plausible(value: float) -> bool:
     """Whether a value is predicted: what is not a number is not, nor what nothing can have."""
     return _LEAST < value < _MOST
 
 
-def ranged(value: float, errors: Mapping[str, LeftOut], quantity: str, level: float) -> Ranged | None:
+def estimate(value: float, errors: Mapping[str, LeftOut], quantity: str, level: float) -> Estimate | None:
     """A value with an interval by the errors of its quantity; ``None`` for what is not known."""
-    if not is_told(value) or quantity not in errors:
+    if not is_plausible(value) or quantity not in errors:
         return None
     factor = math.exp(errors[quantity].reach(level, math.log(value)))
-    return Ranged(value, value / factor, value * factor, level)
+    return Estimate(value, value / factor, value * factor, level)
 
 
-def check_asked(solo: Solo, device: str) -> None:
+def check_profile(solo: Solo, device: str) -> None:
     """Refuse an application that a model of a device can say nothing of."""
     if solo.device != device:
         raise InputError(
             f"{solo.name}: device: expected the profile to be of {device}, whose bags the model was trained "
             f"on, found {solo.device}: profile it there"
         )
-    if solo.time_s is not None and not is_told(solo.time_s):
+    if solo.time_s is not None and not is_plausible(solo.time_s):
         raise InputError(
             f"{solo.name}: time_s: expected a number of seconds that a job may take, found {solo.time_s:g}"
         )

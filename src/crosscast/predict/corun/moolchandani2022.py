@@ -21,7 +21,7 @@ import numpy.typing as npt
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.predict.artefact import arrays_of, kept_integers, kept_names, kept_reals
-from crosscast.predict.corun.forecast import CoRunPrediction, bag_times, even_slowdown, with_fewer
+from crosscast.predict.corun.forecast import CoRunPrediction, even_slowdown, mix_times, with_fewer
 from crosscast.predict.trees import (
     Trees,
     constant,
@@ -848,7 +848,7 @@ class PublishedCoRunPredictor:
     """One predictor a size (sections 5.1.3 and 8).
 
     Where the training bags of a size had slowdowns and no times, its times are made of slowdowns by
-    `crosscast.predict.corun.forecast.bag_times`, and those of fewer members are predicted, too, or taken as
+    `crosscast.predict.corun.forecast.mix_times`, and those of fewer members are predicted, too, or taken as
     `with_fewer` says if there is no predictor of their size. Where they had times and no slowdowns,
     slowdowns are those of `even_slowdown`.
     """
@@ -910,7 +910,7 @@ class PublishedCoRunPredictor:
                     result[rows] = fewer
             return result
 
-        return {**found, "time_s": bag_times(alone, slowdown, slowdowns_left).time_s}
+        return {**found, "time_s": mix_times(alone, slowdown, slowdowns_left).time_s}
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Arrays from which `from_state` makes it again."""

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
 from crosscast.predict.artefact import arrays_of, kept_names, kept_reals
-from crosscast.predict.corun.fit import Found, fit_slowdowns
-from crosscast.predict.corun.forecast import CoRunPrediction, bag_times
+from crosscast.predict.corun.forecast import CoRunPrediction, mix_times
 from crosscast.predict.corun.slowdowns import Running, SlowdownProcess
+from crosscast.predict.corun.training import Found, fit_slowdowns
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns
@@ -243,7 +243,7 @@ class Process:
         made = ProcessPredictor(slowdowns, fit_fits(sound), fit_power(sound), 1.0, found)
         return replace(made, time_factor=_time_factor(made, slowed))
 
-    def rehearsal(self, predictor: ProcessPredictor) -> Process:
+    def refit(self, predictor: ProcessPredictor) -> Process:
         """The same with the sizes that were found, for fits to parts of the same bags."""
         return replace(self, found=predictor.found)
 
@@ -287,7 +287,7 @@ class ProcessPredictor:
                     [[solo.time_s for solo in bags[place]] for place in places], dtype=np.float64
                 )
                 whole = np.stack([slowdown[place] for place in places])
-                times[places] = bag_times(alone, whole, partial(running.left, places)).time_s
+                times[places] = mix_times(alone, whole, partial(running.left, places)).time_s
         return times
 
     def state(self) -> dict[str, npt.NDArray[Any]]:

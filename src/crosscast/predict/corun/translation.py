@@ -16,7 +16,7 @@ from crosscast.errors import InputError
 from crosscast.fields import Fields
 from crosscast.predict.artefact import required_number, required_table, required_text
 from crosscast.predict.corun.artefact import TrainedCoRunModel
-from crosscast.predict.corun.forecast import CoRunForecast, LeftOut, Ranged, is_told
+from crosscast.predict.corun.forecast import CoRunForecast, Estimate, LeftOut, is_plausible
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.whole_file import whole_file
 
@@ -234,7 +234,7 @@ def _there(solo: Solo, card: TranslationCard) -> Solo:
 def _one(card: TranslationCard, seconds: float) -> float:
     with np.errstate(over="ignore"):
         found = float(card.line(np.array([seconds]))[0])
-    if not is_told(found):
+    if not is_plausible(found):
         raise InputError(
             f"translation: line: expected one that takes {seconds:g} s to a time above 0, found one that "
             f"takes it to {found:g} s"
@@ -262,7 +262,7 @@ def _translated(found: CoRunForecast, card: TranslationCard, level: float) -> Co
     )
 
 
-def _slowdown(solo: Solo, own: Ranged | None, card: TranslationCard, level: float) -> Ranged | None:
+def _slowdown(solo: Solo, own: Estimate | None, card: TranslationCard, level: float) -> Estimate | None:
     if own is None or solo.time_s is None:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
@@ -285,13 +285,15 @@ def _less_sure(
     )
 
 
-def _joined(value: float, own: Ranged, card: TranslationCard, quantity: str, level: float) -> Ranged | None:
+def _joined(
+    value: float, own: Estimate, card: TranslationCard, quantity: str, level: float
+) -> Estimate | None:
     """A value whose interval reaches as far as errors of the model and of the card do together."""
-    if not is_told(value):
+    if not is_plausible(value):
         return None
     errors = card.errors.get(quantity, card.errors["time"])
     factor = math.exp(math.hypot(math.log(own.high / own.value), float(errors.reach(level))))
-    return Ranged(value, value / factor, value * factor, own.reached)
+    return Estimate(value, value / factor, value * factor, own.reached)
 
 
 def _doubts(card: TranslationCard, bag: Sequence[Solo], together: float | None) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.evaluation.corun_scores import CoRunResult
+from crosscast.evaluation.corun import CoRunResult
 from crosscast.predict.corun.moolchandani2022 import FIGURE_7, FIGURE_8
 from crosscast.report.canvas import save_figure
 from crosscast.report.corun_figures.clusters_figure import clusters_figure
@@ -120,7 +120,7 @@ def _of_combinations(study: CombinationStudy, name: str, about: str) -> dict[str
     for split in SPLITS:
         figures[f"{name}-strip-{split}"] = strip_figure(study, split, f"{title}, {split}")
     figures[f"{name}-heat"] = heat_figure(
-        study.mape(SPLITS[0])[:, columns], study.names, chosen, f"{title}, {SPLITS[0]}"
+        100 * study.mape(SPLITS[0])[:, columns], study.names, chosen, f"{title}, {SPLITS[0]}"
     )
     if len(study.names) >= _FEWEST:
         figures[f"{name}-violins"] = violins_figure(study, f"{title}, {SPLITS[0]}")
@@ -131,7 +131,7 @@ def _of_combinations(study: CombinationStudy, name: str, about: str) -> dict[str
 def _of_performance(study: CombinationStudy, about: str) -> dict[str, Any]:
     """Figures 7 and 8, of the decision tree."""
     column = study.kinds.index(_TREE)
-    errors = study.mape(SPLITS[0])[:, column]
+    errors = 100 * study.mape(SPLITS[0])[:, column]
     by_features = {
         frozenset(each.features): float(error) for each, error in zip(study.combinations, errors, strict=True)
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crosscast.evaluation.corun_scores import CoRunResult
+from crosscast.evaluation.corun import CoRunResult
 from crosscast.report.canvas import new_figure
 from crosscast.report.figure_style import BLUE, GREY, heading, legend_below, tidy
 
@@ -26,7 +26,7 @@ def left_out_figure(best: CoRunResult, rival: CoRunResult | None, title: str) ->
     title
         What it is of.
     """
-    groups = best.by_group or {}
+    groups = {name: 100 * error for name, error in (best.by_group or {}).items()}
     names = sorted(groups, key=lambda name: (-groups[name], name))
     figure = new_figure(8, 2.0 + 0.28 * len(names))
     axes = figure.subplots()
@@ -34,7 +34,7 @@ def left_out_figure(best: CoRunResult, rival: CoRunResult | None, title: str) ->
     axes.barh(range(len(names)), values, color=BLUE, height=0.62, zorder=2, label=best.model)
     marks = [float("nan")] * len(names)
     if rival is not None:
-        marks = [(rival.by_group or {}).get(name, float("nan")) for name in names]
+        marks = [100 * (rival.by_group or {}).get(name, float("nan")) for name in names]
         axes.plot(
             marks,
             range(len(names)),
@@ -55,7 +55,7 @@ def left_out_figure(best: CoRunResult, rival: CoRunResult | None, title: str) ->
         at, colour = (0.01 * limit, "white") if fits else (end, "black")
         axes.text(at, place, f"{value:.1f}", va="center", fontsize=8.5, color=colour)
     if best.mape is not None:
-        axes.axvline(best.mape, color="black", linewidth=1, linestyle="--", zorder=4, label="its mean")
+        axes.axvline(100 * best.mape, color="black", linewidth=1, linestyle="--", zorder=4, label="its mean")
     axes.set_yticks(range(len(names)), names, fontsize=8.5)
     axes.set_xlim(0, limit)
     axes.set_ylim(len(names) - 0.4, -0.6)

@@ -44,7 +44,7 @@ def sizes_figure(study: SizeStudy, title: str) -> Any:
         for model in models:
             for way in ways:
                 found = [
-                    (each.result.bag_size, each.result.mape)
+                    (each.result.bag_size, 100 * (each.result.mape or 0.0))
                     for each in study.results
                     if (each.result.quantity, each.result.model, each.fitted_to) == (quantity, model, way)
                 ]

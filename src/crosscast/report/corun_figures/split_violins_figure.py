@@ -31,7 +31,7 @@ def split_violins_figure(study: CombinationStudy, title: str) -> Any:
     every: list[float] = []
     handles = []
     for split, (side, colour) in zip(SPLITS, _SIDES, strict=True):
-        values = study.mape(split)
+        values = 100 * study.mape(split)
         every += values.ravel().tolist()
         columns = [column[np.isfinite(column)] for column in values.T]
         logs = [np.log10(np.maximum(column, LEAST)) for column in columns]

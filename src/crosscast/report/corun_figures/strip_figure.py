@@ -29,7 +29,7 @@ def strip_figure(study: CombinationStudy, split: str, title: str) -> Any:
     title
         What it is of.
     """
-    values = study.mape(split)
+    values = 100 * study.mape(split)
     figure = new_figure(3.2 + 0.34 * len(study.names), 5.4)
     axes = figure.subplots()
     for place, kind in enumerate(study.kinds):

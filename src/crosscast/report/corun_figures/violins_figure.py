@@ -25,7 +25,7 @@ def violins_figure(study: CombinationStudy, title: str) -> Any:
     title
         What it is of.
     """
-    groups = study.by_benchmark()
+    groups = {name: 100 * errors for name, errors in study.by_benchmark().items()}
     names = list(groups)
     rows = -(-len(study.kinds) // 2)
     figure = new_figure(max(9.0, 2.5 + 0.6 * len(names)), 0.8 + 2.9 * rows)
