@@ -13,7 +13,6 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
-from processes import is_gone, wait_until
 
 from crosscast.arrays import Arrays, Reals
 from crosscast.errors import EnvironmentFault, InputError, LaunchError, MissingExtraError
@@ -26,6 +25,7 @@ from crosscast.evaluation.loop import (
     counted_together,
     run_tasks,
 )
+from support.processes import is_gone, wait_until
 
 DATA = {"x": np.arange(12.0).reshape(4, 3)}
 GONE_S = 5.0
