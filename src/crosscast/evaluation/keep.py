@@ -40,24 +40,11 @@ class Kept:
     """A folder of answers, each under a name made of all that it depends on.
 
     That is what was asked, the data, the sources that answer, and the versions of the libraries.
-
-    Parameters
-    ----------
-    folder
-        Where; made if it is not there.
-    data
-        The digest of the data, as `digest` gives it.
-    sources
-        Files and folders of the package that an answer depends on; see `sources_digest`.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be made.
     """
 
-    folder: Path
-    data: str
+    folder: Path  # Where; made if it is not there
+    data: str  # The digest of the data, as `digest` gives it
+    # Files and folders of the package that an answer depends on; see `sources_digest`
     sources: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -65,13 +52,7 @@ class Kept:
         make_folder("cache", self.folder)
 
     def load(self, ask: object) -> Arrays | None:
-        """An answer that was kept, or ``None``; a damaged one is as good as none.
-
-        Parameters
-        ----------
-        ask
-            What was asked, of what JSON knows.
-        """
+        """An answer that was kept, or ``None``; a damaged one is as good as none."""
         try:
             with zipfile.ZipFile(self._path(ask)) as archive:
                 return {name.removesuffix(".npy"): _array(archive, name) for name in archive.namelist()}
@@ -79,13 +60,7 @@ class Kept:
             return None
 
     def save(self, ask: object, answer: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Keep an answer.
-
-        Raises
-        ------
-        InputError
-            If it cannot be written.
-        """
+        """Keep an answer."""
         path = self._path(ask)
         try:
             with whole_file(path) as temporary:
@@ -110,11 +85,6 @@ def digest(value: object) -> str:
 
     Equal values have equal hashes: all that is not a number is the same, whatever its bits; arrays of reals
     are of 64 bits, as are arrays of integers; the order of a mapping and of a set does not matter.
-
-    Raises
-    ------
-    TypeError
-        If something else is in it.
     """
     found = hashlib.sha256()
     for piece in _pieces(value):
@@ -174,13 +144,7 @@ def _array_pieces(array: npt.NDArray[Any]) -> Iterator[bytes]:
 
 
 def fingerprint(thing: object) -> str:
-    """A text that tells a model from others: its class, and its parameters if it is a dataclass.
-
-    Parameters
-    ----------
-    thing
-        The model; of a function the name is told.
-    """
+    """A text that tells a model from others: its class, and its parameters if it is a dataclass."""
     parameters = is_dataclass(thing) and not isinstance(thing, type)
     kind = type(thing) if parameters or not hasattr(thing, "__qualname__") else thing
     name = f"{kind.__module__}.{getattr(kind, '__qualname__', '')}"
@@ -189,13 +153,7 @@ def fingerprint(thing: object) -> str:
 
 @cache
 def sources_digest(names: tuple[str, ...]) -> str:
-    """A hash of files of the package, of its version, and of the versions of the libraries.
-
-    Parameters
-    ----------
-    names
-        Files and folders, relative to the package; of a folder all modules are meant.
-    """
+    """A hash of files of the package, of its version, and of the versions of the libraries."""
     found = hashlib.sha256(crosscast.__version__.encode())
     for path in _files(names):
         found.update(path.read_bytes())

@@ -78,23 +78,13 @@ class Task(Protocol[Known]):
 
 @dataclass(frozen=True)
 class State:
-    """How far the work is.
+    """How far the work is."""
 
-    Parameters
-    ----------
-    done, total
-        Tasks that are done, and all of them.
-    elapsed_s, left_s
-        Seconds since the start, and about how many it will take from now on.
-    label
-        What has just been done.
-    """
-
-    done: int
+    done: int  # Tasks that are done, and all of them
     total: int
-    elapsed_s: float
+    elapsed_s: float  # Seconds since the start, and about how many it will take from now on
     left_s: float
-    label: str
+    label: str  # What has just been done
 
 
 Progress = Callable[[State], None]
@@ -109,37 +99,10 @@ def run_tasks(
     progress: Progress | None = None,
     jobs: int | None = 1,
 ) -> list[list[Arrays]]:
-    """Do all that a cache does not know.
+    """Do all that a cache (a folder) does not know: for each task, an answer to each of its questions.
 
-    Parameters
-    ----------
-    tasks
-        What to do.
-    data
-        What all tasks know; sent once to each process.
-    cache
-        Folder that keeps answers, each as soon as it is there; none by default.
-    sources
-        Files and folders of the package that answers depend on, for the cache.
-    progress
-        Called whenever a task is done.
-    jobs
-        Processes that work at the same time; ``None`` for what joblib's ``parallel_config`` says. The answers
-        are the same for any number.
-
-    Returns
-    -------
-    list
-        For each task, an answer to each of its questions.
-
-    Raises
-    ------
-    InputError
-        If a task fails for its data, with its label in front, or the cache cannot be written.
-    EnvironmentFault
-        If a process that worked was ended by another.
-    MissingExtraError
-        If a library that is needed is not installed.
+    `data` is sent once to each process; `sources` are files and folders of the package that answers depend on.
+    ``jobs=None`` follows joblib's ``parallel_config``. The answers are the same for any number of processes.
     """
     check_jobs(jobs)
     kept = None if cache is None else Kept(cache, digest(data), tuple(sources))
@@ -271,18 +234,7 @@ def _answers(task: Task[Data], data: Data, asks: Sequence[int]) -> list[Arrays]:
 
 
 def one_thread(what: str) -> AbstractContextManager[object]:
-    """Keep linear algebra to one thread, as sums in another order would have other last digits.
-
-    Parameters
-    ----------
-    what
-        What needs the libraries, as in "fitting models", for messages.
-
-    Raises
-    ------
-    MissingExtraError
-        If scikit-learn, scipy or threadpoolctl is not installed.
-    """
+    """Keep linear algebra to one thread, as sums in another order would have other last digits."""
     try:
         # The first two load the libraries that are limited.
         import scipy.linalg  # noqa: F401
@@ -312,16 +264,7 @@ def _watch(parent: int) -> None:
 
 
 def counted_together(progress: Progress, sizes: Sequence[int]) -> tuple[Progress, ...]:
-    """Whom each round of work is to tell, so that the tasks of all rounds are counted together.
-
-    Parameters
-    ----------
-    progress
-        Whom to tell of everything.
-    sizes
-        Tasks that each round is expected to have. A round that has begun says itself how many it has, as a
-        cache may know some.
-    """
+    """Whom each round of work is to tell, so that the tasks of all rounds are counted together."""
     latest: dict[int, State] = {}
 
     def tell(number: int, state: State) -> None:

@@ -48,40 +48,21 @@ class Interval:
 
 @dataclass(frozen=True)
 class Difference:
-    """A model's score less that of the best baseline.
+    """A model's score less that of the best baseline."""
 
-    Parameters
-    ----------
-    baseline
-        Name of the baseline that is best in this score.
-    value
-        The difference.
-    interval
-        What the bootstrap says of it.
-    better
-        Whether the model is better and the interval does not hold 0.
-    """
-
-    baseline: str
-    value: float
-    interval: Interval
-    better: bool
+    baseline: str  # Name of the baseline that is best in this score
+    value: float  # The difference
+    interval: Interval  # What the bootstrap says of it
+    better: bool  # Whether the model is better and the interval does not hold 0
 
 
 @dataclass(frozen=True)
 class Confidence:
-    """What a bootstrap says of one result.
+    """What a bootstrap says of one result."""
 
-    Parameters
-    ----------
-    intervals
-        An interval for each score that has one, by name.
-    differences
-        For each score in which one side is better, the difference from the best baseline; empty for the
-        baselines themselves.
-    """
-
-    intervals: Mapping[str, Interval]
+    intervals: Mapping[str, Interval]  # An interval for each score that has one, by name
+    # For each score in which one side is better, the difference from the best baseline; empty for the
+    # baselines themselves
     differences: Mapping[str, Difference] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,28 +84,16 @@ class Confidence:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """A result whose scores are drawn.
+    """A result whose scores are drawn."""
 
-    Parameters
-    ----------
-    name
-        Name of the model.
-    baseline
-        Whether others are compared with it.
-    observed
-        Scores in the data as they are, by name; ``None`` or not finite where nothing defines one.
-    drawn
-        Scores of shape ``(b,)`` by name, of weights of shape ``(b, g)`` that say how often each of the ``g``
-        groups is there; not a number where undefined.
-    compared
-        What results that are compared have in common, such as the number of probes.
-    """
-
-    name: str
-    baseline: bool
+    name: str  # Name of the model
+    baseline: bool  # Whether others are compared with it
+    # Scores in the data as they are, by name; `None` or not finite where nothing defines one
     observed: Mapping[str, float | None]
+    # Scores of shape `(b,)` by name, of weights of shape `(b, g)` that say how often each of the `g` groups
+    # is there; not a number where undefined
     drawn: Callable[[Reals], Mapping[str, Reals]]
-    compared: object = None
+    compared: object = None  # What results that are compared have in common, such as the number of probes
 
 
 def confidences(
@@ -140,31 +109,6 @@ def confidences(
 
     All results see the same draws, so differences between them are of pairs. Draws in which nothing defines a
     score do not count for it.
-
-    Parameters
-    ----------
-    results
-        Results, all of the same groups.
-    groups
-        Number of the groups.
-    better
-        For each score that is compared, whether more (1) or less (-1) is better.
-    seed
-        Start of the random numbers.
-    draws
-        Number of draws.
-    fewest
-        With fewer groups, nothing is said.
-
-    Returns
-    -------
-    tuple
-        For each result, what is sure of it.
-
-    Raises
-    ------
-    InputError
-        If `draws` is not positive.
     """
     if draws < 1:
         raise InputError.of(where="draws", expected="at least 1", found=draws)
@@ -222,8 +166,6 @@ def _finite(value: float | None) -> float | None:
 def interval_of(drawn: Reals) -> Interval | None:
     """The middle `SHARE` of the finite values that were drawn; ``None`` if there are none.
 
-    Examples
-    --------
     >>> interval_of(np.array([2.0, 2.0, np.nan])), interval_of(np.array([np.nan]))
     (Interval(low=2.0, high=2.0), None)
     """
@@ -235,24 +177,7 @@ def interval_of(drawn: Reals) -> Interval | None:
 
 
 def difference_of(baseline: str, value: float, drawn: Reals, sign: int) -> Difference | None:
-    """A difference from a baseline, with what is sure of it.
-
-    Parameters
-    ----------
-    baseline
-        Name of the baseline.
-    value
-        The difference in what was observed.
-    drawn
-        The same in each draw.
-    sign
-        Whether more (1) or less (-1) is better.
-
-    Returns
-    -------
-    Difference or None
-        ``None`` if it is not finite, or is so in no draw.
-    """
+    """A difference from a baseline, with what is sure of it."""
     interval = interval_of(drawn)
     if interval is None or not np.isfinite(value):
         return None
@@ -266,20 +191,11 @@ class Grouped:
     A weighting says how often each group is there: all ones for the data as they are, zeros but for a one
     for a group alone, counts of a draw with replacement for a bootstrap. Many weightings are an array of
     shape ``(b, g)`` and give ``(b,)`` results; what is of no value is not a number.
-
-    Parameters
-    ----------
-    values
-        The values, of shape ``(m,)``.
-    groups
-        The number of each one's group, of shape ``(m,)``.
-    count
-        ``g``.
     """
 
-    values: Reals
-    groups: Integers
-    count: int
+    values: Reals  # The values, of shape `(m,)`
+    groups: Integers  # The number of each one's group, of shape `(m,)`
+    count: int  # `g`
 
     def map(self, function: Callable[[Reals], Reals]) -> Grouped:
         """The same groups with a function of each value."""

@@ -90,28 +90,18 @@ _KIND_OF: dict[object, _Kind] = {
 
 @dataclass(frozen=True, eq=False)
 class Array:
-    """What an array of a part is like, as an annotation: ``Annotated[Reals, Array("k d", above=0)]``.
+    """What an array of a part is like, as an annotation: ``Annotated[Reals, Array("k d", above=0)]``."""
 
-    Parameters
-    ----------
-    axes
-        Names of its axes. Those of one name are of one length in all arrays of a class. A whole number is
-        the length itself, and a name may be shifted, as in ``"k+1"``.
-    nan
-        Whether entries may be missing (not a number); infinite they may not be.
-    low, above, high, below
-        Bounds: at least, more than, at most, less than. A text is the length of the axis of that name.
-    least
-        Least length of every axis, or of those that are named.
-    """
-
+    # Names of its axes. Those of one name are of one length in all arrays of a class. A whole number is the
+    # length itself, and a name may be shifted, as in `"k+1"`
     axes: str = ""
-    nan: bool = False
+    nan: bool = False  # Whether entries may be missing (not a number); infinite they may not be
+    # Bounds: at least, more than, at most, less than. A text is the length of the axis of that name
     low: Bound | None = None
     above: Bound | None = None
     high: Bound | None = None
     below: Bound | None = None
-    least: int | Mapping[str, int] = 0
+    least: int | Mapping[str, int] = 0  # Least length of every axis, or of those that are named
 
     def __post_init__(self) -> None:
         """Refuse axes that are none."""
@@ -218,18 +208,11 @@ def _there(arrays: Given, name: str, expected: str, where: str) -> npt.NDArray[A
 
 @dataclass(frozen=True)
 class Nested:
-    """How a part in a part is kept, as an annotation: ``Annotated[Features, Nested(flat=True)]``.
+    """How a part in a part is kept, as an annotation: ``Annotated[Features, Nested(flat=True)]``."""
 
-    Parameters
-    ----------
-    flat
-        Whether its arrays have their own names alone, and not the field's in front; for one class only.
-    kinds
-        Kinds that it may be of, if not any.
-    """
-
+    # Whether its arrays have their own names alone, and not the field's in front; for one class only
     flat: bool = False
-    kinds: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()  # Kinds that it may be of, if not any
 
 
 class Stored:
@@ -277,13 +260,7 @@ def _place(cls: type) -> str:
 
 
 def register_homes(homes: Mapping[str, str]) -> None:
-    """Say in which modules the classes of kinds are, so that each is imported when a model has one.
-
-    Parameters
-    ----------
-    homes
-        Module by kind.
-    """
+    """Say in which modules the classes of kinds are, so that each is imported when a model has one."""
     _HOMES.update(homes)
 
 
@@ -298,35 +275,14 @@ def _class_of(kind: str, allowed: tuple[str, ...], name: str, where: str) -> typ
 
 
 def state(part: Stored, where: str = "model") -> Arrays:
-    """Arrays of a part by name, from which `restore` makes it again.
-
-    Raises
-    ------
-    InputError
-        If a field holds what its annotation forbids.
-    """
+    """Arrays of a part by name, from which `restore` makes it again."""
     arrays: Arrays = {}
     _keep(part, "", arrays, where)
     return arrays
 
 
 def restore(cls: type[Part], arrays: Given, where: str = "model") -> Part:
-    """Make a part from its arrays.
-
-    Parameters
-    ----------
-    cls
-        Its class.
-    arrays
-        Arrays by name; others may be among them.
-    where
-        What they were read from, for messages.
-
-    Raises
-    ------
-    InputError
-        If an array is missing, or is not what the class says.
-    """
+    """Make a part from its arrays."""
     return _make(cls, arrays, "", where)
 
 
@@ -547,24 +503,7 @@ def _array_rule(hint: Any, array: Array | None) -> _Rule | None:
 
 
 def reals(arrays: Given, name: str, axes: str = "", *, where: str = "model", **limits: Any) -> Reals:
-    """Read an array of finite numbers in double precision.
-
-    Parameters
-    ----------
-    arrays
-        Arrays by name.
-    name
-        The array that is read.
-    axes, limits
-        What it has to be like; see `Array`.
-    where
-        What the arrays were read from, for messages.
-
-    Raises
-    ------
-    InputError
-        If it is not there, or is another array than that; the same goes for the others.
-    """
+    """Read an array of finite numbers in double precision."""
     return _read(arrays, name, _REAL, Array(axes, **limits), where)
 
 

@@ -89,25 +89,7 @@ class _Contents(msgspec.Struct, frozen=True):
 
 
 def write(folder: str | Path, question: str, card: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Write a model, in the place of the one that is there.
-
-    Parameters
-    ----------
-    folder
-        Where it goes: a new or empty folder, or one with a model.
-    question
-        What the model answers: "time", "configuration", "relative", "corun" and others.
-    card
-        What its card says besides format, versions, arrays and checksum.
-    arrays
-        Its arrays by name.
-
-    Raises
-    ------
-    InputError
-        If the folder holds something else or cannot be written (what was there is there still, and nothing
-        else), or the card or an array is none.
-    """
+    """Write a model, in the place of the one that is there."""
     folder = Path(folder)
     check_folder(folder)
     _check_written(folder / CARD, card, arrays)
@@ -134,13 +116,7 @@ def write(folder: str | Path, question: str, card: Mapping[str, Any], arrays: Ma
 
 
 def check_folder(folder: str | Path) -> None:
-    """Refuse a folder that holds something else than a model, or what a crash left of one.
-
-    Raises
-    ------
-    InputError
-        If it does, or is a file.
-    """
+    """Refuse a folder that holds something else than a model, or what a crash left of one."""
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError.of(where=folder, expected="a folder for the model", found="a file")
@@ -180,13 +156,7 @@ def _numbers(value: object, place: str) -> Iterator[tuple[str, float]]:
 
 @contextmanager
 def _new_arrays(folder: Path, arrays: Mapping[str, npt.NDArray[Any]], made: bool) -> Iterator[dict[str, Any]]:
-    """Write arrays into a file named after its contents; it goes again if what follows fails.
-
-    Yields
-    ------
-    dict
-        What the card says of them.
-    """
+    """Write arrays into a file named after its contents; it goes again if what follows fails."""
     listed = {
         name: {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": _array_digest(array)}
         for name, array in arrays.items()
@@ -230,24 +200,12 @@ def _arrays_file(folder: Path) -> str | None:
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A model that was read from a folder; its arrays are read when they are asked for.
+    """A model that was read from a folder; its arrays are read when they are asked for."""
 
-    Parameters
-    ----------
-    folder
-        Where it is.
-    question
-        What it answers.
-    protocol
-        Format that it was written in.
-    path
-        File of its arrays.
-    """
-
-    folder: Path
-    question: str
-    protocol: int
-    path: Path
+    folder: Path  # Where it is
+    question: str  # What it answers
+    protocol: int  # Format that it was written in
+    path: Path  # File of its arrays
     _card: dict[str, Any]
     _listed: Mapping[str, _Listed]
 
@@ -258,24 +216,12 @@ class StoredModel:
 
     @property
     def card(self) -> dict[str, Any]:
-        """The fields of the card that are the question's, in the form of format 2.
-
-        Raises
-        ------
-        InputError
-            If the model is of format 1 and cannot be made one of format 2.
-        """
+        """The fields of the card that are the question's, in the form of format 2."""
         return self._card if self._is_current else self._translated[0]
 
     @cached_property
     def arrays(self) -> Arrays:
-        """The arrays by name, in the form of format 2.
-
-        Raises
-        ------
-        InputError
-            If one is damaged, or is not what the card says.
-        """
+        """The arrays by name, in the form of format 2."""
         return self._read() if self._is_current else self._translated[1]
 
     @property
@@ -338,20 +284,8 @@ def _opened(path: Path) -> zipfile.ZipFile:
 
 
 def read(folder: str | Path, question: str | tuple[str, ...] | None = None) -> StoredModel:
-    """Read a model's card, if it is whole and of a format that is known, and look at the sizes of its arrays.
-
-    Parameters
-    ----------
-    folder
-        Folder of the model.
-    question
-        What the model has to answer, or some of which it has to answer one; anything by default.
-
-    Raises
-    ------
-    InputError
-        If the folder holds no model, a damaged one, one of a newer format, or one that answers another
-        question.
+    """Read a model's card, if it is whole and of a format that is known, and look at the sizes of its
+    arrays.
     """
     folder = Path(folder)
     path = folder / CARD
@@ -426,22 +360,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def decode(cls: type[Section], value: object, where: str) -> Section:
-    """Read a JSON value as a structure.
-
-    Parameters
-    ----------
-    cls
-        The structure.
-    value
-        What JSON says.
-    where
-        The file, or the place in it, for messages.
-
-    Raises
-    ------
-    InputError
-        If a field is missing or is not what the structure says; the message names it and what it holds.
-    """
+    """Read a JSON value as a structure."""
     try:
         return msgspec.convert(value, cls)
     except msgspec.ValidationError as error:
