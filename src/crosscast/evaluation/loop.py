@@ -101,8 +101,8 @@ def run_tasks(
 ) -> list[list[Arrays]]:
     """Do all that a cache (a folder) does not know: for each task, an answer to each of its questions.
 
-    `data` is sent once to each process; `sources` are files and folders of the package that answers depend on.
-    ``jobs=None`` follows joblib's ``parallel_config``. The answers are the same for any number of processes.
+    `data` is sent once to each process; `sources` are files and folders of the package that answers depend
+    on. ``jobs=None`` follows joblib's ``parallel_config``. Answers do not depend on it.
     """
     check_jobs(jobs)
     kept = None if cache is None else Kept(cache, digest(data), tuple(sources))
