@@ -1,53 +1,61 @@
-"""The parts of the published study, on a made-up dataset."""
+"""The study of Johnston, Falzon and Milthorpe (2018), on made-up data and on the published data."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from crosscast.evaluation.loop import State
 
 from crosscast.errors import InputError
-from crosscast.evaluation.processes import State
-from crosscast.predict.time.johnston2018 import PublishedForest
-from crosscast.studies import johnston2018 as whole
+from crosscast.predict.time.johnston2018 import PublishedForest, Rows, draw_trees
+from crosscast.studies import johnston2018
 from crosscast.studies.johnston2018 import (
     NODE_SIZES,
+    PRESETS,
     Headline,
-    PublishedStudy,
+    Johnston2018,
     counts_of,
     energy,
     headline,
-    honest,
     learn,
-    omit,
+    leave_application_out,
+    leave_kernel_out,
     recycled,
-    run,
+    reproduce,
     tune,
 )
-from crosscast.studies.johnston2018_forests import (
+from crosscast.studies.johnston2018_forests import Grown, Runs, Surface, anneal, grow, runs_of
+from crosscast.studies.johnston2018_published import (
     FIGURE_3_MAE,
     MAE_LOG,
-    OMITTED,
-    PAPER,
-    QUICK,
+    MOST_TREES,
     R2,
     RELATIVE_LOG,
-    USUAL,
+    TREE_COUNTS,
     WORST_KERNEL,
-    Runs,
-    Surface,
-    paper_omitted,
-    runs_of,
+    published_kernel,
+    table_3,
 )
 from crosscast.tables.arrow import table_of
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.energy import ENERGY
 from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
-from support.shared import RUNS, SIZES, SMALL, SPEEDS, made_up, shared_data
+from crosscast.tables.records import RECORDS
+from support.johnston2018 import KERNELS, RUNS, SIZES, SMALL, SPEEDS, made_up
+from support.shared import shared_data
+
+CELLS = sum(map(len, KERNELS.values())) * len(SIZES) * len(SPEEDS)
+
+
+@pytest.fixture(scope="module")
+def exact() -> Runs:
+    return runs_of(made_up(noise=0.0))
 
 
 @pytest.fixture(scope="module")
@@ -55,20 +63,116 @@ def runs() -> Runs:
     return runs_of(made_up())
 
 
-def test_the_lookup_table_is_as_good_as_the_noise(runs: Runs) -> None:
-    found = headline(runs, 30, seed=0)
-    assert found.trained_rows == round(0.2 * len(runs))
-    assert 0.03 < found.lookup.mae_log < 0.3
-    assert found.oob_r2 > 0.9
-    # A reading of one and the same error in other units.
-    units = found.relative_log_by_unit
-    assert units["us"] == pytest.approx(found.forest.relative_log_cells)
-    assert units["ns"] < units["us"]
-    assert list(found.misprediction_s) == list(SIZES)
+@pytest.fixture(scope="module")
+def rows(runs: Runs) -> Rows:
+    return runs.rows()
+
+
+def test_each_record_is_a_row(exact: Runs) -> None:
+    assert len(exact) == CELLS * RUNS
+    assert np.bincount(exact.cell).tolist() == [RUNS] * CELLS
+
+
+def test_times_are_logarithms_of_microseconds_of_their_cell(exact: Runs) -> None:
+    profiles = exact.grid.profiles
+    place = list(zip(profiles.kernel, profiles.size, strict=True)).index(("add", "large"))
+    device = [each.key for each in exact.grid.devices].index("gpu")
+    own = exact.log_us[exact.cell == place * len(SPEEDS) + device]
+    np.testing.assert_allclose(own, np.log(64 * 10_000 / 2e10 * 1e6))
+
+
+def test_features_are_those_of_the_first_invocation_by_the_published_definitions(exact: Runs) -> None:
+    names = dict(zip(exact.columns, exact.features.T, strict=True))
+    own = {"opcode", "total_instruction_count", "work_items", "granularity", "global_memory_address_entropy"}
+    assert set(names) == {*own, "operand_sum"}
+    profiles = exact.grid.profiles
+    place = list(zip(profiles.kernel, profiles.size, strict=True)).index(("add", "tiny"))
+    assert names["total_instruction_count"][place] == 10_000
+    assert names["operand_sum"][place] == 20_000
+    assert names["granularity"][place] == 0.5
+
+
+def test_a_forest_sees_the_device_as_its_last_feature(exact: Runs) -> None:
+    rows = exact.rows()
+    assert rows.features.shape == (CELLS, len(exact.columns) + 1)
+    keys = [device.key for device in exact.grid.devices]
+    codes = dict(zip(keys, rows.features[: len(keys), -1].tolist(), strict=True))
+    assert codes == {"gpu": 0, "phi": 1, "cpu": 2}
+
+
+def test_a_sample_has_so_many_rows_a_cell(exact: Runs) -> None:
+    sample = exact.sample(3, seed=0)
+    assert np.bincount(sample.cell).tolist() == [3] * CELLS
+    assert len(exact.sample(10 * RUNS, seed=0)) == len(exact)
+
+
+def test_one_kernel_is_too_few() -> None:
+    whole = made_up()
+    records = [row for row in whole.records.to_pylist() if row["kernel"] == "crc32"]
+    one = Dataset("one", whole.devices, whole.profiles, table_of(RECORDS, records))
+    with pytest.raises(InputError, match="at least 2 kernels with profiles and records, found 1"):
+        runs_of(one)
+
+
+def test_an_error_is_that_of_the_first_trees(rows: Rows) -> None:
+    surface = Surface(rows, 12, (1, 9), seed=0)
+    for trees in (1, 5, 12):
+        assert surface.error(trees, 4, 9) == pytest.approx(grow(rows, trees, 4, (9,), 0).errors[-1, 0])
+
+
+def test_an_error_out_of_the_bag_leaves_out_the_trees_that_drew_the_row(rows: Rows) -> None:
+    trees = list(draw_trees(rows, 4, tried=7, seed=0))
+    errors = []
+    for row, response in enumerate(rows.response):
+        out = [each.predictions([1])[0][rows.cell[row]] for each in trees if each.times[row] == 0]
+        if out:
+            errors.append((np.mean(out) - response) ** 2)
+    assert grow(rows, 4, 7, (1,), seed=0).errors[-1, 0] == pytest.approx(np.mean(errors))
+
+
+def test_more_trees_than_were_grown_err_less_along_one_over_trees() -> None:
+    trees = np.array([5, 10, 20, 40])
+    grown = Grown(trees, (0.2 + 3 / trees)[:, None], np.empty((1, 0)))
+    for more in (15, 80, 10_000):
+        assert grown.error(more, 0) == pytest.approx(0.2 + 3 / more)
+
+
+def test_noise_does_not_make_more_trees_worse() -> None:
+    grown = Grown(np.array([10, 20, 40]), np.array([[0.1], [0.2], [0.3]]), np.empty((1, 0)))
+    assert grown.error(1000, 0) == pytest.approx(0.3)
+
+
+def test_a_node_size_that_was_not_prepared_is_refused(rows: Rows) -> None:
+    with pytest.raises(InputError, match="node_size: expected one of 9 of this surface, found 10"):
+        Surface(rows, 2, (9,), seed=0).error(10, 2, 10)
+
+
+def test_annealing_begins_at_its_start_and_keeps_within_the_parameters(rows: Rows) -> None:
+    surface = Surface(rows, 4, (1, 9, 40), seed=0)
+    search = anneal(surface, 40, seed=1)
+    steps = list(zip(search.trees, search.tried, search.node_size, strict=True))
+    assert steps[0] == (510, surface.features, 9)
+    assert len(search.error) >= 20
+    assert set(search.trees) <= set(TREE_COUNTS)
+    assert max(TREE_COUNTS) <= MOST_TREES
+    assert 1 <= min(search.tried) <= max(search.tried) <= surface.features
+    assert set(search.node_size) == {1, 9, 40}
+    assert search.error[search.best] == min(search.error)
+    assert search.error == [surface.error(*step) for step in steps]
+
+
+def test_annealing_repeats_itself(rows: Rows) -> None:
+    first, second = (anneal(Surface(rows, 3, (9,), 0), 15, seed=4, start=(500, 3, 9)) for _ in range(2))
+    assert first == second
 
 
 def test_real_time_and_logarithm_tell_the_same_errors(runs: Runs) -> None:
-    found = headline(runs, 30, seed=0)
+    found = headline(runs, trees=30, seed=0)
+    # The lookup table is as good as the noise.
+    assert found.trained_rows == round(0.2 * len(runs))
+    assert 0.03 < found.lookup.mae_log < 0.3
+    assert found.oob_r2 > 0.9
+    assert list(found.misprediction_s) == list(SIZES)
     predicted, measured = np.array(found.predicted), np.array(found.measured)
     assert predicted.shape == measured.shape == (10, 3)
     ape = np.abs(np.exp(predicted - measured) - 1)
@@ -76,6 +180,9 @@ def test_real_time_and_logarithm_tell_the_same_errors(runs: Runs) -> None:
     assert found.forest.median_ape_cells == pytest.approx(np.nanmedian(ape))
     relative = np.abs(predicted - measured) / np.abs(measured)
     assert found.forest.relative_log_cells == pytest.approx(np.nanmean(relative))
+    # One and the same error in other units.
+    assert found.relative_log_by_unit["us"] == pytest.approx(found.forest.relative_log_cells)
+    assert found.relative_log_by_unit["ns"] < found.relative_log_by_unit["us"]
     assert found.top1 == np.mean(predicted.argmin(axis=1) == measured.argmin(axis=1))
     kernels = np.array(runs.grid.profiles.kernel)
     assert found.worst_error == pytest.approx(np.nanmean(relative[kernels == found.worst_kernel]))
@@ -83,7 +190,8 @@ def test_real_time_and_logarithm_tell_the_same_errors(runs: Runs) -> None:
 
 def test_a_kernel_that_is_left_out_has_no_part_in_the_error_out_of_the_bag() -> None:
     plain, slower = (
-        omit(runs_of(made_up(scale={"crc32": factor})), "crc32", 6, 5, seed=0) for factor in (1.0, 1000.0)
+        leave_kernel_out(runs_of(made_up(scale={"crc32": factor})), kernel="crc32", grown=6, steps=5, seed=0)
+        for factor in (1.0, 1000.0)
     )
     assert slower.oob_error == pytest.approx(plain.oob_error)
     assert (slower.trees, slower.tried) == (plain.trees, plain.tried)
@@ -92,14 +200,14 @@ def test_a_kernel_that_is_left_out_has_no_part_in_the_error_out_of_the_bag() -> 
 
 
 def test_large_nodes_err_more_and_few_features_tried_as_well(runs: Runs) -> None:
-    found = tune(runs, 8, 10, seed=0)
+    found = tune(runs, grown=8, steps=10, seed=0)
     assert len(found.node_size_errors) == len(NODE_SIZES) == 50
     assert found.node_size_errors[-1] > 2 * found.node_size_errors[0]
     assert found.tried == list(range(1, 8))
     heat = np.array(found.heat)
     assert heat.shape == (len(found.trees), 7)
     assert (heat[:, 0] > heat[:, -1]).all()
-    assert found.rows == 10 * runs.cells
+    assert found.rows == 10 * CELLS
 
 
 def test_rows_are_picked_as_r_repeats_the_kernels_along_them() -> None:
@@ -109,7 +217,7 @@ def test_rows_are_picked_as_r_repeats_the_kernels_along_them() -> None:
 
 
 def test_the_published_way_tests_on_known_cells_and_the_corrected_on_none(runs: Runs) -> None:
-    one, all_ = (learn(runs, count, 2, 4, seed=0) for count in (1, 5))
+    one, all_ = (learn(runs, kernels=count, samples=2, trees=4, seed=0) for count in (1, 5))
     assert one.known_share == 0
     assert one.mae_published == pytest.approx(one.mae_corrected, rel=0.5)
     assert all_.known_share > 0.6
@@ -125,12 +233,14 @@ def test_numbers_of_kernels_end_with_all() -> None:
     assert len(few) <= 7
 
 
-def test_an_application_that_is_held_out_is_not_learned_from() -> None:
+def test_an_application_that_is_held_out_is_not_learned_from(runs: Runs) -> None:
     plain, slower = (
-        honest(runs_of(made_up(scale={"crc32": factor})).grid, 5, seed=0) for factor in (1.0, 1000.0)
+        leave_application_out(runs_of(made_up(scale={"crc32": factor})), trees=5, seed=0)
+        for factor in (1.0, 1000.0)
     )
-    profiles = runs_of(made_up()).grid.profiles
-    own = [place for place, name in enumerate(profiles.application) if name == "crc"]
+    assert plain is not None
+    assert slower is not None
+    own = [place for place, name in enumerate(runs.grid.profiles.application) if name == "crc"]
     np.testing.assert_array_equal(np.array(plain.predicted)[own], np.array(slower.predicted)[own])
     assert plain.rmse_log is not None
     assert slower.rmse_log is not None
@@ -141,214 +251,168 @@ def test_its_predictions_are_those_of_the_point_model(runs: Runs) -> None:
     grid = runs.grid
     held_out = np.array([name == "lud" for name in grid.profiles.application])
     fitted = PublishedForest(trees=5).fit(grid.take(~held_out), 3)
-    predicted = np.array(honest(grid, 5, seed=3).predicted)
-    np.testing.assert_array_equal(predicted[held_out], fitted.log_time(grid.profiles.take(held_out)))
+    found = leave_application_out(runs, trees=5, seed=3)
+    assert found is not None
+    expected = fitted.log_time(grid.profiles.take(held_out))
+    np.testing.assert_array_equal(np.array(found.predicted)[held_out], expected)
 
 
 def test_energy_is_known_where_cells_are_known(runs: Runs) -> None:
-    found = energy(made_up(), runs, 20, seed=0)
+    found = energy(runs, trees=20, seed=0)
     assert found is not None
     assert (found.applications, found.devices, found.rows) == (3, len(SPEEDS), 3 * len(SIZES) * 3 * RUNS)
     assert found.r2 > 0.9
     assert found.held_out_rmse_log > found.mae_log
 
 
-def test_energy_of_too_few_applications_is_not_told(runs: Runs) -> None:
-    assert energy(made_up(energy=False), runs, 5, seed=0) is None
+def test_energy_of_too_few_applications_is_not_told() -> None:
+    assert energy(runs_of(made_up(energy=False)), trees=5, seed=0) is None
 
 
 def test_table_three_is_whole_and_found_by_the_names_of_the_data() -> None:
-    assert len(OMITTED) == 37
-    assert sorted(row.trees for row in OMITTED.values())[18] == 507
-    assert sorted(row.tried for row in OMITTED.values())[18] == 30
-    row = paper_omitted("calc_potential_single_step_dev")
+    rows = table_3().values()
+    assert len(rows) == 37
+    assert np.median([row.trees for row in rows]) == 507
+    assert np.median([row.tried for row in rows]) == 30
+    row = published_kernel("calc_potential_single_step_dev")
     assert row is not None
     assert row.tried == 24
-    assert paper_omitted("acc_b_dev") == OMITTED["acc_b_dev"]
-    assert paper_omitted("other") is None
+    assert published_kernel("acc_b_dev") == table_3()["acc_b_dev"]
+    assert published_kernel("other") is None
 
 
 @pytest.fixture(scope="module")
-def study() -> PublishedStudy:
-    return run(made_up(), amount=SMALL)
+def study() -> Johnston2018:
+    return reproduce(made_up(), preset=SMALL)
 
 
-def refuse(*arguments: Any, **named: Any) -> None:
-    raise AssertionError("made although it was kept")
-
-
-def test_it_has_all_parts(study: PublishedStudy) -> None:
-    assert [row.kernel for row in study.omitted] == list(study.runs.kernel_names())
+def test_it_has_all_parts_and_its_object_is_json(study: Johnston2018) -> None:
+    assert [row.kernel for row in study.omitted] == list(study.runs.kernel_names)
     assert [row.kernels for row in study.learning] == [1, 4, 5]
-    assert study.honest is not None
-    assert study.energy is not None
     trees, tried = study.median_parameters()
     assert trees in {row.trees for row in study.omitted}
     assert tried in {row.tried for row in study.omitted}
-
-
-def test_its_object_is_json(study: PublishedStudy) -> None:
     found = json.loads(json.dumps(study.to_dict(), allow_nan=False))
     assert found["headline"]["forest"]["r2"] == study.headline.forest.r2
     assert len(found["omitted"]["rows"]) == 5
-    assert found["amount"] == asdict(SMALL)
+    assert tuple(found["amount"].values()) == astuple(SMALL)
     assert found["learning"][-1]["mae_corrected"] is None
+    assert None not in (found["honest"], found["energy"])
 
 
-def test_processes_change_nothing(study: PublishedStudy) -> None:
-    assert run(made_up(), amount=SMALL, jobs=2).to_dict() == study.to_dict()
+def test_processes_change_nothing(study: Johnston2018) -> None:
+    assert reproduce(made_up(), preset=SMALL, jobs=2).to_dict() == study.to_dict()
 
 
-def test_finished_parts_are_kept(
-    tmp_path: Path, study: PublishedStudy, monkeypatch: pytest.MonkeyPatch
+def refusing(name: str) -> Callable[..., None]:
+    """What stands for a function by whose name parts are kept."""
+
+    def refuse(*arguments: Any, **named: Any) -> None:
+        raise AssertionError("made although it was kept")
+
+    refuse.__name__ = name
+    return refuse
+
+
+def test_parts_are_kept_and_known_by_data_and_seed(
+    tmp_path: Path, study: Johnston2018, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = run(made_up(), amount=SMALL, cache=tmp_path)
-    for name in ("headline", "tune", "honest", "energy", "omit", "learn"):
-        monkeypatch.setattr(whole, name, refuse)
-    again = run(made_up(), amount=SMALL, cache=tmp_path)
+    first = reproduce(made_up(), preset=SMALL, cache=tmp_path)
+    kept = sorted(tmp_path.iterdir())
+    parts = ("headline", "tune", "leave_application_out", "energy", "leave_kernel_out", "learn")
+    for name in parts:
+        monkeypatch.setattr(johnston2018, name, refusing(name))
+    again = reproduce(made_up(), preset=SMALL, cache=tmp_path)
     assert again.to_dict() == first.to_dict() == study.to_dict()
-    with pytest.raises(AssertionError, match="although it was kept"):
-        run(made_up(), amount=SMALL, cache=tmp_path, seed=1)
-
-
-def test_data_that_changed_is_not_taken_from_what_was_kept(tmp_path: Path) -> None:
-    run(made_up(), amount=SMALL, cache=tmp_path)
-    count = len(list(tmp_path.iterdir()))
-    run(made_up(noise=0.06), amount=SMALL, cache=tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2 * count
-
-
-def test_energy_that_changed_is_not_taken_from_what_was_kept(tmp_path: Path) -> None:
     data = made_up()
-    first = run(data, amount=SMALL, cache=tmp_path)
-    rows = data.energy.to_pylist()
-    doubled = [{**row, "energy_j": 2 * row["energy_j"] ** 1.5} for row in rows]
-    again = run(replace(data, energy=table_of(ENERGY, doubled)), amount=SMALL, cache=tmp_path)
-    assert first.energy is not None
-    assert again.energy is not None
-    assert again.energy.held_out_rmse_log != first.energy.held_out_rmse_log
-    assert again.headline == first.headline
-
-
-def test_a_damaged_part_is_made_again(tmp_path: Path, study: PublishedStudy) -> None:
-    run(made_up(), amount=SMALL, cache=tmp_path)
-    for number, path in enumerate(sorted(tmp_path.iterdir())):
+    energies = [{**row, "energy_j": 2 * row["energy_j"] ** 1.5} for row in data.energy.to_pylist()]
+    for changed, seed in (
+        (data, 1),
+        (made_up(noise=0.06), 0),
+        (replace(data, energy=table_of(ENERGY, energies)), 0),
+    ):
+        with pytest.raises(AssertionError, match="although it was kept"):
+            reproduce(changed, preset=SMALL, cache=tmp_path, seed=seed)
+    monkeypatch.undo()
+    # A damaged part is made again.
+    for number, path in enumerate(kept):
         path.write_text(["", "{", "[]", '{"kernel": 1}'][number % 4])
-    assert run(made_up(), amount=SMALL, cache=tmp_path).to_dict() == study.to_dict()
-
-
-def test_what_was_finished_before_an_interruption_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(runs: Any, kernel: str, *others: Any) -> Any:
-        if kernel == "kmeansPoint":
-            raise KeyboardInterrupt
-        return omit(runs, kernel, *others)
-
-    monkeypatch.setattr(whole, "omit", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        run(made_up(), amount=SMALL, cache=tmp_path)
-    assert len(list(tmp_path.iterdir())) >= 4
+    assert reproduce(made_up(), preset=SMALL, cache=tmp_path).to_dict() == study.to_dict()
 
 
 def test_progress_is_told() -> None:
     states: list[State] = []
-    run(made_up(), amount=SMALL, progress=states.append)
+    reproduce(made_up(), preset=SMALL, progress=states.append)
     assert [state.done for state in states] == list(range(1, states[0].total + 1))
     assert {"headline", "without crc32", "trained on 5 kernels"} <= {state.label for state in states}
 
 
-def test_a_cache_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("")
-    with pytest.raises(InputError, match="cannot make the folder"):
-        run(made_up(), amount=SMALL, cache=file / "folder")
-
-
-def test_less_than_one_process_is_refused() -> None:
-    with pytest.raises(InputError, match="jobs: expected at least 1"):
-        run(made_up(), amount=SMALL, jobs=0)
-
-
 def test_a_seed_below_zero_is_refused_before_the_work() -> None:
     with pytest.raises(InputError, match="seed: expected a number from 0"):
-        run(made_up(), amount=SMALL, seed=-1)
+        reproduce(made_up(), preset=SMALL, seed=-1)
 
 
-def test_amounts_grow() -> None:
-    for less, more in ((QUICK, USUAL), (USUAL, PAPER)):
-        pairs = zip(asdict(less).values(), asdict(more).values(), strict=True)
-        assert all(small <= large for small, large in pairs)
-    assert (PAPER.samples, PAPER.forest_trees) == (500, 505)
-
-
-@pytest.fixture(scope="module")
-def dataset() -> Dataset:
-    return import_aiwc2018(shared_data("aiwc2018"))
+def test_presets_grow() -> None:
+    quick, default, paper = PRESETS.values()
+    for less, more in ((quick, default), (default, paper)):
+        assert all(small <= large for small, large in zip(astuple(less), astuple(more), strict=True))
+    assert (paper.samples, paper.forest_trees) == (500, 505)
 
 
 @pytest.fixture(scope="module")
-def runs_published_real(dataset: Dataset) -> Runs:
-    return runs_of(dataset)
+def published_runs() -> Runs:
+    return runs_of(import_aiwc2018(shared_data("aiwc2018")))
 
 
 @pytest.fixture(scope="module")
-def found(runs_published_real: Runs) -> Headline:
-    return headline(runs_published_real, 100, seed=0)
+def published_headline(published_runs: Runs) -> Headline:
+    return headline(published_runs, trees=100, seed=0)
 
 
-def test_the_features_are_the_papers(runs_published_real: Runs) -> None:
-    assert len(runs_published_real) == 64060
-    assert runs_published_real.rows().features.shape == (1560, 32)
+def test_the_features_are_the_papers(published_runs: Runs) -> None:
+    assert len(published_runs) == 64060
+    assert published_runs.rows().features.shape == (1560, 32)
 
 
-def test_the_relative_error_of_the_logarithm_is_the_papers(found: Headline) -> None:
+def test_the_headline_is_the_papers(published_headline: Headline) -> None:
+    found = published_headline
     assert found.forest.relative_log_cells == pytest.approx(RELATIVE_LOG, abs=0.003)
-
-
-def test_the_mean_absolute_error_and_the_explained_variance_are_the_papers(found: Headline) -> None:
     assert found.forest.mae_log == pytest.approx(MAE_LOG, abs=0.02)
     assert round(found.oob_r2, 2) == R2
-
-
-def test_the_kernel_predicted_worst_is_the_papers(found: Headline) -> None:
     assert found.worst_kernel == WORST_KERNEL
 
 
-def test_in_real_time_the_lookup_table_is_better_and_both_err_more(found: Headline) -> None:
+def test_in_real_time_the_lookup_table_is_better_and_both_err_more(published_headline: Headline) -> None:
+    found = published_headline
     assert found.lookup.relative_log_cells < found.forest.relative_log_cells
     assert found.lookup.mape_cells < found.forest.mape_cells
     assert found.forest.mape_cells > 4 * found.forest.relative_log_cells
 
 
-def test_errors_out_of_the_bag_are_those_of_ranger(runs_published_real: Runs) -> None:
+def test_errors_out_of_the_bag_are_those_of_ranger(published_runs: Runs) -> None:
     # ranger 0.14.1 on these rows, 40 trees, min.node.size 9, respect.unordered.factors = "order".
     ranger = {32: 0.0411, 30: 0.0461, 10: 0.325}
-    surface = Surface(runs_published_real.rows(), 40, (9,), seed=0)
+    surface = Surface(published_runs.rows(), 40, (9,), seed=0)
     for tried, error in ranger.items():
         assert surface.error(40, tried, 9) == pytest.approx(error, rel=0.1)
 
 
-def test_a_kernel_left_out_errs_much_more_than_table_three_says(runs_published_real: Runs) -> None:
-    row = omit(runs_published_real, "csr", 15, 4, seed=0)
-    paper = paper_omitted("csr")
-    assert paper is not None
+def test_a_kernel_left_out_errs_much_more_than_table_three_says(published_runs: Runs) -> None:
+    row, paper = leave_kernel_out(published_runs, kernel="csr", grown=15, steps=4, seed=0), table_3()["csr"]
     assert 100 * row.oob_error == pytest.approx(paper.error_percent, abs=0.6)
     assert row.median_ape > 0.4
 
 
-def test_figure_three_falls_as_published_and_not_corrected(runs_published_real: Runs) -> None:
-    few, many = (learn(runs_published_real, count, 4, 6, seed=0) for count in (10, 30))
-    for row in (few, many):
-        assert row.mae_published == pytest.approx(FIGURE_3_MAE[row.kernels], abs=0.15)
-    assert many.mae_corrected is not None
-    assert many.mae_corrected > many.mae_published + 0.2
+def test_figure_three_falls_as_published_and_not_corrected(published_runs: Runs) -> None:
+    for count in (10, 30):
+        row = learn(published_runs, kernels=count, samples=4, trees=6, seed=0)
+        assert row.mae_published == pytest.approx(FIGURE_3_MAE[count], abs=0.15)
+    assert row.mae_corrected is not None
+    assert row.mae_corrected > row.mae_published + 0.2
 
 
-def test_energy_is_known_where_the_cell_is_and_not_elsewhere(
-    dataset: Dataset, runs_published_real: Runs
-) -> None:
-    row = energy(dataset, runs_published_real, 60, seed=0)
+def test_energy_is_known_where_the_cell_is_and_not_elsewhere(published_runs: Runs) -> None:
+    row = energy(published_runs, trees=60, seed=0)
     assert row is not None
     assert (row.applications, row.devices) == (7, 2)
     assert row.r2 > 0.99

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-
-from crosscast.studies.johnston2018_forests import Amount
-from crosscast.tables.arrow import table_of
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.devices import DEVICES
-from crosscast.tables.energy import ENERGY
-from crosscast.tables.profiles import PROFILES
-from crosscast.tables.records import RECORDS
 
 DATA = Path(os.environ.get("CROSSCAST_DATA") or Path(__file__).parents[3] / "shared" / "data")
 
@@ -26,66 +16,3 @@ def shared_data(name: str) -> Path:
     if not path.exists():
         pytest.skip(f"the published data is not in {path}: set CROSSCAST_DATA")
     return path
-
-
-KERNELS = {"sums": ("add", "scale"), "lud": ("lud_diagonal",), "kmeans": ("kmeansPoint",), "crc": ("crc32",)}
-SIZES = {"tiny": 1, "large": 64}
-SPEEDS = {"cpu": 1e9, "gpu": 2e10, "phi": 4e9}
-RUNS = 24
-SMALL = Amount(20, 5, 6, 8, 4, 4, 2, 4, 3)
-
-
-def made_up(*, noise: float = 0.05, energy: bool = True, scale: dict[str, float] | None = None) -> Dataset:
-    """Five kernels at two sizes on three devices; times are work / speed, times a factor by kernel."""
-    rng = np.random.default_rng(7)
-    profiles: list[dict[str, Any]] = []
-    records: list[dict[str, Any]] = []
-    watched: list[dict[str, Any]] = []
-    factors = scale or {}
-    kernels = [(application, name) for application, names in KERNELS.items() for name in names]
-    for place, (application, kernel) in enumerate(kernels):
-        for size, work in SIZES.items():
-            instructions = work * (10_000 + 3_000 * place)
-            cell = {"application": application, "kernel": kernel, "size": size}
-            for invocation in range(2):
-                profiles.append(
-                    {
-                        **cell,
-                        "invocation": invocation,
-                        "opcode": 3 + place,
-                        "total_instruction_count": instructions * (1 + invocation),
-                        "work_items": 32 * work,
-                        "granularity": 1 / (32 * work),
-                        "global_memory_address_entropy": 3.0 + place + work / 64,
-                        "program": {
-                            "published": {"operand_sum": 2.0 * instructions, "granularity": 0.5 / work}
-                        },
-                    }
-                )
-            for device, speed in SPEEDS.items():
-                time_s = instructions / speed * factors.get(kernel, 1.0)
-                for run in range(RUNS):
-                    factor = float(np.exp(rng.normal(0, noise)))
-                    at = {"device": device, "configuration": "{}", "repeat": 0, "run": run}
-                    records.append({**cell, **at, "time_s": [time_s * factor], "invocations": 1})
-                    if energy and place % 2 == 0:
-                        watched.append(
-                            {
-                                **at,
-                                "application": application,
-                                "size": size,
-                                "sensor": "rapl",
-                                "domain": "package-0",
-                                "energy_j": time_s * factor * speed * 1e-9,
-                                "runs": 1,
-                            }
-                        )
-    return Dataset(
-        "made up",
-        devices=table_of(
-            DEVICES, [{"device": key, "name": key, "type": "gpu", "sources": {}} for key in SPEEDS]
-        ),
-        profiles=table_of(PROFILES, profiles),
-        records=table_of(RECORDS, records),
-        energy=table_of(ENERGY, watched),
-    )

@@ -298,21 +298,20 @@ def _print_published(
     figures: Path | None,
     json: bool,
 ) -> None:
-    from crosscast.report.published import print_study
-    from crosscast.studies.johnston2018 import run
-    from crosscast.studies.johnston2018_forests import PAPER, QUICK, USUAL
+    from crosscast.report.johnston2018 import print_study
+    from crosscast.studies.johnston2018 import PRESETS, reproduce
 
     with FitStatus("parts") as status, option_names():
-        found = run(
+        found = reproduce(
             dataset,
+            preset=PRESETS[{"quick": "quick", "usual": "default", "thorough": "paper"}[effort]],
             seed=seed,
-            amount={"quick": QUICK, "usual": USUAL, "thorough": PAPER}[effort],
             progress=status,
             cache=cache,
             jobs=jobs,
         )
     if figures is not None:
-        from crosscast.report.published_figures import write_figures
+        from crosscast.report.johnston2018_figures import write_figures
 
         _tell(write_figures(found, figures))
     if json:

@@ -1,48 +1,78 @@
-"""The paper's headline: a forest on some runs of each cell, tested on the other runs of the same cells."""
+"""All tables and figures of Johnston, Falzon and Milthorpe (2018), and the same forest held out honestly.
+
+The headline of the paper is a forest on some runs of each cell, tested on other runs of the same cells.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
 import statistics
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from types import MappingProxyType
+from typing import Any
 
+import msgspec
 import numpy as np
 
-from crosscast.arrays import Flags, Integers, Reals
-from crosscast.evaluation.cache_folder import cached_file, sources_digest
-from crosscast.evaluation.processes import Progress, check_jobs, check_seed, done_pieces, told
-from crosscast.evaluation.time import DEFAULT, grid_digest, split_named
+from crosscast.arrays import Arrays, Flags, Integers, Reals
+from crosscast.evaluation.loop import Progress, check_seed, run_tasks
 from crosscast.evaluation.time_scores import Outcome, scores
-from crosscast.predict.time.data import Grid
-from crosscast.predict.time.johnston2018 import PublishedForest, Rows, device_codes, draw_trees
+from crosscast.predict.time.johnston2018 import PublishedForest, Rows
 from crosscast.studies.johnston2018_forests import (
-    MOST_TREES,
-    USUAL,
-    Amount,
-    OutOfBag,
     Runs,
     Search,
     Surface,
     anneal,
+    cell_predictions,
+    grow,
     runs_of,
+)
+from crosscast.studies.johnston2018_published import (
+    MOST_TREES,
+    NODE_SIZE,
+    SCRIPT_NODE_SIZE,
+    TRAINED_SHARE,
+    TRIED,
 )
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.size_order import size_order
-from crosscast.tables.whole_file import make_folder
 from crosscast.units import microseconds
 
-TREES, TRIED, NODE_SIZE = 505, 30, 9
-"""Parameters of the paper's final model (section III-C)."""
-
-TRAINED_SHARE = 0.2
-"""Share of the rows that the published script trains on."""
+NODE_SIZES = tuple(range(1, 51))  # Those of figure 1
 
 _UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3}
+_RUNS_PER_CELL = 10
+_FIGURE_1_TREES = 300
+_FIGURE_2_TREES = (10, 30, 100, 300, 500, 1000, 3000, MOST_TREES)
+_SOURCES = ("predict", "evaluation", "studies")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How much work is done: numbers of trees, samples and steps."""
+
+    forest_trees: int  # Trees of the final forest, and of the one for energy
+    honest_trees: int  # Trees of each forest that leaves an application out
+    surface_trees: int  # Trees grown for each number of tried features, in the search over all parameters
+    steps: int  # Steps of that search
+    omitted_trees: int  # The same of the search with one kernel left out
+    omitted_steps: int
+    samples: int  # Samples for each number of kernels in Algorithm 2
+    sample_trees: int  # Trees of each of its forests
+    sample_counts: int  # How many numbers of kernels it takes, of all
+
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "quick": Preset(50, 10, 10, 20, 5, 5, 2, 5, 6),
+        "default": Preset(505, 60, 60, 100, 16, 30, 12, 12, 13),
+        "paper": Preset(505, 505, 505, 500, 200, 100, 500, 505, 10_000),
+    }
+)
+"""On the published data: ten seconds, to see that all of it works; two minutes; hours, as in the paper."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +80,59 @@ class KnownCells:
     """Errors of one predictor on rows whose cells were in training too; relative errors are fractions."""
 
     # Mean over cells of abs(mean predicted / mean measured - 1), of logarithms of microseconds: the paper's
-    # 1.2 %
+    # 1.2 %; then the same row by row
     relative_log_cells: float
-    relative_log_rows: float  # The same, row by row
+    relative_log_rows: float
     mae_log: float  # Mean over rows of abs(predicted - measured) of the logarithm
     r2: float  # Explained share of the variance of the logarithm, over rows
-    # Mean and median over cells of abs(predicted / measured - 1), of geometric means of real times
+    # Mean and median over cells of abs(predicted / measured - 1), of geometric means of real times; then the
+    # same row by row
     mape_cells: float
     median_ape_cells: float
-    mape_rows: float  # The same of real times, row by row
+    mape_rows: float
     median_ape_rows: float
+
+
+def known_cells(by_cell: Reals, test: Rows) -> KnownCells:
+    """Errors of a prediction for each cell on rows."""
+    measured = test.means()
+    cells, rows = (by_cell - measured)[np.isfinite(measured)], by_cell[test.cell] - test.response
+    return KnownCells(
+        relative_log_cells=_relative(by_cell, measured),
+        relative_log_rows=_relative(by_cell[test.cell], test.response),
+        mae_log=float(np.mean(np.abs(rows))),
+        r2=1 - float(np.mean(rows**2) / np.var(test.response)),
+        mape_cells=float(np.mean(_ape(cells))),
+        median_ape_cells=float(np.median(_ape(cells))),
+        mape_rows=float(np.mean(_ape(rows))),
+        median_ape_rows=float(np.median(_ape(rows))),
+    )
+
+
+def _ape(log_error: Reals) -> Reals:
+    """Relative error of a time whose logarithm is off by so much."""
+    return np.abs(np.expm1(log_error))
+
+
+def _rmse(error: Reals) -> float:
+    return float(np.sqrt(np.mean(error**2)))
+
+
+def _relative(predicted: Reals, measured: Reals) -> float:
+    return float(np.nanmean(np.abs(predicted - measured) / np.abs(measured)))
+
+
+def _split(count: int, seed: int) -> tuple[Integers, Integers]:
+    """A random fifth of the rows, and the others, as in the published script."""
+    order = np.random.default_rng(seed).permutation(count)
+    trained, tested = np.split(order, [max(1, round(TRAINED_SHARE * count))])
+    return trained, tested
+
+
+def _lookup(train: Rows) -> Reals:
+    """The mean of each cell's own rows, which knows no feature."""
+    means = train.means()
+    return np.where(np.isnan(means), train.response.mean(), means)
 
 
 @dataclass(frozen=True)
@@ -69,8 +142,8 @@ class Headline:
     trees: int  # Trees of the forest
     rows: int  # Runs in all, and those trained on
     trained_rows: int
-    forest: KnownCells  # Errors of the forest, and of the mean of the cell's own runs, which knows no feature
-    lookup: KnownCells
+    forest: KnownCells
+    lookup: KnownCells  # Of the mean of the cell's own runs
     # The forest's `relative_log_cells`, if times were in nanoseconds, microseconds or milliseconds before
     # their logarithm: the same forest, other percentages
     relative_log_by_unit: dict[str, float]
@@ -81,8 +154,7 @@ class Headline:
     # By size of the problem, the mean over cells of abs(predicted - measured) in seconds, of geometric means
     misprediction_s: dict[str, float]
     top1: float  # Share of kernels whose device with the least predicted time is the fastest
-    # Share of all pairs of devices that are predicted in the measured order, over all kernels
-    pairs_in_order: float
+    pairs_in_order: float  # Share of pairs of devices that are predicted in the measured order, all kernels
     # The kernel whose relative errors of the logarithm, as in `KnownCells.relative_log_cells`, are the
     # greatest on average over its cells, and that average
     worst_kernel: str
@@ -91,64 +163,43 @@ class Headline:
     oob_r2: float
 
 
-def headline(runs: Runs, trees: int, seed: int) -> Headline:
+def headline(runs: Runs, *, trees: int, seed: int) -> Headline:
     """Fit to a random fifth of the rows, as the published script does, and test on the others."""
-    order = np.random.default_rng(seed).permutation(len(runs))
-    trained, tested = np.split(order, [max(1, round(TRAINED_SHARE * len(runs)))])
-    train, test = runs.take(trained), runs.take(tested)
-    forest = _grown(train.rows(), trees, seed).forest()[0]
-    means = train.rows().means()
-    lookup = np.where(np.isnan(means), train.log_us.mean(), means)
-    cells = test.rows().means()
+    trained, tested = _split(len(runs), seed)
+    train, test, rows = runs.take(trained).rows(), runs.take(tested).rows(), runs.rows()
+    forest = cell_predictions(train, trees, seed)
+    oob_error = grow(rows, trees, TRIED, (NODE_SIZE,), seed).error(trees, 0)
+    cells = test.means()
     shape = (len(runs.features), len(runs.grid.devices))
     predicted, measured = forest.reshape(shape), cells.reshape(shape)
-    error = float(_grown(runs.rows(), trees, seed).errors()[0])
+    seconds = np.abs(np.exp(predicted) - np.exp(measured)) * microseconds(1.0)
+    sizes, kernels = np.array(runs.grid.profiles.size), np.array(runs.grid.profiles.kernel)
+    relative = np.abs(predicted - measured) / np.abs(measured)
+    by_kernel = {name: float(np.nanmean(relative[kernels == name])) for name in runs.kernel_names}
+    worst = max(by_kernel, key=by_kernel.__getitem__)
     top1, pairs_in_order = _order(predicted, measured)
-    worst_kernel, worst_error = _worst(runs, predicted, measured)
     return Headline(
         trees=trees,
         rows=len(runs),
-        trained_rows=len(train),
-        forest=_errors(forest, test.cell, test.log_us),
-        lookup=_errors(lookup, test.cell, test.log_us),
+        trained_rows=len(trained),
+        forest=known_cells(forest, test),
+        lookup=known_cells(_lookup(train), test),
         relative_log_by_unit={
             unit: _relative(forest - np.log(scale), cells - np.log(scale)) for unit, scale in _UNITS.items()
         },
         predicted=np.where(np.isnan(measured), np.nan, predicted).tolist(),
         measured=measured.tolist(),
-        misprediction_s=_mispredictions(runs, predicted, measured),
+        misprediction_s={
+            size: float(np.nanmean(seconds[sizes == size]))
+            for size in sorted(set(sizes.tolist()), key=size_order)
+        },
         top1=top1,
         pairs_in_order=pairs_in_order,
-        worst_kernel=worst_kernel,
-        worst_error=worst_error,
-        oob_error=error,
-        oob_r2=1 - error / float(np.var(runs.log_us)),
+        worst_kernel=worst,
+        worst_error=by_kernel[worst],
+        oob_error=oob_error,
+        oob_r2=1 - oob_error / float(np.var(runs.log_us)),
     )
-
-
-def _grown(rows: Rows, trees: int, seed: int) -> OutOfBag:
-    bag = OutOfBag(rows, (NODE_SIZE,))
-    for drawn in draw_trees(rows, trees, tried=TRIED, seed=seed):
-        bag.add(drawn)
-    return bag
-
-
-def _mispredictions(runs: Runs, predicted: Reals, measured: Reals) -> dict[str, float]:
-    seconds = np.abs(np.exp(predicted) - np.exp(measured)) * microseconds(1.0)
-    sizes = np.array(runs.grid.profiles.size)
-    return {
-        size: float(np.nanmean(seconds[sizes == size]))
-        for size in sorted(set(sizes.tolist()), key=size_order)
-    }
-
-
-def _worst(runs: Runs, predicted: Reals, measured: Reals) -> tuple[str, float]:
-    """The kernel with the greatest mean relative error of the logarithm, and that error."""
-    errors = np.abs(predicted - measured) / np.abs(measured)
-    kernels = np.array(runs.grid.profiles.kernel)
-    means = {name: float(np.nanmean(errors[kernels == name])) for name in runs.kernel_names()}
-    worst = max(means, key=lambda name: means[name])
-    return worst, means[worst]
 
 
 def _order(predicted: Reals, measured: Reals) -> tuple[float, float]:
@@ -162,31 +213,8 @@ def _order(predicted: Reals, measured: Reals) -> tuple[float, float]:
     return float(np.mean(p.argmin(axis=1) == m.argmin(axis=1))), float(np.mean(same))
 
 
-def _relative(predicted: Reals, measured: Reals) -> float:
-    return float(np.nanmean(np.abs(predicted - measured) / np.abs(measured)))
-
-
-def _errors(by_cell: Reals, cell: Integers, log_us: Reals) -> KnownCells:
-    predicted = by_cell[cell]
-    counts = np.bincount(cell, minlength=len(by_cell))
-    known = counts > 0
-    measured = np.bincount(cell, log_us, minlength=len(by_cell))[known] / counts[known]
-    cells, rows = np.abs(np.expm1(by_cell[known] - measured)), np.abs(np.expm1(predicted - log_us))
-    square = float(np.mean((predicted - log_us) ** 2))
-    return KnownCells(
-        relative_log_cells=_relative(by_cell[known], measured),
-        relative_log_rows=_relative(predicted, log_us),
-        mae_log=float(np.mean(np.abs(predicted - log_us))),
-        r2=1 - square / float(np.var(log_us)),
-        mape_cells=float(np.mean(cells)),
-        median_ape_cells=float(np.median(cells)),
-        mape_rows=float(np.mean(rows)),
-        median_ape_rows=float(np.median(rows)),
-    )
-
-
 @dataclass(frozen=True)
-class Honest:
+class HeldOut:
     """Leave-application-out, one row a cell; relative errors are fractions."""
 
     trees: int  # Trees of each forest
@@ -195,59 +223,47 @@ class Honest:
     median_ape_by_application: float | None
     mape: float | None  # Mean of the same
     rmse_log: float | None  # Root of the mean square of ln(predicted / measured)
-    # Measured time on the chosen device over that on the fastest, mean over kernels
-    slowdown_mean: float | None
+    slowdown_mean: float | None  # Measured time on the chosen device over that on the fastest, over kernels
     # The same, if always the device is taken that is fastest on geometric mean over the other applications
     always_one_slowdown_mean: float | None
     top1: float | None  # Share of kernels whose chosen device is the fastest
     predicted: list[list[float]]  # Predicted logarithms of seconds of each cell, of shape `(n, d)` as lists
 
 
-def honest(grid: Grid, trees: int, seed: int) -> Honest:
-    """Hold each application out, and predict it."""
-    predicted = np.full(grid.log_time.shape, np.nan)
-    usual = np.full(grid.log_time.shape, np.nan)
-    model = PublishedForest(trees=trees)
-    for fold in split_named(DEFAULT).folds(grid):
-        train = grid.take(fold.train_rows)
-        fitted = model.fit(train, seed)
-        predicted[fold.test_rows] = fitted.log_time(grid.profiles.take(fold.test_rows))
-        usual[fold.test_rows] = np.nanmean(train.log_time, axis=0)
-    found, one = (scores([_outcome(grid, centre)], level=0.9) for centre in (predicted, usual))
-    return Honest(
+def leave_application_out(runs: Runs, *, trees: int, seed: int) -> HeldOut | None:
+    """Hold each application out, and predict it; ``None`` where there is one alone."""
+    grid = runs.grid
+    application = np.array(grid.profiles.application)
+    names = np.unique(application)
+    if len(names) < 2:
+        return None
+    predicted, usual = np.full((2, *grid.log_time.shape), np.nan)
+    for name in names:
+        test: Flags = application == name
+        train = grid.take(~test)
+        fitted = PublishedForest(trees=trees).fit(train, seed)
+        predicted[test] = fitted.log_time(grid.profiles.take(test))
+        usual[test] = np.nanmean(train.log_time, axis=0)
+    everything, rows = np.ones(grid.log_time.shape, dtype=np.bool_), np.arange(len(application))
+    found, one = (
+        scores(
+            [Outcome(grid.profiles.application, grid.log_time, *[centre] * 3, everything, ~everything, rows)],
+            level=0.9,
+        )
+        for centre in (predicted, usual)
+    )
+    of_scores = ("median_ape", "median_ape_by_application", "mape", "rmse_log", "slowdown_mean", "top1")
+    return HeldOut(
         trees=trees,
-        median_ape=found.median_ape,
-        median_ape_by_application=found.median_ape_by_application,
-        mape=found.mape,
-        rmse_log=found.rmse_log,
-        slowdown_mean=found.slowdown_mean,
         always_one_slowdown_mean=one.slowdown_mean,
-        top1=found.top1,
         predicted=predicted.tolist(),
+        **{name: getattr(found, name) for name in of_scores},
     )
-
-
-def _outcome(grid: Grid, centre: Reals) -> Outcome:
-    shape = grid.log_time.shape
-    return Outcome(
-        application=grid.profiles.application,
-        measured=grid.log_time,
-        centre=centre,
-        low=centre,
-        high=centre,
-        scored=np.ones(shape, dtype=np.bool_),
-        known=np.zeros(shape, dtype=np.bool_),
-        rows=np.arange(len(grid.profiles)),
-    )
-
-
-SCRIPT_NODE_SIZE = 34
-"""``min.node.size`` of the published script; the paper's text has 9."""
 
 
 @dataclass(frozen=True)
-class Learning:
-    """Errors for one number of kernels, over all samples; of logarithms."""
+class LearningPoint:
+    """Errors of logarithms for one number of kernels to learn from, over all samples."""
 
     kernels: int  # Kernels that were drawn to train on
     samples: int  # Samples that were drawn, and trees of each forest
@@ -255,8 +271,7 @@ class Learning:
     mae_published: float  # As the published script does it: see `recycled`
     rmse_published: float
     known_share: float  # Share of its test rows whose cell is in training as well
-    # Trained on all rows of the kernels drawn, tested on all rows of the others; `None` where there are no
-    # others
+    # Trained on all rows of the kernels drawn, tested on all rows of the others, if there are any
     mae_corrected: float | None
     rmse_corrected: float | None
 
@@ -283,73 +298,47 @@ def recycled(kernel: Integers, drawn: Integers) -> Flags:
     return picked
 
 
-def learn(runs: Runs, kernels: int, samples: int, trees: int, seed: int) -> Learning:
-    """Draw so many kernels, train on them, and test in both ways."""
-    names = runs.kernel_names()
-    number = {name: place for place, name in enumerate(names)}
-    kernel = np.array([number[name] for name in runs.grid.profiles.kernel])[runs.kernel]
+def learn(runs: Runs, *, kernels: int, samples: int, trees: int, seed: int) -> LearningPoint:
+    """Draw so many kernels, train on them, and test in both ways (Algorithm 2)."""
+    kernel = runs.name_number
     published, corrected, known = [], [], []
     for sample in range(samples):
         # Larger sets hold the smaller ones of the same sample, so that the curve is of their sizes alone.
         rng = np.random.default_rng([seed, sample])
-        drawn = rng.permutation(len(names))[:kernels]
-        picked = recycled(kernel, drawn)
+        drawn = rng.permutation(len(runs.kernel_names))[:kernels]
+        picked, whole = recycled(kernel, drawn), np.isin(kernel, drawn)
         tree_seed = int(rng.integers(2**31))
         if picked.any():
-            published.append(_learning_errors(runs, picked, SCRIPT_NODE_SIZE, trees, tree_seed))
+            published.append(_test_errors(runs, picked, trees, tree_seed, SCRIPT_NODE_SIZE))
             known.append(np.isin(runs.cell[~picked], runs.cell[picked]).mean())
-        whole = np.isin(kernel, drawn)
         if not whole.all():
-            corrected.append(_learning_errors(runs, whole, NODE_SIZE, trees, tree_seed))
-    mae_published, rmse_published = _over(published)
-    mae_corrected, rmse_corrected = _over(corrected) if corrected else (None, None)
-    return Learning(
-        kernels=kernels,
-        samples=samples,
-        trees=trees,
-        mae_published=mae_published,
-        rmse_published=rmse_published,
-        known_share=float(np.mean(known)),
-        mae_corrected=mae_corrected,
-        rmse_corrected=rmse_corrected,
-    )
+            corrected.append(_test_errors(runs, whole, trees, tree_seed, NODE_SIZE))
+    of_new = _over(corrected) if corrected else (None, None)
+    return LearningPoint(kernels, samples, trees, *_over(published), float(np.mean(known)), *of_new)
 
 
-def _learning_errors(runs: Runs, trained: Flags, node_size: int, trees: int, seed: int) -> Reals:
+def _test_errors(runs: Runs, trained: Flags, trees: int, seed: int, node_size: int) -> Reals:
     """Errors of the rows that were not trained on."""
-    rows = runs.take(trained).rows()
-    predictions = np.zeros(len(rows.features))
-    for drawn in draw_trees(rows, trees, tried=TRIED, seed=seed):
-        predictions += drawn.predictions([node_size])[0] / trees
+    predictions = cell_predictions(runs.take(trained).rows(), trees, seed, node_size)
     test = runs.take(~trained)
     errors: Reals = predictions[test.cell] - test.log_us
     return errors
 
 
-def _over(samples: list[Reals]) -> tuple[float, float]:
+def _over(samples: Sequence[Reals]) -> tuple[float, float]:
     """Mean absolute and root mean square over the rows of all samples."""
     errors = np.concatenate(samples)
-    return float(np.mean(np.abs(errors))), float(np.sqrt(np.mean(errors**2)))
-
-
-NODE_SIZES = tuple(range(1, 51))
-START = (500, 32, 9)
-"""Where the paper starts (section III-C), and its fixed node size."""
-
-_RUNS_PER_CELL = 10
-_FIGURE_1_TREES = 300
-_FIGURE_2_TREES = (10, 30, 100, 300, 500, 1000, 3000, MOST_TREES)
+    return float(np.mean(np.abs(errors))), _rmse(errors)
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """Errors are mean squares of the logarithm, out of the bag."""
+    """Figures 1 and 2; errors are mean squares of the logarithm, out of the bag."""
 
     rows: int  # Runs that were fitted to: ten a cell, as in the published scripts of these two figures
     # Trees that were grown for each number of tried features; what lies beyond goes on along 1 / trees
     grown: int
-    # Figure 1: error for each node size from 1 on, with 300 trees and 30 features tried
-    node_size_errors: list[float]
+    node_size_errors: list[float]  # Figure 1: of each node size from 1 on, with 300 trees, 30 features tried
     tried: list[int]  # Figure 2: its axes
     trees: list[int]
     # Figure 2: error for each number of trees (row) and tried features (column), with node size 9
@@ -357,7 +346,7 @@ class Tuning:
     search: Search  # Steps of the search over all three parameters
 
 
-def tune(runs: Runs, grown: int, steps: int, seed: int) -> Tuning:
+def tune(runs: Runs, *, grown: int, steps: int, seed: int) -> Tuning:
     """Take the errors, and search for the least."""
     sample = runs.sample(_RUNS_PER_CELL, seed)
     surface = Surface(sample.rows(), grown, NODE_SIZES, seed)
@@ -369,13 +358,13 @@ def tune(runs: Runs, grown: int, steps: int, seed: int) -> Tuning:
         tried=tried,
         trees=list(_FIGURE_2_TREES),
         heat=[[surface.error(trees, each, NODE_SIZE) for each in tried] for trees in _FIGURE_2_TREES],
-        search=anneal(surface, START, steps, seed),
+        search=anneal(surface, steps, seed),
     )
 
 
 @dataclass(frozen=True)
-class Omitted:
-    """One row of Table III."""
+class LeftOutKernel:
+    """One row of table III."""
 
     kernel: str  # The kernel that was left out, at all sizes
     trees: int  # Tuned parameters
@@ -389,36 +378,28 @@ class Omitted:
     rmse_log: float  # The root of the mean square of ln(predicted / measured) over the same cells
 
 
-def omit(runs: Runs, kernel: str, grown: int, steps: int, seed: int) -> Omitted:
-    """Tune without a kernel, then predict it."""
-    left_out = runs.of_kernels({kernel})
+def leave_kernel_out(runs: Runs, *, kernel: str, grown: int, steps: int, seed: int) -> LeftOutKernel:
+    """Tune without a kernel, then predict it (Algorithm 1)."""
+    left_out: Flags = runs.name_number == runs.kernel_names.index(kernel)
     rest, own = runs.take(~left_out), runs.take(left_out)
     surface = Surface(rest.rows(), grown, (NODE_SIZE,), seed)
-    search = anneal(surface, START, steps, seed)
+    search = anneal(surface, steps, seed)
     best = search.best
     cells = np.unique(own.cell)
     error = surface.at(search.tried[best]).forest[0][cells] - own.rows().means()[cells]
-    return Omitted(
-        kernel=kernel,
-        trees=search.trees[best],
-        tried=search.tried[best],
-        oob_error=search.error[best],
-        r2=1 - search.error[best] / float(np.var(rest.log_us)),
-        median_ape=float(np.median(np.abs(np.expm1(error)))),
-        rmse_log=float(np.sqrt(np.mean(error**2))),
-    )
-
-
-_FEWEST_APPLICATIONS = 3
+    oob_error = search.error[best]
+    r2 = 1 - oob_error / float(np.var(rest.log_us))
+    tuned = search.trees[best], search.tried[best]
+    return LeftOutKernel(kernel, *tuned, oob_error, r2, float(np.median(_ape(error))), _rmse(error))
 
 
 @dataclass(frozen=True)
 class Energy:
     """The forest on energy; errors of logarithms, and relative ones as fractions."""
 
-    applications: int  # How many there are; a row is a watched run
+    applications: int
     devices: int
-    rows: int
+    rows: int  # Watched runs
     trees: int  # Trees of the forest
     r2: float  # On a random split of rows, trained on a fifth: the paper's way
     mae_log: float
@@ -430,176 +411,52 @@ class Energy:
     baseline_rmse_log: float
 
 
-@dataclass(frozen=True)
-class _Watched:
-    """Watched runs: their rows for a forest, application of each cell, and device of each cell."""
-
-    rows: Rows
-    application: np.ndarray
-    device: np.ndarray
-
-
-def energy(dataset: Dataset, runs: Runs, trees: int, seed: int) -> Energy | None:
-    """Fit the forest to the energy of applications at a size; ``None`` where too few were watched.
-
-    The features of an application are the means over its kernels at that size; where one kernel alone was
-    watched, that kernel's.
-    """
-    watched = _watched(dataset, runs)
+def energy(runs: Runs, *, trees: int, seed: int) -> Energy | None:
+    """Fit the forest to the energy of applications at a size; ``None`` where too few were watched."""
+    watched = runs.energy
     if watched is None:
         return None
-    rows = watched.rows
-    order = np.random.default_rng(seed).permutation(len(rows.response))
-    trained, tested = np.split(order, [max(1, round(TRAINED_SHARE * len(order)))])
+    rows, application, device = watched.rows, watched.application, watched.device
+    trained, tested = _split(len(rows.response), seed)
     train, test = rows.take(trained), rows.take(tested)
-    error = _predictions(train, trees, seed)[test.cell] - test.response
-    known = train.means()
-    lookup = np.where(np.isnan(known), train.response.mean(), known)[test.cell] - test.response
-    held_out, baseline = _held_out(watched, trees, seed)
+    forest = known_cells(cell_predictions(train, trees, seed), test)
+    means = rows.means()
+    predicted, baseline = np.empty((2, len(means)))
+    for name in np.unique(application):
+        own: Flags = application == name
+        predicted[own] = cell_predictions(rows.take(~own[rows.cell]), trees, seed)[own]
+        for cell in np.flatnonzero(own):
+            others = means[~own & (device == device[cell])]
+            baseline[cell] = others.mean() if len(others) else means[~own].mean()
     return Energy(
-        applications=len(np.unique(watched.application)),
-        devices=len(np.unique(watched.device)),
+        applications=len(np.unique(application)),
+        devices=len(np.unique(device)),
         rows=len(rows.response),
         trees=trees,
-        r2=1 - float(np.mean(error**2) / np.var(test.response)),
-        mae_log=float(np.mean(np.abs(error))),
-        mape=float(np.mean(np.abs(np.expm1(error)))),
-        lookup_mape=float(np.mean(np.abs(np.expm1(lookup)))),
-        held_out_median_ape=float(np.median(np.abs(np.expm1(held_out)))),
-        held_out_rmse_log=float(np.sqrt(np.mean(held_out**2))),
-        baseline_median_ape=float(np.median(np.abs(np.expm1(baseline)))),
-        baseline_rmse_log=float(np.sqrt(np.mean(baseline**2))),
+        r2=forest.r2,
+        mae_log=forest.mae_log,
+        mape=forest.mape_rows,
+        lookup_mape=known_cells(_lookup(train), test).mape_rows,
+        held_out_median_ape=float(np.median(_ape(predicted - means))),
+        held_out_rmse_log=_rmse(predicted - means),
+        baseline_median_ape=float(np.median(_ape(baseline - means))),
+        baseline_rmse_log=_rmse(baseline - means),
     )
 
 
-def _watched(dataset: Dataset, runs: Runs) -> _Watched | None:
-    profiles = runs.grid.profiles
-    cells: dict[tuple[str, str, str], int] = {}
-    features: list[Reals] = []
-    numbers: list[int] = []
-    joules: list[float] = []
-    columns = ("application", "kernel", "size", "device", "energy_j", "runs")
-    for application, kernel, size, device, energy_j, count in zip(
-        *(dataset.energy.column(name).to_pylist() for name in columns), strict=True
-    ):
-        of_it = [
-            place
-            for place in range(len(profiles))
-            if (profiles.application[place], profiles.size[place]) == (application, size)
-            and kernel in (None, profiles.kernel[place])
-        ]
-        if not of_it or energy_j <= 0:
-            continue
-        cell = cells.setdefault((application, size, device), len(cells))
-        if cell == len(features):
-            features.append(runs.features[of_it].mean(axis=0))
-        numbers.append(cell)
-        joules.append(energy_j / count)
-    names = [application for application, _, _ in cells]
-    if len(set(names)) < _FEWEST_APPLICATIONS:
-        return None
-    keys = sorted({device for _, _, device in cells})
-    places = np.array([keys.index(device) for _, _, device in cells])
-    cells_of, response = np.array(numbers), np.log(joules)
-    codes = device_codes(places[cells_of], response, len(keys))
-    rows = Rows(np.column_stack([np.array(features), codes[places]]), cells_of, response)
-    return _Watched(rows, np.array(names), places)
-
-
-def _predictions(rows: Rows, trees: int, seed: int) -> Reals:
-    """Mean prediction of the trees for each cell."""
-    total = np.zeros(len(rows.features))
-    for drawn in draw_trees(rows, trees, tried=TRIED, seed=seed):
-        total += drawn.predictions([NODE_SIZE])[0]
-    return total / trees
-
-
-def _held_out(watched: _Watched, trees: int, seed: int) -> tuple[Reals, Reals]:
-    """Errors of all cells, each predicted without its application: by the forest, by the device's mean."""
-    means = watched.rows.means()
-    forest, baseline = np.empty(len(means)), np.empty(len(means))
-    for name in np.unique(watched.application):
-        test: Flags = watched.application == name
-        rows = watched.rows.take(~test[watched.rows.cell])
-        forest[test] = _predictions(rows, trees, seed)[test]
-        for cell in np.flatnonzero(test):
-            others = means[~test & (watched.device == watched.device[cell])]
-            baseline[cell] = others.mean() if len(others) else means[~test].mean()
-    return forest - means, baseline - means
-
-
-P = TypeVar("P")
-
-_DAMAGE = (OSError, ValueError, KeyError, TypeError)
-"""What a file that is no part, or half of one, leads to."""
-
-
 @dataclass(frozen=True)
-class Part(Generic[P]):
-    """A part of the study."""
-
-    name: str  # What it is, for people
-    facts: tuple[object, ...]  # All that it depends on apart from the data; as JSON
-    make: Callable[[], P]  # Makes it: a dataclass
-    load: Callable[[dict[str, Any]], P]  # Makes it again of `dataclasses.asdict` of it
-
-
-@dataclass(frozen=True)
-class Keeper:
-    """A folder with a JSON file for each part, named by a hash of all that the part depends on."""
-
-    folder: Path | None  # Where; nothing is kept if `None`
-    digest: str  # Hash of the data
-
-    def __post_init__(self) -> None:
-        """Make the folder."""
-        if self.folder is None:
-            return
-        make_folder("cache", self.folder)
-
-    def load(self, part: Part[P]) -> P | None:
-        """The part as it was kept, or ``None``; a damaged one is as good as none."""
-        if self.folder is None:
-            return None
-        try:
-            return part.load(json.loads(self._path(part).read_text(encoding="utf-8")))
-        except _DAMAGE:
-            return None
-
-    def save(self, part: Part[P], made: P) -> None:
-        """Keep a part."""
-        if self.folder is None:
-            return
-        path = self._path(part)
-        with cached_file(path) as temporary:
-            # asdict takes dataclasses only, which the type of a part cannot say.
-            temporary.write_text(json.dumps(asdict(made)), encoding="utf-8")  # type: ignore[call-overload]
-
-    def _path(self, part: Part[Any]) -> Path:
-        assert self.folder is not None
-        return self.folder / f"published-{self._key(part)}.json"
-
-    def _key(self, part: Part[Any]) -> str:
-        facts = json.dumps(
-            [sources_digest(("predict", "evaluation", "studies")), self.digest, part.name, *part.facts]
-        )
-        return hashlib.sha256(facts.encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class PublishedStudy:
+class Johnston2018:
     """All tables and figures of the paper, on a dataset."""
 
     label: str  # Where the dataset is from
     runs: Runs  # Its runs, whose kernels and devices the arrays of the parts are about
     seed: int  # Start of all random numbers
-    amount: Amount  # How much work was done
+    preset: Preset  # How much work was done
     headline: Headline  # The 1.2 %, and figures 4 to 6
     tuning: Tuning  # Figures 1 and 2
-    omitted: tuple[Omitted, ...]  # Algorithm 1 and table III, a row a kernel, in the order of their names
-    learning: tuple[Learning, ...]  # Algorithm 2 and figure 3, a row for each number of kernels
-    # The same forest on applications that it has not seen; `None` where there is one application
-    honest: Honest | None
+    omitted: tuple[LeftOutKernel, ...]  # Algorithm 1 and table III, in the order of the kernels' names
+    learning: tuple[LearningPoint, ...]  # Algorithm 2 and figure 3, for each number of kernels
+    honest: HeldOut | None  # The same forest on unseen applications; `None` where there is one application
     energy: Energy | None  # Energy in place of time; `None` where too few applications were watched
 
     def median_parameters(self) -> tuple[float, float]:
@@ -612,148 +469,107 @@ class PublishedStudy:
     def to_dict(self) -> dict[str, Any]:
         """The object that ``--json`` prints: times in seconds, relative errors as fractions."""
         trees, tried = self.median_parameters()
-        profiles = self.runs.grid.profiles
-        found = {
+        names = ("application", "kernel", "size")
+        whole = {
             "dataset": self.label,
             "seed": self.seed,
-            "amount": asdict(self.amount),
-            "kernels": [
-                {"application": application, "kernel": kernel, "size": size}
-                for application, kernel, size in zip(
-                    profiles.application, profiles.kernel, profiles.size, strict=True
-                )
-            ],
+            "amount": self.preset,
+            "kernels": [dict(zip(names, each, strict=True)) for each in self.runs.grid.profiles.names],
             "devices": [device.key for device in self.runs.grid.devices],
-            "headline": asdict(self.headline),
-            "tuning": asdict(self.tuning),
-            "omitted": {"median_trees": trees, "median_tried": tried, "rows": [*map(asdict, self.omitted)]},
-            "learning": [*map(asdict, self.learning)],
-            "honest": None if self.honest is None else asdict(self.honest),
-            "energy": None if self.energy is None else asdict(self.energy),
+            "headline": self.headline,
+            "tuning": self.tuning,
+            "omitted": {"median_trees": trees, "median_tried": tried, "rows": self.omitted},
+            "learning": self.learning,
+            "honest": self.honest,
+            "energy": self.energy,
         }
-        cleaned: dict[str, Any] = _without_nan(found)
-        return cleaned
-
-
-def _without_nan(value: Any) -> Any:
-    """The same with null for what is not a number, which JSON does not have."""
-    if isinstance(value, dict):
-        return {key: _without_nan(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(each) for each in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def run(
-    dataset: Dataset,
-    *,
-    seed: int = 0,
-    amount: Amount = USUAL,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int = 1,
-) -> PublishedStudy:
-    """Do the published study on a dataset."""
-    check_seed(seed)
-    check_jobs(jobs)
-    runs = runs_of(dataset)
-    parts = _parts(dataset, runs, amount, seed)
-    keeper = Keeper(cache, runs.digest() + grid_digest(runs.grid))
-    made = {name: found for name, part in parts.items() if (found := keeper.load(part)) is not None}
-    left = [name for name in parts if name not in made]
-    done = done_pieces({name: name for name in left}, _maker, (dataset, amount, seed), jobs, _WHAT)
-    for name, found in told(done, len(left), str, progress):
-        made[name] = found
-        keeper.save(parts[name], found)
-    return PublishedStudy(
-        label=dataset.label,
-        runs=runs,
-        seed=seed,
-        amount=amount,
-        headline=made["headline"],
-        tuning=made["tuning"],
-        omitted=tuple(made[name] for name in parts if name.startswith("without ")),
-        learning=tuple(made[name] for name in parts if name.startswith("trained on ")),
-        honest=made["honest"].found,
-        energy=made["energy"].found,
-    )
+        # What is not a number becomes null here, as JSON has none.
+        found: dict[str, Any] = json.loads(msgspec.json.encode(whole))
+        return found
 
 
 @dataclass(frozen=True)
-class _Perhaps:
-    """A part that a dataset may be too small for."""
+class _Part:
+    """A part of the study as a task; its result is kept as JSON."""
 
-    found: Any
+    label: str
+    make: partial[Any]  # Makes it of the runs; its keywords are all that it depends on besides
+    kind: Any  # Type of the result
+
+    @property
+    def asks(self) -> Sequence[object]:
+        return [[self.make.func.__name__, self.make.keywords]]
+
+    def run(self, data: Runs, asks: Sequence[int]) -> list[Arrays]:
+        return [{"json": np.array(json.dumps(msgspec.to_builtins(self.make(data))))} for _ in asks]
+
+    def sound(self, data: Runs, ask: int, arrays: Arrays) -> bool:
+        try:
+            self.read(arrays)
+        except (KeyError, ValueError, msgspec.ValidationError):
+            return False
+        return True
+
+    def read(self, arrays: Arrays) -> Any:
+        return msgspec.convert(json.loads(str(arrays["json"])), self.kind)
 
 
-def _parts(dataset: Dataset, runs: Runs, amount: Amount, seed: int) -> dict[str, Part[Any]]:
-    """All parts, the longest first, by name."""
-    watched = json.dumps(dataset.energy.to_pylist(), sort_keys=True, default=str)
-    energy_digest = hashlib.sha256(watched.encode()).hexdigest()
-    parts: list[Part[Any]] = [
-        Part(
-            "tuning",
-            (amount.surface_trees, amount.steps, seed),
-            lambda: tune(runs, amount.surface_trees, amount.steps, seed),
-            lambda found: Tuning(**{**found, "search": Search(**found["search"])}),
+def _parts(runs: Runs, preset: Preset, seed: int) -> list[_Part]:
+    """All parts, the longest first."""
+    grown, steps = preset.omitted_trees, preset.omitted_steps
+    samples, trees = preset.samples, preset.sample_trees
+    counts = counts_of(len(runs.kernel_names), preset.sample_counts)
+    return [
+        _Part("tuning", partial(tune, grown=preset.surface_trees, steps=preset.steps, seed=seed), Tuning),
+        _Part("headline", partial(headline, trees=preset.forest_trees, seed=seed), Headline),
+        _Part("honest", partial(leave_application_out, trees=preset.honest_trees, seed=seed), HeldOut | None),
+        _Part("energy", partial(energy, trees=preset.forest_trees, seed=seed), Energy | None),
+        *(
+            _Part(
+                f"without {kernel}",
+                partial(leave_kernel_out, kernel=kernel, grown=grown, steps=steps, seed=seed),
+                LeftOutKernel,
+            )
+            for kernel in runs.kernel_names
         ),
-        Part(
-            "headline",
-            (amount.forest_trees, seed),
-            lambda: headline(runs, amount.forest_trees, seed),
-            lambda found: Headline(
-                **{**found, "forest": KnownCells(**found["forest"]), "lookup": KnownCells(**found["lookup"])}
-            ),
-        ),
-        Part(
-            "honest",
-            (amount.honest_trees, seed),
-            lambda: _Perhaps(_honest(runs, amount, seed)),
-            lambda found: _Perhaps(found["found"] and Honest(**found["found"])),
-        ),
-        Part(
-            "energy",
-            (energy_digest, amount.forest_trees, seed),
-            lambda: _Perhaps(energy(dataset, runs, amount.forest_trees, seed)),
-            lambda found: _Perhaps(found["found"] and Energy(**found["found"])),
+        *(
+            _Part(
+                f"trained on {count} kernels",
+                partial(learn, kernels=count, samples=samples, trees=trees, seed=seed),
+                LearningPoint,
+            )
+            for count in counts
         ),
     ]
-    names = runs.kernel_names()
-    parts += [_omitted(runs, name, amount, seed) for name in names]
-    parts += [_learning(runs, count, amount, seed) for count in counts_of(len(names), amount.sample_counts)]
-    return {part.name: part for part in parts}
 
 
-def _honest(runs: Runs, amount: Amount, seed: int) -> Honest | None:
-    if len(set(runs.grid.profiles.application)) < 2:
-        return None
-    return honest(runs.grid, amount.honest_trees, seed)
-
-
-def _omitted(runs: Runs, kernel: str, amount: Amount, seed: int) -> Part[Omitted]:
-    trees, steps = amount.omitted_trees, amount.omitted_steps
-    return Part(
-        f"without {kernel}",
-        (trees, steps, seed),
-        lambda: omit(runs, kernel, trees, steps, seed),
-        lambda found: Omitted(**found),
+def reproduce(
+    dataset: Dataset,
+    *,
+    preset: Preset = PRESETS["default"],
+    seed: int = 0,
+    progress: Progress | None = None,
+    cache: Path | None = None,
+    jobs: int | None = 1,
+) -> Johnston2018:
+    """Make all tables and figures of the paper on a dataset; see `run_tasks` for the last three."""
+    check_seed(seed)
+    runs = runs_of(dataset)
+    parts = _parts(runs, preset, seed)
+    answers = run_tasks(parts, runs, cache=cache, sources=_SOURCES, progress=progress, jobs=jobs)
+    tuning, head, honest, joules, *others = (
+        part.read(arrays) for part, [arrays] in zip(parts, answers, strict=True)
     )
-
-
-def _learning(runs: Runs, count: int, amount: Amount, seed: int) -> Part[Learning]:
-    samples, trees = amount.samples, amount.sample_trees
-    return Part(
-        f"trained on {count} kernels",
-        (samples, trees, seed),
-        lambda: learn(runs, count, samples, trees, seed),
-        lambda found: Learning(**found),
+    kernels = len(runs.kernel_names)
+    return Johnston2018(
+        label=dataset.label,
+        runs=runs,
+        seed=seed,
+        preset=preset,
+        headline=head,
+        tuning=tuning,
+        omitted=tuple(others[:kernels]),
+        learning=tuple(others[kernels:]),
+        honest=honest,
+        energy=joules,
     )
-
-
-_WHAT = "made a part of the study"
-
-
-def _maker(dataset: Dataset, amount: Amount, seed: int) -> Callable[[str], Any]:
-    """What makes a part by its name."""
-    parts = _parts(dataset, runs_of(dataset), amount, seed)
-    return lambda name: parts[name].make()

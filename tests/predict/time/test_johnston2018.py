@@ -11,7 +11,7 @@ from crosscast.errors import InputError
 from crosscast.predict.time.data import Grid
 from crosscast.predict.time.johnston2018 import FittedForest, PublishedForest, Rows, device_codes, draw_trees
 from crosscast.predict.time.observed import grid_of
-from crosscast.studies.johnston2018_forests import OutOfBag
+from crosscast.studies.johnston2018_forests import grow
 from support.shared import made_up
 
 
@@ -96,13 +96,11 @@ def test_a_longer_forest_begins_with_the_shorter_one() -> None:
 
 def test_errors_out_of_the_bag_are_those_of_a_forest_on_the_rows() -> None:
     data = rows(cells=60, per_cell=10)
-    bag = OutOfBag(data, [1])
-    for drawn in draw_trees(data, 300, tried=5, seed=0):
-        bag.add(drawn)
+    error = grow(data, 300, 5, (1,), seed=0).error(300, 0)
     forest = RandomForestRegressor(300, oob_score=True, random_state=0)
     forest.fit(data.features[data.cell], data.response)
     expected = np.mean((forest.oob_prediction_ - data.response) ** 2)
-    assert bag.errors()[0] == pytest.approx(expected, rel=0.03)
+    assert error == pytest.approx(expected, rel=0.03)
 
 
 def test_more_tried_features_than_there_are_means_all() -> None:

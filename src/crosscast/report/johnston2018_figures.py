@@ -1,4 +1,4 @@
-"""The figures of the published study, as pictures."""
+"""The figures of Johnston, Falzon and Milthorpe (2018), as pictures."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.report.canvas import FORMATS, new_figure, save_figure
-from crosscast.studies.johnston2018 import NODE_SIZE, NODE_SIZES, TREES, TRIED, PublishedStudy
-from crosscast.studies.johnston2018_forests import FIGURE_3_MAE
+from crosscast.studies.johnston2018 import NODE_SIZES, Johnston2018
+from crosscast.studies.johnston2018_published import FIGURE_3_MAE, NODE_SIZE, TREES, TRIED
 from crosscast.tables.size_order import SIZES, size_order
 from crosscast.tables.whole_file import make_folder
 from crosscast.units import microseconds
@@ -28,34 +28,15 @@ _PAPER_KERNELS = ("kmeansPoint", "lud_diagonal")
 """Those of Figure 6 that the paper's text names."""
 
 
-def write_figures(study: PublishedStudy, folder: Path, suffix: str = ".png") -> list[Path]:
-    """Draw figures 1 to 6, figure 5 both as published and in real time.
+def write_figures(study: Johnston2018, folder: Path, suffix: str = ".png") -> list[Path]:
+    """Draw ``figure-1.png`` and so on, of figures 1 to 6; figure 5 both as published and in real time.
 
-    Parameters
-    ----------
-    study
-        The study.
-    folder
-        Where to write ``figure-1.png`` and so on; made if it is not there.
-    suffix
-        ``.png``, ``.svg`` or ``.pdf``.
-
-    Returns
-    -------
-    list of Path
-        The files.
-
-    Raises
-    ------
-    InputError
-        If the suffix is unknown, or the folder cannot be made.
-    MissingExtraError
-        If matplotlib is not installed.
+    The suffix is ``.png``, ``.svg`` or ``.pdf``; the folder is made if it is not there.
     """
     if suffix not in FORMATS:
         raise InputError(f"figures: expected one of {', '.join(FORMATS)}, found {suffix!r}")
     make_folder("figures", folder)
-    drawn: dict[str, Callable[[Any, PublishedStudy], None]] = {
+    drawn: dict[str, Callable[[Any, Johnston2018], None]] = {
         "figure-1": _draw_node_sizes,
         "figure-2": _draw_heat_map,
         "figure-3": _draw_learning,
@@ -73,7 +54,7 @@ def write_figures(study: PublishedStudy, folder: Path, suffix: str = ".png") -> 
     return paths
 
 
-def _draw_node_sizes(figure: Any, study: PublishedStudy) -> None:
+def _draw_node_sizes(figure: Any, study: Johnston2018) -> None:
     figure.set_size_inches(7, 4.5)
     axes = figure.add_subplot()
     axes.plot(NODE_SIZES, study.tuning.node_size_errors, "o-", color=_BLUE, markersize=4)
@@ -93,7 +74,7 @@ def _draw_node_sizes(figure: Any, study: PublishedStudy) -> None:
     axes.grid(alpha=0.3)
 
 
-def _draw_heat_map(figure: Any, study: PublishedStudy) -> None:
+def _draw_heat_map(figure: Any, study: Johnston2018) -> None:
     figure.set_size_inches(13, 5)
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     found = study.tuning
@@ -123,7 +104,7 @@ def _draw_heat_map(figure: Any, study: PublishedStudy) -> None:
     _draw_search(right, study)
 
 
-def _draw_search(axes: Any, study: PublishedStudy) -> None:
+def _draw_search(axes: Any, study: Johnston2018) -> None:
     search = study.tuning.search
     steps = range(1, len(search.error) + 1)
     axes.plot(steps, search.error, "o", color=_BLUE, markersize=4, label="a step")
@@ -139,7 +120,7 @@ def _draw_search(axes: Any, study: PublishedStudy) -> None:
     axes.grid(alpha=0.3)
 
 
-def _draw_learning(figure: Any, study: PublishedStudy) -> None:
+def _draw_learning(figure: Any, study: Johnston2018) -> None:
     figure.set_size_inches(8, 5)
     axes = figure.add_subplot()
     rows = study.learning
@@ -157,7 +138,7 @@ def _draw_learning(figure: Any, study: PublishedStudy) -> None:
     axes.grid(alpha=0.3)
 
 
-def _draw_scatter(figure: Any, study: PublishedStudy) -> None:
+def _draw_scatter(figure: Any, study: Johnston2018) -> None:
     panels = [("known cells, as in the paper", _known(study)[1])]
     if study.honest is not None:
         panels.append(("application held out", np.exp(_array(study.honest.predicted))))
@@ -191,7 +172,7 @@ def _draw_scatter(figure: Any, study: PublishedStudy) -> None:
     figure.suptitle("Figure 4: predicted and measured time, a point for each kernel, size and device")
 
 
-def _draw_log_errors(figure: Any, study: PublishedStudy) -> None:
+def _draw_log_errors(figure: Any, study: Johnston2018) -> None:
     predicted, measured = _array(study.headline.predicted), _array(study.headline.measured)
     errors = np.abs(predicted - measured) / np.abs(measured)
     _draw_errors(
@@ -199,7 +180,7 @@ def _draw_log_errors(figure: Any, study: PublishedStudy) -> None:
     )
 
 
-def _draw_real_errors(figure: Any, study: PublishedStudy) -> None:
+def _draw_real_errors(figure: Any, study: Johnston2018) -> None:
     measured, predicted = _known(study)
     errors = np.abs(predicted / measured - 1)
     _draw_errors(
@@ -207,7 +188,7 @@ def _draw_real_errors(figure: Any, study: PublishedStudy) -> None:
     )
 
 
-def _draw_errors(figure: Any, study: PublishedStudy, errors: Reals, title: str) -> None:
+def _draw_errors(figure: Any, study: Johnston2018, errors: Reals, title: str) -> None:
     """A heat map of kernels and devices for each of four sizes; colours end at the 98th percentile."""
     profiles = study.runs.grid.profiles
     sizes = sorted(set(profiles.size), key=size_order)[: len(SIZES)]
@@ -233,7 +214,7 @@ def _draw_errors(figure: Any, study: PublishedStudy, errors: Reals, title: str) 
     figure.suptitle(title)
 
 
-def _draw_kernels(figure: Any, study: PublishedStudy) -> None:
+def _draw_kernels(figure: Any, study: Johnston2018) -> None:
     figure.set_size_inches(12, 8)
     measured, predicted = _known(study)
     held_out = None if study.honest is None else np.exp(_array(study.honest.predicted))
@@ -264,7 +245,7 @@ def _draw_kernels(figure: Any, study: PublishedStudy) -> None:
     figure.suptitle("Figure 6: measured and predicted times on the devices")
 
 
-def _four_kernels(study: PublishedStudy) -> list[int]:
+def _four_kernels(study: Johnston2018) -> list[int]:
     """Kernels of the greatest size: those that the paper names, then one of each other application."""
     profiles = study.runs.grid.profiles
     greatest = max(profiles.size, key=size_order)
@@ -276,7 +257,7 @@ def _four_kernels(study: PublishedStudy) -> list[int]:
     return list(chosen.values())[:4]
 
 
-def _known(study: PublishedStudy) -> tuple[Reals, Reals]:
+def _known(study: Johnston2018) -> tuple[Reals, Reals]:
     """Measured and predicted times of the known cells in seconds, of shape ``(n, d)``."""
     scale = microseconds(1.0)
     return scale * np.exp(_array(study.headline.measured)), scale * np.exp(_array(study.headline.predicted))

@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.report.published import print_study
-from crosscast.report.published_figures import write_figures
-from crosscast.studies.johnston2018 import PublishedStudy, run
-from support.shared import SMALL, made_up
+from crosscast.report.johnston2018 import print_study
+from crosscast.report.johnston2018_figures import write_figures
+from crosscast.studies.johnston2018 import Johnston2018, reproduce
+from support.johnston2018 import SMALL, made_up
 
 FIGURES = ("1", "2", "3", "4", "5", "5-real-time", "6")
 
 
 @pytest.fixture(scope="module")
-def study() -> PublishedStudy:
-    return run(made_up(), amount=SMALL)
+def study() -> Johnston2018:
+    return reproduce(made_up(), preset=SMALL)
 
 
-def printed(study: PublishedStudy) -> str:
+def printed(study: Johnston2018) -> str:
     stream = io.StringIO()
     print_study(study, stream)
     return stream.getvalue()
@@ -31,7 +31,7 @@ def row(text: str, start: str) -> list[str]:
     return line.removeprefix(start).split()
 
 
-def test_the_papers_value_stands_beside_ours(study: PublishedStudy) -> None:
+def test_the_papers_value_stands_beside_ours(study: Johnston2018) -> None:
     text = printed(study)
     found = study.headline
     percents = [f"{100 * each.relative_log_cells:.1f}" for each in (found.forest, found.lookup)]
@@ -47,7 +47,7 @@ def test_the_papers_value_stands_beside_ours(study: PublishedStudy) -> None:
     assert row(text, "median  ")[:3] == ["507", "30", "4.3"]
 
 
-def test_each_omitted_kernel_has_its_own_error(study: PublishedStudy) -> None:
+def test_each_omitted_kernel_has_its_own_error(study: Johnston2018) -> None:
     text = printed(study)
     for each in study.omitted:
         assert row(text, f"{each.kernel} ")[-1] == f"{each.rmse_log:.2f}"
@@ -55,7 +55,7 @@ def test_each_omitted_kernel_has_its_own_error(study: PublishedStudy) -> None:
     assert row(text, "crc32 ")[0] == str(study.omitted[1].trees)
 
 
-def test_it_says_how_much_work_it_is_of(study: PublishedStudy) -> None:
+def test_it_says_how_much_work_it_is_of(study: Johnston2018) -> None:
     text = printed(study)
     for words in (
         "2 samples for each number (paper: 500)",
@@ -66,23 +66,23 @@ def test_it_says_how_much_work_it_is_of(study: PublishedStudy) -> None:
         assert words in text
 
 
-def test_what_a_dataset_does_not_have_is_said(study: PublishedStudy) -> None:
+def test_what_a_dataset_does_not_have_is_said(study: Johnston2018) -> None:
     text = printed(replace(study, honest=None, energy=None))
     assert "one application only" in text
     assert "energy of too few applications" in text
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
-def test_every_figure_is_drawn(study: PublishedStudy, tmp_path: Path, suffix: str) -> None:
+def test_every_figure_is_drawn(study: Johnston2018, tmp_path: Path, suffix: str) -> None:
     paths = write_figures(study, tmp_path / "pictures", suffix)
     assert [path.name for path in paths] == [f"figure-{name}{suffix}" for name in FIGURES]
     assert all(path.stat().st_size > 5_000 for path in paths)
 
 
-def test_figures_need_no_second_application(study: PublishedStudy, tmp_path: Path) -> None:
+def test_figures_need_no_second_application(study: Johnston2018, tmp_path: Path) -> None:
     assert len(write_figures(replace(study, honest=None), tmp_path)) == len(FIGURES)
 
 
-def test_an_unknown_format_is_refused(study: PublishedStudy, tmp_path: Path) -> None:
+def test_an_unknown_format_is_refused(study: Johnston2018, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="figures: expected"):
         write_figures(study, tmp_path, ".bmp")

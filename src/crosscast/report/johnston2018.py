@@ -1,4 +1,4 @@
-"""The published study on a terminal: the paper's value, ours, and what it says in real time."""
+"""The study of Johnston, Falzon and Milthorpe (2018) on a terminal: the value of the paper beside ours."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from rich.table import Table
 from rich.text import Text
 
 from crosscast.report.console import console_of_numbers
-from crosscast.studies.johnston2018 import NODE_SIZE, NODE_SIZES, TREES, TRIED, PublishedStudy
-from crosscast.studies.johnston2018_forests import (
+from crosscast.studies.johnston2018 import NODE_SIZES, Johnston2018
+from crosscast.studies.johnston2018_published import (
     FIGURE_3_MAE,
     MAE_LOG,
     MISPREDICTION_S,
-    OMITTED,
+    NODE_SIZE,
     R2,
     RELATIVE_LOG,
+    TREES,
+    TRIED,
     WORST_ERROR,
     WORST_KERNEL,
-    paper_omitted,
+    published_kernel,
+    table_3,
 )
 from crosscast.units import format_count, format_seconds
 
@@ -34,16 +37,8 @@ _SHOWN_TREES = (10, 100, 500, 10_000)
 _SHOWN_NODE_SIZES = (1, 9, 14, 20, 30, 50)
 
 
-def print_study(study: PublishedStudy, stream: TextIO) -> None:
-    """Print the tables of the study.
-
-    Parameters
-    ----------
-    study
-        The study.
-    stream
-        Where to print.
-    """
+def print_study(study: Johnston2018, stream: TextIO) -> None:
+    """Print the tables of the study."""
     console = console_of_numbers(stream, _WIDTH)
     grid = study.runs.grid
     console.print(
@@ -91,7 +86,7 @@ def _real(value: float | None, digits: int = 2) -> str:
     return _NONE if value is None else f"{value:.{digits}f}"
 
 
-def _print_headline(console: Console, study: PublishedStudy) -> None:
+def _print_headline(console: Console, study: Johnston2018) -> None:
     found = study.headline
     forest, lookup = found.forest, found.lookup
     _heading(console, "Headline: known cells (a random fifth of the runs trained on, the others tested)")
@@ -133,7 +128,7 @@ def _print_headline(console: Console, study: PublishedStudy) -> None:
         _say(console, text)
 
 
-def _print_honest(console: Console, study: PublishedStudy) -> None:
+def _print_honest(console: Console, study: Johnston2018) -> None:
     found, known = study.honest, study.headline
     _heading(console, "The same forest on applications that it has not seen (leave-application-out)")
     if found is None:
@@ -157,7 +152,7 @@ def _print_honest(console: Console, study: PublishedStudy) -> None:
     _say(console, f"Held out: {found.trees} trees a forest, one row a cell.")
 
 
-def _print_tuning(console: Console, study: PublishedStudy) -> None:
+def _print_tuning(console: Console, study: Johnston2018) -> None:
     found = study.tuning
     _heading(console, "Figures 1 and 2: 100 x mean square error of ln(time) out of the bag")
     sizes = ", ".join(
@@ -186,11 +181,11 @@ def _print_tuning(console: Console, study: PublishedStudy) -> None:
         _say(console, text)
 
 
-def _print_omitted(console: Console, study: PublishedStudy) -> None:
+def _print_omitted(console: Console, study: Johnston2018) -> None:
     _heading(console, "Table III (Algorithm 1): tuned without one kernel, and that kernel's own error")
     rows = []
     for row in study.omitted:
-        paper = paper_omitted(row.kernel)
+        paper = published_kernel(row.kernel)
         published = [_NONE] * 3 if paper is None else [*map(str, paper)]
         rows.append(
             [
@@ -208,19 +203,19 @@ def _print_omitted(console: Console, study: PublishedStudy) -> None:
     heads = ("trees", "tried", "error", "trees", "tried", "error", "R²", "true error", "RMSE ln")
     paper_heads = [f"paper: {heads[0]}", *heads[1:3], f"here: {heads[3]}", *heads[4:]]
     console.print(_table("kernel left out", paper_heads, rows))
-    amount = study.amount
+    preset = study.preset
     for text in (
         "'error' is 100 x the mean square error of ln(time) out of the bag of all other kernels, the paper's "
         "'prediction error (%)'; the kernel left out has no part in it. 'true error' is its own: median over "
         "its cells, in real time.",
-        f"Node size {NODE_SIZE}; {amount.omitted_steps} steps of annealing for each kernel on forests of "
-        f"{amount.omitted_trees} trees; errors of more trees are extrapolated, linear in 1 / trees.",
+        f"Node size {NODE_SIZE}; {preset.omitted_steps} steps of annealing for each kernel on forests of "
+        f"{preset.omitted_trees} trees; errors of more trees are extrapolated, linear in 1 / trees.",
     ):
         _say(console, text)
 
 
-def _medians(study: PublishedStudy) -> list[str]:
-    of_paper = OMITTED.values()
+def _medians(study: Johnston2018) -> list[str]:
+    of_paper = table_3().values()
     rows = study.omitted
     trees, tried = study.median_parameters()
     return [
@@ -237,7 +232,7 @@ def _medians(study: PublishedStudy) -> list[str]:
     ]
 
 
-def _print_learning(console: Console, study: PublishedStudy) -> None:
+def _print_learning(console: Console, study: Johnston2018) -> None:
     _heading(console, "Figure 3 (Algorithm 2): mean absolute error of ln(time) by kernels trained on")
     rows = [
         (
@@ -255,13 +250,13 @@ def _print_learning(console: Console, study: PublishedStudy) -> None:
         "As published, R repeats the drawn kernels along the rows: one row in so many of each is trained on, "
         "and all its other rows are tested on. Corrected, all rows of the drawn kernels are trained on, and "
         "the other kernels tested.",
-        f"{study.amount.samples} samples for each number (paper: 500), {study.amount.sample_trees} trees a "
+        f"{study.preset.samples} samples for each number (paper: 500), {study.preset.sample_trees} trees a "
         f"forest (paper: {TREES}).",
     ):
         _say(console, text)
 
 
-def _print_energy(console: Console, study: PublishedStudy) -> None:
+def _print_energy(console: Console, study: Johnston2018) -> None:
     found = study.energy
     _heading(console, "Energy in place of time (section VII)")
     if found is None:
