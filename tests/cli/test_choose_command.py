@@ -15,8 +15,8 @@ from crosscast.measure.regions.run import RegionRun
 from crosscast.predict.configuration.artefact import load_configuration_model, save_configuration_model
 from crosscast.predict.configuration.process import ProcessModel
 from crosscast.tables.dataset import write_dataset
+from support.johnston2018 import made_up
 from support.models import fitted_chooser, kept, kept_chooser
-from support.shared import made_up
 from support.surfaces import configured_dataset, made_surfaces
 
 Output = pytest.CaptureFixture[str]

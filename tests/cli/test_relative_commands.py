@@ -11,8 +11,8 @@ from crosscast.predict.artefact import CARD
 from crosscast.predict.relative.artefact import load_relative_model
 from crosscast.tables.dataset import write_dataset
 from support.datasets import made_dataset
+from support.johnston2018 import made_up
 from support.models import kept, kept_chooser
-from support.shared import made_up
 from support.vectors import made_counted_dataset
 
 Output = pytest.CaptureFixture[str]

@@ -17,7 +17,7 @@ from crosscast.predict.time.artefact import load_model
 from crosscast.predict.time.data import Grid
 from crosscast.predict.time.observed import grid_of
 from crosscast.tables.dataset import read_dataset, write_dataset
-from support.shared import made_up
+from support.johnston2018 import made_up
 
 Output = pytest.CaptureFixture[str]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from crosscast.evaluation.loop import State
 
 from crosscast.errors import InputError
+from crosscast.evaluation.loop import State
 from crosscast.predict.time.johnston2018 import PublishedForest, Rows, draw_trees
 from crosscast.studies import johnston2018
 from crosscast.studies.johnston2018 import (

@@ -9,28 +9,15 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError
+from crosscast.evaluation.loop import Progress as Progress
+from crosscast.evaluation.loop import State as State
 
 Name = TypeVar("Name", bound=Hashable)
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class State:
-    """How far the work is."""
-
-    done: int  # Pieces that are done, and all of them
-    total: int
-    elapsed_s: float  # Seconds since the start, and about how many it will take from now on
-    left_s: float
-    label: str  # What has just been done
-
-
-Progress = Callable[[State], None]
 
 
 def check_jobs(jobs: int) -> None:

@@ -12,7 +12,7 @@ from crosscast.predict.time.data import Grid
 from crosscast.predict.time.johnston2018 import FittedForest, PublishedForest, Rows, device_codes, draw_trees
 from crosscast.predict.time.observed import grid_of
 from crosscast.studies.johnston2018_forests import grow
-from support.shared import made_up
+from support.johnston2018 import made_up
 
 
 def rows(cells: int = 40, per_cell: int = 6, features: int = 5, seed: int = 1) -> Rows:
