@@ -16,9 +16,9 @@ demo: $(STAMP)
 	$(BIN)/crosscast dataset build --out out/dataset --suite $(DEMO_SUITE) --sizes tiny,small --devices all \
 	    --min-time 0.2
 	@echo "kmeans is left out of the model, and predicted as an application that it never saw:"
-	$(BIN)/crosscast train out/dataset --without kmeans --out out/model
-	$(BIN)/crosscast predict out/dataset --application kmeans --model out/model
-	$(BIN)/crosscast predict examples/matmul.toml --model out/model
+	$(BIN)/crosscast train time out/dataset --without kmeans --out out/model
+	$(BIN)/crosscast predict time out/dataset --application kmeans --model out/model
+	$(BIN)/crosscast predict time examples/matmul.toml --model out/model
 	$(BIN)/crosscast report out/dataset --application kmeans --out out/report.html
 	$(BIN)/crosscast schedule examples/made-cluster.swf --policy fcfs,easy --backfill fcfs,shortest
 	$(BIN)/crosscast schedule examples/made-cluster.swf --colour user --timeline out/timeline.png

@@ -33,6 +33,7 @@ LAYERS = {
     "decide": 5,
     "studies": 6,
     "cluster": 6,
+    "questions": 6,
     "report": 7,
     "cli": 8,
     "__main__": 9,

@@ -30,15 +30,17 @@ HEAVY = (
 
 COMMANDS = (
     "characterize",
-    "choose",
-    "corun pair",
+    "choose configuration",
+    "colocate",
+    "corun profile",
     "embed",
-    "evaluate",
+    "evaluate relative",
     "measure",
-    "predict",
+    "predict time",
     "report",
+    "reproduce johnston2018",
     "schedule",
-    "train",
+    "train corun",
 )
 
 

@@ -1,4 +1,4 @@
-"""Crosscast: forecast how a kernel or an application performs where it has not run.
+"""Crosscast: predict run time and power on devices and configurations you have not measured.
 
 The public names below load on first use, so that ``import crosscast`` stays quick.
 """
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from crosscast.measure.regions.reading import read_history
     from crosscast.predict.loading import load_model
     from crosscast.profile import METRICS, Profile
+    from crosscast.questions import evaluate, train
     from crosscast.tables.bundled import bundled_dataset
     from crosscast.tables.dataset import Dataset, read_dataset
     from crosscast.tables.joined import join
@@ -48,6 +49,7 @@ __all__ = [
     "bundled_dataset",
     "characterize",
     "errors",
+    "evaluate",
     "join",
     "load_model",
     "profiled",
@@ -56,6 +58,7 @@ __all__ = [
     "read_launches",
     "read_swf",
     "simulate",
+    "train",
 ]
 
 _HOMES = {
@@ -75,6 +78,7 @@ _HOMES = {
     "Selector": "crosscast.decide.selector",
     "bundled_dataset": "crosscast.tables.bundled",
     "characterize": "crosscast.characterization",
+    "evaluate": "crosscast.questions",
     "join": "crosscast.tables.joined",
     "load_model": "crosscast.predict.loading",
     "profiled": "crosscast.measure.regions.profiled",
@@ -83,6 +87,7 @@ _HOMES = {
     "read_launches": "crosscast.characterization.launchfiles.launches",
     "read_swf": "crosscast.cluster.traces.swf_reading",
     "simulate": "crosscast.cluster.simulate",
+    "train": "crosscast.questions",
 }
 
 

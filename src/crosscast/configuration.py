@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from crosscast.errors import InputError
 
-__all__ = ["Configuration", "Setting", "setting_text"]
+__all__ = ["Configuration", "Setting", "parse_configurations", "setting_text"]
 
 Setting = float | str
 """What a knob is set to: a number in SI units, or a word."""
@@ -100,3 +100,46 @@ def _setting(name: str, value: object) -> Setting:
 def setting_text(value: Setting) -> str:
     """A setting for people."""
     return value if isinstance(value, str) else f"{value:g}"
+
+
+_FORM = "DEVICE:KNOB=VALUE,KNOB=VALUE;..."
+
+
+def parse_configurations(field: str, text: str, devices: Sequence[str]) -> list[Configuration]:
+    """Configurations as they are typed, separated by semicolons; `field` is what they were typed for.
+
+    Numbers are in SI units, and the device may be left out where there is only one.
+
+    Examples
+    --------
+    >>> [str(each) for each in parse_configurations("samples", "cores=4;node:cores=2", ["node"])]
+    ['node: cores 4', 'node: cores 2']
+    """
+    found = []
+    for part in text.split(";"):
+        device, colon, settings = part.strip().rpartition(":")
+        if not colon and len(devices) == 1:
+            device = devices[0]
+        if device.strip() not in devices:
+            raise InputError(
+                f"{field}: expected {_FORM} with one of the devices {', '.join(devices)}, found {part!r}"
+            )
+        found.append(Configuration(device.strip(), _knobs(field, settings)))
+    return found
+
+
+def _knobs(field: str, text: str) -> dict[str, float | str]:
+    settings: dict[str, float | str] = {}
+    for word in filter(None, map(str.strip, text.split(","))):
+        name, equals, value = (each.strip() for each in word.partition("="))
+        if not equals or not name or not value or name in settings:
+            raise InputError(f"{field}: expected each knob once, as KNOB=VALUE, found {word!r} in {text!r}")
+        settings[name] = _typed(value)
+    return settings
+
+
+def _typed(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

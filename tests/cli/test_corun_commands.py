@@ -1,4 +1,4 @@
-"""``train --target corun``, ``corun predict`` and ``evaluate`` on bags, from end to end."""
+"""``crosscast train``, ``predict`` and ``evaluate corun``, from end to end."""
 
 import json
 from dataclasses import replace
@@ -19,7 +19,7 @@ from support.models import kept
 
 Output = pytest.CaptureFixture[str]
 
-QUICK = ("--target", "corun", "--model", "process-alone", "--jobs", "1", "--no-cache")
+QUICK = ("--model", "process-alone", "--jobs", "1", "--no-cache")
 SOLOS = [made_solo(name) for name in NAMES[:5]]
 
 
@@ -74,7 +74,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def model(dataset: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("trained") / "co"
-    assert main(["train", dataset, *QUICK, "--out", str(folder)]) == 0
+    assert main(["train", "corun", dataset, *QUICK, "--out", str(folder)]) == 0
     return str(folder)
 
 
@@ -104,7 +104,7 @@ def refusal(capsys: Output, *words: str) -> str:
 
 
 def test_training_prints_what_the_card_says(capsys: Output, dataset: str, tmp_path: Path) -> None:
-    assert main(["train", dataset, *QUICK, "--out", str(tmp_path / "co")]) == 0
+    assert main(["train", "corun", dataset, *QUICK, "--out", str(tmp_path / "co")]) == 0
     shown = capsys.readouterr().out
     assert (
         "process-alone, trained on bags: 15 bags of 2 of 5 applications (bfs, cfd, crc, csr, dwt) on cpu."
@@ -115,7 +115,7 @@ def test_training_prints_what_the_card_says(capsys: Output, dataset: str, tmp_pa
 
 
 def test_json_of_training_is_the_card(capsys: Output, dataset: str, tmp_path: Path) -> None:
-    found = answer(capsys, "train", dataset, *QUICK, "--out", str(tmp_path / "co"))
+    found = answer(capsys, "train", "corun", dataset, *QUICK, "--out", str(tmp_path / "co"))
     card = json.loads((tmp_path / "co" / CARD).read_text())
     assert found == {name: card[name] for name in found}
     assert found["memory_bytes"] == 1 << 34
@@ -124,13 +124,13 @@ def test_json_of_training_is_the_card(capsys: Output, dataset: str, tmp_path: Pa
 
 def test_training_twice_gives_the_same_bytes(dataset: str, model: str, tmp_path: Path) -> None:
     again = tmp_path / "co"
-    assert main(["train", dataset, *QUICK, "--out", str(again)]) == 0
+    assert main(["train", "corun", dataset, *QUICK, "--out", str(again)]) == 0
     for path in Path(model).iterdir():
         assert (again / path.name).read_bytes() == path.read_bytes()
 
 
 def test_json_of_a_prediction_has_what_a_check_reads(capsys: Output, model: str, profiles: list[str]) -> None:
-    found = answer(capsys, "corun", "predict", *profiles, "--model", model)
+    found = answer(capsys, "predict", "corun", *profiles, "--model", model)
     assert list(found["slowdown"]) == ["bfs", "cfd", "new"]
     for each in (found["time_s"], found["power_w"], *found["slowdown"].values()):
         assert 0 < each["low"] <= each["value"] <= each["high"]
@@ -143,7 +143,7 @@ def test_json_of_a_prediction_has_what_a_check_reads(capsys: Output, model: str,
 def test_a_person_sees_times_slowdowns_power_and_how_sure_it_is(
     capsys: Output, model: str, profiles: list[str]
 ) -> None:
-    assert main(["corun", "predict", *profiles[:2], "--model", model]) == 0
+    assert main(["predict", "corun", *profiles[:2], "--model", model]) == 0
     captured = capsys.readouterr()
     assert not captured.err
     for words in (
@@ -160,12 +160,12 @@ def test_a_person_sees_times_slowdowns_power_and_how_sure_it_is(
 
 
 def test_a_bag_larger_than_trained_for_warns(capsys: Output, model: str, profiles: list[str]) -> None:
-    assert main(["corun", "predict", *profiles, "--model", model]) == 0
+    assert main(["predict", "corun", *profiles, "--model", model]) == 0
     assert "3 applications at once, and the model was trained on bags of 2" in capsys.readouterr().err
 
 
 def test_one_application_twice_is_a_bag(capsys: Output, model: str, profiles: list[str]) -> None:
-    found = answer(capsys, "corun", "predict", profiles[0], profiles[0], "--model", model)
+    found = answer(capsys, "predict", "corun", profiles[0], profiles[0], "--model", model)
     assert list(found["slowdown"]) == ["bfs small (1)", "bfs small (2)"]
 
 
@@ -174,21 +174,21 @@ def test_an_application_with_missing_or_zero_counters_is_predicted(
     capsys: Output, model: str, profiles: list[str], tmp_path: Path, features: dict[str, float]
 ) -> None:
     odd = written(replace(made_solo("odd"), features=features), tmp_path)
-    found = answer(capsys, "corun", "predict", profiles[0], odd, "--model", model)
+    found = answer(capsys, "predict", "corun", profiles[0], odd, "--model", model)
     assert found["slowdown"]["odd"]["value"] > 0
 
 
 def test_wrong_input_of_a_prediction_is_one_sentence(
     capsys: Output, model: str, profiles: list[str], tmp_path: Path
 ) -> None:
-    words = ("corun", "predict", *profiles[:2], "--model")
+    words = ("predict", "corun", *profiles[:2], "--model")
     elsewhere = written(replace(made_solo("far"), device="gpu"), tmp_path)
     assert (
         "device: expected the profile to be of cpu, whose bags the model was trained on, found gpu"
-        in refusal(capsys, "corun", "predict", profiles[0], elsewhere, "--model", model)
+        in refusal(capsys, "predict", "corun", profiles[0], elsewhere, "--model", model)
     )
     assert "at least 2 applications, found 1" in refusal(
-        capsys, "corun", "predict", profiles[0], "--model", model
+        capsys, "predict", "corun", profiles[0], "--model", model
     )
     assert "--level: expected a probability between 0 and 1" in refusal(
         capsys, *words, model, "--level", "1.5"
@@ -196,10 +196,10 @@ def test_wrong_input_of_a_prediction_is_one_sentence(
     assert "expected a folder that crosscast train wrote" in refusal(capsys, *words, str(tmp_path))
     (tmp_path / "broken.json").write_text("{")
     assert "broken.json" in refusal(
-        capsys, "corun", "predict", profiles[0], str(tmp_path / "broken.json"), "--model", model
+        capsys, "predict", "corun", profiles[0], str(tmp_path / "broken.json"), "--model", model
     )
     assert "none.json" in refusal(
-        capsys, "corun", "predict", profiles[0], str(tmp_path / "none.json"), "--model", model
+        capsys, "predict", "corun", profiles[0], str(tmp_path / "none.json"), "--model", model
     )
 
 
@@ -212,7 +212,7 @@ def test_a_damaged_model_is_one_sentence(
         content = path.read_bytes()
         (folder / path.name).write_bytes(content[: len(content) // 2] if path.suffix == ".npz" else content)
     assert "cannot read the arrays" in refusal(
-        capsys, "corun", "predict", *profiles[:2], "--model", str(folder)
+        capsys, "predict", "corun", *profiles[:2], "--model", str(folder)
     )
 
 
@@ -221,16 +221,16 @@ def test_a_model_of_bags_is_told_from_one_of_times(
 ) -> None:
     times = str(kept(tmp_path / "times"))
     assert "expected a model trained with --target corun" in refusal(
-        capsys, "corun", "predict", *profiles[:2], "--model", times
+        capsys, "predict", "corun", *profiles[:2], "--model", times
     )
     assert "found one with --target corun, which is for crosscast corun predict" in refusal(
-        capsys, "predict", profiles[0], "--model", model
+        capsys, "predict", "time", profiles[0], "--model", model
     )
 
 
 def test_evaluating_prints_one_json_object_with_what_a_check_reads(capsys: Output, dataset: str) -> None:
     words = ("--models", "process-alone", "--jobs", "1", "--no-cache", "--probes", "0,1")
-    found = answer(capsys, "evaluate", dataset, "--protocol", "leave-benchmark-out", *words)
+    found = answer(capsys, "evaluate", "corun", dataset, "--folds", "leave-benchmark-out", *words)
     keys = {"model", "split", "bag_size", "quantity", "mape", "coverage", "auc"}
     assert all(keys <= set(each) for each in found["results"])
     assert {each["model"] for each in found["results"]} == {"process-alone", "mean", "sum"}
@@ -240,10 +240,10 @@ def test_evaluating_prints_one_json_object_with_what_a_check_reads(capsys: Outpu
     assert (found["bags"], found["failed_bags"]) == (15, 1)
 
 
-@pytest.mark.parametrize("protocol", ["random-80-20", "leave-bag-out"])
+@pytest.mark.parametrize("protocol", ["random-80-20", "leave-mix-out"])
 def test_a_person_sees_how_good_models_are(capsys: Output, dataset: str, protocol: str) -> None:
     words = ("--models", "process-alone", "--jobs", "1", "--no-cache")
-    assert main(["evaluate", dataset, "--protocol", protocol, *words]) == 0
+    assert main(["evaluate", "corun", dataset, "--folds", protocol, *words]) == 0
     shown = capsys.readouterr().out
     for words_ in (
         "15 bags of 2 of 5 applications on cpu",
@@ -260,22 +260,28 @@ def test_wrong_options_are_one_sentence(capsys: Output, dataset: str, tmp_path: 
     write_dataset(made(NAMES[:1]), few)
     none = tmp_path / "none"
     write_dataset(rows.dataset(), none)
-    quick = ("--target", "corun", "--jobs", "1", "--no-cache")
+    quick = ("--jobs", "1", "--no-cache")
     for words, message in (
-        (("train", dataset, *quick, "--model", "root", *out), "--model: expected one of mean, sum"),
-        (("train", dataset, *quick, "--devices", "gpu", *out), "expected bags on gpu, found those on cpu"),
-        (("train", str(few), *quick, *out), "expected at least 3 bags with slowdowns to learn from, found 1"),
-        (("train", str(none), *quick, *out), "expected bags on a device, found those on none"),
-        (("evaluate", dataset, "--models", "root"), "--models: expected all or some of mean, sum"),
+        (("train", "corun", dataset, *quick, "--model", "root", *out), "--model: expected one of mean, sum"),
         (
-            ("evaluate", dataset, "--protocol", "leave-kernel-out"),
-            "--protocol: expected one of leave-benchmark",
+            ("train", "corun", dataset, *quick, "--device", "gpu", *out),
+            "expected bags on gpu, found those on cpu",
         ),
-        (("evaluate", dataset, "--no-cache", "--level", "1.5"), "level: expected a probability"),
-        (("evaluate", dataset, "--devices", "a,b"), "--devices: expected one device, which bags share"),
-        (("evaluate", str(few), "--no-cache"), "at least 3 to leave one out, found 1"),
         (
-            ("evaluate", dataset, "--no-cache", "--protocol", "leave-bag-out", "--probes", "1"),
+            ("train", "corun", str(few), *quick, *out),
+            "expected at least 3 bags with slowdowns to learn from, found 1",
+        ),
+        (("train", "corun", str(none), *quick, *out), "expected bags on a device, found those on none"),
+        (("evaluate", "corun", dataset, "--models", "root"), "--models: expected all or some of mean, sum"),
+        (
+            ("evaluate", "corun", dataset, "--folds", "leave-kernel-out"),
+            "leave-kernel-out",
+        ),
+        (("evaluate", "corun", dataset, "--no-cache", "--level", "1.5"), "level: expected a probability"),
+        (("evaluate", "corun", dataset, "--device", "a"), "expected bags on a, found those on cpu"),
+        (("evaluate", "corun", str(few), "--no-cache"), "at least 3 to leave one out, found 1"),
+        (
+            ("evaluate", "corun", dataset, "--no-cache", "--folds", "leave-mix-out", "--probes", "1"),
             "probes: expected 0 but where benchmarks are left out",
         ),
     ):
@@ -286,10 +292,10 @@ def test_wrong_options_are_one_sentence(capsys: Output, dataset: str, tmp_path: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("corun", "predict", "--help"), "Predict a bag: applications that start together on one device."),
-        (("corun", "--help"), "predict"),
+        (("predict", "corun", "--help"), "Predict a mix: applications that start together on one device"),
+        (("predict", "--help"), "corun"),
         (("train", "--help"), "corun"),
-        (("evaluate", "--help"), "docs/corun-evaluation.md"),
+        (("evaluate", "corun", "--help"), "docs/corun-evaluation.md"),
     ],
 )
 def test_help_says_what_it_does(capsys: Output, words: tuple[str, ...], said: str) -> None:

@@ -1,4 +1,4 @@
-"""``crosscast evaluate --protocol leave-benchmark-out``: tables, JSON, pictures and refusals."""
+"""``crosscast evaluate configuration``: tables, JSON, pictures and refusals."""
 
 import json
 from dataclasses import replace
@@ -44,7 +44,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def run(*words: str) -> int:
-    return main(["evaluate", *words, "--protocol", "leave-benchmark-out", "--jobs", "1"])
+    return main(["evaluate", "configuration", *words, "--jobs", "1"])
 
 
 def found(capsys: Output, *words: str) -> Any:
@@ -53,7 +53,7 @@ def found(capsys: Output, *words: str) -> Any:
 
 
 def refusal(capsys: Output, *words: str) -> str:
-    assert main(["evaluate", *words, "--jobs", "1"]) == 2
+    assert main(["evaluate", "configuration", *words, "--jobs", "1"]) == 2
     captured = capsys.readouterr()
     assert not captured.out
     assert captured.err.count("\n") == 1
@@ -101,7 +101,7 @@ def test_the_same_command_prints_the_same_from_its_cache(capsys: Output, folder:
 
 
 def test_options_reach_the_evaluation(capsys: Output, folder: str) -> None:
-    words = ["--methods", "limiter,cpu+fl", "--budget", "1", "--together", "bfs+km,lud+nw", "--seed", "3"]
+    words = ["--methods", "limiter,cpu+fl", "--max-retunes", "1", "--group", "bfs+km,lud+nw", "--seed", "3"]
     answer = found(capsys, folder, "--samples", SAMPLES, "--power-domain", "gpu", *words)
     assert answer["seed"] == 3
     (machine,) = answer["machines"]
@@ -145,54 +145,29 @@ def test_figures_are_written_where_they_are_wanted(capsys: Output, folder: str, 
         (["--methods", ""], "--methods: expected names separated by commas, found ''"),
         (["--samples", "cpu_cap_w=1"], "--samples: configuration: expected one of the 12 that are known"),
         (["--samples", "watts"], "--samples: expected each knob once, as KNOB=VALUE, found 'watts'"),
-        (["--together", "bfs"], "--together: expected groups such as a+b,c+d of programs, found 'bfs'"),
-        (["--together", "bfs+magic"], "--together: expected one of bfs, cfd, cfd_double, km, lud, nw"),
+        (["--group", "bfs"], "--group: expected groups such as a+b,c+d of programs, found 'bfs'"),
+        (["--group", "bfs+magic"], "--group: expected one of bfs, cfd, cfd_double, km, lud, nw"),
         (["--devices", "gpu9"], "expected one of node, found 'gpu9'"),
         (["--power-domain", "magic"], "--power-domain: expected one whose power"),
-        (["--budget", "-1"], "--budget: expected at least 0, found -1"),
-        (["--budget", "1.5"], "--budget: expected a whole number, found '1.5'"),
-        (["--confidence", "90"], "--confidence: expected a probability between 0 and 1, found 90"),
+        (["--max-retunes", "-1"], "--max-retunes: expected at least 0, found -1"),
+        (["--max-retunes", "1.5"], "--max-retunes: expected a whole number, found '1.5'"),
+        (["--cap-probability", "90"], "--cap-probability: expected a probability between 0 and 1, found 90"),
         (["--seed", "-1"], "--seed: expected a number from 0"),
-        (["--models", "all"], "--models: nothing to say with leave-benchmark-out, which compares --methods"),
-        (["--probes", "1"], "--probes: nothing to say with leave-benchmark-out"),
-        (["--level", "0.5"], "--level: nothing to say with leave-benchmark-out"),
-        (["--effort", "quick"], "--effort: nothing to choose with leave-benchmark-out"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(
     capsys: Output, folder: str, words: list[str], sentence: str
 ) -> None:
-    assert sentence in refusal(capsys, folder, "--protocol", "leave-benchmark-out", *words)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--methods", "all"],
-        ["--samples", "a=1"],
-        ["--together", "a+b"],
-        ["--devices", "node"],
-        ["--power-domain", "gpu"],
-        ["--budget", "1"],
-        ["--confidence", "0.9"],
-        ["--programs"],
-    ],
-)
-@pytest.mark.parametrize("protocol", ["leave-application-out", "published"])
-def test_options_of_choices_are_refused_with_other_protocols(
-    capsys: Output, folder: str, protocol: str, words: list[str]
-) -> None:
-    sentence = refusal(capsys, folder, "--protocol", protocol, *words)
-    assert f"{words[0]}: nothing to say with {protocol}; leave the option out" in sentence
+    assert sentence in refusal(capsys, folder, *words)
 
 
 def test_samples_are_of_one_machine(capsys: Output, two: str) -> None:
-    sentence = refusal(capsys, two, "--protocol", "leave-benchmark-out", "--samples", "clock_hz=5e8")
+    sentence = refusal(capsys, two, "--samples", "clock_hz=5e8")
     assert "--samples: expected one machine, found 2 (lonely; node): say which with --devices" in sentence
 
 
 def test_a_dataset_without_power_is_refused(capsys: Output, tmp_path: Path) -> None:
     whole = configured_dataset(named_surfaces())
     write_dataset(replace(whole, energy=whole.energy.slice(0, 0)), tmp_path / "dark")
-    sentence = refusal(capsys, str(tmp_path / "dark"), "--protocol", "leave-benchmark-out")
+    sentence = refusal(capsys, str(tmp_path / "dark"))
     assert "expected runs with time and power, found none" in sentence

@@ -20,7 +20,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def evaluated(folder: str, *options: str) -> int:
-    return main(["evaluate", folder, "--no-cache", "--jobs", "1", *options])
+    return main(["evaluate", "partition", folder, "--no-cache", "--jobs", "1", *options])
 
 
 def test_applications_are_left_out_where_nobody_says_what_is(folder: str, capsys: Output) -> None:
@@ -36,7 +36,7 @@ def test_applications_are_left_out_where_nobody_says_what_is(folder: str, capsys
 
 
 def test_the_table_says_how_each_model_does_on_each_size(folder: str, capsys: Output) -> None:
-    assert evaluated(folder, "--protocol", "leave-bag-out") == 0
+    assert evaluated(folder, "--folds", "leave-mix-out") == 0
     lines = capsys.readouterr().out.splitlines()
     assert "16 mixes (9 copies left out) of 4 applications on gpu; from MPS at 100, 50, 14 % to" in lines[0]
     rows = [line for line in lines if line.startswith(("mean (baseline)", "published-forest", "partition"))]
@@ -48,11 +48,9 @@ def test_the_table_says_how_each_model_does_on_each_size(folder: str, capsys: Ou
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--protocol", "random-80-20"], "--protocol: expected one of leave-benchmark-out, leave-bag-out"),
+        (["--folds", "random-80-20"], "random-80-20"),
         (["--models", "sum"], "--models: expected all or some of mean, published-forest, partition"),
-        (["--probes", "2"], "--probes: has nothing to say"),
-        (["--studies"], "--studies: has nothing to say"),
-        (["--devices", "cpu"], "on cpu, found those on gpu"),
+        (["--device", "cpu"], "on cpu, found those on gpu"),
         (["--level", "2"], "--level: expected a probability"),
     ],
 )
@@ -63,12 +61,7 @@ def test_options_that_say_nothing_are_refused(
     assert message in capsys.readouterr().err
 
 
-def test_pictures_are_refused(folder: str, tmp_path: Path, capsys: Output) -> None:
-    assert evaluated(folder, "--figures", str(tmp_path / "pictures")) == 2
-    assert "--figures: has nothing to say" in capsys.readouterr().err
-
-
 def test_no_model_of_bags_is_trained_on_mixes(folder: str, tmp_path: Path, capsys: Output) -> None:
-    assert main(["train", folder, "--target", "corun", "--out", str(tmp_path / "co"), "--no-cache"]) == 2
-    assert "--target: expected bags with slowdowns, found mixes on parts" in capsys.readouterr().err
+    assert main(["train", "corun", folder, "--out", str(tmp_path / "co"), "--no-cache"]) == 2
+    assert "expected mixes with slowdowns, found mixes on parts" in capsys.readouterr().err
     assert not (tmp_path / "co").exists()

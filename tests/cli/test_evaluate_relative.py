@@ -64,7 +64,7 @@ def profiles(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def evaluate(*words: str) -> int:
-    return main(["evaluate", *words, "--jobs", "1", "--no-cache"])
+    return main(["evaluate", "relative", *words, "--jobs", "1", "--no-cache"])
 
 
 def refusal(capsys: Output, *words: str) -> str:
@@ -76,7 +76,7 @@ def refusal(capsys: Output, *words: str) -> str:
 
 
 def test_counters_without_profiles_are_of_relative_performance(capsys: Output, folder: str) -> None:
-    assert evaluate(folder, "--protocol", "leave-kernel-out", "--models", "all", "--json") == 0
+    assert evaluate(folder, "--folds", "leave-kernel-out", "--models", "all", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["target"], found["protocol"]) == ("relative", "leave-kernel-out")
     assert found["devices"] == ["cpu", "fast", "gpu"]
@@ -91,14 +91,14 @@ def test_counters_without_profiles_are_of_relative_performance(capsys: Output, f
 
 
 def test_baselines_are_always_there(capsys: Output, folder: str) -> None:
-    assert evaluate(folder, "--protocol", "published", "--models", "published-linear", "--json") == 0
+    assert evaluate(folder, "--folds", "published", "--models", "published-linear", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert [each["model"] for each in found["results"]] == ["published-linear", "published-mean", "log-mean"]
     assert [each["baseline"] for each in found["results"]] == [False, True, True]
 
 
 def test_a_table_is_printed_and_pictures_are_drawn(capsys: Output, folder: str, tmp_path: Path) -> None:
-    words = ("--protocol", "leave-machine-out", "--models", "log-mean", "--figures", str(tmp_path / "new"))
+    words = ("--folds", "leave-machine-out", "--models", "log-mean", "--figures", str(tmp_path / "new"))
     assert evaluate(folder, *words) == 0
     captured = capsys.readouterr()
     assert "leave-machine-out; seed 0" in captured.out
@@ -107,23 +107,21 @@ def test_a_table_is_printed_and_pictures_are_drawn(capsys: Output, folder: str, 
 
 def test_devices_sources_and_weights_are_as_asked(capsys: Output, folder: str) -> None:
     words = "--models log-mean --devices gpu,cpu --sources fast --weights applications --json".split()
-    assert evaluate(folder, "--protocol", "leave-configuration-out", *words) == 0
+    assert evaluate(folder, "--folds", "leave-configuration-out", *words) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["devices"], found["sources"]) == (["gpu", "cpu"], ["fast"])
     assert found["counts"]["rows"] == 10
     assert {each["weights"] for each in found["results"]} == {"applications"}
 
 
-def test_profiles_are_of_times_unless_said_otherwise(capsys: Output, profiles: str) -> None:
-    assert evaluate(profiles, "--models", "device-mean", "--json") == 0
-    assert "target" not in json.loads(capsys.readouterr().out)
-    assert evaluate(profiles, "--models", "log-mean", "--target", "relative", "--json") == 0
+def test_profiles_have_no_source(capsys: Output, profiles: str) -> None:
+    assert evaluate(profiles, "--models", "log-mean", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["target"], found["sources"]) == ("relative", ["none"])
 
 
 def test_one_source_cannot_be_left_out(capsys: Output, folder: str) -> None:
-    message = refusal(capsys, folder, "--protocol", "leave-machine-out", "--sources", "cpu")
+    message = refusal(capsys, folder, "--folds", "leave-machine-out", "--sources", "cpu")
     assert (
         "leave-machine-out: expected at least 2 devices with counters to split by, found 1 (cpu)" in message
     )
@@ -136,51 +134,26 @@ def test_one_source_cannot_be_left_out(capsys: Output, folder: str) -> None:
         (["--devices", "cpu,tpu"], "--devices: expected some of those with times"),
         (["--devices", "cpu"], "--devices: expected two or more"),
         (["--sources", "gpu"], "--sources: expected some of those with counters"),
-        (["--probes", "0,2"], "--probes: nothing to say about relative performance"),
-        (["--level", "0.5"], "--level: nothing to say about relative performance"),
-        (["--effort", "quick"], "--effort: nothing to say about relative performance"),
-        (["--methods", "all"], "--methods: nothing to say about relative performance"),
-        (["--programs"], "--programs: nothing to say about relative performance"),
         (["--seed", "5000000000"], "--seed: expected a number from 0"),
     ],
 )
 def test_what_cannot_be_evaluated_is_refused(
     capsys: Output, folder: str, words: list[str], expected: str
 ) -> None:
-    assert expected in refusal(capsys, folder, "--protocol", "leave-kernel-out", *words)
+    assert expected in refusal(capsys, folder, "--folds", "leave-kernel-out", *words)
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["--target", "time", "--sources", "cpu"], "--sources: nothing to say with leave-application-out"),
-        (["--target", "time", "--studies"], "--studies: nothing to say with leave-application-out"),
-        (["--protocol", "leave-device-out", "--studies"], "--studies: nothing to say with leave-device-out"),
-        (
-            ["--protocol", "leave-device-out", "--target", "relative"],
-            "--target: expected time with leave-dev",
-        ),
-        (["--protocol", "leave-machine-out", "--target", "time"], "--target: expected relative with leave-m"),
-        (["--protocol", "leave-benchmark-out", "--target", "relative"], "--target: expected time with leave"),
-        (
-            ["--target", "time", "--devices", "cpu,gpu"],
-            "--devices: nothing to say with leave-application-out",
-        ),
-    ],
-)
-def test_targets_and_protocols_that_do_not_go_together_are_refused(
-    capsys: Output, profiles: str, words: list[str], expected: str
-) -> None:
-    assert expected in refusal(capsys, profiles, *words)
+def write_jobs(*words: str) -> int:
+    return main(["evaluate", "jobs", *words, "--jobs", "1", "--no-cache"])
 
 
 def test_what_was_held_out_is_written_as_jobs_that_can_be_scheduled(
     capsys: Output, folder: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "jobs.parquet"
-    words = ("--protocol", "leave-application-out", "--models", "published-linear,log-mean")
+    words = ("--folds", "leave-application-out", "--model", "published-linear")
     shape = ("--job-seconds", "600", "--job-procs", "1,1,2", "--gpu-applications", "app00, app03")
-    assert evaluate(folder, *words, "--write-jobs", str(path), *shape) == 0
+    assert write_jobs(folder, *words, "--out", str(path), *shape) == 0
     types = read_job_types(path)
     assert (
         f"wrote {path} ({len(types)} types of jobs, predicted by published-linear)" in capsys.readouterr().err
@@ -195,7 +168,7 @@ def test_what_was_held_out_is_written_as_jobs_that_can_be_scheduled(
     np.testing.assert_allclose(np.exp(np.log(types.run_s).mean(axis=1)), 600, rtol=0.1)
     assert set(types.model) == {"published-linear"}
     first = path.read_bytes()
-    assert evaluate(folder, *words, "--write-jobs", str(path), *shape) == 0
+    assert write_jobs(folder, *words, "--out", str(path), *shape) == 0
     assert path.read_bytes() == first
     (tmp_path / "machines.toml").write_text(
         '[[machine]]\nname = "cpu"\nnodes = 4\n[[machine]]\nname = "gpu"\nnodes = 4\ngpu = true\n'
@@ -209,11 +182,11 @@ def test_what_was_held_out_is_written_as_jobs_that_can_be_scheduled(
 
 def test_jobs_of_profiles_have_the_source_that_was_typed(profiles: str, tmp_path: Path) -> None:
     path = tmp_path / "jobs.parquet"
-    words = ("--models", "log-mean", "--write-jobs", str(path))
-    assert evaluate(profiles, *words) == 0
+    words = ("--model", "log-mean", "--out", str(path))
+    assert write_jobs(profiles, *words) == 0
     types = read_job_types(path)
     assert set(types.source) == {None}
-    assert evaluate(profiles, *words, "--job-source", types.devices[0]) == 0
+    assert write_jobs(profiles, *words, "--job-source", types.devices[0]) == 0
     assert set(read_job_types(path).source) == {types.devices[0]}
 
 
@@ -222,7 +195,7 @@ def test_jobs_of_profiles_have_the_source_that_was_typed(profiles: str, tmp_path
     [
         (["--job-seconds", "0"], "--job-seconds: expected a time above 0 s, found 0.0"),
         (["--job-procs", "0"], "--job-procs: expected numbers from 1 to"),
-        (["--job-procs", "1,x"], "--job-procs: expected numbers such as 1,1,2, found '1,x'"),
+        (["--job-procs", "1,x"], "--job-procs: expected numbers such as 0,2, found '1,x'"),
         (["--job-source", "gpu"], "--job-source: expected it of profiles, which are of no device, found"),
         (["--gpu-applications", "amg"], "--gpu-applications: expected some of app00, "),
         (["--gpu-applications", ","], "--gpu-applications: expected names separated by commas"),
@@ -232,36 +205,20 @@ def test_jobs_that_cannot_be_made_are_refused_before_anything_is_fitted(
     capsys: Output, folder: str, tmp_path: Path, words: list[str], expected: str
 ) -> None:
     path = tmp_path / "jobs.parquet"
-    assert expected in refusal(capsys, folder, "--write-jobs", str(path), *words)
+    assert write_jobs(folder, "--out", str(path), *words) == 2
+    assert expected in capsys.readouterr().err
     assert not path.exists()
 
 
-def test_a_file_that_no_jobs_can_be_written_to_is_refused(
-    capsys: Output, folder: str, tmp_path: Path
-) -> None:
-    message = refusal(capsys, folder, "--write-jobs", str(tmp_path / "jobs.csv"))
-    assert "--write-jobs: expected a file name with .parquet, found 'jobs.csv'" in message
-    message = refusal(capsys, folder, "--write-jobs", str(tmp_path / "no" / "jobs.parquet"))
-    assert "--write-jobs: the folder" in message
-
-
 @pytest.mark.parametrize(
-    "words",
+    ("name", "expected"),
     [
-        ["--job-seconds", "600"],
-        ["--job-procs", "1"],
-        ["--job-source", "cpu"],
-        ["--gpu-applications", "app00"],
+        ("jobs.csv", "--out: expected a file name with .parquet, found 'jobs.csv'"),
+        ("no/jobs.parquet", "--out: the folder"),
     ],
 )
-def test_options_of_jobs_say_nothing_without_a_file_for_them(
-    capsys: Output, folder: str, words: list[str]
+def test_a_file_that_no_jobs_can_be_written_to_is_refused(
+    capsys: Output, folder: str, tmp_path: Path, name: str, expected: str
 ) -> None:
-    assert f"{words[0]}: nothing to say without --write-jobs; leave the option out" in refusal(
-        capsys, folder, *words
-    )
-
-
-def test_jobs_say_nothing_where_times_are_predicted(capsys: Output, profiles: str, tmp_path: Path) -> None:
-    words = ("--target", "time", "--write-jobs", str(tmp_path / "jobs.parquet"))
-    assert "--write-jobs: nothing to say with leave-application-out" in refusal(capsys, profiles, *words)
+    assert write_jobs(folder, "--out", str(tmp_path / name)) == 2
+    assert expected in capsys.readouterr().err

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-
 from crosscast.cli.evaluate_jobs import JobOptions
+
 from crosscast.cluster.placements.registry import PLACEMENTS
 
 _DOCS = Path(__file__).parents[2] / "docs"

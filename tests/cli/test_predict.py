@@ -48,13 +48,13 @@ def file(profile: Profile, tmp_path: Path) -> str:
 
 
 def answer(capsys: Output, *words: str) -> dict[str, Any]:
-    assert main(["predict", *words, "--json"]) == 0
+    assert main(["predict", "time", *words, "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 
 
 def refusal(capsys: Output, *words: str) -> str:
-    assert main(["predict", *words]) == 2
+    assert main(["predict", "time", *words]) == 2
     captured = capsys.readouterr()
     assert not captured.out
     assert captured.err.count("\n") == 1
@@ -76,7 +76,7 @@ def test_json_has_what_a_check_reads(capsys: Output, model: str, file: str) -> N
 def test_a_person_sees_times_the_device_to_take_and_how_good_the_model_is(
     capsys: Output, model: str, file: str
 ) -> None:
-    assert main(["predict", file, "--model", model]) == 0
+    assert main(["predict", "time", file, "--model", model]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("k3\n")
     for part in ("90 % interval", "Take ", "The runner-up ", "times as long", "with a probability of"):
@@ -140,7 +140,7 @@ def test_a_probe_sharpens_the_rest(capsys: Output, model: str, file: str) -> Non
 
 
 def test_with_a_probe_the_errors_are_those_with_a_probe(capsys: Output, model: str, file: str) -> None:
-    assert main(["predict", file, "--model", model, "--probe", "host=0.00001"]) == 0
+    assert main(["predict", "time", file, "--model", model, "--probe", "host=0.00001"]) == 0
     shown = capsys.readouterr().out
     assert "not seen and measured on one other device: median error 12 %" in shown
     assert "measured" in shown
@@ -219,7 +219,7 @@ def test_warnings_go_to_standard_error_and_into_json(
     path = tmp_path / "k.json"
     foreign = replace(profile, program={**profile.program, "options": ["-O0"]})
     path.write_text(json.dumps(foreign.to_dict()))
-    assert main(["predict", str(path), "--model", model, "--json"]) == 0
+    assert main(["predict", "time", str(path), "--model", model, "--json"]) == 0
     captured = capsys.readouterr()
     (warning,) = json.loads(captured.out)["warnings"]
     assert "was made with clang 22 -O0" in warning
@@ -281,7 +281,7 @@ def test_a_warning_about_several_kernels_is_told_once(
     other = {**profile.program, "compiler": "another compiler"}
     path = tmp_path / "both.parquet"
     write_parquet([replace(profile, kernel=name, program=other) for name in ("k3", "k4", "k5")], path)
-    assert main(["predict", str(path), "--model", model]) == 0
+    assert main(["predict", "time", str(path), "--model", model]) == 0
     told = [line for line in capsys.readouterr().err.splitlines() if "another compiler" in line]
     assert len(told) == 1
     assert told[0].startswith("crosscast: warning: k3 and 2 more: ")

@@ -1,4 +1,4 @@
-"""``crosscast train --target relative`` and ``crosscast predict`` with its model, from end to end."""
+"""``crosscast train relative`` and ``crosscast predict relative``, from end to end."""
 
 import json
 from pathlib import Path
@@ -12,12 +12,13 @@ from crosscast.predict.relative.artefact import load_relative_model
 from crosscast.tables.dataset import write_dataset
 from support.datasets import made_dataset
 from support.johnston2018 import made_up
-from support.models import kept, kept_chooser
+from support.models import kept_chooser
 from support.vectors import made_counted_dataset
 
 Output = pytest.CaptureFixture[str]
 
-LINEAR = ("--target", "relative", "--model", "published-linear", "--jobs", "1", "--no-cache")
+PREDICT = ("predict", "relative")
+LINEAR = ("--model", "published-linear", "--jobs", "1", "--no-cache")
 PERF = """{"counter-value" : "1000000000.0", "event" : "PAPI_TOT_INS"}
 {"counter-value" : "100000000.0", "event" : "PAPI_BR_INS"}
 {"counter-value" : "1500000000.0", "unit" : "ns", "event" : "duration_time"}
@@ -34,7 +35,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def model(dataset: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("trained") / "rpv"
-    assert main(["train", dataset, *LINEAR, "--out", str(folder)]) == 0
+    assert main(["train", "relative", dataset, *LINEAR, "--out", str(folder)]) == 0
     return str(folder)
 
 
@@ -60,7 +61,7 @@ def refusal(capsys: Output, *words: str) -> str:
 
 
 def test_training_prints_what_the_card_says(capsys: Output, dataset: str, tmp_path: Path) -> None:
-    assert main(["train", dataset, *LINEAR, "--out", str(tmp_path / "rpv")]) == 0
+    assert main(["train", "relative", dataset, *LINEAR, "--out", str(tmp_path / "rpv")]) == 0
     shown = capsys.readouterr().out
     assert "published-linear, trained on counted: 144 runs of 36 kernels (12 applications)" in shown
     assert "counted on cpu, fast, with times on 3 devices (cpu, fast, gpu)" in shown
@@ -70,13 +71,13 @@ def test_training_prints_what_the_card_says(capsys: Output, dataset: str, tmp_pa
 
 def test_training_twice_gives_the_same_bytes(dataset: str, model: str, tmp_path: Path) -> None:
     again = tmp_path / "rpv"
-    assert main(["train", dataset, *LINEAR, "--out", str(again)]) == 0
+    assert main(["train", "relative", dataset, *LINEAR, "--out", str(again)]) == 0
     for path in Path(model).iterdir():
         assert (again / path.name).read_bytes() == path.read_bytes()
 
 
 def test_json_of_training_is_the_card(capsys: Output, dataset: str, tmp_path: Path) -> None:
-    found = answer(capsys, "train", dataset, *LINEAR, "--out", str(tmp_path / "rpv"))
+    found = answer(capsys, "train", "relative", dataset, *LINEAR, "--out", str(tmp_path / "rpv"))
     card = json.loads((tmp_path / "rpv" / CARD).read_text())
     assert found == {name: card[name] for name in found}
     assert found["errors"]["results"][0]["model"] == "published-linear"
@@ -84,7 +85,7 @@ def test_json_of_training_is_the_card(capsys: Output, dataset: str, tmp_path: Pa
 
 def test_devices_sources_and_applications_can_be_chosen(dataset: str, tmp_path: Path) -> None:
     chosen = ("--devices", "gpu,cpu", "--sources", "cpu", "--without", "app00,app03")
-    assert main(["train", dataset, *LINEAR, *chosen, "--out", str(tmp_path / "rpv")]) == 0
+    assert main(["train", "relative", dataset, *LINEAR, *chosen, "--out", str(tmp_path / "rpv")]) == 0
     card = load_relative_model(tmp_path / "rpv").card
     assert (set(card.devices), card.sources) == ({"cpu", "gpu"}, ("cpu",))
     assert "app03" not in card.training["names"]
@@ -92,7 +93,9 @@ def test_devices_sources_and_applications_can_be_chosen(dataset: str, tmp_path: 
 
 
 def test_json_of_a_prediction_has_what_a_check_reads(capsys: Output, model: str, perf: str) -> None:
-    found = answer(capsys, "predict", perf, "--model", model, "--source", "cpu", "--relative-to", "cpu")
+    found = answer(
+        capsys, "predict", "relative", perf, "--model", model, "--source", "cpu", "--relative-to", "cpu"
+    )
     assert (found["relative_to"], found["source"], found["level"]) == ("cpu", "cpu", 0.9)
     assert [each["device"] for each in found["devices"]] == ["cpu", "fast", "gpu"]
     cpu, fast, gpu = found["devices"]
@@ -110,7 +113,7 @@ def test_json_of_a_prediction_has_what_a_check_reads(capsys: Output, model: str,
 
 
 def test_a_person_sees_times_the_order_and_how_sure_it_is(capsys: Output, model: str, perf: str) -> None:
-    assert main(["predict", perf, "--model", model, "--source", "cpu", "--relative-to", "gpu"]) == 0
+    assert main([*PREDICT, perf, "--model", model, "--source", "cpu", "--relative-to", "gpu"]) == 0
     captured = capsys.readouterr()
     assert not captured.err
     for words in (
@@ -127,14 +130,14 @@ def test_a_person_sees_times_the_order_and_how_sure_it_is(capsys: Output, model:
 
 
 def test_a_time_can_be_told(capsys: Output, model: str, perf: str) -> None:
-    found = answer(capsys, "predict", perf, "--model", model, "--source", "fast", "--time", "3")
+    found = answer(capsys, *PREDICT, perf, "--model", model, "--source", "fast", "--time", "3")
     assert found["time"] == {"device": "fast", "time_s": 3}
     assert found["relative_to"] is None
     assert max(each["relative"] for each in found["devices"]) == 1
 
 
 def test_without_a_source_there_is_a_warning_and_no_seconds(capsys: Output, model: str, perf: str) -> None:
-    assert main(["predict", perf, "--model", model, "--json"]) == 0
+    assert main([*PREDICT, perf, "--model", model, "--json"]) == 0
     captured = capsys.readouterr()
     found = json.loads(captured.out)
     assert (found["source"], found["time"]) == (None, None)
@@ -142,7 +145,17 @@ def test_without_a_source_there_is_a_warning_and_no_seconds(capsys: Output, mode
 
 
 def test_runs_of_a_dataset_are_predicted_and_can_be_chosen(capsys: Output, dataset: str, model: str) -> None:
-    words = ("predict", dataset, "--model", model, "--application", "app03", "--kernel", "kernel1")
+    words = (
+        "predict",
+        "relative",
+        dataset,
+        "--model",
+        model,
+        "--application",
+        "app03",
+        "--kernel",
+        "kernel1",
+    )
     both = answer(capsys, *words)["runs"]
     assert sorted(each["source"] for each in both) == ["cpu", "cpu", "fast", "fast"]
     assert {each["application"] for each in both} == {"app03"}
@@ -151,7 +164,7 @@ def test_runs_of_a_dataset_are_predicted_and_can_be_chosen(capsys: Output, datas
 
 
 def test_a_level_beyond_what_groups_allow_is_said(capsys: Output, model: str, perf: str) -> None:
-    words = ["predict", perf, "--model", model, "--source", "cpu", "--level", "0.99", "--json"]
+    words = ["predict", "relative", perf, "--model", model, "--source", "cpu", "--level", "0.99", "--json"]
     assert main(words) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["level_reached"] == pytest.approx(12 / 13)
@@ -167,15 +180,15 @@ def test_a_level_beyond_what_groups_allow_is_said(capsys: Output, model: str, pe
         (("--time", "3"), "--time: expected --source, the device that it was measured on, to be one of cpu"),
         (("--level", "1.5"), "--level: expected a probability between 0 and 1, found 1.5"),
         (("--application", "none"), "--application: expected one of run, found 'none'"),
-        (("--devices", "cpu"), "--devices: "),
-        (("--probe", "cpu=1"), "--probe: "),
-        (("--invocations", "2"), "--invocations: "),
+        (("--devices", "cpu"), "--devices"),
+        (("--probe", "cpu=1"), "--probe"),
+        (("--invocations", "2"), "--invocations"),
     ],
 )
 def test_options_that_are_wrong_are_refused(
     capsys: Output, model: str, perf: str, words: tuple[str, ...], reason: str
 ) -> None:
-    assert reason in refusal(capsys, "predict", perf, "--model", model, *words)
+    assert reason in refusal(capsys, *PREDICT, perf, "--model", model, *words)
 
 
 def test_a_profile_of_counters_that_the_model_does_not_know_is_refused(
@@ -183,60 +196,50 @@ def test_a_profile_of_counters_that_the_model_does_not_know_is_refused(
 ) -> None:
     path = tmp_path / "odd.json"
     path.write_text('{"counter-value" : "10.0", "event" : "odd-event"}\n')
-    text = refusal(capsys, "predict", str(path), "--model", model, "--source", "cpu")
+    text = refusal(capsys, *PREDICT, str(path), "--model", model, "--source", "cpu")
     assert "expected counters that the model knows, such as PAPI_" in text
     assert "odd-event" in text
 
 
 def test_what_is_no_profile_is_refused(capsys: Output, model: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    assert "empty" in refusal(capsys, "predict", str(tmp_path / "empty"), "--model", model)
-    assert "nowhere" in refusal(capsys, "predict", str(tmp_path / "nowhere.cali"), "--model", model)
+    assert "empty" in refusal(capsys, *PREDICT, str(tmp_path / "empty"), "--model", model)
+    assert "nowhere" in refusal(
+        capsys, "predict", "relative", str(tmp_path / "nowhere.cali"), "--model", model
+    )
     (tmp_path / "notes.txt").write_text("mine")
-    assert "notes.txt" in refusal(capsys, "predict", str(tmp_path / "notes.txt"), "--model", model)
-
-
-def test_options_of_relative_models_are_refused_with_others(
-    capsys: Output, perf: str, dataset: str, tmp_path: Path
-) -> None:
-    of_times = str(kept(tmp_path / "model"))
-    for words in (("--relative-to", "big"), ("--source", "big"), ("--time", "3")):
-        text = refusal(capsys, "predict", perf, "--model", of_times, *words)
-        assert text.startswith(f"crosscast: {words[0]}: {of_times} was trained with --target time")
-    out = ("--out", str(tmp_path / "rpv"))
-    text = refusal(capsys, "train", dataset, *out, "--sources", "cpu")
-    assert "--sources: expected with --target relative, found --target time" in text
-    text = refusal(capsys, "train", dataset, *out, "--target", "relative", "--samples", "x")
-    assert "--samples: expected with --target configuration, found --target relative" in text
+    assert "notes.txt" in refusal(
+        capsys, "predict", "relative", str(tmp_path / "notes.txt"), "--model", model
+    )
 
 
 def test_a_model_of_configurations_is_not_for_predict(capsys: Output, perf: str, tmp_path: Path) -> None:
-    text = refusal(capsys, "predict", perf, "--model", str(kept_chooser(tmp_path / "chooser")))
+    text = refusal(capsys, *PREDICT, perf, "--model", str(kept_chooser(tmp_path / "chooser")))
     assert "which is for crosscast choose" in text
 
 
 def test_what_cannot_be_trained_is_refused(capsys: Output, dataset: str, tmp_path: Path) -> None:
-    out = ("--target", "relative", "--out", str(tmp_path / "rpv"), "--jobs", "1", "--no-cache")
+    out = ("--out", str(tmp_path / "rpv"), "--jobs", "1", "--no-cache")
     assert "--model: expected one of published-mean" in refusal(
-        capsys, "train", dataset, *out, "--model", "magic"
+        capsys, "train", "relative", dataset, *out, "--model", "magic"
     )
-    assert "'lassen'" in refusal(capsys, "train", dataset, *out, "--devices", "cpu,lassen")
-    assert "'lassen'" in refusal(capsys, "train", dataset, *out, "--sources", "lassen")
+    assert "'lassen'" in refusal(capsys, "train", "relative", dataset, *out, "--devices", "cpu,lassen")
+    assert "'lassen'" in refusal(capsys, "train", "relative", dataset, *out, "--sources", "lassen")
     without = ",".join(f"app{number:02}" for number in range(11))
-    one = refusal(capsys, "train", dataset, *out, "--model", "published-mean", "--devices", "cpu")
+    one = refusal(capsys, "train", "relative", dataset, *out, "--model", "published-mean", "--devices", "cpu")
     assert "devices: expected two or more" in one
-    assert main(["train", dataset, *out, "--model", "published-mean", "--without", without]) == 0
+    assert main(["train", "relative", dataset, *out, "--model", "published-mean", "--without", without]) == 0
 
 
 def test_profiles_of_no_device_are_learned_from_and_predicted(capsys: Output, tmp_path: Path) -> None:
     """A dataset of AIWC profiles: vectors of its devices, by its metrics; a time may be told."""
     folder = tmp_path / "small"
     write_dataset(made_up(), folder)
-    words = ("--target", "relative", "--model", "published-mean", "--jobs", "1", "--no-cache")
-    assert main(["train", str(folder), *words, "--out", str(tmp_path / "rpv")]) == 0
+    words = ("--model", "published-mean", "--jobs", "1", "--no-cache")
+    assert main(["train", "relative", str(folder), *words, "--out", str(tmp_path / "rpv")]) == 0
     assert "with profiles that are of no device" in capsys.readouterr().out
     device = load_relative_model(tmp_path / "rpv").devices[0]
-    asked = ("predict", str(folder), "--model", str(tmp_path / "rpv"))
+    asked = ("predict", "relative", str(folder), "--model", str(tmp_path / "rpv"))
     plain = answer(capsys, *asked)["runs"]
     assert all(each["source"] is None and each["time"] is None for each in plain)
     assert "--source: expected with --time" in refusal(capsys, *asked, "--source", device)
@@ -244,6 +247,6 @@ def test_profiles_of_no_device_are_learned_from_and_predicted(capsys: Output, tm
     assert f"--time: expected one run to predict, found {len(plain)}" in refusal(capsys, *asked, *told)
     one = tmp_path / "one"
     write_dataset(made_dataset(("bfs",), kernels=("first",), sizes=("tiny",)), one)
-    timed = answer(capsys, "predict", str(one), *asked[2:], *told)
+    timed = answer(capsys, "predict", "relative", str(one), *asked[3:], *told)
     assert timed["time"] == {"device": device, "time_s": 2}
     assert timed["devices"][0]["time_s"] == 2

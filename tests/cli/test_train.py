@@ -35,7 +35,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def train(*words: str | Path) -> int:
-    return main(["train", *map(str, words), "--model", "device-mean", "--jobs", "1"])
+    return main(["train", "time", *map(str, words), "--model", "device-mean", "--jobs", "1"])
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def model(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def refusal(capsys: Output, *words: str | Path) -> str:
-    assert main(["train", *map(str, words), "--jobs", "1"]) == 2
+    assert main(["train", "time", *map(str, words), "--jobs", "1"]) == 2
     captured = capsys.readouterr()
     assert not captured.out
     assert captured.err.count("\n") == 1
@@ -141,7 +141,9 @@ def test_what_cannot_be_is_refused_before_the_work(dataset: Path, tmp_path: Path
 
 def test_its_help_brings_no_numpy() -> None:
     script = (
-        "import sys\nfrom crosscast.cli import main\nmain(['train', '--help'])\nmain(['predict', '--help'])\n"
+        "import sys\nfrom crosscast.cli import main\n"
+        "for word in 'train', 'predict', 'evaluate':\n"
+        "    main([word, '--help'])\n    main([word, 'time', '--help'])\n"
         "assert not {'numpy', 'pyarrow', 'llvmlite'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
@@ -155,7 +157,7 @@ def test_an_application_left_out_is_unknown_to_the_model_and_can_be_compared(
     names = sorted(set(bundled.profiles.application) - {"kmeans", "crc"})
     assert load_model(out).card.training["names"] == names
     capsys.readouterr()
-    words = ["predict", "bundled", "--application", "kmeans", "--model", str(out), "--json"]
+    words = ["predict", "time", "bundled", "--application", "kmeans", "--model", str(out), "--json"]
     assert main(words) == 0
     found = {
         (kernel["kernel"], kernel["size"], each["device"]): each["recorded_s"]

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from crosscast.errors import CrosscastError
+from crosscast.errors import CrosscastError, InputError
 
 __all__ = ["main"]
 
 INTERRUPTED = 130
+TERMINATED = 143
 BAD_USAGE = 2
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class _Terminated(BaseException):
+    """SIGTERM arrived: everything is left as after Ctrl-C."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -28,31 +36,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0 if all went well, 2 for wrong input, 1 if this machine cannot do it or a part of the work
-        failed, 130 after Ctrl-C.
+        failed, 130 after Ctrl-C, 143 after SIGTERM.
     """
     # Imported here so that `import crosscast.cli` stays as quick as `import crosscast`.
     import cyclopts
 
     from crosscast.cli.app import app
+    from crosscast.cli.usage import in_options, misuse
 
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = app(
-            list(sys.argv[1:] if argv is None else argv),
-            exit_on_error=False,
-            print_error=False,
-            result_action="return_value",
-        )
+        with _raising_terminated():
+            code = app(words, exit_on_error=False, print_error=False, result_action="return_value")
         # Now, so that what goes wrong is said here and not by Python at exit.
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except cyclopts.CycloptsError as error:
-        return _fail(" ".join(str(error).split()), BAD_USAGE)
+        return _fail(misuse(error, words), BAD_USAGE)
+    except InputError as error:
+        return _fail(in_options(error, app, words), error.exit_code)
     except CrosscastError as error:
         return _fail(str(error), error.exit_code)
     except MemoryError:
         return _fail("this machine has not enough memory for the arguments of this launch", 1)
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
+    except _Terminated:
+        return _fail("terminated", TERMINATED)
     except BrokenPipeError:
         # The reader of our output has seen enough; Python would complain again at exit.
         _drop_output()
@@ -62,6 +72,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_output()
         return _fail(f"cannot write what was found ({error.strerror})", 1)
     return 0
+
+
+@contextmanager
+def _raising_terminated() -> Iterator[None]:
+    """Let SIGTERM raise as Ctrl-C does, so that files are closed and worker processes ended."""
+
+    def terminate(*_: object) -> None:
+        # A second one ends the process at once.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise _Terminated
+
+    # Python lets the main thread alone set handlers; and who called us may have one.
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _drop_output() -> None:

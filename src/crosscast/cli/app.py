@@ -6,23 +6,25 @@ import cyclopts
 
 import crosscast
 from crosscast.cli.characterize import characterize
-from crosscast.cli.choose import choose
+from crosscast.cli.choose import app as choose
+from crosscast.cli.colocate import colocate
 from crosscast.cli.corun import app as corun
 from crosscast.cli.dataset import app as dataset
 from crosscast.cli.devices import devices
 from crosscast.cli.embed import embed
-from crosscast.cli.evaluate import evaluate
+from crosscast.cli.evaluate import app as evaluate
 from crosscast.cli.measure import measure
-from crosscast.cli.predict import predict
+from crosscast.cli.predict import app as predict
 from crosscast.cli.report import report
+from crosscast.cli.reproduce import app as reproduce
 from crosscast.cli.schedule import schedule
-from crosscast.cli.train import train
+from crosscast.cli.train import app as train
 
 __all__ = ["app"]
 
 app = cyclopts.App(
     name="crosscast",
-    help="Forecast how a kernel or an application performs where it has not run.",
+    help="Predict run time and power on devices and configurations you have not measured.",
     version=crosscast.__version__,
     help_format="markdown",
     # `main` says it in its own words, with its own exit code.
@@ -30,6 +32,7 @@ app = cyclopts.App(
 )
 app.command(characterize)
 app.command(choose)
+app.command(colocate)
 app.command(corun)
 app.command(dataset)
 app.command(devices)
@@ -38,5 +41,6 @@ app.command(evaluate)
 app.command(measure)
 app.command(predict)
 app.command(report)
+app.command(reproduce)
 app.command(schedule)
 app.command(train)

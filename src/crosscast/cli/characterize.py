@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from crosscast.cli.flag import Flag
+from crosscast.cli.options import Flag, Whole
 from crosscast.errors import InputError
 from crosscast.units import parse_bytes
 
@@ -31,7 +31,7 @@ def characterize(
     local_size: Annotated[str | None, Parameter(name="--local")] = None,
     offset: str | None = None,
     arg: _Repeated = (),
-    seed: int | None = None,
+    seed: Whole | None = None,
     define: Annotated[
         tuple[str, ...], Parameter(name=["--define", "-D"], negative="", show_default=False)
     ] = (),
@@ -47,7 +47,7 @@ def characterize(
     compat: Literal["aiwc"] | None = None,
     out: Path | None = None,
     check_bounds: Flag = False,
-    threads: int | None = None,
+    threads: Whole | None = None,
     timeout: float = 600.0,
     memory_limit: str | None = None,
 ) -> None:

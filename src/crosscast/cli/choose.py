@@ -7,10 +7,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from crosscast.cli.flag import Flag
-from crosscast.cli.option_names import option_names
+import cyclopts
+from cyclopts import Parameter
+
+from crosscast.cli.options import JsonFlag, Level, ModelFolder
+from crosscast.cli.places import check_file, check_picture
+from crosscast.cli.predict import model_facts
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +23,12 @@ if TYPE_CHECKING:
     from crosscast.predict.configuration.artefact import TrainedConfigurationModel
     from crosscast.predict.configuration.forecast import SurfaceForecast
 
-__all__ = ["choose"]
+__all__ = ["app"]
+
+app = cyclopts.App(
+    name="choose",
+    help="Choose device, clocks, caps or threads for a kernel under a power cap, from two sample runs.",
+)
 
 Objective = Literal["performance", "energy", "edp"]
 
@@ -33,101 +42,20 @@ class _Chosen:
     choices: list[Choice]
 
 
-def choose(
-    *,
-    model: Path,
-    samples: Path | None = None,
-    power_cap: str | None = None,
-    objective: Objective = "performance",
-    confidence: float | None = None,
-    level: float = 0.9,
-    kernel: str | None = None,
-    plot: Path | None = None,
-    template: Path | None = None,
-    json: Flag = False,
-) -> None:
-    """Choose device, clocks, caps or threads for a kernel under a power cap, from two runs of it.
-
-    Without `--samples`, it says at which configurations the kernel has to be run. With them, it predicts time
-    and power at every other configuration, and takes the best one that keeps to the cap (docs/choosing.md).
+@app.command
+def sample(*, model: ModelFolder, template: Path | None = None, json: JsonFlag = False) -> None:
+    """Say at which configurations a new kernel has to be run, and what to write down (docs/choosing.md).
 
     Parameters
     ----------
-    model
-        Folder that `crosscast train --target configuration` wrote.
-    samples
-        Runs of the kernel: CSV with a row for each, or a history of `crosscast.profiled`.
-    power_cap
-        Most power, in watts; several, separated by commas, for a choice under each.
-    objective
-        What is to be best: `performance`, `energy`, or `edp` (energy times time).
-    confidence
-        Probability with which the cap must be kept, such as 0.9; by default what is best on average is taken.
-    level
-        Probability that the intervals are to hold.
-    kernel
-        Choose for this kernel alone, where the file has several.
-    plot
-        Picture (`.png`, `.svg`, `.pdf`) of all configurations, the predicted frontier and what is chosen.
     template
-        Write a new CSV file to be filled in with the runs, and say no more.
-    json
-        Print one JSON object.
+        Write a CSV file to be filled in with the runs.
     """
-    # Imported here: `--help` needs no NumPy.
-    from crosscast.predict.configuration.artefact import load_configuration_model
-
-    if plot is not None:
-        _prepare(plot)
-    trained = load_configuration_model(model)
-    if template is not None or samples is None:
-        _check_alone(samples, template, power_cap, plot)
-        _say_samples(trained, template, json)
-        return
-    with option_names():
-        caps = _caps(power_cap)
-        found = _chosen(trained, samples, kernel, caps, objective, confidence, level)
-    if plot is not None:
-        _draw(found, trained, plot)
-    impossible = [each.reason for one in found for each in one.choices if each.chosen is None]
-    if len(impossible) < len(found) * len(caps) or len(impossible) > 1:
-        _print(found, trained, json)
-    if impossible:
-        with option_names():
-            raise InputError(_joined(impossible))
-
-
-def _joined(reasons: Sequence[str]) -> str:
-    """All reasons in one sentence, which names an option once where they are about the same one."""
-    field = f"{reasons[0].partition(': ')[0]}: "
-    return "; ".join([reasons[0], *(each.removeprefix(field) for each in dict.fromkeys(reasons[1:]))])
-
-
-def _check_alone(samples: Path | None, template: Path | None, cap: str | None, plot: Path | None) -> None:
-    if samples is not None:
-        raise InputError(f"--template: expected no --samples beside it, found {samples}")
-    for option, value in (("--power-cap", cap), ("--plot", plot)):
-        if value is not None:
-            missing = "--samples" if template is None else "no --template"
-            raise InputError(f"{option}: expected {missing} beside it, found {value} alone")
-
-
-def _prepare(plot: Path) -> None:
-    """Refuse a picture that cannot be drawn or written, before the work."""
-    from crosscast.report.canvas import require_matplotlib
-    from crosscast.report.kiviat import check_format
-
-    require_matplotlib()
-    check_format(plot)
-    if not plot.absolute().parent.is_dir():
-        raise InputError(f"--plot: the folder {plot.absolute().parent} does not exist")
-
-
-def _say_samples(trained: TrainedConfigurationModel, template: Path | None, json: bool) -> None:
     from crosscast.decide.samples import template_columns, write_template
+    from crosscast.predict.configuration.artefact import load_configuration_model
     from crosscast.report.choosing import print_samples_to_run
 
-    card = trained.card
+    card = load_configuration_model(model).card
     if template is not None:
         write_template(template, card)
         print(f"wrote {template}", file=sys.stderr)
@@ -138,9 +66,70 @@ def _say_samples(trained: TrainedConfigurationModel, template: Path | None, json
         print_samples_to_run(card, template_columns(card), sys.stdout)
 
 
-def _caps(text: str | None) -> list[float]:
-    if text is None:
-        raise InputError("--power-cap is missing, expected watts, such as --power-cap 150 or 120,150")
+@app.command
+def configuration(
+    samples: Path,
+    /,
+    *,
+    model: ModelFolder,
+    power_cap: str,
+    objective: Objective = "performance",
+    cap_probability: float | None = None,
+    level: Level = 0.9,
+    kernel: Annotated[
+        str | None, Parameter(help="Choose for this kernel alone, where the file has several.")
+    ] = None,
+    plot: Path | None = None,
+    json: JsonFlag = False,
+) -> None:
+    """Choose the best configuration under a power cap (docs/choosing.md).
+
+    Predicts time and power at every configuration that was not run, and takes the best one under the cap.
+
+    Parameters
+    ----------
+    samples
+        Runs of the kernel: CSV with a row for each, or a history of `crosscast.profiled`.
+    power_cap
+        Power cap (W); several, separated by commas, for a choice under each.
+    objective
+        What is optimized: `performance`, `energy`, or `edp` (energy times time).
+    cap_probability
+        Least probability of keeping to the cap, such as 0.9; by default the predicted mean has to keep to it.
+    plot
+        Figure (`.png`, `.svg`, `.pdf`) of all configurations, the predicted frontier and the choices.
+    """
+    # Imported here: `--help` needs no NumPy.
+    from crosscast.predict.configuration.artefact import load_configuration_model
+    from crosscast.report.choosing import print_chosen
+
+    if plot is not None:
+        check_picture("--plot", plot)
+        check_file("--plot", plot)
+    trained = load_configuration_model(model)
+    caps = _caps(power_cap)
+    found = _chosen(trained, samples, kernel, caps, objective, cap_probability, level)
+    if plot is not None:
+        _draw(found, trained, plot)
+    impossible = [each.reason for one in found for each in one.choices if each.chosen is None]
+    if len(impossible) < len(found) * len(caps) or len(impossible) > 1:
+        if json:
+            print(json_format.dumps(_answer(found, trained), allow_nan=False))
+        else:
+            for place, one in enumerate(found):
+                print(end="\n" if place else "")
+                print_chosen(one.kernel, one.choices, trained.card, sys.stdout)
+    if impossible:
+        raise InputError(_joined(impossible))
+
+
+def _joined(reasons: Sequence[str]) -> str:
+    """All reasons in one sentence, which names an option once where they are about the same one."""
+    field = f"{reasons[0].partition(': ')[0]}: "
+    return "; ".join([reasons[0], *(each.removeprefix(field) for each in dict.fromkeys(reasons[1:]))])
+
+
+def _caps(text: str) -> list[float]:
     caps = []
     for word in dict.fromkeys(map(str.strip, text.split(","))):
         try:
@@ -156,7 +145,7 @@ def _chosen(
     name: str | None,
     caps: Sequence[float],
     objective: Objective,
-    confidence: float | None,
+    cap_probability: float | None,
     level: float,
 ) -> list[_Chosen]:
     from crosscast.decide.power_cap import choice_of
@@ -169,7 +158,9 @@ def _chosen(
     for kernel in _named(read.kernels, name):
         forecast = trained.forecast(kernel.observed)
         choices = [
-            choice_of(forecast, trained.space, cap, objective=objective, confidence=confidence, level=level)
+            choice_of(
+                forecast, trained.space, cap, objective=objective, confidence=cap_probability, level=level
+            )
             for cap in caps
         ]
         found.append(_Chosen(kernel, forecast, choices))
@@ -197,28 +188,15 @@ def _draw(found: Sequence[_Chosen], trained: TrainedConfigurationModel, plot: Pa
     print(f"wrote {plot}", file=sys.stderr)
 
 
-def _print(found: Sequence[_Chosen], trained: TrainedConfigurationModel, json: bool) -> None:
-    from crosscast.report.choosing import print_chosen
-
-    if json:
-        print(json_format.dumps(_answer(found, trained), allow_nan=False))
-        return
-    for place, one in enumerate(found):
-        if place:
-            print()
-        print_chosen(one.kernel, one.choices, trained.card, sys.stdout)
-
-
 def _answer(found: Sequence[_Chosen], trained: TrainedConfigurationModel) -> dict[str, Any]:
     """All choices, and what belongs to the first one also by itself."""
-    card = trained.card
     listed = [
         {
             "kernel": one.kernel.name,
             "samples": [
                 {**configuration.to_dict(), "time_s": time_s, "power_w": power_w, "runs": runs}
                 for configuration, time_s, power_w, runs in zip(
-                    one.kernel.configurations(card),
+                    one.kernel.configurations(trained.card),
                     one.kernel.observed.time_s.tolist(),
                     one.kernel.observed.power_w.tolist(),
                     one.kernel.runs,
@@ -233,5 +211,5 @@ def _answer(found: Sequence[_Chosen], trained: TrainedConfigurationModel) -> dic
     return {
         **listed[0],
         "choices": listed,
-        "model": {"name": card.model, "training": dict(card.training), "errors": dict(card.errors)},
+        "model": {**model_facts(trained.card), "errors": dict(trained.card.errors)},
     }

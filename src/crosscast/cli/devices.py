@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_format
 import sys
 
-from crosscast.cli.flag import Flag
+from crosscast.cli.options import Flag
 
 __all__ = ["devices"]
 

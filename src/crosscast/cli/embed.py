@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crosscast.cli.flag import Flag
+from crosscast.cli.options import Flag
 from crosscast.errors import CompileError, InputError, UnsupportedError
 
 if TYPE_CHECKING:

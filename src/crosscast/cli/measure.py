@@ -6,8 +6,7 @@ import json as json_format
 import sys
 from typing import TYPE_CHECKING, Literal
 
-from crosscast.cli.flag import Flag
-from crosscast.cli.option_names import option_names
+from crosscast.cli.options import Flag, Whole
 from crosscast.cli.progress import StatusLine
 from crosscast.cli.subject import subject_of
 from crosscast.errors import InputError
@@ -25,10 +24,10 @@ def measure(
     *,
     device: str | None = None,
     size: Literal["tiny", "small", "medium", "large"] | None = None,
-    min_runs: int = 50,
+    min_runs: Whole = 50,
     min_time: float = 2.0,
-    warmups: int = 2,
-    repeats: int = 1,
+    warmups: Whole = 2,
+    repeats: Whole = 1,
     sensor: str = "auto",
     timeout: float = 600.0,
     json: Flag = False,
@@ -73,8 +72,7 @@ def measure(
 
     if repeats < 1:
         raise InputError(f"--repeats: expected at least 1, found {repeats}")
-    with option_names():
-        settings = Settings(min_runs, min_time, warmups, timeout, sensor)
+    settings = Settings(min_runs, min_time, warmups, timeout, sensor)
     target = devices()[0] if device is None else find(device)
     answers = []
     for repeat in range(repeats):

@@ -5,47 +5,44 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from crosscast.cache_home import cache_home
 from crosscast.errors import InputError
 
-__all__ = ["cache_folder", "check_place"]
+__all__ = ["cache_folder", "check_file", "check_picture", "check_place"]
 
 _INSTEAD = "set XDG_CACHE_HOME to another folder, or give --no-cache"
 
 
 def check_place(option: str, folder: Path) -> None:
-    """Refuse a folder that cannot be made or written into, before a long run rather than after it.
-
-    Parameters
-    ----------
-    option
-        The option that it was typed for, for messages.
-    folder
-        The folder, which may not be there yet.
-
-    Raises
-    ------
-    InputError
-        If what is there of its path is a file, or is not to be written into.
-    """
+    """Refuse a folder that cannot be made or written into, before a long run rather than after it."""
     obstacle = _obstacle(folder)
     if obstacle:
         raise InputError(f"{option}: cannot write into the folder {folder} ({obstacle})")
 
 
-def cache_folder(named: Path | None, none: bool) -> Path | None:
-    """The folder that keeps forecasts: the named one, or by default one of the user's; or none.
+def check_file(option: str, path: Path) -> None:
+    """Refuse a file whose folder is not there, or that is a folder."""
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{option}: the folder {path.absolute().parent} does not exist")
+    if path.is_dir():
+        raise InputError(f"{option}: expected a file, found the folder {path}")
 
-    Raises
-    ------
-    InputError
-        If there is no such folder of the user's, and none can be made.
-    """
+
+def check_picture(option: str, path: Path) -> None:
+    """Refuse a figure whose suffix is not one of a known format, or where matplotlib is not installed."""
+    from crosscast.report.canvas import FORMATS, require_matplotlib
+
+    require_matplotlib()
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"{option}: expected a file name with {', '.join(FORMATS)}, found {path.name!r}")
+
+
+def cache_folder(named: Path | None, none: bool) -> Path | None:
+    """Folder of the cache: the named one, or by default one of the user's; or none."""
     if none or named is not None:
         return None if none else named
-    from crosscast.evaluation.time import default_folder
-
     try:
-        folder = default_folder()
+        folder = cache_home() / "evaluate"
     except RuntimeError as error:
         # What `Path.home` raises where the user is not known, as in some containers.
         raise InputError(f"this user has no home folder to keep forecasts in: {_INSTEAD}") from error

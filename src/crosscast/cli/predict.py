@@ -1,4 +1,4 @@
-"""``crosscast predict``: times on devices, for kernels that may never have run there."""
+"""``crosscast predict``: times, relative times and slowdowns where nothing was measured."""
 
 from __future__ import annotations
 
@@ -6,61 +6,64 @@ import json as json_format
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-from cyclopts import Parameter
+import cyclopts
 
-from crosscast.cli.doubted import warn_of
-from crosscast.cli.flag import Flag
-from crosscast.cli.option_names import option_names
-from crosscast.cli.predict_relative import predict_relative
-from crosscast.cli.whole import Whole
-from crosscast.cli.words import words_of
+from crosscast.cli.options import (
+    Application,
+    JsonFlag,
+    Kernel,
+    Level,
+    ModelFolder,
+    Names,
+    Repeated,
+    Whole,
+    warn,
+)
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
     from crosscast.cli.profiles import Recorded
     from crosscast.device import Device
+    from crosscast.predict.relative.data import Observations
     from crosscast.predict.time.data import Asked
-    from crosscast.predict.time.prediction import Prediction
     from crosscast.profile import Profile
+    from crosscast.tables.corun.solo import Solo
 
-__all__ = ["predict"]
+__all__ = ["app", "isolated_runs", "warn_of"]
+
+app = cyclopts.App(
+    name="predict",
+    help="Predict run time, relative time, or slowdowns of co-runners, with prediction intervals.",
+)
 
 _HOW_TO_ADD = (
     "to add a device, measure it (crosscast dataset build) and train again, or describe it (--device-file)"
 )
 
 
-def predict(
+@app.command
+def time(
     file: Path,
     /,
     *more: Path,
-    model: Path,
-    probe: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
-    devices: str | None = None,
-    device_file: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
-    kernel: str | None = None,
-    application: str | None = None,
-    level: float = 0.9,
+    model: ModelFolder,
+    probe: Annotated[tuple[str, ...], Repeated] = (),
+    devices: Names | None = None,
+    device_file: Annotated[tuple[Path, ...], Repeated] = (),
+    kernel: Kernel = None,
+    application: Application = None,
+    level: Level = 0.9,
     invocations: Whole | None = None,
-    relative_to: str | None = None,
-    source: str | None = None,
-    time: float | None = None,
-    json: Flag = False,
+    json: JsonFlag = False,
 ) -> None:
-    """Predict how long kernels take on each device, how sure that is, and which device to take.
-
-    What is predicted, the model says: times (docs/predicting.md), or times relative to another device's
-    (`crosscast train --target relative`, docs/relative.md).
+    """Predict how long kernels take on each device, and recommend a device (docs/predicting.md).
 
     FILE is a launch file (`.toml`, `.sim`), whose launches are characterized now; a source or module that
     `crosscast embed` has put profiles into (`.cl`, `.spv`); or profiles that `crosscast characterize` wrote
     (`.parquet`, `.csv`, or `.json` for what `--json` prints). From profiles, nothing is compiled or run.
     Or it is the folder of a dataset, whose recorded times are then shown beside the predicted ones.
-
-    For a model of relative times, it may also be what HPCToolkit, Caliper, Linux perf or Nsight Compute
-    counted in a run.
 
     Several launches of a kernel are taken as invocations in one run; the times are those of one of them.
 
@@ -70,77 +73,193 @@ def predict(
         What to predict.
     more
         Further files.
-    model
-        Folder that `crosscast train` wrote.
     probe
-        Measured time of the kernel on a device, in seconds, such as `gtx1080=0.00123`; may be repeated. It
-        moves the predictions for the other devices.
+        Measured time of the kernel on a device, in seconds, such as `gtx1080=0.00123`; may be repeated. The
+        predictions for the other devices are conditioned on it.
     devices
         Devices, separated by commas; by default all that the model knows.
     device_file
         Description (TOML) of a device on which nothing was measured, which is predicted too; may be repeated.
-    kernel
-        Predict this kernel alone.
-    application
-        Predict the kernels of this application alone.
-    level
-        Probability that the intervals are to hold.
     invocations
         How often a kernel is launched in a run; by default as often as in FILE.
-    relative_to
-        Of relative times: the device that they are relative to; by default the slowest.
-    source
-        Of relative times: the device on which FILE was counted, if it does not say, or on which `--time` was
-        measured; of a dataset, the device whose runs are taken.
-    time
-        Of relative times: how long the run took on that device, in seconds, to predict seconds.
-    json
-        Print one JSON object.
     """
     # Imported here: `--help` needs no NumPy.
-    from crosscast.predict.artefact import RELATIVE, TIME, read_card
     from crosscast.predict.time.artefact import load_model
     from crosscast.predict.time.prediction import predictions_of
     from crosscast.report.prediction import print_predictions
 
-    of_times = {"--probe": probe, "--devices": devices, "--device-file": device_file}
-    of_relative = {"--relative-to": relative_to, "--source": source, "--time": time}
-    if read_card(model).take("target") == RELATIVE:
-        _refuse({**of_times, "--invocations": invocations}, model, RELATIVE)
-        predict_relative(
-            (file, *more),
-            model,
-            relative_to=relative_to,
-            source=source,
-            time_s=time,
-            application=application,
-            kernel=kernel,
-            level=level,
-            json=json,
-        )
-        return
-    _refuse(of_relative, model, TIME)
     trained = load_model(model)
     known = [device.key for device in trained.devices]
     probes = _probes(probe, known)
     chosen = _chosen(devices, device_file, known)
-    with option_names():
-        asked, recorded = _asked((file, *more), application, kernel, invocations)
-        found = predictions_of(trained, asked, devices=chosen, probes=probes, level=level, recorded=recorded)
+    asked, recorded = _asked((file, *more), application, kernel, invocations)
+    found = predictions_of(trained, asked, devices=chosen, probes=probes, level=level, recorded=recorded)
     warn_of(found)
     if json:
-        answer = _answer(found)
-        answer["model"] = {"name": trained.card.model, "training": dict(trained.card.training)}
-        print(json_format.dumps(answer, allow_nan=False))
+        _print_all("kernels", [each.to_dict() for each in found], trained.card)
     else:
         print_predictions(found, trained.card, len(probes), sys.stdout)
 
 
-def _refuse(options: Mapping[str, object], model: Path, target: str) -> None:
-    """Refuse options that would be passed over."""
-    for option, value in options.items():
-        if value not in (None, ()):
-            raise InputError(f"{option}: {model} was trained with --target {target}, which does not take it")
+@app.command
+def relative(
+    file: Path,
+    /,
+    *more: Path,
+    model: ModelFolder,
+    relative_to: str | None = None,
+    source: str | None = None,
+    time: float | None = None,
+    kernel: Kernel = None,
+    application: Application = None,
+    level: Level = 0.9,
+    json: JsonFlag = False,
+) -> None:
+    """Predict how long a run takes on each device relative to the others (docs/relative.md).
+
+    FILE is what HPCToolkit, Caliper, Linux perf or Nsight Compute counted in a run, or the folder of a
+    dataset; for a model of profiles, what `crosscast predict time` takes.
+
+    Parameters
+    ----------
+    file
+        What to predict.
+    more
+        Further files.
+    relative_to
+        The device that times are relative to; by default the slowest.
+    source
+        The device on which FILE was counted, if it does not say, or on which `--time` was measured; of a
+        dataset, the device whose runs are taken.
+    time
+        How long the run took on that device, in seconds, to predict seconds.
+    """
+    # Imported here: `--help` needs no NumPy.
+    from crosscast.cli.counted import Wanted, read_observations
+    from crosscast.predict.relative.artefact import load_relative_model, relative_predictions_of
+    from crosscast.predict.relative.data import NO_SOURCE
+    from crosscast.report.relative_prediction import print_relative_predictions
+
+    trained = load_relative_model(model)
+    _check_device("--relative-to", relative_to, trained.devices)
+    known = dict.fromkeys((*trained.card.sources, *trained.devices))
+    _check_device("--source", source, [each for each in known if each != NO_SOURCE])
+    if time is not None and not time > 0:
+        raise InputError(f"--time: expected seconds above 0, found {time:g}")
+    of_profiles = trained.card.sources == (NO_SOURCE,)
+    if of_profiles and source is not None and time is None:
+        raise InputError("--source: expected with --time, as profiles are of no device, found it alone")
+    wanted = Wanted(application, kernel, source, of_profiles)
+    read = [read_observations(each, wanted) for each in (file, *more)]
+    if time is not None:
+        _check_timed(read, trained.devices, source)
+    found = [
+        prediction
+        for observations in read
+        for prediction in relative_predictions_of(
+            trained,
+            observations,
+            relative_to=relative_to,
+            level=level,
+            timed_on=source if source in trained.devices else None,
+            time_s=time,
+        )
+    ]
+    warn_of(found)
+    if json:
+        _print_all("runs", [each.to_dict() for each in found], trained.card)
+    else:
+        print_relative_predictions(found, trained.card, sys.stdout)
+
+
+@app.command
+def corun(
+    profile: Path,
+    /,
+    *more: Path,
+    model: ModelFolder,
+    level: Level = 0.9,
+    translate: Path | None = None,
+    json: JsonFlag = False,
+) -> None:
+    """Predict a mix: applications that start together on one device (docs/corun.md).
+
+    Says how long the mix takes, how much each co-runner slows down, and what power the device draws, beside
+    how long the same work takes one after another.
+
+    Parameters
+    ----------
+    profile
+        Profile of an application, written by `crosscast corun profile`.
+    more
+        Those of its co-runners; the same again for an application that is there twice.
+    translate
+        Card of `crosscast corun translate`, with profiles on the device that it is from, to predict times and
+        slowdowns on the other. The model may be of either.
+    """
+    # Imported here: `--help` needs no NumPy.
+    from crosscast.predict.corun.artefact import load_corun_model
+    from crosscast.predict.corun.translation import read_translation, translated_forecasts
+    from crosscast.report.corun_forecast import print_corun_forecast
+    from crosscast.report.corun_translation import translated_by
+
+    trained = load_corun_model(model)
+    mix = tuple(isolated_runs((profile, *more)))
+    if len(mix) < 2:
+        raise InputError(f"{profile}: expected the profiles of at least 2 applications, found 1")
+    card = None if translate is None else read_translation(translate)
+    if card is None:
+        (found,) = trained.forecast([mix], level=level)
+    else:
+        (found,) = translated_forecasts(trained, card, [mix], level=level)
+    warn_of([found])
+    if json:
+        told = {**found.to_dict(), "model": model_facts(trained.card)}
+        if card is not None:
+            told["translation"] = {"from": card.source, "to": card.target, "line": dict(vars(card.line))}
+        print(json_format.dumps(told, allow_nan=False))
+    else:
+        print_corun_forecast(found, trained.card, sys.stdout)
+        if card is not None:
+            print(translated_by(card))
+
+
+class _Warned(Protocol):
+    """A prediction, with its applicability warnings: sentences without a full stop."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def warnings(self) -> Sequence[str]: ...
+
+
+def warn_of(predictions: Sequence[_Warned]) -> None:
+    """Print each warning once, with what it is about."""
+    about: dict[str, list[str]] = {}
+    for prediction in predictions:
+        for warning in prediction.warnings:
+            about.setdefault(warning, []).append(prediction.label)
+    for warning, labels in about.items():
+        more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
+        warn(f"{labels[0]}{more}: {warning}")
+
+
+def model_facts(card: Any) -> dict[str, Any]:
+    """What every answer says about its model."""
+    return {"name": card.model, "training": dict(card.training)}
+
+
+def isolated_runs(files: Sequence[Path]) -> list[Solo]:
+    """Isolated runs of applications, from files that ``crosscast corun profile`` wrote."""
+    from crosscast.tables.corun.profile_file import read_profile
+
+    return [read_profile(file).solo for file in files]
+
+
+def _print_all(noun: str, found: Sequence[Mapping[str, Any]], card: Any) -> None:
+    """One JSON object with all predictions; of a single one, what belongs to it also by itself."""
+    single = found[0] if len(found) == 1 else {}
+    print(json_format.dumps({**single, noun: found, "model": model_facts(card)}, allow_nan=False))
 
 
 def _asked(
@@ -190,13 +309,17 @@ def _probes(words: Sequence[str], known: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def _chosen(text: str | None, files: Sequence[Path], known: Sequence[str]) -> list[str | Device] | None:
+def _chosen(
+    named: Sequence[str] | None, files: Sequence[Path], known: Sequence[str]
+) -> list[str | Device] | None:
     """The devices to predict; ``None`` for all that the model knows."""
-    if text is None and not files:
+    if named is None and not files:
         return None
     from crosscast.cli.device_file import read_device
 
-    names = known if text is None else _devices(text, known)
+    for name in named or ():
+        if name not in known:
+            raise InputError(f"--devices: expected some of {', '.join(known)}, found {name!r}: {_HOW_TO_ADD}")
     described = [read_device(file) for file in files]
     keys = [*known, *(device.key for device in described)]
     for file, device in zip(files, described, strict=True):
@@ -204,18 +327,22 @@ def _chosen(text: str | None, files: Sequence[Path], known: Sequence[str]) -> li
             raise InputError(
                 f"{file}: device: expected another key than those of other devices, found {device.key}"
             )
-    return [*names, *described]
+    return [*(known if named is None else named), *described]
 
 
-def _devices(text: str, known: Sequence[str]) -> list[str]:
-    names = words_of("--devices", text)
-    for name in names:
-        if name not in known:
-            raise InputError(f"--devices: expected some of {', '.join(known)}, found {name!r}: {_HOW_TO_ADD}")
-    return names
+def _check_device(option: str, device: str | None, known: Sequence[str]) -> None:
+    if device is not None and device not in known:
+        raise InputError(f"{option}: expected one of {', '.join(known)}, found {device!r}")
 
 
-def _answer(found: Sequence[Prediction]) -> dict[str, Any]:
-    """The kernels; of a single one, what belongs to it also by itself."""
-    kernels = [prediction.to_dict() for prediction in found]
-    return {**(kernels[0] if len(kernels) == 1 else {}), "kernels": kernels}
+def _check_timed(read: Sequence[Observations], devices: Sequence[str], source: str | None) -> None:
+    """Refuse a time of several runs, or on no device that the model knows."""
+    runs = sum(map(len, read))
+    if runs > 1:
+        raise InputError(f"--time: expected one run to predict, found {runs}")
+    device = source or read[0].source[0]
+    if device not in devices:
+        raise InputError(
+            f"--time: expected --source, the device that it was measured on, to be one of "
+            f"{', '.join(devices)}, found {source or 'none'}"
+        )

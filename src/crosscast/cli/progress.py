@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Self, TextIO
 
 from crosscast.units import format_count, format_seconds
 
 if TYPE_CHECKING:
     from crosscast.characterization.run import Progress
+    from crosscast.evaluation.loop import State
 
-__all__ = ["ProgressLine", "StatusLine", "describe", "time_left"]
+__all__ = ["FitStatus", "ProgressLine", "StatusLine", "describe", "time_left"]
 
 _QUIET_S = 2.0
 _PLAIN_INTERVAL_S = 5.0
@@ -84,6 +86,20 @@ class ProgressLine(StatusLine):
         if self.is_due(progress.elapsed_s):
             done, total = progress.groups_done, progress.groups_total
             self.show(describe(self._label, done, total, progress.elapsed_s))
+
+
+class FitStatus(StatusLine):
+    """Shows how many fits are done, and how long the rest will take."""
+
+    def __init__(self, noun: str = "fits") -> None:
+        super().__init__(sys.stderr)
+        self._noun = noun
+
+    def __call__(self, state: State) -> None:
+        """Show the state if it is time to."""
+        if self.is_due(state.elapsed_s):
+            left = time_left(state.left_s)
+            self.show(f"{state.done} of {state.total} {self._noun}, {left}: {state.label}")
 
 
 def describe(label: str, done: int, total: int, elapsed_s: float) -> str:

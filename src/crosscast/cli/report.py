@@ -6,20 +6,11 @@ import json as json_format
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from crosscast.cli.datasets import dataset_named
-from crosscast.cli.fits import FitStatus, processors
-from crosscast.cli.flag import Flag
-from crosscast.cli.model_names import models_named
-from crosscast.cli.option_names import option_names
-from crosscast.cli.places import cache_folder, check_place
-from crosscast.cli.whole import Whole
+from crosscast.cli.options import RUN, Names, RunOptions
+from crosscast.cli.places import check_place
 from crosscast.errors import InputError
-
-if TYPE_CHECKING:
-    from crosscast.evaluation.time_study import Study
-    from crosscast.tables.dataset import Dataset
 
 __all__ = ["report"]
 
@@ -29,14 +20,10 @@ def report(
     /,
     *,
     out: Path,
-    models: str | None = None,
+    models: Names | None = None,
     application: str | None = None,
     title: str | None = None,
-    seed: Whole = 0,
-    jobs: Whole | None = None,
-    cache: Path | None = None,
-    no_cache: Flag = False,
-    json: Flag = False,
+    run: RunOptions = RUN,
 ) -> None:
     """Write a page about a dataset, and how well the times of its kernels are predicted.
 
@@ -57,38 +44,27 @@ def report(
         The application that is looked at closely; by default the one whose error is in the middle.
     title
         Title of the page.
-    seed
-        Start of all random numbers.
-    jobs
-        Processes that work at the same time; by default one for each processor.
-    cache
-        Folder that keeps the forecasts of finished folds, those of `crosscast evaluate` too; by default one
-        in the user's folder for caches.
-    no_cache
-        Keep and use no forecasts.
-    json
-        Print what is in the page as one JSON object.
     """
     # Imported here: `--help` needs no pyarrow.
-    from crosscast.predict.time.models import DEFAULT_MODEL
+    from crosscast import questions
+    from crosscast.predict.time.observed import grid_of
     from crosscast.report.page.document import write_page
     from crosscast.report.page.scores import headline
-    from crosscast.report.page.subject import Subject
+    from crosscast.report.page.subject import Subject, check_application
 
     _check(out)
+    run.check_cache()
     dataset = dataset_named(folder)
-    kept = cache_folder(cache, no_cache)
-    processes = processors() if jobs is None else jobs
-    with option_names():
-        found = _study(
-            dataset, DEFAULT_MODEL if models is None else models, application, seed, kept, processes
-        )
+    if application is not None:
+        check_application(grid_of(dataset), application)
+    with run.fitting() as how:
+        found = questions.evaluate(dataset, "time", models, **how)
     # Whoever gets the page knows the dataset by its name, wherever it was.
     name = Path(dataset.label).resolve().name
     subject = Subject.of(dataset, replace(found, label=name), application=application, title=title)
     write_page(subject, out)
     print(f"wrote {out}", file=sys.stderr)
-    print(json_format.dumps(subject.to_dict(), allow_nan=False) if json else headline(subject))
+    print(json_format.dumps(subject.to_dict(), allow_nan=False) if run.json else headline(subject))
 
 
 def _check(out: Path) -> None:
@@ -101,17 +77,3 @@ def _check(out: Path) -> None:
     if not out.absolute().parent.is_dir():
         raise InputError(f"--out: the folder {out.absolute().parent} does not exist")
     check_place("--out", out.absolute().parent)
-
-
-def _study(
-    dataset: Dataset, models: str, application: str | None, seed: int, cache: Path | None, jobs: int
-) -> Study:
-    from crosscast.evaluation.time_study import study
-    from crosscast.predict.time.observed import grid_of
-    from crosscast.report.page.subject import check_application
-
-    chosen = models_named(models)
-    if application is not None:
-        check_application(grid_of(dataset), application)
-    with FitStatus() as status:
-        return study(dataset, chosen, seed=seed, progress=status, cache=cache, jobs=jobs)

@@ -7,12 +7,11 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from crosscast.cli.flag import Flag
+from crosscast.cli.options import Flag, Whole
 from crosscast.cli.schedule_experiment import ExperimentOptions, schedule_experiment
 from crosscast.cli.schedule_files import ScheduleFiles
 from crosscast.cli.schedule_options import elapsed, refuse_unused
 from crosscast.cli.schedule_trace import TraceOptions, schedule_trace
-from crosscast.cli.whole import Whole
 from crosscast.errors import InputError
 
 __all__ = ["schedule"]

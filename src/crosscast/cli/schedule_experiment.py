@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from crosscast.cli.options import names_in
+from crosscast.cli.places import check_file, check_picture
 from crosscast.cli.progress import StatusLine
 from crosscast.cli.schedule_files import ScheduleFiles
-from crosscast.cli.schedule_options import policies_of, prepare_simulator, schedule_option_names
-from crosscast.cli.words import words_of
-from crosscast.cli.written import check_file, check_picture
+from crosscast.cli.schedule_options import policies_of, prepare_simulator
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
@@ -81,12 +81,11 @@ def schedule_experiment(path: Path, options: ExperimentOptions, files: ScheduleF
     if options.interarrival is not None and options.load is not None:
         raise InputError("--load: --interarrival says this; leave one of the two out")
     seeds = _seeds(options)
-    placements = None if options.place is None else words_of("--place", options.place)
+    placements = None if options.place is None else names_in("--place", options.place)
     if placements is not None:
         from crosscast.cluster.placements.registry import check_placements
 
-        with schedule_option_names():
-            check_placements(placements)
+        check_placements(placements)
         files.prepare(len(placements) * len(seeds))
     if options.plot is not None:
         check_file("--plot", options.plot)
@@ -104,28 +103,26 @@ def schedule_experiment(path: Path, options: ExperimentOptions, files: ScheduleF
         placements = table.placements
         files.prepare(len(placements) * len(seeds))
     jobs = _jobs(options, table)
-    with schedule_option_names():
-        interarrival_s = options.interarrival or 0.0
-        if options.load is not None:
-            interarrival_s = interarrival_of_load(table.types, options.load)
-        setup = Setup(placements, jobs, seeds, table.submit_s, interarrival_s, policies[0], estimates)
-        with StatusLine(sys.stderr) as status:
-            begin_s = time.monotonic()
+    interarrival_s = options.interarrival or 0.0
+    if options.load is not None:
+        interarrival_s = interarrival_of_load(table.types, options.load)
+    setup = Setup(placements, jobs, seeds, table.submit_s, interarrival_s, policies[0], estimates)
+    with StatusLine(sys.stderr) as status:
+        begin_s = time.monotonic()
 
-            def progress(done: int, total: int, label: str) -> None:
-                if status.is_due(time.monotonic() - begin_s):
-                    status.show(f"{done} of {total} simulations: {label}")
+        def progress(done: int, total: int, label: str) -> None:
+            if status.is_due(time.monotonic() - begin_s):
+                status.show(f"{done} of {total} simulations: {label}")
 
-            found = run_experiment(
-                table.types,
-                setup,
-                progress=progress,
-                keep=lambda name, seed, schedule: files.keep(
-                    name if len(seeds) == 1 else f"{name}, seed {seed}", schedule
-                ),
-            )
-    with schedule_option_names():
-        files.write(table.label)
+        found = run_experiment(
+            table.types,
+            setup,
+            progress=progress,
+            keep=lambda name, seed, schedule: files.keep(
+                name if len(seeds) == 1 else f"{name}, seed {seed}", schedule
+            ),
+        )
+    files.write(table.label)
     if options.plot is not None:
         from crosscast.report.placement_figure import write_placement_figure
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from crosscast.cli.written import check_file, check_picture
+from crosscast.cli.places import check_file, check_picture
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:

@@ -4,36 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from crosscast.cli.option_names import option_names
-from crosscast.cli.words import words_of
+from crosscast.cli.options import names_in
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
     from crosscast.cluster.policy import Policy
 
-__all__ = ["elapsed", "policies_of", "prepare_simulator", "refuse_unused", "schedule_option_names"]
-
-_OPTIONS = {
-    "backfill": "--backfill",
-    "colour": "--colour",
-    "count": "--jobs",
-    "estimates": "--estimates",
-    "interarrival": "--interarrival",
-    "load": "--load",
-    "placement": "--place",
-    "policy": "--policy",
-    "queue": "--queue",
-    "seed": "--seed",
-    "timeline": "--timeline",
-}
-
-
-def schedule_option_names() -> AbstractContextManager[None]:
-    """Let errors begin with the option that was typed instead of the argument it fills."""
-    return option_names(_OPTIONS)
+__all__ = ["elapsed", "policies_of", "prepare_simulator", "refuse_unused"]
 
 
 def policies_of(policy: str, queue: str | None, backfill: str | None) -> list[Policy]:
@@ -51,16 +30,15 @@ def policies_of(policy: str, queue: str | None, backfill: str | None) -> list[Po
     """
     from crosscast.cluster.policy import policy_named
 
-    policies = words_of("--policy", policy)
-    queues = [None] if queue is None else words_of("--queue", queue)
-    backfills = [None] if backfill is None else words_of("--backfill", backfill)
-    with schedule_option_names():
-        found = [
-            policy_named(name, first, second)
-            for name in policies
-            for first in queues
-            for second in ([None] if name == "fcfs" and "easy" in policies else backfills)
-        ]
+    policies = names_in("--policy", policy)
+    queues = [None] if queue is None else names_in("--queue", queue)
+    backfills = [None] if backfill is None else names_in("--backfill", backfill)
+    found = [
+        policy_named(name, first, second)
+        for name in policies
+        for first in queues
+        for second in ([None] if name == "fcfs" and "easy" in policies else backfills)
+    ]
     return list(dict.fromkeys(found))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from crosscast.cli.progress import StatusLine
 from crosscast.cli.schedule_files import ScheduleFiles
-from crosscast.cli.schedule_options import policies_of, prepare_simulator, schedule_option_names
+from crosscast.cli.schedule_options import policies_of, prepare_simulator
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def schedule_trace(path: Path, options: TraceOptions, files: ScheduleFiles, *, j
     # Of ten million jobs, the columns that are not simulated are most of the memory.
     del trace
     begin_s = time.monotonic()
-    with StatusLine(sys.stderr) as status, schedule_option_names():
+    with StatusLine(sys.stderr) as status:
 
         def progress(text: str) -> None:
             if status.is_due(time.monotonic() - begin_s):
@@ -107,8 +107,7 @@ def schedule_trace(path: Path, options: TraceOptions, files: ScheduleFiles, *, j
             progress=progress,
             keep=lambda policy, schedule: files.keep(policy_label(policy), schedule),
         )
-    with schedule_option_names():
-        files.write(label)
+    files.write(label)
     if json:
         listed = [result.to_dict(users=options.users) for result in results]
         print(json_format.dumps({"results": listed, "trace": facts}, allow_nan=False))

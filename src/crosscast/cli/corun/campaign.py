@@ -8,10 +8,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosscast.cli.flag import Flag
-from crosscast.cli.option_names import option_names
+from crosscast.cli.options import Flag, Whole, names_in
 from crosscast.cli.progress import StatusLine, time_left
-from crosscast.cli.words import words_of
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,14 +28,14 @@ def campaign(
     suite: str = "all",
     sizes: str = "tiny,small",
     bags: str = "2",
-    most_bags: int | None = None,
-    seed: int = 0,
+    most_bags: Whole | None = None,
+    seed: Whole = 0,
     no_mix: Flag = False,
     round_time: float = 0.2,
     window: float = 0.6,
-    jobs: int = 3,
-    rounds: int = 3,
-    threads: int | None = None,
+    jobs: Whole = 3,
+    rounds: Whole = 3,
+    threads: Whole | None = None,
     sensor: str = "auto",
     timeout: float = 60.0,
     json: Flag = False,
@@ -87,7 +85,7 @@ def campaign(
     from crosscast.measure.needs import expect_installed
     from crosscast.suite.registry import selected
 
-    applications = selected(words_of("--suite", suite))
+    applications = selected(names_in("--suite", suite))
     expect_installed(applications)
     # Imported here, as they need what the line above found.
     from crosscast.measure.corun.campaign import run_corun_campaign
@@ -96,26 +94,25 @@ def campaign(
     from crosscast.measure.opencl.devices import devices, find
     from crosscast.suite.sizes import TYPICAL, working_set
 
-    names = words_of("--sizes", sizes)
+    names = names_in("--sizes", sizes)
     target = devices()[0] if device is None else find(device)
     cpu = next((other for other in devices() if other.type == "cpu"), None)
-    with option_names(_OPTIONS):
-        for name in names:
-            working_set(name)
-        plan = CoRunPlan(
-            applications=applications,
-            sizes=tuple(names),
-            device=target,
-            caches=TYPICAL,
-            settings=CoRunSettings(
-                round_time, window, jobs, rounds, timeout_s=timeout, sensor=sensor, threads=threads
-            ),
-            bags=_numbers(bags),
-            most_bags=most_bags,
-            seed=seed,
-            cpu=None if target.type == "cpu" else cpu,
-            mix=not no_mix,
-        )
+    for name in names:
+        working_set(name)
+    plan = CoRunPlan(
+        applications=applications,
+        sizes=tuple(names),
+        device=target,
+        caches=TYPICAL,
+        settings=CoRunSettings(
+            round_time, window, jobs, rounds, timeout_s=timeout, sensor=sensor, threads=threads
+        ),
+        bags=_numbers(bags),
+        most_bags=most_bags,
+        seed=seed,
+        cpu=None if target.type == "cpu" else cpu,
+        mix=not no_mix,
+    )
     print(f"crosscast: {plan.text}", file=sys.stderr)
     with _Status() as status:
         outcome = run_corun_campaign(plan, out, status)
@@ -125,19 +122,6 @@ def campaign(
     else:
         print(f"{out}: {outcome.done} done now, {outcome.kept} there before, {len(outcome.failures)} failed")
     return _FAILED if outcome.failures else 0
-
-
-_OPTIONS = {
-    "bags": "--bags",
-    "jobs": "--jobs",
-    "most_bags": "--most-bags",
-    "round_s": "--round-time",
-    "rounds": "--rounds",
-    "size": "--sizes",
-    "threads": "--threads",
-    "timeout_s": "--timeout",
-    "window_s": "--window",
-}
 
 
 class _Status(StatusLine):
@@ -155,7 +139,7 @@ class _Status(StatusLine):
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    words = words_of("--bags", text)
+    words = names_in("--bags", text)
     if not all(word.isascii() and word.isdecimal() for word in words):
         raise InputError(f"--bags: expected numbers separated by commas, found {text!r}")
     return tuple(map(int, words))

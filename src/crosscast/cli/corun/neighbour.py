@@ -5,8 +5,7 @@ from __future__ import annotations
 import json as json_format
 import sys
 
-from crosscast.cli.flag import Flag
-from crosscast.cli.option_names import option_names
+from crosscast.cli.options import Flag
 from crosscast.units import format_bytes, format_bytes_per_second, format_seconds, parse_bytes
 
 __all__ = ["neighbour"]
@@ -37,8 +36,7 @@ def neighbour(level: str, /, *, seconds: float = 10.0, image: str | None = None,
 
     caches = host_state.caches()
     nbytes = parse_bytes(image) if image else caches.l3 or caches.l2 or _UNKNOWN_CACHE
-    with option_names({"seconds": "--seconds", "image_bytes": "--image", "level": "LEVEL"}):
-        found = host_run(level, nbytes, seconds, lambda: print("ready", file=sys.stderr, flush=True))
+    found = host_run(level, nbytes, seconds, lambda: print("ready", file=sys.stderr, flush=True))
     if json:
         print(json_format.dumps({**vars(found), "image_bytes": nbytes}, allow_nan=False))
         return

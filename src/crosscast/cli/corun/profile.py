@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from crosscast.cli.corun.label_status import LabelStatus
-from crosscast.cli.flag import Flag
-from crosscast.cli.option_names import option_names
+from crosscast.cli.options import Flag, Whole
+from crosscast.cli.places import check_file
 from crosscast.cli.subject import subject_of
-from crosscast.cli.written import check_file
 
 if TYPE_CHECKING:
     from crosscast.measure.opencl.devices import OpenCLDevice
@@ -32,7 +31,7 @@ def profile(
     no_mix: Flag = False,
     round_time: float = 0.2,
     window: float = 0.6,
-    jobs: int = 3,
+    jobs: Whole = 3,
     sensor: str = "auto",
     timeout: float = 60.0,
     json: Flag = False,
@@ -86,8 +85,7 @@ def profile(
     name = _name(subject)
     path = out or Path(f"{name[0]}.json" if size is None else f"{name[0]}-{size}.json")
     check_file("--out", path)
-    with option_names(_OPTIONS):
-        settings = CoRunSettings(round_time, window, jobs, timeout_s=timeout, sensor=sensor)
+    settings = CoRunSettings(round_time, window, jobs, timeout_s=timeout, sensor=sensor)
     row = known_row(target)
     with LabelStatus() as status, ExitStack() as crews:
         crew = crews.enter_context(Crew(target, settings))
@@ -111,14 +109,6 @@ def profile(
     else:
         print_corun_profile(done, sys.stdout)
     print(f"wrote {path}", file=sys.stderr)
-
-
-_OPTIONS = {
-    "round_s": "--round-time",
-    "window_s": "--window",
-    "jobs": "--jobs",
-    "timeout_s": "--timeout",
-}
 
 
 def _name(subject: SuiteProblem | LaunchFile) -> tuple[str, str]:

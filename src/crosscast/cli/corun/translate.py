@@ -10,8 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from crosscast.cli.datasets import dataset_named
-from crosscast.cli.flag import Flag
-from crosscast.cli.option_names import option_names
+from crosscast.cli.options import Flag
 
 __all__ = ["translate"]
 
@@ -58,8 +57,7 @@ def translate(
         tuple(solo for each in found for solo in each.solos),
         tuple(bag for each in found for bag in each.bags),
     )
-    with option_names({"devices": "--to"}):
-        card = train_translation(shared_times(together, from_, to))
+    card = train_translation(shared_times(together, from_, to))
     write_translation(card, out)
     if json:
         print(json_format.dumps(card.to_dict(), allow_nan=False))

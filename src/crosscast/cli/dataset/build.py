@@ -8,10 +8,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosscast.cli.flag import Flag
-from crosscast.cli.option_names import option_names
+from crosscast.cli.options import Flag, Whole, names_in
 from crosscast.cli.progress import StatusLine, time_left
-from crosscast.cli.words import words_of
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,11 +28,11 @@ def build(
     sizes: str = "tiny,small",
     devices: str = "all",
     fit: str = "typical",
-    repeats: int = 1,
-    min_runs: int = 50,
+    repeats: Whole = 1,
+    min_runs: Whole = 50,
     min_time: float = 2.0,
-    warmups: int = 2,
-    seed: int = 0,
+    warmups: Whole = 2,
+    seed: Whole = 0,
     sensor: str = "auto",
     timeout: float = 600.0,
     json: Flag = False,
@@ -80,7 +78,7 @@ def build(
     from crosscast.measure.needs import expect_installed
     from crosscast.suite.registry import selected
 
-    applications = selected(words_of("--suite", suite))
+    applications = selected(names_in("--suite", suite))
     expect_installed(applications)
     # Imported here, as they need what the line above found.
     from crosscast.measure.campaign import run_campaign
@@ -92,19 +90,18 @@ def build(
     from crosscast.tables.dataset import read_dataset
     from crosscast.tables.description import describe
 
-    names = words_of("--sizes", sizes)
-    with option_names():
-        for name in names:
-            working_set(name)
-        plan = Plan(
-            applications=applications,
-            sizes=tuple(names),
-            devices=tuple(selected_devices(words_of("--devices", devices))),
-            caches=_caches(fit),
-            settings=Settings(min_runs, min_time, warmups, timeout, sensor),
-            repeats=repeats,
-            seed=seed,
-        )
+    names = names_in("--sizes", sizes)
+    for name in names:
+        working_set(name)
+    plan = Plan(
+        applications=applications,
+        sizes=tuple(names),
+        devices=tuple(selected_devices(names_in("--devices", devices))),
+        caches=_caches(fit),
+        settings=Settings(min_runs, min_time, warmups, timeout, sensor),
+        repeats=repeats,
+        seed=seed,
+    )
     with _Status() as status:
         outcome = run_campaign(plan, out, status)
     _tell(outcome)

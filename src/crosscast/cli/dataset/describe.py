@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from crosscast.cli.datasets import dataset_named
-from crosscast.cli.flag import Flag
+from crosscast.cli.options import Flag
 
 __all__ = ["describe"]
 

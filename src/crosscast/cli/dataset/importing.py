@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosscast.cli.dataset.storing import store_dataset
-from crosscast.cli.flag import Flag
+from crosscast.cli.options import Flag, Whole, names_in
 
 if TYPE_CHECKING:
     pass
@@ -187,8 +187,8 @@ def rajaperf(
     /,
     *,
     out: Path,
-    cores: int | None = None,
-    block_size: int = 256,
+    cores: Whole | None = None,
+    block_size: Whole = 256,
     replace: Flag = False,
 ) -> None:
     """Import kernels of the RAJA Performance Suite on a CPU and a GPU: times, counters of the CPU.
@@ -250,10 +250,9 @@ def runs(path: Path, /, *, out: Path, settings: str | None = None, replace: Flag
     replace
         Replace another dataset that is there.
     """
-    from crosscast.cli.words import words_of
     from crosscast.measure.imported_runs import import_runs
 
-    imported = import_runs(path, None if settings is None else words_of("--settings", settings))
+    imported = import_runs(path, None if settings is None else names_in("--settings", settings))
     for note in imported.notes:
         print(note, file=sys.stderr)
     if not any(map(json_format.loads, imported.dataset.records.column("configuration").unique().to_pylist())):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from crosscast.cli.dataset.storing import store_dataset
-from crosscast.cli.flag import Flag
+from crosscast.cli.options import Flag
 
 __all__ = ["gavel_pairs", "lucid", "miso"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from crosscast.cli.dataset.storing import store_dataset
-from crosscast.cli.flag import Flag
+from crosscast.cli.options import Flag
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:

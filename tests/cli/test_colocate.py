@@ -1,4 +1,4 @@
-"""``crosscast corun pair``, from files to a plan."""
+"""``crosscast colocate``, from files to a plan."""
 
 import json
 from dataclasses import replace
@@ -24,7 +24,7 @@ def files(tmp_path: Path) -> list[str]:
 
 
 def asked(files: list[str], *options: str) -> list[str]:
-    return ["corun", "pair", *files, "--model", str(Path(files[0]).parent / "co"), *options]
+    return ["colocate", *files, "--model", str(Path(files[0]).parent / "co"), *options]
 
 
 def test_the_two_longest_share_and_the_third_runs_alone(
@@ -83,4 +83,4 @@ def test_wrong_options_are_named(
 
 def test_one_job_is_too_few(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(asked(files[:1])) == 2
-    assert "FILE: expected 2 to 1,000, found 1" in capsys.readouterr().err
+    assert "PROFILE: expected 2 to 1,000, found 1" in capsys.readouterr().err

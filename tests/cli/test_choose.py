@@ -1,4 +1,4 @@
-"""``crosscast choose``, and ``crosscast train --target configuration`` before it."""
+"""``crosscast choose``, and ``crosscast train configuration`` before it."""
 
 import json
 import subprocess
@@ -15,7 +15,6 @@ from crosscast.measure.regions.run import RegionRun
 from crosscast.predict.configuration.artefact import load_configuration_model, save_configuration_model
 from crosscast.predict.configuration.process import ProcessModel
 from crosscast.tables.dataset import write_dataset
-from support.johnston2018 import made_up
 from support.models import fitted_chooser, kept, kept_chooser
 from support.surfaces import configured_dataset, made_surfaces
 
@@ -61,13 +60,13 @@ def runs(tmp_path: Path) -> Path:
 
 
 def answer(capsys: Output, *words: object) -> dict[str, Any]:
-    assert main(["choose", *map(str, words), "--json"]) == 0
+    assert main(["choose", "configuration", *map(str, words), "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 
 
 def refusal(capsys: Output, *words: object) -> str:
-    assert main(["choose", *map(str, words)]) == 2
+    assert main(["choose", "configuration", *map(str, words)]) == 2
     captured = capsys.readouterr()
     assert not captured.out
     assert captured.err.count("\n") == 1
@@ -75,7 +74,7 @@ def refusal(capsys: Output, *words: object) -> str:
 
 
 def test_json_has_what_a_check_reads(capsys: Output, model: Path, runs: Path) -> None:
-    found = answer(capsys, "--model", model, "--samples", runs, "--power-cap", 250)
+    found = answer(capsys, runs, "--model", model, "--power-cap", 250)
     assert found["kernel"] == "app1 small"
     assert found["configuration"]["device"] == "node"
     assert set(found["configuration"]["settings"]) == {"cpu_cap_w", "gpu_cap_w"}
@@ -95,27 +94,29 @@ def test_json_has_what_a_check_reads(capsys: Output, model: Path, runs: Path) ->
 
 
 def test_a_lower_cap_brings_no_faster_choice(capsys: Output, model: Path, runs: Path) -> None:
-    found = answer(capsys, "--model", model, "--samples", runs, "--power-cap", "200, 250,320")["choices"]
+    found = answer(capsys, runs, "--model", model, "--power-cap", "200, 250,320")["choices"]
     assert [each["power_cap_w"] for each in found] == [200, 250, 320]
     times = [each["time_s"] for each in found]
     assert times == sorted(times, reverse=True)
 
 
 def test_objectives_and_confidence_change_the_choice(capsys: Output, model: Path, runs: Path) -> None:
-    words = ("--model", model, "--samples", runs, "--power-cap", 330)
+    words = (runs, "--model", model, "--power-cap", 330)
     fast = answer(capsys, *words)
     frugal = answer(capsys, *words, "--objective", "energy")
     assert frugal["time_s"] * frugal["power_w"] <= fast["time_s"] * fast["power_w"]
-    sure = answer(capsys, *words, "--confidence", 0.9)
+    sure = answer(capsys, *words, "--cap-probability", 0.9)
     assert sure["probability_under"] >= 0.9
-    wide, narrow = (answer(capsys, *words, "--level", level, "--confidence", 0.9) for level in (0.95, 0.5))
+    wide, narrow = (
+        answer(capsys, *words, "--level", level, "--cap-probability", 0.9) for level in (0.95, 0.5)
+    )
     assert wide["high"]["power_w"] >= narrow["high"]["power_w"]
 
 
 def test_a_person_sees_the_choice_the_frontier_and_how_sure_it_is(
     capsys: Output, model: Path, runs: Path
 ) -> None:
-    assert main(["choose", "--model", str(model), "--samples", str(runs), "--power-cap", "220,280"]) == 0
+    assert main(["choose", "configuration", str(runs), "--model", str(model), "--power-cap", "220,280"]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
     shown = captured.out
@@ -134,18 +135,18 @@ def test_a_model_that_does_not_know_how_sure_it_is_shows_no_intervals(
     capsys: Output, tmp_path: Path, runs: Path
 ) -> None:
     folder = kept_chooser(tmp_path / "capmodel")
-    words = ["--model", str(folder), "--samples", str(runs), "--power-cap", "250"]
-    assert main(["choose", *words]) == 0
+    words = [str(runs), "--model", str(folder), "--power-cap", "250"]
+    assert main(["choose", "configuration", *words]) == 0
     shown = capsys.readouterr().out
     assert "—" in shown
     assert "it keeps to the cap with" not in shown.splitlines()[1] or "measured" in shown.splitlines()[1]
-    assert "--confidence: expected a model that knows how sure it is" in refusal(
-        capsys, *words, "--confidence", "0.9"
+    assert "--cap-probability: expected a model that knows how sure it is" in refusal(
+        capsys, *words, "--cap-probability", "0.9"
     )
 
 
 def test_a_cap_below_everything_chooses_nothing(capsys: Output, model: Path, runs: Path) -> None:
-    words = ("--model", model, "--samples", runs)
+    words = (runs, "--model", model)
     minimum = answer(capsys, *words, "--power-cap", 300)["minimum_power_w"]
     told = refusal(capsys, *words, "--power-cap", 30)
     assert told.startswith(
@@ -158,23 +159,23 @@ def test_a_cap_below_everything_chooses_nothing(capsys: Output, model: Path, run
 def test_a_confidence_that_nothing_reaches_says_what_can_be_reached(
     capsys: Output, model: Path, runs: Path
 ) -> None:
-    words = ("--model", model, "--samples", runs)
-    told = refusal(capsys, *words, "--power-cap", 60, "--confidence", 0.999)
-    assert told.startswith("--confidence: expected at most ")
+    words = (runs, "--model", model)
+    told = refusal(capsys, *words, "--power-cap", 60, "--cap-probability", 0.999)
+    assert told.startswith("--cap-probability: expected at most ")
     assert "found 99.9 %, so nothing is chosen; the least predicted power is" in told
 
 
 def test_why_several_caps_cannot_be_kept_is_one_sentence_with_one_option(
     capsys: Output, model: Path, runs: Path
 ) -> None:
-    assert main(["choose", "--model", str(model), "--samples", str(runs), "--power-cap", "30,40"]) == 2
+    assert main(["choose", "configuration", str(runs), "--model", str(model), "--power-cap", "30,40"]) == 2
     told = capsys.readouterr().err
     assert told.count("power cap:") + told.count("--power-cap:") == 1
     assert "found 30 W, so nothing is chosen; expected at least" in told
 
 
 def test_of_several_caps_those_that_can_be_kept_are_answered(capsys: Output, model: Path, runs: Path) -> None:
-    words = ["choose", "--model", str(model), "--samples", str(runs), "--power-cap", "30,250"]
+    words = ["choose", "configuration", str(runs), "--model", str(model), "--power-cap", "30,250"]
     assert main(words) == 2
     captured = capsys.readouterr()
     assert "Under 30 W, for the most performance: nothing is chosen." in captured.out
@@ -189,7 +190,7 @@ def test_of_several_caps_those_that_can_be_kept_are_answered(capsys: Output, mod
 
 def test_kernels_of_a_file_are_chosen_for_one_by_one(capsys: Output, model: Path, tmp_path: Path) -> None:
     path = samples_of(tmp_path / "both.csv", 0, 3)
-    words = ("--model", model, "--samples", path, "--power-cap", 250)
+    words = (path, "--model", model, "--power-cap", 250)
     assert [each["kernel"] for each in answer(capsys, *words)["choices"]] == ["app0 big", "app1 small"]
     assert answer(capsys, *words, "--kernel", "app1")["kernel"] == "app1 small"
     assert "--kernel: expected one of app0 big, app1 small, found 'x'" in refusal(
@@ -202,46 +203,36 @@ def test_kernels_of_a_file_are_chosen_for_one_by_one(capsys: Output, model: Path
     assert not plot.exists()
 
 
-def test_without_samples_it_says_what_to_run(capsys: Output, model: Path, tmp_path: Path) -> None:
-    assert main(["choose", "--model", str(model)]) == 0
+def test_samples_to_run_are_told_and_written_as_a_template(
+    capsys: Output, model: Path, tmp_path: Path
+) -> None:
+    words = ["choose", "sample", "--model", str(model)]
+    assert main(words) == 0
     shown = capsys.readouterr().out
     assert "A new kernel must be run once at:\n  node: cpu cap 100 W, gpu cap 250 W\n" in shown
     assert "To write down: time_s, power_w, cpu_w, gpu_w, stalls" in shown
-    found = answer(capsys, "--model", model)
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
     assert found["samples"][1] == {"device": "node", "settings": {"cpu_cap_w": 60, "gpu_cap_w": 100}}
     template = tmp_path / "t.csv"
-    assert main(["choose", "--model", str(model), "--template", str(template)]) == 0
+    assert main([*words, "--template", str(template)]) == 0
     assert template.read_text().startswith("device,cpu_cap_w,gpu_cap_w,time_s,power_w,cpu_w,gpu_w,stalls\n")
 
 
 def test_a_picture_is_drawn(capsys: Output, model: Path, runs: Path, tmp_path: Path) -> None:
     plot = tmp_path / "frontier.png"
-    assert (
-        main(
-            [
-                "choose",
-                "--model",
-                str(model),
-                "--samples",
-                str(runs),
-                "--power-cap",
-                "250",
-                "--plot",
-                str(plot),
-            ]
-        )
-        == 0
-    )
+    words = [str(runs), "--model", str(model), "--power-cap", "250", "--plot", str(plot)]
+    assert main(["choose", "configuration", *words]) == 0
     assert plot.read_bytes().startswith(b"\x89PNG")
     assert f"wrote {plot}" in capsys.readouterr().err
 
 
 def test_unknown_columns_are_noted_and_change_nothing(capsys: Output, model: Path, runs: Path) -> None:
-    words = ("--model", model, "--samples", runs, "--power-cap", 250)
+    words = (runs, "--model", model, "--power-cap", 250)
     before = answer(capsys, *words)
     lines = runs.read_text().splitlines()
     runs.write_text("\n".join([f"{lines[0]},host", *(f"{line},here" for line in lines[1:])]))
-    assert main(["choose", *map(str, words), "--json"]) == 0
+    assert main(["choose", "configuration", *map(str, words), "--json"]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out) == before
     assert captured.err == f"crosscast: note: {runs}: columns that the model does not know: host\n"
@@ -250,39 +241,38 @@ def test_unknown_columns_are_noted_and_change_nothing(capsys: Output, model: Pat
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--samples", "RUNS"], "--power-cap is missing, expected watts"),
-        (
-            ["--samples", "RUNS", "--power-cap", "much"],
-            "--power-cap: expected watts such as 150, found 'much'",
-        ),
-        (["--samples", "RUNS", "--power-cap", "250,"], "--power-cap: expected watts such as 150, found ''"),
-        (["--samples", "RUNS", "--power-cap", "-5"], "--power-cap: expected watts above 0, found -5"),
-        (["--samples", "RUNS", "--power-cap", "250", "--confidence", "90"], "--confidence: expected a prob"),
-        (["--samples", "RUNS", "--power-cap", "250", "--level", "1"], "--level: expected a probability"),
-        (["--samples", "RUNS", "--power-cap", "250", "--plot", "f.gif"], "--plot: expected a file name with"),
-        (["--samples", "RUNS", "--power-cap", "250", "--plot", "no/f.png"], "--plot: the folder"),
-        (["--samples", "RUNS", "--template", "t.csv"], "--template: expected no --samples beside it"),
-        (["--power-cap", "250"], "--power-cap: expected --samples beside it, found 250 alone"),
-        (["--samples", "none.csv", "--power-cap", "250"], "none.csv: cannot read the samples"),
+        (["--power-cap", "much"], "--power-cap: expected watts such as 150, found 'much'"),
+        (["--power-cap", "250,"], "--power-cap: expected watts such as 150, found ''"),
+        (["--power-cap", "-5"], "--power-cap: expected watts above 0, found -5"),
+        (["--power-cap", "250", "--cap-probability", "90"], "--cap-probability: expected a prob"),
+        (["--power-cap", "250", "--level", "1"], "--level: expected a probability"),
+        (["--power-cap", "250", "--plot", "f.gif"], "--plot: expected a file name with"),
+        (["--power-cap", "250", "--plot", "no/f.png"], "--plot: the folder"),
     ],
 )
 def test_what_is_asked_wrongly_is_refused(
     capsys: Output, model: Path, runs: Path, words: list[str], reason: str
 ) -> None:
-    words = [str(runs) if word == "RUNS" else word for word in words]
-    assert refusal(capsys, "--model", model, *words).startswith(reason)
+    assert refusal(capsys, runs, "--model", model, *words).startswith(reason)
+
+
+def test_a_cap_and_samples_are_needed(capsys: Output, model: Path, runs: Path) -> None:
+    assert "--power-cap" in refusal(capsys, runs, "--model", model)
+    assert "SAMPLES" in refusal(capsys, "--model", model, "--power-cap", "250")
+    told = refusal(capsys, "none.csv", "--model", model, "--power-cap", "250")
+    assert told.startswith("none.csv: cannot read the samples")
 
 
 def test_each_command_says_which_model_is_for_the_other(
     capsys: Output, model: Path, runs: Path, tmp_path: Path
 ) -> None:
     times = kept(tmp_path / "times")
-    told = refusal(capsys, "--model", times, "--samples", runs, "--power-cap", 250)
+    told = refusal(capsys, runs, "--model", times, "--power-cap", 250)
     assert told == (
         f"{times}: expected a model trained with --target configuration, found one with --target time, which "
         "is for crosscast predict"
     )
-    assert main(["predict", str(runs), "--model", str(model)]) == 2
+    assert main(["predict", "time", str(runs), "--model", str(model)]) == 2
     assert "found one with --target configuration, which is for crosscast choose" in capsys.readouterr().err
 
 
@@ -294,12 +284,12 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def train(*words: object) -> int:
-    return main(["train", *map(str, words), "--jobs", "1", "--no-cache"])
+    return main(["train", "configuration", *map(str, words), "--jobs", "1", "--no-cache"])
 
 
 def test_a_model_is_trained_and_asked_from_end_to_end(capsys: Output, dataset: Path, tmp_path: Path) -> None:
     out = tmp_path / "capmodel"
-    words = (dataset, "--target", "configuration", "--model", "published-log", "--out", out)
+    words = (dataset, "--model", "published-log", "--out", out)
     assert train(*words, "--power-domain", "gpu") == 0
     shown = capsys.readouterr().out
     assert (
@@ -311,7 +301,7 @@ def test_a_model_is_trained_and_asked_from_end_to_end(capsys: Output, dataset: P
     assert card.power_domain == "gpu"
     assert card.totals == {"node": (("gpu",),)}
     path = samples_of(tmp_path / "runs.csv", 3)
-    found = answer(capsys, "--model", out, "--samples", path, "--power-cap", 180)
+    found = answer(capsys, path, "--model", out, "--power-cap", 180)
     # Of the two domains the one that was trained on counts.
     assert found["power_w"] <= 180 * 1.02
     assert found["samples"][1]["power_w"] == SURFACES.domains["gpu"][3, SAMPLES[0]]
@@ -321,13 +311,13 @@ def test_a_model_is_trained_and_asked_from_end_to_end(capsys: Output, dataset: P
 
 
 def test_samples_and_devices_can_be_chosen_in_training(dataset: Path, tmp_path: Path, capsys: Output) -> None:
-    words = [dataset, "--target", "configuration", "--model", "published-log", "--out", tmp_path / "m"]
+    words = [dataset, "--model", "published-log", "--out", tmp_path / "m"]
     named = "cpu_cap_w=80,gpu_cap_w=150;node:cpu_cap_w=60,gpu_cap_w=250"
     assert train(*words, "--devices", "node", "--samples", named) == 0
     settings = [each.settings for each in load_configuration_model(tmp_path / "m").card.sample_configurations]
     assert settings == [{"cpu_cap_w": 80, "gpu_cap_w": 150}, {"cpu_cap_w": 60, "gpu_cap_w": 250}]
     capsys.readouterr()
-    other = [words[0], "--target", "configuration", "--model", "magic", "--out", tmp_path / "m"]
+    other = [words[0], "--model", "magic", "--out", tmp_path / "m"]
     assert train(*other) == 2
     assert "--model: expected one of model, published" in capsys.readouterr().err
     for option, reason in {
@@ -339,19 +329,12 @@ def test_samples_and_devices_can_be_chosen_in_training(dataset: Path, tmp_path: 
         assert reason in capsys.readouterr().err
 
 
-def test_a_dataset_without_profiles_says_which_target_it_is_for(
+def test_a_dataset_without_profiles_says_which_question_it_is_for(
     dataset: Path, tmp_path: Path, capsys: Output
 ) -> None:
-    assert train(dataset, "--out", tmp_path / "m") == 2
+    assert main(["train", "time", str(dataset), "--out", str(tmp_path / "m")]) == 2
     told = capsys.readouterr().err
-    assert "--target: expected configuration, as " in told
-    assert "has runs on 12 configurations and no profiles, found time" in told
-    write_dataset(made_up(), tmp_path / "times")
-    assert train(tmp_path / "times", "--out", tmp_path / "m", "--devices", "cpu") == 2
-    assert (
-        "--devices: expected with --target configuration, relative or corun, found --target time"
-        in capsys.readouterr().err
-    )
+    assert "found runs on 12 configurations and no profiles: crosscast train configuration is for" in told
 
 
 def test_a_program_goes_on_with_the_kept_model(model: Path) -> None:
@@ -374,7 +357,7 @@ def test_a_program_goes_on_with_the_kept_model(model: Path) -> None:
 
 def test_its_help_brings_no_numpy() -> None:
     script = (
-        "import sys\nfrom crosscast.cli import main\nmain(['choose', '--help'])\n"
+        "import sys\nfrom crosscast.cli import main\nmain(['choose', 'configuration', '--help'])\n"
         "assert not {'numpy', 'pyarrow', 'matplotlib'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)

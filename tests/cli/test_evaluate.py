@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def run(*words: str) -> int:
-    return main(["evaluate", *words, "--jobs", "1"])
+    return main(["evaluate", "time", *words, "--jobs", "1"])
 
 
 def refusal(capsys: Output, *words: str) -> str:
@@ -105,18 +105,9 @@ def test_figures_are_written_where_they_are_wanted(capsys: Output, folder: str, 
     "protocol", ["leave-kernel-out", "leave-device-out", "leave-device-and-application-out"]
 )
 def test_other_groups_are_left_out_too(capsys: Output, folder: str, protocol: str) -> None:
-    assert run(folder, "--protocol", protocol, "--json", "--models", "device-mean") == 0
+    assert run(folder, "--folds", protocol, "--json", "--models", "device-mean") == 0
     (result,) = json.loads(capsys.readouterr().out)["results"]
     assert (result["split"], result["probes"]) == (protocol, int(protocol == "leave-device-out"))
-
-
-def test_the_published_study_is_repeated(capsys: Output, folder: str, tmp_path: Path) -> None:
-    words = [folder, "--protocol", "published", "--effort", "quick", "--figures", str(tmp_path / "figures")]
-    assert run(*words) == 0
-    assert "Table III" in capsys.readouterr().out
-    assert len(list((tmp_path / "figures").iterdir())) == 7
-    assert run(*words, "--json") == 0
-    assert len(json.loads(capsys.readouterr().out)["kernels"]) == 44
 
 
 def test_an_unknown_model_names_the_known_ones(capsys: Output, folder: str) -> None:
@@ -130,16 +121,13 @@ def test_an_unknown_model_names_the_known_ones(capsys: Output, folder: str) -> N
         (["--probes", "2"], "--probes: expected 0 to 1 of 2 devices, found 2"),
         (["--probes", "two"], "--probes: expected numbers such as 0,2, found 'two'"),
         (["--probes", "-1"], "--probes: expected 0 to 1 of 2 devices, found -1"),
-        (["--probes", "1", "--protocol", "leave-device-out"], "leave the option out"),
-        (["--probes", "1", "--protocol", "leave-device-and-application-out"], "--probes: expected 0 with"),
-        (["--protocol", "leave-row-out"], "leave-row-out"),
+        (["--probes", "1", "--folds", "leave-device-out"], "leave the option out"),
+        (["--probes", "1", "--folds", "leave-device-and-application-out"], "--probes: expected 0 with"),
+        (["--folds", "leave-row-out"], "leave-row-out"),
         (["--level", "90"], "--level: expected a probability between 0 and 1, found 90"),
         (["--models", ""], "found ''"),
         (["--seed", "1.5"], "--seed: expected a whole number, found '1.5'"),
         (["--seed", "-1"], "--seed: expected a number from 0"),
-        (["--effort", "quick"], "--effort: nothing to choose with leave-application-out"),
-        (["--protocol", "published", "--level", "0.5"], "--level: the published study itself says this"),
-        (["--protocol", "published", "--probes", "0"], "--probes: the published study itself says this"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(
@@ -149,7 +137,7 @@ def test_options_that_make_no_sense_are_refused(
 
 
 def test_jobs_and_folders_are_checked(capsys: Output, folder: str, tmp_path: Path) -> None:
-    assert main(["evaluate", folder, "--jobs", "0"]) == 2
+    assert main(["evaluate", "time", folder, "--jobs", "0"]) == 2
     assert "--jobs: expected at least 1, found 0" in capsys.readouterr().err
     (tmp_path / "file").touch()
     assert "--figures: cannot make" in refusal(capsys, folder, "--figures", str(tmp_path / "file" / "a"))

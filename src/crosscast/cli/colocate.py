@@ -1,0 +1,98 @@
+"""``crosscast colocate``: which jobs should share a device, and which must run alone."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from crosscast.cli.options import Flag, JsonFlag, Level, ModelFolder, Whole
+from crosscast.cli.predict import isolated_runs, model_facts, warn_of
+from crosscast.errors import InputError
+from crosscast.units import parse_bytes
+
+__all__ = ["colocate"]
+
+
+def colocate(
+    profile: Path,
+    /,
+    *more: Path,
+    model: ModelFolder,
+    max_slowdown: float | None = None,
+    sure: Flag = False,
+    memory: str | None = None,
+    lengths: str | None = None,
+    group_size: Whole = 2,
+    level: Level = 0.9,
+    seed: Whole = 0,
+    json: JsonFlag = False,
+) -> None:
+    """Recommend which jobs to co-locate on a device, for the least total time (docs/corun-pairing.md).
+
+    Says which jobs share the device, what that gains and how sure it is, and which run alone and why.
+
+    Parameters
+    ----------
+    profile
+        Profile of a job, written by `crosscast corun profile`.
+    more
+        Those of the others; the same again for a job that is there twice.
+    max_slowdown
+        Largest predicted slowdown of a job, such as 1.3; no limit by default.
+    sure
+        Hold the upper limit of each slowdown's interval to `--max-slowdown`, too.
+    memory
+        Memory of the device, such as `16GiB`; by default that of the device that the model was trained on, if
+        it is known.
+    lengths
+        Seconds that each job takes in isolation, separated by commas, in the order of the files; by default
+        the times in the profiles.
+    group_size
+        Most jobs at a time, 2 to 5. Pairs are the best there are; larger groups are searched for.
+    seed
+        Random seed.
+    """
+    # Imported here: `--help` needs no NumPy.
+    from crosscast.decide.colocation import choose_pairs
+    from crosscast.predict.corun.artefact import load_corun_model
+    from crosscast.report.corun_pairs import print_corun_pairs
+
+    trained = load_corun_model(model)
+    files = (profile, *more)
+    solos = isolated_runs(files)
+    if seed < 0:
+        raise InputError(f"--seed: expected a number of at least 0, found {seed}")
+    plan = choose_pairs(
+        solos,
+        trained,
+        lengths=None if lengths is None else _numbers(lengths),
+        max_slowdown=max_slowdown,
+        sure=sure,
+        memory_bytes=None if memory is None else parse_bytes(memory),
+        group_size=group_size,
+        level=level,
+        seed=seed,
+    )
+    warn_of(plan.shared)
+    if json:
+        told = {**plan.to_dict([str(each) for each in files]), "model": model_facts(trained.card)}
+        print(json_format.dumps(told, allow_nan=False))
+    else:
+        print_corun_pairs(plan, _numbered([solo.name for solo in solos]), trained.card, sys.stdout)
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(word) for word in text.split(",")]
+    except ValueError as error:
+        raise InputError(f"--lengths: expected numbers separated by commas, found {text!r}") from error
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Names of jobs, with a number for those of the same name."""
+    return [
+        name if names.count(name) == 1 else f"{name} #{names[: place + 1].count(name)}"
+        for place, name in enumerate(names)
+    ]

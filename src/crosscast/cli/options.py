@@ -1,0 +1,188 @@
+"""Options that several commands share: their types, and what they are checked for before any work."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter, Token
+
+from crosscast.cli.places import cache_folder, check_place
+from crosscast.errors import InputError
+
+__all__ = [
+    "EVALUATION",
+    "RUN",
+    "Application",
+    "DatasetFolder",
+    "Device",
+    "Devices",
+    "EvaluationOptions",
+    "Flag",
+    "JsonFlag",
+    "Kernel",
+    "Level",
+    "ModelFolder",
+    "Models",
+    "Names",
+    "Numbers",
+    "Probes",
+    "Repeated",
+    "RunOptions",
+    "Whole",
+    "emit",
+    "names_in",
+    "numbers_in",
+    "warn",
+]
+
+
+def names_in(option: str, text: str) -> list[str]:
+    """Names separated by commas, each once, with or without spaces between them.
+
+    Examples
+    --------
+    >>> names_in("--suite", "bfs, fft,bfs")
+    ['bfs', 'fft']
+    """
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise InputError(f"{option}: expected names separated by commas, found {text!r}")
+    return list(dict.fromkeys(names))
+
+
+def numbers_in(option: str, text: str, example: str) -> list[int]:
+    """Whole numbers separated by commas."""
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise InputError(f"{option}: expected numbers such as {example}, found {text[:60]!r}") from None
+
+
+def _whole(_: Any, tokens: Sequence[Token]) -> int:
+    """Take nothing else: left alone, cyclopts would round 2.5 to 2."""
+    (token,) = tokens
+    try:
+        return int(token.value)
+    except ValueError:
+        raise InputError(f"{token.keyword}: expected a whole number, found {token.value!r}") from None
+
+
+def _names(_: Any, tokens: Sequence[Token]) -> list[str]:
+    (token,) = tokens
+    return names_in(str(token.keyword), token.value)
+
+
+def _numbers(_: Any, tokens: Sequence[Token]) -> list[int]:
+    (token,) = tokens
+    return numbers_in(str(token.keyword), token.value, "0,2")
+
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+"""Off unless it is there; there is no ``--no-`` form, and help does not say that it is off."""
+
+Whole = Annotated[int, Parameter(converter=_whole)]
+"""A whole number."""
+
+Names = Annotated[list[str], Parameter(converter=_names, n_tokens=1, negative="", accepts_keys=False)]
+"""Names separated by commas."""
+
+Numbers = Annotated[list[int], Parameter(converter=_numbers, n_tokens=1, negative="", accepts_keys=False)]
+"""Whole numbers separated by commas."""
+
+Repeated = Parameter(negative="", show_default=False)
+"""An option that may be given several times."""
+
+DatasetFolder = Annotated[
+    Path, Parameter(help="Folder of the dataset, or `bundled` or `bundled-corun`, which come with Crosscast.")
+]
+ModelFolder = Annotated[Path, Parameter(help="Folder of the model, written by `crosscast train`.")]
+Models = Annotated[
+    Names | None,
+    Parameter(help="Models, separated by commas, or `all`; by default the one that `crosscast train` takes."),
+]
+Device = Annotated[
+    str | None, Parameter(help="The device that is shared; by default the one with the most mixes.")
+]
+Devices = Annotated[Names | None, Parameter(help="Devices, separated by commas; all by default.")]
+Probes = Annotated[Numbers | None, Parameter(show_default=False)]
+Level = Annotated[float, Parameter(help="Coverage of the prediction intervals.")]
+Kernel = Annotated[str | None, Parameter(help="Predict this kernel alone.")]
+Application = Annotated[str | None, Parameter(help="Predict the kernels of this application alone.")]
+JsonFlag = Annotated[bool, Parameter(negative="", show_default=False, help="Print one JSON object.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class RunOptions:
+    """How models are fitted; the options of every command that fits some."""
+
+    seed: Annotated[int, Parameter(converter=_whole, help="Random seed.")] = 0
+    jobs: Annotated[
+        int | None, Parameter(converter=_whole, help="Worker processes; by default one for each processor.")
+    ] = None
+    cache: Annotated[
+        Path | None,
+        Parameter(help="Folder for the cache, from which an interrupted run resumes; by default the user's."),
+    ] = None
+    no_cache: Annotated[bool, Parameter(negative="", show_default=False, help="Disable the cache.")] = False
+    json: JsonFlag = False
+
+    def check_cache(self) -> None:
+        """Refuse a cache that cannot be, before anything is read."""
+        cache_folder(self.cache, self.no_cache)
+
+    @contextmanager
+    def fitting(self, noun: str = "fits") -> Iterator[dict[str, Any]]:
+        """The keyword arguments of fits, whose progress shows on standard error meanwhile."""
+        from crosscast.cli.progress import FitStatus
+
+        cache = cache_folder(self.cache, self.no_cache)
+        with FitStatus(noun) as status:
+            yield {"seed": self.seed, "jobs": self.jobs, "cache": cache, "progress": status}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class EvaluationOptions(RunOptions):
+    """How models are evaluated."""
+
+    figures: Annotated[Path | None, Parameter(help="Folder for figures.")] = None
+
+    def check_figures(self) -> None:
+        """Refuse figures that cannot be drawn or written, before a long run rather than after it."""
+        if self.figures is not None:
+            from crosscast.report.canvas import require_matplotlib
+            from crosscast.tables.whole_file import make_folder
+
+            require_matplotlib()
+            make_folder("--figures", self.figures)
+            check_place("--figures", self.figures)
+
+    def draw(self, write: Callable[[Path], Sequence[Path]]) -> None:
+        """Write the figures, if they are wanted, and name them on standard error."""
+        if self.figures is not None:
+            for path in write(self.figures):
+                print(f"wrote {path}", file=sys.stderr)
+
+
+RUN = RunOptions()
+EVALUATION = EvaluationOptions()
+
+
+def emit(json: bool, to_dict: Callable[[], Mapping[str, Any]], show: Callable[[], None]) -> None:
+    """Print a result as one JSON object, or for people."""
+    if json:
+        print(json_format.dumps(to_dict(), allow_nan=False))
+    else:
+        show()
+
+
+def warn(text: str) -> None:
+    """Print a warning on standard error."""
+    print(f"crosscast: warning: {text}", file=sys.stderr)

@@ -1,0 +1,145 @@
+"""``crosscast reproduce``: the tables and figures of published studies, on their data or on your own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import cyclopts
+
+from crosscast.cli.datasets import dataset_named
+from crosscast.cli.evaluate import Sources, show_configuration, show_corun, show_relative
+from crosscast.cli.options import EVALUATION, DatasetFolder, Device, Devices, EvaluationOptions, emit, warn
+
+if TYPE_CHECKING:
+    from crosscast.tables.dataset import Dataset
+
+__all__ = ["app"]
+
+app = cyclopts.App(
+    name="reproduce",
+    help="Reproduce the tables and figures of a published study, beside our models where they apply.",
+)
+
+
+@app.command
+def johnston2018(
+    dataset: DatasetFolder,
+    /,
+    *,
+    preset: Literal["quick", "default", "paper"] = "default",
+    run: EvaluationOptions = EVALUATION,
+) -> None:
+    """Predict times with the random forest of Johnston, Falzon and Milthorpe (docs/reproduction.md).
+
+    Its tables and figures, beside what the same quantities are in real time and on held-out applications.
+
+    Parameters
+    ----------
+    preset
+        How many trees and samples: `quick` takes a minute, `paper` as many as the paper, which takes hours.
+    """
+    from crosscast.questions import johnston2018 as study
+
+    found = _fitted(dataset, run, lambda data, how: study(data, preset=preset, **how), "parts")
+
+    def show() -> None:
+        from crosscast.report.johnston2018 import print_study
+
+        print_study(found, sys.stdout)
+
+    def draw(folder: Path) -> list[Path]:
+        from crosscast.report.johnston2018_figures import write_figures
+
+        return write_figures(found, folder)
+
+    run.draw(draw)
+    emit(run.json, found.to_dict, show)
+
+
+@app.command
+def bailey2014(
+    dataset: DatasetFolder,
+    /,
+    *,
+    devices: Devices = None,
+    power_domain: str | None = None,
+    run: EvaluationOptions = EVALUATION,
+) -> None:
+    """Choose configurations under power caps with the model and policies of Bailey et al. 2014.
+
+    Its clusters and tree of all programs, and its methods with each benchmark held out: the model, the model
+    with frequency limiting, limiters of single knobs, and the oracle (docs/choosing-evaluation.md).
+
+    Parameters
+    ----------
+    power_domain
+        Domain whose power is capped; by default that of the node, or all there are.
+    """
+    from crosscast.questions import bailey2014 as study
+
+    found = _fitted(
+        dataset,
+        run,
+        lambda data, how: study(data, devices=devices, power_domain=power_domain, **how),
+    )
+    show_configuration(found, run, programs=False)
+
+
+@app.command
+def nichols2024(
+    dataset: DatasetFolder,
+    /,
+    *,
+    devices: Devices = None,
+    sources: Sources = None,
+    run: EvaluationOptions = EVALUATION,
+) -> None:
+    """Predict relative performance with the models and the random split of Nichols et al. 2024.
+
+    Beside them our own model, studies by source, scale and application, importances of features and their
+    selection (docs/relative-evaluation.md).
+
+    Parameters
+    ----------
+    devices
+        Devices to compare, separated by commas; by default those with the most times in common.
+    """
+    from crosscast.questions import nichols2024 as study
+
+    found = _fitted(
+        dataset,
+        run,
+        lambda data, how: study(data, devices=devices, sources=sources, note=warn, **how),
+    )
+    show_relative(found, run)
+
+
+@app.command
+def moolchandani2022(
+    dataset: DatasetFolder, /, *, device: Device = None, run: EvaluationOptions = EVALUATION
+) -> None:
+    """Predict co-runs with the models of Moolchandani et al. 2022, and repeat its studies.
+
+    Clusters of mixes, combinations of features, decision paths, sizes of mixes, and translation to other
+    devices, beside our own model (docs/corun-studies.md).
+    """
+    from crosscast.questions import moolchandani2022 as study
+
+    found = _fitted(dataset, run, lambda data, how: study(data, device=device, **how))
+    show_corun(found, run)
+
+
+def _fitted(
+    folder: Path,
+    run: EvaluationOptions,
+    study: Callable[[Dataset, dict[str, Any]], Any],
+    noun: str = "fits",
+) -> Any:
+    run.check_figures()
+    run.check_cache()
+    dataset = dataset_named(folder)
+    with run.fitting(noun) as how:
+        return study(dataset, how)

@@ -1,0 +1,709 @@
+"""The questions that models answer: the data, models, folds, evaluation and training of each."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+
+from crosscast.errors import InputError
+
+if TYPE_CHECKING:
+    from crosscast.configuration import Configuration
+    from crosscast.decide.evaluation import ChoiceStudy
+    from crosscast.decide.training import OfflineStage
+    from crosscast.evaluation.loop import Progress
+    from crosscast.evaluation.partition import PartitionStudy
+    from crosscast.evaluation.relative import HeldOutPredictions
+    from crosscast.evaluation.time_study import Study
+    from crosscast.predict.configuration.data import Surfaces
+    from crosscast.predict.relative.data import Observations, Vectors
+    from crosscast.studies.corun import CoRunStudy
+    from crosscast.studies.johnston2018 import Johnston2018
+    from crosscast.studies.nichols2024 import RelativeStudy
+    from crosscast.tables.dataset import Dataset
+
+__all__ = [
+    "QUESTIONS",
+    "Evaluation",
+    "Question",
+    "QuestionName",
+    "Trained",
+    "evaluate",
+    "model_names",
+    "train",
+]
+
+QuestionName = Literal["time", "relative", "configuration", "corun", "partition"]
+
+TimeFolds = Literal[
+    "leave-application-out", "leave-kernel-out", "leave-device-out", "leave-device-and-application-out"
+]
+RelativeFolds = Literal[
+    "leave-application-out",
+    "leave-kernel-out",
+    "leave-configuration-out",
+    "leave-machine-out",
+    "leave-scale-out",
+    "published",
+]
+ConfigurationFolds = Literal["leave-benchmark-out"]
+CoRunFolds = Literal["leave-benchmark-out", "leave-mix-out", "random-80-20"]
+PartitionFolds = Literal["leave-benchmark-out", "leave-mix-out"]
+
+_RECORDED_FOLDS = {"leave-mix-out": "leave-bag-out"}
+"""Folds that evaluations and their JSON know by an older name."""
+
+Note = Callable[[str], None]
+
+
+class Evaluation(Protocol):
+    """How models did on data that they were not fitted to."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but single predictions, as ``crosscast evaluate --json`` prints it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A fitted model with its card, not yet on disk."""
+
+    card: Any  # The question's card, with `to_dict`
+    predictor: Any  # What was fitted
+    _write: Callable[[Path], object]
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder, which `crosscast.load_model` reads; a model that is there is replaced.
+
+        Raises
+        ------
+        InputError
+            If something else is there, or the folder cannot be written.
+        """
+        self._write(Path(folder))
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question: how its data are read, and its models, folds, evaluation and training."""
+
+    name: QuestionName
+    registry: str  # Module of the names below
+    folds: tuple[str, ...]  # What can be held out; the first by default
+    evaluate: Callable[..., Any]
+    train: Callable[..., Trained] | None = None
+    models: str = "MODELS"
+    default: str = "DEFAULT_MODEL"
+    baselines: str = "BASELINES"
+
+    def of_registry(self, name: str) -> Any:
+        """A part of the registry, which is imported when it is asked for."""
+        module, _, own = name.rpartition(":")
+        return getattr(importlib.import_module(module or self.registry), own)
+
+
+def train(
+    dataset: Dataset,
+    question: QuestionName = "time",
+    model: str | None = None,
+    *,
+    seed: int = 0,
+    jobs: int | None = None,
+    cache: str | Path | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Trained:
+    """Fit a model to a dataset, and measure it with each application held out in turn.
+
+    Parameters
+    ----------
+    dataset
+        Profiles and records for ``time``; counted runs or profiles with times on several devices for
+        ``relative``; runs with power at many configurations for ``configuration``; isolated runs and mixes of
+        co-runners for ``corun``.
+    question
+        What the model is to predict.
+    model
+        Its name; the best by default. `crosscast.evaluate` compares them.
+    seed
+        Random seed.
+    jobs
+        Worker processes; by default one for each processor.
+    cache
+        Folder from which finished folds are read, and to which they are written; by default none.
+    progress
+        Called with a state (`done`, `total`, `elapsed_s`, `left_s`, `label`) when a fit is done.
+    **options
+        For ``relative``: `devices` to compare and `sources` that counted, lists of their keys. For
+        ``configuration``: `devices`; `samples`, the configurations at which a new kernel is run first, as
+        `Configuration` or as text such as ``node:cpu_cap_w=120;node:cpu_cap_w=65``; and `power_domain`. For
+        ``corun``: `device`, which the co-runners share.
+
+    Returns
+    -------
+    Trained
+        The model, with its card (data, errors on held-out applications); `save` writes it to a folder.
+
+    Raises
+    ------
+    InputError
+        If the dataset has not what the question needs, or an argument is not as expected.
+    MissingExtraError
+        If what fits models is not installed.
+
+    Examples
+    --------
+    >>> import crosscast
+    >>> trained = crosscast.train(crosscast.bundled_dataset(), model="device-mean", jobs=1)
+    >>> trained.card.model, trained.card.training["applications"]
+    ('device-mean', 14)
+    """
+    asked = _question(question)
+    if asked.train is None:
+        raise InputError(f"question: expected one for which models are kept, found {question!r}")
+    known = asked.of_registry(asked.models)
+    name = asked.of_registry(asked.default) if model is None else model
+    if name not in known:
+        raise InputError(f"model: expected one of {', '.join(known)}, found {name!r}")
+    return asked.train(
+        dataset, name, seed=seed, jobs=_jobs(jobs), cache=_folder(cache), progress=progress, **options
+    )
+
+
+def evaluate(
+    dataset: Dataset,
+    question: QuestionName = "time",
+    models: Sequence[str] | None = None,
+    folds: str | None = None,
+    *,
+    seed: int = 0,
+    jobs: int | None = None,
+    cache: str | Path | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Any:
+    """Evaluate models on held-out data, beside trivial baselines.
+
+    Each group (an application, a kernel, a device, ...) is held out in turn; models are fitted, tuned and
+    calibrated with the others alone, and predict it. docs/evaluation.md says what each score means.
+
+    Parameters
+    ----------
+    dataset
+        As of `crosscast.train`; for ``partition``, mixes at levels of MPS with times on parts of the GPU.
+    question
+        What is predicted.
+    models
+        Names of models (for ``configuration``, of methods), or ``["all"]``; the default one by default. The
+        baselines are always there.
+    folds
+        What is held out, such as ``leave-application-out``: `QUESTIONS` has those of each question, the
+        default first.
+    seed
+        Random seed.
+    jobs
+        Worker processes; by default one for each processor.
+    cache
+        Folder from which finished folds are read, and to which they are written; by default none.
+    progress
+        Called with a state (`done`, `total`, `elapsed_s`, `left_s`, `label`) when a fit is done.
+    **options
+        For ``time``: `probes`, numbers of devices on which a kernel is measured before the others are
+        predicted, and `level`, the coverage of intervals. For ``relative``: `devices`, `sources`, `weights`
+        (``rows``, ``kernels`` or ``applications`` count the same). For ``configuration``: `devices`,
+        `samples`, `power_domain`, `groups` of programs that are held out together, `max_retunes` and
+        `cap_probability`. For ``corun``: `device`, `probes`, `level`. For ``partition``: `device`, `level`.
+
+    Returns
+    -------
+    evaluation
+        Scores with bootstrap intervals, by model: `to_dict()` has them for JSON.
+
+    Raises
+    ------
+    InputError
+        If the dataset has not what the question needs, or an argument is not as expected.
+    MissingExtraError
+        If what fits models is not installed.
+
+    Examples
+    --------
+    >>> import crosscast
+    >>> found = crosscast.evaluate(crosscast.bundled_dataset(), models=["device-mean"], jobs=1)
+    >>> [result["model"] for result in found.to_dict()["results"]]
+    ['device-mean', 'nearest']
+    """
+    asked = _question(question)
+    split = asked.folds[0] if folds is None else folds
+    if split not in asked.folds:
+        raise InputError(f"folds: expected one of {', '.join(asked.folds)}, found {split!r}")
+    return asked.evaluate(
+        dataset,
+        models,
+        _RECORDED_FOLDS.get(split, split),
+        seed=seed,
+        jobs=_jobs(jobs),
+        cache=_folder(cache),
+        progress=progress,
+        **options,
+    )
+
+
+def model_names(question: QuestionName, names: Sequence[str] | None) -> list[str]:
+    """Names of models, by default the default one, each once, with the baselines after them."""
+    asked = QUESTIONS[question]
+    known = list(asked.of_registry(asked.models))
+    chosen = [asked.of_registry(asked.default)] if names is None else list(names)
+    if chosen == ["all"]:
+        chosen = known
+    for name in chosen:
+        if name not in known:
+            raise InputError(f"models: expected all or some of {', '.join(known)}, found {name!r}")
+    baselines = [name for name in asked.of_registry(asked.baselines) if name in known]
+    return list(dict.fromkeys([*chosen, *baselines]))
+
+
+def processors() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _jobs(jobs: int | None) -> int:
+    return processors() if jobs is None else jobs
+
+
+def _folder(cache: str | Path | None) -> Path | None:
+    return None if cache is None else Path(cache)
+
+
+def _question(name: str) -> Question:
+    if name not in QUESTIONS:
+        raise InputError(f"question: expected one of {', '.join(QUESTIONS)}, found {name!r}")
+    return QUESTIONS[name]
+
+
+def _evaluate_time(
+    dataset: Dataset,
+    models: Sequence[str] | None,
+    folds: str,
+    *,
+    probes: Sequence[int] = (0,),
+    level: float = 0.9,
+    **how: Any,
+) -> Study:
+    from crosscast.evaluation.time_study import study
+    from crosscast.predict.time.models import model_named
+
+    made = [model_named(name) for name in model_names("time", models)]
+    return study(dataset, made, folds, probes=probes, level=level, **how)
+
+
+def _train_time(dataset: Dataset, model: str, **how: Any) -> Trained:
+    from crosscast.evaluation.time_study import train as fit
+    from crosscast.predict.time.artefact import save_model
+
+    count = len(dataset.records.column("configuration").unique())
+    if not dataset.profiles.num_rows and count > 1:
+        raise InputError(
+            f"{dataset.label}: expected profiles and records, found runs on {count} configurations and no "
+            "profiles: crosscast train configuration is for these"
+        )
+    found = fit(dataset, model, **how)
+    return Trained(
+        found.card, found.predictor, lambda folder: save_model(found.predictor, folder, found.card)
+    )
+
+
+def johnston2018(
+    dataset: Dataset, *, preset: str = "default", jobs: int | None = None, **how: Any
+) -> Johnston2018:
+    """The study of Johnston, Falzon and Milthorpe 2018; a preset says how many trees and samples."""
+    from crosscast.studies.johnston2018 import PRESETS, reproduce
+
+    return reproduce(dataset, preset=PRESETS[preset], jobs=_jobs(jobs), **how)
+
+
+def relative_vectors(
+    dataset: Dataset, devices: Sequence[str] | None, sources: Sequence[str] | None, note: Note | None = None
+) -> Vectors:
+    """Runs or profiles with the times of their work on several devices; `note` hears of devices left out."""
+    from crosscast.predict.relative.observed import devices_left_out, vectors_of
+    from crosscast.predict.warnings import listed
+
+    vectors = vectors_of(dataset, devices=devices, sources=sources)
+    left_out = devices_left_out(dataset, vectors) if devices is None and note is not None else ()
+    if left_out and note is not None:
+        note(
+            f"devices without times of all this work are left out: {listed(left_out, _MOST_NAMED)}; "
+            "--devices takes others"
+        )
+    return vectors
+
+
+_MOST_NAMED = 8
+
+
+def _evaluate_relative(
+    dataset: Dataset,
+    models: Sequence[str] | None,
+    folds: str,
+    *,
+    devices: Sequence[str] | None = None,
+    sources: Sequence[str] | None = None,
+    weights: Literal["rows", "kernels", "applications"] | None = None,
+    note: Note | None = None,
+    **how: Any,
+) -> RelativeStudy:
+    from crosscast.predict.relative.models import models_named
+    from crosscast.studies.nichols2024 import study_relative
+
+    made = models_named(model_names("relative", models))
+    vectors = relative_vectors(dataset, devices, sources, note)
+    return study_relative(dataset.label, vectors, made, folds, weighting=weights, **how)
+
+
+def held_out_work(
+    dataset: Dataset,
+    model: str | None,
+    folds: str,
+    *,
+    devices: Sequence[str] | None = None,
+    sources: Sequence[str] | None = None,
+    check: Callable[[Observations, Sequence[str]], None] | None = None,
+    note: Note | None = None,
+    jobs: int | None = None,
+    **how: Any,
+) -> HeldOutPredictions:
+    """Runs with what a model of relative times predicted that was fitted without their group.
+
+    `check` sees the runs and the devices before anything is fitted.
+    """
+    from crosscast.evaluation.relative import held_out_predictions
+    from crosscast.predict.relative.models import models_named
+
+    name = model_names("relative", None if model is None else [model])[0]
+    vectors = relative_vectors(dataset, devices, sources, note)
+    if check is not None:
+        check(vectors.observations, vectors.devices)
+    return held_out_predictions(vectors, models_named([name])[0], folds, jobs=_jobs(jobs), **how)
+
+
+def nichols2024(
+    dataset: Dataset,
+    *,
+    devices: Sequence[str] | None = None,
+    sources: Sequence[str] | None = None,
+    note: Note | None = None,
+    jobs: int | None = None,
+    **how: Any,
+) -> RelativeStudy:
+    """The models and the random split of Nichols et al. 2024, our model beside them, and the studies."""
+    from crosscast.predict.relative.models import DEFAULT_MODEL, MODELS, models_named
+    from crosscast.studies.nichols2024 import study_relative
+
+    names = [DEFAULT_MODEL, *(name for name in MODELS if name.startswith("published-")), "log-mean"]
+    return study_relative(
+        dataset.label,
+        relative_vectors(dataset, devices, sources, note),
+        models_named(names),
+        "published",
+        studies=True,
+        jobs=_jobs(jobs),
+        **how,
+    )
+
+
+def _train_relative(
+    dataset: Dataset,
+    model: str,
+    *,
+    devices: Sequence[str] | None = None,
+    sources: Sequence[str] | None = None,
+    note: Note | None = None,
+    **how: Any,
+) -> Trained:
+    from crosscast.evaluation.relative import train_relative
+    from crosscast.predict.relative.artefact import save_relative_model
+    from crosscast.predict.relative.models import BASELINES, models_named
+
+    found = train_relative(
+        relative_vectors(dataset, devices, sources, note),
+        models_named([model])[0],
+        baselines=models_named(BASELINES),
+        label=Path(dataset.label).name,
+        **how,
+    )
+    return Trained(
+        found.card,
+        found.predictor,
+        lambda folder: save_relative_model(found.predictor, found.held_out, folder, found.card),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ConfigurationEvaluation:
+    """How methods chose, and what the published model finds in all programs of each machine."""
+
+    study: ChoiceStudy
+    stages: tuple[OfflineStage, ...]  # One for each machine
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but cases, as ``crosscast evaluate configuration --json`` prints it."""
+        found = self.study.to_dict()
+        machines = [
+            {**machine, "published_model": stage.to_dict()}
+            for machine, stage in zip(found["machines"], self.stages, strict=True)
+        ]
+        return {"protocol": QUESTIONS["configuration"].folds[0], **found, "machines": machines}
+
+
+def _evaluate_configuration(
+    dataset: Dataset,
+    models: Sequence[str] | None,
+    folds: str,
+    *,
+    devices: Sequence[str] | None = None,
+    power_domain: str | None = None,
+    samples: Sequence[Configuration] | str | None = None,
+    groups: Sequence[Sequence[str]] = (),
+    max_retunes: int | None = None,
+    cap_probability: float | None = None,
+    seed: int,
+    **how: Any,
+) -> ConfigurationEvaluation:
+    from crosscast.decide.evaluation import study_choices
+    from crosscast.decide.policies import CONFIDENCE, check_method_names, method_names, methods_of
+    from crosscast.decide.samples import two_samples
+    from crosscast.decide.training import offline_stage
+    from crosscast.predict.configuration.data import machines_of
+    from crosscast.tables.configured import configured
+
+    del folds  # There is one way.
+    machines = machines_of(configured(dataset, domain=power_domain), dataset.label, devices)
+    spaces = [machine.space for machine in machines]
+    names = None if models is None else list(dict.fromkeys(models))
+    if names == ["all"]:
+        names = list(dict.fromkeys(name for space in spaces for name in method_names(space)))
+    if names is not None:
+        check_method_names(names, spaces)
+    chosen = two_samples if samples is None else _samples(samples, machines)
+    probability = CONFIDENCE if cap_probability is None else cap_probability
+    study = study_choices(
+        dataset.label,
+        machines,
+        lambda space: methods_of(space, names, probability),
+        samples=chosen,
+        together=groups,
+        budget=max_retunes,
+        seed=seed,
+        **how,
+    )
+    stages = tuple(offline_stage(each, samples=chosen, seed=seed) for each in machines)
+    return ConfigurationEvaluation(study, stages)
+
+
+def bailey2014(
+    dataset: Dataset,
+    *,
+    devices: Sequence[str] | None = None,
+    power_domain: str | None = None,
+    jobs: int | None = None,
+    **how: Any,
+) -> ConfigurationEvaluation:
+    """The model and policies of Bailey et al. 2014, each benchmark held out, and the offline stage."""
+    from crosscast.decide.policies import knob_limiters
+    from crosscast.predict.configuration.data import machines_of
+    from crosscast.tables.configured import configured
+
+    machines = machines_of(configured(dataset, domain=power_domain), dataset.label, devices)
+    limiters = [each.name for machine in machines for each in knob_limiters(machine.space)]
+    return _evaluate_configuration(
+        dataset,
+        [*limiters, "published", "published+fl", "oracle"],
+        get_args(ConfigurationFolds)[0],
+        devices=devices,
+        power_domain=power_domain,
+        jobs=_jobs(jobs),
+        **how,
+    )
+
+
+def _samples(samples: Sequence[Configuration] | str, machines: Sequence[Surfaces]) -> Sequence[Configuration]:
+    from crosscast.configuration import parse_configurations
+
+    if len(machines) > 1:
+        found = "; ".join(", ".join(machine.space.devices) for machine in machines)
+        raise InputError(
+            f"samples: expected one machine, found {len(machines)} ({found}): say which with --devices"
+        )
+    if isinstance(samples, str):
+        return parse_configurations("samples", samples, machines[0].space.devices)
+    return samples
+
+
+def _train_configuration(
+    dataset: Dataset,
+    model: str,
+    *,
+    devices: Sequence[str] | None = None,
+    power_domain: str | None = None,
+    samples: Sequence[Configuration] | str | None = None,
+    **how: Any,
+) -> Trained:
+    from crosscast.decide.training import machine_of, train_chooser
+    from crosscast.predict.configuration.artefact import save_configuration_model
+
+    surfaces = machine_of(dataset, devices=devices, power_domain=power_domain)
+    chosen = None if samples is None else _samples(samples, [surfaces])
+    found = train_chooser(surfaces, model, samples=chosen, power_domain=power_domain, **how)
+    return Trained(
+        found.card,
+        found.predictor,
+        lambda folder: save_configuration_model(found.predictor, folder, found.card),
+    )
+
+
+def _evaluate_corun(
+    dataset: Dataset,
+    models: Sequence[str] | None,
+    folds: str,
+    *,
+    device: str | None = None,
+    probes: Sequence[int] = (0,),
+    level: float = 0.9,
+    **how: Any,
+) -> CoRunStudy:
+    from crosscast.predict.corun.models import BASELINES, models_named
+    from crosscast.studies.corun import study_corun
+    from crosscast.tables.corun.view import co_runs
+
+    _refuse_mixes(dataset, "crosscast evaluate partition")
+    names = [name for name in model_names("corun", models) if name not in BASELINES]
+    return study_corun(
+        co_runs(dataset),
+        models_named(names),
+        folds,
+        baselines=models_named(BASELINES),
+        device=device,
+        probes=probes,
+        level=level,
+        **how,
+    )
+
+
+def moolchandani2022(
+    dataset: Dataset, *, device: str | None = None, jobs: int | None = None, **how: Any
+) -> CoRunStudy:
+    """The models of Moolchandani et al. 2022 beside ours, each application held out, and its studies."""
+    from crosscast.predict.corun.models import DEFAULT_MODEL, MODELS
+
+    names = [DEFAULT_MODEL, *(name for name in MODELS if name.startswith("published-"))]
+    return _evaluate_corun(
+        dataset, names, get_args(CoRunFolds)[0], device=device, studies=True, jobs=_jobs(jobs), **how
+    )
+
+
+def _train_corun(dataset: Dataset, model: str, *, device: str | None = None, **how: Any) -> Trained:
+    from crosscast.evaluation.corun import of_one_device, train_corun
+    from crosscast.predict.corun.artefact import save_corun_model
+    from crosscast.predict.corun.models import BASELINES, models_named
+    from crosscast.tables.corun.view import co_runs
+
+    _refuse_mixes(dataset, "crosscast evaluate partition")
+    chosen = of_one_device(co_runs(dataset), device)
+    shared = chosen.bags[0].device
+    memory = [row["memory_bytes"] for row in dataset.devices.to_pylist() if row["device"] == shared]
+    found = train_corun(
+        chosen,
+        models_named([model])[0],
+        baselines=models_named(BASELINES),
+        memory_bytes=None if not memory or memory[0] is None else int(memory[0]),
+        **how,
+    )
+    return Trained(
+        found.card,
+        found.predictor,
+        lambda folder: save_corun_model(found.predictor, found.errors, folder, found.card),
+    )
+
+
+def _refuse_mixes(dataset: Dataset, instead: str) -> None:
+    from crosscast.tables.corun.mixes import has_mixes
+
+    if has_mixes(dataset.bags):
+        raise InputError(
+            f"{dataset.label}: expected mixes with slowdowns, found mixes on parts of a GPU, whose times are "
+            f"relative to others: {instead} is for these"
+        )
+
+
+def _evaluate_partition(
+    dataset: Dataset,
+    models: Sequence[str] | None,
+    folds: str,
+    *,
+    device: str | None = None,
+    level: float = 0.9,
+    **how: Any,
+) -> PartitionStudy:
+    from crosscast.evaluation.partition import study_partitions
+    from crosscast.predict.corun.partition import PARTITION_MODELS
+    from crosscast.tables.corun.mixes import mixes_of
+
+    names = model_names("partition", list(PARTITION_MODELS) if models is None else models)
+    return study_partitions(mixes_of(dataset, device), names, folds, level=level, **how)
+
+
+QUESTIONS: Mapping[str, Question] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            Question(
+                "time",
+                "crosscast.predict.time.models",
+                get_args(TimeFolds),
+                _evaluate_time,
+                _train_time,
+                baselines="crosscast.evaluation.time_study:BASELINES",
+            ),
+            Question(
+                "relative",
+                "crosscast.predict.relative.models",
+                get_args(RelativeFolds),
+                _evaluate_relative,
+                _train_relative,
+            ),
+            Question(
+                "configuration",
+                "crosscast.predict.configuration.models",
+                get_args(ConfigurationFolds),
+                _evaluate_configuration,
+                _train_configuration,
+                models="CONFIGURATION_MODELS",
+                default="DEFAULT_CONFIGURATION_MODEL",
+            ),
+            Question(
+                "corun",
+                "crosscast.predict.corun.models",
+                get_args(CoRunFolds),
+                _evaluate_corun,
+                _train_corun,
+            ),
+            Question(
+                "partition",
+                "crosscast.predict.corun.partition",
+                get_args(PartitionFolds),
+                _evaluate_partition,
+                models="PARTITION_MODELS",
+                default="PARTITION_BASELINES",
+                baselines="PARTITION_BASELINES",
+            ),
+        )
+    }
+)
+"""The questions by name."""

@@ -1,0 +1,169 @@
+"""Options that several commands share, and errors in the words that were typed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import cyclopts
+import pytest
+
+from crosscast.cli import main
+from crosscast.cli.app import app
+from crosscast.cli.options import names_in
+from crosscast.cli.places import cache_folder, check_place
+from crosscast.cli.predict import warn_of
+from crosscast.errors import InputError
+
+Output = pytest.CaptureFixture[str]
+MOST_OPTIONS = 14
+
+
+def test_spaces_do_not_count_and_names_come_once() -> None:
+    assert names_in("--without", "kmeans, crc ,kmeans") == ["kmeans", "crc"]
+
+
+@pytest.mark.parametrize("text", ["", " ", "crc,", ",crc", "crc,,lud"])
+def test_an_empty_name_is_refused_by_its_option(text: str) -> None:
+    with pytest.raises(InputError, match=r"^--without: expected names separated by commas, found "):
+        names_in("--without", text)
+
+
+def commands(app: cyclopts.App, *before: str) -> Iterator[tuple[str, cyclopts.App]]:
+    """All commands below one, by the words that are typed for them."""
+    for name in app:
+        if name.startswith("-"):
+            continue
+        command = app[name]
+        if command.default_command:
+            yield " ".join((*before, name)), command
+        else:
+            yield from commands(command, *before, name)
+
+
+COMMANDS = {
+    name: command
+    for name, command in commands(app)
+    if name.split()[0] in ("train", "predict", "choose", "colocate", "evaluate", "reproduce", "report")
+}
+
+
+def options_of(command: cyclopts.App) -> set[str]:
+    arguments = command.assemble_argument_collection()
+    return {each.name for each in arguments if each.name.startswith("--")}
+
+
+def test_there_is_a_command_for_each_question() -> None:
+    assert len(COMMANDS) == 21
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_has_too_many_options_and_each_prints_json(name: str) -> None:
+    options = options_of(COMMANDS[name])
+    assert len(options) <= MOST_OPTIONS
+    assert "--json" in options
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["evaluate", "bundled"], "expected first what to evaluate (time, relative, configuration, corun,"),
+        (["train", "bundled", "--target", "corun", "--out", "co"], "see crosscast train --help"),
+        (["predict", "k.toml", "--model", "m"], "expected first what to predict (time, relative or corun)"),
+        (["evaluate", "time", "bundled", "--protocol", "published"], "it is --folds, or crosscast reproduce"),
+        (["evaluate", "corun", "x", "--studies"], "it is crosscast reproduce now"),
+        (
+            ["choose", "configuration", "r.csv", "--model=m", "--power-cap=9", "--confidence=1"],
+            "it is --cap-probability now",
+        ),
+        (["corun", "pair", "a.json", "--model", "m"], "crosscast corun pair is crosscast colocate now"),
+        (["corun", "predict", "a.json", "--model", "m"], "is crosscast predict corun now"),
+        (["evaluate", "time", "bundled", "--modles", "all"], "Did you mean --models?"),
+    ],
+)
+def test_an_old_spelling_is_answered_with_the_new_one(
+    capsys: Output, words: list[str], sentence: str
+) -> None:
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert sentence in captured.err
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("value", ["2.7", "two", "", "1e3"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["evaluate", "time", "bundled", "--seed"],
+        ["colocate", "a.json", "--model", "m", "--group-size"],
+        ["measure", "matmul.toml", "--min-runs"],
+        ["dataset", "build", "--out", "d", "--seed"],
+        ["corun", "campaign", "--out", "d", "--rounds"],
+    ],
+)
+def test_whole_numbers_are_not_rounded(capsys: Output, words: list[str], value: str) -> None:
+    assert main([*words[:-1], f"{words[-1]}={value}"]) == 2
+    assert f"{words[-1]}: expected a whole number, found {value!r}" in capsys.readouterr().err
+
+
+@dataclass(frozen=True)
+class Prediction:
+    label: str
+    warnings: tuple[str, ...]
+
+
+def test_each_warning_is_printed_once_with_what_it_is_about(capsys: Output) -> None:
+    warn_of(
+        [
+            Prediction("a", ("far", "old")),
+            Prediction("b", ()),
+            Prediction("c", ("far",)),
+            Prediction("d", ("far",)),
+        ]
+    )
+    assert capsys.readouterr().err.splitlines() == [
+        "crosscast: warning: a and 2 more: far",
+        "crosscast: warning: a: old",
+    ]
+
+
+def test_a_folder_below_a_folder_that_is_there_can_be_made(tmp_path: Path) -> None:
+    check_place("--out", tmp_path / "a" / "b")
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_folder_below_a_file_cannot(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"--out: cannot write into the folder .* \(.*file is no folder\)"):
+        check_place("--out", tmp_path / "file" / "a")
+
+
+def test_a_protected_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nothing is protected from root, who may run this.
+    monkeypatch.setattr("os.access", lambda path, mode: not mode)
+    with pytest.raises(InputError, match=r"--out: cannot write into the folder .* is not to be written"):
+        check_place("--out", tmp_path)
+
+
+def test_the_named_cache_goes_before_the_users_and_none_before_both(tmp_path: Path) -> None:
+    assert cache_folder(tmp_path, none=False) == tmp_path
+    assert cache_folder(tmp_path, none=True) is None
+
+
+def test_a_cache_of_the_users_that_cannot_be_names_the_ways_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(InputError, match=r"^cannot keep forecasts in .*XDG_CACHE_HOME.*--no-cache$"):
+        cache_folder(None, none=False)
+
+
+def test_a_user_without_a_home_folder_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", unknown)
+    with pytest.raises(InputError, match="no home folder to keep forecasts in"):
+        cache_folder(None, none=False)

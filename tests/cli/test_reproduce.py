@@ -1,0 +1,72 @@
+"""``crosscast reproduce``: published studies on small datasets."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+
+from crosscast.cli import main
+from crosscast.tables.bundled import bundled_dataset
+from crosscast.tables.dataset import write_dataset
+from support.choices import PROGRAMS, named_surfaces
+from support.surfaces import configured_dataset
+from support.vectors import made_counted_dataset
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def found(capsys: Output, *words: str) -> Any:
+    assert main(["reproduce", *words, "--jobs", "1", "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_forest_of_johnston_2018(capsys: Output, tmp_path: Path) -> None:
+    whole = bundled_dataset()
+    few = pc.and_(pc.equal(whole.records.column("size"), "tiny"), pc.less(whole.records.column("run"), 6))
+    write_dataset(replace(whole, label="small", records=whole.records.filter(few)), tmp_path / "small")
+    words = ["johnston2018", str(tmp_path / "small"), "--preset", "quick"]
+    assert main(["reproduce", *words, "--jobs", "1", "--figures", str(tmp_path / "figures")]) == 0
+    assert "Table III" in capsys.readouterr().out
+    assert len(list((tmp_path / "figures").iterdir())) == 7
+    assert len(found(capsys, *words)["kernels"]) == 44
+
+
+def test_the_model_and_policies_of_bailey_2014(capsys: Output, tmp_path: Path) -> None:
+    write_dataset(configured_dataset(named_surfaces()), tmp_path / "node")
+    answer = found(capsys, "bailey2014", str(tmp_path / "node"))
+    methods = {row["method"] for row in answer["results"]}
+    assert methods == {"cpu+fl", "gpu+fl", "published", "published+fl", "oracle"}
+    (machine,) = answer["machines"]
+    assert machine["programs"] == list(PROGRAMS)
+    assert machine["published_model"]["tree"]
+
+
+def test_the_models_and_the_split_of_nichols_2024(capsys: Output, tmp_path: Path) -> None:
+    write_dataset(made_counted_dataset(), tmp_path / "counted")
+    answer = found(capsys, "nichols2024", str(tmp_path / "counted"))
+    assert answer["protocol"] == "published"
+    models = [row["model"] for row in answer["results"]]
+    assert models[0] == "combined"
+    assert {"published-mean", "published-linear", "published-forest", "published-xgboost"} <= set(models)
+    assert answer["studies"]
+
+
+@pytest.mark.parametrize("paper", ["johnston2018", "bailey2014", "nichols2024", "moolchandani2022"])
+def test_figures_that_cannot_be_written_are_refused_first(capsys: Output, tmp_path: Path, paper: str) -> None:
+    (tmp_path / "file").touch()
+    words = ["reproduce", paper, str(tmp_path / "none"), "--figures", str(tmp_path / "file" / "a")]
+    assert main(words) == 2
+    assert "--figures: cannot make the folder" in capsys.readouterr().err
+
+
+def test_an_unknown_preset_names_those_there_are(capsys: Output) -> None:
+    assert main(["reproduce", "johnston2018", "bundled", "--preset", "thorough"]) == 2
+    assert '"quick", "default", "paper"' in capsys.readouterr().err
