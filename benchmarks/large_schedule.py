@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import resource
 import sys
@@ -15,9 +16,12 @@ from crosscast.cluster.simulate import simulate
 
 
 def main() -> None:
-    count, depth = (int(text) for text in sys.argv[1:])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.large_schedule", description=__doc__)
+    parser.add_argument("jobs", type=int)
+    parser.add_argument("depth", type=int)
+    options = parser.parse_args()
     simulate(long_workload(10), [LARGE])
-    jobs = long_workload(count, depth)
+    jobs = long_workload(options.jobs, options.depth)
     # Time of this process: over so long a run, others would be counted too.
     start = time.process_time()
     schedule = simulate(jobs, [LARGE])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -79,14 +79,12 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 class KnownCells:
     """Errors of one predictor on rows whose cells were in training too; relative errors are fractions."""
 
-    # Mean over cells of abs(mean predicted / mean measured - 1), of logarithms of microseconds: the paper's
-    # 1.2 %; then the same row by row
+    # Mean of abs(predicted / measured - 1) of logarithms of microseconds: the paper's 1.2 %; and row by row
     relative_log_cells: float
     relative_log_rows: float
     mae_log: float  # Mean over rows of abs(predicted - measured) of the logarithm
     r2: float  # Explained share of the variance of the logarithm, over rows
-    # Mean and median over cells of abs(predicted / measured - 1), of geometric means of real times; then the
-    # same row by row
+    # Mean and median of abs(predicted / measured - 1), over cells (of geometric means) and row by row
     mape_cells: float
     median_ape_cells: float
     mape_rows: float
@@ -144,21 +142,15 @@ class Headline:
     trained_rows: int
     forest: KnownCells
     lookup: KnownCells  # Of the mean of the cell's own runs
-    # The forest's `relative_log_cells`, if times were in nanoseconds, microseconds or milliseconds before
-    # their logarithm: the same forest, other percentages
-    relative_log_by_unit: dict[str, float]
-    # Mean logarithms of microseconds of each cell's test rows, of shape `(n, d)` as lists; not a number where
-    # there are none
+    relative_log_by_unit: dict[str, float]  # The forest's `relative_log_cells`, of times in "ns", "us", "ms"
+    # Mean logarithms of microseconds of each cell's test rows, of shape `(n, d)`; NaN where there are none
     predicted: list[list[float]]
     measured: list[list[float]]
-    # By size of the problem, the mean over cells of abs(predicted - measured) in seconds, of geometric means
-    misprediction_s: dict[str, float]
+    misprediction_s: dict[str, float]  # By size, the mean over cells of abs(predicted - measured), seconds
     top1: float  # Share of kernels whose device with the least predicted time is the fastest
     pairs_in_order: float  # Share of pairs of devices that are predicted in the measured order, all kernels
-    # The kernel whose relative errors of the logarithm, as in `KnownCells.relative_log_cells`, are the
-    # greatest on average over its cells, and that average
-    worst_kernel: str
-    worst_error: float
+    worst_kernel: str  # With the greatest mean relative error of the logarithm over its cells
+    worst_error: float  # That mean
     oob_error: float  # Mean square error and explained variance out of the bag, of the forest on all rows
     oob_r2: float
 
@@ -167,11 +159,9 @@ def headline(runs: Runs, *, trees: int, seed: int) -> Headline:
     """Fit to a random fifth of the rows, as the published script does, and test on the others."""
     trained, tested = _split(len(runs), seed)
     train, test, rows = runs.take(trained).rows(), runs.take(tested).rows(), runs.rows()
-    forest = cell_predictions(train, trees, seed)
+    forest, cells = cell_predictions(train, trees, seed), test.means()
     oob_error = grow(rows, trees, TRIED, (NODE_SIZE,), seed).error(trees, 0)
-    cells = test.means()
-    shape = (len(runs.features), len(runs.grid.devices))
-    predicted, measured = forest.reshape(shape), cells.reshape(shape)
+    predicted, measured = (each.reshape(len(runs.features), -1) for each in (forest, cells))
     seconds = np.abs(np.exp(predicted) - np.exp(measured)) * microseconds(1.0)
     sizes, kernels = np.array(runs.grid.profiles.size), np.array(runs.grid.profiles.kernel)
     relative = np.abs(predicted - measured) / np.abs(measured)
@@ -224,8 +214,7 @@ class HeldOut:
     mape: float | None  # Mean of the same
     rmse_log: float | None  # Root of the mean square of ln(predicted / measured)
     slowdown_mean: float | None  # Measured time on the chosen device over that on the fastest, over kernels
-    # The same, if always the device is taken that is fastest on geometric mean over the other applications
-    always_one_slowdown_mean: float | None
+    always_one_slowdown_mean: float | None  # Of the device that is fastest on the other applications
     top1: float | None  # Share of kernels whose chosen device is the fastest
     predicted: list[list[float]]  # Predicted logarithms of seconds of each cell, of shape `(n, d)` as lists
 
@@ -320,9 +309,7 @@ def learn(runs: Runs, *, kernels: int, samples: int, trees: int, seed: int) -> L
 def _test_errors(runs: Runs, trained: Flags, trees: int, seed: int, node_size: int) -> Reals:
     """Errors of the rows that were not trained on."""
     predictions = cell_predictions(runs.take(trained).rows(), trees, seed, node_size)
-    test = runs.take(~trained)
-    errors: Reals = predictions[test.cell] - test.log_us
-    return errors
+    return predictions[runs.cell[~trained]] - runs.log_us[~trained]
 
 
 def _over(samples: Sequence[Reals]) -> tuple[float, float]:
@@ -336,13 +323,11 @@ class Tuning:
     """Figures 1 and 2; errors are mean squares of the logarithm, out of the bag."""
 
     rows: int  # Runs that were fitted to: ten a cell, as in the published scripts of these two figures
-    # Trees that were grown for each number of tried features; what lies beyond goes on along 1 / trees
-    grown: int
+    grown: int  # Trees for each number of tried features; what lies beyond goes on along 1 / trees
     node_size_errors: list[float]  # Figure 1: of each node size from 1 on, with 300 trees, 30 features tried
     tried: list[int]  # Figure 2: its axes
     trees: list[int]
-    # Figure 2: error for each number of trees (row) and tried features (column), with node size 9
-    heat: list[list[float]]
+    heat: list[list[float]]  # Figure 2: error by trees (row) and tried features (column), node size 9
     search: Search  # Steps of the search over all three parameters
 
 
@@ -369,13 +354,10 @@ class LeftOutKernel:
     kernel: str  # The kernel that was left out, at all sizes
     trees: int  # Tuned parameters
     tried: int
-    # Mean square error of the logarithm out of the bag, of all other kernels; times 100 it is the paper's
-    # 'prediction error (%)'
-    oob_error: float
+    oob_error: float  # Of all other kernels; times 100 it is the paper's 'prediction error (%)'
     r2: float  # Explained share of the variance, out of the bag as well
-    # Of the kernel that was left out: median over its cells of abs(predicted / measured - 1), a fraction
-    median_ape: float
-    rmse_log: float  # The root of the mean square of ln(predicted / measured) over the same cells
+    median_ape: float  # Of the cells of the kernel itself: abs(predicted / measured - 1), a fraction
+    rmse_log: float  # Root of the mean square of their ln(predicted / measured)
 
 
 def leave_kernel_out(runs: Runs, *, kernel: str, grown: int, steps: int, seed: int) -> LeftOutKernel:
@@ -387,10 +369,9 @@ def leave_kernel_out(runs: Runs, *, kernel: str, grown: int, steps: int, seed: i
     best = search.best
     cells = np.unique(own.cell)
     error = surface.at(search.tried[best]).forest[0][cells] - own.rows().means()[cells]
-    oob_error = search.error[best]
-    r2 = 1 - oob_error / float(np.var(rest.log_us))
-    tuned = search.trees[best], search.tried[best]
-    return LeftOutKernel(kernel, *tuned, oob_error, r2, float(np.median(_ape(error))), _rmse(error))
+    oob_error, r2 = search.error[best], 1 - search.error[best] / float(np.var(rest.log_us))
+    own_errors = float(np.median(_ape(error))), _rmse(error)
+    return LeftOutKernel(kernel, search.trees[best], search.tried[best], oob_error, r2, *own_errors)
 
 
 @dataclass(frozen=True)
@@ -461,10 +442,8 @@ class Johnston2018:
 
     def median_parameters(self) -> tuple[float, float]:
         """Medians over the omitted kernels of the tuned numbers of trees and of features tried."""
-        return (
-            statistics.median(row.trees for row in self.omitted),
-            statistics.median(row.tried for row in self.omitted),
-        )
+        trees, tried = ([getattr(row, name) for row in self.omitted] for name in ("trees", "tried"))
+        return statistics.median(trees), statistics.median(tried)
 
     def to_dict(self) -> dict[str, Any]:
         """The object that ``--json`` prints: times in seconds, relative errors as fractions."""
@@ -493,8 +472,8 @@ class _Part:
     """A part of the study as a task; its result is kept as JSON."""
 
     label: str
-    make: partial[Any]  # Makes it of the runs; its keywords are all that it depends on besides
     kind: Any  # Type of the result
+    make: partial[Any]  # Makes it of the runs; its keywords are all that it depends on besides
 
     @property
     def asks(self) -> Sequence[object]:
@@ -516,28 +495,24 @@ class _Part:
 
 def _parts(runs: Runs, preset: Preset, seed: int) -> list[_Part]:
     """All parts, the longest first."""
-    grown, steps = preset.omitted_trees, preset.omitted_steps
-    samples, trees = preset.samples, preset.sample_trees
+
+    def part(label: str, kind: Any, make: Callable[..., Any], **words: Any) -> _Part:
+        return _Part(label, kind, partial(make, **words, seed=seed))
+
+    search = {"grown": preset.omitted_trees, "steps": preset.omitted_steps}
+    samples = {"samples": preset.samples, "trees": preset.sample_trees}
     counts = counts_of(len(runs.kernel_names), preset.sample_counts)
     return [
-        _Part("tuning", partial(tune, grown=preset.surface_trees, steps=preset.steps, seed=seed), Tuning),
-        _Part("headline", partial(headline, trees=preset.forest_trees, seed=seed), Headline),
-        _Part("honest", partial(leave_application_out, trees=preset.honest_trees, seed=seed), HeldOut | None),
-        _Part("energy", partial(energy, trees=preset.forest_trees, seed=seed), Energy | None),
+        part("tuning", Tuning, tune, grown=preset.surface_trees, steps=preset.steps),
+        part("headline", Headline, headline, trees=preset.forest_trees),
+        part("honest", HeldOut | None, leave_application_out, trees=preset.honest_trees),
+        part("energy", Energy | None, energy, trees=preset.forest_trees),
         *(
-            _Part(
-                f"without {kernel}",
-                partial(leave_kernel_out, kernel=kernel, grown=grown, steps=steps, seed=seed),
-                LeftOutKernel,
-            )
+            part(f"without {kernel}", LeftOutKernel, leave_kernel_out, kernel=kernel, **search)
             for kernel in runs.kernel_names
         ),
         *(
-            _Part(
-                f"trained on {count} kernels",
-                partial(learn, kernels=count, samples=samples, trees=trees, seed=seed),
-                LearningPoint,
-            )
+            part(f"trained on {count} kernels", LearningPoint, learn, kernels=count, **samples)
             for count in counts
         ),
     ]
@@ -561,15 +536,5 @@ def reproduce(
         part.read(arrays) for part, [arrays] in zip(parts, answers, strict=True)
     )
     kernels = len(runs.kernel_names)
-    return Johnston2018(
-        label=dataset.label,
-        runs=runs,
-        seed=seed,
-        preset=preset,
-        headline=head,
-        tuning=tuning,
-        omitted=tuple(others[:kernels]),
-        learning=tuple(others[kernels:]),
-        honest=honest,
-        energy=joules,
-    )
+    left_out, learned = tuple(others[:kernels]), tuple(others[kernels:])
+    return Johnston2018(dataset.label, runs, seed, preset, head, tuning, left_out, learned, honest, joules)
