@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import sys
 import time
 
 from benchmarks.made_workloads import LARGE, long_workload
