@@ -20,13 +20,12 @@ import numpy as np
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.arrays import Reals
-from crosscast.decide.power_cap import select
 from crosscast.decide.selector import Selector
 from crosscast.measure.regions.key import RegionKey
 from crosscast.measure.regions.run import RegionRun
-from crosscast.predict.configuration.artefact import TrainedConfigurationModel, load_configuration_model
-from crosscast.predict.configuration.data import Observed
-from crosscast.predict.configuration.forecast import SurfaceForecast
+from crosscast.predict.configuration.artefact import TrainedConfigurationModel, load_model
+from crosscast.predict.configuration.choice import select
+from crosscast.predict.configuration.data import Observed, SurfaceForecast
 
 _SELECTION_S = 0.001
 _REPEATS = 300
@@ -35,22 +34,26 @@ _REPEATS = 300
 def main() -> int:
     """Run the benchmark and return the exit status."""
     options = _options()
-    model = load_configuration_model(options.model)
+    model = load_model(options.model)
     observed = _observed(model)
-    forecast = model.forecast(observed)
+    forecast = model.predictor.forecast(observed)
     caps = np.quantile(forecast.power.centre[np.isfinite(forecast.power.centre)], np.linspace(0.1, 1, 50))
     selecting = _selecting(forecast, caps, None)
     confident = _selecting(forecast, caps, 0.9) if forecast.power.errors.size else []
     asking, moving = _online(model, observed, caps)
     rows = {
-        "load": [_seconds(lambda: load_configuration_model(options.model).predictor) for _ in range(20)],
-        "forecast of a kernel": [_seconds(lambda: model.forecast(observed)) for _ in range(_REPEATS)],
+        "load": [_seconds(lambda: load_model(options.model)) for _ in range(20)],
+        "forecast of a kernel": [
+            _seconds(lambda: model.predictor.forecast(observed)) for _ in range(_REPEATS)
+        ],
         "selection": selecting,
         "selection, with a confidence": confident,
         "region asks, nothing new": asking,
         "region asks, after a new cap": moving,
     }
-    print(f"load: {os.getloadavg()[0]:.2f}; {len(model.space)} configurations; least / median in µs\n")
+    print(
+        f"load: {os.getloadavg()[0]:.2f}; {len(model.predictor.space)} configurations; least / median in µs\n"
+    )
     print(text_table(["", "µs"], [[name, _microseconds(times)] for name, times in rows.items()]), end="\n\n")
     verdicts = [
         _judge("a selection", selecting),
@@ -68,11 +71,13 @@ def _options() -> argparse.Namespace:
 
 def _observed(model: TrainedConfigurationModel) -> Observed:
     """Made-up runs at the samples: what they are does not change what asking costs."""
-    count = len(model.samples)
+    count = len(model.predictor.samples)
     power_w = np.linspace(150.0, 100.0, count)
     domains = dict.fromkeys(model.card.domains, power_w / 2)
     counters = {name: np.ones(count) for name in model.card.counters}
-    return Observed(np.array(model.samples), np.linspace(1.0, 2.0, count), power_w, domains, counters)
+    return Observed(
+        np.array(model.predictor.samples), np.linspace(1.0, 2.0, count), power_w, domains, counters
+    )
 
 
 def _selecting(forecast: SurfaceForecast, caps: Reals, confidence: float | None) -> list[float]:

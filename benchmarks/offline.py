@@ -15,11 +15,10 @@ from pathlib import Path
 
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
+from crosscast.decide.evaluation import machine_of
 from crosscast.decide.samples import two_samples
-from crosscast.decide.training import machine_of
-from crosscast.predict.configuration.data import Surfaces
-from crosscast.predict.configuration.forecast import ConfigurationModel
-from crosscast.predict.configuration.models import CONFIGURATION_MODELS, configuration_model_named
+from crosscast.predict.configuration.data import ConfigurationModel, Surfaces
+from crosscast.predict.configuration.models import MODELS, model_named
 from crosscast.tables.dataset import read_dataset
 
 _FIT_S = 10.0
@@ -33,8 +32,7 @@ def main() -> int:
     read_s = time.perf_counter() - start
     samples = two_samples(surfaces)
     fits = {
-        name: [_fit_s(configuration_model_named(name), surfaces, samples) for _ in range(options.repeat)]
-        for name in CONFIGURATION_MODELS
+        name: [_fit_s(model_named(name), surfaces, samples) for _ in range(options.repeat)] for name in MODELS
     }
     print(
         f"load: {os.getloadavg()[0]:.2f}; {len(surfaces.kernels)} kernels at a size, {len(surfaces.space)} "

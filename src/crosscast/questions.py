@@ -14,8 +14,7 @@ from crosscast.errors import InputError
 
 if TYPE_CHECKING:
     from crosscast.configuration import Configuration
-    from crosscast.decide.evaluation import ChoiceStudy
-    from crosscast.decide.training import OfflineStage
+    from crosscast.decide.evaluation import ConfigurationEvaluation
     from crosscast.evaluation.loop import Progress
     from crosscast.evaluation.partition import PartitionStudy
     from crosscast.evaluation.relative import HeldOutPredictions
@@ -445,23 +444,6 @@ def _train_relative(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class ConfigurationEvaluation:
-    """How methods chose, and what the published model finds in all programs of each machine."""
-
-    study: ChoiceStudy
-    stages: tuple[OfflineStage, ...]  # One for each machine
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but cases, as ``crosscast evaluate configuration --json`` prints it."""
-        found = self.study.to_dict()
-        machines = [
-            {**machine, "published_model": stage.to_dict()}
-            for machine, stage in zip(found["machines"], self.stages, strict=True)
-        ]
-        return {"protocol": QUESTIONS["configuration"].folds[0], **found, "machines": machines}
-
-
 def _evaluate_configuration(
     dataset: Dataset,
     models: Sequence[str] | None,
@@ -476,10 +458,9 @@ def _evaluate_configuration(
     seed: int,
     **how: Any,
 ) -> ConfigurationEvaluation:
-    from crosscast.decide.evaluation import study_choices
-    from crosscast.decide.policies import CONFIDENCE, check_method_names, method_names, methods_of
+    from crosscast.decide.evaluation import evaluate_configuration
+    from crosscast.decide.policies import CONFIDENCE, check_method_names, method_names
     from crosscast.decide.samples import two_samples
-    from crosscast.decide.training import offline_stage
     from crosscast.predict.configuration.data import machines_of
     from crosscast.tables.configured import configured
 
@@ -491,20 +472,17 @@ def _evaluate_configuration(
         names = list(dict.fromkeys(name for space in spaces for name in method_names(space)))
     if names is not None:
         check_method_names(names, spaces)
-    chosen = two_samples if samples is None else _samples(samples, machines)
-    probability = CONFIDENCE if cap_probability is None else cap_probability
-    study = study_choices(
-        dataset.label,
+    return evaluate_configuration(
         machines,
-        lambda space: methods_of(space, names, probability),
-        samples=chosen,
+        names,
+        label=dataset.label,
+        samples=two_samples if samples is None else _samples(samples, machines),
+        confidence=CONFIDENCE if cap_probability is None else cap_probability,
         together=groups,
         budget=max_retunes,
         seed=seed,
         **how,
     )
-    stages = tuple(offline_stage(each, samples=chosen, seed=seed) for each in machines)
-    return ConfigurationEvaluation(study, stages)
 
 
 def bailey2014(
@@ -516,12 +494,12 @@ def bailey2014(
     **how: Any,
 ) -> ConfigurationEvaluation:
     """The model and policies of Bailey et al. 2014, each benchmark held out, and the offline stage."""
-    from crosscast.decide.policies import knob_limiters
+    from crosscast.decide.policies import knob_methods
     from crosscast.predict.configuration.data import machines_of
     from crosscast.tables.configured import configured
 
     machines = machines_of(configured(dataset, domain=power_domain), dataset.label, devices)
-    limiters = [each.name for machine in machines for each in knob_limiters(machine.space)]
+    limiters = [each.name for machine in machines for each in knob_methods(machine.space)]
     return _evaluate_configuration(
         dataset,
         [*limiters, "published", "published+fl", "oracle"],
@@ -555,17 +533,13 @@ def _train_configuration(
     samples: Sequence[Configuration] | str | None = None,
     **how: Any,
 ) -> Trained:
-    from crosscast.decide.training import machine_of, train_chooser
-    from crosscast.predict.configuration.artefact import save_configuration_model
+    from crosscast.decide.evaluation import machine_of, train_configuration
+    from crosscast.predict.configuration.artefact import save_model
 
     surfaces = machine_of(dataset, devices=devices, power_domain=power_domain)
     chosen = None if samples is None else _samples(samples, [surfaces])
-    found = train_chooser(surfaces, model, samples=chosen, power_domain=power_domain, **how)
-    return Trained(
-        found.card,
-        found.predictor,
-        lambda folder: save_configuration_model(found.predictor, folder, found.card),
-    )
+    found = train_configuration(surfaces, model, samples=chosen, power_domain=power_domain, **how)
+    return Trained(found.card, found.predictor, lambda folder: save_model(found, folder))
 
 
 def _evaluate_corun(
@@ -684,8 +658,6 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
                 get_args(ConfigurationFolds),
                 _evaluate_configuration,
                 _train_configuration,
-                models="CONFIGURATION_MODELS",
-                default="DEFAULT_CONFIGURATION_MODEL",
             ),
             Question(
                 "corun",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,23 +16,22 @@ from crosscast.decide.cases import Weighting
 from crosscast.decide.evaluation import (
     ALONE,
     TOGETHER,
-    ChoiceStudy,
-    Kept,
+    ConfigurationEvaluation,
     MachineChoices,
     duplicates,
-    evaluate_choices,
+    evaluate_configuration,
+    evaluate_machine,
     folds_together,
-    study_choices,
 )
-from crosscast.decide.policies import Fixed, Limiter, Oracle, knob_limiters, limited
-from crosscast.decide.power_cap import Chooser, Method, Walk
+from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle, knob_methods
+from crosscast.decide.power_cap import Decisions, Method, Policy
 from crosscast.decide.scores import ChoiceResult
 from crosscast.errors import InputError
-from crosscast.evaluation.processes import State
-from crosscast.predict.configuration.data import Observed, Space, Surfaces, machines_of, surfaces_digest
+from crosscast.evaluation.loop import State
+from crosscast.predict.configuration.data import Observed, Space, Surfaces, machines_of
 from crosscast.tables.configured import configured
 from crosscast.tables.importers.powercap import import_powercap
-from support.choices import Wanderer, random_surfaces
+from support.choices import Wanderer, limited, random_surfaces
 from support.shared import shared_data
 from support.surfaces import made_surfaces
 
@@ -97,7 +96,7 @@ def test_something_must_be_left_to_learn_from() -> None:
 
 
 def methods(space: Space) -> tuple[Method, ...]:
-    return (Fixed(), *knob_limiters(space), Limiter(), limited(Fixed(), ups=True), Oracle())
+    return (Fixed(), *knob_methods(space), FeedbackCapping(), limited(Fixed(), ups=True), Oracle())
 
 
 @dataclass(frozen=True)
@@ -110,11 +109,11 @@ class Watcher:
     caps: list[float] = field(default_factory=list)
     number: int | None = None
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
         self.fits.append((surfaces.applications, tuple(samples), seed))
         return self
 
-    def walk(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Walk:
+    def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
         self.caps.append(power_cap)
         self.told.append(tuple(observed.numbers.tolist()))
         yield int(observed.numbers[0]) if self.number is None else self.number
@@ -122,7 +121,7 @@ class Watcher:
 
 def test_methods_learn_from_all_other_programs_and_are_told_the_samples() -> None:
     watcher = Watcher()
-    found = evaluate_choices(made_surfaces(3), [watcher], seed=7)
+    found = evaluate_machine(made_surfaces(3), [watcher], seed=7)
     assert sorted(watcher.fits) == [
         (("app0", "app1"), (11, 0), 7),
         (("app0", "app2"), (11, 0), 7),
@@ -140,7 +139,7 @@ def test_samples_are_chosen_by_the_training_programs() -> None:
         return (5, 6)
 
     watcher = Watcher()
-    found = evaluate_choices(random_surfaces(3, missing=0), [watcher], samples=sampler, seed=2)
+    found = evaluate_machine(random_surfaces(3, missing=0), [watcher], samples=sampler, seed=2)
     assert seen == [(("bb", "cc"), 2), (("aa", "cc"), 2), (("aa", "bb"), 2)]
     assert set(watcher.told) == {(5, 6)}
     assert found.samples == {("aa",): (5, 6), ("bb",): (5, 6), ("cc",): (5, 6)}
@@ -148,7 +147,7 @@ def test_samples_are_chosen_by_the_training_programs() -> None:
 
 def test_methods_are_told_the_caps_and_such_with_a_guard() -> None:
     watcher = Watcher()
-    cases = evaluate_choices(made_surfaces(3), [watcher]).cases
+    cases = evaluate_machine(made_surfaces(3), [watcher]).cases
     assert set(watcher.caps) == {*cases.power_cap.tolist(), *(cases.power_cap * 0.99).tolist()}
 
 
@@ -158,7 +157,7 @@ class ByTraining:
 
     name: str = "by training"
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
         return Watcher(number=len(surfaces.applications))
 
 
@@ -172,7 +171,7 @@ def renamed(surfaces: Surfaces, names: dict[str, str]) -> Surfaces:
 def test_variants_are_left_out_together_in_results_of_their_own() -> None:
     watcher = Watcher()
     surfaces = renamed(random_surfaces(0, programs=4, missing=0), {"aa": "solver", "bb": "solver_double"})
-    found = evaluate_choices(surfaces, [watcher], together=[("cc", "elsewhere")])
+    found = evaluate_machine(surfaces, [watcher], together=[("cc", "elsewhere")])
     assert found.groups == (("solver", "solver_double"),)
     assert [result.protocol for result in found.results] == [ALONE, TOGETHER]
     # One fold more than programs: the others are not done twice.
@@ -183,21 +182,21 @@ def test_variants_are_left_out_together_in_results_of_their_own() -> None:
         ("cc", "solver", "solver_double"),
         ("dd", "solver", "solver_double"),
     ]
-    alone, grouped = evaluate_choices(surfaces, [ByTraining()]).results
+    alone, grouped = evaluate_machine(surfaces, [ByTraining()]).results
     variants = [surfaces.kernels[row].application.startswith("solver") for row in found.cases.kernel]
     assert set(alone.chosen.tolist()) == {3}
     assert sorted(grouped.chosen.tolist()) == sorted(2 if each else 3 for each in variants)
 
 
 def test_names_that_all_begin_alike_say_nothing_unless_groups_are_named() -> None:
-    found = evaluate_choices(made_surfaces(3), [Limiter()])
+    found = evaluate_machine(made_surfaces(3), [FeedbackCapping()])
     assert [result.protocol for result in found.results] == [ALONE]
     with pytest.raises(InputError, match="together: expected programs left to learn from"):
-        evaluate_choices(made_surfaces(3), [Limiter()], together=[("app0", "app1")])
+        evaluate_machine(made_surfaces(3), [FeedbackCapping()], together=[("app0", "app1")])
 
 
 def test_programs_weigh_equally() -> None:
-    found = evaluate_choices(random_surfaces(5, programs=4), [Wanderer()])
+    found = evaluate_machine(random_surfaces(5, programs=4), [Wanderer()])
     result = found.results[0]
     scores = [each.score for each in result.programs.values()]
     assert len(scores) == 4
@@ -205,7 +204,7 @@ def test_programs_weigh_equally() -> None:
 
 
 def test_sizes_of_a_program_weigh_equally_and_are_told_apart() -> None:
-    result = evaluate_choices(random_surfaces(5, programs=3), [Wanderer()]).results[0]
+    result = evaluate_machine(random_surfaces(5, programs=3), [Wanderer()]).results[0]
     assert sorted(result.inputs) == [
         f"{name} {size}" for name in ("aa", "bb", "cc") for size in ("big", "small")
     ]
@@ -215,12 +214,12 @@ def test_sizes_of_a_program_weigh_equally_and_are_told_apart() -> None:
 
 
 def test_the_curve_ends_with_the_row_and_starts_open_loop() -> None:
-    result = evaluate_choices(made_surfaces(), [Limiter()], curve=(0, 3, 11), budget=11).results[0]
+    result = evaluate_machine(made_surfaces(), [FeedbackCapping()], curve=(0, 3, 11), budget=11).results[0]
     assert result.curve.budgets == (0, 3, 11)
     assert result.curve.metrics[0].extra_runs == 0
     assert result.curve.metrics[-1] == result.metrics
     assert result.changes.max() <= 11
-    unlimited = evaluate_choices(made_surfaces(), [Limiter()]).results[0]
+    unlimited = evaluate_machine(made_surfaces(), [FeedbackCapping()]).results[0]
     assert unlimited.metrics.violations == 0
     assert unlimited.budget is None
 
@@ -228,28 +227,28 @@ def test_the_curve_ends_with_the_row_and_starts_open_loop() -> None:
 def test_programs_above_what_a_method_promised_are_named() -> None:
     always_low = Wanderer(0, 0, name="low", confidence=0.9)
     always_high = Wanderer(-1, 0, name="high", confidence=0.9)
-    low, high = evaluate_choices(made_surfaces(), [always_low, always_high]).results
+    low, high = evaluate_machine(made_surfaces(), [always_low, always_high]).results
     assert low.above == ()
     assert high.above == tuple(f"app{number}" for number in range(6))
     assert high.to_dict()["confidence"] == 0.9
     assert high.to_dict()["programs_above"] == list(high.above)
 
 
-def same(one: ChoiceStudy, other: ChoiceStudy) -> bool:
+def same(one: ConfigurationEvaluation, other: ConfigurationEvaluation) -> bool:
     return json.dumps(one.to_dict()) == json.dumps(other.to_dict())
 
 
 def test_several_processes_find_the_same() -> None:
     machines = [made_surfaces(4, noise=0.01)]
-    one = study_choices("made up", machines, methods)
+    one = evaluate_configuration(machines, methods)
     states: list[State] = []
-    two = study_choices("made up", machines, methods, jobs=2, progress=states.append)
+    two = evaluate_configuration(machines, methods, jobs=2, progress=states.append)
     assert same(one, two)
     assert [(state.done, state.total) for state in states] == [(done, 24) for done in range(1, 25)]
 
 
 def test_the_object_for_programs_has_what_was_asked() -> None:
-    found = study_choices("made up", [made_surfaces(noise=0.01)], methods).to_dict()
+    found = evaluate_configuration([made_surfaces(noise=0.01)], methods).to_dict()
     asked = {
         "method",
         "under_limit_share",
@@ -280,7 +279,7 @@ def test_the_object_for_programs_has_what_was_asked() -> None:
 def test_machines_have_results_of_their_own() -> None:
     one = random_surfaces(1)
     space = Space(tuple(Configuration("other", each.settings) for each in one.space.configurations))
-    found = study_choices("two", [one, replace(random_surfaces(2), space=space)], methods).to_dict()
+    found = evaluate_configuration([one, replace(random_surfaces(2), space=space)], methods).to_dict()
     assert [machine["machine"] for machine in found["machines"]] == ["node", "other"]
     assert {row["machine"] for row in found["results"]} == {"node", "other"}
 
@@ -293,14 +292,14 @@ def test_a_configuration_at_which_the_kernel_did_not_run_is_refused() -> None:
     with pytest.raises(
         InputError, match="watcher: aa/k0 big: expected a configuration at which it was run, found"
     ):
-        evaluate_choices(lacking, [Watcher(number=4)])
+        evaluate_machine(lacking, [Watcher(number=4)])
 
 
 def test_one_program_is_refused() -> None:
     with pytest.raises(
         InputError, match="made up: expected at least 2 programs to leave one out, found app0"
     ):
-        evaluate_choices(made_surfaces(1), [Limiter()])
+        evaluate_machine(made_surfaces(1), [FeedbackCapping()])
 
 
 def test_programs_without_cases_do_not_count() -> None:
@@ -311,7 +310,9 @@ def test_programs_without_cases_do_not_count() -> None:
     with pytest.raises(
         InputError, match=r"expected at least 2 programs under caps \(app0 big: no run at the sample"
     ):
-        evaluate_choices(lacking, [Limiter()], samples=[lacking.space.configurations[n] for n in (11, 0)])
+        evaluate_machine(
+            lacking, [FeedbackCapping()], samples=[lacking.space.configurations[n] for n in (11, 0)]
+        )
 
 
 @pytest.mark.parametrize(
@@ -328,18 +329,18 @@ def test_programs_without_cases_do_not_count() -> None:
 )
 def test_bad_arguments_are_refused(words: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        evaluate_choices(made_surfaces(3), [Limiter()], **words)  # type: ignore[arg-type]
+        evaluate_machine(made_surfaces(3), [FeedbackCapping()], **words)  # type: ignore[arg-type]
 
 
 def test_methods_must_differ_in_name_and_groups_name_programs() -> None:
     with pytest.raises(
         InputError, match="methods: expected at least one, and each once, found limiter, limiter"
     ):
-        evaluate_choices(made_surfaces(3), [Limiter(), Limiter()])
+        evaluate_machine(made_surfaces(3), [FeedbackCapping(), FeedbackCapping()])
     with pytest.raises(InputError, match="together: expected one of app0, app1, found 'app9'"):
-        study_choices("made up", [made_surfaces(2)], methods, together=[("app0", "app9")])
+        evaluate_configuration([made_surfaces(2)], methods, together=[("app0", "app9")])
     with pytest.raises(InputError, match="made up: expected at least one machine, found none"):
-        study_choices("made up", [], methods)
+        evaluate_configuration([], methods, label="made up")
 
 
 SURFACES = made_surfaces(3, noise=0.01)
@@ -366,17 +367,15 @@ class Counted:
     def __init__(self, counter: Counter) -> None:
         self.counter = counter
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
         self.counter()
         return Wanderer(1).fit(surfaces, samples, seed)
 
 
-def run(folder: Path | None, counter: Counter, surfaces: Surfaces = SURFACES, **words: object) -> ChoiceStudy:
-    return study_choices("m", [surfaces], lambda space: [Counted(counter)], cache=folder, **words)  # type: ignore[arg-type]
-
-
-def same_kept(one: ChoiceStudy, other: ChoiceStudy) -> bool:
-    return json.dumps(one.to_dict()) == json.dumps(other.to_dict())
+def run(
+    folder: Path | None, counter: Counter, surfaces: Surfaces = SURFACES, **words: object
+) -> ConfigurationEvaluation:
+    return evaluate_configuration([surfaces], lambda space: [Counted(counter)], cache=folder, **words)  # type: ignore[arg-type]
 
 
 def test_an_interruption_loses_the_fold_in_progress_alone(tmp_path: Path) -> None:
@@ -387,53 +386,35 @@ def test_an_interruption_loses_the_fold_in_progress_alone(tmp_path: Path) -> Non
     resumed = run(tmp_path, again, progress=states.append)
     assert again.fits == 1
     assert [(state.done, state.total, state.label) for state in states] == [(1, 1, "counted, app2 held out")]
-    assert same_kept(resumed, run(None, Counter()))
+    assert same(resumed, run(None, Counter()))
     third = Counter()
-    assert same_kept(run(tmp_path, third), resumed)
+    assert same(run(tmp_path, third), resumed)
     assert third.fits == 0
 
 
-@pytest.mark.parametrize(
-    "damage", ["empty", "half", "text", "pickle", "shape", "range", "kind", "name", "samples"]
-)
+@pytest.mark.parametrize("damage", ["half", "shape", "range", "kind", "name"])
 def test_damaged_files_are_as_good_as_none(tmp_path: Path, damage: str) -> None:
     first = run(tmp_path, Counter())
     for path in sorted(tmp_path.glob("*.npz")):
         whole = path.read_bytes()
         arrays = dict(np.load(path))
-        if damage == "empty":
-            path.write_bytes(b"")
-        elif damage == "half":
+        if damage == "half":
             path.write_bytes(whole[: len(whole) // 2])
-        elif damage == "text":
-            path.write_text("no archive")
-        elif damage == "pickle":
-            np.savez(path, **{name: array.astype(object) for name, array in arrays.items()})
         elif damage == "shape":
             np.savez(path, **arrays | {"chosen": arrays["chosen"][:, :-1]})
         elif damage == "range":
             np.savez(path, **arrays | {"chosen": arrays["chosen"] + 12})
         elif damage == "kind":
             np.savez(path, **arrays | {"changes": arrays["changes"].astype(float)})
-        elif damage == "name":
-            np.savez(path, samples=arrays["samples"])
         else:
-            np.savez(path, **arrays | {"samples": arrays["samples"][:0]})
+            np.savez(path, chosen=arrays["chosen"])
     counter = Counter()
-    assert same_kept(run(tmp_path, counter), first)
+    assert same(run(tmp_path, counter), first)
     assert counter.fits == 3
 
 
 def other_samples(surfaces: Surfaces, seed: int) -> tuple[int, ...]:
     return (5, 0)
-
-
-@dataclass(frozen=True)
-class Sampler:
-    number: int
-
-    def __call__(self, surfaces: Surfaces, seed: int) -> tuple[int, ...]:
-        return (self.number,)
 
 
 def test_what_choices_depend_on_is_in_their_names(tmp_path: Path) -> None:
@@ -446,64 +427,30 @@ def test_what_choices_depend_on_is_in_their_names(tmp_path: Path) -> None:
         {"budget": 3},
         {"curve": (0, 1)},
         {"samples": other_samples},
-        {"samples": Sampler(2)},
-        {"samples": Sampler(3)},
         {"samples": SURFACES.space.configurations[:1]},
     ):
         run(tmp_path, Counter(), **words)
         assert len(list(tmp_path.iterdir())) == kept + 3
         kept += 3
     for start in (1, 2):
-        study_choices("m", [SURFACES], lambda space, start=start: [Wanderer(start)], cache=tmp_path)  # type: ignore[misc]
+        evaluate_configuration([SURFACES], lambda space, start=start: [Wanderer(start)], cache=tmp_path)
         assert len(list(tmp_path.iterdir())) == kept + 3
         kept += 3
 
 
 def test_several_processes_keep_the_same(tmp_path: Path) -> None:
     words = {"cache": tmp_path, "jobs": 2}
-    one = study_choices("m", [SURFACES], lambda space: [Wanderer(1)])
-    two = study_choices("m", [SURFACES], lambda space: [Wanderer(1)], **words)  # type: ignore[arg-type]
-    assert same_kept(one, two)
+    one = evaluate_configuration([SURFACES], lambda space: [Wanderer(1)])
+    two = evaluate_configuration([SURFACES], lambda space: [Wanderer(1)], **words)  # type: ignore[arg-type]
+    assert same(one, two)
     assert len(list(tmp_path.iterdir())) == 3
-
-
-def with_another_time(surfaces: Surfaces) -> Surfaces:
-    time_s = surfaces.time_s.copy()
-    time_s[0, 0] *= 1 + 1e-15
-    return replace(surfaces, time_s=time_s)
-
-
-def with_another_power(surfaces: Surfaces) -> Surfaces:
-    return replace(surfaces, power_w=surfaces.power_w * 2)
-
-
-def with_another_counter(surfaces: Surfaces) -> Surfaces:
-    return replace(surfaces, counters={"misses": surfaces.counters["stalls"]})
-
-
-def with_another_name(surfaces: Surfaces) -> Surfaces:
-    return replace(surfaces, kernels=(surfaces.kernels[0]._replace(size="huge"), *surfaces.kernels[1:]))
-
-
-@pytest.mark.parametrize(
-    "change", [with_another_time, with_another_power, with_another_counter, with_another_name]
-)
-def test_other_surfaces_have_another_digest(change: Callable[[Surfaces], Surfaces]) -> None:
-    assert surfaces_digest(change(SURFACES)) != surfaces_digest(SURFACES)
-    assert surfaces_digest(made_surfaces(3, noise=0.01)) == surfaces_digest(SURFACES)
-
-
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cache: cannot make the folder"):
-        Kept(tmp_path / "file" / "cache", SURFACES)
 
 
 @pytest.fixture(scope="module")
 def found() -> MachineChoices:
     (surfaces,) = machines_of(configured(import_powercap(shared_data("powercap"))), "powercap")
-    methods: list[Method] = [Limiter(), *knob_limiters(surfaces.space), Fixed(), Oracle()]
-    return evaluate_choices(surfaces, methods)
+    methods: list[Method] = [FeedbackCapping(), *knob_methods(surfaces.space), Fixed(), Oracle()]
+    return evaluate_machine(surfaces, methods)
 
 
 def of(found: MachineChoices, method: str) -> ChoiceResult:

@@ -1,8 +1,8 @@
-"""What several methods learn alike is learned once, and nothing else is."""
+"""Methods choose as they say, whatever they are told."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -13,126 +13,70 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Flags, Reals
 from crosscast.configuration import Configuration
-from crosscast.decide import policies as fits
 from crosscast.decide.cases import cases_of
 from crosscast.decide.policies import (
     MAIN,
+    ClosedLoopSearch,
+    FeedbackCapping,
     Fixed,
-    Limited,
-    Limiter,
     Oracle,
     SelectedModel,
-    Steered,
+    WithFeedback,
     check_method_names,
-    fitted,
-    knob_limiters,
+    knob_methods,
     least_bad,
-    limited,
     method_names,
     methods_of,
+    model_of,
     next_number,
 )
-from crosscast.decide.power_cap import OBJECTIVES, Chooser, Method, Objective, Settled, settle, within_cap
-from crosscast.decide.scores import Metrics, tallies_of
+from crosscast.decide.power_cap import Method, Outcome, Policy
+from crosscast.decide.scores import Metrics, program_sums
 from crosscast.errors import InputError
-from crosscast.predict.configuration.data import Observed, Space, Surfaces
-from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast, plain_forecast
+from crosscast.predict.configuration.choice import OBJECTIVES, Objective, within_cap
+from crosscast.predict.configuration.data import (
+    Observed,
+    Quantity,
+    Space,
+    SurfaceForecast,
+    Surfaces,
+    plain_forecast,
+)
 from crosscast.predict.configuration.process import ProcessModel, ProcessPredictor
-from support.choices import Wanderer, random_surfaces
+from support.choices import Wanderer, limited, outcome, random_surfaces
 from support.surfaces import made_space, made_surfaces
 
-SURFACES = made_surfaces()
-
-
-@pytest.fixture(autouse=True)
-def nothing_fitted_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(fits, "_LATEST", type(fits._LATEST)())
-    yield
-
-
-class Counted:
-    """A model whose every fit is another object."""
-
-    def fit(self, surfaces: Surfaces, samples: object, seed: int = 0) -> object:
-        return object()
-
-
-@dataclass(frozen=True)
-class Scaled(Counted):
-    scale: float = 1.0
-
-
-@dataclass(frozen=True)
-class Noting(Counted):
-    asked: list[int] = field(default_factory=list)
-
-
-def test_models_with_the_same_parameters_are_fitted_once() -> None:
-    first = fitted(Scaled(), SURFACES, (0, 5), 0)
-    assert fitted(Scaled(), made_surfaces(), [0, 5], 0) is first
-
-
-def test_another_parameter_surface_sample_or_seed_is_another_fit() -> None:
-    first = fitted(Scaled(), SURFACES, (0, 5), 0)
-    others = [
-        fitted(Scaled(2.0), SURFACES, (0, 5), 0),
-        fitted(Scaled(), replace(SURFACES, time_s=2 * SURFACES.time_s), (0, 5), 0),
-        fitted(Scaled(), SURFACES, (5, 0), 0),
-        fitted(Scaled(), SURFACES, (0, 5), 1),
-    ]
-    assert all(each is not first for each in others)
-
-
-def test_models_that_look_alike_but_are_others_are_fitted_each() -> None:
-    assert fitted(Counted(), SURFACES, (0, 5), 0) is not fitted(Counted(), SURFACES, (0, 5), 0)
-
-
-def test_a_model_that_may_change_is_fitted_each_time() -> None:
-    model = Noting()
-    assert fitted(model, SURFACES, (0, 5), 0) is not fitted(model, SURFACES, (0, 5), 0)
-
-
-def test_only_the_latest_are_kept() -> None:
-    first = fitted(Scaled(), SURFACES, (0, 5), 0)
-    for seed in range(1, fits._MOST + 1):
-        fitted(Scaled(), SURFACES, (0, 5), seed)
-    assert len(fits._LATEST) == fits._MOST
-    assert fitted(Scaled(), SURFACES, (0, 5), 0) is not first
-
-
-SURFACES_LIMITERS = made_surfaces(noise=0.01)
+SURFACES = made_surfaces(noise=0.01)
 
 
 def settled(
-    method: Method, cap: float, row: int = 0, budget: int = 99, surfaces: Surfaces = SURFACES_LIMITERS
+    method: Method, cap: float, row: int = 0, budget: int = 99, surfaces: Surfaces = SURFACES
 ) -> tuple[str, int]:
     samples = (len(surfaces.space) - 1, 0)
     known = surfaces.known[row]
-    walk = method.fit(surfaces, samples).walk(surfaces.observed(row, samples), cap, known, budget)
-    end = settle(walk, lambda number: surfaces.observed(row, (number,)), budget)
+    decisions = method.fit(surfaces, samples).decide(surfaces.observed(row, samples), cap, known, budget)
+    end = outcome(decisions, lambda number: surfaces.observed(row, (number,)), budget)
     return str(surfaces.space.configurations[end.number]), end.changes
 
 
 def test_the_limiter_takes_the_first_on_its_way_that_keeps_to_the_cap() -> None:
     way = [11, 7, 3, 2, 1, 0]
-    for row in range(len(SURFACES_LIMITERS.kernels)):
-        for cap in SURFACES_LIMITERS.power_w[row]:
-            name, changes = settled(Limiter(), cap, row)
+    for row in range(len(SURFACES.kernels)):
+        for cap in SURFACES.power_w[row]:
+            name, changes = settled(FeedbackCapping(), cap, row)
             expected = next(
-                place
-                for place, number in enumerate(way)
-                if within_cap(SURFACES_LIMITERS.power_w[row, number], cap)
+                place for place, number in enumerate(way) if within_cap(SURFACES.power_w[row, number], cap)
             )
-            assert (name, changes) == (str(SURFACES_LIMITERS.space.configurations[way[expected]]), expected)
+            assert (name, changes) == (str(SURFACES.space.configurations[way[expected]]), expected)
 
 
 def test_the_limiter_ends_at_the_lowest_if_nothing_keeps_to_the_cap() -> None:
-    assert settled(Limiter(), 1.0) == ("node: cpu_cap_w 60, gpu_cap_w 100", 5)
-    assert settled(Limiter(), 1.0, budget=2) == ("node: cpu_cap_w 60, gpu_cap_w 250", 2)
+    assert settled(FeedbackCapping(), 1.0) == ("node: cpu_cap_w 60, gpu_cap_w 100", 5)
+    assert settled(FeedbackCapping(), 1.0, budget=2) == ("node: cpu_cap_w 60, gpu_cap_w 250", 2)
 
 
 def test_a_limiter_of_a_knob_leaves_the_others_at_their_maximum() -> None:
-    cpu, gpu = knob_limiters(SURFACES_LIMITERS.space)
+    cpu, gpu = knob_methods(SURFACES.space)
     assert (cpu.name, gpu.name) == ("cpu+fl", "gpu+fl")
     assert settled(cpu, 1.0) == ("node: cpu_cap_w 60, gpu_cap_w 250", 2)
     assert settled(gpu, 1.0) == ("node: cpu_cap_w 100, gpu_cap_w 100", 3)
@@ -152,7 +96,7 @@ def test_a_limiter_of_a_knob_leaves_the_others_at_their_maximum() -> None:
 )
 def test_names_are_without_units(knob: str, name: str) -> None:
     space = Space(tuple(Configuration("node", {knob: value}) for value in (1, 2)))
-    assert [method.name for method in knob_limiters(space)] == [name]
+    assert [method.name for method in knob_methods(space)] == [name]
 
 
 def test_with_several_devices_each_has_a_limiter_of_all_its_knobs() -> None:
@@ -166,31 +110,29 @@ def test_with_several_devices_each_has_a_limiter_of_all_its_knobs() -> None:
     )
     one = random_surfaces(0, knobs=(4, 2), missing=0)
     surfaces = Surfaces("two", one.kernels, space, one.time_s, one.power_w)
-    big, little = knob_limiters(space)
+    big, little = knob_methods(space)
     assert (big.name, little.name) == ("big+fl", "little+fl")
     assert settled(big, 0.0, surfaces=surfaces) == ("big: clock_hz 1, cores 1", 2)
     assert settled(little, 0.0, surfaces=surfaces) == ("little: clock_hz 1, cores 1", 2)
     # Without a device it is that of the first sample configuration, here the last of the second.
-    assert settled(Limiter(), 0.0, surfaces=surfaces) == ("little: clock_hz 1, cores 1", 2)
+    assert settled(FeedbackCapping(), 0.0, surfaces=surfaces) == ("little: clock_hz 1, cores 1", 2)
 
 
 def test_missing_configurations_are_stepped_over() -> None:
     surfaces = random_surfaces(0, knobs=(3, 3), missing=0)
     surfaces.time_s[0, 5] = surfaces.power_w[0, 5] = np.nan
-    name, _ = settled(Limiter(), 0.0, budget=1, surfaces=surfaces)
+    name, _ = settled(FeedbackCapping(), 0.0, budget=1, surfaces=surfaces)
     assert name == "node: a_w 0, b_hz 2"
 
 
 def test_the_oracle_takes_the_fastest_of_what_it_is_told_or_the_least_power() -> None:
-    chooser = Oracle().fit(SURFACES_LIMITERS, (0,))
-    observed = SURFACES_LIMITERS.observed(0, range(12))
-    for cap in SURFACES_LIMITERS.power_w[0]:
-        number = next(chooser.walk(observed, cap, SURFACES_LIMITERS.known[0], 0))
-        within = [place for place in range(12) if SURFACES_LIMITERS.power_w[0, place] <= cap]
-        assert number == min(within, key=SURFACES_LIMITERS.time_s[0].__getitem__)
-    assert next(chooser.walk(observed, 1.0, SURFACES_LIMITERS.known[0], 0)) == int(
-        SURFACES_LIMITERS.power_w[0].argmin()
-    )
+    policy = Oracle().fit(SURFACES, (0,))
+    observed = SURFACES.observed(0, range(12))
+    for cap in SURFACES.power_w[0]:
+        number = next(policy.decide(observed, cap, SURFACES.known[0], 0))
+        within = [place for place in range(12) if SURFACES.power_w[0, place] <= cap]
+        assert number == min(within, key=SURFACES.time_s[0].__getitem__)
+    assert next(policy.decide(observed, 1.0, SURFACES.known[0], 0)) == int(SURFACES.power_w[0].argmin())
 
 
 def path(
@@ -201,14 +143,14 @@ def path(
     budget: int = 99,
     samples: tuple[int, ...] = (0,),
 ) -> list[int]:
-    """All configurations that a walk takes with a budget."""
-    walk = method.fit(surfaces, samples).walk(
+    """All configurations that a policy takes with a budget."""
+    decisions = method.fit(surfaces, samples).decide(
         surfaces.observed(row, samples), cap, surfaces.known[row], budget
     )
-    numbers = [next(walk)]
+    numbers = [next(decisions)]
     while len(numbers) <= budget:
         try:
-            numbers.append(walk.send(surfaces.observed(row, (numbers[-1],))))
+            numbers.append(decisions.send(surfaces.observed(row, (numbers[-1],))))
         except StopIteration:
             break
     return numbers
@@ -231,7 +173,7 @@ def test_names_say_what_was_added() -> None:
 
 
 def test_with_one_change_left_it_returns_to_what_it_knows_where_that_is_wanted() -> None:
-    returns = Limited(Wanderer(5), ups=False, name="returns", returns=True)
+    returns = WithFeedback(Wanderer(5), "returns", returns=True)
     assert path(returns, EVEN, 15, budget=0) == [5]
     assert path(returns, EVEN, 15, budget=1) == [5, 0]
     assert path(returns, EVEN, 15, budget=2)[-1] == 0
@@ -312,7 +254,7 @@ def test_more_changes_are_never_worse_with_ups(row: int) -> None:
         assert gains == sorted(gains)
 
 
-SURFACES_SELECTED = made_surfaces(2)
+TWO = made_surfaces(2)
 SAMPLES = (11, 0)
 ROW = 2
 ALL: Flags = np.ones(12, np.bool_)
@@ -326,7 +268,7 @@ class Knowing:
     spread: float = 0.0
     name: str = "knowing"
     asked: list[Observed] = field(default_factory=list)
-    space: Space = SURFACES_SELECTED.space
+    space: Space = TWO.space
     samples: tuple[int, ...] = SAMPLES
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Knowing:
@@ -335,9 +277,7 @@ class Knowing:
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
         self.asked.append(observed)
-        plain = plain_forecast(
-            SURFACES_SELECTED.time_s[ROW], self.above * SURFACES_SELECTED.power_w[ROW], observed
-        )
+        plain = plain_forecast(TWO.time_s[ROW], self.above * TWO.power_w[ROW], observed)
         if not self.spread:
             return plain
         spread = np.where(plain.measured, 0.0, self.spread)
@@ -346,28 +286,25 @@ class Knowing:
 
 
 def first(method: SelectedModel, power_cap: float, available: Flags = ALL) -> int:
-    observed = SURFACES_SELECTED.observed(ROW, SAMPLES)
-    return next(method.fit(SURFACES_SELECTED, SAMPLES).walk(observed, power_cap, available, 5))
+    observed = TWO.observed(ROW, SAMPLES)
+    return next(method.fit(TWO, SAMPLES).decide(observed, power_cap, available, 5))
 
 
 def fastest_within(power: Reals, power_cap: float) -> int:
-    return int(np.argmin(np.where(power <= power_cap, SURFACES_SELECTED.time_s[ROW], np.inf)))
+    return int(np.argmin(np.where(power <= power_cap, TWO.time_s[ROW], np.inf)))
 
 
-@given(power_cap=st.floats(float(SURFACES_SELECTED.power_w[ROW].min()), 500))
+@given(power_cap=st.floats(float(TWO.power_w[ROW].min()), 500))
 def test_with_a_true_forecast_it_takes_the_fastest_within_the_cap(power_cap: float) -> None:
     chosen = first(SelectedModel(Knowing(), "m"), power_cap)
-    assert SURFACES_SELECTED.power_w[ROW, chosen] <= power_cap * (1 + 1e-9)
-    assert (
-        SURFACES_SELECTED.time_s[ROW, chosen]
-        == SURFACES_SELECTED.time_s[ROW, fastest_within(SURFACES_SELECTED.power_w[ROW], power_cap)]
-    )
+    assert TWO.power_w[ROW, chosen] <= power_cap * (1 + 1e-9)
+    assert TWO.time_s[ROW, chosen] == TWO.time_s[ROW, fastest_within(TWO.power_w[ROW], power_cap)]
 
 
 def test_a_predicted_power_may_be_above_the_cap_only_by_the_tolerance() -> None:
-    power = 1.01 * SURFACES_SELECTED.power_w[ROW]
+    power = 1.01 * TWO.power_w[ROW]
     power[list(SAMPLES)] /= 1.01
-    cap = float(np.sort(SURFACES_SELECTED.power_w[ROW])[6])
+    cap = float(np.sort(TWO.power_w[ROW])[6])
     assert power[first(SelectedModel(Knowing(1.01), "m"), cap)] <= cap
     tolerant = first(SelectedModel(Knowing(1.01), "m", tolerance=0.02), cap)
     assert cap < power[tolerant] <= 1.02 * cap
@@ -375,10 +312,10 @@ def test_a_predicted_power_may_be_above_the_cap_only_by_the_tolerance() -> None:
 
 def test_a_confidence_keeps_away_from_the_cap() -> None:
     model = Knowing(spread=0.1)
-    caps = np.unique(SURFACES_SELECTED.power_w[ROW]) * 1.01
+    caps = np.unique(TWO.power_w[ROW]) * 1.01
     sure = [first(SelectedModel(model, "m", confidence=0.95), cap) for cap in caps.tolist()]
     likely = [first(SelectedModel(model, "m", confidence=0.5), cap) for cap in caps.tolist()]
-    power = SURFACES_SELECTED.power_w[ROW]
+    power = TWO.power_w[ROW]
     assert (power[sure] <= power[likely]).all()
     assert (power[sure] < power[likely]).any()
     unmeasured = ~np.isin(sure, SAMPLES)
@@ -387,12 +324,12 @@ def test_a_confidence_keeps_away_from_the_cap() -> None:
 
 
 def test_under_a_cap_below_everything_it_takes_what_needs_the_least_power() -> None:
-    least = int(SURFACES_SELECTED.power_w[ROW].argmin())
+    least = int(TWO.power_w[ROW].argmin())
     assert first(SelectedModel(Knowing(), "m"), 1.0) == least
     assert first(SelectedModel(Knowing(spread=0.1), "m", confidence=0.9), 1.0) == least
     without = ALL.copy()
     without[least] = False
-    others = np.where(without, SURFACES_SELECTED.power_w[ROW], np.inf)
+    others = np.where(without, TWO.power_w[ROW], np.inf)
     assert first(SelectedModel(Knowing(), "m"), 1.0, without) == int(others.argmin())
 
 
@@ -408,25 +345,23 @@ def test_what_is_least_bad_is_most_likely_to_keep_to_the_cap() -> None:
 
 def test_a_new_cap_needs_no_new_forecast() -> None:
     model = Knowing()
-    chooser = SelectedModel(model, "m").fit(SURFACES_SELECTED, SAMPLES)
-    one, other = (SURFACES_SELECTED.observed(row, SAMPLES) for row in (0, ROW))
+    policy = SelectedModel(model, "m").fit(TWO, SAMPLES)
+    one, other = (TWO.observed(row, SAMPLES) for row in (0, ROW))
     for observed in (one, one, other, other, one):
-        next(chooser.walk(observed, 200.0, ALL, 0))
+        next(policy.decide(observed, 200.0, ALL, 0))
     assert [each is one for each in model.asked] == [True, False, True]
 
 
 def test_it_chooses_once() -> None:
-    walk = SelectedModel(Knowing(), "m").fit(SURFACES_SELECTED, SAMPLES)
-    steps = walk.walk(SURFACES_SELECTED.observed(ROW, SAMPLES), 200.0, ALL, 5)
+    decisions = SelectedModel(Knowing(), "m").fit(TWO, SAMPLES)
+    steps = decisions.decide(TWO.observed(ROW, SAMPLES), 200.0, ALL, 5)
     number = next(steps)
     with pytest.raises(StopIteration):
-        steps.send(SURFACES_SELECTED.observed(ROW, (number,)))
+        steps.send(TWO.observed(ROW, (number,)))
 
 
-SURFACES_STEERED = made_surfaces(6, noise=0.01)
-SAMPLES_STEERED = (11, 0)
+SIX = made_surfaces(6, noise=0.01)
 ROWS = (2, 3, 8)
-ALL_STEERED: Flags = np.ones(12, np.bool_)
 ERRORS = np.linspace(-2, 2, 41)
 
 
@@ -444,33 +379,29 @@ class Fitted:
 @pytest.fixture(scope="module")
 def predictor() -> ProcessPredictor:
     """Of the programs whose kernels are not in `ROWS`."""
-    return ProcessModel().fit(
-        SURFACES_STEERED.take(~SURFACES_STEERED.rows_of(["app1", "app4"])), SAMPLES_STEERED
-    )
+    return ProcessModel().fit(SIX.take(~SIX.rows_of(["app1", "app4"])), SAMPLES)
 
 
 @pytest.fixture(scope="module")
-def chooser(predictor: ProcessPredictor) -> Chooser:
-    return chooser_of(Steered(Fitted(predictor)))  # type: ignore[arg-type]
+def policy(predictor: ProcessPredictor) -> Policy:
+    return policy_of(ClosedLoopSearch(Fitted(predictor)))  # type: ignore[arg-type]
 
 
-def chooser_of(method: Method) -> Chooser:
-    return method.fit(SURFACES_STEERED, SAMPLES_STEERED)
+def policy_of(method: Method) -> Policy:
+    return method.fit(SIX, SAMPLES)
 
 
-def walked(
-    chooser: Chooser, row: int, cap: float, budget: int, available: Flags = ALL_STEERED
-) -> tuple[Settled, list[int]]:
+def followed(
+    policy: Policy, row: int, cap: float, budget: int, available: Flags = ALL
+) -> tuple[Outcome, list[int]]:
     """Where it ends, and all that it took before."""
     taken: list[int] = []
 
     def run(number: int) -> Observed:
         taken.append(number)
-        return SURFACES_STEERED.observed(row, (number,))
+        return SIX.observed(row, (number,))
 
-    return settle(
-        chooser.walk(SURFACES_STEERED.observed(row, SAMPLES_STEERED), cap, available, budget), run, budget
-    ), taken
+    return outcome(policy.decide(SIX.observed(row, SAMPLES), cap, available, budget), run, budget), taken
 
 
 BUDGETS = st.integers(0, 8)
@@ -480,11 +411,11 @@ CAPS = st.floats(130, 380)
 @settings(max_examples=60)
 @given(st.sampled_from(ROWS), CAPS, BUDGETS, st.sets(st.integers(1, 10), max_size=9))
 def test_it_keeps_to_its_budget_and_to_what_may_be_taken(
-    chooser: Chooser, row: int, cap: float, budget: int, without: set[int]
+    policy: Policy, row: int, cap: float, budget: int, without: set[int]
 ) -> None:
-    available = ALL_STEERED.copy()
+    available = ALL.copy()
     available[list(without)] = False
-    settled, taken = walked(chooser, row, cap, budget, available)
+    settled, taken = followed(policy, row, cap, budget, available)
     assert settled.changes <= budget
     assert available[[settled.number, *taken]].all()
 
@@ -492,57 +423,57 @@ def test_it_keeps_to_its_budget_and_to_what_may_be_taken(
 @settings(max_examples=60)
 @given(st.sampled_from(ROWS), CAPS, BUDGETS)
 def test_it_ends_at_the_best_that_it_measured_within_the_cap(
-    chooser: Chooser, row: int, cap: float, budget: int
+    policy: Policy, row: int, cap: float, budget: int
 ) -> None:
-    settled, taken = walked(chooser, row, cap, budget)
+    settled, taken = followed(policy, row, cap, budget)
     if settled.changes == budget:
         return  # The last change may have been one into the unknown.
-    seen = [*SAMPLES_STEERED, *taken]
-    within = [number for number in seen if SURFACES_STEERED.power_w[row, number] <= cap * (1 + 1e-9)]
+    seen = [*SAMPLES, *taken]
+    within = [number for number in seen if SIX.power_w[row, number] <= cap * (1 + 1e-9)]
     if within:
         assert settled.number in within
-        assert SURFACES_STEERED.time_s[row, settled.number] == SURFACES_STEERED.time_s[row, within].min()
+        assert SIX.time_s[row, settled.number] == SIX.time_s[row, within].min()
     else:
         assert settled.number in seen
 
 
 @pytest.mark.parametrize("row", ROWS)
 def test_with_some_changes_it_keeps_to_all_caps_and_is_as_good_as_the_open_loop(
-    chooser: Chooser, predictor: ProcessPredictor, row: int
+    policy: Policy, predictor: ProcessPredictor, row: int
 ) -> None:
-    power, time = SURFACES_STEERED.power_w[row], SURFACES_STEERED.time_s[row]
-    opened = chooser_of(SelectedModel(Fitted(predictor), "model"))
-    scores: dict[str, list[float]] = {"open": [], "steered": []}
+    power, time = SIX.power_w[row], SIX.time_s[row]
+    opened = policy_of(SelectedModel(Fitted(predictor), "model"))
+    scores: dict[str, list[float]] = {"open": [], "closed": []}
     for cap in np.sort(power)[1:].tolist():
         best = time[power <= cap].min()
-        for name, each in (("open", opened), ("steered", chooser)):
-            number = walked(each, row, cap, 6)[0].number
+        for name, each in (("open", opened), ("closed", policy)):
+            number = followed(each, row, cap, 6)[0].number
             scores[name].append(float(best / time[number] * (power[number] <= cap * (1 + 1e-9))))
-    assert min(scores["steered"]) > 0.9
-    assert np.mean(scores["steered"]) >= np.mean(scores["open"])
+    assert min(scores["closed"]) > 0.9
+    assert np.mean(scores["closed"]) >= np.mean(scores["open"])
 
 
 def test_without_changes_it_takes_what_is_best_on_average(
-    chooser: Chooser, predictor: ProcessPredictor
+    policy: Policy, predictor: ProcessPredictor
 ) -> None:
-    settled, taken = walked(chooser, 2, 250.0, 0)
+    settled, taken = followed(policy, 2, 250.0, 0)
     assert settled.changes == 0
     assert taken == []
-    forecast = predictor.forecast(SURFACES_STEERED.observed(2, SAMPLES_STEERED))
-    assert settled.number == next_number(forecast, 250.0, ALL_STEERED, current=None, left=1)
+    forecast = predictor.forecast(SIX.observed(2, SAMPLES))
+    assert settled.number == next_number(forecast, 250.0, ALL, current=None, left=1)
 
 
-def test_under_a_cap_below_all_powers_it_ends_where_the_power_is_least(chooser: Chooser) -> None:
+def test_under_a_cap_below_all_powers_it_ends_where_the_power_is_least(policy: Policy) -> None:
     for row in ROWS:
-        settled, _ = walked(chooser, row, 1.0, 8)
+        settled, _ = followed(policy, row, 1.0, 8)
         # But for the noise of runs.
-        assert SURFACES_STEERED.power_w[row, settled.number] < 1.03 * SURFACES_STEERED.power_w[row].min()
+        assert SIX.power_w[row, settled.number] < 1.03 * SIX.power_w[row].min()
 
 
-def test_with_a_cap_above_all_powers_it_ends_as_fast_as_any(chooser: Chooser) -> None:
+def test_with_a_cap_above_all_powers_it_ends_as_fast_as_any(policy: Policy) -> None:
     for row in ROWS:
-        settled, _ = walked(chooser, row, 1e4, 8)
-        assert SURFACES_STEERED.time_s[row, settled.number] < 1.03 * SURFACES_STEERED.time_s[row].min()
+        settled, _ = followed(policy, row, 1e4, 8)
+        assert SIX.time_s[row, settled.number] < 1.03 * SIX.time_s[row].min()
 
 
 def forecast(
@@ -609,7 +540,7 @@ def test_what_is_not_known_is_neither_taken_nor_in_the_way() -> None:
 
 
 @pytest.mark.parametrize(("objective", "place"), list(zip(OBJECTIVES, (0, 2, 1), strict=True)))
-def test_each_objective_is_steered_for(objective: Objective, place: int) -> None:
+def test_each_objective_is_searched_for(objective: Objective, place: int) -> None:
     known = forecast([1.0, 1.5, 2.5], [100.0, 40.0, 20.0])
     three = np.ones(3, np.bool_)
     assert next_number(known, 200.0, three, current=None, left=2, objective=objective) == place
@@ -624,27 +555,29 @@ def test_no_other_configuration_scores_better_on_the_training_kernels(seed: int)
     scores = []
     for number in range(9):
         time_s, power_w = surfaces.time_s[cases.kernel, number], surfaces.power_w[cases.kernel, number]
-        score = Metrics.of(tallies_of(cases, time_s, power_w, np.zeros(len(cases)))).score
+        score = Metrics.of(program_sums(cases, time_s, power_w, np.zeros(len(cases)))).score
         assert score is not None
         scores.append(score)
-    chooser = Fixed().fit(surfaces, samples)
+    policy = Fixed().fit(surfaces, samples)
     everything = np.ones(9, np.bool_)
     observed = surfaces.observed(0, samples)
-    number = next(chooser.walk(observed, 1.0, everything, 0))
+    number = next(policy.decide(observed, 1.0, everything, 0))
     assert scores[number] == pytest.approx(max(scores))
     # The cap does not matter; where the best cannot be taken, the next best is.
-    assert next(chooser.walk(observed, 1e9, everything, 0)) == number
+    assert next(policy.decide(observed, 1e9, everything, 0)) == number
     everything[number] = False
-    other = next(chooser.walk(observed, 1.0, everything, 0))
+    other = next(policy.decide(observed, 1.0, everything, 0))
     assert scores[other] == pytest.approx(sorted(scores)[-2])
 
 
 def test_it_chooses_once_fixed() -> None:
     surfaces = made_surfaces()
-    walk = Fixed().fit(surfaces, (11, 0)).walk(surfaces.observed(0, (11, 0)), 1.0, surfaces.known[0], 9)
-    number = next(walk)
+    decisions = (
+        Fixed().fit(surfaces, (11, 0)).decide(surfaces.observed(0, (11, 0)), 1.0, surfaces.known[0], 9)
+    )
+    number = next(decisions)
     with pytest.raises(StopIteration):
-        walk.send(surfaces.observed(0, (number,)))
+        decisions.send(surfaces.observed(0, (number,)))
 
 
 def test_without_a_training_kernel_under_caps_there_is_none() -> None:
@@ -682,6 +615,20 @@ def test_models_that_do_not_know_how_sure_they_are_pass_the_confidence_over() ->
     assert isinstance(method, SelectedModel)
     assert method.confidence is None
     assert method.baseline
+
+
+def test_what_a_model_predicts_may_be_fitted_before(predictor: ProcessPredictor) -> None:
+    for method in methods_of(SPACE, ["model", "model+fl"]):
+        assert isinstance(method, SelectedModel | ClosedLoopSearch)
+        fitted = method.fit(SIX.take(np.arange(1)), SAMPLES, 0, predictor)
+        assert next(fitted.decide(SIX.observed(2, SAMPLES), 250.0, ALL, 0)) in range(12)
+
+
+@pytest.mark.parametrize("name", ["published+fl", "limiter-returns", "nearest+steps"])
+def test_the_model_of_a_correction_is_that_of_what_it_corrects(name: str) -> None:
+    (method,) = methods_of(SPACE, [name])
+    inner = {"published+fl": "published", "nearest+steps": "nearest"}.get(name)
+    assert model_of(method) == (model_of(methods_of(SPACE, [inner])[0]) if inner else None)
 
 
 def test_names_that_no_machine_has_are_refused() -> None:

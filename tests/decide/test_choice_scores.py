@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,28 +11,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
-from crosscast.decide.cases import Cases, cases_of, endings, joined
-from crosscast.decide.evaluation import MachineChoices, evaluate_choices
-from crosscast.decide.policies import Fixed, Limiter, Oracle, limited
-from crosscast.decide.power_cap import Method, settle
+from crosscast.decide.cases import Cases, cases_of, joined
+from crosscast.decide.evaluation import MachineChoices, evaluate_machine
+from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle
+from crosscast.decide.power_cap import Method, outcomes
 from crosscast.decide.scores import (
+    BETTER,
     METRICS,
     Metrics,
     Regret,
     RepeatNoise,
-    Tallied,
-    bootstrap_choices,
     metric_values,
+    program_sums,
     repeat_noise,
     simulated_repeats,
     split_half_oracle,
-    tallies_of,
 )
 from crosscast.errors import InputError
+from crosscast.evaluation.resampling import Scored, confidences
 from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
-from support.choices import Wanderer, random_surfaces
+from support.choices import Wanderer, limited, outcome, random_surfaces
 from support.surfaces import made_surfaces
 
 
@@ -105,26 +105,26 @@ def test_another_weighting_is_refused() -> None:
     budgets=st.sampled_from([(0, 1, 2, 5, 20), (0, 1, 3), (2,)]),
 )
 @settings(max_examples=40, deadline=None)
-def test_one_long_walk_ends_as_short_ones_do(seed: int, number: int, budgets: tuple[int, ...]) -> None:
-    methods: tuple[Method, ...] = (Limiter(), Wanderer(1, 2), limited(Fixed()))
+def test_one_long_rollout_ends_as_short_ones_do(seed: int, number: int, budgets: tuple[int, ...]) -> None:
+    methods: tuple[Method, ...] = (FeedbackCapping(), Wanderer(1, 2), limited(Fixed()))
     surfaces = random_surfaces(seed)
     samples = (len(surfaces.space) - 1, 0)
-    chooser = methods[number].fit(surfaces, samples)
+    policy = methods[number].fit(surfaces, samples)
     row = seed % len(surfaces.kernels)
     observed, known = surfaces.observed(row, samples), surfaces.known[row]
     cap = float(np.nanquantile(surfaces.power_w[row], 0.4))
-    found = endings(chooser, observed, cap, known, budgets, lambda place: surfaces.observed(row, (place,)))
+    found = outcomes(policy, observed, cap, known, budgets, lambda place: surfaces.observed(row, (place,)))
     for budget, end in zip(budgets, found, strict=True):
-        walk = chooser.walk(observed, cap, known, budget)
-        assert end == settle(walk, lambda place: surfaces.observed(row, (place,)), budget)
+        decisions = policy.decide(observed, cap, known, budget)
+        assert end == outcome(decisions, lambda place: surfaces.observed(row, (place,)), budget)
 
 
 @pytest.mark.parametrize("uses_budget", [False, True])
 def test_no_budget_means_the_first_configuration(uses_budget: bool) -> None:
     surfaces = random_surfaces(1)
-    chooser = replace(Wanderer(3), uses_budget=uses_budget).fit(surfaces, (0,))
-    ends = endings(
-        chooser,
+    policy = replace(Wanderer(3), uses_budget=uses_budget).fit(surfaces, (0,))
+    ends = outcomes(
+        policy,
         surfaces.observed(0, (0,)),
         1.0,
         surfaces.known[0],
@@ -200,7 +200,7 @@ def test_metrics_are_what_a_loop_counts(seed: int) -> None:
     chosen = [int(rng.choice(np.flatnonzero(surfaces.known[row]))) for row in cases.kernel]
     changes = rng.integers(0, 4, len(cases))
     time_s, power_w = surfaces.time_s[cases.kernel, chosen], surfaces.power_w[cases.kernel, chosen]
-    metrics = Metrics.of(tallies_of(cases, time_s, power_w, changes))
+    metrics = Metrics.of(program_sums(cases, time_s, power_w, changes))
     assert same(metrics, counted(surfaces, cases, chosen, changes.tolist()))
 
 
@@ -215,8 +215,8 @@ def test_a_case_small_enough_to_count_by_hand() -> None:
         program=np.array([0, 0, 1]),
         left_out=(),
     )
-    tallies = tallies_of(cases, np.array([8.0, 2.0, 2.0]), np.array([90.0, 200.0, 50.4]), np.array([0, 2, 1]))
-    metrics = Metrics.of(tallies)
+    found = program_sums(cases, np.array([8.0, 2.0, 2.0]), np.array([90.0, 200.0, 50.4]), np.array([0, 2, 1]))
+    metrics = Metrics.of(found)
     assert metrics.under_limit_share == pytest.approx(0.5)
     assert metrics.violations == pytest.approx(0.5)
     assert metrics.under_performance == pytest.approx(0.75)
@@ -231,10 +231,10 @@ def test_a_case_small_enough_to_count_by_hand() -> None:
 
 
 def test_programs_are_weighted_as_asked() -> None:
-    tallies = np.zeros((2, 9))
-    tallies[0, :3] = 1, 0.5, 0.9
-    tallies[1, 3:6] = 1, 1.2, 1.1
-    values = metric_values(tallies, np.array([[3.0, 1.0], [1.0, 0.0], [0.0, 2.0]]))
+    sums = np.zeros((2, 9))
+    sums[0, :3] = 1, 0.5, 0.9
+    sums[1, 3:6] = 1, 1.2, 1.1
+    values = metric_values(sums, np.array([[3.0, 1.0], [1.0, 0.0], [0.0, 2.0]]))
     assert values["under_limit_share"].tolist() == [0.75, 1, 0]
     assert values["score"].tolist() == [0.375, 0.5, 0]
     np.testing.assert_equal(values["over_power"], [1.2, np.nan, 1.2])
@@ -242,8 +242,8 @@ def test_programs_are_weighted_as_asked() -> None:
 
 
 def evaluated(surfaces: Surfaces, **words: object) -> MachineChoices:
-    methods = (Limiter(), Fixed(), limited(Fixed(), ups=True), Wanderer(2, 3), Oracle())
-    return evaluate_choices(surfaces, methods, **words)  # type: ignore[arg-type]
+    methods = (FeedbackCapping(), Fixed(), limited(Fixed(), ups=True), Wanderer(2, 3), Oracle())
+    return evaluate_machine(surfaces, methods, **words)  # type: ignore[arg-type]
 
 
 @given(seed=SEEDS)
@@ -297,9 +297,9 @@ def test_units_of_time_and_power_do_not_matter(seed: int, time: float, power: fl
 
 
 def test_no_share_is_above_1_where_weights_are_rounded() -> None:
-    tallies = np.zeros((3, 9))
-    tallies[:, [0, 7]] = np.nextafter(1.0, 2.0)
-    found = Metrics.of(tallies)
+    sums = np.zeros((3, 9))
+    sums[:, [0, 7]] = np.nextafter(1.0, 2.0)
+    found = Metrics.of(sums)
     assert (found.under_limit_share, found.under_limit_share_within_1pct, found.violations) == (1, 1, 0)
 
 
@@ -405,54 +405,45 @@ def test_repeats_are_the_same_from_the_same_seed() -> None:
     assert not np.array_equal(one.power_w[0], one.power_w[1])
 
 
-def tallies(performance: list[float], extra: float = 1.0) -> Reals:
+def scored(name: str, performance: list[float], extra: float = 1.0, *, baseline: bool = False) -> Scored:
     """Programs that are always under the limit, with this performance."""
     made = np.zeros((len(performance), 9))
     made[:, 0] = made[:, 7] = 1
     made[:, 1] = made[:, 8] = performance
     made[:, 2] = 0.9
     made[:, 6] = extra
-    return made
+    return Scored(name, baseline, asdict(Metrics.of(made)), partial(metric_values, made))
 
 
 SCORES = [0.9, 0.7, 0.95, 0.5, 0.8, 0.85, 0.6, 0.99]
 
 
 def test_intervals_are_those_of_scipy() -> None:
-    (sure,) = bootstrap_choices([Tallied("one", False, tallies(SCORES))], 0, draws=20_000)
+    (found,) = confidences([scored("one", SCORES)], len(SCORES), BETTER, 0, draws=20_000)
     reference = stats.bootstrap(
         (SCORES,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(1)
     ).confidence_interval
-    assert sure.intervals["score"].low == pytest.approx(reference.low, rel=0.01)
-    assert sure.intervals["score"].high == pytest.approx(reference.high, rel=0.01)
-    assert "over_power" not in sure.intervals
+    assert found.intervals["score"].low == pytest.approx(reference.low, rel=0.01)
+    assert found.intervals["score"].high == pytest.approx(reference.high, rel=0.01)
+    assert "over_power" not in found.intervals
 
 
 def test_differences_are_of_pairs_from_the_best_baseline() -> None:
-    lower = [score - 0.1 for score in SCORES]
-    methods = [
-        Tallied("low", True, tallies([score - 0.3 for score in SCORES], extra=0.0)),
-        Tallied("high", True, tallies(lower)),
-        Tallied("own", False, tallies(SCORES, extra=2.0)),
+    results = [
+        scored("low", [score - 0.3 for score in SCORES], 0.0, baseline=True),
+        scored("high", [score - 0.1 for score in SCORES], baseline=True),
+        scored("own", SCORES, 2.0),
     ]
-    low, high, own = bootstrap_choices(methods, 0)
+    low, high, own = confidences(results, len(SCORES), BETTER, 0)
     assert not low.differences
     assert not high.differences
     score = own.differences["score"]
-    assert score.baseline == "high"
+    assert (score.baseline, score.better) == ("high", True)
     assert (score.value, score.interval.low, score.interval.high) == pytest.approx((0.1, 0.1, 0.1))
-    assert score.better
     runs = own.differences["extra_runs"]
-    assert runs.baseline == "low"
+    assert (runs.baseline, runs.better) == ("low", False)
     assert runs.value == pytest.approx(2)
-    assert not runs.better
     assert "under_power" not in own.differences
-
-
-def test_the_same_seed_draws_the_same() -> None:
-    method = Tallied("one", False, tallies(SCORES))
-    assert bootstrap_choices([method], 3) == bootstrap_choices([method], 3)
-    assert bootstrap_choices([method], 3) != bootstrap_choices([method], 4)
 
 
 def test_percentiles_are_weighted() -> None:

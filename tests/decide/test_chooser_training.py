@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,24 +9,28 @@ import numpy as np
 import pytest
 
 from crosscast.configuration import Configuration
+from crosscast.decide.evaluation import errors_left_out, machine_of, train_configuration
 from crosscast.decide.samples import two_samples
-from crosscast.decide.training import LeftOutErrors, errors_left_out, machine_of, offline_stage, train_chooser
 from crosscast.errors import InputError
-from crosscast.evaluation.processes import State
+from crosscast.evaluation.loop import State
 from crosscast.predict.configuration.bailey2014 import PublishedModel
-from crosscast.predict.configuration.baselines import NearestKernels
-from crosscast.predict.configuration.data import Observed, Space, Surfaces
-from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
-from support.choices import named_surfaces, other_machine
+from crosscast.predict.configuration.data import Observed, Quantity, Space, SurfaceForecast, Surfaces
+from crosscast.predict.configuration.models import NearestKernels
+from support.choices import chosen_study, named_surfaces
 from support.surfaces import configured_dataset, made_surfaces
 
 SAMPLES = (11, 0)
 
 
+def fixed(surfaces: Surfaces, seed: int) -> tuple[int, ...]:
+    return SAMPLES
+
+
 def test_each_program_is_predicted_by_a_model_of_the_others() -> None:
     surfaces = made_surfaces(noise=0.01)
-    found = errors_left_out(surfaces, NearestKernels(), samples=SAMPLES)
-    assert list(found.time) == list(surfaces.applications)
+    found = errors_left_out(surfaces, NearestKernels(), samples=fixed)
+    assert list(found["by_program"]) == list(surfaces.applications)
+    everywhere = []
     for name in surfaces.applications:
         rows = surfaces.rows_of([name])
         fitted = NearestKernels().fit(surfaces.take(~rows), SAMPLES)
@@ -36,9 +39,11 @@ def test_each_program_is_predicted_by_a_model_of_the_others() -> None:
             forecast = fitted.forecast(surfaces.observed(row, SAMPLES))
             elsewhere = [number for number in range(12) if number not in SAMPLES]
             expected += np.log(forecast.power.centre[elsewhere] / surfaces.power_w[row, elsewhere]).tolist()
-        np.testing.assert_allclose(found.power[name], expected)
-    assert found.power_inside == {}
-    assert found.to_dict()["coverage_power"] is None
+        everywhere.append(np.mean(np.square(expected)))
+        assert found["by_program"][name]["rmse_log_power"] == pytest.approx(everywhere[-1] ** 0.5)
+    # Programs weigh the same.
+    assert found["rmse_log_power"] == pytest.approx(np.mean(everywhere) ** 0.5)
+    assert found["coverage_power"] is None
 
 
 class Off:
@@ -72,32 +77,23 @@ class Off:
 
 def test_scores_are_those_of_known_errors() -> None:
     surfaces = made_surfaces(noise=0.01)
-    found = errors_left_out(surfaces, Off(surfaces), samples=lambda *_: SAMPLES).to_dict()
+    found = errors_left_out(surfaces, Off(surfaces), samples=fixed)
     assert found["rmse_log_time"] == pytest.approx(np.log(1.1))
     assert found["median_ape_power"] == pytest.approx(0.1)
     assert (found["coverage_time"], found["coverage_power"]) == (1, 0)
     assert (found["programs"], found["cells"]) == (6, 6 * 2 * 10)
 
 
-def test_programs_weigh_the_same() -> None:
-    errors = {"a": np.array([0.1] * 9), "b": np.array([0.3])}
-    found = LeftOutErrors(0.9, errors, errors, {}, {}).to_dict()
-    assert found["rmse_log_time"] == pytest.approx(np.sqrt((0.01 + 0.09) / 2))
-    assert found["by_program"]["b"]["rmse_log_time"] == pytest.approx(0.3)
-
-
 def test_a_program_that_did_not_run_at_the_samples_is_passed_over() -> None:
     surfaces = made_surfaces()
     surfaces.time_s[0:2, 0] = surfaces.power_w[0:2, 0] = np.nan
-    found = errors_left_out(surfaces, NearestKernels(), samples=SAMPLES)
-    assert list(found.time) == ["app1", "app2", "app3", "app4", "app5"]
+    found = errors_left_out(surfaces, NearestKernels(), samples=fixed)
+    assert list(found["by_program"]) == ["app1", "app2", "app3", "app4", "app5"]
 
 
 def test_several_processes_find_the_same() -> None:
     surfaces = made_surfaces(3)
-    one, two = (
-        errors_left_out(surfaces, NearestKernels(), samples=SAMPLES, jobs=jobs).to_dict() for jobs in (1, 2)
-    )
+    one, two = (errors_left_out(surfaces, NearestKernels(), samples=fixed, jobs=jobs) for jobs in (1, 2))
     assert one == two
 
 
@@ -115,9 +111,9 @@ def test_the_machine_of_a_dataset_is_what_was_measured() -> None:
 
 def test_the_card_says_what_was_learned_and_how_good_that_is() -> None:
     surfaces = machine_of(configured_dataset(MADE))
-    trained = train_chooser(surfaces, "published-log", seed=3)
+    trained = train_configuration(surfaces, "published-log", seed=3)
     card = trained.card
-    assert (card.model, card.seed, card.samples) == ("published-log", 3, two_samples(surfaces))
+    assert (card.model, card.seed, card.numbers) == ("published-log", 3, two_samples(surfaces))
     assert card.totals == {"node": (("cpu", "gpu"),)}
     assert card.domains == ("cpu", "gpu")
     facts = dict(card.training)
@@ -129,35 +125,34 @@ def test_the_card_says_what_was_learned_and_how_good_that_is() -> None:
         assert each["method"] in ("published-log", "published-log+fl")
         assert 0 <= each["score"] <= 1
     assert len(card.errors["choices"]) == 2
-    again = train_chooser(surfaces, "published-log", seed=3)
+    again = train_configuration(surfaces, "published-log", seed=3)
     assert again.card == card
 
 
 def test_fits_for_errors_and_for_choices_are_counted_together(tmp_path: Path) -> None:
     states: list[State] = []
-    train_chooser(made_surfaces(4), "published-log", progress=states.append, cache=tmp_path)
+    train_configuration(made_surfaces(4), "published-log", progress=states.append, cache=tmp_path)
     assert [(each.done, each.total) for each in states] == [(done, 8) for done in range(1, 9)]
     states.clear()
-    # What was chosen is known, but not the errors.
-    train_chooser(made_surfaces(4), "published-log", progress=states.append, cache=tmp_path)
-    assert [each.done for each in states] == [1, 2, 3, 4]
+    train_configuration(made_surfaces(4), "published-log", progress=states.append, cache=tmp_path)
+    assert not states
 
 
 def test_samples_can_be_named() -> None:
     surfaces = made_surfaces(4)
     wanted = [surfaces.space.configurations[number] for number in (5, 2)]
-    assert train_chooser(surfaces, "published-log", samples=wanted).card.samples == (5, 2)
+    assert train_configuration(surfaces, "published-log", samples=wanted).card.numbers == (5, 2)
     with pytest.raises(InputError, match="samples: configuration: expected one of the 12 that are known"):
-        train_chooser(surfaces, "published-log", samples=[Configuration("node", {})])
+        train_configuration(surfaces, "published-log", samples=[Configuration("node", {})])
     with pytest.raises(InputError, match="samples: expected at least one configuration, and each once"):
-        train_chooser(surfaces, "published-log", samples=[wanted[0], wanted[0]])
+        train_configuration(surfaces, "published-log", samples=[wanted[0], wanted[0]])
 
 
 def test_too_few_programs_or_an_unknown_model_are_refused() -> None:
     with pytest.raises(InputError, match=r"expected at least 3 applications .* found app0, app1"):
-        train_chooser(made_surfaces(2), "published")
+        train_configuration(made_surfaces(2), "published")
     with pytest.raises(InputError, match="model: expected one of model, published"):
-        train_chooser(made_surfaces(4), "magic")
+        train_configuration(made_surfaces(4), "magic")
 
 
 def renamed(surfaces: Surfaces, device: str) -> Surfaces:
@@ -182,38 +177,22 @@ def test_a_single_configuration_leaves_nothing_to_choose() -> None:
         machine_of(configured_dataset(lone))
 
 
-def test_it_is_the_published_model_of_all_programs() -> None:
-    surfaces = named_surfaces()
-    stage = offline_stage(surfaces)
-    fitted = PublishedModel().fit(surfaces, (11, 0))
-    assert stage.samples == (11, 0)
-    assert stage.predictor.clusters == fitted.clusters
-    assert stage.predictor.tree.text() == fitted.tree.text()
-
-
-def test_its_object_of_json_has_the_clusters_and_the_tree() -> None:
-    stage = offline_stage(named_surfaces())
-    found = stage.to_dict()
+def test_the_published_model_of_all_programs_is_told_with_clusters_and_tree() -> None:
+    machine = chosen_study().machines[0]
+    fitted = PublishedModel().fit(named_surfaces(), (11, 0))
+    assert machine.published.samples == (11, 0)
+    found = machine.to_dict()["published_model"]
+    assert found == fitted.to_dict()
     assert not found["nothing_to_cluster"]
-    assert sorted(name for group in found["clusters"] for name in group) == sorted(
-        str(kernel) for kernel in named_surfaces().kernels
-    )
-    assert found["tree"] == stage.predictor.tree.text()
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    listed = sorted(name for group in found["clusters"] for name in group)
+    assert listed == sorted(str(kernel) for kernel in named_surfaces().kernels)
+    assert found["tree"] == fitted.fitted.tree.text()
 
 
 def test_where_there_is_nothing_to_cluster_there_are_no_clusters() -> None:
-    found = offline_stage(other_machine()).to_dict()
+    found = chosen_study(both=True).machines[1].to_dict()["published_model"]
     assert found["nothing_to_cluster"]
     assert found["note"].startswith("nothing to cluster: Kendall's tau is 1 for every pair of kernels")
     assert found["least_correlation"] == found["most_correlation"] == 1
     assert found["clusters"] == []
     assert found["tree"] is None
-
-
-def test_samples_may_be_named() -> None:
-    surfaces = named_surfaces()
-    named = [surfaces.space.configurations[number] for number in (3, 5)]
-    assert offline_stage(surfaces, samples=named).samples == (3, 5)
-    with pytest.raises(InputError, match="configuration: expected one of the 12 that are known"):
-        offline_stage(surfaces, samples=other_machine().space.configurations[:1])

@@ -13,25 +13,19 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Flags
 from crosscast.configuration import Configuration
-from crosscast.decide.power_cap import (
+from crosscast.decide.power_cap import Decisions, Outcome, highest, lowest, step_down, step_up
+from crosscast.errors import InputError
+from crosscast.predict.configuration.choice import (
     OBJECTIVES,
     Objective,
-    Settled,
-    Walk,
     choice_of,
-    highest,
-    lowest,
     merit,
     probability_under,
     select,
-    settle,
-    step_down,
-    step_up,
     within_cap,
 )
-from crosscast.errors import InputError
-from crosscast.predict.configuration.data import Observed, Space
-from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
+from crosscast.predict.configuration.data import Observed, Quantity, Space, SurfaceForecast
+from support.choices import outcome
 from support.models import fitted_chooser
 from support.surfaces import made_space, made_surfaces
 
@@ -136,7 +130,7 @@ def run(number: int) -> Observed:
     return Observed(np.array([number]), np.ones(1), np.full(1, 10.0 * number))
 
 
-def along(numbers: list[int], sent: list[float], ended: list[bool]) -> Walk:
+def along(numbers: list[int], sent: list[float], ended: list[bool]) -> Decisions:
     try:
         for number in numbers:
             found = yield number
@@ -148,16 +142,16 @@ def along(numbers: list[int], sent: list[float], ended: list[bool]) -> Walk:
 @pytest.mark.parametrize(
     ("budget", "settled", "powers"),
     [
-        (0, Settled(4, 0), []),
-        (1, Settled(7, 1), [40.0]),
-        (2, Settled(5, 2), [40.0, 70.0]),
-        (3, Settled(5, 2), [40.0, 70.0, 50.0]),
-        (9, Settled(5, 2), [40.0, 70.0, 50.0]),
+        (0, Outcome(4, 0), []),
+        (1, Outcome(7, 1), [40.0]),
+        (2, Outcome(5, 2), [40.0, 70.0]),
+        (3, Outcome(5, 2), [40.0, 70.0, 50.0]),
+        (9, Outcome(5, 2), [40.0, 70.0, 50.0]),
     ],
 )
-def test_it_ends_by_itself_or_by_the_budget(budget: int, settled: Settled, powers: list[float]) -> None:
+def test_it_ends_by_itself_or_by_the_budget(budget: int, settled: Outcome, powers: list[float]) -> None:
     sent, ended = list[float](), list[bool]()
-    assert settle(along([4, 7, 5], sent, ended), run, budget) == settled
+    assert outcome(along([4, 7, 5], sent, ended), run, budget) == settled
     assert sent == powers
     # Nothing is left running.
     assert ended == [True]
@@ -306,7 +300,7 @@ def forecast(row: int = 1, *, sure: bool = True) -> SurfaceForecast:
 
 def test_the_chosen_one_is_what_is_selected_with_its_intervals() -> None:
     made = forecast()
-    found = choice_of(made, SPACE_CHOICE, 210.0, level=0.5).chosen
+    found = choice_of(made, SPACE_CHOICE, 210.0, level=0.5).recommended
     number = select(made, 210.0)
     assert found is not None
     assert number is not None
@@ -346,7 +340,7 @@ def test_what_was_measured_is_certain() -> None:
 
 def test_a_model_that_does_not_know_how_sure_it_is_says_so() -> None:
     predictor, card = fitted_chooser()
-    plain = predictor.forecast(SURFACES.observed(1, card.samples))
+    plain = predictor.forecast(SURFACES.observed(1, card.numbers))
     found = choice_of(plain, SPACE_CHOICE, 400.0)
     unknown = [each for each in found.frontier if not each.measured]
     assert all(each.power_low_w is None and each.probability_under is None for each in unknown)
@@ -358,7 +352,7 @@ def test_a_model_that_does_not_know_how_sure_it_is_says_so() -> None:
 def test_a_cap_below_everything_chooses_nothing_and_says_the_least() -> None:
     found = choice_of(forecast(), SPACE_CHOICE, 50.0)
     least = SURFACES.power_w[1].min()
-    assert found.chosen is None
+    assert found.recommended is None
     assert found.least.power_w == least
     assert f"least predicted power, {least:.4g} W at node: " in found.reason
     assert "found 50 W, so nothing is chosen" in found.reason
@@ -372,11 +366,11 @@ def test_a_confidence_that_nothing_reaches_says_what_is_reached() -> None:
     made.measured[0] = False
     made.power.spread[0] = 0.1
     found = choice_of(made, SPACE_CHOICE, 155.0, confidence=0.99)
-    assert found.chosen is None
+    assert found.recommended is None
     within = made.power.probability_within(155.0).max()
     assert f"confidence: expected at most {100 * within:.3g} %" in found.reason
     assert "found 99 %, so nothing is chosen" in found.reason
-    assert choice_of(made, SPACE_CHOICE, 155.0, confidence=float(within)).chosen is not None
+    assert choice_of(made, SPACE_CHOICE, 155.0, confidence=float(within)).recommended is not None
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
 from crosscast.decide.samples import (
     _RIDGE,
+    Aggregate,
     SampleFile,
     SettingColumns,
-    Tally,
     _left_out,
     observed_of,
     read_samples,
@@ -41,7 +41,7 @@ from support.surfaces import made_space, made_surfaces
 
 
 def test_times_are_averaged_and_powers_are_energy_over_time() -> None:
-    tally = Tally()
+    tally = Aggregate()
     tally.add(1.0, 100.0, {"cpu": 60.0}, {"stalls": 1.0})
     tally.add(3.0, 200.0, {}, {"stalls": 2.0})
     assert (tally.runs, tally.time_s) == (2, 2.0)
@@ -50,7 +50,7 @@ def test_times_are_averaged_and_powers_are_energy_over_time() -> None:
 
 
 def test_a_run_without_power_counts_in_the_time_alone() -> None:
-    tally = Tally()
+    tally = Aggregate()
     tally.add(1.0, None, {}, {})
     before = tally.power_w
     tally.add(2.0, 50.0, {}, {})
@@ -58,7 +58,7 @@ def test_a_run_without_power_counts_in_the_time_alone() -> None:
 
 
 def test_a_model_is_told_of_configurations_with_power_in_order() -> None:
-    tallies = {7: Tally(), 2: Tally(), 4: Tally()}
+    tallies = {7: Aggregate(), 2: Aggregate(), 4: Aggregate()}
     tallies[7].add(1.0, 10.0, {"cpu": 4.0}, {})
     tallies[2].add(2.0, 20.0, {}, {"stalls": 3.0})
     tallies[4].add(9.0, None, {}, {})

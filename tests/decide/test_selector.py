@@ -15,23 +15,24 @@ import pytest
 
 import crosscast
 from crosscast.configuration import Configuration
-from crosscast.decide.policies import Steered
-from crosscast.decide.power_cap import select, settle
+from crosscast.decide.policies import ClosedLoopSearch
 from crosscast.decide.selector import Selector
 from crosscast.errors import InputError
 from crosscast.measure.regions import notice, recorder
 from crosscast.measure.regions.key import RegionKey
 from crosscast.measure.regions.metering import Metering
 from crosscast.measure.regions.run import RegionRun
-from crosscast.predict.configuration.data import Surfaces
-from crosscast.predict.configuration.forecast import ConfigurationPredictor
+from crosscast.predict.configuration.choice import select
+from crosscast.predict.configuration.artefact import TrainedConfigurationModel
+from crosscast.predict.configuration.data import ConfigurationPredictor, Surfaces
 from crosscast.predict.configuration.process import ProcessModel
+from support.choices import outcome
 from support.models import fitted_chooser, kept_chooser, loaded_chooser
 from support.surfaces import made_surfaces
 
 SURFACES = made_surfaces()
 SPACE = SURFACES.space
-SAMPLES = fitted_chooser()[1].samples
+SAMPLES = fitted_chooser()[1].numbers
 ROW = 3
 KEY = RegionKey("step", ("8",))
 
@@ -103,7 +104,7 @@ def test_another_cap_is_obeyed_at_once_without_new_runs(model: Path) -> None:
 
 
 def test_a_folder_a_loaded_model_and_a_fitted_one_choose_alike(model: Path, tmp_path: Path) -> None:
-    models: list[str | Path | ConfigurationPredictor] = [
+    models: list[str | Path | TrainedConfigurationModel | ConfigurationPredictor] = [
         model,
         str(model),
         loaded_chooser(tmp_path / "other"),
@@ -162,13 +163,13 @@ def test_limiting_ends_under_the_cap_or_at_the_default(model: Path) -> None:
 def test_with_a_model_that_is_sure_of_itself_limiting_is_what_evaluations_show(row: int) -> None:
     noisy = made_surfaces(noise=0.05)
     others = noisy.take(~noisy.rows_of([noisy.kernels[row].application]))
-    chooser = Steered().fit(others, SAMPLES)
+    chooser = ClosedLoopSearch().fit(others, SAMPLES)
     predictor = ProcessModel().fit(others, SAMPLES)
     everything = np.ones(len(SPACE), np.bool_)
     changed = 0
     for cap in (1.001 * np.unique(noisy.power_w[row])[3:]).tolist():
-        walk = chooser.walk(noisy.observed(row, SAMPLES), cap, everything, 8)
-        settled = settle(walk, lambda number: noisy.observed(row, (number,)), 8)
+        walk = chooser.decide(noisy.observed(row, SAMPLES), cap, everything, 8)
+        settled = outcome(walk, lambda number: noisy.observed(row, (number,)), 8)
         machine = Machine(Selector(predictor, cap), row=row, surfaces=noisy)
         numbers = [machine.iterate() for _ in range(len(SAMPLES) + 10)]
         assert numbers[: len(SAMPLES)] == list(SAMPLES)
@@ -253,8 +254,8 @@ def test_its_choice_can_be_looked_at_after_the_samples(model: Path) -> None:
     machine.iterate()
     choice = selector.choice(KEY)
     assert choice is not None
-    assert choice.chosen is not None
-    assert choice.chosen.configuration == SPACE.configurations[expected(250.0) or 0]
+    assert choice.recommended is not None
+    assert choice.recommended.configuration == SPACE.configurations[expected(250.0) or 0]
 
 
 def test_old_keys_are_forgotten_when_there_are_too_many(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,42 +9,51 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from crosscast.configuration import Configuration
 from crosscast.decide.evaluation import ALONE, TOGETHER, MachineChoices
-from crosscast.decide.power_cap import Choice, choice_of, within_cap
 from crosscast.decide.samples import SampledKernel
 from crosscast.decide.scores import ChoiceResult, Metrics
 from crosscast.errors import InputError
+from crosscast.predict.configuration.artefact import entries
 from crosscast.predict.configuration.bailey2014 import TreeNode
-from crosscast.predict.configuration.data import Space, pareto_frontier
-from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
-from crosscast.report import canvas, choice_figure
-from crosscast.report.choice_figure import write_choice_figure
-from crosscast.report.choice_figures import all_figures
-from crosscast.report.choice_figures.all_figures import write_choice_figures
-from crosscast.report.choice_figures.curve_figure import curve_figure
-from crosscast.report.choice_figures.frontier_figure import frontier_figure
-from crosscast.report.choice_figures.hardest_figure import hardest_figure, hardest_kernel
-from crosscast.report.choice_figures.methods_figure import methods_figure
-from crosscast.report.choice_figures.programs_figure import programs_figure
-from crosscast.report.choice_figures.repeats_figure import repeats_figure
-from crosscast.report.choice_figures.styles import alone, method_styles
-from crosscast.report.choice_figures.tree_figure import tree_figure
-from crosscast.report.choice_frontier import frontier_of, longest_frontier, write_frontier
-from crosscast.report.choice_tables import share
-from crosscast.report.choices import print_choices
-from crosscast.report.chooser_training import honest_chooser_errors, print_chooser_training
-from crosscast.report.choosing import print_chosen
+from crosscast.predict.configuration.choice import Choice, choice_of, within_cap
+from crosscast.predict.configuration.data import Quantity, Space, SurfaceForecast, pareto_frontier
+from crosscast.report import canvas, configuration_figures
+from crosscast.report.configuration import (
+    frontier_of,
+    honest_errors,
+    longest_frontier,
+    print_chosen,
+    print_evaluation,
+    print_training,
+    share,
+    write_frontier,
+)
+from crosscast.report.configuration_figures import (
+    alone,
+    curve_figure,
+    frontier_figure,
+    hardest_figure,
+    hardest_kernel,
+    method_styles,
+    methods_figure,
+    programs_figure,
+    repeats_figure,
+    tree_figure,
+    write_choice_figure,
+    write_evaluation_figures,
+)
 from support.choices import chosen_study, named_surfaces
 from support.models import fitted_chooser
 from support.surfaces import made_surfaces
 
 
 def test_the_longest_frontier_is_the_longest_of_all_kernels() -> None:
-    (machine,) = chosen_study()[0].machines
+    (machine,) = chosen_study().machines
     found = longest_frontier(machine)
     surfaces = machine.surfaces
     lengths = [
@@ -110,7 +119,7 @@ def drawn(
         figures.append(new_figure(width, height))
         return figures[-1]
 
-    monkeypatch.setattr(choice_figure, "new_figure", noted)
+    monkeypatch.setattr(configuration_figures, "new_figure", noted)
     choices = [choice_of(made, space, cap) for cap in caps]
     path = write_choice_figure("a kernel", made, space, choices, tmp_path / "f.png")
     assert path.read_bytes().startswith(b"\x89PNG")
@@ -137,7 +146,7 @@ def test_it_shows_configurations_frontier_intervals_runs_cap_and_choice(
     ]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("power, W", "time, s")
     assert axes.get_yscale() == "log"
-    chosen = choice_of(made, SURFACES.space, 250.0).chosen
+    chosen = choice_of(made, SURFACES.space, 250.0).recommended
     assert chosen is not None
     assert axes.get_title(loc="left").startswith("a kernel under 250 W: node: cpu cap ")
     (star,) = [each for each in axes.collections if each.get_label() == "chosen"]
@@ -173,9 +182,9 @@ def test_a_picture_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 
 def page(*, both: bool = False, programs: bool = False) -> str:
-    study, stages = chosen_study(both=both)
+    study = chosen_study(both=both)
     stream = io.StringIO()
-    print_choices(study, stages, stream, programs=programs)
+    print_evaluation(study, stream, programs=programs)
     return stream.getvalue()
 
 
@@ -185,7 +194,7 @@ def text() -> str:
 
 
 def of(method: str, protocol: str = ALONE) -> ChoiceResult:
-    (machine,) = chosen_study()[0].machines
+    (machine,) = chosen_study().machines
     return next(each for each in machine.results if (each.method, each.protocol) == (method, protocol))
 
 
@@ -197,7 +206,7 @@ def row(text: str, heading: str, method: str) -> list[str]:
 
 
 def test_the_first_line_says_on_what(text: str) -> None:
-    (machine,) = chosen_study()[0].machines
+    (machine,) = chosen_study().machines
     assert text.splitlines()[0] == (
         f"made up, node: {len(machine.cases)} cases of 12 kernels at a size (6 programs) over "
         "12 configurations; kernels weighted by their time; seed 0"
@@ -232,7 +241,7 @@ def test_near_duplicates_have_a_table_of_their_own(text: str) -> None:
 
 def test_intervals_and_the_curve_are_those_of_the_result(text: str) -> None:
     limiter = of("limiter")
-    interval = limiter.sure.intervals["score"]
+    interval = limiter.bootstrap.intervals["score"]
     cells = row(text, "95 % of draws", "limiter")
     assert cells[-3:] == [share(interval.low), "to", share(interval.high)]
     assert row(text, "S by the extra runs", "limiter") == [
@@ -256,7 +265,7 @@ def test_tolerance_and_repeats_are_those_of_the_result(text: str) -> None:
             told.score,
         )
     ]
-    (machine,) = chosen_study()[0].machines
+    (machine,) = chosen_study().machines
     assert machine.split_half is not None
     assert row(text, "with 1 % tolerance", "split-half")[1:] == [
         share(machine.split_half.under_limit_share),
@@ -305,19 +314,19 @@ def test_methods_come_before_baselines_and_the_oracle_last(text: str) -> None:
 
 
 def test_what_is_better_than_the_best_baseline_is_marked(text: str) -> None:
-    for result in chosen_study()[0].machines[0].results:
+    for result in chosen_study().machines[0].results:
         if result.protocol == ALONE and result.method != "oracle":
-            difference = result.sure.differences.get("score")
+            difference = result.bootstrap.differences.get("score")
             marked = row(text, "each program left out", result.method)[-2].endswith("*")
             assert marked == (difference is not None and difference.better)
-    own = of("own").sure.differences["score"]
+    own = of("own").bootstrap.differences["score"]
     assert f"{100 * own.value:+.1f} [" in " ".join(row(text, "difference from the best baseline", "own"))
 
 
 def test_clusters_and_the_tree_are_told(text: str) -> None:
-    _, (stage,) = chosen_study()
-    assert f"The published model on all programs: {stage.predictor.clusters.note}." in text
-    for line in stage.predictor.tree.text().splitlines():
+    published = chosen_study().machines[0].published
+    assert f"The published model on all programs: {published.fitted.clusters.note}." in text
+    for line in published.fitted.tree.text().splitlines():
         assert f"\n  {line}\n" in text
 
 
@@ -329,7 +338,7 @@ def test_the_main_table_follows_the_header_and_the_tree_comes_later(text: str) -
 
 
 def longest() -> int:
-    (machine,) = chosen_study()[0].machines
+    (machine,) = chosen_study().machines
     return max(int((machine.cases.kernel == row).sum()) for row in range(12))
 
 
@@ -388,8 +397,10 @@ CHOICES = [
 
 def test_it_says_what_was_learned_what_to_run_and_how_good_it_is() -> None:
     stream = io.StringIO()
-    card = replace(CARD, errors={**CARD.errors, "choices": CHOICES})
-    print_chooser_training(card, Path("capmodel"), stream, (PREDICTOR.clusters.note, PREDICTOR.tree.text()))
+    card = msgspec.structs.replace(CARD, errors={**CARD.errors, "choices": CHOICES})
+    print_training(
+        card, Path("capmodel"), stream, (PREDICTOR.fitted.clusters.note, PREDICTOR.fitted.tree.text())
+    )
     lines = stream.getvalue().splitlines()
     assert lines[0] == (
         "capmodel: published-2, trained on made up: 144 runs of 12 kernels at a size (6 applications) at 12 "
@@ -405,8 +416,10 @@ def test_it_says_what_was_learned_what_to_run_and_how_good_it_is() -> None:
 
 
 def test_errors_that_the_card_does_not_have_are_not_said() -> None:
-    assert honest_chooser_errors(replace(CARD, errors={})) == []
-    found = honest_chooser_errors(replace(CARD, errors={"rmse_log_power": 0.1, "coverage_power": 0.91}))
+    assert honest_errors(msgspec.structs.replace(CARD, errors={})) == []
+    found = honest_errors(
+        msgspec.structs.replace(CARD, errors={"rmse_log_power": 0.1, "coverage_power": 0.91})
+    )
     assert found == [
         "On applications that it had not seen: power: RMSE of the logarithm 0.100, 90 % intervals held 91 %."
     ]
@@ -415,12 +428,12 @@ def test_errors_that_the_card_does_not_have_are_not_said() -> None:
 SURFACES_CHOOSING = made_surfaces()
 CARD_CHOOSING = fitted_chooser()[1]
 KERNEL = SampledKernel(
-    "a kernel", ("a kernel",), SURFACES_CHOOSING.observed(3, CARD_CHOOSING.samples), (2, 1)
+    "a kernel", ("a kernel",), SURFACES_CHOOSING.observed(3, CARD_CHOOSING.numbers), (2, 1)
 )
 
 
 def forecast_choosing(time_scale: float = 1.0, row: int = 3) -> SurfaceForecast:
-    measured = np.isin(np.arange(12), CARD_CHOOSING.samples)
+    measured = np.isin(np.arange(12), CARD_CHOOSING.numbers)
     spread = np.where(measured, 0.0, 0.1)
     errors = np.linspace(-2, 2, 401)
     return SurfaceForecast(
@@ -432,7 +445,12 @@ def forecast_choosing(time_scale: float = 1.0, row: int = 3) -> SurfaceForecast:
 
 def shown(choices: Sequence[Choice], space: Space = SURFACES_CHOOSING.space) -> str:
     stream = io.StringIO()
-    print_chosen(KERNEL, choices, replace(CARD_CHOOSING, space=space), stream)
+    card = msgspec.structs.replace(CARD_CHOOSING, configurations=entries(space.configurations))
+    if space is not SURFACES_CHOOSING.space:
+        card = msgspec.structs.replace(
+            card, samples=entries([space.configurations[each] for each in (11, 0)])
+        )
+    print_chosen(KERNEL, choices, card, stream)
     return stream.getvalue()
 
 
@@ -442,10 +460,10 @@ def test_the_table_has_the_frontier_with_the_chosen_one_marked() -> None:
     lines = [line for line in text.splitlines() if line.startswith("node ")]
     assert len(lines) == len(choice.frontier)
     (marked,) = [line for line in lines if "← 250 W" in line]
-    assert choice.chosen is not None
-    assert f"{choice.chosen.power_w:.1f}" in marked
-    assert f"{choice.chosen.power_low_w:.1f} to {choice.chosen.power_high_w:.1f}" in marked
-    assert f"{choice.chosen.relative_performance:.2f}" in marked
+    assert choice.recommended is not None
+    assert f"{choice.recommended.power_w:.1f}" in marked
+    assert f"{choice.recommended.power_low_w:.1f} to {choice.recommended.power_high_w:.1f}" in marked
+    assert f"{choice.recommended.relative_performance:.2f}" in marked
     assert lines[-1].count("1.00") == 1
     assert "Measured in 3 runs at node: cpu cap 100 W, gpu cap 250 W; node: cpu cap 60 W" in text
 
@@ -460,10 +478,10 @@ def test_what_was_measured_has_no_interval() -> None:
 def test_a_choice_off_the_frontier_is_below_it_and_said_to_be() -> None:
     made = forecast_choosing()
     # The fastest that surely keeps to the cap is one that was measured, slower than others at its power.
-    made.time.centre[CARD_CHOOSING.samples[0]] *= 1.05
-    made.power.centre[CARD_CHOOSING.samples[0]] *= 1.2
+    made.time.centre[CARD_CHOOSING.numbers[0]] *= 1.05
+    made.power.centre[CARD_CHOOSING.numbers[0]] *= 1.2
     made.power.spread[:] = np.where(made.measured, 0, 3.0)
-    cap = float(made.power.centre[CARD_CHOOSING.samples[0]])
+    cap = float(made.power.centre[CARD_CHOOSING.numbers[0]])
     text = shown([choice_of(made, SURFACES_CHOOSING.space, cap, confidence=0.99)])
     assert "below it what was chosen off it" in text
     assert text.count(f"← {cap:g} W") == 1
@@ -503,7 +521,7 @@ PICTURES = {
 
 
 def machine() -> MachineChoices:
-    return chosen_study()[0].machines[0]
+    return chosen_study().machines[0]
 
 
 def results() -> list[ChoiceResult]:
@@ -519,8 +537,8 @@ def texts(figure: Any) -> list[str]:
 
 
 def test_every_picture_and_table_is_written(tmp_path: Path) -> None:
-    study, stages = chosen_study()
-    paths = write_choice_figures(study, stages, tmp_path)
+    study = chosen_study()
+    paths = write_evaluation_figures(study, tmp_path)
     assert {path.stem for path in paths if path.suffix == ".png"} == PICTURES
     assert {path.name for path in paths if path.suffix != ".png"} == {"frontier.csv", "frontier.md"}
     assert sorted(paths) == sorted(tmp_path.iterdir())
@@ -530,20 +548,20 @@ def test_every_picture_and_table_is_written(tmp_path: Path) -> None:
 def test_each_of_several_machines_has_a_folder_and_no_tree_without_clusters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study, stages = chosen_study(both=True)
+    study = chosen_study(both=True)
     # That pictures are written is tested above; writing takes seconds.
-    monkeypatch.setattr(all_figures, "save_figure", lambda figure, path: path)
-    paths = write_choice_figures(study, stages, tmp_path)
+    monkeypatch.setattr(configuration_figures, "save_figure", lambda figure, path: path)
+    paths = write_evaluation_figures(study, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lonely", "node"]
     of_lonely = {path.stem for path in paths if path.parent.name == "lonely" and path.suffix == ".png"}
     assert of_lonely == PICTURES - {"tree"}
 
 
 def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
-    study, stages = chosen_study()
+    study = chosen_study()
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="figures: cannot make the folder"):
-        write_choice_figures(study, stages, tmp_path / "file")
+        write_evaluation_figures(study, tmp_path / "file")
 
 
 def test_the_frontier_has_a_point_for_each_configuration() -> None:

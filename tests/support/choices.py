@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -10,12 +10,11 @@ import numpy as np
 
 from crosscast.arrays import Flags
 from crosscast.configuration import Configuration
-from crosscast.decide.evaluation import ChoiceStudy, study_choices
-from crosscast.decide.policies import SelectedModel, methods_of
-from crosscast.decide.power_cap import Chooser, Method, Walk
-from crosscast.decide.training import OfflineStage, offline_stage
-from crosscast.predict.configuration.baselines import NearestKernels
+from crosscast.decide.evaluation import ConfigurationEvaluation, evaluate_configuration
+from crosscast.decide.policies import SelectedModel, WithFeedback, methods_of
+from crosscast.decide.power_cap import Decisions, Method, Outcome, Policy, rollout
 from crosscast.predict.configuration.data import KernelAt, Observed, Space, Surfaces
+from crosscast.predict.configuration.models import NearestKernels
 from support.surfaces import made_surfaces
 
 PROGRAMS = ("bfs", "cfd", "cfd_double", "km", "lud", "nw")
@@ -48,10 +47,10 @@ class Hopeful:
     confidence: float = 0.9
     uses_budget: bool = False
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
         return self
 
-    def walk(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Walk:
+    def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
         yield int(np.flatnonzero(available)[-1])
 
 
@@ -63,15 +62,25 @@ def methods(space: Space) -> list[Method]:
 
 
 @cache
-def chosen_study(*, both: bool = False) -> tuple[ChoiceStudy, tuple[OfflineStage, ...]]:
+def chosen_study(*, both: bool = False) -> ConfigurationEvaluation:
     """The evaluation of one machine, or of both."""
     if not both:
-        return study_choices("made up", [named_surfaces()], methods), (offline_stage(named_surfaces()),)
+        return evaluate_configuration([named_surfaces()], methods, label="made up")
     # Machines are evaluated each by itself, and the first one has been.
-    study, stages = chosen_study()
-    other = study_choices("made up", [other_machine()], methods)
-    whole = replace(study, machines=(*study.machines, *other.machines))
-    return whole, (*stages, offline_stage(other_machine()))
+    other = evaluate_configuration([other_machine()], methods)
+    study = chosen_study()
+    return replace(study, machines=(*study.machines, *other.machines))
+
+
+def limited(method: Method, ups: bool = False) -> WithFeedback:
+    """The method with feedback, which may step up too."""
+    return WithFeedback(method, f"{method.name}+{'steps' if ups else 'fl'}", ups)
+
+
+def outcome(decisions: Decisions, run: Callable[[int], Observed], budget: int) -> Outcome:
+    """Where a rollout ends."""
+    path = rollout(decisions, run, budget)
+    return Outcome(path[-1], len(path) - 1)
 
 
 def random_surfaces(
@@ -107,7 +116,7 @@ class Wanderer:
     baseline: bool = False
     confidence: float | None = None
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
         return _Wandering(self.start, self.stride, self.uses_budget)
 
 
@@ -117,7 +126,7 @@ class _Wandering:
     stride: int
     uses_budget: bool
 
-    def walk(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Walk:
+    def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
         there = np.flatnonzero(available).tolist()
         for place in range(6):
             yield there[(self.start + place * self.stride) % len(there)]

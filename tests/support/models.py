@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from crosscast.arrays import Reals
@@ -17,10 +18,12 @@ from crosscast.device import Device
 from crosscast.predict.artefact import CARD
 from crosscast.predict.configuration.artefact import (
     ConfigurationCard,
+    PowerCard,
     TrainedConfigurationModel,
-    load_configuration_model,
+    entries,
+    load_model,
 )
-from crosscast.predict.configuration.artefact import save_configuration_model as save
+from crosscast.predict.configuration.artefact import save_model as save
 from crosscast.predict.configuration.bailey2014 import PublishedModel, PublishedPredictor
 from crosscast.predict.configuration.data import power_totals
 from crosscast.predict.time.artefact import Card, metric_ranges, save_model
@@ -109,11 +112,11 @@ def fitted_chooser() -> tuple[PublishedPredictor, ConfigurationCard]:
     samples = (len(surfaces.space) - 1, 0)
     card = ConfigurationCard(
         model="published-2",
+        kind="published",
         seed=0,
-        space=surfaces.space,
-        samples=samples,
-        power_domain=None,
-        totals=power_totals(surfaces),
+        configurations=entries(surfaces.space.configurations),
+        samples=entries([surfaces.space.configurations[number] for number in samples]),
+        power=PowerCard(None, dict(power_totals(surfaces))),
         domains=tuple(surfaces.domains),
         counters=tuple(surfaces.counters),
         training={"dataset": "made up", "kernels_at_a_size": 12, "applications": 6, "cells": 144},
@@ -125,12 +128,12 @@ def fitted_chooser() -> tuple[PublishedPredictor, ConfigurationCard]:
 def kept_chooser(folder: Path, **changed: Any) -> Path:
     """The model in a folder, with a card that says other things if asked to."""
     predictor, card = fitted_chooser()
-    save(predictor, folder, replace(card, **changed))
+    save(TrainedConfigurationModel(msgspec.structs.replace(card, **changed), predictor), folder)
     return folder
 
 
 def loaded_chooser(folder: Path) -> TrainedConfigurationModel:
-    return load_configuration_model(kept_chooser(folder))
+    return load_model(kept_chooser(folder))
 
 
 Fit = Callable[[Grid, int], None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from crosscast.predict.configuration.process import ProcessModel, ProcessPredictor
+from crosscast.predict.configuration.process import FittedProcess, ProcessModel, ProcessPredictor
 from support.surfaces import made_surfaces
 
 SURFACES = made_surfaces(4, noise=0.01)
@@ -12,9 +12,10 @@ SAMPLES = (11, 0)
 SEED = 3
 
 
-def digest(fitted: ProcessPredictor) -> str:
+def digest(fitted: ProcessPredictor | FittedProcess) -> str:
     found = hashlib.sha256()
-    for name, array in sorted(fitted.state().items()):
+    state = (fitted if isinstance(fitted, FittedProcess) else fitted.fitted).state()
+    for name, array in sorted(state.items()):
         found.update(name.encode() + array.tobytes())
     return found.hexdigest()
 

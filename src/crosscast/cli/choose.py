@@ -18,10 +18,10 @@ from crosscast.cli.predict import model_facts
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.decide.power_cap import Choice
     from crosscast.decide.samples import SampledKernel
     from crosscast.predict.configuration.artefact import TrainedConfigurationModel
-    from crosscast.predict.configuration.forecast import SurfaceForecast
+    from crosscast.predict.configuration.choice import Choice
+    from crosscast.predict.configuration.data import SurfaceForecast
 
 __all__ = ["app"]
 
@@ -52,10 +52,10 @@ def sample(*, model: ModelFolder, template: Path | None = None, json: JsonFlag =
         Write a CSV file to be filled in with the runs.
     """
     from crosscast.decide.samples import template_columns, write_template
-    from crosscast.predict.configuration.artefact import load_configuration_model
-    from crosscast.report.choosing import print_samples_to_run
+    from crosscast.predict.configuration.artefact import load_model
+    from crosscast.report.configuration import print_samples_to_run
 
-    card = load_configuration_model(model).card
+    card = load_model(model).card
     if template is not None:
         write_template(template, card)
         print(f"wrote {template}", file=sys.stderr)
@@ -100,18 +100,18 @@ def configuration(
         Figure (`.png`, `.svg`, `.pdf`) of all configurations, the predicted frontier and the choices.
     """
     # Imported here: `--help` needs no NumPy.
-    from crosscast.predict.configuration.artefact import load_configuration_model
-    from crosscast.report.choosing import print_chosen
+    from crosscast.predict.configuration.artefact import load_model
+    from crosscast.report.configuration import print_chosen
 
     if plot is not None:
         check_picture("--plot", plot)
         check_file("--plot", plot)
-    trained = load_configuration_model(model)
+    trained = load_model(model)
     caps = _caps(power_cap)
     found = _chosen(trained, samples, kernel, caps, objective, cap_probability, level)
     if plot is not None:
         _draw(found, trained, plot)
-    impossible = [each.reason for one in found for each in one.choices if each.chosen is None]
+    impossible = [each.reason for one in found for each in one.choices if each.recommended is None]
     if len(impossible) < len(found) * len(caps) or len(impossible) > 1:
         if json:
             print(json_format.dumps(_answer(found, trained), allow_nan=False))
@@ -148,18 +148,18 @@ def _chosen(
     cap_probability: float | None,
     level: float,
 ) -> list[_Chosen]:
-    from crosscast.decide.power_cap import choice_of
     from crosscast.decide.samples import read_samples
+    from crosscast.predict.configuration.choice import choice_of
 
     read = read_samples(samples, trained.card)
     for note in read.notes:
         print(f"crosscast: note: {note}", file=sys.stderr)
     found = []
     for kernel in _named(read.kernels, name):
-        forecast = trained.forecast(kernel.observed)
+        forecast = trained.predictor.forecast(kernel.observed)
         choices = [
             choice_of(
-                forecast, trained.space, cap, objective=objective, confidence=cap_probability, level=level
+                forecast, trained.predictor.space, cap, objective=objective, confidence=cap_probability, level=level
             )
             for cap in caps
         ]
@@ -178,13 +178,13 @@ def _named(kernels: Sequence[SampledKernel], name: str | None) -> list[SampledKe
 
 
 def _draw(found: Sequence[_Chosen], trained: TrainedConfigurationModel, plot: Path) -> None:
-    from crosscast.report.choice_figure import write_choice_figure
+    from crosscast.report.configuration_figures import write_choice_figure
 
     if len(found) > 1:
         names = ", ".join(one.kernel.name for one in found)
         raise InputError(f"--plot: expected one kernel, found {names}: say which with --kernel")
     (one,) = found
-    write_choice_figure(one.kernel.name, one.forecast, trained.space, one.choices, plot)
+    write_choice_figure(one.kernel.name, one.forecast, trained.predictor.space, one.choices, plot)
     print(f"wrote {plot}", file=sys.stderr)
 
 

@@ -337,14 +337,14 @@ def show_configuration(found: Any, run: EvaluationOptions, *, programs: bool) ->
     """Print and draw an evaluation of methods that choose."""
 
     def show() -> None:
-        from crosscast.report.choices import print_choices
+        from crosscast.report.configuration import print_evaluation
 
-        print_choices(found.study, found.stages, sys.stdout, programs=programs)
+        print_evaluation(found, sys.stdout, programs=programs)
 
     def draw(folder: Path) -> list[Path]:
-        from crosscast.report.choice_figures.all_figures import write_choice_figures
+        from crosscast.report.configuration_figures import write_evaluation_figures
 
-        return write_choice_figures(found.study, found.stages, folder)
+        return write_evaluation_figures(found, folder)
 
     run.draw(draw)
     emit(run.json, found.to_dict, show)

@@ -120,11 +120,12 @@ def configuration(
 
     def show() -> None:
         from crosscast.predict.configuration.bailey2014 import PublishedPredictor
-        from crosscast.report.chooser_training import print_chooser_training
+        from crosscast.report.configuration import print_training
 
-        found = trained.predictor
-        tree = (found.clusters.note, found.tree.text()) if isinstance(found, PublishedPredictor) else None
-        print_chooser_training(trained.card, out, sys.stdout, tree)
+        found, tree = trained.predictor, None
+        if isinstance(found, PublishedPredictor):
+            tree = (found.fitted.clusters.note, found.fitted.tree.text())
+        print_training(trained.card, out, sys.stdout, tree)
 
     emit(run.json, trained.card.to_dict, show)
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+import numpy.typing as npt
 
-from crosscast.arrays import Flags, Reals
-from crosscast.decide.power_cap import Chooser, Settled, Walk, settle
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.configuration.data import KernelAt, Observed, Surfaces, pareto_frontier
-
-Integers = np.ndarray[tuple[int], np.dtype[np.int64]]
+from crosscast.predict.configuration.data import KernelAt, Surfaces, pareto_frontier
 
 Weighting = Literal["time", "equal"]
 """How the kernels of a program are weighted: see `cases_of`."""
-
-Numbers = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-"""Numbers of configurations or of changes, in an array of any shape."""
 
 
 class LeftOut(NamedTuple):
@@ -117,7 +112,7 @@ def _weights(surfaces: Surfaces, rows: Sequence[int], samples: Sequence[int], we
     return _scaled(weights, by_program)
 
 
-def _scaled(weights: Reals, groups: np.ndarray[tuple[int], np.dtype[np.object_]]) -> Reals:
+def _scaled(weights: Reals, groups: npt.NDArray[np.object_]) -> Reals:
     """Weights that sum to 1 in each group."""
     scaled = np.zeros(len(weights))
     for group in set(groups.tolist()):
@@ -129,15 +124,21 @@ def _scaled(weights: Reals, groups: np.ndarray[tuple[int], np.dtype[np.object_]]
 def joined(parts: Sequence[Cases]) -> Cases:
     """The cases of all parts, which have no program in common, one after the other."""
     programs = tuple(sorted({name for part in parts for name in part.programs}))
-    places = [np.array([programs.index(name) for name in part.programs], np.int64) for part in parts]
+    program = [
+        np.array([programs.index(name) for name in part.programs], np.int64)[part.program] for part in parts
+    ]
+
+    def whole(name: str) -> npt.NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts])
+
     return Cases(
-        np.concatenate([part.kernel for part in parts]),
-        np.concatenate([part.power_cap for part in parts]),
-        np.concatenate([part.oracle for part in parts]),
-        np.concatenate([part.oracle_time_s for part in parts]),
-        np.concatenate([part.share for part in parts]),
+        whole("kernel"),
+        whole("power_cap"),
+        whole("oracle"),
+        whole("oracle_time_s"),
+        whole("share"),
         programs,
-        np.concatenate([place[part.program] for place, part in zip(places, parts, strict=True)]),
+        np.concatenate(program),
         tuple(sorted(each for part in parts for each in part.left_out)),
     )
 
@@ -153,40 +154,3 @@ def by_input(cases: Cases, surfaces: Surfaces) -> Cases:
         programs=programs,
         program=np.array([programs.index(name) for name in names], np.int64),
     )
-
-
-def endings(
-    chooser: Chooser,
-    observed: Observed,
-    power_cap: float,
-    available: Flags,
-    budgets: Sequence[int],
-    run: Callable[[int], Observed],
-) -> list[Settled]:
-    """Where a chooser settles with each budget.
-
-    A chooser with an attribute ``uses_budget`` that is false walks once, with the largest budget, as smaller
-    ones only end its walk earlier.
-    """
-    if getattr(chooser, "uses_budget", True):
-        return [settle(chooser.walk(observed, power_cap, available, each), run, each) for each in budgets]
-    most = max(budgets)
-    numbers = _numbers(chooser.walk(observed, power_cap, available, most), run, most)
-    changes = [min(each, len(numbers) - 1) for each in budgets]
-    return [Settled(numbers[each], each) for each in changes]
-
-
-def _numbers(walk: Walk, run: Callable[[int], Observed], most: int) -> list[int]:
-    """The first configuration and all that follow."""
-    numbers = [next(walk)]
-    while len(numbers) <= most:
-        try:
-            numbers.append(walk.send(run(numbers[-1])))
-        except StopIteration:
-            return numbers
-    walk.close()
-    return numbers
-
-
-Sampler = Callable[[Surfaces, int], tuple[int, ...]]
-"""Chooses the sample configurations by the training kernels and a seed."""

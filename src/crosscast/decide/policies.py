@@ -1,122 +1,83 @@
-"""Fits of models that several methods choose by: each is made once."""
+"""The methods that choose configurations under power caps, by name: the model's, the published, baselines."""
 
 from __future__ import annotations
 
 import re
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from crosscast.arrays import Flags, Reals
-from crosscast.decide.cases import Integers, Weighting, cases_of
-from crosscast.decide.power_cap import (
-    GUARD,
-    TOLERANCE,
-    Chooser,
-    Method,
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.decide.cases import Weighting, cases_of
+from crosscast.decide.power_cap import GUARD, Decisions, Method, Policy, highest, step_down, step_up
+from crosscast.errors import InputError
+from crosscast.predict.configuration.bailey2014 import PUBLISHED_CLUSTERS, PublishedModel
+from crosscast.predict.configuration.choice import (
     Objective,
-    Walk,
     check_confidence,
-    highest,
     merit,
     probability_under,
     select,
-    step_down,
-    step_up,
     within_cap,
 )
-from crosscast.errors import InputError
-from crosscast.predict.configuration.bailey2014 import PUBLISHED_CLUSTERS, PublishedModel
-from crosscast.predict.configuration.baselines import GaussianProcess, GlobalRegression, NearestKernels
-from crosscast.predict.configuration.data import Observed, Space, Surfaces, surfaces_digest
-from crosscast.predict.configuration.forecast import (
+from crosscast.predict.configuration.data import (
     ConfigurationModel,
     ConfigurationPredictor,
+    Observed,
+    Space,
     SurfaceForecast,
+    Surfaces,
 )
+from crosscast.predict.configuration.models import GaussianProcess, GlobalRegression, NearestKernels
 from crosscast.predict.configuration.process import ProcessModel, ProcessPredictor
 
-Predictor = TypeVar("Predictor", covariant=True)
+TOLERANCE = 0.02
+"""Share of a cap by which a forecast of the method ``model`` may miss it.
 
-_MOST = 4
-_LATEST: OrderedDict[tuple[object, ...], Any] = OrderedDict()
-"""The latest fits of this process, by all that they depend on."""
-_LOCK = threading.Lock()
+It makes choices faster, and more of them go over the cap, most by less than a repeated run differs."""
 
 
-class _Model(Protocol[Predictor]):
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Predictor: ...
+def model_of(method: object) -> ConfigurationModel | None:
+    """The model that a method learns, or that the method does which it corrects; ``None`` for one without.
 
-
-def fitted(model: _Model[Predictor], surfaces: Surfaces, samples: Sequence[int], seed: int) -> Predictor:
-    """Fit a model, or give the fit that another method has just made of the same.
-
-    Models are the same if they are equal, as frozen dataclasses with the same parameters are. What cannot be
-    looked up, as it may change, is fitted each time.
+    A method with a model takes its predictor as a further argument of `Method.fit`, where it is fitted
+    already.
     """
-    if not _has_hash(model):
-        return model.fit(surfaces, samples, seed)
-    key = (model, surfaces_digest(surfaces), tuple(samples), seed)
-    with _LOCK:
-        found: Predictor | None = _LATEST.get(key)
-    if found is None:
-        found = model.fit(surfaces, samples, seed)
-        with _LOCK:
-            _LATEST[key] = found
-            while len(_LATEST) > _MOST:
-                _LATEST.popitem(last=False)
-    return found
-
-
-def _has_hash(model: object) -> bool:
-    # A frozen dataclass has one only if all of its fields have.
-    try:
-        hash(model)
-    except TypeError:
-        return False
-    return True
-
-
-def model_of(method: object) -> object | None:
-    """The model that a method learns, or the method that it limits does; ``None`` for one without."""
     inner: object | None = getattr(method, "inner", None)
-    model: object | None = getattr(method, "model", None)
+    model: ConfigurationModel | None = getattr(method, "model", None)
     return model if inner is None else model_of(inner)
 
 
 @dataclass(frozen=True)
-class Limiter:
+class FeedbackCapping:
     """Starts with all knobs at their maximum, and steps down while the measured power is over the cap.
 
     The first knob, by name, is stepped down to its minimum, then the next one. This is the frequency
     limiting of Bailey et al. 2014, section V-A, for the knobs at hand.
     """
 
-    name: str = "limiter"  # Its name
+    name: str = "limiter"
     knobs: tuple[str, ...] | None = None  # The knobs that it steps; all by default
     device: str | None = None  # The device that it uses; that of the first sample configuration by default
     baseline: bool = True
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
         """Nothing is learned; see `Method.fit`."""
         space = surfaces.space
         device = self.device if self.device is not None else space.configurations[samples[0]].device
-        return _LimiterChooser(space, self.knobs or space.knobs, device)
+        return _FeedbackPolicy(space, self.knobs or space.knobs, device)
 
 
 @dataclass(frozen=True)
-class _LimiterChooser:
+class _FeedbackPolicy:
     space: Space
     knobs: tuple[str, ...]
     device: str
     uses_budget: bool = False
 
-    def walk(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Walk:
+    def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
         number: int | None = highest(self.space, available, self.device)
         while number is not None:
             run = yield number
@@ -125,62 +86,74 @@ class _LimiterChooser:
             number = step_down(self.space, number, available, self.knobs)
 
 
-@dataclass(frozen=True)
-class Limited:
-    """A method whose first choice is corrected by what is measured: see `limited`.
+def knob_methods(space: Space) -> tuple[FeedbackCapping, ...]:
+    """The feedback capping that Bailey et al. 2014 (section V-A) compare with, generalised.
 
-    With `returns`, the last change that is left is spent on the fastest that was measured within the cap, if
-    any was: that is better than a step down where the first choice is far above the cap, and worse where it
-    is near.
+    The paper limits the clock of one device and holds the other's. Here, for each numeric knob one method
+    starts with all knobs at their maximum and steps that knob alone down, so all others stay at their
+    maximum. It is named after the knob, without what says its unit and kind: ``cpu+fl`` for ``cpu_cap_w``,
+    ``core_clock+fl`` for ``core_clock_hz``. Where there are several devices, there is one for each device,
+    which steps all its knobs, in place of those.
+    """
+    if len(space.devices) > 1:
+        return tuple(FeedbackCapping(f"{device}+fl", device=device) for device in space.devices)
+    short = {knob: re.sub(r"(_cap)?(_w|_hz|_s|_j)?$", "", knob) or knob for knob in space.knobs}
+    return tuple(FeedbackCapping(f"{short[knob]}+fl", knobs=(knob,)) for knob in space.knobs)
+
+
+@dataclass(frozen=True)
+class WithFeedback:
+    """A method whose first choice is corrected by what is measured (Model+FL of section V-A).
+
+    It starts at the method's choice and steps down, as `step_down` does with all knobs, while the measured
+    power is over the cap; with `ups` it then steps up what makes it faster, or costs no power. In the end it
+    takes the fastest of all configurations that were measured within the cap, the samples included. With
+    `returns`, the last change that is left is spent on that one, if any was: this is better than a step down
+    where the first choice is far above the cap, and worse where it is near.
     """
 
     inner: Method
-    ups: bool
     name: str
-    confidence: float | None = None
-    baseline: bool = False
+    ups: bool = False
     returns: bool = False
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
-        """Fit the method that is limited; see `Method.fit`."""
-        chooser = self.inner.fit(surfaces, samples, seed)
-        return _LimitedChooser(chooser, surfaces.space, self.ups, self.returns, self.ups or self.returns)
+    @property
+    def confidence(self) -> float | None:
+        """That of the method that is corrected."""
+        return getattr(self.inner, "confidence", None)
 
+    @property
+    def baseline(self) -> bool:
+        """Whether the method that is corrected is one."""
+        return bool(getattr(self.inner, "baseline", False))
 
-def limited(method: Method, ups: bool = False) -> Limited:
-    """Add limiting to a method that chooses once (Model+FL of Bailey et al. 2014, section V-A).
-
-    It starts at the method's choice and steps down, as `step_down` does with all knobs, while the measured
-    power is over the cap. In the end it takes the fastest of all configurations that were measured within
-    the cap, the samples included.
-    """
-    return Limited(
-        method,
-        ups,
-        f"{method.name}+{'steps' if ups else 'fl'}",
-        getattr(method, "confidence", None),
-        getattr(method, "baseline", False),
-    )
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0, *fitted: object) -> Policy:
+        """Fit the method that is corrected; see `Method.fit`."""
+        policy = self.inner.fit(surfaces, samples, seed, *fitted)
+        return _CorrectedPolicy(policy, surfaces.space, self.ups, self.returns)
 
 
 @dataclass(frozen=True)
-class _LimitedChooser:
-    inner: Chooser
+class _CorrectedPolicy:
+    inner: Policy
     space: Space
     ups: bool
     returns: bool
-    uses_budget: bool
 
-    def walk(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Walk:
-        first = self.inner.walk(observed, power_cap, available, 0)
+    @property
+    def uses_budget(self) -> bool:
+        return self.ups or self.returns
+
+    def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
+        first = self.inner.decide(observed, power_cap, available, 0)
         number = next(first)
         first.close()
         path = _Path(self.space, available, power_cap, number, budget)
         path.add(observed)
         path.add((yield number))
-        yield from _down(path, self.returns)
+        yield from path.down(self.returns)
         if self.ups:
-            yield from _up(path) if path.within(path.number) else _sideways(path)
+            yield from path.up() if path.within(path.number) else path.sideways()
         best = path.best()
         if best is not None and best != path.number:
             yield best
@@ -188,7 +161,7 @@ class _LimitedChooser:
 
 @dataclass
 class _Path:
-    """Where a walk is, what it has measured, and how many changes are left."""
+    """Where a correction is, what it has measured, and how many changes are left."""
 
     space: Space
     available: Flags
@@ -203,7 +176,7 @@ class _Path:
         self.time_s.update(zip(numbers, runs.time_s.tolist(), strict=True))
         self.power_w.update(zip(numbers, runs.power_w.tolist(), strict=True))
 
-    def take(self, number: int) -> Walk:
+    def take(self, number: int) -> Decisions:
         self.number, self.left = number, self.left - 1
         self.add((yield number))
 
@@ -215,63 +188,42 @@ class _Path:
         inside = [number for number in self.time_s if self.within(number)]
         return min(inside, key=self.time_s.__getitem__, default=None)
 
+    def down(self, returns: bool) -> Decisions:
+        """Step down while over the cap."""
+        while not self.within(self.number):
+            if returns and self.left == 1 and self.best() is not None:
+                return
+            down = step_down(self.space, self.number, self.available, self.space.knobs)
+            if down is None:
+                return
+            yield from self.take(down)
 
-def _down(path: _Path, returns: bool) -> Walk:
-    """Step down while over the cap."""
-    while not path.within(path.number):
-        if returns and path.left == 1 and path.best() is not None:
-            return
-        down = step_down(path.space, path.number, path.available, path.space.knobs)
-        if down is None:
-            return
-        yield from path.take(down)
+    def sideways(self) -> Decisions:
+        """While over the cap at the bottom: step up what costs no power."""
+        bottom = self.number
+        for knob in reversed(self.space.knobs):
+            base = bottom
+            while self.left > 0 and not self.within(self.number):
+                up = step_up(self.space, base, self.available, (knob,))
+                if up is None or self.power_w[base] > self.power_w[bottom] * (1 + GUARD):
+                    break
+                if up not in self.power_w:
+                    yield from self.take(up)
+                base = up
 
-
-def _sideways(path: _Path) -> Walk:
-    """While over the cap at the bottom: step up what costs no power."""
-    bottom = path.number
-    for knob in reversed(path.space.knobs):
-        base = bottom
-        while path.left > 0 and not path.within(path.number):
-            up = step_up(path.space, base, path.available, (knob,))
-            if up is None or path.power_w[base] > path.power_w[bottom] * (1 + GUARD):
-                break
-            if up not in path.power_w:
-                yield from path.take(up)
-            base = up
-
-
-def _up(path: _Path) -> Walk:
-    """While under the cap: step up what makes it faster, as long as there is a change left to go back."""
-    base = path.number
-    for knob in path.space.knobs:
-        while path.left >= 2 and path.within(base):
-            up = step_up(path.space, base, path.available, (knob,))
-            if up is None:
-                break
-            if up not in path.time_s:
-                yield from path.take(up)
-            if not path.within(up) or path.time_s[up] >= path.time_s[base]:
-                break
-            base = up
-
-
-def knob_limiters(space: Space) -> tuple[Limiter, ...]:
-    """The limiters that Bailey et al. 2014 (section V-A) compare with, generalised.
-
-    The paper limits the clock of one device and holds the other's. Here, for each numeric knob one limiter
-    starts with all knobs at their maximum and steps that knob alone down, so all others stay at their
-    maximum. It is named after the knob, without what says its unit and kind: ``cpu+fl`` for ``cpu_cap_w``,
-    ``core_clock+fl`` for ``core_clock_hz``. Where there are several devices, there is one limiter for each
-    device, which steps all its knobs, in place of those.
-    """
-    if len(space.devices) > 1:
-        return tuple(Limiter(f"{device}+fl", device=device) for device in space.devices)
-    return tuple(Limiter(f"{_short(knob)}+fl", knobs=(knob,)) for knob in space.knobs)
-
-
-def _short(knob: str) -> str:
-    return re.sub(r"(_cap)?(_w|_hz|_s|_j)?$", "", knob) or knob
+    def up(self) -> Decisions:
+        """While under the cap: step up what makes it faster, as long as there is a change left to go back."""
+        base = self.number
+        for knob in self.space.knobs:
+            while self.left >= 2 and self.within(base):
+                up = step_up(self.space, base, self.available, (knob,))
+                if up is None:
+                    break
+                if up not in self.time_s:
+                    yield from self.take(up)
+                if not self.within(up) or self.time_s[up] >= self.time_s[base]:
+                    break
+                base = up
 
 
 @dataclass(frozen=True)
@@ -284,23 +236,17 @@ class Oracle:
 
     name: str = "oracle"
     sees_all: bool = True
-
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
-        """Nothing is learned; see `Method.fit`."""
-        return _OracleChooser()
-
-
-@dataclass(frozen=True)
-class _OracleChooser:
     uses_budget: bool = False
 
-    def walk(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Walk:
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
+        """Nothing is learned; see `Method.fit`."""
+        return self
+
+    def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
+        """Take one; see `Policy.decide`."""
         within = within_cap(observed.power_w, power_cap)
-        if within.any():
-            place = np.argmin(np.where(within, observed.time_s, np.inf))
-        else:
-            place = np.argmin(observed.power_w)
-        yield int(observed.numbers[place])
+        fastest = np.argmin(np.where(within, observed.time_s, np.inf))
+        yield int(observed.numbers[fastest if within.any() else np.argmin(observed.power_w)])
 
 
 @dataclass(frozen=True)
@@ -310,18 +256,23 @@ class SelectedModel:
     Where none is likely enough to keep to the cap, it takes what `least_bad` says.
     """
 
-    model: ConfigurationModel  # The model
-    name: str  # Name of the method
-    # Probability with which the cap must be kept; see `crosscast.decide.power_cap.select`
-    confidence: float | None = None
+    model: ConfigurationModel
+    name: str
+    confidence: float | None = None  # Probability with which the cap must be kept; see `choice.select`
     baseline: bool = False  # Whether other methods are compared with it
     # Share of the cap by which a predicted power may be above it, without a confidence; none, as published
     tolerance: float = 0.0
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
+    def fit(
+        self,
+        surfaces: Surfaces,
+        samples: Sequence[int],
+        seed: int = 0,
+        predictor: ConfigurationPredictor | None = None,
+    ) -> Policy:
         """Fit the model; see `Method.fit`."""
-        predictor = fitted(self.model, surfaces, samples, seed)
-        return _SelectedChooser(predictor, self.confidence, self.tolerance)
+        fitted = self.model.fit(surfaces, samples, seed) if predictor is None else predictor
+        return _SelectedPolicy(fitted, self.confidence, self.tolerance)
 
 
 def least_bad(forecast: SurfaceForecast, power_cap: float, available: Flags) -> int:
@@ -333,29 +284,22 @@ def least_bad(forecast: SurfaceForecast, power_cap: float, available: Flags) -> 
 
 
 @dataclass(frozen=True)
-class _SelectedChooser:
+class _SelectedPolicy:
     predictor: ConfigurationPredictor
     confidence: float | None
     tolerance: float
     latest: list[tuple[Observed, SurfaceForecast]] = field(default_factory=list)
     uses_budget: bool = False
 
-    def walk(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Walk:
-        forecast = self._forecast(observed)
-        chosen = select(
-            forecast,
-            power_cap,
-            confidence=self.confidence,
-            tolerance=self.tolerance,
-            available=available,
-        )
-        yield least_bad(forecast, power_cap, available) if chosen is None else chosen
-
-    def _forecast(self, observed: Observed) -> SurfaceForecast:
-        """The forecast, which is the same whatever the cap: a new cap needs no new one."""
+    def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
+        # The forecast is the same whatever the cap: a new cap needs no new one.
         if not self.latest or self.latest[0][0] is not observed:
             self.latest[:] = [(observed, self.predictor.forecast(observed))]
-        return self.latest[0][1]
+        forecast = self.latest[0][1]
+        chosen = select(
+            forecast, power_cap, confidence=self.confidence, tolerance=self.tolerance, available=available
+        )
+        yield least_bad(forecast, power_cap, available) if chosen is None else chosen
 
 
 WORTH = 0.03
@@ -366,8 +310,8 @@ _QUANTILES = np.linspace(0.02, 0.98, 25)
 
 
 @dataclass(frozen=True)
-class Steered:
-    """The model with limiting: each run corrects the forecast, and the next configuration is chosen by it.
+class ClosedLoopSearch:
+    """The model with feedback: each run corrects the forecast, and the next configuration is chosen by it.
 
     The first configuration is the one with the best expected performance, where it is worth nothing over the
     cap. After each run the configuration is tried that is expected to gain most over the best that was
@@ -376,27 +320,34 @@ class Steered:
     change that is left is spent on what is best without another.
     """
 
-    model: ProcessModel = field(default_factory=ProcessModel)  # The model
-    name: str = "model+fl"  # Name of the method
+    model: ProcessModel = field(default_factory=ProcessModel)
+    name: str = "model+fl"
     worth: float = WORTH  # Share of the best performance expected that a change must bring
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
+    def fit(
+        self,
+        surfaces: Surfaces,
+        samples: Sequence[int],
+        seed: int = 0,
+        predictor: ProcessPredictor | None = None,
+    ) -> Policy:
         """Fit the model; see `Method.fit`."""
-        return _SteeredChooser(fitted(self.model, surfaces, samples, seed), self.worth)
+        fitted = self.model.fit(surfaces, samples, seed) if predictor is None else predictor
+        return _SearchPolicy(fitted, self.worth)
 
 
 @dataclass(frozen=True)
-class _SteeredChooser:
+class _SearchPolicy:
     predictor: ProcessPredictor
     worth: float
     uses_budget: bool = True
 
-    def walk(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Walk:
-        prior = self.predictor.prior(observed)
+    def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
+        posterior = self.predictor.posterior(observed)
         current: int | None = None
         left = budget + 1
         while left > 0:
-            forecast = prior.forecast(observed)
+            forecast = posterior.forecast(observed)
             number = next_number(forecast, power_cap, available, current=current, left=left, worth=self.worth)
             if number == current:
                 return
@@ -457,11 +408,11 @@ class Fixed:
     counting 0. Where that configuration cannot be taken, the one with the next best score is.
     """
 
-    name: str = "fixed"  # Its name
+    name: str = "fixed"
     weighting: Weighting = "time"  # How the kernels of a program are weighted: see `cases_of`
     baseline: bool = True
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Chooser:
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
         """Rank the configurations; see `Method.fit`."""
         cases = cases_of(surfaces, samples, weighting=self.weighting)
         if not len(cases):
@@ -469,90 +420,63 @@ class Fixed:
         within = within_cap(surfaces.power_w[cases.kernel], cases.power_cap[:, None])
         performance = cases.oracle_time_s[:, None] / surfaces.time_s[cases.kernel]
         scores = cases.share @ np.where(within, performance, 0.0)
-        return _FixedChooser(np.argsort(-scores, kind="stable"))
+        return _FixedPolicy(np.argsort(-scores, kind="stable"))
 
 
 @dataclass(frozen=True)
-class _FixedChooser:
+class _FixedPolicy:
     best_first: Integers
     uses_budget: bool = False
 
-    def walk(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Walk:
+    def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
         yield int(self.best_first[available[self.best_first]][0])
 
 
 CONFIDENCE = 0.9
 """Probability with which methods that know how sure they are keep to caps, unless another is asked for."""
 
-_Maker = Callable[[float], Method]
+
+def _by_name(confidence: float) -> Mapping[str, Method]:
+    """All methods that every machine has, in the order of tables."""
+    baselines: list[ConfigurationModel] = [
+        PublishedModel(),
+        PublishedModel(PUBLISHED_CLUSTERS),
+        PublishedModel(logarithms=True),
+        NearestKernels(),
+        GlobalRegression(),
+        GaussianProcess(),
+    ]
+    methods: list[Method] = [
+        Fixed(),
+        FeedbackCapping(),
+        WithFeedback(FeedbackCapping(), "limiter-returns", returns=True),
+    ]
+    for model in baselines:
+        selected = SelectedModel(model, model.name, baseline=True)
+        methods += [selected, WithFeedback(selected, f"{model.name}+fl")]
+        if isinstance(model, NearestKernels):
+            methods.append(WithFeedback(selected, f"{model.name}+steps", ups=True))
+    process = ProcessModel()
+    methods += [
+        SelectedModel(process, "model", tolerance=TOLERANCE),
+        SelectedModel(process, "model-strict"),
+        SelectedModel(process, "model-confident", confidence=confidence),
+        ClosedLoopSearch(),
+        Oracle(),
+    ]
+    return MappingProxyType({method.name: method for method in methods})
 
 
-def _baseline(model: ConfigurationModel) -> Method:
-    return SelectedModel(model, model.name, baseline=True)
-
-
-def _published(clusters: int | None = None, *, logarithms: bool = False) -> Method:
-    return _baseline(PublishedModel(clusters, logarithms))
-
-
-_MAKERS: Mapping[str, _Maker] = MappingProxyType(
-    {
-        "fixed": lambda _: Fixed(),
-        "limiter": lambda _: Limiter(),
-        "limiter-returns": lambda _: Limited(
-            Limiter(), ups=False, name="limiter-returns", baseline=True, returns=True
-        ),
-        "published": lambda _: _published(),
-        "published+fl": lambda _: limited(_published()),
-        f"published-{PUBLISHED_CLUSTERS}": lambda _: _published(PUBLISHED_CLUSTERS),
-        f"published-{PUBLISHED_CLUSTERS}+fl": lambda _: limited(_published(PUBLISHED_CLUSTERS)),
-        "published-log": lambda _: _published(logarithms=True),
-        "published-log+fl": lambda _: limited(_published(logarithms=True)),
-        "nearest": lambda _: _baseline(NearestKernels()),
-        "nearest+fl": lambda _: limited(_baseline(NearestKernels())),
-        "nearest+steps": lambda _: limited(_baseline(NearestKernels()), ups=True),
-        "regression": lambda _: _baseline(GlobalRegression()),
-        "regression+fl": lambda _: limited(_baseline(GlobalRegression())),
-        "gaussian-process": lambda _: _baseline(GaussianProcess()),
-        "gaussian-process+fl": lambda _: limited(_baseline(GaussianProcess())),
-        "model": lambda _: SelectedModel(ProcessModel(), "model", tolerance=TOLERANCE),
-        "model-strict": lambda _: SelectedModel(ProcessModel(), "model-strict"),
-        "model-confident": lambda confidence: SelectedModel(
-            ProcessModel(), "model-confident", confidence=confidence
-        ),
-        "model+fl": lambda _: Steered(),
-        "oracle": lambda _: Oracle(),
-    }
-)
-"""Each made for a confidence, which those that do not know how sure they are pass over."""
-
-_AFTER = "fixed"
-"""The limiters of single knobs, which depend on the machine, come after this one."""
-
-MAIN: tuple[str, ...] = (
-    "fixed",
-    "limiter",
-    "limiter-returns",
-    "published",
-    "published+fl",
-    "nearest",
-    "nearest+fl",
-    "nearest+steps",
-    "model",
-    "model-strict",
-    "model-confident",
-    "model+fl",
-    "oracle",
-)
-"""Those that are compared unless others are named, besides the limiters of single knobs."""
+_METHODS = _by_name(CONFIDENCE)
+_NOT_MAIN = ("published-5", "published-log", "regression", "gaussian-process")
+MAIN = tuple(name for name in _METHODS if not name.startswith(_NOT_MAIN))
+"""Those that are compared unless others are named, besides those of single knobs."""
 
 
 def method_names(space: Space) -> tuple[str, ...]:
-    """Names of all methods for the configurations of a machine, in the order of tables."""
-    own = [each.name for each in knob_limiters(space)]
-    place = list(_MAKERS).index(_AFTER) + 1
-    names = list(_MAKERS)
-    return (*names[:place], *own, *names[place:])
+    """Names of all methods for a machine, in the order of tables: those of single knobs come second."""
+    own = [each.name for each in knob_methods(space)]
+    return ("fixed", *own, *(name for name in _METHODS if name != "fixed"))
 
 
 def check_method_names(names: Sequence[str], spaces: Sequence[Space]) -> None:
@@ -570,10 +494,7 @@ def methods_of(
 ) -> tuple[Method, ...]:
     """Methods for the configurations of a machine, in the order of tables."""
     check_confidence(confidence)
-    own = {each.name: each for each in knob_limiters(space)}
+    own = {each.name: each for each in knob_methods(space)}
+    known = {**_by_name(confidence), **own}
     wanted = {*MAIN, *own} if names is None else set(names)
-    return tuple(
-        own[name] if name in own else _MAKERS[name](confidence)
-        for name in method_names(space)
-        if name in wanted
-    )
+    return tuple(known[name] for name in method_names(space) if name in wanted)

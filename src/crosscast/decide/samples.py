@@ -1,10 +1,10 @@
-"""Runs of one kernel summed by configuration: what a model is told."""
+"""Sample runs: where a kernel is run first, runs at a configuration joined, and files of runs."""
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -41,7 +41,7 @@ class _Mean:
 
 
 @dataclass
-class Tally:
+class Aggregate:
     """Runs of one kernel at one configuration.
 
     Times are averaged over the runs. Powers are energy over time, of the runs that tell them.
@@ -95,17 +95,17 @@ class Tally:
 
 
 def observed_of(
-    tallies: Mapping[int, Tally],
+    aggregates: Mapping[int, Aggregate],
     domains: Sequence[str] | None = None,
     counters: Sequence[str] | None = None,
 ) -> Observed:
     """What a model is told of a kernel: its configurations with both time and power, by their numbers."""
     if domains is None:
-        domains = sorted(set().union(*(each.domains for each in tallies.values())))
+        domains = sorted(set().union(*(each.domains for each in aggregates.values())))
     if counters is None:
-        counters = sorted(set().union(*(each.counters for each in tallies.values())))
-    numbers = sorted(number for number, tally in tallies.items() if tally.power_w is not None)
-    at = [tallies[number] for number in numbers]
+        counters = sorted(set().union(*(each.counters for each in aggregates.values())))
+    numbers = sorted(number for number, aggregate in aggregates.items() if aggregate.power_w is not None)
+    at = [aggregates[number] for number in numbers]
 
     def column(values: Sequence[float | None]) -> Reals:
         return np.array(values, np.float64)
@@ -311,6 +311,9 @@ def sample_numbers(space: Space, samples: Sequence[Configuration]) -> tuple[int,
     return numbers
 
 
+Sampler = Callable[[Surfaces, int], tuple[int, ...]]
+"""Chooses the sample configurations by the training kernels and a seed."""
+
 _MOST_BYTES = 16 << 20
 
 _Row = Mapping[str, str | float]
@@ -360,7 +363,7 @@ class _Read:
     """What was read of a kernel: its runs, and the last line of each configuration."""
 
     names: tuple[str, ...]
-    tallies: dict[int, Tally] = field(default_factory=dict)
+    aggregates: dict[int, Aggregate] = field(default_factory=dict)
     lines: dict[int, str] = field(default_factory=dict)
 
 
@@ -388,7 +391,7 @@ class _Reader:
             raise InputError(f"{where}: {POWER}: expected watts above 0, found a sum of {power_w:g}")
         name, names = _kernel(row, self.path)
         kernel = self.kernels.setdefault(name, _Read(names))
-        kernel.tallies.setdefault(number, Tally()).add(time_s, power_w, domains, counters)
+        kernel.aggregates.setdefault(number, Aggregate()).add(time_s, power_w, domains, counters)
         kernel.lines[number] = where
         known = {*self.columns.known, *KERNEL, *TIMES, DEVICE, POWER, *self.card.counters}
         known |= {domain_column(name) for name in (*self.card.domains, *self._domains(device))}
@@ -406,23 +409,23 @@ class _Reader:
         return SampleFile(found, tuple(self._notes(found)))
 
     def _sampled(self, name: str, read: _Read) -> SampledKernel:
-        observed = observed_of(read.tallies, self.card.domains, self.card.counters)
+        observed = observed_of(read.aggregates, self.card.domains, self.card.counters)
         told = set(observed.numbers.tolist())
-        for number in self.card.samples:
-            if number not in read.tallies:
+        for number in self.card.numbers:
+            if number not in read.aggregates:
                 about = f"{name}: " if len(self.kernels) > 1 else ""
                 raise InputError(
                     f"{self.path}: {about}expected a run at {self.card.space.configurations[number]}, which "
                     f"the model needs, found none"
                 )
-        for number in read.tallies:
+        for number in read.aggregates:
             if number not in told:
                 device = self.card.space.configurations[number].device
                 raise InputError(
                     f"{read.lines[number]}: {POWER}: expected watts above 0{self._instead(device)}, found "
                     "nothing"
                 )
-        runs = tuple(read.tallies[number].runs for number in observed.numbers.tolist())
+        runs = tuple(read.aggregates[number].runs for number in observed.numbers.tolist())
         return SampledKernel(name, read.names, observed, runs)
 
     def _instead(self, device: str) -> str:
@@ -526,7 +529,7 @@ def write_template(path: Path, card: ConfigurationCard) -> None:
     if path.is_file():
         raise InputError(f"{path}: expected no such file, as it may have been filled in; found one")
     columns = SettingColumns(card.space)
-    rows = [columns.cells(number) for number in card.samples]
+    rows = [columns.cells(number) for number in card.numbers]
     names = [*rows[0], *template_columns(card)]
     try:
         with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:

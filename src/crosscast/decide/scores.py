@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from crosscast.arrays import Reals
-from crosscast.decide.cases import Cases, Integers, Numbers, by_input
-from crosscast.decide.power_cap import GUARD, Method, within_cap
-from crosscast.evaluation.confidence import DRAWS, Confidence, Difference, difference_of, interval_of
+from crosscast.arrays import Integers, Reals
+from crosscast.decide.cases import Cases, by_input
+from crosscast.decide.power_cap import GUARD, Method
+from crosscast.evaluation.resampling import Confidence, Scored, confidences
+from crosscast.predict.configuration.choice import within_cap
 from crosscast.predict.configuration.data import Space, Surfaces
-
-_TALLIED = 9
-
-Changes = Reals | np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """How good choices are, as fractions; ``None`` where no case defines one (Table III of paper 002).
+    """How good choices are, as fractions; ``None`` where no case defines one (Bailey et al. 2014, table III).
 
     A case is under the limit if the measured power keeps to the cap, else over it. Performance relative to
     the oracle is the oracle's time over that of the choice; power relative to it the choice's power over the
@@ -45,9 +44,9 @@ class Metrics:
     under_performance_within_1pct: float | None = None
 
     @classmethod
-    def of(cls, tallies: Reals) -> Metrics:
-        """Metrics of tallies of shape ``(p, 9)``, with all programs weighing the same."""
-        values = metric_values(tallies, np.ones((1, len(tallies))))
+    def of(cls, sums: Reals) -> Metrics:
+        """Metrics of sums of shape ``(p, 9)``, with all programs weighing the same."""
+        values = metric_values(sums, np.ones((1, len(sums))))
         return cls(
             **{name: float(each[0]) if np.isfinite(each[0]) else None for name, each in values.items()}
         )
@@ -56,23 +55,26 @@ class Metrics:
 METRICS = tuple(field.name for field in fields(Metrics))
 """Names of all metrics."""
 
-HIGHER_IS_BETTER = frozenset(
+BETTER: Mapping[str, int] = MappingProxyType(
     {
-        "under_limit_share",
-        "under_performance",
-        "score",
-        "under_limit_share_within_1pct",
-        "under_performance_within_1pct",
+        "under_limit_share": 1,
+        "under_performance": 1,
+        "over_power": -1,
+        "score": 1,
+        "extra_runs": -1,
+        "violations": -1,
+        "under_limit_share_within_1pct": 1,
+        "under_performance_within_1pct": 1,
     }
 )
-LOWER_IS_BETTER = frozenset({"over_power", "extra_runs", "violations"})
-"""The power under the limit and the performance over it are neither."""
+"""Whether more (1) or less (-1) is better; power under the limit and performance over it are neither."""
 
 
-def tallies_of(cases: Cases, time_s: Reals, power_w: Reals, changes: Changes) -> Reals:
-    """What metrics are made of, for each program. ``(..., p, 9)`` Weighted sums over the cases of a
-    program: those under the limit, their performance and power; those over it, their power and
-    performance; changes; those within 1 %, their performance.
+def program_sums(cases: Cases, time_s: Reals, power_w: Reals, changes: Reals | Integers) -> Reals:
+    """``(..., p, 9)`` What metrics are made of: weighted sums over the cases of each program.
+
+    Those under the limit, their performance and power; those over it, their power and performance; changes;
+    those within 1 %, their performance.
     """
     performance = cases.oracle_time_s / time_s
     power = power_w / cases.power_cap
@@ -89,14 +91,13 @@ def tallies_of(cases: Cases, time_s: Reals, power_w: Reals, changes: Changes) ->
         close,
         np.where(close, performance, 0.0),
     ]
-    assert len(columns) == _TALLIED
-    tallies: Reals = cases.within_programs @ np.stack([column.astype(np.float64) for column in columns], -1)
-    return tallies
+    sums: Reals = cases.within_programs @ np.stack([column.astype(np.float64) for column in columns], -1)
+    return sums
 
 
-def metric_values(tallies: Reals, weights: Reals) -> Mapping[str, Reals]:
+def metric_values(of_programs: Reals, weights: Reals) -> Mapping[str, Reals]:
     """Metrics with the programs weighted in `b` ways."""
-    sums = weights @ tallies
+    sums = weights @ of_programs
     under, performance, power, over, over_power, over_performance, changes, close, close_performance = sums.T
     total = weights.sum(axis=1)
     return {
@@ -136,7 +137,7 @@ _NORMAL = 1.482602218505602
 class RepeatNoise:
     """Standard deviation of the logarithm from repeat to repeat, of each of `n` kernels.
 
-    A repeat is as noisy as a cell of the data, which may be the mean of several runs.
+    A repeat is as noisy as a measurement point, which may be the mean of several runs.
     """
 
     time: Reals  # `(n,)` That of time and of power
@@ -211,8 +212,8 @@ class Repeats:
         repeats = np.arange(self.time_s.shape[1])[:, None]
         time_s = self.time_s[1][repeats, cases.kernel, numbers]
         power_w = self.power_w[1][repeats, cases.kernel, numbers]
-        tallies = tallies_of(cases, time_s, power_w, np.zeros(len(cases)))
-        return Metrics.of(tallies.mean(axis=0))
+        sums = program_sums(cases, time_s, power_w, np.zeros(len(cases)))
+        return Metrics.of(sums.mean(axis=0))
 
 
 def simulated_repeats(surfaces: Surfaces, noise: RepeatNoise, seed: int) -> Repeats:
@@ -301,7 +302,7 @@ class ChoiceResult:
     regret: Regret | None  # What is lost; `None` if no case is under the limit
     # The metrics on other repeats; `None` where it is not known how much repeats differ
     on_repeats: OnRepeats | None
-    sure: Confidence  # Intervals of the metrics, and differences from the best baseline
+    bootstrap: Confidence  # Intervals of the metrics, and differences from the best baseline
     chosen: Integers  # `(m,)` For each case the configuration where it settled, and the changes until there
     changes: Integers
 
@@ -315,7 +316,7 @@ class ChoiceResult:
             "confidence": self.confidence,
             "programs_above": list(self.above),
             "baseline": self.baseline,
-            **self.sure.to_dict(),
+            **self.bootstrap.to_dict(),
             "regret": None if self.regret is None else asdict(self.regret),
             "on_simulated_repeats": None if self.on_repeats is None else _listed(self.on_repeats),
             "curve": [
@@ -337,47 +338,6 @@ def _listed(found: OnRepeats) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Tallied:
-    """What is drawn from."""
-
-    method: str  # Name of the method
-    baseline: bool  # Whether others are compared with it
-    tallies: Reals  # `(p, 9)` Its tallies by program
-
-
-def bootstrap_choices(methods: Sequence[Tallied], seed: int, draws: int = DRAWS) -> tuple[Confidence, ...]:
-    """Draw the programs again and again, with replacement, and evaluate each draw.
-
-    All methods see the same draws, so differences between them are of pairs. Draws in which no case defines a
-    metric do not count for it. Cases of a program stay together, as they resemble each other.
-    """
-    count = len(methods[0].tallies)
-    rng = np.random.default_rng(seed)
-    weights = rng.multinomial(count, np.full(count, 1 / count), size=draws).astype(np.float64)
-    drawn = [metric_values(method.tallies, weights) for method in methods]
-    plain = [metric_values(method.tallies, np.ones((1, count))) for method in methods]
-    baselines = [place for place, method in enumerate(methods) if method.baseline]
-    answers = []
-    for place, method in enumerate(methods):
-        intervals = {name: each for name in METRICS if (each := interval_of(drawn[place][name])) is not None}
-        differences: dict[str, Difference] = {}
-        for name in METRICS if not method.baseline else ():
-            rivals = [rival for rival in baselines if np.isfinite(plain[rival][name][0])]
-            if name in HIGHER_IS_BETTER | LOWER_IS_BETTER and rivals:
-                sign = 1 if name in HIGHER_IS_BETTER else -1
-                best = max(rivals, key=lambda rival: sign * plain[rival][name][0])
-                found = difference_of(
-                    methods[best].method,
-                    float(plain[place][name][0] - plain[best][name][0]),
-                    drawn[place][name] - drawn[best][name],
-                    sign,
-                )
-                differences |= {name: found} if found else {}
-        answers.append(Confidence(intervals, differences))
-    return tuple(answers)
-
-
-@dataclass(frozen=True, eq=False)
 class Choices:
     """What all methods chose in all cases."""
 
@@ -387,9 +347,9 @@ class Choices:
     budget: int | None  # Most changes after the first configuration; `None` for no limit
     curve: tuple[int, ...]  # The `b` numbers of changes of the curve
     # `(methods, b + 1, m)` Where each settled and the changes until there; the last for `budget`
-    chosen: Numbers
-    changes: Numbers
-    guarded: Numbers  # `(methods, m)` Where each settled when told a lower cap
+    chosen: Integers
+    changes: Integers
+    guarded: Integers  # `(methods, m)` Where each settled when told a lower cap
 
 
 def results_of(
@@ -399,21 +359,24 @@ def results_of(
     cases, surfaces = choices.cases, choices.surfaces
     time_s = surfaces.time_s[cases.kernel, choices.chosen]
     power_w = surfaces.power_w[cases.kernel, choices.chosen]
-    tallies = tallies_of(cases, time_s, power_w, choices.changes)
+    sums = program_sums(cases, time_s, power_w, choices.changes)
     inputs = by_input(cases, surfaces)
-    of_inputs = tallies_of(inputs, time_s[:, -1], power_w[:, -1], choices.changes[:, -1])
+    of_inputs = program_sums(inputs, time_s[:, -1], power_w[:, -1], choices.changes[:, -1])
     baselines = [bool(getattr(method, "baseline", False)) for method in methods]
-    sure = bootstrap_choices(
+    plain = [Metrics.of(each[-1]) for each in sums]
+    bootstrap = confidences(
         [
-            Tallied(method.name, baseline, of_method[-1])
-            for method, baseline, of_method in zip(methods, baselines, tallies, strict=True)
+            Scored(method.name, baseline, asdict(metrics), partial(metric_values, of_method[-1]))
+            for method, baseline, metrics, of_method in zip(methods, baselines, plain, sums, strict=True)
         ],
+        len(cases.programs),
+        BETTER,
         seed,
     )
     results = []
     for place, method in enumerate(methods):
         confidence = getattr(method, "confidence", None)
-        programs = _by_program(cases, tallies[place, -1])
+        programs = _by_program(cases, sums[place, -1])
         results.append(
             ChoiceResult(
                 method.name,
@@ -421,14 +384,14 @@ def results_of(
                 choices.budget,
                 confidence,
                 baselines[place],
-                Metrics.of(tallies[place, -1]),
+                plain[place],
                 programs,
                 _by_program(inputs, of_inputs[place]),
                 _above(programs, confidence),
-                Curve(choices.curve, tuple(Metrics.of(each) for each in tallies[place, :-1])),
+                Curve(choices.curve, tuple(Metrics.of(each) for each in sums[place, :-1])),
                 _regret(cases, time_s[place, -1], power_w[place, -1]),
                 None if repeats is None else _on_repeats(choices, place, repeats),
-                sure[place],
+                bootstrap[place],
                 choices.chosen[place, -1],
                 choices.changes[place, -1],
             )
@@ -436,8 +399,8 @@ def results_of(
     return results
 
 
-def _by_program(cases: Cases, tallies: Reals) -> dict[str, Metrics]:
-    return {name: Metrics.of(tallies[[place]]) for place, name in enumerate(cases.programs)}
+def _by_program(cases: Cases, sums: Reals) -> dict[str, Metrics]:
+    return {name: Metrics.of(sums[[place]]) for place, name in enumerate(cases.programs)}
 
 
 def _above(programs: dict[str, Metrics], confidence: float | None) -> tuple[str, ...]:

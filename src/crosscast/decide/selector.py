@@ -12,7 +12,13 @@ import numpy as np
 
 from crosscast.configuration import Configuration
 from crosscast.decide.policies import next_number
-from crosscast.decide.power_cap import (
+from crosscast.decide.samples import Aggregate, observed_of
+from crosscast.errors import InputError
+from crosscast.measure.regions.key import RegionKey
+from crosscast.measure.regions.notice import say_once
+from crosscast.measure.regions.run import RegionRun
+from crosscast.predict.configuration.artefact import TrainedConfigurationModel, load_model
+from crosscast.predict.configuration.choice import (
     LEVEL,
     OBJECTIVES,
     Choice,
@@ -23,14 +29,7 @@ from crosscast.decide.power_cap import (
     select,
     within_cap,
 )
-from crosscast.decide.samples import Tally, observed_of
-from crosscast.errors import InputError
-from crosscast.measure.regions.key import RegionKey
-from crosscast.measure.regions.notice import say_once
-from crosscast.measure.regions.run import RegionRun
-from crosscast.predict.configuration.artefact import TrainedConfigurationModel, load_configuration_model
-from crosscast.predict.configuration.data import Totals, total_power
-from crosscast.predict.configuration.forecast import ConfigurationPredictor, SurfaceForecast
+from crosscast.predict.configuration.data import ConfigurationPredictor, SurfaceForecast, Totals, total_power
 
 _MOST_KEYS = 10_000
 
@@ -42,7 +41,7 @@ _MOST_CHANGES = 8
 class _Kernel:
     """What is known of the runs of a key."""
 
-    tallies: dict[int, Tally] = field(default_factory=dict)  # Its runs by the place of their configuration
+    aggregates: dict[int, Aggregate] = field(default_factory=dict)  # Its runs by configuration
     told: set[int] = field(default_factory=set)  # Places of the configurations that the model is told of
     # What the model says; none before the samples have run, or after it was told more
     forecast: SurfaceForecast | None = None
@@ -71,7 +70,7 @@ class Selector:
     objective
         What is to be as good as possible: ``performance``, ``energy`` or ``edp``.
     confidence
-        Probability with which the cap must be kept; see `crosscast.decide.power_cap.select`.
+        Probability with which the cap must be kept; by default what is best on average is chosen.
     limit
         Whether what is chosen is learned from when it has run, and another one taken where that is worth it
         or the power was above the cap (Model+FL, section V-A): by `crosscast.decide.policies` for a
@@ -85,29 +84,28 @@ class Selector:
 
     def __init__(
         self,
-        model: str | Path | ConfigurationPredictor,
+        model: str | Path | TrainedConfigurationModel | ConfigurationPredictor,
         power_cap: float,
         objective: Objective = "performance",
         confidence: float | None = None,
         limit: bool = True,
     ) -> None:
-        loaded = load_configuration_model(model) if isinstance(model, (str, Path)) else model
+        loaded = load_model(model) if isinstance(model, (str, Path)) else model
+        self._totals: Totals = {}
+        self._names: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None)
+        if isinstance(loaded, TrainedConfigurationModel):
+            self._totals = loaded.card.totals
+            self._names = (loaded.card.domains, loaded.card.counters)
+            loaded = loaded.predictor
         if not all(hasattr(loaded, name) for name in ("space", "samples", "forecast")):
             raise InputError(
                 f"model: expected the folder of a model that chooses, or one, found {type(loaded).__name__}"
             )
+        self._predictor = loaded
         check_cap(power_cap)
         if objective not in OBJECTIVES:
             raise InputError(f"objective: expected one of {', '.join(OBJECTIVES)}, found {objective!r}")
         check_confidence(confidence)
-        self._totals: Totals = {}
-        self._names: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None)
-        self._predictor = loaded
-        if isinstance(loaded, TrainedConfigurationModel):
-            # Arrays are read now, not in the middle of the program's work.
-            self._predictor = loaded.predictor
-            self._totals = loaded.card.totals
-            self._names = (loaded.card.domains, loaded.card.counters)
         self._power_cap = float(power_cap)
         self._objective: Objective = objective
         self._confidence = confidence
@@ -159,7 +157,7 @@ class Selector:
         cap, forecast = self._power_cap, self._forecast(kernel)
         kernel.chosen = select(forecast, cap, objective=self._objective, confidence=self._confidence)
         kernel.chosen_for = cap
-        if kernel.chosen is not None and self._steers(forecast):
+        if kernel.chosen is not None and self._searches(forecast):
             kernel.changes_left = _MOST_CHANGES
             kernel.chosen = self._next(forecast, None, _MOST_CHANGES + 1)
         if kernel.chosen is None:
@@ -167,7 +165,7 @@ class Selector:
                 f"{key}: no configuration is expected to keep to {cap:g} W, so it runs as it does by default"
             )
 
-    def _steers(self, forecast: SurfaceForecast) -> bool:
+    def _searches(self, forecast: SurfaceForecast) -> bool:
         return self._limit and self._confidence is None and bool(forecast.power.errors.size)
 
     def _next(self, forecast: SurfaceForecast, current: int | None, left: int) -> int:
@@ -178,7 +176,7 @@ class Selector:
 
     def _forecast(self, kernel: _Kernel) -> SurfaceForecast:
         if kernel.forecast is None:
-            told = {number: kernel.tallies[number] for number in kernel.told}
+            told = {number: kernel.aggregates[number] for number in kernel.told}
             kernel.forecast = self._predictor.forecast(observed_of(told, *self._names))
         return kernel.forecast
 
@@ -195,18 +193,18 @@ class Selector:
                 # The region has said that a sensor does not work.
                 kernel.is_dumb = True
             elif run.duration_s > 0:
-                tally = kernel.tallies.setdefault(number, Tally())
+                aggregate = kernel.aggregates.setdefault(number, Aggregate())
                 known = power_w if power_w is not None and power_w > 0 else None
-                tally.add(run.duration_s, known, run.powers_w, run.counters)
-                self._learn(kernel, number, tally)
+                aggregate.add(run.duration_s, known, run.powers_w, run.counters)
+                self._learn(kernel, number, aggregate)
 
-    def _learn(self, kernel: _Kernel, number: int, tally: Tally) -> None:
+    def _learn(self, kernel: _Kernel, number: int, aggregate: Aggregate) -> None:
         """Tell the model of a run, if it is one of those that it is to be told of."""
-        if tally.power_w is None:
+        if aggregate.power_w is None:
             return
         is_sample = number in self._predictor.samples and number not in kernel.told
         is_chosen = number == kernel.chosen and kernel.chosen_for is not None
-        is_over = is_chosen and self._limit and not within_cap(tally.power_w, self._power_cap)
+        is_over = is_chosen and self._limit and not within_cap(aggregate.power_w, self._power_cap)
         if is_chosen and kernel.changes_left and kernel.chosen_for == self._power_cap:
             kernel.told.add(number)
             kernel.forecast = None

@@ -116,8 +116,6 @@ STORED: Mapping[str, str] = {
     "nearest": "crosscast.predict.time.baselines:FittedNearest",
     "partition": "crosscast.predict.corun.partition:FittedPartition",
     "physical": "crosscast.predict.time.physical:PhysicalPredictor",
-    "process": "crosscast.predict.configuration.process:ProcessPredictor",
-    "published": "crosscast.predict.configuration.bailey2014:PublishedPredictor",
     "relative-blend": "crosscast.predict.relative.blend:BlendPredictor",
     "relative-by-times": "crosscast.predict.relative.models:ByTimesPredictor",
     "relative-extra-trees": "crosscast.predict.relative.models:ExtraTreesPredictor",

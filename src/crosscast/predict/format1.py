@@ -9,11 +9,69 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from crosscast.arrays import Arrays
+from crosscast.errors import InputError
 
 __all__ = ["FORMAT_1", "Translation"]
 
 Translation = Callable[[dict[str, Any], Arrays], tuple[dict[str, Any], Arrays]]
 """Makes the card and arrays of format 2 out of those of format 1; an `InputError` if they are damaged."""
 
-FORMAT_1: dict[str, Translation] = {}
+
+def _configuration(card: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
+    """A model of configurations: the card has the configurations, and parts have names of their own."""
+    try:
+        return card, _process(arrays) if card.get("kind") == "process" else _published(arrays)
+    except (KeyError, IndexError, ValueError) as error:
+        raise InputError(f"model: expected the arrays of format 1, found others ({error})") from error
+
+
+def _process(arrays: Arrays) -> Arrays:
+    names = arrays["quantities"]
+    found = {"names": names, "quantities.count": np.array(len(names)), **_sample_features(arrays)}
+    found |= {name: arrays[name] for name in ("domains", "time_errors", "power_errors")}
+    for place, name in enumerate(names):
+        part = f"quantities.{place}"
+        for key in ("mean", "points", "weights", "known", "lengths", "own_lengths"):
+            found[f"{part}.{key}"] = arrays[f"{name}.{key}"]
+        variances = arrays[f"{name}.variances"]
+        for key, value in zip(("variance", "own_variance", "noise"), variances, strict=True):
+            found[f"{part}.{key}"] = np.array(value)
+    plain = {name.removeprefix("plain:"): each for name, each in arrays.items() if name.startswith("plain:")}
+    return found | {f"plain.{name}": each for name, each in (_process(plain) if plain else {}).items()}
+
+
+def _published(arrays: Arrays) -> Arrays:
+    from crosscast.predict.configuration.features import SampleFeatures
+
+    found = _sample_features(arrays)
+    readable = SampleFeatures.from_state(
+        {name.removeprefix("features."): each for name, each in found.items()}
+    ).readable_names
+    found["tree.names"] = np.array(readable, np.str_)
+    for key in ("feature", "threshold", "left", "right", "counts"):
+        found[f"tree.{key}"] = arrays[f"tree_{key}"]
+    found["models.logarithms"] = arrays["logarithms"][0].astype(np.bool_)
+    for key in ("performance", "power"):
+        found[f"models.{key}"] = arrays[f"{key}_coefficients"]
+        found[f"models.least_{key}"] = arrays[f"least_{key}"]
+    for key in ("application", "kernel", "size"):
+        found[f"clusters.{key}"] = arrays[f"member_{key}"]
+    found["clusters.sizes"] = arrays["cluster_sizes"]
+    found["clusters.undefined"] = arrays["correlations_undefined"][0]
+    if arrays["clusters_asked"].size:
+        found["clusters.asked"] = arrays["clusters_asked"][0]
+    if arrays["correlation_range"].size:
+        least, most = arrays["correlation_range"]
+        found |= {"clusters.least_correlation": least, "clusters.most_correlation": most}
+    return {name: np.asarray(each) for name, each in found.items()}
+
+
+def _sample_features(arrays: Arrays) -> Arrays:
+    found = {f"features.{name}": arrays[f"feature_{name}"] for name in ("names", "centre", "scale", "counts")}
+    return found | {"features.total": np.asarray(arrays["feature_total"][0])}
+
+
+FORMAT_1: dict[str, Translation] = {"configuration": _configuration}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosscast.predict.artefact import CONFIGURATION, RELATIVE, TIME, read_card
+from crosscast.predict.store import read
 
 if TYPE_CHECKING:
     from crosscast.predict.configuration.artefact import TrainedConfigurationModel
@@ -34,16 +34,16 @@ def load_model(folder: str | Path) -> TrainedModel | TrainedConfigurationModel |
     InputError
         If the folder holds no artefact, a damaged one, or one of a newer format.
     """
-    target = read_card(Path(folder)).choice("target", (TIME, CONFIGURATION, RELATIVE), TIME)
+    stored = read(folder, ("time", "configuration", "relative"))
     # Imported here: each needs a part of the package that the others do not.
-    if target == RELATIVE:
+    if stored.question == "relative":
         from crosscast.predict.relative.artefact import load_relative_model
 
         return load_relative_model(folder)
-    if target == CONFIGURATION:
-        from crosscast.predict.configuration.artefact import load_configuration_model
+    if stored.question == "configuration":
+        from crosscast.predict.configuration.artefact import open_model
 
-        return load_configuration_model(folder)
+        return open_model(stored)
     from crosscast.predict.time.artefact import load_model as load_times
 
     return load_times(folder)

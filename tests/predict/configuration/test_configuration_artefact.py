@@ -6,24 +6,26 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 import crosscast
 from crosscast.errors import InputError
-from crosscast.predict.artefact import CARD
 from crosscast.predict.configuration.artefact import (
-    CONFIGURATION_KINDS,
+    KINDS,
     TrainedConfigurationModel,
-    load_configuration_model,
-    save_configuration_model,
+    load_model,
+    save_model,
 )
-from crosscast.predict.configuration.baselines import NearestKernels
-from crosscast.predict.configuration.models import CONFIGURATION_MODELS, configuration_model_named
+from crosscast.predict.configuration.choice import choice_of
+from crosscast.predict.configuration.data import Observed
+from crosscast.predict.configuration.models import MODELS, NearestKernels, model_named
+from crosscast.predict.format1 import FORMAT_1 as FORMATS
+from crosscast.predict.store import CARD, read
 from crosscast.predict.time import artefact as times
 from support.models import fitted_chooser, kept, kept_chooser, rewrite_card
 from support.surfaces import made_surfaces
@@ -37,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 def refusal(folder: Path) -> str:
     """The one sentence with which a model is refused, when it is loaded or first used."""
     with pytest.raises(InputError) as caught:
-        _ = load_configuration_model(folder).predictor
+        _ = load_model(folder).predictor
     text = str(caught.value)
     assert "\n" not in text
     assert str(folder) in text
@@ -46,48 +48,38 @@ def refusal(folder: Path) -> str:
 
 def test_it_forecasts_as_before_to_the_last_bit(folder: Path) -> None:
     predictor, card = fitted_chooser()
-    model = load_configuration_model(folder)
+    model = load_model(folder)
     assert model.card == card
-    assert (model.space, model.samples) == (predictor.space, predictor.samples)
+    assert (model.predictor.space, model.predictor.samples) == (predictor.space, predictor.samples)
+    assert model.samples == card.sample_configurations
     surfaces = made_surfaces()
     for row in range(len(surfaces.kernels)):
         observed = surfaces.observed(row, predictor.samples)
-        before, after = predictor.forecast(observed), model.forecast(observed)
+        before, after = predictor.forecast(observed), model.predictor.forecast(observed)
         np.testing.assert_array_equal(after.time.centre, before.time.centre)
         np.testing.assert_array_equal(after.power.centre, before.power.centre)
 
 
 def test_the_card_says_configurations_samples_and_power_in_words(folder: Path) -> None:
     card = json.loads((folder / CARD).read_text())
-    assert card["target"] == "configuration"
+    assert card["question"] == "configuration"
     assert card["samples"] == [
         {"device": "node", "settings": {"cpu_cap_w": 100.0, "gpu_cap_w": 250.0}},
         {"device": "node", "settings": {"cpu_cap_w": 60.0, "gpu_cap_w": 100.0}},
     ]
     assert len(card["configurations"]) == 12
     assert card["power"] == {"domain": None, "totals": {"node": [["cpu", "gpu"]]}}
-    assert card["kind"] in CONFIGURATION_KINDS
-
-
-def test_the_same_model_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
-    other = kept_chooser(tmp_path / "other")
-    for one, two in zip(sorted(folder.iterdir()), sorted(other.iterdir()), strict=True):
-        assert one.read_bytes() == two.read_bytes()
+    assert card["kind"] in KINDS
 
 
 def test_each_kind_of_artefact_is_loaded_as_what_it_is(folder: Path, tmp_path: Path) -> None:
     of_times = kept(tmp_path / "times")
     assert isinstance(crosscast.load_model(folder), TrainedConfigurationModel)
     assert isinstance(crosscast.load_model(of_times), times.TrainedModel)
-    with pytest.raises(InputError, match=r"found one with --target time, which is for crosscast predict$"):
-        load_configuration_model(of_times)
-    with pytest.raises(InputError, match=r"--target configuration, which is for crosscast choose$"):
-        times.load_model(folder)
-
-
-def test_an_unknown_target_is_refused(folder: Path) -> None:
-    rewrite_card(folder, lambda card: card.update(target="energy"))
-    assert "target: expected one of time, configuration, relative, corun, found 'energy'" in refusal(folder)
+    with pytest.raises(
+        InputError, match=r"expected a model trained by 'crosscast train configuration', found"
+    ):
+        load_model(of_times)
 
 
 def test_a_model_takes_the_place_of_one_of_another_kind(tmp_path: Path) -> None:
@@ -103,8 +95,8 @@ def test_forecasting_needs_neither_scikit_learn_nor_arrow(folder: Path) -> None:
         "from crosscast.predict.configuration.data import Observed\n"
         f"model = load_model({str(folder)!r})\n"
         "ones = np.array([1.0, 2.0])\n"
-        "observed = Observed(np.array(model.samples), ones, 100 * ones)\n"
-        "assert np.isfinite(model.forecast(observed).time.centre).all()\n"
+        "observed = Observed(np.array(model.predictor.samples), ones, 100 * ones)\n"
+        "assert np.isfinite(model.predictor.forecast(observed).time.centre).all()\n"
         "bad = {'sklearn', 'scipy', 'pandas', 'pyarrow', 'llvmlite'} & set(sys.modules)\n"
         "assert not bad, bad\n"
     )
@@ -123,16 +115,27 @@ def test_a_card_without_a_field_names_it(folder: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda card: card["samples"][0]["settings"].update(gpu_cap_w=1), "samples[0]: configuration:"),
-        (lambda card: card["samples"].append(card["samples"][0]), "and each once, found 3"),
+        (
+            lambda card: card["samples"][0]["settings"].update(gpu_cap_w=1),
+            "samples: configuration: expected one",
+        ),
+        (
+            lambda card: card["samples"].append(card["samples"][0]),
+            "each configuration once, found [11, 0, 11]",
+        ),
+        (lambda card: card["samples"].clear(), "samples: expected a list of length >= 1, found []"),
         (lambda card: card["configurations"].append(card["samples"][0]), "expected each once, found node"),
-        (lambda card: card["configurations"][0]["settings"].update(x=[1]), "configurations[0]: "),
-        (lambda card: card["configurations"][3]["settings"].update(x=1), "found others"),
-        (lambda card: card["samples"].pop(), "configurations and samples of its card, found others"),
-        (lambda card: card["power"]["totals"].update(node="cpu"), "node: expected lists of names"),
-        (lambda card: card["power"]["totals"].update(node=[[]]), "node: expected lists of names"),
-        (lambda card: card.update(kind="forest"), "kind: expected one of"),
-        (lambda card: card.update(kind="magic"), "kind: expected one of"),
+        (lambda card: card["configurations"][0]["settings"].update(x=[1]), "configurations[0].settings.x"),
+        (lambda card: card["configurations"][3]["settings"].update(x=1), "models: expected coefficients"),
+        (lambda card: card["samples"].pop(), "feature names: expected features of 1 samples, found"),
+        (
+            lambda card: card["power"]["totals"].update(node="cpu"),
+            "power.totals.node: expected a list, found",
+        ),
+        (lambda card: card["power"]["totals"].update(node=[[]]), "power.totals.node[0]: expected a list of"),
+        (lambda card: card["power"]["totals"].pop("node"), "power.totals.node: expected lists of domains"),
+        (lambda card: card.update(seed=-1), "seed: expected a whole number >= 0, found -1"),
+        (lambda card: card.update(kind="forest"), "kind: expected process or published, found 'forest'"),
     ],
 )
 def test_wrong_contents_with_a_sound_checksum_are_refused(
@@ -142,40 +145,97 @@ def test_wrong_contents_with_a_sound_checksum_are_refused(
     assert reason in refusal(folder)
 
 
-def test_a_damaged_card_or_array_is_refused(folder: Path) -> None:
-    (path,) = folder.glob("arrays-*.npz")
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    refusal(folder)
-    path.write_bytes(whole)
-    card = folder / CARD
-    card.write_text(card.read_text().replace('"node"', '"nose"', 1))
-    assert "its checksum does not match" in refusal(folder)
-
-
 def test_a_model_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:
     _, card = fitted_chooser()
-    nearest = NearestKernels().fit(made_surfaces(), card.samples)
+    nearest = NearestKernels().fit(made_surfaces(), card.numbers)
     with pytest.raises(InputError, match=r"expected one that can be kept \(.*\), found nearest"):
-        save_configuration_model(nearest, tmp_path / "model", replace(card, model="nearest"))
+        card = msgspec.structs.replace(card, model="nearest")
+        save_model(TrainedConfigurationModel(card, nearest), tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.parametrize("name", CONFIGURATION_MODELS)
+@pytest.mark.parametrize("name", MODELS)
 def test_every_model_has_its_name_and_can_be_kept(name: str, tmp_path: Path) -> None:
     surfaces = made_surfaces(4, noise=0.01)
-    model = configuration_model_named(name)
+    model = model_named(name)
     assert model.name == name
     fitted = model.fit(surfaces, (11, 0))
-    save_configuration_model(fitted, tmp_path / "model", fitted_chooser()[1])
+    card = msgspec.structs.replace(fitted_chooser()[1], kind=getattr(fitted, "kind", ""))
+    save_model(TrainedConfigurationModel(card, fitted), tmp_path / "model")
     observed = surfaces.observed(0, (11, 0))
-    before, after = (
-        each.forecast(observed) for each in (fitted, load_configuration_model(tmp_path / "model"))
-    )
+    before, after = (each.forecast(observed) for each in (fitted, load_model(tmp_path / "model").predictor))
     np.testing.assert_array_equal(after.power.centre, before.power.centre)
     np.testing.assert_array_equal(after.time.quantile(0.95), before.time.quantile(0.95))
 
 
 def test_an_unknown_model_is_refused() -> None:
     with pytest.raises(InputError, match=r"model: expected one of model, published, .*, found 'magic'"):
-        configuration_model_named("magic")
+        model_named("magic")
+
+
+FORMAT_1 = Path(__file__).parents[2] / "data" / "format1"
+
+
+@pytest.mark.parametrize("name", ["configuration-model", "configuration-published"])
+def test_a_model_of_format_1_forecasts_as_it_did_and_can_be_written_again(name: str, tmp_path: Path) -> None:
+    expected = json.loads((FORMAT_1 / name / "expected.json").read_text())
+    runs = expected["inputs"]
+    domains, counters = (
+        {of: np.array(values) for of, values in runs[what].items()} for what in ("domains", "counters")
+    )
+    numbers, time_s, power_w = (np.array(runs[each]) for each in ("numbers", "time_s", "power_w"))
+    old = load_model(FORMAT_1 / name)
+    save_model(old, tmp_path / "new")
+    assert read(tmp_path / "new").protocol == 2
+    for model in (old, load_model(tmp_path / "new")):
+        found = model.predictor.forecast(Observed(numbers, time_s, power_w, domains, counters))
+        assert found.measured.tolist() == expected["outputs"]["measured"]
+        for quantity, was in ((found.time, "time"), (found.power, "power")):
+            for part, stride in (("centre", 1), ("spread", 1), ("errors", 20)):
+                values = np.array(expected["outputs"][was][part], np.float64)
+                np.testing.assert_allclose(getattr(quantity, part)[::stride], values, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["configuration-model", "configuration-published"])
+def test_a_damaged_model_of_format_1_is_refused(name: str) -> None:
+    stored = read(FORMAT_1 / name)
+    arrays = stored._read()
+    for lacking in arrays:
+        if lacking.removeprefix("plain:") in ("configuration_device", "configuration_settings", "samples"):
+            continue
+        rest = {each: values for each, values in arrays.items() if each != lacking}
+        with pytest.raises(InputError, match="model: "):
+            card, found = FORMATS["configuration"](stored._card, rest)
+            KINDS[card["kind"]].from_state(found)
+            pytest.fail(lacking)
+
+
+def measured(number: int, row: int = 2) -> dict[str, float]:
+    surfaces = made_surfaces()
+    told = {"time_s": surfaces.time_s[row, number], "power_w": surfaces.power_w[row, number]}
+    told |= {f"{name}_w": values[row, number] for name, values in surfaces.domains.items()}
+    return told | {name: values[row, number] for name, values in surfaces.counters.items()}
+
+
+def test_it_chooses_by_runs_that_are_named_by_their_configurations(folder: Path) -> None:
+    model = load_model(folder)
+    space = model.predictor.space
+    runs = {space.configurations[number]: measured(number) for number in (0, 11)}
+    forecast = model.predictor.forecast(made_surfaces().observed(2, (0, 11)))
+    np.testing.assert_array_equal(model.predict(runs).time.centre, forecast.time.centre)
+    choice = model.choose(runs, 250.0)
+    assert choice == choice_of(forecast, space, 250.0)
+    assert choice.recommended is not None
+    assert len(choice.columns()["time_s"]) == len(choice.frontier)
+    assert str(choice.recommended.configuration) in choice._repr_html_()
+    assert model.choose(runs, 250.0, "energy").objective == "energy"
+    assert model.choose(runs, 1.0).recommended is None
+
+
+def test_runs_that_are_not_there_are_named(folder: Path) -> None:
+    model = load_model(folder)
+    highest = model.samples[0]
+    with pytest.raises(InputError, match="expected a run at node: cpu_cap_w 60, gpu_cap_w 100, found none"):
+        model.predict({highest: measured(11)})
+    with pytest.raises(InputError, match=r"runs: node: .*: power_w: expected a number, found time_s"):
+        model.predict({highest: {"time_s": 1.0}})

@@ -15,17 +15,16 @@ from sklearn.neighbors import KNeighborsRegressor
 from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.predict.configuration.bailey2014 import design_of
-from crosscast.predict.configuration.baselines import (
-    FittedProcess,
+from crosscast.predict.configuration.data import ConfigurationModel, KernelAt, Space, Surfaces, plain_forecast
+from crosscast.predict.configuration.features import design_of
+from crosscast.predict.configuration.models import (
+    BaselinePredictor,
+    Changes,
+    FittedProduct,
     GaussianProcess,
     GlobalRegression,
     NearestKernels,
-    RelativePredictor,
-    changes_of,
 )
-from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
-from crosscast.predict.configuration.forecast import ConfigurationModel, plain_forecast
 from support.grids import linear_samples, linear_surfaces
 from support.surfaces import made_space, made_surfaces
 
@@ -55,7 +54,7 @@ every_baseline = pytest.mark.parametrize("model", MODELS, ids=lambda model: mode
 def test_changes_are_zero_at_the_samples_that_they_are_relative_to() -> None:
     surfaces = linear_surfaces()
     samples = linear_samples(surfaces.space)
-    known = changes_of(surfaces, samples)
+    known = Changes.of(surfaces, samples)
     np.testing.assert_array_equal(known.time[:, list(samples)], 0)
     np.testing.assert_array_equal(known.power[:, list(samples)], 0)
     cpu = surfaces.space.device_numbers == 0
@@ -104,7 +103,7 @@ SAMPLES = (11, 0)
 def test_it_predicts_what_scikit_learn_does(count: int) -> None:
     surfaces = made_surfaces(7, noise=0.05)
     out = surfaces.rows_of(["app2"])
-    known = changes_of(surfaces.take(~out), SAMPLES)
+    known = Changes.of(surfaces.take(~out), SAMPLES)
     other = KNeighborsRegressor(count, weights="distance")
     fitted = NearestKernels(count).fit(surfaces.take(~out), SAMPLES)
     for row in np.flatnonzero(out).tolist():
@@ -165,30 +164,27 @@ def test_none_are_refused() -> None:
         NearestKernels(0)
 
 
-SAMPLES_GAUSSIAN_PROCESS = (11, 0)
-
-
 @pytest.fixture(scope="module")
 def surfaces() -> Surfaces:
     return made_surfaces(6, noise=0.02)
 
 
 @pytest.fixture(scope="module")
-def fitted(surfaces: Surfaces) -> RelativePredictor:
-    return GaussianProcess().fit(surfaces.take(~surfaces.rows_of(["app3"])), SAMPLES_GAUSSIAN_PROCESS)
+def fitted(surfaces: Surfaces) -> BaselinePredictor:
+    return GaussianProcess().fit(surfaces.take(~surfaces.rows_of(["app3"])), SAMPLES)
 
 
 def test_it_predicts_a_new_kernel_better_than_the_mean_kernel(
-    surfaces: Surfaces, fitted: RelativePredictor
+    surfaces: Surfaces, fitted: BaselinePredictor
 ) -> None:
-    known = changes_of(surfaces.take(~surfaces.rows_of(["app3"])), SAMPLES_GAUSSIAN_PROCESS)
+    known = Changes.of(surfaces.take(~surfaces.rows_of(["app3"])), SAMPLES)
     for row in np.flatnonzero(surfaces.rows_of(["app3"])).tolist():
-        found = fitted.forecast(surfaces.observed(row, SAMPLES_GAUSSIAN_PROCESS))
+        found = fitted.forecast(surfaces.observed(row, SAMPLES))
         for centre, true, changes in (
             (found.time.centre, surfaces.time_s[row], known.time),
             (found.power.centre, surfaces.power_w[row], known.power),
         ):
-            mean = true[SAMPLES_GAUSSIAN_PROCESS[0]] * np.exp(changes.mean(axis=0))
+            mean = true[SAMPLES[0]] * np.exp(changes.mean(axis=0))
             assert np.abs(np.log(centre / true)).mean() < 0.5 * np.abs(np.log(mean / true)).mean()
 
 
@@ -196,14 +192,18 @@ def test_it_predicts_what_scikit_learn_does_gaussian_process(
     monkeypatch: pytest.MonkeyPatch, surfaces: Surfaces
 ) -> None:
     covariance = ConstantKernel(0.2) * RBF(np.array([1.0, 2, 3, 2, 1, 0.5, 0.7])) + WhiteKernel(0.01)
-    monkeypatch.setattr(
-        "crosscast.predict.configuration.baselines._likeliest",
-        lambda rows, wanted: covariance,
-    )
-    fitted = GaussianProcess().fit(surfaces, SAMPLES_GAUSSIAN_PROCESS)
+    real = GaussianProcessRegressor.fit
+
+    def fit(self: Any, rows: Reals, values: Reals) -> Any:
+        """With this covariance, whatever the likelihood says."""
+        self.optimizer, self.kernel = None, covariance
+        return real(self, rows, values)
+
+    monkeypatch.setattr(GaussianProcessRegressor, "fit", fit)
+    fitted = GaussianProcess().fit(surfaces, SAMPLES)
     learned = fitted.learned
-    assert isinstance(learned, FittedProcess)
-    known = changes_of(surfaces, SAMPLES_GAUSSIAN_PROCESS)
+    assert isinstance(learned, FittedProduct)
+    known = Changes.of(surfaces, SAMPLES)
     settings = surfaces.space.matrix
     settings = (settings - settings.mean(axis=0)) / settings.std(axis=0)
 
@@ -222,10 +222,8 @@ def test_it_predicts_what_scikit_learn_does_gaussian_process(
 
 def test_the_same_seed_gives_the_same_bytes(surfaces: Surfaces) -> None:
     few = surfaces.take(np.arange(6))
-    observed = surfaces.observed(7, SAMPLES_GAUSSIAN_PROCESS)
-    first, second = (
-        GaussianProcess().fit(few, SAMPLES_GAUSSIAN_PROCESS, 3).forecast(observed) for _ in range(2)
-    )
+    observed = surfaces.observed(7, SAMPLES)
+    first, second = (GaussianProcess().fit(few, SAMPLES, 3).forecast(observed) for _ in range(2))
     assert first.time.centre.tobytes() == second.time.centre.tobytes()
 
 
@@ -233,21 +231,13 @@ def test_missing_cells_are_predicted_and_columns_that_never_ran_are_unknown(surf
     few = surfaces.take(np.arange(6))
     few.time_s[2, 3] = few.power_w[2, 3] = np.nan
     few.time_s[:, 6] = few.power_w[:, 6] = np.nan
-    found = (
-        GaussianProcess()
-        .fit(few, SAMPLES_GAUSSIAN_PROCESS)
-        .forecast(few.observed(2, SAMPLES_GAUSSIAN_PROCESS))
-    )
+    found = GaussianProcess().fit(few, SAMPLES).forecast(few.observed(2, SAMPLES))
     assert np.isnan(found.time.centre).tolist() == [place == 6 for place in range(12)]
 
 
 def test_one_kernel_or_one_configuration_is_enough() -> None:
     alone = made_surfaces(1).take(np.array([0]))
-    found = (
-        GaussianProcess()
-        .fit(alone, SAMPLES_GAUSSIAN_PROCESS)
-        .forecast(alone.observed(0, SAMPLES_GAUSSIAN_PROCESS))
-    )
+    found = GaussianProcess().fit(alone, SAMPLES).forecast(alone.observed(0, SAMPLES))
     np.testing.assert_allclose(found.time.centre, alone.time_s[0])
     single = Surfaces(
         "single",
@@ -257,9 +247,6 @@ def test_one_kernel_or_one_configuration_is_enough() -> None:
         np.array([[50.0], [50.0]]),
     )
     assert GaussianProcess().fit(single, (0,)).forecast(single.observed(1, (0,))).time.centre.tolist() == [2]
-
-
-SAMPLES_GLOBAL_REGRESSION = (11, 0)
 
 
 def log_linear(kernels: int = 12) -> Surfaces:
@@ -280,20 +267,16 @@ def log_linear(kernels: int = 12) -> Surfaces:
 def test_it_tells_what_is_linear_in_settings_times_features() -> None:
     surfaces = log_linear()
     out = surfaces.rows_of(["app5"])
-    found = (
-        GlobalRegression()
-        .fit(surfaces.take(~out), SAMPLES_GLOBAL_REGRESSION)
-        .forecast(surfaces.observed(5, SAMPLES_GLOBAL_REGRESSION))
-    )
+    found = GlobalRegression().fit(surfaces.take(~out), SAMPLES).forecast(surfaces.observed(5, SAMPLES))
     np.testing.assert_allclose(found.time.centre, surfaces.time_s[5], rtol=0.005)
     np.testing.assert_allclose(found.power.centre, surfaces.power_w[5], rtol=0.005)
 
 
 def test_it_is_ridge_regression_with_one_of_its_penalties() -> None:
     surfaces = made_surfaces(5, noise=0.1)
-    known = changes_of(surfaces, SAMPLES_GLOBAL_REGRESSION)
-    observed = surfaces.observed(3, SAMPLES_GLOBAL_REGRESSION)
-    fitted = GlobalRegression().fit(surfaces, SAMPLES_GLOBAL_REGRESSION)
+    known = Changes.of(surfaces, SAMPLES)
+    observed = surfaces.observed(3, SAMPLES)
+    fitted = GlobalRegression().fit(surfaces, SAMPLES)
     terms = np.hstack([np.ones((len(known.points), 1)), known.points])
     settings = design_of(surfaces.space).with_constants
     rows = np.einsum("nf,cp->ncfp", terms, settings).reshape(known.time.size, -1)
@@ -302,7 +285,7 @@ def test_it_is_ridge_regression_with_one_of_its_penalties() -> None:
         Ridge(penalty, fit_intercept=False).fit(rows, known.time.ravel()).predict(rows)
         for penalty in (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
     ]
-    rest = np.setdiff1d(np.arange(12), SAMPLES_GLOBAL_REGRESSION)
+    rest = np.setdiff1d(np.arange(12), SAMPLES)
     assert any(np.allclose(each.reshape(-1, 12)[3, rest], found[rest], rtol=1e-4) for each in ridges)
 
 
@@ -310,11 +293,7 @@ def test_cells_that_did_not_run_do_not_count_and_columns_that_never_ran_are_unkn
     surfaces = log_linear()
     surfaces.time_s[2, 3] = surfaces.power_w[2, 3] = np.nan
     surfaces.time_s[:, 6] = surfaces.power_w[:, 6] = np.nan
-    found = (
-        GlobalRegression()
-        .fit(surfaces, SAMPLES_GLOBAL_REGRESSION)
-        .forecast(surfaces.observed(2, SAMPLES_GLOBAL_REGRESSION))
-    )
+    found = GlobalRegression().fit(surfaces, SAMPLES).forecast(surfaces.observed(2, SAMPLES))
     assert np.isnan(found.time.centre[6])
     assert found.time.centre[3] == np.delete(found.time.centre, 6)[3]
     expected = log_linear().time_s[2]
@@ -323,18 +302,14 @@ def test_cells_that_did_not_run_do_not_count_and_columns_that_never_ran_are_unkn
 
 def test_one_application_is_enough() -> None:
     surfaces = made_surfaces(1)
-    found = (
-        GlobalRegression()
-        .fit(surfaces, SAMPLES_GLOBAL_REGRESSION)
-        .forecast(surfaces.observed(0, SAMPLES_GLOBAL_REGRESSION))
-    )
+    found = GlobalRegression().fit(surfaces, SAMPLES).forecast(surfaces.observed(0, SAMPLES))
     assert np.isfinite(found.power.centre).all()
 
 
 def test_it_does_not_read_what_is_asked_of_it_from_other_kernels() -> None:
     surfaces = made_surfaces(4)
     bare = dataclasses.replace(surfaces, domains={}, counters={})
-    fitted = GlobalRegression().fit(bare, SAMPLES_GLOBAL_REGRESSION)
-    one = fitted.forecast(surfaces.observed(2, SAMPLES_GLOBAL_REGRESSION))
-    other = fitted.forecast(bare.observed(2, SAMPLES_GLOBAL_REGRESSION))
+    fitted = GlobalRegression().fit(bare, SAMPLES)
+    one = fitted.forecast(surfaces.observed(2, SAMPLES))
+    other = fitted.forecast(bare.observed(2, SAMPLES))
     np.testing.assert_array_equal(one.time.centre, other.time.centre)

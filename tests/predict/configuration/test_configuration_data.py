@@ -16,19 +16,17 @@ from crosscast.errors import InputError
 from crosscast.predict.configuration.data import (
     KernelAt,
     Observed,
+    Quantity,
     Space,
     Surfaces,
-    kept_space,
     machines_of,
     pareto_frontier,
     power_totals,
-    references,
+    reference_samples,
     sample_places,
     sampled,
-    space_state,
     total_power,
 )
-from crosscast.predict.configuration.forecast import Quantity
 from crosscast.tables.arrow import Table, table_of
 from crosscast.tables.configured import CONFIGURED
 from support.grids import linear_space
@@ -395,14 +393,14 @@ def test_no_samples_are_refused() -> None:
 
 def test_the_first_sample_on_the_same_device_counts() -> None:
     space = linear_space()
-    found = references(space, (10, 3, 4))
+    found = reference_samples(space, (10, 3, 4))
     assert set(found[space.device_numbers == 0]) == {1}
     assert set(found[space.device_numbers == 1]) == {0}
 
 
 def test_a_device_without_a_sample_is_scaled_from_the_first() -> None:
     space = linear_space()
-    assert set(references(space, (4, 3))) == {0}
+    assert set(reference_samples(space, (4, 3))) == {0}
 
 
 # Few values, so that many agree.
@@ -443,25 +441,3 @@ def test_of_those_that_agree_in_both_the_first_is_taken() -> None:
 
 def test_without_any_finite_point_there_is_no_frontier() -> None:
     assert pareto_frontier(np.array([np.nan, 1.0]), np.array([1.0, np.nan])).tolist() == []
-
-
-def test_they_come_back() -> None:
-    space = linear_space()
-    assert kept_space(space_state(space, (9, 2))) == (space, (9, 2))
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "sentence"),
-    [
-        ("configuration_device", lambda a: a[1:], "expected those of 11 configurations, found 12"),
-        ("configuration_device", lambda a: a[::-1], "expected configurations in order"),
-        ("configuration_settings", lambda a: np.array(["{"] * len(a)), "expected JSON objects, found '{'"),
-        ("configuration_settings", lambda a: np.array(["[]"] * len(a)), "expected an object of settings"),
-        ("samples", lambda a: a + 100, "samples: expected integers from 0 to 11"),
-        ("samples", lambda a: a[:0], "samples: expected at least one"),
-    ],
-)
-def test_a_damaged_state_is_refused(name: str, change: Any, sentence: str) -> None:
-    state = space_state(linear_space(), (0, 11))
-    with pytest.raises(InputError, match=sentence):
-        kept_space({**state, name: change(state[name])})

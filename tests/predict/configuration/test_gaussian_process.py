@@ -17,21 +17,20 @@ from threadpoolctl import threadpool_limits
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.configuration.gaussian_process import (
-    Belief,
     Covariance,
+    Marginals,
     Posterior,
     SparseProcess,
-    Weighed,
-    _cost,
-    _parts,
+    TrainingCovariances,
+    _Likelihood,
+    inducing_points,
     matern,
     matern_slope,
-    pivots,
     small_product,
     squares,
-    total_of,
+    sum_of_parts,
 )
-from crosscast.predict.configuration.gaussian_process import likeliest as likeliest_with_threads
+from crosscast.predict.configuration.gaussian_process import fit_covariance as likeliest_with_threads
 from support.surfaces import FEATURES, made_covariance, made_points
 
 
@@ -79,7 +78,7 @@ def test_what_is_farther_is_less_alike(distances: list[float]) -> None:
     assert (found >= 0).all()
 
 
-def likeliest(points: Reals, features: int, kernels: Integers, values: Reals) -> Covariance:
+def fit_covariance(points: Reals, features: int, kernels: Integers, values: Reals) -> Covariance:
     """As the model calls it: on a busy machine threads make it many times slower."""
     with threadpool_limits(1):
         return likeliest_with_threads(points, features, kernels, values)
@@ -100,6 +99,11 @@ def logarithms(covariance: Covariance) -> Reals:
     return found
 
 
+def likelihood(points: Reals, kernels: Integers, values: Reals) -> _Likelihood:
+    squared = (points.T[:, :, None] - points.T[:, None, :]) ** 2
+    return _Likelihood(squared, np.equal.outer(kernels, kernels).astype(np.float64), values, FEATURES)
+
+
 def drawn(covariance: Covariance, kernels: int, settings: int) -> tuple[Reals, Integers, Reals]:
     points, of = made_points(kernels, settings)
     values = np.random.default_rng(3).multivariate_normal(np.zeros(len(of)), joint(covariance, points, of))
@@ -109,17 +113,17 @@ def drawn(covariance: Covariance, kernels: int, settings: int) -> tuple[Reals, I
 @pytest.mark.parametrize("change", [0.0, 1.0, -1.5])
 def test_the_gradient_is_that_of_finite_differences(change: float) -> None:
     points, kernels, values = drawn(made_covariance(), 4, 6)
-    parts = _parts(points, FEATURES, kernels, values)
+    cost = likelihood(points, kernels, values).cost
     start = logarithms(made_covariance()) + change
-    error = check_grad(lambda x: _cost(x, parts)[0], lambda x: _cost(x, parts)[1], start, epsilon=1e-6)
-    assert error < 1e-4 * np.abs(_cost(start, parts)[1]).max()
+    error = check_grad(lambda x: cost(x)[0], lambda x: cost(x)[1], start, epsilon=1e-6)
+    assert error < 1e-4 * np.abs(cost(start)[1]).max()
 
 
 def test_the_cost_is_that_of_the_likelihood_but_for_a_constant_and_the_prior() -> None:
     points, kernels, values = drawn(made_covariance(), 4, 6)
-    parts = _parts(points, FEATURES, kernels, values)
+    cost = likelihood(points, kernels, values).cost
     ones, others = made_covariance(), made_covariance(own=0.5, noise=0.2)
-    costs = [_cost(logarithms(each), parts)[0] for each in (ones, others)]
+    costs = [cost(logarithms(each))[0] for each in (ones, others)]
     # With the same lengths the prior is the same.
     expected = [
         -multivariate_normal(np.zeros(len(values)), joint(each, points, kernels)).logpdf(values)
@@ -131,15 +135,15 @@ def test_the_cost_is_that_of_the_likelihood_but_for_a_constant_and_the_prior() -
 def test_the_found_one_is_likelier_than_that_from_which_values_were_drawn() -> None:
     true = made_covariance()
     points, kernels, values = drawn(true, 12, 10)
-    found = likeliest(points, FEATURES, kernels, values)
-    parts = _parts(points, FEATURES, kernels, values)
-    assert _cost(logarithms(found), parts)[0] <= _cost(logarithms(true), parts)[0]
+    found = fit_covariance(points, FEATURES, kernels, values)
+    cost = likelihood(points, kernels, values).cost
+    assert cost(logarithms(found))[0] <= cost(logarithms(true))[0]
     assert 0.02 < found.noise < 0.1
 
 
 def test_a_coordinate_that_does_not_matter_gets_a_great_length() -> None:
     points, kernels = made_points(12, 10)
-    found = likeliest(points, FEATURES, kernels, np.sin(2 * points[:, 2]))
+    found = fit_covariance(points, FEATURES, kernels, np.sin(2 * points[:, 2]))
     assert found.lengths[2] < 0.5 * found.lengths[[0, 1, 3]].min()
 
 
@@ -159,7 +163,7 @@ def test_a_coordinate_that_does_not_matter_gets_a_great_length() -> None:
 )
 def test_odd_values_have_a_likeliest_covariance_too(points: Reals, kernels: Integers, values: Reals) -> None:
     features = min(FEATURES, points.shape[1])
-    found = likeliest(points, features, kernels, values)
+    found = fit_covariance(points, features, kernels, values)
     every = [*found.lengths, *found.own_lengths, found.variance, found.own_variance, found.noise]
     assert np.isfinite(every).all()
     assert min(every) > 0
@@ -169,15 +173,15 @@ COVARIANCE = made_covariance()
 COUNT = 9
 
 
-def belief() -> Belief:
+def posterior() -> Posterior:
     points, _ = made_points(5, 6)
-    weighed = Weighed.of(COVARIANCE, points, pivots(COVARIANCE, points, 20))
+    training = TrainingCovariances.of(COVARIANCE, points, inducing_points(COVARIANCE, points, 20))
     values = np.cos(points.sum(axis=1))
-    return weighed.fitted(values, np.ones(30, np.bool_)).at(made_points(1, COUNT, seed=5)[0], FEATURES)
+    return training.condition_on(values, np.ones(30, np.bool_)).at(made_points(1, COUNT, seed=5)[0], FEATURES)
 
 
-BELIEF = belief()
-EVERY = BELIEF.rows(np.arange(COUNT))
+POSTERIOR = posterior()
+EVERY = POSTERIOR.rows(np.arange(COUNT))
 VALUES = np.random.default_rng(1).normal(size=COUNT)
 
 
@@ -185,19 +189,19 @@ def conditioned(at: list[int], values: Reals) -> tuple[Reals, Reals]:
     """Mean and variance of a run, from the joint covariance of all values and these runs."""
     inner = EVERY[np.ix_(at, at)] + COVARIANCE.noise * np.eye(len(at))
     gain = EVERY[:, at] @ np.linalg.inv(inner)
-    mean = BELIEF.mean + gain @ (values - BELIEF.mean[at])
+    mean = POSTERIOR.mean + gain @ (values - POSTERIOR.mean[at])
     return mean, np.diag(EVERY - gain @ EVERY[at]) + COVARIANCE.noise
 
 
 def test_covariances_are_those_of_a_joint_gaussian() -> None:
     np.testing.assert_allclose(EVERY, EVERY.T, atol=1e-12)
     assert np.linalg.eigvalsh(EVERY).min() > -1e-9
-    np.testing.assert_allclose(BELIEF.rows(np.array([4, 1])), EVERY[[4, 1]], atol=1e-12)
+    np.testing.assert_allclose(POSTERIOR.rows(np.array([4, 1])), EVERY[[4, 1]], atol=1e-12)
 
 
 @given(st.lists(st.integers(0, COUNT - 1), max_size=COUNT, unique=True))
 def test_runs_condition_as_a_joint_gaussian_does(at: list[int]) -> None:
-    found = BELIEF.given(np.array(at, np.int64), VALUES[at])
+    found = POSTERIOR.condition_on(np.array(at, np.int64), VALUES[at])
     mean, variance = conditioned(at, VALUES[at])
     np.testing.assert_allclose(found.mean, mean, atol=1e-9)
     np.testing.assert_allclose(found.variance, variance, atol=1e-9)
@@ -206,26 +210,28 @@ def test_runs_condition_as_a_joint_gaussian_does(at: list[int]) -> None:
 
 @given(st.permutations([0, 3, 5, 8]))
 def test_the_order_of_runs_does_not_matter(at: list[int]) -> None:
-    one, other = (BELIEF.given(np.array(each), VALUES[each]) for each in (at, sorted(at)))
+    one, other = (POSTERIOR.condition_on(np.array(each), VALUES[each]) for each in (at, sorted(at)))
     np.testing.assert_allclose(one.mean, other.mean, atol=1e-10)
     np.testing.assert_allclose(one.variance, other.variance, atol=1e-10)
 
 
 def test_what_is_not_a_number_is_left_out() -> None:
-    with_it = BELIEF.given(np.array([2, 3, 6]), np.array([0.3, np.nan, -np.inf]))
-    without = BELIEF.given(np.array([2]), np.array([0.3]))
+    with_it = POSTERIOR.condition_on(np.array([2, 3, 6]), np.array([0.3, np.nan, -np.inf]))
+    without = POSTERIOR.condition_on(np.array([2]), np.array([0.3]))
     np.testing.assert_array_equal(with_it.mean, without.mean)
     np.testing.assert_array_equal(with_it.variance, without.variance)
 
 
 def test_no_runs_change_nothing() -> None:
-    found = BELIEF.given(np.empty(0, np.int64), np.empty(0))
-    np.testing.assert_array_equal(found.mean, BELIEF.mean)
+    found = POSTERIOR.condition_on(np.empty(0, np.int64), np.empty(0))
+    np.testing.assert_array_equal(found.mean, POSTERIOR.mean)
     np.testing.assert_allclose(found.variance, np.diag(EVERY) + COVARIANCE.noise, atol=1e-12)
 
 
 def test_more_runs_never_make_it_less_sure() -> None:
-    variances = [BELIEF.given(np.arange(count), VALUES[:count]).variance for count in range(COUNT + 1)]
+    variances = [
+        POSTERIOR.condition_on(np.arange(count), VALUES[:count]).variance for count in range(COUNT + 1)
+    ]
     assert (np.diff(variances, axis=0) < 1e-12).all()
 
 
@@ -241,21 +247,21 @@ def test_a_product_in_pieces_is_the_product(rows: int) -> None:
 def test_a_total_is_that_of_many_draws() -> None:
     rng = np.random.default_rng(4)
     parts = {
-        "cpu": Posterior(np.log([60.0, 100.0]), np.array([0.02, 0.001]) ** 2),
-        "gpu": Posterior(np.log([150.0, 20.0]), np.array([0.03, 0.05]) ** 2),
+        "cpu": Marginals(np.log([60.0, 100.0]), np.array([0.02, 0.001]) ** 2),
+        "gpu": Marginals(np.log([150.0, 20.0]), np.array([0.03, 0.05]) ** 2),
     }
     draws = sum(
         np.exp(part.mean + np.sqrt(part.variance) * rng.standard_normal((200_000, 2)))
         for part in parts.values()
     )
-    found = total_of(parts)
+    found = sum_of_parts(parts)
     np.testing.assert_allclose(found.mean, np.log(draws).mean(axis=0), atol=1e-3)
     np.testing.assert_allclose(np.sqrt(found.variance), np.log(draws).std(axis=0), rtol=0.01)
 
 
 def test_the_total_of_one_part_is_that_part() -> None:
-    part = Posterior(np.array([1.0, 2.0]), np.array([0.1, 0.2]))
-    found = total_of({"power": part})
+    part = Marginals(np.array([1.0, 2.0]), np.array([0.1, 0.2]))
+    found = sum_of_parts({"power": part})
     np.testing.assert_allclose(found.mean, part.mean)
     np.testing.assert_allclose(found.variance, part.variance)
 
@@ -276,30 +282,30 @@ def exact(used: Flags, new: Reals = NEW) -> tuple[Reals, Reals]:
     return near @ np.linalg.solve(inner, VALUES_SPARSE[used]), before - near @ np.linalg.solve(inner, near.T)
 
 
-def shared_of(belief: Belief) -> Reals:
+def shared_of(found: Posterior) -> Reals:
     """All covariances, without the kernel's own part."""
-    settings = belief.points[:, FEATURES:]
-    return belief.rows(np.arange(len(belief.mean))) - COVARIANCE_SPARSE.own(settings, settings)
+    settings = found.points[:, FEATURES:]
+    return found.rows(np.arange(len(found.mean))) - COVARIANCE_SPARSE.own(settings, settings)
 
 
 @pytest.mark.parametrize("used", [np.ones(30, np.bool_), KERNELS != 2])
-def test_with_all_points_remembered_it_is_exact(used: Flags) -> None:
-    weighed = Weighed.of(COVARIANCE_SPARSE, POINTS, np.arange(30))
-    found = weighed.fitted(np.where(used, VALUES_SPARSE, np.nan), used).at(NEW, FEATURES)
+def test_with_all_points_inducing_it_is_exact(used: Flags) -> None:
+    training = TrainingCovariances.of(COVARIANCE_SPARSE, POINTS, np.arange(30))
+    found = training.condition_on(np.where(used, VALUES_SPARSE, np.nan), used).at(NEW, FEATURES)
     mean, covariance = exact(used)
     np.testing.assert_allclose(found.mean, mean, atol=1e-5)
     np.testing.assert_allclose(shared_of(found), covariance, atol=1e-5)
 
 
-def test_what_was_left_out_is_not_remembered() -> None:
-    remembered = pivots(COVARIANCE_SPARSE, POINTS, 20)
+def test_what_was_left_out_is_not_inducing() -> None:
+    inducing = inducing_points(COVARIANCE_SPARSE, POINTS, 20)
     used = KERNELS != 2
-    found = Weighed.of(COVARIANCE_SPARSE, POINTS, remembered).fitted(VALUES_SPARSE, used)
-    alone = Weighed.of(
-        COVARIANCE_SPARSE, POINTS[used], np.flatnonzero(np.isin(np.flatnonzero(used), remembered))
+    found = TrainingCovariances.of(COVARIANCE_SPARSE, POINTS, inducing).condition_on(VALUES_SPARSE, used)
+    alone = TrainingCovariances.of(
+        COVARIANCE_SPARSE, POINTS[used], np.flatnonzero(np.isin(np.flatnonzero(used), inducing))
     )
-    expected = alone.fitted(VALUES_SPARSE[used], np.ones(used.sum(), np.bool_))
-    # The order of those remembered is another one.
+    expected = alone.condition_on(VALUES_SPARSE[used], np.ones(used.sum(), np.bool_))
+    # The order of those inducing is another one.
     ones, others = found.at(NEW, FEATURES), expected.at(NEW, FEATURES)
     np.testing.assert_allclose(ones.mean, others.mean, atol=1e-7)
     np.testing.assert_allclose(shared_of(ones), shared_of(others), atol=1e-7)
@@ -308,26 +314,30 @@ def test_what_was_left_out_is_not_remembered() -> None:
 
 def test_few_points_that_tell_much_come_near_to_all() -> None:
     used = np.ones(30, np.bool_)
-    found = Weighed.of(COVARIANCE_SPARSE, POINTS, pivots(COVARIANCE_SPARSE, POINTS, 22)).fitted(
-        VALUES_SPARSE, used
-    )
+    found = TrainingCovariances.of(
+        COVARIANCE_SPARSE, POINTS, inducing_points(COVARIANCE_SPARSE, POINTS, 22)
+    ).condition_on(VALUES_SPARSE, used)
     mean, _ = exact(used)
     assert np.abs(found.at(NEW, FEATURES).mean - mean).max() < 0.1 * np.abs(mean).max()
 
 
 def test_training_never_makes_it_less_sure_and_variances_stay_positive() -> None:
     for count in (1, 5, 30):
-        remembered = pivots(COVARIANCE_SPARSE, POINTS, count)
-        found = Weighed.of(COVARIANCE_SPARSE, POINTS, remembered).fitted(VALUES_SPARSE, np.ones(30, np.bool_))
+        inducing = inducing_points(COVARIANCE_SPARSE, POINTS, count)
+        found = TrainingCovariances.of(COVARIANCE_SPARSE, POINTS, inducing).condition_on(
+            VALUES_SPARSE, np.ones(30, np.bool_)
+        )
         variances = np.diag(shared_of(found.at(POINTS[:6], FEATURES)))
         assert (variances > -1e-9).all()
         assert (variances < COVARIANCE_SPARSE.variance + 1e-9).all()
 
 
-def test_where_nothing_is_remembered_nothing_is_known() -> None:
+def test_where_nothing_is_inducing_nothing_is_known() -> None:
     used = KERNELS == 1
     found = (
-        Weighed.of(COVARIANCE_SPARSE, POINTS, np.array([0, 1])).fitted(VALUES_SPARSE, used).at(NEW, FEATURES)
+        TrainingCovariances.of(COVARIANCE_SPARSE, POINTS, np.array([0, 1]))
+        .condition_on(VALUES_SPARSE, used)
+        .at(NEW, FEATURES)
     )
     assert found.mean.tolist() == [0] * 8
     np.testing.assert_allclose(shared_of(found), COVARIANCE_SPARSE.shared(NEW, NEW))
@@ -346,58 +356,38 @@ def greedy(points: Reals, most: int) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_pivots_are_those_of_a_greedy_search(seed: int) -> None:
+def test_inducing_points_are_those_of_a_greedy_search(seed: int) -> None:
     points = np.random.default_rng(seed).normal(size=(15, 4))
-    assert pivots(COVARIANCE_SPARSE, points, 8).tolist() == greedy(points, 8)
+    assert inducing_points(COVARIANCE_SPARSE, points, 8).tolist() == greedy(points, 8)
 
 
-def test_a_point_that_is_there_twice_is_remembered_once() -> None:
+def test_a_point_that_is_there_twice_is_inducing_once() -> None:
     twice = np.concatenate([POINTS[:5], POINTS[:5]])
-    found = pivots(COVARIANCE_SPARSE, twice, 10)
+    found = inducing_points(COVARIANCE_SPARSE, twice, 10)
     assert len(found) == 5
     assert sorted(found % 5) == [0, 1, 2, 3, 4]
-    assert pivots(COVARIANCE_SPARSE, np.zeros((7, 4)), 5).tolist() == [0]
-    assert pivots(COVARIANCE_SPARSE, POINTS[:3], 10).size == 3
+    assert inducing_points(COVARIANCE_SPARSE, np.zeros((7, 4)), 5).tolist() == [0]
+    assert inducing_points(COVARIANCE_SPARSE, POINTS[:3], 10).size == 3
 
 
 def state() -> dict[str, Any]:
     used = np.ones(30, np.bool_)
-    fitted = Weighed.of(COVARIANCE_SPARSE, POINTS, pivots(COVARIANCE_SPARSE, POINTS, 9)).fitted(
-        VALUES_SPARSE, used
-    )
+    fitted = TrainingCovariances.of(
+        COVARIANCE_SPARSE, POINTS, inducing_points(COVARIANCE_SPARSE, POINTS, 9)
+    ).condition_on(VALUES_SPARSE, used)
     return {name: array.copy() for name, array in fitted.state().items()}
 
 
-def test_it_comes_back_from_its_arrays() -> None:
-    found = SparseProcess.from_state(state())
-    assert {name: array.tolist() for name, array in found.state().items()} == {
-        name: array.tolist() for name, array in state().items()
-    }
-
-
-@pytest.mark.parametrize("name", ["lengths", "own_lengths", "variances", "points", "weights", "known"])
-@pytest.mark.parametrize("damage", ["missing", "nan", "short", "axis", "text"])
-def test_a_damaged_array_is_refused(name: str, damage: str) -> None:
-    damaged = state()
-    array = damaged.pop(name)
-    if damage == "short" and name == "own_lengths":
-        array = np.tile(array, 3)
-    changed = {
-        "nan": np.full_like(array, np.nan),
-        "short": array if name == "own_lengths" else array[1:],
-        "axis": array[None],
-        "text": array.astype(np.str_),
-    }
-    if damage != "missing":
-        damaged[name] = changed[damage]
-    with pytest.raises(InputError, match="model: "):
-        SparseProcess.from_state(damaged)
-
-
-@pytest.mark.parametrize("name", ["lengths", "own_lengths", "variances"])
+@pytest.mark.parametrize("name", ["lengths", "own_lengths", "variance", "noise"])
 @pytest.mark.parametrize("value", [0.0, -1.0])
 def test_lengths_and_variances_must_be_above_zero(name: str, value: float) -> None:
     damaged = state()
-    damaged[name][-1] = value
-    with pytest.raises(InputError, match="model: lengths: expected lengths and variances above 0"):
+    damaged[name] = np.full_like(damaged[name], value)
+    with pytest.raises(InputError, match=f"model: {name}: expected more than 0, found {value}"):
         SparseProcess.from_state(damaged)
+
+
+def test_lengths_of_other_coordinates_are_refused() -> None:
+    damaged = state()
+    with pytest.raises(InputError, match=r"model: lengths: expected those of 4 coordinates, found \[3, 2\]"):
+        SparseProcess.from_state({**damaged, "lengths": damaged["lengths"][1:]})

@@ -72,10 +72,10 @@ def test_it_is_the_same_in_another_process(fitted: ProcessPredictor) -> None:
 
 
 def test_it_is_of_time_and_of_the_parts_of_the_power(fitted: ProcessPredictor) -> None:
-    assert list(fitted.quantities) == ["time", "cpu", "gpu"]
-    assert fitted.domains == ("cpu", "gpu")
+    assert list(fitted.fitted.names) == ["time", "cpu", "gpu"]
+    assert fitted.fitted.domains == ("cpu", "gpu")
     check(fitted, SURFACES, 1)
-    assert all(len(errors) and (np.diff(errors) >= 0).all() for errors in fitted.errors)
+    assert len(fitted.fitted.time_errors) == len(fitted.fitted.power_errors) == 201
 
 
 def test_what_is_said_of_a_left_out_program_does_not_come_from_its_values() -> None:
@@ -90,14 +90,14 @@ def test_what_is_said_of_a_left_out_program_does_not_come_from_its_values() -> N
     with threadpool_limits(1):
         one, other = (_Training.of(each, SAMPLES, 0) for each in (SURFACES, changed))
         everyone = np.ones(4, np.bool_)
-        weighed = {name: one._weighed(name, one._part(np.random.default_rng(0))) for name in one.relative}
-        none = (np.empty(0), np.empty(0))
-        left, wrongly = (each._predictor(weighed, others, none) for each in (one, other))
-        whole, other_whole = (each._predictor(weighed, everyone, none) for each in (one, other))
+        part = one._part(np.random.default_rng(0))
+        covariances = {name: one._covariances(name, part) for name in one.relative}
+        left, wrongly = (each._fitted(covariances, others) for each in (one, other))
+        whole, other_whole = (each._fitted(covariances, everyone) for each in (one, other))
     assert digest(left) == digest(wrongly)
     assert digest(whole) != digest(other_whole)
     # Nor does it remember the program's points.
-    points = np.unique(left.quantities["time"].process.points, axis=0)
+    points = np.unique(left.quantities[0].process.points, axis=0)
     own = one.points[one.programs[one.kernels] == 2]
     assert not (points[:, None] == own[None]).all(axis=2).any()
 
@@ -150,7 +150,7 @@ def test_missing_cells_are_forecast_too() -> None:
 def test_two_devices_are_forecast_each_from_its_sample() -> None:
     surfaces = linear_surfaces(6)
     fitted = ProcessModel().fit(surfaces, linear_samples(surfaces.space))
-    assert list(fitted.quantities) == ["time", "power"]
+    assert list(fitted.fitted.names) == ["time", "power"]
     found = fitted.forecast(surfaces.observed(2, fitted.samples))
     np.testing.assert_allclose(found.time.centre, surfaces.time_s[2], rtol=0.1)
     np.testing.assert_allclose(found.power.centre, surfaces.power_w[2], rtol=0.1)

@@ -1,209 +1,245 @@
-"""The card of a model of configurations: what one may choose from, what to run first, and how good it is."""
+"""A model of configurations on disk: what one may choose from, what to run first, and how good it is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
+import numpy as np
+
+from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.fields import Fields
-from crosscast.predict.artefact import (
-    CONFIGURATION,
-    STORED,
-    Part,
-    State,
-    StoredArrays,
-    part_of,
-    read_card,
-    required_count,
-    required_table,
-    required_text,
-    stored_name,
-    write_folder,
+from crosscast.predict.configuration.bailey2014 import FittedClusters, PublishedPredictor
+from crosscast.predict.configuration.choice import LEVEL, Choice, Objective, choice_of
+from crosscast.predict.configuration.data import (
+    ConfigurationPredictor,
+    Observed,
+    Space,
+    SurfaceForecast,
+    Totals,
 )
-from crosscast.predict.configuration.data import Observed, Space, Totals
-from crosscast.predict.configuration.forecast import ConfigurationPredictor, SurfaceForecast
+from crosscast.predict.configuration.process import FittedProcess, ProcessPredictor
+from crosscast.predict.store import StoredModel, decode, read, write
+
+QUESTION = "configuration"
+
+Runs = Mapping[Configuration, Mapping[str, float]]
+"""What was measured of a kernel at each configuration, by the names of columns."""
+
+KINDS: Mapping[str, type[FittedProcess | FittedClusters]] = {
+    "process": FittedProcess,
+    "published": FittedClusters,
+}
+"""What is kept of a model, by its kind."""
 
 _MOST_CONFIGURATIONS = 100_000
+_Domains = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 
 
-@dataclass(frozen=True)
-class ConfigurationCard:
+class _Entry(msgspec.Struct, frozen=True):
+    """A configuration."""
+
+    device: str
+    settings: dict[str, float | str]
+
+
+class PowerCard(msgspec.Struct, frozen=True):
+    """Which power a cap limits."""
+
+    domain: str | None  # That the model was trained on; `None` where it is the device's by default
+    totals: dict[str, tuple[_Domains, ...]]  # For each device the sets of domains that together are it
+
+
+class ConfigurationCard(msgspec.Struct, frozen=True, dict=True):
     """What belongs to a fitted model besides its arrays."""
 
     model: str  # Name of the model
-    seed: int  # Start of the random numbers of its fit
-    space: Space  # The configurations
-    samples: tuple[int, ...]  # Numbers of those at which a new kernel is run first
-    # Domain whose power the model was trained on; `None` where it is the device's by default
-    power_domain: str | None
-    totals: Totals  # For each device the sets of domains that together are that power
+    kind: str
+    seed: Annotated[int, msgspec.Meta(ge=0)]
+    # Data that it was fitted to, for people: where from, how many of what, names, a hash
+    training: dict[str, Any]
+    samples: Annotated[tuple[_Entry, ...], msgspec.Meta(min_length=1)]  # Where a new kernel is run first
+    power: PowerCard
     domains: tuple[str, ...]  # Names of the domains and of the counters that the training data has
     counters: tuple[str, ...]
-    # Data that it was fitted to, for people: where from, how many of what, names, a hash
-    training: Mapping[str, Any]
-    errors: Mapping[str, Any]  # Honest errors; see `crosscast.decide.training.train_chooser`
+    errors: dict[str, Any]  # Honest errors; see `crosscast.decide.evaluation.train_configuration`
+    configurations: Annotated[tuple[_Entry, ...], msgspec.Meta(min_length=1, max_length=_MOST_CONFIGURATIONS)]
+
+    @cached_property
+    def space(self) -> Space:
+        """The configurations, in order."""
+        return Space(tuple(Configuration(each.device, each.settings) for each in self.configurations))
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """Numbers of the sample configurations."""
+        configurations = (Configuration(each.device, each.settings) for each in self.samples)
+        try:
+            found = [self.space.number_of(each) for each in configurations]
+        except InputError as error:
+            raise error.within("samples") from error
+        if len(set(found)) < len(found):
+            raise InputError.of(field="samples", expected="each configuration once", found=found)
+        return tuple(found)
 
     @property
     def sample_configurations(self) -> tuple[Configuration, ...]:
         """Where a new kernel is run first."""
-        return tuple(self.space.configurations[number] for number in self.samples)
+        return tuple(self.space.configurations[number] for number in self.numbers)
+
+    @property
+    def totals(self) -> Totals:
+        """For each device the sets of domains whose powers are the whole."""
+        return self.power.totals
 
     def to_dict(self) -> dict[str, Any]:
         """The card as a JSON object."""
-        return {
-            "target": CONFIGURATION,
-            "model": self.model,
-            "seed": self.seed,
-            "training": dict(self.training),
-            "samples": [each.to_dict() for each in self.sample_configurations],
-            "power": {
-                "domain": self.power_domain,
-                "totals": {device: [list(names) for names in sets] for device, sets in self.totals.items()},
-            },
-            "domains": list(self.domains),
-            "counters": list(self.counters),
-            "errors": dict(self.errors),
-            "configurations": [each.to_dict() for each in self.space.configurations],
-        }
-
-    @classmethod
-    def from_dict(cls, card: Mapping[str, Any], where: str) -> ConfigurationCard:
-        """Read a card; what it holds besides does not matter."""
-        fields = Fields(card, where)
-        space = _space(fields)
-        samples = tuple(_place(space, each) for each in fields.tables("samples"))
-        if not samples or len(set(samples)) < len(samples):
-            raise InputError(
-                f"{where}: samples: expected at least one configuration, and each once, found {len(samples)}"
-            )
-        power = required_table(fields, "power")
-        return cls(
-            required_text(fields, "model"),
-            required_count(fields, "seed"),
-            space,
-            samples,
-            power.text("domain"),
-            _totals(required_table(power, "totals"), space),
-            fields.texts("domains"),
-            fields.texts("counters"),
-            dict(required_table(fields, "training").items()),
-            dict(required_table(fields, "errors").items()),
-        )
+        found: dict[str, Any] = {"question": QUESTION, **msgspec.to_builtins(self)}
+        return found
 
 
-def _space(fields: Fields) -> Space:
-    listed = fields.tables("configurations")
-    if not 0 < len(listed) <= _MOST_CONFIGURATIONS:
-        raise InputError(
-            f"{fields.where}: configurations: expected 1 to {_MOST_CONFIGURATIONS}, found {len(listed)}"
-        )
-    try:
-        return Space(tuple(_configuration(each) for each in listed))
-    except InputError as error:
-        if str(error).startswith(fields.where):
-            raise
-        raise InputError(f"{fields.where}: {error}") from error
-
-
-def _configuration(fields: Fields) -> Configuration:
-    device = required_text(fields, "device")
-    settings = dict(required_table(fields, "settings").items())
-    try:
-        return Configuration(device, settings)
-    except InputError as error:
-        raise InputError(f"{fields.where}: {error}") from error
-
-
-def _place(space: Space, fields: Fields) -> int:
-    configuration = _configuration(fields)
-    try:
-        return space.number_of(configuration)
-    except InputError as error:
-        raise InputError(f"{fields.where}: {error}") from error
-
-
-def _totals(fields: Fields, space: Space) -> Totals:
-    found = {}
-    for device in space.devices:
-        sets = fields.take(device) or []
-        texts = isinstance(sets, list) and all(
-            isinstance(names, list) and names and all(isinstance(name, str) for name in names)
-            for names in sets
-        )
-        if not texts:
-            raise fields.fail(device, "lists of names of domains")
-        found[device] = tuple(tuple(names) for names in sets)
-    return found
-
-
-CONFIGURATION_KINDS = tuple(name for name, place in STORED.items() if ".configuration." in place)
-"""Names of the kinds of models of configurations."""
+def entries(configurations: Sequence[Configuration]) -> tuple[_Entry, ...]:
+    """Configurations as a card lists them."""
+    return tuple(_Entry(each.device, dict(each.settings)) for each in configurations)
 
 
 @dataclass(frozen=True)
 class TrainedConfigurationModel:
-    """A model that was read from an artefact; a `ConfigurationPredictor` itself."""
+    """A model by which configurations are chosen, as it was trained or read.
 
-    folder: Path  # Where it is
-    card: ConfigurationCard  # What it was trained on, and how good it was
-    kind: str  # Kind of the model, by which its class is found
-    arrays: StoredArrays  # Its arrays, which are read when the first forecast is asked for
+    Attributes
+    ----------
+    card
+        What it was trained on, and how good it was.
+    predictor
+        What predicts.
+    folder
+        Where it is; ``None`` for one that was not written.
+    """
+
+    card: ConfigurationCard
+    predictor: ConfigurationPredictor
+    folder: Path | None = None
 
     @property
-    def space(self) -> Space:
-        """The configurations that it predicts."""
-        return self.card.space
-
-    @property
-    def samples(self) -> tuple[int, ...]:
+    def samples(self) -> tuple[Configuration, ...]:
         """Where a new kernel is run first."""
-        return self.card.samples
+        return tuple(self.predictor.space.configurations[number] for number in self.predictor.samples)
 
-    @cached_property
-    def predictor(self) -> ConfigurationPredictor:
-        """What predicts."""
-        return self.arrays.made_into(self._made)
+    def predict(self, runs: Runs) -> SurfaceForecast:
+        """Predict time and power of one kernel at every configuration.
 
-    def _made(self, arrays: State) -> ConfigurationPredictor:
-        if self.kind not in CONFIGURATION_KINDS:
-            raise InputError(
-                f"model: kind: expected one of {', '.join(CONFIGURATION_KINDS)}, found {self.kind!r}"
-            )
-        found: ConfigurationPredictor = part_of(self.kind, arrays)
-        if found.space != self.space or tuple(found.samples) != self.samples:
-            raise InputError(
-                f"model: expected the {len(self.space)} configurations and samples of its card, found others"
-            )
-        return found
+        Parameters
+        ----------
+        runs
+            For each configuration of `samples`, and any others where it ran: ``time_s`` in seconds,
+            ``power_w`` in watts, and as far as they are known ``<domain>_w`` and counters by their names.
 
-    def forecast(self, observed: Observed) -> SurfaceForecast:
-        """Predict one kernel everywhere; see `ConfigurationPredictor.forecast`."""
-        return self.predictor.forecast(observed)
+        Raises
+        ------
+        InputError
+            If a run at one of the samples is missing, or a configuration is not known.
+        """
+        return self.predictor.forecast(self._observed(runs))
 
+    def choose(
+        self,
+        runs: Runs,
+        power_cap: float,
+        objective: Objective | Literal["time"] = "time",
+        confidence: float | None = None,
+        *,
+        level: float = LEVEL,
+    ) -> Choice:
+        """Choose the best configuration for a kernel under a power cap.
 
-def save_configuration_model(
-    predictor: ConfigurationPredictor, folder: str | Path, card: ConfigurationCard
-) -> None:
-    """Write an artefact, in the place of the one that is there."""
-    if not isinstance(predictor, Part):
-        raise InputError(
-            f"model: expected one that can be kept ({', '.join(CONFIGURATION_KINDS)}), found {card.model}"
+        Parameters
+        ----------
+        runs
+            As `predict` takes them.
+        power_cap
+            Most power, in watts.
+        objective
+            What is to be as good as possible: ``time`` (or ``performance``), ``energy`` or ``edp``.
+        confidence
+            Probability with which the cap must be kept; by default what is best on average is chosen.
+        level
+            Probability that the intervals hold.
+
+        Returns
+        -------
+        Choice
+            With `recommended`, ``None`` where nothing keeps to the cap, and the predicted Pareto frontier.
+
+        Raises
+        ------
+        InputError
+            If a run at one of the samples is missing, or an argument is wrong.
+        """
+        return choice_of(
+            self.predict(runs),
+            self.predictor.space,
+            power_cap,
+            objective="performance" if objective == "time" else objective,
+            confidence=confidence,
+            level=level,
         )
-    kept: Mapping[str, object] = {**card.to_dict(), "kind": stored_name(predictor)}
-    write_folder(Path(folder), kept, predictor.state())
+
+    def _observed(self, runs: Runs) -> Observed:
+        space = self.predictor.space
+        by_number = sorted((space.number_of(at), values) for at, values in runs.items())
+        for number, values in by_number:
+            for name in {"time_s", "power_w"} - set(values):
+                expected, found = "a number", ", ".join(values) or "nothing"
+                where = f"runs: {space.configurations[number]}"
+                raise InputError.of(where=where, field=name, expected=expected, found=found)
+
+        def column(name: str) -> Reals:
+            return np.array([values.get(name, np.nan) for _, values in by_number], np.float64)
+
+        return Observed(
+            np.array([number for number, _ in by_number], np.int64),
+            column("time_s"),
+            column("power_w"),
+            {name: column(f"{name}_w") for name in self.card.domains},
+            {name: column(name) for name in self.card.counters},
+        )
 
 
-def load_configuration_model(folder: str | Path) -> TrainedConfigurationModel:
-    """Read the card of an artefact and check it; arrays are read when they are needed."""
-    folder = Path(folder)
-    card = read_card(folder, CONFIGURATION)
-    kind = required_text(card, "kind")
-    found = ConfigurationCard.from_dict(dict(card.items()), card.where)
-    return TrainedConfigurationModel(
-        folder, found, kind, StoredArrays.of(required_table(card, "arrays"), folder)
-    )
+def save_model(trained: TrainedConfigurationModel, folder: str | Path) -> None:
+    """Write a model, in the place of the one that is there."""
+    if not isinstance(trained.predictor, (ProcessPredictor, PublishedPredictor)):
+        expected = f"one that can be kept ({', '.join(KINDS)})"
+        raise InputError.of(where="model", expected=expected, found=trained.card.model)
+    card = trained.card.to_dict()
+    card.pop("question")
+    write(folder, QUESTION, card, trained.predictor.fitted.state())
+
+
+def open_model(stored: StoredModel) -> TrainedConfigurationModel:
+    """Read a model whose card is there."""
+    card = decode(ConfigurationCard, stored.card, stored.where)
+    if card.kind not in KINDS:
+        raise InputError.of(
+            where=stored.where, field="kind", expected=" or ".join(KINDS), found=repr(card.kind)
+        )
+    try:
+        space, samples = card.space, card.numbers
+        for device in space.devices:
+            if device not in card.totals:
+                field, found = f"power.totals.{device}", ", ".join(card.totals) or "none"
+                raise InputError.of(field=field, expected="lists of domains", found=found)
+        predictor = KINDS[card.kind].from_state(stored.arrays).predictor(space, samples)
+    except InputError as error:
+        raise error if str(error).startswith(str(stored.folder)) else error.within(stored.where) from error
+    return TrainedConfigurationModel(card, predictor, stored.folder)
+
+
+def load_model(folder: str | Path) -> TrainedConfigurationModel:
+    """Read a model from its folder."""
+    return open_model(read(folder, QUESTION))

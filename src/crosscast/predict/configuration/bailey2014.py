@@ -1,43 +1,36 @@
-"""Groups of kernels whose frontiers are alike."""
+"""The model of Bailey et al. 2014: clusters of kernels, linear models of each, and a tree to find one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.artefact import kept_integers, kept_names, kept_reals
 from crosscast.predict.configuration.data import (
     KernelAt,
     Observed,
     Space,
+    SurfaceForecast,
     Surfaces,
-    kept_space,
     pareto_frontier,
-    references,
+    plain_forecast,
+    reference_samples,
     sample_places,
     sampled,
-    space_state,
 )
-from crosscast.predict.configuration.features import SampleFeatures
-from crosscast.predict.configuration.forecast import SurfaceForecast, plain_forecast
+from crosscast.predict.configuration.features import Design, SampleFeatures, design_of
+from crosscast.predict.serialization import Array, Stored
 
 _SAME = 1e-9
 
 
-def nothing_to_group(apart: Reals) -> bool:
-    """Whether all kernels are the same to a dissimilarity, of shape ``(n, n)``."""
-    return bool((apart <= _SAME).all())
-
-
 def groupings(apart: Reals, most: int) -> tuple[Integers, ...]:
-    """Groups of ``n`` kernels, for each number of groups from 1 on.
+    """Groups of ``n`` kernels by dissimilarities ``(n, n)``, for each number of groups from 1 on.
 
     By average linkage: the paper takes relational clustering from R's fossil, which works on dissimilarities
     alone too, but starts at random and may end elsewhere each time. The groups of one number are parts of
@@ -48,7 +41,7 @@ def groupings(apart: Reals, most: int) -> tuple[Integers, ...]:
     from scipy.spatial.distance import squareform
 
     n = len(apart)
-    if n == 1 or nothing_to_group(apart):
+    if n == 1 or (apart <= _SAME).all():
         return (np.zeros(n, np.int64),)
     joined = linkage(squareform(apart, checks=False), "average")
     # The whole tree is cut: where numbers of groups are asked for, SciPy 1.17 mistakes the last one.
@@ -59,69 +52,6 @@ def groupings(apart: Reals, most: int) -> tuple[Integers, ...]:
 def _in_order(labels: Integers) -> Integers:
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse].astype(np.int64)
-
-
-@dataclass(frozen=True)
-class Design:
-    """``p`` variables of ``c`` configurations, and a constant for each of ``d`` devices."""
-
-    names: tuple[str, ...]  # `(p,)` `device: variable`
-    # `(c, p)` Their values; a variable is 0 at the configurations of other devices. Each is divided by its
-    # largest size, which leaves a linear model what it is, and makes it well scaled
-    matrix: Reals
-    devices: tuple[str, ...]  # `(d,)` Keys of the devices
-    on_device: Reals  # `(c, d)` 1 for the device of a configuration
-
-    @property
-    def with_constants(self) -> Reals:
-        """``(c, p + d)`` The variables, and the devices' constants."""
-        return np.hstack([self.matrix, self.on_device])
-
-
-def design_of(space: Space) -> Design:
-    """Variables of the configurations of a space, apart for each device.
-
-    They are the numbers that vary on the device, one variable for each value of a setting of words, and the
-    products of two of them (Bailey et al. 2014, section III-B: first-order interactions). A device on which
-    nothing varies has the variable 1.
-    """
-    names: list[str] = []
-    columns: list[Reals] = []
-    for number, device in enumerate(space.devices):
-        rows = space.device_numbers == number
-        for name, values in _with_products(_variables(space, rows)):
-            names.append(f"{device}: {name}")
-            columns.append(np.where(rows, values, 0.0))
-    matrix = np.stack(columns, axis=1)
-    on_device = (space.device_numbers[:, None] == np.arange(len(space.devices))).astype(np.float64)
-    return Design(tuple(names), matrix / np.abs(matrix).max(axis=0), space.devices, on_device)
-
-
-_Variable = tuple[str, Reals]
-
-
-def _variables(space: Space, rows: Flags) -> list[_Variable]:
-    found: list[_Variable] = []
-    for name, values in zip(space.knobs, space.matrix.T, strict=True):
-        if len(np.unique(values[rows])) > 1:
-            # A configuration of the device that lacks the setting: as if it were 0.
-            found.append((name, np.where(np.isfinite(values), values, 0.0)))
-    for name in space.words:
-        settings = np.array([str(each.settings.get(name, "")) for each in space.configurations])
-        words = np.unique(settings[rows])
-        if len(words) > 1:
-            found += [(f"{name}={word}", (settings == word).astype(np.float64)) for word in words]
-    return found or [("1", np.ones(len(space)))]
-
-
-def _with_products(variables: Sequence[_Variable]) -> list[_Variable]:
-    found = list(variables)
-    for place, (name, values) in enumerate(variables):
-        for other, others in variables[:place]:
-            product = values * others
-            if product.any():
-                found.append((f"{other} * {name}", product))
-    return found
 
 
 def rank_correlation(first: Integers, second: Integers) -> float:
@@ -161,27 +91,37 @@ def dissimilarities(correlations: Reals) -> Reals:
 
 
 class TreeNode(NamedTuple):
-    """A node, as plain data for text and drawings."""
+    """A node, as plain data for text and drawings; `None` in a leaf but for the last two."""
 
-    feature: str | None  # Name of the feature that it asks for; None in a leaf
-    threshold: float | None  # Kernels whose feature is at most this go left; None in a leaf
-    left: int | None  # Numbers of the nodes below; None in a leaf
+    feature: str | None  # Name of the feature that it asks for
+    threshold: float | None  # Kernels whose feature is at most this go left
+    left: int | None  # Numbers of the nodes below
     right: int | None
     cluster: int  # Cluster of most of the training kernels that came here
-    counts: tuple[int, ...]  # How many of them are of each cluster
+    counts: tuple[int, ...]  # Training kernels of each cluster that came here
 
 
 @dataclass(frozen=True, eq=False)
-class ClassificationTree:
+class ClassificationTree(Stored):
     """A tree of ``m`` nodes, the root first, over ``f`` features and ``k`` clusters."""
 
-    names: tuple[str, ...]  # `(f,)` Names of the features
-    feature: Integers  # `(m,)` Feature that each node asks for; -1 in leaves
-    # `(m,)` Kernels whose feature, in single precision, is at most this go left; 0 in leaves
-    threshold: Reals
-    left: Integers  # `(m,)` Nodes below, which come after it; -1 in leaves
-    right: Integers
-    counts: Integers  # `(m, k)` Training kernels of each cluster that came to each node
+    names: Annotated[tuple[str, ...], Array("f")]
+    threshold: Annotated[Reals, Array("m", least=1)]  # At most this, in single precision, goes left
+    feature: Annotated[Integers, Array("m", low=-1, below="f")]  # That each node asks for; -1 in leaves
+    left: Annotated[Integers, Array("m", low=-1, below="m")]  # Nodes below, which come after it; -1 in leaves
+    right: Annotated[Integers, Array("m", low=-1, below="m")]
+    counts: Annotated[
+        Integers, Array("m k", low=0)
+    ]  # Training kernels of each cluster that came to each node
+
+    def check(self) -> None:
+        """Refuse arrays that are no tree."""
+        inner = np.flatnonzero(self.feature >= 0)
+        below = np.sort(np.concatenate([self.left[inner], self.right[inner]]))
+        rising = (self.left[inner] > inner).all() and (self.right[inner] > inner).all()
+        if not rising or not np.array_equal(below, np.arange(1, len(self.feature))):
+            expected = "every node but the root below one before it"
+            raise InputError.of(field="tree", expected=expected, found=below.tolist())
 
     def cluster_of(self, values: Reals) -> int:
         """Cluster of a kernel with these features, of shape ``(f,)``."""
@@ -195,77 +135,38 @@ class ClassificationTree:
     @property
     def nodes(self) -> tuple[TreeNode, ...]:
         """All nodes, the root first."""
-        return tuple(self._node(number) for number in range(len(self.feature)))
+        found = []
+        for number, feature in enumerate(self.feature.tolist()):
+            counts = tuple(self.counts[number].tolist())
+            cluster = int(self.counts[number].argmax())
+            if feature < 0:
+                found.append(TreeNode(None, None, None, None, cluster, counts))
+                continue
+            left, right = int(self.left[number]), int(self.right[number])
+            threshold = float(self.threshold[number])
+            found.append(TreeNode(self.names[feature], threshold, left, right, cluster, counts))
+        return tuple(found)
 
     @property
     def depth(self) -> int:
         """Most questions between the root and a leaf."""
-        depths = np.zeros(len(self.feature), np.int64)
-        for node in np.flatnonzero(self.feature >= 0):
-            depths[[self.left[node], self.right[node]]] = depths[node] + 1
-        return int(depths.max())
-
-    def _node(self, number: int) -> TreeNode:
-        counts = tuple(int(each) for each in self.counts[number])
-        cluster = int(self.counts[number].argmax())
-        if self.feature[number] < 0:
-            return TreeNode(None, None, None, None, cluster, counts)
-        return TreeNode(
-            self.names[self.feature[number]],
-            float(self.threshold[number]),
-            int(self.left[number]),
-            int(self.right[number]),
-            cluster,
-            counts,
-        )
+        return max(line.count("|   ") for line in self.text().splitlines())
 
     def text(self) -> str:
         """The tree for people: a line a branch, further in the deeper it is."""
-        return "\n".join(self._lines(0, 0))
+        return "\n".join(self._lines(0, ""))
 
-    def _lines(self, number: int, depth: int) -> list[str]:
-        node, indent = self._node(number), "|   " * depth
-        if node.feature is None or node.left is None or node.right is None:
+    def _lines(self, number: int, indent: str) -> list[str]:
+        node = self.nodes[number]
+        if node.left is None or node.right is None:
             kernels = f"{sum(node.counts)} training kernel{'s' if sum(node.counts) != 1 else ''}"
             return [f"{indent}cluster {node.cluster} ({kernels})"]
         return [
             f"{indent}{node.feature} <= {node.threshold:.6g}",
-            *self._lines(node.left, depth + 1),
+            *self._lines(node.left, f"{indent}|   "),
             f"{indent}{node.feature} > {node.threshold:.6g}",
-            *self._lines(node.right, depth + 1),
+            *self._lines(node.right, f"{indent}|   "),
         ]
-
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again."""
-        return {
-            "tree_feature": self.feature,
-            "tree_threshold": self.threshold,
-            "tree_left": self.left,
-            "tree_right": self.right,
-            "tree_counts": self.counts,
-        }
-
-    @classmethod
-    def from_state(
-        cls, state: Mapping[str, npt.NDArray[Any]], names: Sequence[str], clusters: int
-    ) -> ClassificationTree:
-        """Make it from its arrays, and check that they are a tree."""
-        threshold = kept_reals(state, "tree_threshold", 1)
-        m = len(threshold)
-        feature = kept_integers(state, "tree_feature", 1, (-1, len(names)))
-        left, right = (kept_integers(state, name, 1, (-1, m)) for name in ("tree_left", "tree_right"))
-        counts = kept_integers(state, "tree_counts", 2, (0, np.iinfo(np.int64).max))
-        if m == 0 or not len(feature) == len(left) == len(right) == m or counts.shape != (m, clusters):
-            raise InputError(
-                f"model: tree_counts: expected a node at least, and for each of {m} the counts of {clusters} "
-                f"clusters, found shape {counts.shape}"
-            )
-        inner, own = feature >= 0, np.arange(m)
-        below = np.sort(np.concatenate([left[inner], right[inner]]))
-        rising = (left[inner] > own[inner]).all() and (right[inner] > own[inner]).all()
-        if not rising or not np.array_equal(below, own[1:]):
-            raise InputError("model: tree_left: expected every node but the root below one before it")
-        return cls(tuple(names), feature, threshold, left, right, counts)
 
 
 def fit_classification_tree(
@@ -275,7 +176,7 @@ def fit_classification_tree(
     counts = np.bincount(clusters)
     if len(counts) == 1 or not names:
         none = np.full(1, -1, np.int64)
-        return ClassificationTree(tuple(names), none, np.zeros(1), none, none, counts[None].astype(np.int64))
+        return ClassificationTree(tuple(names), np.zeros(1), none, none, none, counts[None].astype(np.int64))
     # Imported here: predicting needs it not.
     from sklearn.tree import DecisionTreeClassifier
 
@@ -284,8 +185,8 @@ def fit_classification_tree(
     shares = grown.value[:, 0, :] * grown.weighted_n_node_samples[:, None]
     return ClassificationTree(
         tuple(names),
-        np.where(inner, grown.feature, -1).astype(np.int64),
         np.where(inner, grown.threshold, 0.0),
+        np.where(inner, grown.feature, -1).astype(np.int64),
         grown.children_left.astype(np.int64),
         grown.children_right.astype(np.int64),
         np.rint(shares).astype(np.int64),
@@ -293,67 +194,40 @@ def fit_classification_tree(
 
 
 @dataclass(frozen=True, eq=False)
-class ClusterModels:
-    """Models of ``k`` clusters."""
+class ClusterModels(Stored):
+    """Linear models of ``k`` clusters over ``p`` variables of `Design` and the constants of ``d`` devices.
 
-    design: Design  # `p` variables of `c` configurations of `d` devices
+    NaN stands for a device of which nothing was learned.
+    """
+
     logarithms: bool  # Whether the models are of the logarithms of performance and power
-    # `(k, p)` Coefficients of the performance relative to that at the sample; `(k, p + d)` with the devices'
-    # intercepts if of logarithms: without, all would be as fast as the sample where every variable is 0. NaN
-    # for a device of which nothing was learned
-    performance: Reals
-    power: Reals  # `(k, p + d)` Coefficients of the power in watts, the devices' intercepts last
-    # `(k, d)` Least values that the cluster's kernels have on a device: a line may run below 0, and is cut
-    # there
-    least_performance: Reals
-    least_power: Reals
+    # (k, p) of the performance relative to that at the sample; (k, p + d) with the devices' constants if of
+    # logarithms: without, all would be as fast as the sample where every variable is 0
+    performance: Annotated[Reals, Array("k v", nan=True, least=1)]
+    power: Annotated[Reals, Array("k b", nan=True)]  # (k, p + d) of the power in watts
+    # Least values that the cluster's kernels have on a device: a line may run below 0, and is cut there
+    least_performance: Annotated[Reals, Array("k d", nan=True)]
+    least_power: Annotated[Reals, Array("k d", nan=True)]
 
     def __len__(self) -> int:
         """Number of clusters."""
         return len(self.performance)
 
-    @cached_property
-    def relative_performance(self) -> Reals:
+    def relative_performance(self, design: Design) -> Reals:
         """``(k, c)`` Performance relative to that at the sample of the same device."""
-        variables = self.design.with_constants if self.logarithms else self.design.matrix
-        return self._cut(self.performance, variables, self.least_performance)
+        variables = design.with_constants if self.logarithms else design.matrix
+        return self._cut(self.performance, variables, self.least_performance, design)
 
-    @cached_property
-    def power_w(self) -> Reals:
+    def power_w(self, design: Design) -> Reals:
         """``(k, c)`` Power in watts."""
-        return self._cut(self.power, self.design.with_constants, self.least_power)
+        return self._cut(self.power, design.with_constants, self.least_power, design)
 
-    def _cut(self, coefficients: Reals, variables: Reals, least: Reals) -> Reals:
-        values = _values(coefficients, variables)
+    def _cut(self, coefficients: Reals, variables: Reals, least: Reals, design: Design) -> Reals:
+        # Variables of other devices, whose coefficients may be NaN, do not count.
+        used = (variables != 0)[None]
+        values: Reals = np.where(used, coefficients[:, None, :] * variables[None], 0.0).sum(axis=2)
         values = np.exp(values) if self.logarithms else values
-        return np.maximum(values, least[:, self.design.on_device.argmax(axis=1)])
-
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again."""
-        return {
-            "logarithms": np.array([self.logarithms], np.int64),
-            "performance_coefficients": self.performance,
-            "power_coefficients": self.power,
-            "least_performance": self.least_performance,
-            "least_power": self.least_power,
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]], design: Design) -> ClusterModels:
-        """Make it from its arrays."""
-        logarithms = kept_integers(state, "logarithms", 1, (0, 2))
-        if len(logarithms) != 1:
-            raise InputError(f"model: logarithms: expected one number, found {len(logarithms)}")
-        variables, devices = len(design.names), len(design.devices)
-        performance = _reals_or_nan(
-            state, "performance_coefficients", variables + devices * int(logarithms[0])
-        )
-        power = _reals_or_nan(state, "power_coefficients", variables + devices)
-        least = [_reals_or_nan(state, name, devices) for name in ("least_performance", "least_power")]
-        found = {len(each) for each in (performance, power, *least)}
-        if len(found) != 1 or 0 in found:
-            raise InputError(f"model: expected models of as many clusters throughout, found {sorted(found)}")
-        return cls(design, bool(logarithms[0]), performance, power, *least)
+        return np.maximum(values, least[:, design.on_device.argmax(axis=1)])
 
 
 def fit_cluster_models(
@@ -384,52 +258,64 @@ def fit_cluster_models(
             if logarithms:
                 np.log(ratios, out=ratios)
                 np.log(watts, out=watts)
-            own, own_both = variables[on_it].any(axis=0), both[on_it].any(axis=0)
-            performance[cluster, own] = _least_squares(variables[configuration][:, own], ratios)
-            power[cluster, own_both] = _least_squares(both[configuration][:, own_both], watts)
-    return ClusterModels(design, logarithms, performance, power, least_performance, least_power)
-
-
-def _least_squares(variables: Reals, wanted: Reals) -> Reals:
-    return np.asarray(np.linalg.lstsq(variables, wanted, rcond=None)[0], np.float64)
-
-
-def _values(coefficients: Reals, variables: Reals) -> Reals:
-    """Sums of coefficients times variables; those of other devices, which may be NaN, do not count."""
-    used = variables != 0
-    values: Reals = np.where(used[None], coefficients[:, None, :] * variables[None], 0.0).sum(axis=2)
-    return values
-
-
-def _reals_or_nan(state: Mapping[str, npt.NDArray[Any]], name: str, width: int) -> Reals:
-    array = state.get(name)
-    if array is None or array.dtype.kind != "f" or array.ndim != 2 or array.shape[1] != width:
-        found = "none" if array is None else f"{array.dtype} of shape {array.shape}"
-        raise InputError(f"model: {name}: expected numbers of shape (clusters, {width}), found {found}")
-    if np.isinf(array).any():
-        raise InputError(f"model: {name}: expected finite numbers, or NaN where unknown, found infinite ones")
-    return array.astype(np.float64)
+            for of, coefficients, wanted in ((variables, performance, ratios), (both, power, watts)):
+                own = of[on_it].any(axis=0)
+                coefficients[cluster, own] = np.linalg.lstsq(of[configuration][:, own], wanted, rcond=None)[0]
+    return ClusterModels(logarithms, performance, power, least_performance, least_power)
 
 
 _MANY = 1 << 31
 
 
 @dataclass(frozen=True)
-class Clusters:
-    """Clusters of training kernels."""
+class Clusters(Stored):
+    """Clusters of training kernels, for people."""
 
-    members: tuple[tuple[KernelAt, ...], ...]  # The kernels of each cluster
+    application: Annotated[tuple[str, ...], Array("n")]  # Of the kernels, cluster after cluster
+    kernel: Annotated[tuple[str, ...], Array("n")]
+    size: Annotated[tuple[str, ...], Array("n")]
+    sizes: Annotated[tuple[int, ...], Array("k", low=1, high=_MANY, least=1)]  # Kernels of each cluster
     # How many clusters were asked for; None where the number was chosen inside the training data
-    asked: int | None
+    asked: Annotated[int | None, Array(low=1, high=_MANY)]
     # Range of the rank correlations of two kernels' frontiers; None where no two share two configurations
     least_correlation: float | None
     most_correlation: float | None
-    undefined: int  # How many pairs of kernels share fewer than two configurations
+    undefined: Annotated[int, Array(low=0, high=_MANY)]  # Pairs that share fewer than two configurations
+
+    @classmethod
+    def of(
+        cls, kernels: Sequence[KernelAt], clusters: Integers, correlations: Reals, asked: int | None
+    ) -> Clusters:
+        """What was found, for ``n`` kernels."""
+        pairs = correlations[np.triu_indices(len(kernels), 1)]
+        known = pairs[np.isfinite(pairs)]
+        ordered = [kernels[row] for row in np.argsort(clusters, kind="stable")]
+        return cls(
+            tuple(each.application for each in ordered),
+            tuple(each.kernel for each in ordered),
+            tuple(each.size for each in ordered),
+            tuple(np.bincount(clusters).tolist()),
+            asked,
+            float(known.min()) if known.size else None,
+            float(known.max()) if known.size else None,
+            len(pairs) - len(known),
+        )
+
+    def check(self) -> None:
+        """Refuse sizes of other kernels, and a range with one end."""
+        if sum(self.sizes) != len(self.kernel):
+            expected = f"a sum of {len(self.kernel)}"
+            raise InputError.of(field="sizes", expected=expected, found=sum(self.sizes))
+        ends = self.least_correlation, self.most_correlation
+        if (ends[0] is None) != (ends[1] is None):
+            raise InputError.of(field="least_correlation", expected="two numbers or none", found=ends)
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """Number of kernels of each."""
-        return tuple(len(each) for each in self.members)
+    def members(self) -> tuple[tuple[KernelAt, ...], ...]:
+        """The kernels of each cluster."""
+        kernels = [KernelAt(*each) for each in zip(self.application, self.kernel, self.size, strict=True)]
+        ends = np.cumsum(self.sizes).tolist()
+        return tuple(tuple(kernels[end - size : end]) for end, size in zip(ends, self.sizes, strict=True))
 
     @property
     def nothing_to_cluster(self) -> bool:
@@ -441,7 +327,7 @@ class Clusters:
         """One sentence for people."""
         if self.nothing_to_cluster:
             return "nothing to cluster: Kendall's tau is 1 for every pair of kernels, so there is one cluster"
-        count = len(self.members)
+        count = len(self.sizes)
         sizes = ", ".join(str(each) for each in self.sizes)
         start = f"{count} cluster{'s' if count != 1 else ''} of {sizes} kernels"
         if self.asked is None:
@@ -450,95 +336,46 @@ class Clusters:
             return f"{start}, as many as asked for"
         return f"{start} instead of the {self.asked} asked for, as there are no more kernels"
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again."""
-        kernels = [each for of in self.members for each in of]
-        known = [each for each in (self.least_correlation, self.most_correlation) if each is not None]
-        return {
-            "member_application": np.array([each.application for each in kernels], np.str_),
-            "member_kernel": np.array([each.kernel for each in kernels], np.str_),
-            "member_size": np.array([each.size for each in kernels], np.str_),
-            "cluster_sizes": np.array(self.sizes, np.int64),
-            "clusters_asked": np.array([] if self.asked is None else [self.asked], np.int64),
-            "correlation_range": np.array(known, np.float64),
-            "correlations_undefined": np.array([self.undefined], np.int64),
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> Clusters:
-        """Make it from its arrays."""
-        columns = [kept_names(state, f"member_{name}") for name in ("application", "kernel", "size")]
-        sizes = kept_integers(state, "cluster_sizes", 1, (1, _MANY))
-        if {len(each) for each in columns} != {int(sizes.sum())} or not len(sizes):
-            raise InputError(
-                f"model: cluster_sizes: expected those of {len(columns[0])} kernels, found a sum of "
-                f"{sizes.sum()}"
-            )
-        asked = kept_integers(state, "clusters_asked", 1, (1, _MANY))
-        between = kept_reals(state, "correlation_range", 1)
-        undefined = kept_integers(state, "correlations_undefined", 1, (0, _MANY))
-        if len(asked) > 1 or len(between) not in (0, 2) or len(undefined) != 1:
-            raise InputError(
-                f"model: correlation_range: expected two numbers or none, found {len(between)}, and "
-                f"{len(asked)} and {len(undefined)} numbers of clusters and pairs"
-            )
-        kernels = [KernelAt(*each) for each in zip(*columns, strict=True)]
-        ends = np.cumsum(sizes)
-        return cls(
-            tuple(tuple(kernels[end - size : end]) for end, size in zip(ends, sizes, strict=True)),
-            int(asked[0]) if len(asked) else None,
-            float(between[0]) if len(between) else None,
-            float(between[1]) if len(between) else None,
-            int(undefined[0]),
-        )
-
-
-def clusters_of(
-    kernels: tuple[KernelAt, ...], clusters: Integers, correlations: Reals, asked: int | None
-) -> Clusters:
-    """What was found, for ``n`` kernels."""
-    pairs = correlations[np.triu_indices(len(kernels), 1)]
-    known = pairs[np.isfinite(pairs)]
-    members = tuple(
-        tuple(kernels[row] for row in np.flatnonzero(clusters == number))
-        for number in range(int(clusters.max()) + 1)
-    )
-    return Clusters(
-        members,
-        asked,
-        float(known.min()) if known.size else None,
-        float(known.max()) if known.size else None,
-        len(pairs) - len(known),
-    )
-
 
 @dataclass(frozen=True, eq=False)
 class Training:
     """``n`` training kernels."""
 
-    design: Design  # Variables of the `c` configurations
-    # `(n, n)` Rank correlations of their frontiers; NaN where two share fewer than two configurations
-    correlations: Reals
-    features: Reals  # `(n, f)` Features of their sample runs, in watts, as ratios and as counts
-    relative: Reals  # `(n, c)` Performance relative to that at the sample of the same device, and power
-    power_w: Reals
-    groups: Integers  # `(n,)` A number for each application
+    design: Design  # Variables of the c configurations
+    correlations: (
+        Reals  # (n, n) rank correlations of their frontiers; NaN where two share less than two points
+    )
+    features: Reals  # (n, f) features of their sample runs, in watts, as ratios and as counts
+    relative: Reals  # (n, c) performance relative to that at the sample of the same device
+    power_w: Reals  # (n, c)
+    groups: Integers  # (n,) a number for each application
+
+    @classmethod
+    def of(cls, surfaces: Surfaces, samples: Sequence[int]) -> tuple[Training, SampleFeatures]:
+        """What kernels tell, all of which ran at the samples."""
+        features, values = SampleFeatures.of(surfaces, samples)
+        pairs = zip(surfaces.time_s, surfaces.power_w, strict=True)
+        sample = np.array(samples)[reference_samples(surfaces.space, samples)]
+        applications = [each.application for each in surfaces.kernels]
+        training = cls(
+            design_of(surfaces.space),
+            rank_correlations([pareto_frontier(time, power) for time, power in pairs]),
+            features.readable(values),
+            surfaces.time_s[:, sample] / surfaces.time_s,
+            surfaces.power_w,
+            np.unique(applications, return_inverse=True)[1].astype(np.int64),
+        )
+        return training, features
 
     def take(self, rows: Flags) -> Training:
         """Some of the kernels alone."""
-        return Training(
-            self.design,
-            self.correlations[np.ix_(rows, rows)],
-            self.features[rows],
-            self.relative[rows],
-            self.power_w[rows],
-            self.groups[rows],
-        )
+        correlations = self.correlations[np.ix_(rows, rows)]
+        parts = (each[rows] for each in (self.features, self.relative, self.power_w, self.groups))
+        return Training(self.design, correlations, *parts)  # type: ignore[arg-type]
 
-    @property
-    def apart(self) -> Reals:
-        """``(n, n)`` Dissimilarities."""
-        return dissimilarities(self.correlations)
+    def groupings(self, most: int) -> tuple[Integers, ...]:
+        """Clusters, for each number of them from 1 on; see `groupings`."""
+        return groupings(dissimilarities(self.correlations), most)
 
     def models(self, clusters: Integers, *, logarithms: bool) -> ClusterModels:
         """Fit the models of clusters."""
@@ -549,85 +386,62 @@ class Training:
         return fit_classification_tree(names, self.features, clusters, depth=depth, seed=seed)
 
 
-def training_of(surfaces: Surfaces, samples: Sequence[int]) -> tuple[Training, SampleFeatures]:
-    """What kernels tell, all of which ran at the samples."""
-    features, values = SampleFeatures.of(surfaces, samples)
-    frontiers = [
-        pareto_frontier(time, power) for time, power in zip(surfaces.time_s, surfaces.power_w, strict=True)
-    ]
-    sample = np.array(samples)[references(surfaces.space, samples)]
-    applications = [each.application for each in surfaces.kernels]
-    groups = np.unique(applications, return_inverse=True)[1].astype(np.int64)
-    training = Training(
-        design_of(surfaces.space),
-        rank_correlations(frontiers),
-        features.readable(values),
-        surfaces.time_s[:, sample] / surfaces.time_s,
-        surfaces.power_w,
-        groups,
-    )
-    return training, features
-
-
 class Amounts(NamedTuple):
     """Numbers that are chosen."""
 
-    clusters: int  # How many clusters
+    clusters: int
     depth: int  # Most questions that the tree asks
 
 
-@dataclass(frozen=True)
-class Tried:
-    """What may be chosen from."""
-
-    clusters: tuple[int, ...]  # Numbers of clusters, rising
-    depths: tuple[int, ...]  # Depths of the tree, rising
-
-
-def amounts_of(training: Training, tried: Tried, *, logarithms: bool, seed: int) -> Amounts:
-    """Choose the numbers of the least error, of equals the smaller ones.
+def choose_amounts(
+    training: Training, clusters: Sequence[int], depths: Sequence[int], *, logarithms: bool, seed: int
+) -> Amounts:
+    """Choose the numbers of the least error, of equals the smaller ones; both are rising.
 
     The error is that of the whole model, clusters, tree and all, on the kernels of each application in turn
     when it is fitted to the others: the mean square of the logarithms of performance and of power, where
-    applications count the same. With one application there is none to leave out: the largest of `tried` are
-    taken.
+    applications count the same. With one application there is none to leave out: the largest are taken.
     """
-    if max(tried.clusters) == 1:
-        return Amounts(1, min(tried.depths))  # One cluster leaves nothing to ask.
-    pairs = [Amounts(clusters, depth) for clusters in tried.clusters for depth in tried.depths]
+    if max(clusters) == 1:
+        return Amounts(1, min(depths))  # One cluster leaves nothing to ask.
+    pairs = [Amounts(count, depth) for count in clusters for depth in depths]
     applications = np.unique(training.groups)
     if len(pairs) == 1 or len(applications) < 2:
         return pairs[-1]
-    errors = np.mean(
-        [_errors(training, group, tried, logarithms, seed) for group in applications], axis=0
-    ).ravel()
+    per_application = [
+        _left_out_errors(training, group, clusters, depths, logarithms, seed) for group in applications
+    ]
+    errors = np.mean(per_application, axis=0).ravel()
     # What differs by rounding alone is equal.
     return pairs[int(np.flatnonzero(errors <= errors.min() * (1 + 1e-9) + 1e-12)[0])]
 
 
-def _errors(training: Training, left_out: int, tried: Tried, logarithms: bool, seed: int) -> Reals:
+def _left_out_errors(
+    training: Training,
+    left_out: int,
+    clusters: Sequence[int],
+    depths: Sequence[int],
+    logarithms: bool,
+    seed: int,
+) -> Reals:
     """Error on one application, of shape ``(clusters, depths)``."""
     out = training.groups == left_out
     known, asked = training.take(~out), training.take(out)
     names = [str(each) for each in range(known.features.shape[1])]
-    labels = groupings(known.apart, max(tried.clusters))
-    errors = np.empty((len(tried.clusters), len(tried.depths)))
-    for row, clusters in enumerate(tried.clusters):
-        own = labels[min(clusters, len(labels)) - 1]
+    labels = known.groupings(max(clusters))
+    errors = np.empty((len(clusters), len(depths)))
+    for row, count in enumerate(clusters):
+        own = labels[min(count, len(labels)) - 1]
         models = known.models(own, logarithms=logarithms)
-        for column, depth in enumerate(tried.depths):
+        relative, power_w = models.relative_performance(known.design), models.power_w(known.design)
+        for column, depth in enumerate(depths):
             tree = known.tree(names, own, depth, seed)
-            found = np.array([tree.cluster_of(values) for values in asked.features], np.int64)
-            errors[row, column] = _error(asked, models.relative_performance, models.power_w, found)
+            at = np.array([tree.cluster_of(values) for values in asked.features], np.int64)
+            squares = np.log(relative[at] / asked.relative) ** 2 + np.log(power_w[at] / asked.power_w) ** 2
+            # What the others did not run is not predicted.
+            there = np.isfinite(squares)
+            errors[row, column] = float(np.mean(squares[there])) if there.any() else 0.0
     return errors
-
-
-def _error(asked: Training, relative: Reals, power_w: Reals, clusters: Integers) -> float:
-    squares = (
-        np.log(relative[clusters] / asked.relative) ** 2 + np.log(power_w[clusters] / asked.power_w) ** 2
-    )
-    # What the others did not run is not predicted.
-    return float(np.mean(squares[np.isfinite(squares)])) if np.isfinite(squares).any() else 0.0
 
 
 PUBLISHED_CLUSTERS = 5
@@ -639,7 +453,7 @@ _DEPTHS = (1, 2, 3, 4)
 
 @dataclass(frozen=True)
 class PublishedModel:
-    """The offline stage."""
+    """The offline stage (section III-B)."""
 
     # How many clusters, or fewer where there are fewer kernels; by default as many as predict best when each
     # training application is left out in turn, up to 8
@@ -649,6 +463,7 @@ class PublishedModel:
     logarithms: bool = False
 
     def __post_init__(self) -> None:
+        """Refuse numbers of clusters that are none."""
         if self.clusters is not None and self.clusters < 1:
             raise InputError(f"clusters: expected at least 1, found {self.clusters}")
 
@@ -669,75 +484,99 @@ class PublishedModel:
         kernels = sampled(surfaces, samples)
         # Threads of BLAS take longer to agree than these small matrices take.
         with threadpool_limits(1):
-            training, features = training_of(kernels, samples)
-            labels = groupings(training.apart, self.clusters or _MOST_CLUSTERS)
+            training, features = Training.of(kernels, samples)
+            labels = training.groupings(self.clusters or _MOST_CLUSTERS)
             counts = tuple(range(1, len(labels) + 1)) if self.clusters is None else (len(labels),)
-            amounts = amounts_of(training, Tried(counts, _DEPTHS), logarithms=self.logarithms, seed=seed)
+            amounts = choose_amounts(training, counts, _DEPTHS, logarithms=self.logarithms, seed=seed)
             own = labels[amounts.clusters - 1]
-            return PublishedPredictor(
-                surfaces.space,
-                tuple(samples),
+            fitted = FittedClusters(
                 features,
                 training.tree(features.readable_names, own, amounts.depth, seed),
                 training.models(own, logarithms=self.logarithms),
-                clusters_of(kernels.kernels, own, training.correlations, self.clusters),
+                Clusters.of(kernels.kernels, own, training.correlations, self.clusters),
             )
+        return fitted.predictor(surfaces.space, tuple(samples))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedClusters(Stored):
+    """What the offline stage gives."""
+
+    features: SampleFeatures  # What the tree asks for
+    tree: ClassificationTree  # Finds a kernel's cluster
+    models: ClusterModels  # Performance and power of each cluster
+    clusters: Clusters
+
+    def check(self) -> None:
+        """Refuse parts that are not of the same clusters and features."""
+        counts = [len(self.models), self.tree.counts.shape[1], len(self.clusters.sizes)]
+        if len(set(counts)) > 1:
+            expected = f"those of {counts[0]} clusters throughout"
+            raise InputError.of(field="clusters", expected=expected, found=counts)
+        if self.tree.names != self.features.readable_names:
+            expected, found = ", ".join(self.features.readable_names), ", ".join(self.tree.names)
+            raise InputError.of(field="tree.names", expected=expected, found=found)
+
+    def predictor(self, space: Space, samples: tuple[int, ...]) -> PublishedPredictor:
+        """What predicts on the configurations that it was trained on."""
+        return PublishedPredictor(space, samples, self)
 
 
 @dataclass(frozen=True, eq=False)
 class PublishedPredictor:
-    """The online stage; see `crosscast.predict.configuration.forecast.ConfigurationPredictor`."""
+    """The online stage (section III-C); see `ConfigurationPredictor`."""
 
-    space: Space  # The configurations
-    # Where a new kernel is run first. Its performance on a device is scaled from the first of them there
-    samples: tuple[int, ...]
-    features: SampleFeatures  # What the tree asks for
-    tree: ClassificationTree  # Finds a kernel's cluster
-    models: ClusterModels  # Performance and power of each cluster
-    clusters: Clusters  # What the clusters are, for reports
+    space: Space
+    samples: tuple[int, ...]  # Performance on a device is scaled from the first of them there
+    fitted: FittedClusters
+    kind: ClassVar[str] = "published"
+
+    def __post_init__(self) -> None:
+        """Refuse models of other configurations."""
+        self.fitted.features.check_samples(len(self.samples))
+        models, design = self.fitted.models, self._design
+        widths = [len(design.names), len(design.names) + len(design.devices), len(design.devices)]
+        widths[0] = widths[1] if models.logarithms else widths[0]
+        found = [each.shape[1] for each in (models.performance, models.power, models.least_power)]
+        if found != widths:
+            expected = f"coefficients of {widths} variables and devices"
+            raise InputError.of(where="model", field="models", expected=expected, found=found)
 
     @cached_property
-    def _references(self) -> Integers:
-        return references(self.space, self.samples)
+    def _design(self) -> Design:
+        return design_of(self.space)
 
-    def cluster_of(self, observed: Observed) -> int:
+    @cached_property
+    def _surfaces(self) -> tuple[Reals, Reals, Integers]:
+        """Relative performance and power of each cluster, and the samples they are scaled from."""
+        models, design = self.fitted.models, self._design
+        references = reference_samples(self.space, self.samples)
+        return models.relative_performance(design), models.power_w(design), references
+
+    def cluster_of(self, observed: Observed, places: Sequence[int] | None = None) -> int:
         """Cluster of a kernel by its sample runs."""
-        places = sample_places(self.space, self.samples, observed)
-        return self._cluster_of(observed, places)
-
-    def _cluster_of(self, observed: Observed, places: Sequence[int]) -> int:
-        return self.tree.cluster_of(self.features.readable(self.features.values(observed, places)))
+        at = sample_places(self.space, self.samples, observed) if places is None else places
+        features = self.fitted.features
+        return self.fitted.tree.cluster_of(features.readable(features.values(observed, at)))
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
         """Predict time and power; measured values stand where there are runs."""
         places = sample_places(self.space, self.samples, observed)
-        cluster = self._cluster_of(observed, places)
-        at_sample = observed.time_s[np.array(places)[self._references]]
-        return plain_forecast(
-            at_sample / self.models.relative_performance[cluster], self.models.power_w[cluster], observed
-        )
+        cluster = self.cluster_of(observed, places)
+        relative, power_w, references = self._surfaces
+        at_sample = observed.time_s[np.array(places)[references]]
+        return plain_forecast(at_sample / relative[cluster], power_w[cluster], observed)
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again."""
+    def to_dict(self) -> dict[str, Any]:
+        """The clusters and the tree as a JSON object; no clusters where there is nothing to cluster."""
+        found = self.fitted.clusters
+        nothing = found.nothing_to_cluster
         return {
-            **space_state(self.space, self.samples),
-            **self.features.state(),
-            **self.tree.state(),
-            **self.models.state(),
-            **self.clusters.state(),
+            "note": found.note,
+            "nothing_to_cluster": nothing,
+            "least_correlation": found.least_correlation,
+            "most_correlation": found.most_correlation,
+            "pairs_without_correlation": found.undefined,
+            "clusters": [] if nothing else [[str(each) for each in of] for of in found.members],
+            "tree": None if nothing else self.fitted.tree.text(),
         }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> PublishedPredictor:
-        """Make it from its arrays."""
-        space, samples = kept_space(state)
-        features = SampleFeatures.from_state(state, len(samples))
-        models = ClusterModels.from_state(state, design_of(space))
-        clusters = Clusters.from_state(state)
-        if len(clusters.members) != len(models):
-            raise InputError(
-                f"model: cluster_sizes: expected those of {len(models)} clusters, found "
-                f"{len(clusters.members)}"
-            )
-        tree = ClassificationTree.from_state(state, features.readable_names, len(models))
-        return cls(space, samples, features, tree, models, clusters)

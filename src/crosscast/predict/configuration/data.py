@@ -1,8 +1,7 @@
-"""The configurations of a machine, in order."""
+"""What was measured on a machine over its configurations, and what is forecast of a kernel there."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,15 +9,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.predict.artefact import kept_integers, kept_names
 
 if TYPE_CHECKING:
     from crosscast.tables.arrow import Table
@@ -69,43 +66,42 @@ class Space:
         return tuple(sorted({each.device for each in self.configurations}))
 
     @cached_property
-    def device_numbers(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def device_numbers(self) -> Integers:
         """``(c,)`` For each configuration the place of its device in `devices`."""
         return np.array([self.devices.index(each.device) for each in self.configurations], np.int64)
 
     @cached_property
     def knobs(self) -> tuple[str, ...]:
         """Names of the numeric settings that have more than one value on some device, sorted."""
-        return tuple(name for name in self._names(float) if self._varies(name))
+        return self._varying(float)
 
     @cached_property
     def words(self) -> tuple[str, ...]:
         """Names of the settings that hold words and are not the same throughout, sorted."""
-        return tuple(name for name in self._names(str) if self._varies(name))
+        return self._varying(str)
 
-    def _names(self, kind: type) -> list[str]:
-        return sorted(
-            {
-                name
-                for each in self.configurations
-                for name, value in each.settings.items()
-                if isinstance(value, kind)
-            }
-        )
-
-    def _varies(self, name: str) -> bool:
-        values: dict[str, set[object]] = {}
-        for each in self.configurations:
-            values.setdefault(each.device, set()).add(each.settings.get(name))
-        return any(len(found) > 1 for found in values.values())
+    def _varying(self, kind: type) -> tuple[str, ...]:
+        names = {
+            name
+            for each in self.configurations
+            for name, value in each.settings.items()
+            if isinstance(value, kind)
+        }
+        values = {
+            (each.device, name, each.settings.get(name)) for each in self.configurations for name in names
+        }
+        counts = Counter((device, name) for device, name, _ in values)
+        return tuple(sorted({name for (_, name), count in counts.items() if count > 1}))
 
     @cached_property
     def matrix(self) -> Reals:
         """``(c, knobs)`` What each knob is set to; NaN where a device does not have it."""
-        return np.array(
-            [[each.settings.get(name, np.nan) for name in self.knobs] for each in self.configurations],
-            np.float64,
-        ).reshape(len(self), len(self.knobs))
+        rows = [[each.settings.get(name, np.nan) for name in self.knobs] for each in self.configurations]
+        return np.array(rows, np.float64).reshape(len(self), len(self.knobs))
+
+    def values_of(self, word: str) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
+        """``(c,)`` What a setting of words is set to; empty where a configuration does not have it."""
+        return np.array([str(each.settings.get(word, "")) for each in self.configurations])
 
 
 def _order(configuration: Configuration) -> tuple[object, ...]:
@@ -134,7 +130,7 @@ class Observed:
     """Runs of one kernel."""
 
     # `(r,)` Configuration of each run, by its place in the space; each at most once
-    numbers: np.ndarray[tuple[int], np.dtype[np.int64]]
+    numbers: Integers
     time_s: Reals  # `(r,)` Time in seconds and mean power in watts
     power_w: Reals
     # `(r,)` Power of each domain that a sensor tells apart, in watts; NaN where it does not
@@ -204,7 +200,7 @@ class Surfaces:
         """``(n,)`` Which kernels are of some applications."""
         return np.array([each.application in applications for each in self.kernels], np.bool_)
 
-    def take(self, rows: Flags | np.ndarray[tuple[int], np.dtype[np.int64]]) -> Surfaces:
+    def take(self, rows: Flags | Integers) -> Surfaces:
         """Some of the kernels alone, with all configurations."""
         chosen = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return Surfaces(
@@ -254,15 +250,11 @@ def _kernel(row: Mapping[str, str]) -> KernelAt:
 
 def _connected(kernels: Mapping[str, set[KernelAt]]) -> list[set[str]]:
     """Devices, put together where they share a kernel."""
-    groups: list[tuple[set[str], set[KernelAt]]] = []
+    groups: list[set[str]] = []
     for device in sorted(kernels):
-        near = [group for group in groups if group[1] & kernels[device]]
-        joined = (
-            {device}.union(*(group[0] for group in near)),
-            kernels[device].union(*(group[1] for group in near)),
-        )
-        groups = [group for group in groups if group not in near] + [joined]
-    return sorted((group[0] for group in groups), key=min)
+        near = [group for group in groups if any(kernels[each] & kernels[device] for each in group)]
+        groups = [group for group in groups if group not in near] + [{device}.union(*near)]
+    return sorted(groups, key=min)
 
 
 def _surfaces(rows: Sequence[Mapping[str, str]], label: str) -> Surfaces:
@@ -270,9 +262,9 @@ def _surfaces(rows: Sequence[Mapping[str, str]], label: str) -> Surfaces:
     space = Space(tuple(dict.fromkeys(at)))
     kernels = tuple(sorted({_kernel(row) for row in rows}))
     places = {kernel: place for place, kernel in enumerate(kernels)}
-    cells = np.array([places[_kernel(row)] for row in rows]), np.array([space.number_of(c) for c in at])
+    points = np.array([places[_kernel(row)] for row in rows]), np.array([space.number_of(c) for c in at])
     shape = (len(kernels), len(space))
-    (kernel, number), count = Counter(zip(*(each.tolist() for each in cells), strict=True)).most_common(1)[0]
+    (kernel, number), count = Counter(zip(*(each.tolist() for each in points), strict=True)).most_common(1)[0]
     if count > 1:
         # Numbers of two forms, such as 1 and 1.0, are two keys of a table.
         at_it = space.configurations[number]
@@ -283,25 +275,28 @@ def _surfaces(rows: Sequence[Mapping[str, str]], label: str) -> Surfaces:
         label,
         kernels,
         space,
-        _spread([row["time_s"] for row in rows], cells, shape),
-        _spread([row["power_w"] for row in rows], cells, shape),
-        _by_name(domains, cells, shape),
-        _by_name(counters, cells, shape),
+        _spread([row["time_s"] for row in rows], points, shape),
+        _spread([row["power_w"] for row in rows], points, shape),
+        _by_name(domains, points, shape),
+        _by_name(counters, points, shape),
     )
 
 
-_Cells = tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]
+_Points = tuple[Integers, Integers]
+"""Row of the kernel and number of the configuration of each measurement point."""
 
 
-def _spread(values: Sequence[object], cells: _Cells, shape: tuple[int, int]) -> Reals:
+def _spread(values: Sequence[object], points: _Points, shape: tuple[int, int]) -> Reals:
     spread = np.full(shape, np.nan)
-    spread[cells] = np.array(values, np.float64)
+    spread[points] = np.array(values, np.float64)
     return spread
 
 
-def _by_name(found: Sequence[Mapping[str, float]], cells: _Cells, shape: tuple[int, int]) -> dict[str, Reals]:
+def _by_name(
+    found: Sequence[Mapping[str, float]], points: _Points, shape: tuple[int, int]
+) -> dict[str, Reals]:
     names = sorted({name for each in found for name in each})
-    return {name: _spread([each.get(name, np.nan) for each in found], cells, shape) for name in names}
+    return {name: _spread([each.get(name, np.nan) for each in found], points, shape) for name in names}
 
 
 Totals = Mapping[str, tuple[tuple[str, ...], ...]]
@@ -376,8 +371,8 @@ def sample_places(space: Space, samples: Sequence[int], observed: Observed) -> l
     return places
 
 
-def references(space: Space, samples: Sequence[int]) -> Integers:
-    """``(c,)`` For each configuration the place, among the samples, of that from which it is scaled.
+def reference_samples(space: Space, samples: Sequence[int]) -> Integers:
+    """``(c,)`` The sample from which each configuration is scaled, by its place among the samples.
 
     The first sample on the same device; the first of all, where a device has none. In the paper each device
     has one (Bailey et al. 2014, section III-B).
@@ -387,7 +382,7 @@ def references(space: Space, samples: Sequence[int]) -> Integers:
     return np.array(first, np.int64)[space.device_numbers]
 
 
-def pareto_frontier(time_s: Reals, power_w: Reals) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def pareto_frontier(time_s: Reals, power_w: Reals) -> Integers:
     """Configurations than which no other is as fast at as little power.
 
     Of configurations that agree in both, the first is taken.
@@ -406,44 +401,95 @@ def pareto_frontier(time_s: Reals, power_w: Reals) -> np.ndarray[tuple[int], np.
     return rising[better]
 
 
-def space_state(space: Space, samples: Sequence[int]) -> dict[str, npt.NDArray[Any]]:
-    """Arrays from which `kept_space` reads a space and its sample configurations."""
-    settings = [json.dumps(dict(each.settings), sort_keys=True) for each in space.configurations]
-    return {
-        "configuration_device": np.array([each.device for each in space.configurations], np.str_),
-        "configuration_settings": np.array(settings, np.str_),
-        "samples": np.array(samples, np.int64),
-    }
+@dataclass(frozen=True)
+class Quantity:
+    """Time or power at every configuration.
+
+    The logarithm of the true value, less that of the centre, over `spread`, is distributed as `errors`.
+    """
+
+    centre: Reals  # `(c,)` Median
+    spread: Reals  # `(c,)` How far the logarithm may be off; 0 where it was measured
+    # `(m,)` Standardised errors that the model made on kernels that it had not seen, rising; none for a model
+    # that does not know how sure it is
+    errors: Reals
+
+    def quantile(self, probability: float) -> Reals:
+        """``(c,)`` What the true value is below with this probability; the centre if nothing is known."""
+        if not self.errors.size:
+            return self.centre
+        values: Reals = self.centre * np.exp(self.spread * np.quantile(self.errors, probability))
+        return values
+
+    def probability_within(self, limit: float) -> Reals:
+        """``(c,)`` Probability that the true value is at most `limit`; 0 or 1 if nothing is known.
+
+        It is 0 where there is no forecast.
+        """
+        distance: Reals = np.log(limit) - np.log(self.centre)
+        certain: Reals = (distance >= 0).astype(np.float64)
+        if not self.errors.size:
+            return certain
+        sure = ~(self.spread > 0)
+        scaled = distance / np.where(sure, 1, self.spread)
+        probabilities: Reals = np.where(sure | np.isnan(distance), certain, self._share_up_to(scaled))
+        return probabilities
+
+    def _share_up_to(self, scaled: Reals) -> Reals:
+        """Share of the errors up to some, straight between two errors: so that `quantile` is its inverse."""
+        last = self.errors.size - 1
+        below = np.searchsorted(self.errors, scaled, side="right") - 1
+        inside = np.clip(below, 0, max(last - 1, 0))
+        gap = self.errors[np.minimum(inside + 1, last)] - self.errors[inside]
+        part = (scaled - self.errors[inside]) / np.where(gap > 0, gap, 1)
+        shares: Reals = np.where(below < last, (below + part) / max(last, 1), 1.0)
+        return np.where(below < 0, 0.0, shares)
 
 
-def kept_space(state: Mapping[str, npt.NDArray[Any]]) -> tuple[Space, tuple[int, ...]]:
-    """Read a space and the places of its sample configurations."""
-    devices, settings = (
-        kept_names(state, name) for name in ("configuration_device", "configuration_settings")
-    )
-    if len(devices) != len(settings):
-        raise InputError(
-            f"model: configuration_settings: expected those of {len(devices)} configurations, found "
-            f"{len(settings)}"
-        )
-    found = tuple(Configuration.of(*each) for each in zip(devices, settings, strict=True))
-    space = Space(found)
-    if space.configurations != found:
-        raise InputError("model: configuration_settings: expected configurations in order, found others")
-    samples = kept_integers(state, "samples", 1, (0, len(space)))
-    if not len(samples):
-        raise InputError("model: samples: expected at least one sample configuration, found none")
-    return space, tuple(int(each) for each in samples)
+@dataclass(frozen=True)
+class SurfaceForecast:
+    """Time and power of one kernel at every configuration."""
+
+    time: Quantity  # Time in seconds and power in watts
+    power: Quantity
+    measured: Flags  # `(c,)` Which configurations the kernel was run at
 
 
-def surfaces_digest(surfaces: Surfaces) -> str:
-    """A hash of all that is in surfaces."""
-    names = [[*each] for each in surfaces.kernels], [each.to_dict() for each in surfaces.space.configurations]
-    digest = hashlib.sha256(json.dumps(names).encode())
-    arrays = {"time_s": surfaces.time_s, "power_w": surfaces.power_w}
-    for kind, group in (("", arrays), ("domain ", surfaces.domains), ("counter ", surfaces.counters)):
-        for name, values in sorted(group.items()):
-            # All that is not a number is the same, whatever its bits.
-            plain = np.where(np.isnan(values), np.nan, values)
-            digest.update(f"{kind}{name}".encode() + plain.tobytes())
-    return digest.hexdigest()
+_NONE = np.empty(0)
+
+
+def plain_forecast(time_s: Reals, power_w: Reals, observed: Observed) -> SurfaceForecast:
+    """What was predicted, and what was measured where it was."""
+    measured = np.zeros(len(time_s), np.bool_)
+    measured[observed.numbers] = True
+    spread = np.where(measured, 0.0, np.nan)
+    time, power = time_s.copy(), power_w.copy()
+    time[observed.numbers] = observed.time_s
+    power[observed.numbers] = observed.power_w
+    return SurfaceForecast(Quantity(time, spread, _NONE), Quantity(power, spread, _NONE), measured)
+
+
+class ConfigurationPredictor(Protocol):
+    """A fitted model."""
+
+    @property
+    def space(self) -> Space:
+        """The configurations that it predicts."""
+
+    @property
+    def samples(self) -> tuple[int, ...]:
+        """The configurations at which it wants a new kernel to be run first, by their numbers."""
+
+    def forecast(self, observed: Observed) -> SurfaceForecast:
+        """Predict time and power of one kernel at every configuration, from its runs."""
+
+
+class ConfigurationModel(Protocol):
+    """A way to learn a `ConfigurationPredictor`."""
+
+    @property
+    def name(self) -> str:
+        """Its name in tables."""
+
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> ConfigurationPredictor:
+        """Learn from the kernels that ran at all samples."""

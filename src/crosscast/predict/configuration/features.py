@@ -1,20 +1,19 @@
-"""From times, powers and counters at the sample configurations to numbers that can be compared."""
+"""What models see: features of a kernel's sample runs, and variables of the configurations."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.artefact import kept_names, kept_reals
-from crosscast.predict.configuration.data import Observed, Surfaces
+from crosscast.predict.configuration.data import Observed, Space, Surfaces
+from crosscast.predict.serialization import Array, Stored
 
 _TOTALS = ("instructions", "instructions_executed", "inst_executed")
 """Counters that counts are divided by; the first that is there."""
@@ -25,92 +24,76 @@ _RATES = ("throughput", "_per_", "bandwidth")
 _LARGEST_RATIO = 100.0
 """A counter that is nowhere above is a ratio or a percentage, and is left as it is."""
 
+_NAME = re.compile(r"(?P<source>(time|power|domain:.+|counter:.+))@(?P<sample>[0-9]{1,6})", re.DOTALL)
+_LIMIT = 3.0
+_LEAST_SCALE = 1e-9
+
 
 @dataclass(frozen=True)
 class SampleColumns:
     """What ``q`` sources tell at ``s`` samples."""
 
-    sources: tuple[str, ...]  # `time` first, then `power`, `domain:name` and `counter:name`
+    sources: tuple[str, ...]  # (q,) `time` first, then `power`, `domain:name` and `counter:name`
     counts: frozenset[str]  # Counters that count events, or rates of events
     total: str  # Counter by which events are divided, which must be among the sources; empty for none
 
     def matrix(
         self, time_s: Reals, power_w: Reals, domains: Mapping[str, Reals], counters: Mapping[str, Reals]
     ) -> Reals:
-        """Logarithms of powers and of times relative to the first sample; counters as the class says.
-        ``(..., q, s)``; NaN where not known.
-        """
+        """``(..., q, s)`` Logarithms of powers and relative times, and counters; NaN where not known."""
+        logarithms, divided, counted = self._places
         raw = np.empty((*time_s.shape[:-1], len(self.sources), time_s.shape[-1]))
-        for place, (kind, name) in enumerate(self._parts):
-            if kind == "time":
-                raw[..., place, :] = time_s
-            elif kind == "power":
-                raw[..., place, :] = power_w
-            else:
-                raw[..., place, :] = (domains if kind == "domain" else counters).get(name, np.nan)
+        for place, source in enumerate(self.sources):
+            kind, _, name = source.partition(":")
+            whole = {"time": time_s, "power": power_w}
+            group = domains if kind == "domain" else counters
+            raw[..., place, :] = whole[kind] if kind in whole else group.get(name, np.nan)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = raw.copy()
-            found[..., self._logarithms, :] = np.log(raw[..., self._logarithms, :])
+            found[..., logarithms, :] = np.log(raw[..., logarithms, :])
             found[..., 0, :] -= found[..., 0, :1]
-            found[..., self.counted, :] = np.log1p(raw[..., self.counted, :])
-            if self.divided.size:
+            found[..., counted, :] = np.log1p(raw[..., counted, :])
+            if divided.size:
                 by = raw[..., self.sources.index(f"counter:{self.total}"), None, :]
-                found[..., self.divided, :] = raw[..., self.divided, :] / by
+                found[..., divided, :] = raw[..., divided, :] / by
         found[~np.isfinite(found)] = np.nan
         return found
 
     @cached_property
-    def _parts(self) -> list[tuple[str, str]]:
-        return [(kind, name) for kind, _, name in (each.partition(":") for each in self.sources)]
-
-    @cached_property
-    def _logarithms(self) -> Integers:
-        return np.array([place for place, (kind, _) in enumerate(self._parts) if kind != "counter"], np.int64)
-
-    @cached_property
-    def divided(self) -> Integers:
-        """Places of the counters that are divided by the total."""
-        return np.array([place for place in self._events if self._is_divided(place)], np.int64)
-
-    @cached_property
-    def counted(self) -> Integers:
-        """Places of the counters that are logarithms, of one more than they are."""
-        return np.array([place for place in self._events if not self._is_divided(place)], np.int64)
+    def _places(self) -> tuple[Integers, Integers, Integers]:
+        """Places of the sources in logarithms, of counters divided by the total, and of other counts."""
+        found: tuple[list[int], list[int], list[int]] = [], [], []
+        for place, source in enumerate(self.sources):
+            kind, _, name = source.partition(":")
+            if kind != "counter":
+                found[0].append(place)
+            elif name in self.counts:
+                is_rate = any(part in name for part in _RATES)
+                found[2 if is_rate or self.total in ("", name) else 1].append(place)
+        logarithms, divided, counted = (np.array(each, np.int64) for each in found)
+        return logarithms, divided, counted
 
     @property
-    def _events(self) -> list[int]:
-        return [
-            place
-            for place, (kind, name) in enumerate(self._parts)
-            if kind == "counter" and name in self.counts
-        ]
+    def divided(self) -> Integers:
+        """Places of the counters that are divided by the total."""
+        return self._places[1]
 
-    def _is_divided(self, place: int) -> bool:
-        name = self._parts[place][1]
-        return self.total not in ("", name) and not any(part in name for part in _RATES)
+    @property
+    def counted(self) -> Integers:
+        """Places of the counters that are logarithms, of one more than they are."""
+        return self._places[2]
 
 
 def counts_in(counters: Mapping[str, Reals]) -> frozenset[str]:
     """Names of the counters that reach above what a ratio or a percentage can be."""
-    return frozenset(name for name, values in counters.items() if _is_count(values[np.isfinite(values)]))
-
-
-def _is_count(known: Reals) -> bool:
-    return bool(known.size) and bool(known.min() >= 0) and bool(known.max() > _LARGEST_RATIO)
-
-
-def total_in(counters: Mapping[str, Reals]) -> str:
-    """Name of the counter of instructions; empty if there is none."""
-    return next((name for name in _TOTALS if name in counters), "")
-
-
-_NAME = re.compile(r"(time|power|domain:.+|counter:.+)@[0-9]{1,6}", re.DOTALL)
-_LIMIT = 3.0
-_LEAST_SCALE = 1e-9
+    known = {name: values[np.isfinite(values)] for name, values in counters.items()}
+    return frozenset(
+        name for name, each in known.items() if each.size and each.min() >= 0 and each.max() > _LARGEST_RATIO
+    )
 
 
 @dataclass(frozen=True)
-class SampleFeatures:
+class SampleFeatures(Stored):
     """What is told of a kernel: ``f`` features of its runs at ``s`` sample configurations.
 
     Logarithms of power, of each domain's power and of the time relative to that at the first sample;
@@ -119,16 +102,15 @@ class SampleFeatures:
     for all, is left out.
     """
 
-    names: tuple[str, ...]  # `(f,)` `kind:name@sample`, with the sample by its place among the samples
-    # `(f,)` Mean and standard deviation over the training kernels; a missing value becomes the mean
-    centre: Reals
-    scale: Reals
+    names: Annotated[tuple[str, ...], Array("f")]  # `source@sample`, the sample by its place among them
+    centre: Annotated[Reals, Array("f")]  # Mean over the training kernels, which a missing value becomes
+    scale: Annotated[Reals, Array("f", above=0)]  # Standard deviation over the training kernels
     counts: tuple[str, ...]  # Counters that count events, so that they are divided or turned into logarithms
     total: str  # Counter that they are divided by; empty for none
 
     @classmethod
     def of(cls, surfaces: Surfaces, samples: Sequence[int]) -> tuple[SampleFeatures, Reals]:
-        """Learn what the features are."""
+        """Learn what the features are; they, and the training kernels' values ``(n, f)``."""
         at = list(samples)
         time, power = surfaces.time_s[:, at], surfaces.power_w[:, at]
         domains = {name: values[:, at] for name, values in surfaces.domains.items()}
@@ -141,7 +123,8 @@ class SampleFeatures:
             *(f"domain:{name}" for name in sorted(domains)),
             *(f"counter:{name}" for name in sorted(counters)),
         )
-        columns = SampleColumns(sources, counts_in(counters), total_in(counters))
+        total = next((name for name in _TOTALS if name in counters), "")
+        columns = SampleColumns(sources, counts_in(counters), total)
         matrix = columns.matrix(time, power, domains, counters).reshape(len(time), -1)
         names = [f"{source}@{sample}" for source in sources for sample in range(len(at))]
         kept = [column for column in range(len(names)) if _tells(matrix[:, column])]
@@ -149,39 +132,44 @@ class SampleFeatures:
         centre = np.nanmean(matrix, axis=0) if kept else np.empty(0)
         scale = np.nanstd(matrix, axis=0) + _LEAST_SCALE if kept else np.empty(0)
         features = cls(
-            tuple(names[column] for column in kept),
-            centre,
-            scale,
-            tuple(sorted(columns.counts)),
-            columns.total,
+            tuple(names[column] for column in kept), centre, scale, tuple(sorted(columns.counts)), total
         )
         return features, np.where(np.isnan(matrix), centre, matrix)
+
+    def check(self) -> None:
+        """Refuse names of features that there are not."""
+        for name in self.names:
+            if not _NAME.fullmatch(name):
+                raise InputError.of(field="feature names", expected="kind:name@sample", found=repr(name))
+
+    def check_samples(self, count: int) -> None:
+        """Refuse features of samples beyond so many."""
+        for name, sample in zip(self.names, self._parts[1], strict=True):
+            if sample >= count:
+                expected = f"features of {count} samples"
+                raise InputError.of(where="model", field="feature names", expected=expected, found=repr(name))
 
     def values(self, observed: Observed, places: Sequence[int]) -> Reals:
         """``(f,)`` Those of one kernel; what is missing is the mean of the training kernels."""
         at = np.array(places)
-        found = self._columns.matrix(
+        columns, samples, sources = self._parts
+        found = columns.matrix(
             observed.time_s[at],
             observed.power_w[at],
             {name: values[at] for name, values in observed.domains.items()},
             {name: values[at] for name, values in observed.counters.items()},
-        )[self._source_places, self._sample_places]
+        )[sources, samples]
         return np.where(np.isnan(found), self.centre, found)
 
     @cached_property
-    def _columns(self) -> SampleColumns:
+    def _parts(self) -> tuple[SampleColumns, Integers, Integers]:
+        """Columns, and for each feature its sample, and its source by its place in the columns."""
+        parts = [name.rpartition("@") for name in self.names]
         total = [f"counter:{self.total}"] if self.total else []
-        sources = dict.fromkeys(["time", *(_source(name) for name in self.names), *total])
-        return SampleColumns(tuple(sources), frozenset(self.counts), self.total)
-
-    @cached_property
-    def _source_places(self) -> Integers:
-        places = [self._columns.sources.index(_source(name)) for name in self.names]
-        return np.array(places, np.int64)
-
-    @cached_property
-    def _sample_places(self) -> Integers:
-        return np.array([_sample(name) for name in self.names], np.int64)
+        sources = tuple(dict.fromkeys(["time", *(source for source, _, _ in parts), *total]))
+        samples = np.array([int(sample) for _, _, sample in parts], np.int64)
+        places = np.array([sources.index(source) for source, _, _ in parts], np.int64)
+        return SampleColumns(sources, frozenset(self.counts), self.total), samples, places
 
     def standardized(self, values: Reals) -> Reals:
         """Values with mean 0 and deviation 1 over the training kernels, of the same shape.
@@ -202,67 +190,84 @@ class SampleFeatures:
     @cached_property
     def readable_names(self) -> tuple[str, ...]:
         """``(f,)`` Names of the features as `readable` gives them, with samples counted from 1."""
-        return tuple(self._readable_name(place) for place in range(len(self.names)))
-
-    def _readable_name(self, place: int) -> str:
-        kind, _, rest = _source(self.names[place]).partition(":")
-        if self._source_places[place] in self._columns.divided:
-            rest = f"{rest} / {self.total}"
-        said = {"time": "time_ratio", "power": "power_w", "domain": f"{rest}_power_w", "counter": rest}
-        return f"{said[kind]} at sample {_sample(self.names[place]) + 1}"
+        columns, samples, places = self._parts
+        found = []
+        for place, sample in zip(places.tolist(), samples.tolist(), strict=True):
+            kind, _, name = columns.sources[place].partition(":")
+            name = f"{name} / {self.total}" if place in columns.divided else name
+            words = {"time": "time_ratio", "power": "power_w", "domain": f"{name}_power_w", "counter": name}
+            found.append(f"{words[kind]} at sample {sample + 1}")
+        return tuple(found)
 
     def readable(self, values: Reals) -> Reals:
         """Values, of shape ``(..., f)``, with logarithms turned back: in watts, as ratios, as counts."""
-        undone = np.where(self._in_logarithms, np.exp(np.where(self._in_logarithms, values, 0.0)), values)
-        plain: Reals = undone - self._counted.astype(np.float64)
+        logarithms, counted = self._logarithms
+        plain: Reals = np.where(logarithms, np.exp(np.where(logarithms, values, 0.0)), values) - counted
         return plain
 
     @cached_property
-    def _counted(self) -> Flags:
-        return np.isin(self._source_places, self._columns.counted)
-
-    @cached_property
-    def _in_logarithms(self) -> Flags:
+    def _logarithms(self) -> tuple[Flags, Reals]:
+        """Which features are logarithms, and 1 for those of one more than was counted."""
         others = np.array([not name.startswith("counter:") for name in self.names], np.bool_)
-        return others | self._counted
-
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again."""
-        return {
-            "feature_names": np.array(self.names, np.str_),
-            "feature_centre": self.centre,
-            "feature_scale": self.scale,
-            "feature_counts": np.array(self.counts, np.str_),
-            "feature_total": np.array([self.total], np.str_),
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]], samples: int | None = None) -> SampleFeatures:
-        """Make it from its arrays, and check that they are of so many samples if that is said."""
-        names = kept_names(state, "feature_names")
-        for name in names:
-            if not _NAME.fullmatch(name) or (samples is not None and _sample(name) >= samples):
-                raise InputError(
-                    f"model: feature_names: expected kind:name@sample with one of the samples, found {name!r}"
-                )
-        centre, scale = (kept_reals(state, name, 1) for name in ("feature_centre", "feature_scale"))
-        total = kept_names(state, "feature_total")
-        if not len(names) == len(centre) == len(scale) or len(total) != 1 or not (scale > 0).all():
-            raise InputError(
-                f"model: feature_scale: expected a mean and a scale above 0 of {len(names)} features, "
-                f"found {len(centre)} and {len(scale)}"
-            )
-        return cls(names, centre, scale, kept_names(state, "feature_counts"), total[0])
-
-
-def _source(name: str) -> str:
-    return name.rpartition("@")[0]
-
-
-def _sample(name: str) -> int:
-    return int(name.rpartition("@")[2])
+        counted = np.isin(self._parts[2], self._parts[0].counted)
+        return others | counted, counted.astype(np.float64)
 
 
 def _tells(values: Reals) -> bool:
     known = values[np.isfinite(values)]
     return bool(known.size) and bool(np.ptp(known) > _LEAST_SCALE * (1 + np.abs(known).max()))
+
+
+@dataclass(frozen=True)
+class Design:
+    """``p`` variables of ``c`` configurations, and a constant for each of ``d`` devices."""
+
+    names: tuple[str, ...]  # (p,) `device: variable`
+    # (c, p) A variable is 0 at the configurations of other devices. Each is divided by its largest size,
+    # which leaves a linear model what it is, and makes it well scaled
+    matrix: Reals
+    devices: tuple[str, ...]  # (d,)
+    on_device: Reals  # (c, d) 1 for the device of a configuration
+
+    @property
+    def with_constants(self) -> Reals:
+        """``(c, p + d)`` The variables, and the devices' constants."""
+        return np.hstack([self.matrix, self.on_device])
+
+
+def design_of(space: Space) -> Design:
+    """Variables of the configurations of a space, apart for each device.
+
+    They are the numbers that vary on the device, one variable for each value of a setting of words, and the
+    products of two of them (Bailey et al. 2014, section III-B: first-order interactions). A device on which
+    nothing varies has the variable 1.
+    """
+    names: list[str] = []
+    columns: list[Reals] = []
+    for number, device in enumerate(space.devices):
+        rows = space.device_numbers == number
+        variables = list(_variables(space, rows)) or [("1", np.ones(len(space)))]
+        products = [
+            (f"{other} * {name}", values * others)
+            for place, (name, values) in enumerate(variables)
+            for other, others in variables[:place]
+        ]
+        variables += [(name, product) for name, product in products if product.any()]
+        for name, values in variables:
+            names.append(f"{device}: {name}")
+            columns.append(np.where(rows, values, 0.0))
+    matrix = np.stack(columns, axis=1)
+    on_device = (space.device_numbers[:, None] == np.arange(len(space.devices))).astype(np.float64)
+    return Design(tuple(names), matrix / np.abs(matrix).max(axis=0), space.devices, on_device)
+
+
+def _variables(space: Space, rows: Flags) -> Iterator[tuple[str, Reals]]:
+    for name, values in zip(space.knobs, space.matrix.T, strict=True):
+        if len(np.unique(values[rows])) > 1:
+            # A configuration of the device that lacks the setting: as if it were 0.
+            yield name, np.where(np.isfinite(values), values, 0.0)
+    for name in space.words:
+        settings = space.values_of(name)
+        words = np.unique(settings[rows])
+        if len(words) > 1:
+            yield from ((f"{name}={word}", (settings == word).astype(np.float64)) for word in words)

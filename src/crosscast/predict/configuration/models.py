@@ -1,18 +1,36 @@
-"""The models of configurations that can be kept, by name."""
+"""The models of configurations by name, and baselines that learn changes from a sample run to elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.configuration.bailey2014 import PUBLISHED_CLUSTERS, PublishedModel
-from crosscast.predict.configuration.forecast import ConfigurationModel
+from crosscast.predict.configuration.data import (
+    ConfigurationModel,
+    Observed,
+    Space,
+    SurfaceForecast,
+    Surfaces,
+    plain_forecast,
+    reference_samples,
+    sample_places,
+    sampled,
+)
+from crosscast.predict.configuration.features import SampleFeatures, design_of
 from crosscast.predict.configuration.process import ProcessModel
 
-DEFAULT_CONFIGURATION_MODEL = "model"
+DEFAULT_MODEL = "model"
 
-CONFIGURATION_MODELS: Mapping[str, Callable[[], ConfigurationModel]] = MappingProxyType(
+MODELS: Mapping[str, Callable[[], ConfigurationModel]] = MappingProxyType(
     {
         "model": ProcessModel,
         "published": PublishedModel,
@@ -20,11 +38,322 @@ CONFIGURATION_MODELS: Mapping[str, Callable[[], ConfigurationModel]] = MappingPr
         "published-log": lambda: PublishedModel(logarithms=True),
     }
 )
-"""What makes each."""
+"""Those that can be trained and kept."""
 
 
-def configuration_model_named(name: str) -> ConfigurationModel:
-    """Make a model."""
-    if name not in CONFIGURATION_MODELS:
-        raise InputError(f"model: expected one of {', '.join(CONFIGURATION_MODELS)}, found {name!r}")
-    return CONFIGURATION_MODELS[name]()
+def model_named(name: str) -> ConfigurationModel:
+    """Make one of `MODELS`."""
+    if name not in MODELS:
+        raise InputError(f"model: expected one of {', '.join(MODELS)}, found {name!r}")
+    return MODELS[name]()
+
+
+class Changes(NamedTuple):
+    """What baselines learn from: ``n`` kernels that ran at all samples."""
+
+    features: SampleFeatures
+    points: Reals  # (n, f) features, standardised
+    time: Reals  # (n, c) logarithms over those at the first sample on the same device; NaN where not known
+    power: Reals
+    groups: Integers  # (n,) a number for each application
+
+    @classmethod
+    def of(cls, surfaces: Surfaces, samples: Sequence[int]) -> Changes:
+        """What the kernels tell."""
+        kernels = sampled(surfaces, samples)
+        features, values = SampleFeatures.of(kernels, samples)
+        sample = np.array(samples)[reference_samples(surfaces.space, samples)]
+        applications = [each.application for each in kernels.kernels]
+        return cls(
+            features,
+            features.standardized(values),
+            np.log(kernels.time_s / kernels.time_s[:, sample]),
+            np.log(kernels.power_w / kernels.power_w[:, sample]),
+            np.unique(applications, return_inverse=True)[1].astype(np.int64),
+        )
+
+
+class Learned(Protocol):
+    """What a baseline has learned."""
+
+    def changes(self, point: Reals) -> tuple[Reals, Reals]:
+        """Logarithms of time and power over those at the sample, each ``(c,)``, of a kernel ``(f,)``."""
+
+
+@dataclass(frozen=True, eq=False)
+class BaselinePredictor:
+    """A fitted baseline; see `ConfigurationPredictor`."""
+
+    space: Space
+    samples: tuple[int, ...]
+    features: SampleFeatures  # What is seen of a kernel
+    learned: Learned  # How time and power change
+
+    @cached_property
+    def _references(self) -> Integers:
+        return reference_samples(self.space, self.samples)
+
+    def forecast(self, observed: Observed) -> SurfaceForecast:
+        """Predict time and power; measured values stand where there are runs."""
+        places = sample_places(self.space, self.samples, observed)
+        point = self.features.standardized(self.features.values(observed, places))
+        time, power = self.learned.changes(point)
+        runs = np.array(places)[self._references]
+        return plain_forecast(
+            observed.time_s[runs] * np.exp(time), observed.power_w[runs] * np.exp(power), observed
+        )
+
+
+_LEAST_DISTANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class NearestKernels:
+    """Time and power change as those of the nearest training kernels did, in the weighted geometric mean.
+
+    Nearest by the sample runs' features, each standardised; weighted by the inverse of the distance.
+    """
+
+    count: int = 3  # How many kernels
+
+    def __post_init__(self) -> None:
+        """Refuse numbers of kernels that are none."""
+        if self.count < 1:
+            raise InputError(f"nearest: expected at least 1 kernel, found {self.count}")
+
+    @property
+    def name(self) -> str:
+        """Its name: ``nearest``, with the number of kernels where it is not 3."""
+        return "nearest" if self.count == 3 else f"nearest-{self.count}"
+
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> BaselinePredictor:
+        """Remember the kernels that ran at all samples. Nothing is random, so the seed is not used."""
+        known = Changes.of(surfaces, samples)
+        learned = FittedNearest(self.count, known.points, known.time, known.power)
+        return BaselinePredictor(surfaces.space, tuple(samples), known.features, learned)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedNearest:
+    """``n`` kernels by their features; the rest as in `Changes`."""
+
+    count: int
+    points: Reals
+    time: Reals
+    power: Reals
+
+    def changes(self, point: Reals) -> tuple[Reals, Reals]:
+        """Weighted means over the nearest kernels; see `Learned.changes`.
+
+        A configuration that none of them ran at is told by all kernels that did; NaN where there is none.
+        """
+        distances = np.sqrt(((self.points - point) ** 2).sum(axis=1))
+        weights = 1 / np.maximum(distances, _LEAST_DISTANCE)
+        near = np.argsort(distances, kind="stable")[: self.count]
+        time, power = (_mean(values[near], weights[near]) for values in (self.time, self.power))
+        lacking = np.isnan(time) | np.isnan(power)
+        if lacking.any():
+            time[lacking] = _mean(self.time[:, lacking], weights)
+            power[lacking] = _mean(self.power[:, lacking], weights)
+        return time, power
+
+
+def _mean(values: Reals, weights: Reals) -> Reals:
+    """Mean over the first axis of the values that are known; NaN where none is."""
+    known = np.isfinite(values)
+    total = weights @ known
+    means: Reals = np.full(len(total), np.nan)
+    return np.divide(weights @ np.where(known, values, 0.0), total, out=means, where=total > 0)
+
+
+_DIRECTIONS = 5
+"""Principal components of the features: a length for each of a hundred counters cannot be learned."""
+
+_ROWS_FOR_LENGTHS = 250
+_MOST_ROWS = 2400
+_STARTS = (0.1, 2.0, 0.01)
+"""Variance, lengths and noise variance from which the likelihood is maximised."""
+
+
+@dataclass(frozen=True)
+class GaussianProcess:
+    """How a kernel's logarithms of time and power relative to the sample differ from the mean kernel's.
+
+    The covariance is the product of one of the kernels, over principal components of the sample runs'
+    features, and one of the configurations, over their settings; both are squared exponentials. Lengths are
+    the likeliest for a part of the runs, as each step costs the cube of their number.
+    """
+
+    name: str = field(default="gaussian-process", init=False)
+
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> BaselinePredictor:
+        """Fit it to the kernels that ran at all samples; the seed draws runs where there are too many."""
+        # Imported here: predicting needs it not.
+        from threadpoolctl import threadpool_limits
+
+        known = Changes.of(surfaces, samples)
+        directions = _principal(known.points)
+        kernels, settings = known.points @ directions, _coordinates(surfaces.space)
+        # Threads of BLAS take longer to agree than these small matrices take.
+        with threadpool_limits(1):
+            time, power = (
+                _fit_product(kernels, settings, values, np.random.default_rng([seed, place]))
+                for place, values in enumerate((known.time, known.power))
+            )
+        learned = FittedProduct(directions, kernels, time, power)
+        return BaselinePredictor(surfaces.space, tuple(samples), known.features, learned)
+
+
+class _Quantity(NamedTuple):
+    mean: Reals  # (c,) over the training kernels; NaN where none ran
+    lengths: Reals  # (r,) of each component of the features
+    weights: Reals  # (c, n) what a training kernel adds to each configuration, times its covariance
+
+
+@dataclass(frozen=True, eq=False)
+class FittedProduct:
+    """A fitted process whose covariance is a product."""
+
+    directions: Reals  # (f, r) principal components of the features
+    kernels: Reals  # (n, r) the training kernels in them
+    time: _Quantity
+    power: _Quantity
+
+    def changes(self, point: Reals) -> tuple[Reals, Reals]:
+        """Means of the process; see `Learned.changes`."""
+        squares = (self.kernels - point @ self.directions) ** 2
+        time, power = (
+            each.mean + each.weights @ np.exp(-0.5 * (squares / each.lengths**2).sum(axis=1))
+            for each in (self.time, self.power)
+        )
+        return time, power
+
+
+def _principal(points: Reals) -> Reals:
+    """Directions of most variance, of shape ``(f, at most 5)``, each made to have deviation 1."""
+    if not points.size:
+        return np.empty((points.shape[1], 0))
+    _, sizes, directions = np.linalg.svd(points, full_matrices=False)
+    kept = min(_DIRECTIONS, int((sizes > 1e-9 * max(sizes.max(initial=0), 1)).sum()))
+    # Which way a direction points is left open: its largest part is made positive.
+    signs = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])
+    scaled: Reals = (directions * signs[:, None])[:kept].T / sizes[:kept] * np.sqrt(len(points))
+    return scaled
+
+
+def _coordinates(space: Space) -> Reals:
+    """Settings of ``c`` configurations, standardised; words and devices by a column for each."""
+    columns = [np.where(np.isfinite(values), values, 0.0) for values in space.matrix.T]
+    for name in space.words:
+        words = space.values_of(name)
+        columns += [(words == word).astype(np.float64) for word in np.unique(words)]
+    columns += [(space.device_numbers == number).astype(np.float64) for number in range(len(space.devices))]
+    matrix = np.stack(columns, axis=1)
+    matrix = matrix[:, np.ptp(matrix, axis=0) > 0]
+    scaled: Reals = (matrix - matrix.mean(axis=0)) / matrix.std(axis=0)
+    return scaled
+
+
+def _fit_product(kernels: Reals, settings: Reals, values: Reals, rng: np.random.Generator) -> _Quantity:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+    known = np.isfinite(values)
+    counts = known.sum(axis=0)
+    sums = np.where(known, values, 0.0).sum(axis=0)
+    mean = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    kernel, configuration = np.nonzero(known)
+    rows = np.hstack([kernels[kernel], settings[configuration]])
+    if not rows.size:
+        return _Quantity(mean, np.ones(kernels.shape[1]), np.zeros(values.T.shape))
+    wanted = (values - mean)[kernel, configuration]
+    variance, length, noise = _STARTS
+    lengths = RBF(np.full(rows.shape[1], length), (0.1, 100.0))
+    start = ConstantKernel(variance, (1e-6, 1e2)) * lengths + WhiteKernel(noise, (1e-6, 1.0))
+    part = _drawn(len(rows), _ROWS_FOR_LENGTHS, rng)
+    with warnings.catch_warnings():
+        # A length at its bound says that a component does not matter.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        covariance = GaussianProcessRegressor(start, alpha=1e-9).fit(rows[part], wanted[part]).kernel_
+    part = _drawn(len(rows), _MOST_ROWS, rng)
+    fitted = GaussianProcessRegressor(covariance, alpha=1e-9, optimizer=None).fit(rows[part], wanted[part])
+    # Kept apart from scikit-learn: the product of two covariances is summed over configurations beforehand.
+    weights = np.zeros(values.shape)
+    weights[kernel[part], configuration[part]] = fitted.alpha_.ravel()
+    scale = np.broadcast_to(covariance.k1.k2.length_scale, rows.shape[1:]).astype(np.float64)
+    apart = settings / scale[kernels.shape[1] :]
+    alike = np.exp(-0.5 * ((apart[:, None, :] - apart[None, :, :]) ** 2).sum(axis=2))
+    return _Quantity(mean, scale[: kernels.shape[1]], covariance.k1.k1.constant_value * alike @ weights.T)
+
+
+def _drawn(count: int, most: int, rng: np.random.Generator) -> Any:
+    return np.sort(rng.choice(count, most, replace=False)) if count > most else np.arange(count)
+
+
+_PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+
+
+@dataclass(frozen=True)
+class GlobalRegression:
+    """Ridge regression of the logarithms of time and power relative to the sample.
+
+    On the settings, products of two of them, and products of these with the features of the sample runs. The
+    penalty is that of the least error when each training application is left out in turn.
+    """
+
+    name: str = field(default="regression", init=False)
+
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> BaselinePredictor:
+        """Fit it to the kernels that ran at all samples. Nothing is random, so the seed is not used."""
+        # Imported here: predicting needs it not.
+        from threadpoolctl import threadpool_limits
+
+        known = Changes.of(surfaces, samples)
+        settings = design_of(surfaces.space).with_constants
+        # Threads of BLAS take longer to agree than these small matrices take.
+        with threadpool_limits(1):
+            coefficients = [_coefficients(known, values, settings) for values in (known.time, known.power)]
+        unknown = ~np.isfinite(known.time).any(axis=0)
+        time, power = (np.where(unknown, np.nan, each @ settings.T) for each in coefficients)
+        return BaselinePredictor(
+            surfaces.space, tuple(samples), known.features, FittedRegression(time, power)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRegression:
+    """What each feature adds to the logarithms at ``c`` configurations."""
+
+    time: Reals  # (1 + f, c) the first row is added whatever the features; NaN where no training kernel ran
+    power: Reals
+
+    def changes(self, point: Reals) -> tuple[Reals, Reals]:
+        """See `Learned.changes`."""
+        terms = np.concatenate(([1.0], point))
+        return terms @ self.time, terms @ self.power
+
+
+def _coefficients(known: Changes, values: Reals, settings: Reals) -> Reals:
+    """Coefficients of the settings for each feature, of shape ``(1 + f, p)``."""
+    from sklearn.linear_model import Ridge, RidgeCV
+    from sklearn.model_selection import LeaveOneGroupOut
+
+    kernel, configuration = np.nonzero(np.isfinite(values))
+    terms = np.hstack([np.ones((len(known.points), 1)), known.points])
+    products = terms[kernel][:, :, None] * settings[configuration][:, None, :]
+    rows, wanted = products.reshape(len(kernel), -1), values[kernel, configuration]
+    groups = known.groups[kernel]
+    if len(np.unique(groups)) > 1:
+        folds = list(LeaveOneGroupOut().split(rows, groups=groups))
+        model = RidgeCV(_PENALTIES, fit_intercept=False, cv=folds, scoring="neg_mean_squared_error")
+    else:
+        model = Ridge(1.0, fit_intercept=False)
+    coefficients: Reals = model.fit(rows, wanted).coef_.reshape(terms.shape[1], settings.shape[1])
+    return coefficients
+
+
+BASELINES: Mapping[str, Callable[[], ConfigurationModel]] = MappingProxyType(
+    {"nearest": NearestKernels, "regression": GlobalRegression, "gaussian-process": GaussianProcess}
+)
+"""Those that others are compared with, besides the published ones."""

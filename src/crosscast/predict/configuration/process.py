@@ -1,46 +1,47 @@
-"""What the process predicts: time, and the powers whose sum is what a cap limits."""
+"""The default model: a Gaussian process over kernels and configurations, for time and each part of power."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.artefact import kept_names, kept_reals
 from crosscast.predict.configuration.data import (
     Observed,
+    Quantity,
     Space,
+    SurfaceForecast,
     Surfaces,
-    kept_space,
-    references,
+    reference_samples,
     sample_places,
     sampled,
-    space_state,
 )
 from crosscast.predict.configuration.features import SampleFeatures
-from crosscast.predict.configuration.forecast import Quantity, SurfaceForecast
 from crosscast.predict.configuration.gaussian_process import (
-    Belief,
     Covariance,
+    Marginals,
     Posterior,
     SparseProcess,
-    Weighed,
-    likeliest,
-    pivots,
-    total_of,
+    TrainingCovariances,
+    fit_covariance,
+    inducing_points,
+    sum_of_parts,
 )
+from crosscast.predict.serialization import Array, Nested, Stored
 
 TIME = "time"
 TOTAL = "power"
 """Name of the power that a cap limits, where it is predicted as a whole."""
 
 _AGREE = 1e-3
+_CAP = re.compile(r"(?:(?P<domain>\w+)_)?(?:cap|limit)_w")
+_BEYOND = 0.3
+"""A cap that is this far above what a kernel takes, in logarithms, is as good as none."""
 
 
 def power_parts(surfaces: Surfaces) -> tuple[str, ...]:
@@ -49,84 +50,83 @@ def power_parts(surfaces: Surfaces) -> tuple[str, ...]:
     Parts are easier to predict than their sum: each follows its own cap.
     """
     known = surfaces.known
+
+    def is_total(values: Reals) -> bool:
+        return bool(np.allclose(values[known], surfaces.power_w[known], rtol=_AGREE, atol=0))
+
     names = [
         name
         for name, values in sorted(surfaces.domains.items())
-        if np.isfinite(values[known]).all() and (values[known] > 0).all() and not _is_total(surfaces, values)
+        if np.isfinite(values[known]).all() and (values[known] > 0).all() and not is_total(values)
     ]
     total = sum((surfaces.domains[name] for name in names), np.zeros_like(surfaces.power_w))
     # A domain of that name would be taken for the time.
-    added = len(names) > 1 and TIME not in names and _is_total(surfaces, total)
+    added = len(names) > 1 and TIME not in names and is_total(total)
     return tuple(names) if added else (TOTAL,)
 
 
-def _is_total(surfaces: Surfaces, values: Reals) -> bool:
-    known = surfaces.known
-    return bool(np.allclose(values[known], surfaces.power_w[known], rtol=_AGREE, atol=0))
-
-
-def powers_of(parts: tuple[str, ...], power_w: Reals, domains: Mapping[str, Reals]) -> dict[str, Reals]:
-    """Power of each part; those of a kernel that does not tell its domains are NaN."""
-    if parts == (TOTAL,):
-        return {TOTAL: power_w}
-    return {name: domains.get(name, np.full_like(power_w, np.nan)) for name in parts}
-
-
-_CAP = re.compile(r"(?:(?P<domain>\w+)_)?(?:cap|limit)_w")
-_BEYOND = 0.3
-"""A cap that is this far above what a kernel takes, in logarithms, is as good as none."""
+def logarithms(names: Sequence[str], runs: Observed | Surfaces) -> dict[str, Reals]:
+    """Logarithms of time and of the power or its parts; NaN or infinite where a run does not tell one."""
+    whole = {TIME: runs.time_s} if len(names) > 2 else {TIME: runs.time_s, TOTAL: runs.power_w}
+    unknown = np.full_like(runs.power_w, np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {
+            name: np.log(whole[name] if name in whole else runs.domains.get(name, unknown)) for name in names
+        }
 
 
 def cap_domains(space: Space, domains: Sequence[str]) -> dict[str, str]:
     """Knobs that cap power, and the domain that each caps; an empty text for all power."""
-    found = {}
-    for knob in space.knobs:
-        match = _CAP.fullmatch(knob)
-        if match:
-            domain = match["domain"] or ""
-            found[knob] = domain if domain in domains else ""
-    return found
-
-
-def capped_domains(space: Space, domains: Sequence[str]) -> tuple[str, ...]:
-    """Those of some domains that have a cap of their own, sorted."""
-    return tuple(sorted({*cap_domains(space, domains).values()} - {""}))
+    found = {knob: match["domain"] or "" for knob in space.knobs if (match := _CAP.fullmatch(knob))}
+    return {knob: domain if domain in domains else "" for knob, domain in found.items()}
 
 
 @dataclass(frozen=True, eq=False)
 class SettingInputs:
     """Coordinates of ``c`` configurations, some of which depend on what a kernel takes."""
 
-    fixed: Reals  # `(c, a)` Logarithms of the knobs, and a column for each word and device; standardised
-    caps: Reals  # `(c, b)` Logarithm of each cap in watts; 0 where a device has none
-    has_cap: Reals  # `(c, b)` 1 where it has one, else 0
-    domains: tuple[str, ...]  # `(b,)` The domain that each caps; empty for all power
-    reference: Integers  # `(c,)` From which sample run the power without cap is read
+    fixed: Reals  # (c, a) logarithms of the knobs, and a column for each word and device; standardised
+    caps: Reals  # (c, b) logarithm of each cap in watts; 0 where a device has none
+    has_cap: Reals  # (c, b) 1 where it has one, else 0
+    domains: tuple[str, ...]  # (b,) the domain that each caps; empty for all power
+    reference: Integers  # (c,) from which sample run the power without cap is read
 
     @classmethod
     def of(cls, space: Space, samples: Sequence[int], domains: Sequence[str]) -> SettingInputs:
         """Those of a space."""
+        columns = []
+        for values in space.matrix.T:
+            known = np.isfinite(values)
+            # Knobs act by ratios: twice the clock, twice the cores.
+            positive = bool((values[known] > 0).all())
+            scaled = np.log(np.where(known, values, 1.0)) if positive else np.where(known, values, 0.0)
+            columns.append(np.where(known, scaled, scaled[known].mean()))
+        for name in space.words:
+            words = space.values_of(name)
+            columns += [(words == word).astype(np.float64) for word in np.unique(words)[1:]]
+        for number in range(1, len(space.devices)):
+            columns.append((space.device_numbers == number).astype(np.float64))
+        fixed = np.stack(columns, axis=1) if columns else np.empty((len(space), 0))
+        spread = fixed.std(axis=0)
         capped = cap_domains(space, domains)
-        columns = [space.knobs.index(knob) for knob in capped]
-        caps = space.matrix[:, columns]
+        caps = space.matrix[:, [space.knobs.index(knob) for knob in capped]]
         known = np.isfinite(caps)
         return cls(
-            _standardized(_columns(space)),
+            (fixed - fixed.mean(axis=0)) / np.where(spread > 0, spread, 1.0),
             np.log(np.where(known, caps, 1.0)),
             known.astype(np.float64),
             tuple(capped.values()),
-            references(space, samples),
+            reference_samples(space, samples),
         )
 
-    @property
-    def width(self) -> int:
-        """Number of coordinates."""
-        return int(self.fixed.shape[1] + self.caps.shape[1])
+    def points(self, features: SampleFeatures, observed: Observed, places: Sequence[int]) -> Reals:
+        """``(c, f + s)`` Features of a kernel, and the settings as they look from it.
 
-    def seen_by(self, observed: Observed, places: Sequence[int]) -> Reals:
-        """``(c, a + b)`` Coordinates; a cap counts by how far it is below what the kernel takes."""
+        A cap counts by how far it is below what the kernel takes without it.
+        """
         at = np.array(places)
-        columns = [self.fixed]
+        told = features.standardized(features.values(observed, places))
+        columns = [np.broadcast_to(told, (len(self.fixed), len(told))), self.fixed]
         for number, domain in enumerate(self.domains):
             powers = observed.domains[domain][at] if domain in observed.domains else observed.power_w[at]
             powers = np.where(powers > 0, powers, observed.power_w[at])
@@ -136,61 +136,64 @@ class SettingInputs:
         return np.hstack(columns)
 
 
-def _columns(space: Space) -> Reals:
-    columns = []
-    for values in space.matrix.T:
-        known = np.isfinite(values)
-        # Knobs act by ratios: twice the clock, twice the cores.
-        positive = bool((values[known] > 0).all())
-        scaled = np.log(np.where(known, values, 1.0)) if positive else np.where(known, values, 0.0)
-        columns.append(np.where(known, scaled, scaled[known].mean()))
-    for name in space.words:
-        words = np.array([str(each.settings.get(name, "")) for each in space.configurations])
-        columns += [(words == word).astype(np.float64) for word in np.unique(words)[1:]]
-    columns += [
-        (space.device_numbers == number).astype(np.float64) for number in range(1, len(space.devices))
-    ]
-    return np.stack(columns, axis=1) if columns else np.empty((len(space), 0))
-
-
-def _standardized(columns: Reals) -> Reals:
-    spread = columns.std(axis=0)
-    scaled: Reals = (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    return scaled
-
-
 @dataclass(frozen=True, eq=False)
-class FittedQuantity:
+class FittedQuantity(Stored):
     """What was learned of time, or of the power of one domain.
 
     Its logarithm relative to the sample run from which a configuration is scaled is `mean` plus the process.
     """
 
-    mean: Reals  # `(c,)` Mean over the training programs
-    process: SparseProcess  # How kernels differ from it
-
-    def prior(self, points: Reals, features: int, references: Reals) -> Belief:
-        """What is known of a kernel by its features alone."""
-        relative = self.process.at(points, features)
-        return replace(relative, mean=self.mean + relative.mean + references)
+    mean: Annotated[Reals, Array("c")]  # Mean over the training programs
+    process: Annotated[SparseProcess, Nested(flat=True)]  # How kernels differ from it
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
-    """What is known of a kernel by the features that its sample runs give it."""
+class FittedProcess(Stored):
+    """What training gives."""
 
-    quantities: Mapping[str, Belief]  # Time and the parts of the power, by name
+    features: SampleFeatures
+    domains: tuple[str, ...]  # Domains that have a cap of their own
+    names: Annotated[tuple[str, ...], Array("q", least=2)]  # Time first, then the parts of the power
+    quantities: tuple[FittedQuantity, ...]  # Of the same names
+    time_errors: Annotated[Reals, Array("t")]  # Standardised errors on left-out programs, rising
+    power_errors: Annotated[Reals, Array("p")]
+    plain: FittedProcess | None = None  # For kernels whose runs do not tell the powers of the parts
+
+    def check(self) -> None:
+        """Refuse quantities that are not time and powers, and errors that do not rise."""
+        once = len({*self.names}) == len(self.names) == len(self.quantities)
+        if self.names[0] != TIME or not once:
+            expected = "time and powers, each once"
+            raise InputError.of(field="names", expected=expected, found=", ".join(self.names))
+        if self.plain is not None and self.plain.names != (TIME, TOTAL):
+            expected = f"{TIME}, {TOTAL}"
+            raise InputError.of(field="plain.names", expected=expected, found=", ".join(self.plain.names))
+        for name, errors in (("time_errors", self.time_errors), ("power_errors", self.power_errors)):
+            falls = np.flatnonzero(np.diff(errors) < 0)
+            if falls.size:
+                found = errors[falls[0] : falls[0] + 2].tolist()
+                raise InputError.of(field=name, expected="rising numbers", found=found)
+
+    def predictor(self, space: Space, samples: tuple[int, ...]) -> ProcessPredictor:
+        """What predicts on the configurations that it was trained on."""
+        return ProcessPredictor(space, samples, self)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelPosterior:
+    """What is known of a kernel by the features that its sample runs give it, before the runs themselves."""
+
+    quantities: Mapping[str, Posterior]  # Time and the parts of the power, by name
     errors: tuple[Reals, Reals]  # Standardised errors on left-out programs of time and of power
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
-        """What is known after runs; see `ConfigurationPredictor.forecast`."""
-        parts = tuple(name for name in self.quantities if name != TIME)
-        powers = powers_of(parts, observed.power_w, observed.domains)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            told = {name: np.log(values) for name, values in {TIME: observed.time_s, **powers}.items()}
-        after = {name: each.given(observed.numbers, told[name]) for name, each in self.quantities.items()}
+        """Condition on runs; see `ConfigurationPredictor.forecast`."""
+        told = logarithms(tuple(self.quantities), observed)
+        after = {
+            name: each.condition_on(observed.numbers, told[name]) for name, each in self.quantities.items()
+        }
         time = after.pop(TIME)
-        power = total_of(after)
+        power = sum_of_parts(after)
         sound = positive(observed.time_s) & positive(observed.power_w)
         measured = np.zeros(len(power.mean), np.bool_)
         measured[observed.numbers[sound]] = True
@@ -201,7 +204,7 @@ class Prior:
         )
 
 
-def _quantity(logarithm: Posterior, errors: Reals, observed: Observed, values: Reals) -> Quantity:
+def _quantity(logarithm: Marginals, errors: Reals, observed: Observed, values: Reals) -> Quantity:
     centre, spread = np.exp(logarithm.mean), np.sqrt(logarithm.variance)
     known = positive(values)
     centre[observed.numbers[known]] = values[known]
@@ -215,151 +218,61 @@ def positive(values: Reals) -> Flags:
     return found
 
 
-_PLAIN = "plain:"
-"""Before the names of arrays of the process for kernels that do not tell their domains."""
-
-
 @dataclass(frozen=True, eq=False)
 class ProcessPredictor:
-    """The fitted model."""
+    """A fitted process on its configurations; see `ConfigurationPredictor`."""
 
-    space: Space  # The configurations
-    samples: tuple[int, ...]  # Those at which a new kernel must have been run
-    features: SampleFeatures  # What is told of a kernel by these runs
-    domains: tuple[str, ...]  # Domains of power that caps are compared with
-    quantities: Mapping[str, FittedQuantity]  # Time and the parts of the power, by name
-    errors: tuple[Reals, Reals]  # Standardised errors on left-out programs, rising: of time and of power
-    # The same for kernels that do not tell their domains; `None` where the power has no parts
-    plain: ProcessPredictor | None = None
+    space: Space
+    samples: tuple[int, ...]
+    fitted: FittedProcess
+    kind: ClassVar[str] = "process"
     inputs: SettingInputs = field(init=False)
+    plain: ProcessPredictor | None = field(init=False)  # Of kernels whose runs do not tell the parts' powers
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "inputs", SettingInputs.of(self.space, self.samples, self.domains))
+        """Make the coordinates, and refuse a process of other ones."""
+        inputs = SettingInputs.of(self.space, self.samples, self.fitted.domains)
+        object.__setattr__(self, "inputs", inputs)
+        plain = None if self.fitted.plain is None else self.fitted.plain.predictor(self.space, self.samples)
+        object.__setattr__(self, "plain", plain)
+        self.fitted.features.check_samples(len(self.samples))
+        capped = tuple(sorted({*inputs.domains} - {""}))
+        if self.fitted.domains != capped:
+            expected, found = "domains that a cap is of", ", ".join(self.fitted.domains)
+            raise InputError.of(where="model", field="domains", expected=expected, found=found)
+        settings = inputs.fixed.shape[1] + inputs.caps.shape[1]
+        widths = [len(self.fitted.features.names) + settings, settings, len(self.space)]
+        for name, each in zip(self.fitted.names, self.fitted.quantities, strict=True):
+            covariance = each.process.covariance
+            own = [len(covariance.lengths), len(covariance.own_lengths), len(each.mean)]
+            if own != widths:
+                expected = f"{widths[0]} and {widths[1]} lengths, and {widths[2]} configurations"
+                raise InputError.of(where="model", field=name, expected=expected, found=own)
 
-    def prior(self, observed: Observed) -> Prior:
+    def posterior(self, observed: Observed) -> KernelPosterior:
         """What the runs at the samples tell, before they are used as measurements."""
         places = sample_places(self.space, self.samples, observed)
-        parts = tuple(name for name in self.quantities if name != TIME)
-        powers = powers_of(parts, observed.power_w, observed.domains)
-        if self.plain is not None and not all(positive(values[places]).all() for values in powers.values()):
-            return self.plain.prior(observed)
-        points = self.points(observed, places)
+        told = logarithms(self.fitted.names, observed)
+        if self.plain is not None and not all(np.isfinite(values[places]).all() for values in told.values()):
+            return self.plain.posterior(observed)
+        points = self.inputs.points(self.fitted.features, observed, places)
         references = np.array(places)[self.inputs.reference]
-        f = len(self.features.names)
-        values = {TIME: observed.time_s, **powers}
-        found = {
-            name: fitted.prior(points, f, np.log(values[name][references]))
-            for name, fitted in self.quantities.items()
-        }
-        return Prior(found, self.errors)
-
-    def points(self, observed: Observed, places: Sequence[int]) -> Reals:
-        """``(c, f + s)`` Features of a kernel, and the settings as they look from it."""
-        return points_of(self.features, self.inputs, observed, places)
+        found = {}
+        for name, fitted in zip(self.fitted.names, self.fitted.quantities, strict=True):
+            relative = fitted.process.at(points, len(self.fitted.features.names))
+            found[name] = replace(relative, mean=fitted.mean + relative.mean + told[name][references])
+        return KernelPosterior(found, (self.fitted.time_errors, self.fitted.power_errors))
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
         """Predict one kernel; see `ConfigurationPredictor.forecast`."""
-        return self.prior(observed).forecast(observed)
-
-    def with_errors(self, time: Reals, power: Reals) -> ProcessPredictor:
-        """The same with other standardised errors."""
-        return replace(self, errors=(time, power))
-
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again."""
-        arrays = {
-            **space_state(self.space, self.samples),
-            **self.features.state(),
-            "domains": np.array(self.domains, np.str_),
-            "quantities": np.array(list(self.quantities), np.str_),
-            "time_errors": self.errors[0],
-            "power_errors": self.errors[1],
-        }
-        for name, fitted in self.quantities.items():
-            arrays[f"{name}.mean"] = fitted.mean
-            arrays |= {f"{name}.{key}": array for key, array in fitted.process.state().items()}
-        if self.plain is not None:
-            arrays |= {f"{_PLAIN}{key}": array for key, array in self.plain.state().items()}
-        return arrays
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> ProcessPredictor:
-        """Make it from its arrays."""
-        space, samples = kept_space(state)
-        names = kept_names(state, "quantities")
-        keys = [key for key in state if not key.startswith(_PLAIN)]
-        means = [key.removesuffix(".mean") for key in keys if key.endswith(".mean")]
-        if len(names) < 2 or names[0] != TIME or sorted(names) != sorted(means):
-            raise InputError(
-                f"model: quantities: expected time and powers, each once and with a mean, found {names}"
-            )
-        domains = kept_names(state, "domains")
-        if domains != capped_domains(space, names[1:]):
-            raise InputError(f"model: domains: expected domains that a cap is of, found {domains}")
-        features = SampleFeatures.from_state(state, len(samples))
-        found = cls(
-            space,
-            samples,
-            features,
-            domains,
-            {name: _kept_quantity(state, name, len(space)) for name in names},
-            (_kept_errors(state, "time_errors"), _kept_errors(state, "power_errors")),
-            None if names[1:] == (TOTAL,) else _kept_plain(state, space, samples),
-        )
-        settings = found.inputs.width
-        for name, fitted in found.quantities.items():
-            covariance = fitted.process.covariance
-            widths = (len(covariance.lengths), len(covariance.own_lengths))
-            if widths != (len(features.names) + settings, settings):
-                raise InputError(
-                    f"model: {name}.lengths: expected {len(features.names)} + {settings} and {settings} "
-                    f"lengths, found {widths[0]} and {widths[1]}"
-                )
-        return found
+        return self.posterior(observed).forecast(observed)
 
 
-def points_of(
-    features: SampleFeatures, inputs: SettingInputs, observed: Observed, places: Sequence[int]
-) -> Reals:
-    """``(c, f + s)`` Features of a kernel, and the settings as they look from it."""
-    told = features.standardized(features.values(observed, places))
-    settings = inputs.seen_by(observed, places)
-    return np.hstack([np.broadcast_to(told, (len(settings), len(told))), settings])
-
-
-def _kept_plain(
-    state: Mapping[str, npt.NDArray[Any]], space: Space, samples: tuple[int, ...]
-) -> ProcessPredictor:
-    own = {key.removeprefix(_PLAIN): array for key, array in state.items() if key.startswith(_PLAIN)}
-    names = kept_names(own, "quantities")
-    if names != (TIME, TOTAL):
-        raise InputError(f"model: {_PLAIN}quantities: expected {TIME} and {TOTAL}, found {names}")
-    plain = ProcessPredictor.from_state(own)
-    if (plain.space, plain.samples) != (space, samples):
-        raise InputError(f"model: {_PLAIN}samples: expected the same configurations, found others")
-    return plain
-
-
-def _kept_quantity(state: Mapping[str, npt.NDArray[Any]], name: str, count: int) -> FittedQuantity:
-    own = {key.removeprefix(f"{name}."): array for key, array in state.items() if key.startswith(f"{name}.")}
-    mean = kept_reals(own, "mean", 1)
-    if len(mean) != count:
-        raise InputError(f"model: {name}.mean: expected {count} values, found {len(mean)}")
-    return FittedQuantity(mean, SparseProcess.from_state(own))
-
-
-def _kept_errors(state: Mapping[str, npt.NDArray[Any]], name: str) -> Reals:
-    errors = kept_reals(state, name, 1)
-    if (np.diff(errors) < 0).any():
-        raise InputError(f"model: {name}: expected rising numbers, found others")
-    return errors
-
-
-_REMEMBERED = 100
-"""Points that the process remembers: more change no forecast and take longer."""
+_INDUCING = 100
+"""Inducing points: more change no forecast and take longer."""
 
 _FOR_LIKELIHOOD = 260
-"""Values of which the likelihood is climbed: each step costs the cube of their number."""
+"""Values of which the likelihood is maximised: each step costs the cube of their number."""
 
 _LEAST_OF_A_KERNEL = 6
 _ERRORS = 201
@@ -374,18 +287,10 @@ class ProcessModel:
     training programs plus a process over the features that the sample runs give a kernel and over the
     settings; a cap is seen as how far it is below what the kernel takes without it. The logarithms stabilise
     the variance, as section VI of Bailey et al. 2014 proposes. The kernel's own runs, the samples and any
-    others, are measurements of it.
-
-    Of kernels whose runs do not tell the powers of the domains it knows what it would have learned without
-    them.
-
-    How wrong it is, is learned by leaving each training program out.
+    others, are measurements of it. How wrong it is, is learned by leaving each training program out.
     """
 
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return "model"
+    name: str = field(default="model", init=False)
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> ProcessPredictor:
         """Fit it to the kernels that ran at all samples."""
@@ -404,92 +309,71 @@ class ProcessModel:
             )
         # Threads of BLAS take longer to agree than these small matrices take.
         with threadpool_limits(1):
-            found = _Training.of(known, tuple(samples), seed).predictor()
-            if TOTAL in found.quantities:
-                return found
-            plain = _Training.of(replace(known, domains={}), tuple(samples), seed).predictor()
-            return replace(found, plain=plain)
+            fitted = _Training.of(known, tuple(samples), seed).fitted()
+            if TOTAL not in fitted.names:
+                plain = _Training.of(replace(known, domains={}), tuple(samples), seed).fitted()
+                fitted = replace(fitted, plain=plain)
+        return fitted.predictor(surfaces.space, tuple(samples))
 
 
 @dataclass(frozen=True, eq=False)
 class _Training:
-    """The training values, in rows: a kernel at a configuration where it ran."""
+    """The ``n`` training values: a kernel at a configuration where it ran."""
 
     surfaces: Surfaces
     samples: tuple[int, ...]
     features: SampleFeatures
     domains: tuple[str, ...]
-    inputs: SettingInputs
-    points: Reals
-    kernels: Integers
-    configurations: Integers
-    programs: Integers
-    relative: dict[str, Reals]
-    """``(n, c)`` Logarithm of each quantity over that of the sample run it is scaled from, by name."""
+    points: Reals  # (n, f + s)
+    kernels: Integers  # (n,)
+    configurations: Integers  # (n,)
+    programs: Integers  # Program of each kernel
+    relative: dict[str, Reals]  # (kernels, c) logarithms over those of the sample run that is scaled
     seed: int
 
     @classmethod
     def of(cls, surfaces: Surfaces, samples: tuple[int, ...], seed: int) -> _Training:
         features, _ = SampleFeatures.of(surfaces, samples)
         parts = power_parts(surfaces)
-        domains = capped_domains(surfaces.space, parts)
+        domains = tuple(sorted({*cap_domains(surfaces.space, parts).values()} - {""}))
         inputs = SettingInputs.of(surfaces.space, samples, domains)
         kernels, configurations = np.nonzero(surfaces.known)
         places = list(range(len(samples)))
-        points = np.stack(
-            [
-                points_of(features, inputs, surfaces.observed(row, samples), places)
-                for row in range(len(surfaces.kernels))
-            ]
-        )
+        rows = range(len(surfaces.kernels))
+        points = np.stack([inputs.points(features, surfaces.observed(row, samples), places) for row in rows])
         programs = np.array([surfaces.applications.index(each.application) for each in surfaces.kernels])
         at = np.array(samples)[inputs.reference]
-        logarithms = {
-            name: np.log(values)
-            for name, values in {
-                TIME: surfaces.time_s,
-                **powers_of(parts, surfaces.power_w, surfaces.domains),
-            }.items()
+        relative = {
+            name: values - values[:, at] for name, values in logarithms((TIME, *parts), surfaces).items()
         }
+        points = points[kernels, configurations]
         return cls(
-            surfaces,
-            samples,
-            features,
-            domains,
-            inputs,
-            points[kernels, configurations],
-            kernels,
-            configurations,
-            programs,
-            {name: values - values[:, at] for name, values in logarithms.items()},
-            seed,
+            surfaces, samples, features, domains, points, kernels, configurations, programs, relative, seed
         )
 
-    def predictor(self) -> ProcessPredictor:
+    def fitted(self) -> FittedProcess:
         """Fit all quantities, and learn how wrong they are."""
-        rng = np.random.default_rng(self.seed)
-        part = self._part(rng)
-        weighed = {name: self._weighed(name, part) for name in self.relative}
+        part = self._part(np.random.default_rng(self.seed))
+        covariances = {name: self._covariances(name, part) for name in self.relative}
         everyone = np.ones(len(self.surfaces.applications), np.bool_)
-        none = np.empty(0)
-        whole = self._predictor(weighed, everyone, (none, none))
-        return whole.with_errors(*self._errors(weighed))
+        time, power = self._errors(covariances)
+        return replace(self._fitted(covariances, everyone), time_errors=time, power_errors=power)
 
     def _part(self, rng: np.random.Generator) -> Integers:
-        """Rows of which the likelihood is climbed: as many of each kernel, of all or some kernels."""
+        """Values for the likelihood: as many of each kernel, of all or some kernels."""
         count = len(self.surfaces.kernels)
         each = max(_FOR_LIKELIHOOD // count, _LEAST_OF_A_KERNEL)
         kernels = rng.permutation(count)[: max(_FOR_LIKELIHOOD // each, 1)]
         rows = [rng.permutation(np.flatnonzero(self.kernels == kernel))[:each] for kernel in kernels]
         return np.sort(np.concatenate(rows))
 
-    def _weighed(self, name: str, part: Integers) -> Weighed:
+    def _covariances(self, name: str, part: Integers) -> TrainingCovariances:
         everyone = np.ones(len(self.surfaces.applications), np.bool_)
         values = self._values(name, self._mean(name, everyone))
         f = len(self.features.names)
-        covariance: Covariance = likeliest(self.points[part], f, self.kernels[part], values[part])
-        remembered = pivots(covariance, self.points, _REMEMBERED)
-        return Weighed.of(covariance, self.points, remembered)
+        covariance: Covariance = fit_covariance(self.points[part], f, self.kernels[part], values[part])
+        inducing = inducing_points(covariance, self.points, _INDUCING)
+        return TrainingCovariances.of(covariance, self.points, inducing)
 
     def _mean(self, name: str, programs: Flags) -> Reals:
         """``(c,)`` Mean over programs, each of the mean over its kernels; 0 where none ran."""
@@ -508,20 +392,17 @@ class _Training:
         values: Reals = (self.relative[name] - mean)[self.kernels, self.configurations]
         return values
 
-    def _predictor(
-        self, weighed: dict[str, Weighed], programs: Flags, errors: tuple[Reals, Reals]
-    ) -> ProcessPredictor:
-        """Fit with some of the programs alone."""
+    def _fitted(self, covariances: Mapping[str, TrainingCovariances], programs: Flags) -> FittedProcess:
+        """Fit with some of the programs alone; nothing is known of its errors."""
         used = programs[self.programs[self.kernels]]
-        quantities = {}
-        for name, each in weighed.items():
+        quantities = []
+        for name, each in covariances.items():
             mean = self._mean(name, programs)
-            quantities[name] = FittedQuantity(mean, each.fitted(self._values(name, mean), used))
-        return ProcessPredictor(
-            self.surfaces.space, self.samples, self.features, self.domains, quantities, errors
-        )
+            quantities.append(FittedQuantity(mean, each.condition_on(self._values(name, mean), used)))
+        none = np.empty(0)
+        return FittedProcess(self.features, self.domains, tuple(covariances), tuple(quantities), none, none)
 
-    def _errors(self, weighed: dict[str, Weighed]) -> tuple[Reals, Reals]:
+    def _errors(self, covariances: Mapping[str, TrainingCovariances]) -> tuple[Reals, Reals]:
         """Quantiles of standardised errors on each program, left out: of time and of power.
 
         What the covariance was learned from has the program in it, so they are a little small. And they are
@@ -532,23 +413,16 @@ class _Training:
         factor = np.sqrt((count + 1) / (count - 1))
         found: tuple[list[Reals], list[Reals]] = ([], [])
         for program in range(count):
-            others = np.arange(count) != program
-            predictor = self._predictor(weighed, others, (np.empty(0), np.empty(0)))
+            fitted = self._fitted(covariances, np.arange(count) != program)
+            predictor = fitted.predictor(self.surfaces.space, self.samples)
             for row in np.flatnonzero(self.programs == program):
-                for kept, errors in zip(found, self._errors_of(predictor, int(row)), strict=True):
-                    kept.append(errors)
+                forecast = predictor.forecast(self.surfaces.observed(int(row), self.samples))
+                asked = self.surfaces.known[row] & ~forecast.measured
+                true = (self.surfaces.time_s[row], self.surfaces.power_w[row])
+                for kept, values, each in zip(found, true, (forecast.time, forecast.power), strict=True):
+                    errors = np.log(values) - np.log(each.centre)
+                    kept.append((errors / np.where(asked, each.spread, 1.0))[asked])
         time, power = (_quantiles(factor * np.concatenate(errors)) for errors in found)
-        return time, power
-
-    def _errors_of(self, predictor: ProcessPredictor, row: int) -> tuple[Reals, Reals]:
-        observed = self.surfaces.observed(row, self.samples)
-        forecast = predictor.forecast(observed)
-        asked = self.surfaces.known[row] & ~forecast.measured
-        true = (self.surfaces.time_s[row], self.surfaces.power_w[row])
-        time, power = (
-            ((np.log(values) - np.log(each.centre)) / np.where(asked, each.spread, 1.0))[asked]
-            for values, each in zip(true, (forecast.time, forecast.power), strict=True)
-        )
         return time, power
 
 

@@ -1,1 +1,0 @@
-"""Pictures of how methods chose configurations under power caps."""

@@ -1,0 +1,719 @@
+"""Pictures of choices of configurations: one choice, and an evaluation of methods."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crosscast.arrays import Integers, Reals
+from crosscast.decide.evaluation import ALONE, ConfigurationEvaluation, MachineChoices
+from crosscast.decide.scores import ChoiceResult, Metrics
+from crosscast.evaluation.resampling import SHARE
+from crosscast.predict.configuration.bailey2014 import TreeNode
+from crosscast.predict.configuration.choice import Choice, within_cap
+from crosscast.predict.configuration.data import Quantity, Space, SurfaceForecast, pareto_frontier
+from crosscast.report.axis_scale import logarithmic_axis, spread_axis
+from crosscast.report.canvas import new_figure, save_figure
+from crosscast.report.configuration import KernelFrontier, frontier_of, longest_frontier, write_frontier
+from crosscast.report.figure_style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    heading,
+    legend_below,
+    tidy,
+)
+from crosscast.report.settings import configuration_text, setting_heading, setting_scale
+from crosscast.tables.whole_file import make_folder
+
+# Told apart by people who do not see all colours (Okabe and Ito's palette).
+_DEVICE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6a00")
+_DEVICE_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_CAP_COLOUR = "#777777"
+
+
+def write_choice_figure(
+    name: str, forecast: SurfaceForecast, space: Space, choices: Sequence[Choice], path: Path
+) -> Path:
+    """Draw time over power of one kernel."""
+    figure = new_figure(8.4, 5.2)
+    axes = figure.subplots()
+    power, time = forecast.power.centre, forecast.time.centre
+    frontier = pareto_frontier(time, power)
+    _draw_configurations(axes, forecast, space)
+    axes.plot(
+        power[frontier],
+        time[frontier],
+        color="#333333",
+        linewidth=1.2,
+        drawstyle="steps-post",
+        zorder=2,
+        label="predicted frontier",
+    )
+    _draw_intervals(axes, forecast, frontier, choices[0].level)
+    measured = np.flatnonzero(forecast.measured)
+    axes.scatter(
+        power[measured],
+        time[measured],
+        s=120,
+        facecolors="none",
+        edgecolors="black",
+        linewidths=1.4,
+        zorder=4,
+        label="measured",
+    )
+    _draw_choices(axes, choices)
+    logarithmic_axis(axes, "y", time)
+    spread_axis(axes, "x", power)
+    axes.set_xlabel("power, W")
+    axes.set_ylabel("time, s")
+    axes.set_title(_title(name, choices), fontsize=10.5, loc="left")
+    axes.grid(color="#e3e3e3", linewidth=0.7)
+    axes.set_axisbelow(True)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+    return save_figure(figure, path)
+
+
+def _draw_configurations(axes: Any, forecast: SurfaceForecast, space: Space) -> None:
+    for number, device in enumerate(space.devices):
+        own = space.device_numbers == number
+        axes.scatter(
+            forecast.power.centre[own],
+            forecast.time.centre[own],
+            s=26,
+            color=_DEVICE_COLOURS[number % len(_DEVICE_COLOURS)],
+            marker=_DEVICE_MARKERS[number % len(_DEVICE_MARKERS)],
+            alpha=0.55,
+            linewidths=0,
+            zorder=1,
+            label=device,
+        )
+
+
+def _draw_intervals(axes: Any, forecast: SurfaceForecast, frontier: Integers, level: float) -> None:
+    """Intervals of both along the frontier, where the model knows them."""
+    places = frontier[~forecast.measured[frontier]]
+    if not places.size or not forecast.time.errors.size or not forecast.power.errors.size:
+        return
+    axes.errorbar(
+        forecast.power.centre[places],
+        forecast.time.centre[places],
+        xerr=_reach(forecast.power, places, level),
+        yerr=_reach(forecast.time, places, level),
+        fmt="none",
+        ecolor="#333333",
+        elinewidth=0.7,
+        alpha=0.55,
+        zorder=2,
+        label=f"{100 * level:g} % intervals",
+    )
+
+
+def _reach(quantity: Quantity, places: Integers, level: float) -> Reals:
+    low, high = (quantity.quantile(share)[places] for share in ((1 - level) / 2, (1 + level) / 2))
+    centre = quantity.centre[places]
+    # Errors that are all of one sign leave the centre outside of its interval.
+    return np.maximum(np.stack([centre - low, high - centre]), 0.0)
+
+
+def _draw_choices(axes: Any, choices: Sequence[Choice]) -> None:
+    for place, choice in enumerate(choices):
+        axes.axvline(
+            choice.power_cap,
+            color=_CAP_COLOUR,
+            linestyle="--",
+            linewidth=1,
+            zorder=1,
+            label="power cap" if place == 0 else None,
+        )
+    there = [each.recommended for each in choices if each.recommended is not None]
+    if there:
+        axes.scatter(
+            [each.power_w for each in there],
+            [each.time_s for each in there],
+            s=210,
+            marker="*",
+            color="#f0e442",
+            edgecolors="black",
+            linewidths=0.8,
+            zorder=5,
+            label="chosen",
+        )
+
+
+def _title(name: str, choices: Sequence[Choice]) -> str:
+    if len(choices) > 1:
+        return f"{name} under {', '.join(f'{each.power_cap:g}' for each in choices)} W"
+    choice = choices[0]
+    chosen = (
+        "nothing is chosen"
+        if choice.recommended is None
+        else configuration_text(choice.recommended.configuration)
+    )
+    return f"{name} under {choice.power_cap:g} W: {chosen}"
+
+
+_LONGEST_NAME = 40
+
+_BY_PROGRAM = (
+    ("under-performance", "under_performance", "performance within the cap, % of the oracle's"),
+    ("under-share", "under_limit_share", "cases within the cap, %"),
+    ("over-power", "over_power", "power over the cap, % of the oracle's"),
+    ("over-performance", "over_performance", "performance over the cap, % of the oracle's"),
+)
+
+
+def write_evaluation_figures(study: ConfigurationEvaluation, folder: Path) -> list[Path]:
+    """Draw Figures 2 to 9 of Bailey et al. 2014 and those of repeats and extra runs, and write Table I.
+
+    Where there is nothing to cluster there is no tree, and without repeats no picture of them.
+    """
+    paths: list[Path] = []
+    names = machine_folders([machine.machine for machine in study.machines])
+    for machine, name in zip(study.machines, names, strict=True):
+        place = folder / name if len(study.machines) > 1 else folder
+        make_folder("figures", place)
+        title = machine.machine
+        for of, figure in _figures(machine, title).items():
+            paths.append(save_figure(figure, place / f"{of}.png"))
+        paths += write_frontier(longest_frontier(machine), place)
+    return paths
+
+
+def machine_folders(machines: Sequence[str]) -> list[str]:
+    """A name for the folder of each machine that is safe in any file system, and its own.
+
+    >>> machine_folders(["titanx", "cpu + gpu", "..", "cpu+gpu"])
+    ['titanx', 'cpu-gpu', 'machine', 'cpu-gpu-2']
+    """
+    names: list[str] = []
+    for machine in machines:
+        plain = re.sub(r"[^\w]+", "-", machine).strip("-")[:_LONGEST_NAME] or "machine"
+        name, count = plain, 1
+        while name.casefold() in {each.casefold() for each in names}:
+            count += 1
+            name = f"{plain}-{count}"
+        names.append(name)
+    return names
+
+
+def _figures(machine: MachineChoices, title: str) -> dict[str, Any]:
+    results = alone(machine.results)
+    figures = {"frontier": frontier_figure(longest_frontier(machine), title)}
+    if not machine.published.fitted.clusters.nothing_to_cluster:
+        about = f"{title}: which cluster a kernel is of, by its sample runs (published model, all programs)"
+        figures["tree"] = tree_figure(machine.published.fitted.tree.nodes, about)
+    figures["methods"] = methods_figure(results, title)
+    for name, metric, label in _BY_PROGRAM:
+        figures[name] = programs_figure(results, metric, label, f"{title}: {label}")
+    figures["hardest"] = hardest_figure(machine, title)
+    figures["curve"] = curve_figure(results, f"{title}: S by the extra runs that are allowed")
+    if machine.split_half is not None:
+        figures["repeats"] = repeats_figure(
+            results, machine.split_half, f"{title}: caps kept, by what is scored"
+        )
+    return figures
+
+
+_COLOURS = (BLUE, RED, GREEN, ORANGE, PINK, SKY)
+_FAMILIES = (
+    "model",
+    "published",
+    "nearest",
+    "gaussian-process",
+    "regression",
+    "fixed",
+    "published-5",
+    "published-log",
+    "model-confident",
+)
+"""Those that look the same in all pictures; others follow."""
+
+_METHOD_MARKS = ("o", "s", "^", "D", "v", "P", "<", ">", "p", "h", "d")
+_DASHES = {"": (0, (1, 1.2)), "+fl": (0, (5, 1.5)), "+steps": "solid"}
+_LIMITER, _REFERENCE = "limiter", "oracle"
+
+
+@dataclass(frozen=True)
+class Style:
+    """Colour of the line, mark with the colours of its inside and edge, and dashes of the line."""
+
+    colour: str
+    mark: str
+    face: str
+    edge: str
+    dashes: object
+
+
+def alone(results: Sequence[ChoiceResult]) -> list[ChoiceResult]:
+    """Those with each program left out alone."""
+    return [each for each in results if each.protocol == ALONE]
+
+
+def method_label(result: ChoiceResult) -> str:
+    """The name, with the confidence where there is one."""
+    return f"{result.method} {100 * result.confidence:g} %" if result.confidence else result.method
+
+
+def method_styles(results: Sequence[ChoiceResult]) -> dict[str, Style]:
+    """A style for each method: a family, such as a model with and without limiting, shares colour and mark.
+
+    The mark is hollow and the line dotted without limiting; with steps up, too, the mark has a black edge.
+    """
+    families = {family: place for place, family in enumerate(_FAMILIES)}
+    styles = {}
+    for result in results:
+        family, suffix = _family(result.method)
+        place = families.setdefault(family, len(families))
+        colour, mark = _COLOURS[place % len(_COLOURS)], _METHOD_MARKS[place % len(_METHOD_MARKS)]
+        edge = BLACK if suffix == "+steps" else colour
+        styles[result.method] = Style(colour, mark, colour if suffix else "white", edge, _DASHES[suffix])
+    if _LIMITER in styles:
+        styles[_LIMITER] = Style(BLACK, "X", BLACK, BLACK, "solid")
+    if _REFERENCE in styles:
+        styles[_REFERENCE] = Style(GREY, "*", GREY, GREY, "solid")
+    return styles
+
+
+def _family(name: str) -> tuple[str, str]:
+    for suffix in ("+fl", "+steps"):
+        if name.endswith(suffix):
+            return name.removesuffix(suffix), suffix
+    return name, ""
+
+
+def device_styles(devices: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Colour and mark of each device."""
+    return {
+        device: (_COLOURS[place % len(_COLOURS)], _METHOD_MARKS[place % len(_METHOD_MARKS)])
+        for place, device in enumerate(devices)
+    }
+
+
+def frontier_figure(found: KernelFrontier, title: str) -> Any:
+    """Normalised performance over power of each configuration, with a line along the frontier.
+
+    Configurations are coloured by the device; on a single one by its last knob.
+    """
+    figure = new_figure(8, 5.4)
+    axes = figure.subplots()
+    draw_frontier(axes, found)
+    space = found.surfaces.space
+    if len(space.devices) > 1:
+        for device, (colour, mark) in device_styles(space.devices).items():
+            own = space.device_numbers == space.devices.index(device)
+            axes.plot(
+                found.power_w[own],
+                found.performance[own],
+                mark,
+                color=colour,
+                markersize=5,
+                markeredgewidth=0,
+                alpha=0.8,
+                label=device,
+                zorder=3,
+            )
+        handles, labels = axes.get_legend_handles_labels()
+        legend_below(figure, handles, labels, min(len(labels), 8))
+    elif space.knobs:
+        name = space.knobs[-1]
+        dots = axes.scatter(
+            found.power_w,
+            found.performance,
+            c=space.matrix[:, -1] * setting_scale(name),
+            cmap="cividis",
+            s=28,
+            linewidths=0,
+            zorder=3,
+        )
+        figure.colorbar(dots, ax=axes, label=setting_heading(name), pad=0.02)
+    axes.set_xlabel("power, W")
+    axes.set_ylabel("performance, relative to the fastest configuration")
+    spread_axis(axes, "x", found.power_w)
+    spread_axis(axes, "y", found.performance)
+    tidy(axes)
+    known = int(np.isfinite(found.power_w).sum())
+    heading(
+        figure,
+        f"{title}: {found.kernel}, the longest frontier",
+        f"{len(found.frontier)} of {known} configurations are on it (line)",
+    )
+    return figure
+
+
+def draw_frontier(axes: Any, found: KernelFrontier) -> None:
+    """The frontier as a line of steps: what can be reached with the power at hand."""
+    at = found.frontier
+    axes.plot(
+        found.power_w[at],
+        found.performance[at],
+        drawstyle="steps-post",
+        color=GREY,
+        linewidth=1.4,
+        zorder=2,
+        label="_frontier",
+    )
+
+
+_JUDGES = ("model+fl", "published+fl")
+_NOT_DRAWN = ("oracle",)
+_PANELS = 4
+
+
+def hardest_kernel(machine: MachineChoices) -> tuple[int, ChoiceResult]:
+    """Row of the kernel whose caps are kept least, of the program whose caps are kept least, and by whom.
+
+    Of those whose caps are kept as often, the one with the least score. By ``model+fl``, or ``published+fl``
+    where that was not evaluated, or else the first method.
+    """
+    results = {each.method: each for each in reversed(alone(machine.results))}
+    judge = next((results[name] for name in _JUDGES if name in results), alone(machine.results)[0])
+    program = min(judge.programs, key=lambda name: _kept_share(judge.programs[name]))
+    cases = machine.cases
+    under = within_cap(machine.surfaces.power_w[cases.kernel, judge.chosen], cases.power_cap)
+    time_s = machine.surfaces.time_s[cases.kernel, judge.chosen]
+    score = np.where(under, cases.oracle_time_s / time_s, 0.0)
+    rows = sorted(set(cases.kernel[cases.program == cases.programs.index(program)].tolist()))
+
+    def kept(row: int) -> tuple[float, float]:
+        own = cases.kernel == row
+        return float(under[own].mean()), float(score[own].mean())
+
+    return min(rows, key=kept), judge
+
+
+def _kept_share(metrics: Metrics) -> tuple[float, float]:
+    return metrics.under_limit_share or 0.0, metrics.score or 0.0
+
+
+def hardest_figure(machine: MachineChoices, title: str) -> Any:
+    """A panel a method: all configurations, the frontier, and the choices within caps and over them."""
+    row, judge = hardest_kernel(machine)
+    found = frontier_of(machine.surfaces, row)
+    results: Sequence[ChoiceResult] = [
+        each for each in alone(machine.results) if each.method not in _NOT_DRAWN
+    ] or alone(machine.results)
+    columns = min(_PANELS, len(results))
+    lines = math.ceil(len(results) / columns)
+    figure = new_figure(max(6.0, 3.0 * columns), 1.6 + 2.5 * lines)
+    panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    own = np.flatnonzero(machine.cases.kernel == row)
+    caps = machine.cases.power_cap[own]
+    for axes, result in zip(panels, results, strict=False):
+        draw_frontier(axes, found)
+        axes.plot(found.power_w, found.performance, ".", color="#bbbbbb", markersize=4, zorder=1)
+        chosen = result.chosen[own]
+        under = within_cap(found.power_w[chosen], caps)
+        for flags, colour, mark, label in (
+            (under, BLUE, "o", "within the cap"),
+            (~under, RED, "X", "over it"),
+        ):
+            at = chosen[flags]
+            axes.plot(
+                found.power_w[at],
+                found.performance[at],
+                mark,
+                color=colour,
+                # The same configuration may be within one cap and over another.
+                markersize=8 if mark == "o" else 5,
+                markeredgewidth=0.6,
+                markeredgecolor="white",
+                linestyle="none",
+                label=label,
+                zorder=4 if mark == "o" else 5,
+            )
+        axes.set_title(f"{method_label(result)}: {under.sum()} of {len(own)} within", fontsize=9.5)
+        tidy(axes)
+    spread_axis(panels[0], "x", found.power_w)
+    spread_axis(panels[0], "y", found.performance)
+    for axes in panels[len(results) :]:
+        axes.set_axis_off()
+    for axes in panels[: len(results)][-columns:]:
+        axes.tick_params(labelbottom=True)
+        axes.set_xlabel("power, W", fontsize=9)
+    handles, labels = panels[0].get_legend_handles_labels()
+    legend_below(figure, handles, labels, 2)
+    figure.supylabel("performance, relative to the fastest configuration", fontsize=10)
+    heading(
+        figure,
+        f"{title}: {found.kernel}, where {judge.method} keeps to the fewest caps",
+        "caps are the powers on the frontier (line), choices are marks",
+    )
+    return figure
+
+
+def methods_figure(results: Sequence[ChoiceResult], title: str) -> Any:
+    """A mark a method, with lines as long as what a bootstrap over programs leaves."""
+    figure = new_figure(8, 6.2)
+    axes = figure.subplots()
+    styles = method_styles(results)
+    for result in results:
+        share, performance = result.metrics.under_limit_share, result.metrics.under_performance
+        if share is None or performance is None:
+            continue
+        style, sure = styles[result.method], result.bootstrap.intervals
+        line = {"color": style.colour, "linewidth": 1, "alpha": 0.35, "zorder": 2}
+        if (across := sure.get("under_limit_share")) is not None:
+            axes.plot([100 * across.low, 100 * across.high], [100 * performance] * 2, **line)
+        if (along := sure.get("under_performance")) is not None:
+            axes.plot([100 * share] * 2, [100 * along.low, 100 * along.high], **line)
+        axes.plot(
+            [100 * share],
+            [100 * performance],
+            style.mark,
+            color=style.colour,
+            markerfacecolor=style.face,
+            markeredgecolor=style.edge,
+            markersize=8,
+            markeredgewidth=1.5,
+            linestyle="none",
+            label=method_label(result),
+            zorder=4,
+            clip_on=False,
+        )
+    axes.set_xlabel("cases within the cap, %")
+    axes.set_ylabel("performance in these, % of the oracle's")
+    tidy(axes)
+    handles, labels = axes.get_legend_handles_labels()
+    legend_below(figure, handles, labels, 4)
+    heading(
+        figure,
+        f"{title}: hollow marks choose once, filled ones follow what they measure",
+        f"lines hold {100 * SHARE:g} % of bootstrap draws of the programs",
+    )
+    return figure
+
+
+_LIGHT = 0.55
+"""Share of the colours from which on they are too light for white numbers."""
+
+_BAR = 6.0
+"""Most inches of the bar of colours."""
+
+_LARGE = 100_000
+"""From here on numbers are too long for their cells."""
+
+
+def programs_figure(results: Sequence[ChoiceResult], metric: str, label: str, title: str) -> Any:
+    """A row a program, a column a method; what no case defines stays empty.
+
+    Performances over the limit may be many times the oracle's: the colours end at twice the oracle's, the
+    numbers do not.
+    """
+    names = list(results[0].programs)
+    values = np.array(
+        [[_value(result.programs[name], metric) for result in results] for name in names]
+        + [[_value(result.metrics, metric) for result in results]]
+    )
+    height = 1.9 + 0.29 * len(values)
+    figure = new_figure(3.0 + 0.68 * len(results), height)
+    axes = figure.subplots()
+    low, high = _limits(values)
+    image = axes.imshow(values, cmap="cividis", vmin=low, vmax=high, aspect="auto")
+    for (row, column), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            colour = "black" if (value - low) / (high - low) > _LIGHT else "white"
+            text = f"{value:,.0f}" if value < _LARGE else f"{value:.0e}"
+            axes.text(column, row, text, ha="center", va="center", fontsize=8.5, color=colour)
+    labels = [method_label(result) for result in results]
+    axes.set_xticks(range(len(results)), labels, rotation=45, ha="right", rotation_mode="anchor", fontsize=9)
+    axes.set_yticks(range(len(values)), [*names, "all programs"], fontsize=9)
+    axes.axhline(len(names) - 0.5, color="white", linewidth=3)
+    axes.set_facecolor("#f2f2f2")
+    axes.spines[:].set_visible(False)
+    beyond = "max" if np.nanmax(values, initial=0) > high else "neither"
+    bar = figure.colorbar(
+        image, ax=axes, label=label, pad=0.02, extend=beyond, shrink=min(1, _BAR / height), anchor=(0, 1)
+    )
+    bar.outline.set_visible(False)
+    heading(figure, title)
+    return figure
+
+
+def _value(metrics: object, name: str) -> float:
+    value = getattr(metrics, name)
+    return np.nan if value is None else 100 * float(value)
+
+
+def _limits(values: Reals) -> tuple[float, float]:
+    """Ends of the colours; at least a percentage point apart."""
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return 0.0, 100.0
+    low, high = float(known.min()), min(float(known.max()), max(200.0, float(known.min())))
+    return low, max(high, low + 1)
+
+
+_SERIES = (
+    ("same run", GREY, "o"),
+    ("same run, 1 % tolerance", GREY, "s"),
+    ("other repeats (simulated), 1 % tolerance", BLUE, "D"),
+    ("other repeats (simulated), told 1 % less", RED, "X"),
+)
+_HOLLOW = ("same run",)
+
+
+def repeats_figure(results: Sequence[ChoiceResult], split_half: Metrics, title: str) -> Any:
+    """A row a method, and one for the split-half oracle."""
+    rows = [(method_label(each), _kept_shares(each)) for each in results]
+    rows.append(("split-half oracle", (None, None, split_half.under_limit_share_within_1pct, None)))
+    rows.reverse()
+    figure = new_figure(8, 1.9 + 0.3 * len(rows))
+    axes = figure.subplots()
+    for place, (name, colour, mark) in enumerate(_SERIES):
+        known = [(shares[place], row) for row, (_, shares) in enumerate(rows) if shares[place] is not None]
+        axes.plot(
+            [100 * (share or 0.0) for share, _ in known],
+            [row for _, row in known],
+            mark,
+            color=colour,
+            markerfacecolor="white" if name in _HOLLOW else colour,
+            markersize=10 if name in _HOLLOW else 6.5,
+            label=name,
+            clip_on=False,
+            zorder=3 + place,
+        )
+    axes.set_yticks(range(len(rows)), [name for name, _ in rows])
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.set_xlabel("cases within the cap, %")
+    tidy(axes)
+    handles, labels = axes.get_legend_handles_labels()
+    legend_below(figure, handles, labels, 2)
+    heading(figure, title)
+    return figure
+
+
+def _kept_shares(result: ChoiceResult) -> tuple[float | None, ...]:
+    metrics, again = result.metrics, result.on_repeats
+    return (
+        metrics.under_limit_share,
+        metrics.under_limit_share_within_1pct,
+        None if again is None else again.tolerated[0],
+        None if again is None else again.told_less.under_limit_share,
+    )
+
+
+_LIMITER = "limiter"
+
+
+def curve_figure(results: Sequence[ChoiceResult], title: str) -> Any:
+    """A line a method; the limiter without a model is thicker."""
+    figure = new_figure(8, 6.0)
+    axes = figure.subplots()
+    styles = method_styles(results)
+    for result in results:
+        style = styles[result.method]
+        scores = [100 * (metrics.score or 0.0) for metrics in result.curve.metrics]
+        axes.plot(
+            result.curve.budgets,
+            scores,
+            color=style.colour,
+            linestyle=style.dashes,
+            linewidth=4 if result.method == _LIMITER else 1.5,
+            marker=style.mark,
+            markerfacecolor=style.face,
+            markeredgecolor=style.edge,
+            markersize=5.5,
+            label=method_label(result),
+            clip_on=False,
+            # Those that begin as the limiter does are drawn over it.
+            zorder=2 if result.method == _LIMITER else 3,
+        )
+    axes.set_xlabel("extra runs that are allowed after the first choice")
+    axes.set_ylabel("S: performance with violations counting 0, % of the oracle's")
+    axes.set_ylim(0, 100)
+    axes.set_xticks(results[0].curve.budgets)
+    tidy(axes)
+    handles, labels = axes.get_legend_handles_labels()
+    legend_below(figure, handles, labels, 4)
+    heading(figure, title)
+    return figure
+
+
+_WIDTH_OF_LEAF = 2.3
+
+
+def tree_figure(nodes: tuple[TreeNode, ...], title: str) -> Any:
+    """Questions as boxes, left for yes; leaves say the cluster and how many training kernels came there."""
+    places = _places(nodes)
+    leaves = sum(node.feature is None for node in nodes)
+    deepest = -min(y for _, y in places)
+    figure = new_figure(max(6.0, _WIDTH_OF_LEAF * leaves), 1.6 + 1.15 * deepest)
+    axes = figure.subplots()
+    for number, node in enumerate(nodes):
+        for below, answer in ((node.left, "yes"), (node.right, "no")):
+            if below is not None:
+                _branch(axes, places[number], places[below], answer)
+    for place, node in zip(places, nodes, strict=True):
+        leaf = node.feature is None
+        axes.text(
+            *place,
+            _leaf_text(node) if leaf else _question_text(node),
+            ha="center",
+            va="center",
+            fontsize=8.5,
+            bbox={
+                "boxstyle": "round,pad=0.4",
+                "facecolor": "#e6f0f7" if leaf else "white",
+                "edgecolor": BLUE,
+            },
+            zorder=3,
+        )
+    axes.set_xlim(-0.6, leaves - 0.4)
+    axes.set_ylim(-deepest - 0.45, 0.45)
+    axes.set_axis_off()
+    heading(figure, title)
+    return figure
+
+
+def _places(nodes: tuple[TreeNode, ...]) -> list[tuple[float, float]]:
+    """Where to draw each node: leaves side by side, questions above the middle of what is below them."""
+    places: dict[int, tuple[float, float]] = {}
+
+    def place(number: int, depth: int, left: int) -> int:
+        node = nodes[number]
+        if node.left is None or node.right is None:
+            places[number] = (float(left), -float(depth))
+            return left + 1
+        end = place(node.right, depth + 1, place(node.left, depth + 1, left))
+        places[number] = ((places[node.left][0] + places[node.right][0]) / 2, -float(depth))
+        return end
+
+    place(0, 0, 0)
+    return [places[number] for number in range(len(nodes))]
+
+
+def _branch(axes: Any, above: tuple[float, float], below: tuple[float, float], answer: str) -> None:
+    axes.plot([above[0], below[0]], [above[1], below[1]], color=GREY, linewidth=1, zorder=1)
+    axes.text(
+        0.45 * above[0] + 0.55 * below[0],
+        0.45 * above[1] + 0.55 * below[1],
+        answer,
+        ha="center",
+        va="center",
+        fontsize=8,
+        color="#555555",
+        bbox={"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none"},
+        zorder=2,
+    )
+
+
+def _question_text(node: TreeNode) -> str:
+    name = str(node.feature).replace(" at sample", "\nat sample")
+    return f"{name}\n≤ {node.threshold:.5g}?"
+
+
+def _leaf_text(node: TreeNode) -> str:
+    kernels = sum(node.counts)
+    return f"cluster {node.cluster}\n{kernels} kernel{'' if kernels == 1 else 's'}"
