@@ -22,8 +22,8 @@ from crosscast.measure.regions import notice, recorder
 from crosscast.measure.regions.key import RegionKey
 from crosscast.measure.regions.metering import Metering
 from crosscast.measure.regions.run import RegionRun
-from crosscast.predict.configuration.choice import select
 from crosscast.predict.configuration.artefact import TrainedConfigurationModel
+from crosscast.predict.configuration.choice import select
 from crosscast.predict.configuration.data import ConfigurationPredictor, Surfaces
 from crosscast.predict.configuration.process import ProcessModel
 from support.choices import outcome

@@ -159,7 +159,12 @@ def _chosen(
         forecast = trained.predictor.forecast(kernel.observed)
         choices = [
             choice_of(
-                forecast, trained.predictor.space, cap, objective=objective, confidence=cap_probability, level=level
+                forecast,
+                trained.predictor.space,
+                cap,
+                objective=objective,
+                confidence=cap_probability,
+                level=level,
             )
             for cap in caps
         ]
