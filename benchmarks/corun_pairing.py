@@ -21,24 +21,24 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import bootstrap
 
-from benchmarks.table import text_table
-from benchmarks.verdict import Verdict
-from crosscast.arrays import Reals
-from crosscast.decide.colocation import choose_pairs
-from crosscast.evaluation.corun import of_one_device, out_of_fold_errors, refit_of
-from crosscast.evaluation.processes import one_thread
-from crosscast.predict.corun.artefact import KNOWN, CoRunCard, load_corun_model, save_corun_model
-from crosscast.predict.corun.forecast import CoRunModel
-from crosscast.predict.corun.models import DEFAULT_MODEL, MODELS, models_named
-from crosscast.studies.pairing import (
+from benchmarks.pair_experiment import (
     EQUAL,
     LOGNORMAL,
-    Predicted,
+    PredictedPairs,
     Truth,
     known_pairs,
     share_kept,
     unseen_pairs,
 )
+from benchmarks.table import text_table
+from benchmarks.verdict import Verdict
+from crosscast.arrays import Reals
+from crosscast.decide.colocation import choose_colocation
+from crosscast.evaluation.corun import of_one_device, out_of_fold_errors, refit_of
+from crosscast.evaluation.loop import one_thread
+from crosscast.predict.corun.artefact import KNOWN, CoRunCard, load_corun_model, save_corun_model
+from crosscast.predict.corun.forecast import CoRunModel
+from crosscast.predict.corun.models import DEFAULT_MODEL, MODELS, models_named
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns, co_runs
 from crosscast.tables.dataset import read_dataset
@@ -93,7 +93,7 @@ def _shares(
     runs: CoRuns, truth: Truth, name: str, options: argparse.Namespace
 ) -> dict[tuple[str, str], Reals]:
     model = models_named([name])[0]
-    predicted: dict[str, Sequence[Predicted]] = {
+    predicted: dict[str, Sequence[PredictedPairs]] = {
         "known": [known_pairs(runs, model, truth, options.seed, cache=options.cache)],
         "unseen": unseen_pairs(runs, model, truth, options.seed, cache=options.cache),
     }
@@ -144,7 +144,7 @@ def _pairing_time(runs: CoRuns, model: CoRunModel, solos: Sequence[Solo], seed: 
         times = []
         for _ in range(3):
             start = time.perf_counter()
-            choose_pairs(jobs, trained, lengths=lengths, max_slowdown=3.0)
+            choose_colocation(jobs, trained, lengths=lengths, max_slowdown=3.0)
             times.append(time.perf_counter() - start)
     found = f"least {min(times):.2f} s, most {max(times):.2f} s"
     return Verdict(f"{_JOBS} jobs paired <= {_PAIRING_S:g} s", found, min(times) <= _PAIRING_S)

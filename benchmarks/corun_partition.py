@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.arrays import Integers, Reals
-from crosscast.evaluation.partition import PartitionResult, folds_of_mixes, partition_results
+from crosscast.evaluation.partition import PartitionResult, evaluate_partition, folds_of_mixes
 from crosscast.predict.corun.partition import PARTITION_MODELS, MixFold, folds_without_jobs
 from crosscast.tables.corun.mixes import Mixes, mixes_of
 from crosscast.tables.dataset import read_dataset
@@ -44,7 +44,9 @@ def main() -> int:
     for name, folds in protocols.items():
         split = name if name in _MOST else "leave-benchmark-out"
         start = time.perf_counter()
-        found = partition_results(mixes, list(PARTITION_MODELS), split, folds, jobs=options.jobs)
+        found = evaluate_partition(
+            mixes, list(PARTITION_MODELS), split, folds=folds, jobs=options.jobs
+        ).results
         rows += [[name, *_cells(each)] for each in found]
         print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
         if name in _MOST:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from crosscast.configuration import Configuration
     from crosscast.decide.evaluation import ConfigurationEvaluation
     from crosscast.evaluation.loop import Progress
-    from crosscast.evaluation.partition import PartitionStudy
+    from crosscast.evaluation.partition import PartitionEvaluation
     from crosscast.evaluation.relative import HeldOutPredictions
     from crosscast.evaluation.time_study import Study
     from crosscast.predict.configuration.data import Surfaces
     from crosscast.predict.relative.data import Observations, Vectors
-    from crosscast.studies.corun import CoRunStudy
     from crosscast.studies.johnston2018 import Johnston2018
+    from crosscast.studies.moolchandani2022 import CoRunStudy
     from crosscast.studies.nichols2024 import RelativeStudy
     from crosscast.tables.dataset import Dataset
 
@@ -553,7 +553,7 @@ def _evaluate_corun(
     **how: Any,
 ) -> CoRunStudy:
     from crosscast.predict.corun.models import BASELINES, models_named
-    from crosscast.studies.corun import study_corun
+    from crosscast.studies.moolchandani2022 import study_corun
     from crosscast.tables.corun.view import co_runs
 
     _refuse_mixes(dataset, "crosscast evaluate partition")
@@ -624,13 +624,13 @@ def _evaluate_partition(
     device: str | None = None,
     level: float = 0.9,
     **how: Any,
-) -> PartitionStudy:
-    from crosscast.evaluation.partition import study_partitions
+) -> PartitionEvaluation:
+    from crosscast.evaluation.partition import evaluate_partition
     from crosscast.predict.corun.partition import PARTITION_MODELS
     from crosscast.tables.corun.mixes import mixes_of
 
     names = model_names("partition", list(PARTITION_MODELS) if models is None else models)
-    return study_partitions(mixes_of(dataset, device), names, folds, level=level, **how)
+    return evaluate_partition(mixes_of(dataset, device), names, folds, level=level, **how)
 
 
 QUESTIONS: Mapping[str, Question] = MappingProxyType(

@@ -104,7 +104,7 @@ def test_figures_are_written_and_named(
     words: list[str],
     studies: bool,
 ) -> None:
-    from crosscast.studies import corun as study
+    from crosscast.studies import moolchandani2022 as study
 
     asked: dict[str, Any] = {}
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crosscast.decide.colocation import Group, Plan, PredictedBags, choose_pairs, grown_groups
-from crosscast.decide.pairing import Jobs, KindPredictions, Limits
+from crosscast.decide.colocation import ColocationPlan, Group, MixJudge, best_groups, choose_colocation
+from crosscast.decide.colocation_gains import ColocationJobs, ColocationLimits, MixPredictions
 from crosscast.errors import InputError
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.tables.corun.solo import Solo
@@ -45,21 +45,21 @@ def test_groups_come_close_to_the_best_of_all_and_are_never_worth_less_than_pair
     model: TrainedCoRunModel, seed: int
 ) -> None:
     lengths = np.exp(np.random.default_rng(seed).standard_normal(7)).tolist()
-    jobs = Jobs.of(made_jobs(7, seed), "cpu", lengths=lengths)
-    bags = PredictedBags(KindPredictions(jobs, model), Limits(), 0)
+    jobs = ColocationJobs.of(made_jobs(7, seed), "cpu", lengths=lengths)
+    judge = MixJudge(MixPredictions(jobs, model), ColocationLimits(), 0)
     known: dict[Group, float] = {(job,): 0.0 for job in range(7)}
     for size in (2, 3):
         every_one = list(combinations(range(7), size))
-        judged = bags.judged(np.array(every_one))
-        known.update(zip(every_one, judged.worth.tolist(), strict=True))
+        worth, _ = judge.judge(np.array(every_one))
+        known.update(zip(every_one, worth.tolist(), strict=True))
 
     def total(groups: list[Group]) -> float:
         return sum(known[group] for group in groups)
 
     every = list(partitions(tuple(range(7)), 3))
     best, pairs = max(map(total, every)), max(total(each) for each in every if max(map(len, each)) < 3)
-    groups = grown_groups(bags, [], 3)
-    from_pairs = choose_pairs(made_jobs(7, seed), model, lengths=lengths, group_size=3)
+    groups = best_groups(judge, [], 3)
+    from_pairs = choose_colocation(made_jobs(7, seed), model, lengths=lengths, group_size=3)
     found = sum(bag.worth_s for bag in from_pairs.shared)
     assert sorted(job for group in groups for job in group) == [*range(7)]
     assert all(len(group) <= 3 for group in groups)
@@ -69,18 +69,18 @@ def test_groups_come_close_to_the_best_of_all_and_are_never_worth_less_than_pair
 
 def test_limits_hold_for_groups(model: TrainedCoRunModel) -> None:
     jobs = made_jobs(9)
-    plan = choose_pairs(jobs, model, max_slowdown=1.6, memory_bytes=2 << 20, group_size=3)
+    plan = choose_colocation(jobs, model, max_slowdown=1.6, memory_bytes=2 << 20, group_size=3)
     # Each takes 1 MiB, so that no three fit.
     assert max(len(bag.jobs) for bag in plan.shared) == 2
-    plan = choose_pairs(jobs, model, max_slowdown=1.6, group_size=3)
+    plan = choose_colocation(jobs, model, max_slowdown=1.6, group_size=3)
     assert all(each.value <= 1.6 for bag in plan.shared for each in bag.slowdown)
 
 
 def test_a_group_is_worth_the_same_in_a_batch_and_alone(model: TrainedCoRunModel) -> None:
-    bags = PredictedBags(KindPredictions(Jobs.of(made_jobs(6), "cpu"), model), Limits(), 0)
+    judge = MixJudge(MixPredictions(ColocationJobs.of(made_jobs(6), "cpu"), model), ColocationLimits(), 0)
     three = np.array([(0, 1, 2), (1, 3, 5), (2, 3, 4)])
-    together = bags.judged(three).worth
-    assert together.tolist() == pytest.approx([float(bags.judged(three[[row]]).worth[0]) for row in range(3)])
+    together, _ = judge.judge(three)
+    assert together.tolist() == pytest.approx([float(judge.judge(three[[row]])[0][0]) for row in range(3)])
 
 
 LENGTHS = st.lists(st.floats(0.1, 50), min_size=9, max_size=9)
@@ -91,7 +91,7 @@ def model_pairs(tmp_path_factory: pytest.TempPathFactory) -> TrainedCoRunModel:
     return trained(tmp_path_factory.mktemp("co") / "model")
 
 
-def names_of(plan: Plan, lengths: list[float]) -> tuple[Counter[object], Counter[object]]:
+def names_of(plan: ColocationPlan, lengths: list[float]) -> tuple[Counter[object], Counter[object]]:
     """What each bag and each single job is, whatever its place was."""
     shared = Counter(
         tuple(sorted((solo.name, lengths[job]) for job, solo in zip(bag.jobs, bag.solos, strict=True)))
@@ -110,7 +110,7 @@ def test_every_job_is_there_once_and_every_limit_is_kept(
         replace(job, memory_bytes=int(size) if size else None)
         for job, size in zip(made_jobs(9, seed), random.integers(0, memory + 1, 9), strict=True)
     ]
-    plan = choose_pairs(jobs, model_pairs, lengths=lengths, max_slowdown=most, memory_bytes=memory)
+    plan = choose_colocation(jobs, model_pairs, lengths=lengths, max_slowdown=most, memory_bytes=memory)
     assert sorted(
         [*(job for bag in plan.shared for job in bag.jobs), *(each.job for each in plan.alone)]
     ) == [*range(9)]
@@ -133,41 +133,43 @@ def test_the_order_of_the_jobs_changes_nothing(
 ) -> None:
     jobs = made_jobs(9, seed)
     order = np.random.default_rng(seed).permutation(9).tolist()
-    plan = choose_pairs(jobs, model_pairs, lengths=lengths)
-    moved = choose_pairs([jobs[k] for k in order], model_pairs, lengths=[lengths[k] for k in order])
+    plan = choose_colocation(jobs, model_pairs, lengths=lengths)
+    moved = choose_colocation([jobs[k] for k in order], model_pairs, lengths=[lengths[k] for k in order])
     assert names_of(plan, lengths) == names_of(moved, [lengths[k] for k in order])
     assert plan.gain_s.value == pytest.approx(moved.gain_s.value)
 
 
 def test_the_same_seed_gives_the_same_plan(model_pairs: TrainedCoRunModel) -> None:
-    assert choose_pairs(made_jobs(8), model_pairs, seed=3) == choose_pairs(made_jobs(8), model_pairs, seed=3)
+    assert choose_colocation(made_jobs(8), model_pairs, seed=3) == choose_colocation(
+        made_jobs(8), model_pairs, seed=3
+    )
 
 
 def test_jobs_that_hardly_disturb_each_other_all_share(tmp_path: Path) -> None:
-    plan = choose_pairs(made_jobs(6), constant(tmp_path / "m", 1.2))
+    plan = choose_colocation(made_jobs(6), constant(tmp_path / "m", 1.2))
     assert len(plan.shared) == 3 and not plan.alone
 
 
 def test_of_unequal_jobs_the_long_run_with_the_long(tmp_path: Path) -> None:
-    plan = choose_pairs(made_jobs(4), constant(tmp_path / "m", 1.2), lengths=[1.0, 9.0, 1.0, 9.0])
+    plan = choose_colocation(made_jobs(4), constant(tmp_path / "m", 1.2), lengths=[1.0, 9.0, 1.0, 9.0])
     assert [bag.jobs for bag in plan.shared] == [(0, 2), (1, 3)]
     assert plan.gain_s.value == pytest.approx(2 * (1 - 0.6) + 18 * (1 - 0.6))
 
 
 def test_jobs_that_take_turns_run_alone_as_nothing_is_gained(tmp_path: Path) -> None:
-    plan = choose_pairs(made_jobs(4), constant(tmp_path / "m", 2.0))
+    plan = choose_colocation(made_jobs(4), constant(tmp_path / "m", 2.0))
     assert not plan.shared and plan.gain_s.value == 0
     assert {each.reason for each in plan.alone} == {"with all 3 others nothing is gained"}
     assert dict(plan.alone[0].reasons) == {"gain": 3}
 
 
 def test_bags_that_hardly_ever_fit_are_not_proposed(tmp_path: Path) -> None:
-    plan = choose_pairs(made_jobs(2), constant(tmp_path / "m", 1.2, fits=0.4))
+    plan = choose_colocation(made_jobs(2), constant(tmp_path / "m", 1.2, fits=0.4))
     assert plan.alone[0].reason == "with the only other job it is more likely not to fit than to fit"
 
 
 def test_a_gain_counts_by_the_probability_that_the_bag_fits(tmp_path: Path) -> None:
-    plan = choose_pairs(made_jobs(2), constant(tmp_path / "m", 1.2, fits=0.6))
+    plan = choose_colocation(made_jobs(2), constant(tmp_path / "m", 1.2, fits=0.6))
     assert plan.gain_s.value == pytest.approx(0.6 * plan.shared[0].gain_s.value)
     assert plan.gain_s.low == pytest.approx(0.6 * plan.shared[0].gain_s.low)
 
@@ -175,23 +177,23 @@ def test_a_gain_counts_by_the_probability_that_the_bag_fits(tmp_path: Path) -> N
 def test_the_memory_of_the_card_counts_where_none_is_given(tmp_path: Path) -> None:
     jobs = [replace(job, memory_bytes=MEMORY * 2 // 3) for job in made_jobs(3)]
     model_pairs = constant(tmp_path / "m", 1.2)
-    assert [each.reason for each in choose_pairs(jobs, model_pairs).alone] == [
+    assert [each.reason for each in choose_colocation(jobs, model_pairs).alone] == [
         "with all 2 others there is not the memory for both"
     ] * 3
-    assert choose_pairs(jobs, model_pairs, memory_bytes=2 * MEMORY).shared
+    assert choose_colocation(jobs, model_pairs, memory_bytes=2 * MEMORY).shared
 
 
 def test_to_be_sure_the_upper_limit_keeps_to_the_slowdown(tmp_path: Path) -> None:
     model_pairs = constant(tmp_path / "m", 1.25, error=0.2)
-    assert choose_pairs(made_jobs(2), model_pairs, max_slowdown=1.3).shared
-    plan = choose_pairs(made_jobs(2), model_pairs, max_slowdown=1.3, sure=True)
+    assert choose_colocation(made_jobs(2), model_pairs, max_slowdown=1.3).shared
+    plan = choose_colocation(made_jobs(2), model_pairs, max_slowdown=1.3, sure=True)
     assert plan.alone[0].reason == "with the only other job one of both may slow down more than 1.3×"
 
 
 def test_reasons_are_counted(tmp_path: Path) -> None:
     jobs = made_jobs(4)
     large = [replace(job, memory_bytes=size) for job, size in zip(jobs, (9, 9, 9, 1), strict=True)]
-    plan = choose_pairs(large, constant(tmp_path / "m", 1.2), memory_bytes=10)
+    plan = choose_colocation(large, constant(tmp_path / "m", 1.2), memory_bytes=10)
     assert len(plan.shared) == 1
     expected = (
         "of 3 others, with 2 there is not the memory for both, with 1 less is gained than where these run now"
@@ -201,7 +203,7 @@ def test_reasons_are_counted(tmp_path: Path) -> None:
 
 def test_more_jobs_than_two_share_if_that_is_asked(tmp_path: Path) -> None:
     model_pairs = constant(tmp_path / "m", 1.1)
-    plan = choose_pairs(made_jobs(6), model_pairs, lengths=[1.0] * 6, group_size=3)
+    plan = choose_colocation(made_jobs(6), model_pairs, lengths=[1.0] * 6, group_size=3)
     assert [len(bag.jobs) for bag in plan.shared] == [3, 3]
     # Three of slowdown 1.1 in pairs, of which no bag of three was seen: 1.2 in the whole.
     assert [each.value for each in plan.shared[0].slowdown] == pytest.approx([1.2] * 3)
@@ -216,25 +218,25 @@ def one_of_another_device() -> list[Solo]:
 def test_wrong_jobs_and_limits_are_refused(tmp_path: Path) -> None:
     model_pairs, jobs = constant(tmp_path / "m", 1.2), made_jobs(2)
     with pytest.raises(InputError, match="jobs: expected 2 to 1,000, found 1"):
-        choose_pairs(jobs[:1], model_pairs)
+        choose_colocation(jobs[:1], model_pairs)
     with pytest.raises(InputError, match=r"device: expected the profile to be of cpu.*found gpu"):
-        choose_pairs(one_of_another_device(), model_pairs)
+        choose_colocation(one_of_another_device(), model_pairs)
     with pytest.raises(InputError, match="expected its time alone, a number of seconds above 0, found none"):
-        choose_pairs([replace(jobs[0], time_s=None), jobs[1]], model_pairs)
+        choose_colocation([replace(jobs[0], time_s=None), jobs[1]], model_pairs)
     with pytest.raises(InputError, match="found -1"):
-        choose_pairs(jobs, model_pairs, lengths=[1.0, -1.0])
+        choose_colocation(jobs, model_pairs, lengths=[1.0, -1.0])
     with pytest.raises(InputError, match="lengths: expected one for each of 2 jobs, found 3"):
-        choose_pairs(jobs, model_pairs, lengths=[1.0] * 3)
+        choose_colocation(jobs, model_pairs, lengths=[1.0] * 3)
     with pytest.raises(InputError, match="memory_bytes: expected at most the 1 KiB of cpu, found 1 MiB"):
-        choose_pairs(jobs, model_pairs, memory_bytes=1 << 10)
+        choose_colocation(jobs, model_pairs, memory_bytes=1 << 10)
     with pytest.raises(InputError, match="memory_bytes: expected a number above 0, found 0"):
-        choose_pairs(jobs, model_pairs, memory_bytes=0)
+        choose_colocation(jobs, model_pairs, memory_bytes=0)
     with pytest.raises(InputError, match=r"max_slowdown: expected a number of at least 1, found 0\.5"):
-        choose_pairs(jobs, model_pairs, max_slowdown=0.5)
+        choose_colocation(jobs, model_pairs, max_slowdown=0.5)
     with pytest.raises(InputError, match="group_size: expected 2 to 5, found 6"):
-        choose_pairs(jobs, model_pairs, group_size=6)
+        choose_colocation(jobs, model_pairs, group_size=6)
     with pytest.raises(InputError, match="level: expected a probability between 0 and 1, found 1"):
-        choose_pairs(jobs, model_pairs, level=1.0)
+        choose_colocation(jobs, model_pairs, level=1.0)
 
 
 def test_a_model_without_errors_is_refused(tmp_path: Path) -> None:
@@ -244,4 +246,4 @@ def test_a_model_without_errors_is_refused(tmp_path: Path) -> None:
 
     save_corun_model(model_pairs._made[0], {}, bare, model_pairs.card)
     with pytest.raises(InputError, match="expected a model with errors of slowdowns"):
-        choose_pairs(made_jobs(2), load_corun_model(bare))
+        choose_colocation(made_jobs(2), load_corun_model(bare))

@@ -38,7 +38,7 @@ from crosscast.evaluation.corun import (
 from crosscast.predict.corun.forecast import CoRunPrediction, LeftOut
 from crosscast.predict.corun.models import Mean, Sum
 from crosscast.predict.corun.process import Process
-from crosscast.studies.corun import study_corun
+from crosscast.studies.moolchandani2022 import study_corun
 from crosscast.tables.corun.bag import Bag, Member
 from crosscast.tables.corun.view import CoRuns
 from support.mixes import NAMES, made_bag, made_co_runs, made_solo

@@ -10,18 +10,16 @@ from typing import Any
 
 import pytest
 
-from crosscast.decide.colocation import Plan, choose_pairs
+from crosscast.decide.colocation import ColocationPlan, choose_colocation
 from crosscast.predict.corun.artefact import CoRunCard, TrainedCoRunModel
 from crosscast.predict.corun.forecast import CoRunForecast, Estimate
 from crosscast.report.canvas import new_figure
+from crosscast.report.colocation import print_colocation
 from crosscast.report.corun_contents import contents_lines, failure_lines
 from crosscast.report.corun_evaluation import print_corun_evaluation
-from crosscast.report.corun_figures.all_figures import write_corun_figures
-from crosscast.report.corun_figures.log_errors import error_scale
+from crosscast.report.corun_figures import error_scale, write_corun_figures
 from crosscast.report.corun_forecast import print_corun_forecast
-from crosscast.report.corun_pairs import print_corun_pairs
 from crosscast.report.corun_training import honest_corun_errors, print_corun_training
-from crosscast.studies.moolchandani2022 import NotMade
 from crosscast.tables.corun.contents import BagCount, CoRunContents, CoRunFailure, SoloCount
 from support.corun_models import constant, made_jobs
 from support.mixes import made_solo, studied
@@ -169,10 +167,10 @@ def test_an_error_that_is_no_number_is_not_told() -> None:
     assert lines == ["Mean absolute error on applications that it had not seen: slowdowns 7.25 %."]
 
 
-def printed(plan: Plan, model: TrainedCoRunModel) -> str:
+def printed(plan: ColocationPlan, model: TrainedCoRunModel) -> str:
     stream = io.StringIO()
     jobs = sum(len(bag.jobs) for bag in plan.shared) + len(plan.alone)
-    print_corun_pairs(plan, [f"job {place}" for place in range(jobs)], model.card, stream)
+    print_colocation(plan, [f"job {place}" for place in range(jobs)], model.card, stream)
     return stream.getvalue()
 
 
@@ -182,7 +180,7 @@ def lines_of(text: str) -> list[str]:
 
 def test_pairs_are_shown_with_slowdowns_times_and_gains(tmp_path: Path) -> None:
     model = constant(tmp_path / "m", 1.25, error=0.1)
-    plan = choose_pairs(made_jobs(2), model, lengths=[10.0, 10.0])
+    plan = choose_colocation(made_jobs(2), model, lengths=[10.0, 10.0])
     lines = lines_of(printed(plan, model))
     gain = plan.shared[0].gain_s
     assert "jobs slowdown interval together one by one fit gain" in lines
@@ -200,7 +198,7 @@ def test_pairs_are_shown_with_slowdowns_times_and_gains(tmp_path: Path) -> None:
 def test_who_runs_alone_is_shown_with_the_reason(tmp_path: Path) -> None:
     model = constant(tmp_path / "m", 1.2)
     jobs = [replace(job, memory_bytes=9) for job in made_jobs(2)]
-    lines = lines_of(printed(choose_pairs(jobs, model, lengths=[1.0, 2.0], memory_bytes=10), model))
+    lines = lines_of(printed(choose_colocation(jobs, model, lengths=[1.0, 2.0], memory_bytes=10), model))
     assert "alone on cpu" in lines
     assert "job 1 (2 s): with the only other job there is not the memory for both" in lines
     assert "All 2 jobs one after another: 3 s; nothing is gained by sharing." in lines
@@ -208,7 +206,7 @@ def test_who_runs_alone_is_shown_with_the_reason(tmp_path: Path) -> None:
 
 def test_a_gain_that_may_be_none_says_so(tmp_path: Path) -> None:
     model = constant(tmp_path / "m", 1.8, error=0.3)
-    plan = choose_pairs(made_jobs(2), model, lengths=[1.0, 1.0])
+    plan = choose_colocation(made_jobs(2), model, lengths=[1.0, 1.0])
     text = printed(plan, model)
     assert plan.gain_s.low < 0
     assert "The interval holds 0: it may be that nothing is gained." in lines_of(text)
@@ -260,7 +258,7 @@ def test_without_studies_there_is_a_picture_a_quantity_of_what_was_left_out(tmp_
     assert {path.stem for path in paths} == {name for name in PICTURES if name.startswith("left-out")}
 
 
-def printed_corun_studies(**changes: NotMade) -> str:
+def printed_corun_studies(**changes: str) -> str:
     study = studied()
     assert study.studies is not None
     stream = io.StringIO()
@@ -286,7 +284,7 @@ def test_all_studies_are_printed() -> None:
 
 
 def test_what_could_not_be_studied_is_said_once_a_reason() -> None:
-    why = NotMade("the power of no bag is known")
+    why = "the power of no bag is known"
     text = printed_corun_studies(power=why, power_paths=why)
     assert (
         "Not studied: features for power, decision paths for power, as the power of no bag is known." in text
@@ -296,7 +294,7 @@ def test_what_could_not_be_studied_is_said_once_a_reason() -> None:
 def test_studies_are_in_json() -> None:
     study = studied()
     assert study.studies is not None
-    told = replace(study, studies=replace(study.studies, sizes=NotMade("of why"))).to_dict()["studies"]
+    told = replace(study, studies=replace(study.studies, sizes="of why")).to_dict()["studies"]
     assert told["sizes"] == {"not_made": "of why"}
     assert told["translations"][0]["to"] == "other"
     assert "studies" not in replace(study, studies=None).to_dict()

@@ -11,7 +11,7 @@ from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.moolchandani2022 import Combination, Published
 from crosscast.predict.trees import trees_of_forest, trees_of_tree
-from crosscast.studies.moolchandani2022 import decision_paths, splits_passed
+from crosscast.studies.moolchandani2022_features import decision_paths, splits_passed
 from support.published_mixes import made_co_runs
 
 RNG = np.random.default_rng(2)

@@ -12,21 +12,23 @@ import pytest
 from crosscast.evaluation.corun import evaluate_corun, of_one_device
 from crosscast.predict.corun.models import models_named
 from crosscast.predict.corun.moolchandani2022 import FIGURE_8, TABLE_7, Combination, Published
-from crosscast.studies.corun import COUNTS, Clusters, cluster_bags
 from crosscast.studies.moolchandani2022 import (
     ALL,
-    EVERYTHING,
+    CLUSTER_COUNTS,
     OWN,
+    ClusterStudy,
+    SizeStudy,
+    cluster_mixes,
+    fitted_to_fewest,
+    size_study,
+)
+from crosscast.studies.moolchandani2022_features import (
+    EVERYTHING,
     SPLITS,
     CombinationStudy,
-    NotMade,
     PathStudy,
-    SizeStudy,
-    fitted_to_fewest,
-    performance_combinations,
-    performance_paths,
-    power_combinations,
-    sizes_study,
+    combination_study,
+    path_study,
     why_missing,
 )
 from crosscast.tables.corun.bag import Bag, Member
@@ -84,11 +86,11 @@ def test_without_times_of_bags_slowdowns_are_predicted_and_without_power_nothing
     made = made_co_runs(("bfs", "cfd", "crc", "csr"), power=False)
     untimed = made_co_runs(("bfs", "cfd", "crc", "csr")).bags
     co_runs = replace(made, bags=tuple(replace(bag, time_s=None, power_w=None) for bag in untimed))
-    study = performance_combinations(co_runs, 0, kinds=["linear"], **WAY)
+    study = combination_study(co_runs, "performance", 0, kinds=["linear"], **WAY)
     assert isinstance(study, CombinationStudy)
     assert study.quantity == "slowdown"
-    power = power_combinations(co_runs, 0, **WAY)
-    assert power == NotMade("the power of no bag is known")
+    power = combination_study(co_runs, "power", 0, **WAY)
+    assert power == "the power of no bag is known"
 
 
 def test_each_bag_is_followed_once_for_each_of_its_applications() -> None:
@@ -110,7 +112,9 @@ def test_each_bag_is_followed_once_for_each_of_its_applications() -> None:
 def test_two_applications_leave_nothing_to_leave_out() -> None:
     co_runs = of_one_device(counted_co_runs(), "cpu")
     few = [bag for bag in co_runs.bags if bag.applications <= set(APPLICATIONS[:2])]
-    assert isinstance(performance_paths(replace(co_runs, bags=tuple(few)), 0), NotMade)
+    assert path_study(replace(co_runs, bags=tuple(few)), "performance", 0) == (
+        "paths take at least 3 applications with bags of known slowdown"
+    )
 
 
 def study() -> SizeStudy:
@@ -122,9 +126,9 @@ def study() -> SizeStudy:
 
 def errors(model: str, quantity: str = "slowdown") -> dict[tuple[str, int], float | None]:
     return {
-        (each.fitted_to, each.result.bag_size or 0): each.result.mape
-        for each in study().results
-        if each.result.model == model and each.result.quantity == quantity
+        (fitted_to, each.bag_size or 0): each.mape
+        for fitted_to, each in study().results
+        if each.model == model and each.quantity == quantity
     }
 
 
@@ -149,9 +153,9 @@ def test_errors_are_those_of_an_evaluation_of_the_same_bags(model: str) -> None:
 
 def test_bags_of_one_size_are_not_compared_with_others() -> None:
     pairs = of_one_device(counted_co_runs((2,)), "cpu")
-    found = sizes_study(pairs, models_named(["mean"]), 0, progress=None, cache=None, jobs=1)
-    assert isinstance(found, NotMade)
-    assert "all have 2 members" in found.reason
+    found = size_study(pairs, models_named(["mean"]), 0)
+    assert isinstance(found, str)
+    assert "all have 2 members" in found
 
 
 LEVELS = (0.1, 0.5, 0.9)
@@ -167,8 +171,8 @@ def blob(level: float, place: int) -> Bag:
 
 
 def test_three_clusters_are_found_where_there_are_three_and_named_by_their_application() -> None:
-    found = cluster_bags([blob(level, place) for level in LEVELS for place in range(8)], 0)
-    assert isinstance(found, Clusters)
+    found = cluster_mixes([blob(level, place) for level in LEVELS for place in range(8)], 0)
+    assert isinstance(found, ClusterStudy)
     assert found.features == ("fairness", "LLC misses", "L1 misses")
     assert found.best == 3
     assert found.as_published
@@ -177,19 +181,19 @@ def test_three_clusters_are_found_where_there_are_three_and_named_by_their_appli
     assert [each.bags for each in found.clusters] == [8, 8, 8]
     assert all(each.share == 1.0 for each in found.clusters)
     assert found.clusters[1].means["LLC misses"] == pytest.approx(0.5, abs=0.02)
-    assert list(found.to_dict()["silhouette"]) == [str(count) for count in COUNTS]
+    assert list(found.to_dict()["silhouette"]) == [str(count) for count in CLUSTER_COUNTS]
     json.dumps(found.to_dict(), allow_nan=False)
 
 
 def test_silhouettes_are_those_of_the_labels() -> None:
-    found = cluster_bags([blob(level, place) for level in LEVELS for place in range(8)], 0)
-    assert isinstance(found, Clusters)
+    found = cluster_mixes([blob(level, place) for level in LEVELS for place in range(8)], 0)
+    assert isinstance(found, ClusterStudy)
     assert found.silhouettes.mean() == pytest.approx(found.scores[3])
 
 
 def test_without_counters_other_features_stand_in_and_are_named() -> None:
-    found = cluster_bags(made_co_runs(bags=(2,)).bags, 0)
-    assert isinstance(found, Clusters)
+    found = cluster_mixes(made_co_runs(bags=(2,)).bags, 0)
+    assert isinstance(found, ClusterStudy)
     assert found.features == (
         "fairness",
         "slowdown of High, summed",
@@ -200,16 +204,16 @@ def test_without_counters_other_features_stand_in_and_are_named() -> None:
 def test_bags_that_were_measured_twice_count_once_and_those_that_failed_not_at_all() -> None:
     bags = [blob(level, place) for level in LEVELS for place in range(8)]
     broken = replace(bags[0], members=(replace(bags[0].members[0], failure="crashed"), bags[0].members[1]))
-    found = cluster_bags([*bags, replace(bags[1], repeat=1), broken], 0)
-    assert isinstance(found, Clusters)
+    found = cluster_mixes([*bags, replace(bags[1], repeat=1), broken], 0)
+    assert isinstance(found, ClusterStudy)
     assert len(found.values) == len(bags)
 
 
 @pytest.mark.parametrize("count", [0, 8])
 def test_too_few_bags_are_said(count: int) -> None:
-    found = cluster_bags([blob(0.5, place) for place in range(count)], 0)
-    assert isinstance(found, NotMade)
-    assert "more than 8 different bags" in found.reason
+    found = cluster_mixes([blob(0.5, place) for place in range(count)], 0)
+    assert isinstance(found, str)
+    assert "more than 8 different bags" in found
 
 
 def test_bags_of_which_nothing_but_slowdowns_is_known_are_not_clustered() -> None:
@@ -219,6 +223,6 @@ def test_bags_of_which_nothing_but_slowdowns_is_known_are_not_clustered() -> Non
         )
         for bag in made_co_runs(bags=(2,)).bags
     ]
-    found = cluster_bags(bags, 0)
-    assert isinstance(found, NotMade)
-    assert "none is known" in found.reason
+    found = cluster_mixes(bags, 0)
+    assert isinstance(found, str)
+    assert "none is known" in found

@@ -11,14 +11,14 @@ import numpy as np
 
 from crosscast.evaluation.corun import evaluate_corun, of_one_device
 from crosscast.predict.corun.models import models_named
-from crosscast.studies.corun import CoRunStudies, CoRunStudy, cluster_bags, translation_studies
 from crosscast.studies.moolchandani2022 import (
-    performance_combinations,
-    performance_paths,
-    power_combinations,
-    power_paths,
-    sizes_study,
+    CoRunStudies,
+    CoRunStudy,
+    cluster_mixes,
+    size_study,
+    translation_studies,
 )
+from crosscast.studies.moolchandani2022_features import combination_study, path_study
 from crosscast.tables.arrow import table_of
 from crosscast.tables.bags import BAGS
 from crosscast.tables.corun.bag import Bag, Member
@@ -141,12 +141,12 @@ def studied() -> CoRunStudy:
     way: dict[str, Any] = {"progress": None, "cache": None, "jobs": 1}
     kinds = ("decision-tree", "linear", "svr")
     studies = CoRunStudies(
-        clusters=cluster_bags(chosen.bags, 0),
-        performance=performance_combinations(chosen, 0, kinds=kinds, **way),
-        power=power_combinations(chosen, 0, kinds=kinds, **way),
-        performance_paths=performance_paths(chosen, 0),
-        power_paths=power_paths(chosen, 0),
-        sizes=sizes_study(chosen, [linear, mean], 0, **way),
+        clusters=cluster_mixes(chosen.bags, 0),
+        performance=combination_study(chosen, "performance", 0, kinds=kinds, **way),
+        power=combination_study(chosen, "power", 0, kinds=kinds, **way),
+        performance_paths=path_study(chosen, "performance", 0),
+        power_paths=path_study(chosen, "power", 0),
+        sizes=size_study(chosen, [linear, mean], 0, **way),
         translations=translation_studies(co_runs, "cpu", linear, 0, **way),
     )
     evaluation = evaluate_corun(chosen, [linear, mean], "leave-benchmark-out", baselines=["mean"], level=None)

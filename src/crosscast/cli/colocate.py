@@ -55,16 +55,16 @@ def colocate(
         Random seed.
     """
     # Imported here: `--help` needs no NumPy.
-    from crosscast.decide.colocation import choose_pairs
+    from crosscast.decide.colocation import choose_colocation
     from crosscast.predict.corun.artefact import load_corun_model
-    from crosscast.report.corun_pairs import print_corun_pairs
+    from crosscast.report.colocation import print_colocation
 
     trained = load_corun_model(model)
     files = (profile, *more)
     solos = isolated_runs(files)
     if seed < 0:
         raise InputError(f"--seed: expected a number of at least 0, found {seed}")
-    plan = choose_pairs(
+    plan = choose_colocation(
         solos,
         trained,
         lengths=None if lengths is None else _numbers(lengths),
@@ -80,7 +80,7 @@ def colocate(
         told = {**plan.to_dict([str(each) for each in files]), "model": model_facts(trained.card)}
         print(json_format.dumps(told, allow_nan=False))
     else:
-        print_corun_pairs(plan, _numbered([solo.name for solo in solos]), trained.card, sys.stdout)
+        print_colocation(plan, _numbered([solo.name for solo in solos]), trained.card, sys.stdout)
 
 
 def _numbers(text: str) -> list[float]:

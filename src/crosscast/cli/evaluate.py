@@ -210,9 +210,9 @@ def partition(
     found = _evaluate(dataset, "partition", models, folds, run, device=device, level=level)
 
     def show() -> None:
-        from crosscast.report.corun_partition import print_partition_study
+        from crosscast.report.corun_partition import print_partition_evaluation
 
-        print_partition_study(found, sys.stdout)
+        print_partition_evaluation(found, sys.stdout)
 
     emit(run.json, found.to_dict, show)
 
@@ -359,7 +359,7 @@ def show_corun(found: Any, run: EvaluationOptions) -> None:
         print_corun_evaluation(found, sys.stdout)
 
     def draw(folder: Path) -> list[Path]:
-        from crosscast.report.corun_figures.all_figures import write_corun_figures
+        from crosscast.report.corun_figures import write_corun_figures
 
         return write_corun_figures(found, folder)
 

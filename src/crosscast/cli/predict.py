@@ -216,7 +216,7 @@ def corun(
     if json:
         told = {**found.to_dict(), "model": model_facts(trained.card)}
         if card is not None:
-            told["translation"] = {"from": card.source, "to": card.target, "line": dict(vars(card.line))}
+            told["translation"] = {"from": card.source, "to": card.target, "line": card.to_dict()["line"]}
         print(json_format.dumps(told, allow_nan=False))
     else:
         print_corun_forecast(found, trained.card, sys.stdout)

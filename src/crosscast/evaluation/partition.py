@@ -1,44 +1,39 @@
-"""Splits of mixes of jobs: what is held out, and what a model may learn from meanwhile."""
+"""Evaluation of models of jobs on parts of a GPU: mixes or jobs are held out, and predicted."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Arrays, Integers
 from crosscast.errors import InputError
-from crosscast.evaluation.cache_folder import (
-    cache_key,
-    cached_arrays,
-    cached_file,
-    fingerprint,
-    sources_digest,
-)
 from crosscast.evaluation.corun import CoRunResult, Scored, mean_error, worst_coverage
-from crosscast.evaluation.processes import Progress, check_seed, done_tasks, one_thread
+from crosscast.evaluation.keep import digest, fingerprint
+from crosscast.evaluation.loop import Progress, check_level, check_seed, run_tasks
 from crosscast.predict.corun.partition import (
     PARTITION_BASELINES,
-    Jobs,
     MixFold,
+    Novelty,
     PartitionModel,
-    PartitionPrediction,
     folds_without_jobs,
     folds_without_sets,
-    partition_models,
 )
 from crosscast.tables.corun.mixes import Mixes
-from crosscast.tables.whole_file import make_folder
 
-MIX_SPLITS: Mapping[str, Jobs] = {"leave-benchmark-out": "new job", "leave-bag-out": "known jobs"}
+MIX_SPLITS: Mapping[str, Novelty] = {"leave-benchmark-out": "new job", "leave-bag-out": "known jobs"}
 """Names of the splits, and what is asked about in each."""
 
 MIX_FOLDS = 5
 """Folds where mixes are left out."""
+
+PARTITION = "partition"
+"""Quantity: relative time of a co-runner alone on a part, over that on the part on which it is slowest."""
+
+_SOURCES = ("predict", "evaluation/partition.py", "tables/corun/mixes.py")
 
 
 def folds_of_mixes(mixes: Mixes, split: str, seed: int) -> tuple[MixFold, ...]:
@@ -57,8 +52,42 @@ def folds_of_mixes(mixes: Mixes, split: str, seed: int) -> tuple[MixFold, ...]:
     return folds_without_jobs(mixes, [np.array([job]) for job in there.tolist()])
 
 
-PARTITION = "partition"
-"""Quantity: relative time of a member alone on a part, over that on the part on which it is slowest."""
+@dataclass(frozen=True, eq=False)
+class PartitionTask:
+    """A model that is fitted to what a fold leaves and predicts what it holds out."""
+
+    model: PartitionModel
+    fold: MixFold
+    level: float  # Probability that intervals are to hold
+    seed: int
+
+    @property
+    def label(self) -> str:
+        """What it is, for people."""
+        return f"{self.model.name}, {self.fold.held_out} held out"
+
+    @property
+    def asks(self) -> list[object]:
+        """All that the prediction depends on besides the mixes."""
+        return [[fingerprint(self.model), digest([self.fold.train, self.fold.test]), self.level, self.seed]]
+
+    def run(self, mixes: Mixes, asks: Sequence[int]) -> list[Arrays]:
+        """Fit and predict."""
+        fitted = self.model.fit(mixes.where(self.fold.train), self.seed)
+        met = np.asarray(self.fold.test.any(axis=1))
+        tested = mixes.where(met)
+        found = fitted.predict(tested.shared, tested.judged, self.level)
+        # Others of a mix are predicted with those that are tested.
+        asked = self.fold.test[met][tested.judged]
+        return [{name: array[asked] for name, array in vars(found).items()} for _ in asks]
+
+    def sound(self, mixes: Mixes, ask: int, arrays: Arrays) -> bool:
+        """Whether arrays are predictions of what is held out."""
+        shape = int(self.fold.test.sum()), len(mixes.slices)
+        return {name: array.shape for name, array in arrays.items()} == dict.fromkeys(_PARTS, shape)
+
+
+_PARTS = ("centre", "low", "high")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,103 +97,11 @@ class PartitionResult(CoRunResult):
     slices: float | None = None  # Slices of the parts; `None` for all sizes together
 
 
-_SOURCES = ("predict", "evaluation/partition.py", "tables/corun/mixes.py")
-_NAMES = ("centre", "low", "high")
-
-
 @dataclass(frozen=True, eq=False)
-class PartitionTask:
-    """What to do."""
-
-    model: PartitionModel  # The model
-    fold: MixFold  # What is held out
-    level: float  # Probability that intervals are to hold
-    seed: int  # Start of all random numbers
-
-    @property
-    def label(self) -> str:
-        """What it is, for people."""
-        return f"{self.model.name}, {self.fold.held_out} held out"
-
-
-def predictions_of(
-    mixes: Mixes,
-    tasks: Sequence[PartitionTask],
-    *,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int = 1,
-) -> list[PartitionPrediction]:
-    """Do all tasks that a cache does not know."""
-    kept = None if cache is None else _Kept(cache, mixes)
-    return done_tasks(tasks, kept, _worker, mixes, what="fitted models", progress=progress, jobs=jobs)
-
-
-def _worker(mixes: Mixes) -> Callable[[PartitionTask], PartitionPrediction]:
-    return partial(_prediction, mixes)
-
-
-def _prediction(mixes: Mixes, task: PartitionTask) -> PartitionPrediction:
-    with one_thread("evaluating models"):
-        try:
-            fitted = task.model.fit(mixes.where(task.fold.train), task.seed)
-        except InputError as error:
-            raise InputError(f"{task.label}: {error}") from error
-        met = np.asarray(task.fold.test.any(axis=1))
-        tested = mixes.where(met)
-        found = fitted.predict(tested.shared, tested.judged, task.level)
-    # Others of a mix are predicted with those that are tested.
-    asked = task.fold.test[met][tested.judged]
-    return PartitionPrediction(found.centre[asked], found.low[asked], found.high[asked])
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """A folder of predictions, each under a name made of all that they depend on."""
-
-    folder: Path
-    mixes: Mixes
-
-    def __post_init__(self) -> None:
-        make_folder("cache", self.folder)
-
-    def load(self, task: PartitionTask) -> PartitionPrediction | None:
-        found = cached_arrays(self._path(task), _NAMES)
-        shape = int(task.fold.test.sum()), len(self.mixes.slices)
-        if not found or any(each.dtype != np.float64 or each.shape != shape for each in found.values()):
-            return None
-        return PartitionPrediction(**found)
-
-    def save(self, task: PartitionTask, prediction: PartitionPrediction) -> None:
-        with cached_file(self._path(task)) as temporary:
-            np.savez_compressed(temporary, allow_pickle=False, **vars(prediction))
-
-    def _path(self, task: PartitionTask) -> Path:
-        members = hashlib.sha256(np.packbits(task.fold.train).tobytes())
-        members.update(b"test" + np.packbits(task.fold.test).tobytes())
-        facts = {
-            "sources": sources_digest(_SOURCES),
-            "mixes": self._digest,
-            "model": [task.model.name, fingerprint(task.model)],
-            "members": members.hexdigest(),
-            "task": [task.level, task.seed],
-        }
-        return self.folder / f"partition-{cache_key(facts)}.npz"
-
-    @cached_property
-    def _digest(self) -> str:
-        mixes = self.mixes
-        digest = hashlib.sha256(repr((mixes.levels, mixes.slices, mixes.jobs, mixes.job.shape)).encode())
-        for array in (mixes.job, mixes.shared, mixes.alone):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
-
-
-@dataclass(frozen=True, eq=False)
-class PartitionStudy:
+class PartitionEvaluation:
     """How models did."""
 
-    mixes: Mixes  # Mixes, without copies that differ in the order of members alone
+    mixes: Mixes  # Mixes, without copies that differ in the order of co-runners alone
     copies: int  # How many copies were left out
     split: str  # As they were asked for
     level: float
@@ -191,83 +128,59 @@ class PartitionStudy:
         }
 
 
-def study_partitions(
+def evaluate_partition(
     mixes: Mixes,
     models: Sequence[str],
     split: str,
     *,
+    folds: Sequence[MixFold] | None = None,
     level: float = 0.9,
     seed: int = 0,
     progress: Progress | None = None,
     cache: Path | None = None,
-    jobs: int = 1,
-) -> PartitionStudy:
-    """Evaluate models on mixes, of which copies are left out first.
+    jobs: int | None = 1,
+) -> PartitionEvaluation:
+    """Fit models to what each fold leaves, and score them on what it holds out.
 
-    Nothing of what is held out is used to scale, choose or calibrate: models are given the other mixes alone.
+    Copies of mixes are left out first, unless folds are given. Nothing of what is held out is used to scale,
+    choose or calibrate: models are given the other mixes alone.
     """
-    distinct = mixes.without_copies()
-    folds = folds_of_mixes(distinct, split, seed)
-    results = partition_results(
-        distinct, models, split, folds, level=level, seed=seed, progress=progress, cache=cache, jobs=jobs
-    )
-    return PartitionStudy(distinct, len(mixes) - len(distinct), split, level, seed, results)
-
-
-def partition_results(
-    mixes: Mixes,
-    models: Sequence[str],
-    split: str,
-    folds: Sequence[MixFold],
-    *,
-    level: float = 0.9,
-    seed: int = 0,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int = 1,
-) -> tuple[PartitionResult, ...]:
-    """Fit models to what each fold leaves, and score them on what it holds out."""
     check_seed(seed)
-    if not 0 < level < 1:
-        raise InputError(f"level: expected a probability between 0 and 1, found {level:g}")
-    made = partition_models(models, MIX_SPLITS[split])
+    check_level(level)
+    distinct = mixes.without_copies() if folds is None else mixes
+    folds = folds_of_mixes(distinct, split, seed) if folds is None else folds
+    made = [PartitionModel(name, MIX_SPLITS[split]) for name in dict.fromkeys(models)]
     tasks = [PartitionTask(model, fold, level, seed) for model in made for fold in folds]
-    found = predictions_of(mixes, tasks, progress=progress, cache=cache, jobs=jobs)
-    return tuple(
-        result
-        for number, model in enumerate(made)
-        for result in _results(
-            mixes, model.name, split, folds, found[number * len(folds) : (number + 1) * len(folds)]
-        )
-    )
+    answers = run_tasks(tasks, distinct, cache=cache, sources=_SOURCES, progress=progress, jobs=jobs)
+    results: list[PartitionResult] = []
+    for number, model in enumerate(made):
+        parts = [answer for (answer,) in answers[number * len(folds) : (number + 1) * len(folds)]]
+        results += _results(distinct, model.name, split, folds, parts)
+    return PartitionEvaluation(distinct, len(mixes) - len(distinct), split, level, seed, tuple(results))
 
 
 def _results(
-    mixes: Mixes,
-    model: str,
-    split: str,
-    folds: Sequence[MixFold],
-    predictions: Sequence[PartitionPrediction],
+    mixes: Mixes, model: str, split: str, folds: Sequence[MixFold], predicted: Sequence[Arrays]
 ) -> Iterator[PartitionResult]:
     for slices in (None, *mixes.slices):
-        columns = slice(None) if slices is None else [mixes.slices.index(slices)]
-        scored = _scored(mixes, folds, predictions, columns)
+        columns = np.arange(len(mixes.slices)) if slices is None else np.array([mixes.slices.index(slices)])
+        scored = _scored(mixes, folds, predicted, columns)
         mape, mae = mean_error(scored)
         group, least = worst_coverage(scored)
         yield PartitionResult(
-            model,
-            model in PARTITION_BASELINES,
-            split,
-            0,
-            None,
-            PARTITION,
-            len(scored),
-            mape,
-            mae,
-            float(scored.held.mean()),
-            float((scored.high - scored.low).mean()),
-            least,
-            folds[group].held_out,
+            model=model,
+            baseline=model in PARTITION_BASELINES,
+            split=split,
+            probes=0,
+            bag_size=None,
+            quantity=PARTITION,
+            rows=len(scored),
+            mape=mape,
+            mae=mae,
+            coverage=float(scored.held.mean()),
+            width=float((scored.high - scored.low).mean()),
+            worst_coverage=least,
+            worst=folds[group].held_out,
             by_group={
                 fold.held_out: mean_error(scored.where(scored.group == number))[0]
                 for number, fold in enumerate(folds)
@@ -277,17 +190,11 @@ def _results(
         )
 
 
-def _scored(
-    mixes: Mixes,
-    folds: Sequence[MixFold],
-    predictions: Sequence[PartitionPrediction],
-    columns: slice | list[int],
-) -> Scored:
-    true = [mixes.alone[fold.test][:, columns] for fold in folds]
+def _scored(mixes: Mixes, folds: Sequence[MixFold], predicted: Sequence[Arrays], columns: Integers) -> Scored:
+    true = [mixes.alone[fold.test][:, columns].ravel() for fold in folds]
     centre, low, high = (
-        np.concatenate([getattr(each, name)[:, columns].ravel() for each in predictions])
-        for name in ("centre", "low", "high")
+        np.concatenate([each[name][:, columns].ravel() for each in predicted]) for name in _PARTS
     )
-    group = np.repeat(np.arange(len(folds)), [part.size for part in true])
+    group = np.repeat(np.arange(len(folds)), [len(part) for part in true])
     size = np.full(len(group), mixes.job.shape[1], dtype=np.int64)
-    return Scored(np.concatenate([part.ravel() for part in true]), centre, low, high, group, size)
+    return Scored(np.concatenate(true), centre, low, high, group, size)

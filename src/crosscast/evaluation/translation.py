@@ -1,8 +1,7 @@
-"""Times of the same work on two devices, and how well a line joins them (paper 004, section 9)."""
+"""How well a line joins times of the same work on two devices (Moolchandani et al. 2022, section 9)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,31 +10,33 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.corun.forecast import LeftOut
-from crosscast.predict.corun.translation import LOGARITHMIC, PLAIN, TimeLine, TranslationCard
+from crosscast.predict.corun.translation import (
+    LOGARITHMIC,
+    PLAIN,
+    Form,
+    TimeLine,
+    TranslationCard,
+    TranslationErrors,
+)
 from crosscast.tables.corun.bag import Bag
-from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns
 
 REPORTED = (7.0, 9.0)
-"""Errors of times from a Tesla T4 to a P100, of two to five applications, that the paper reports.
-
-It says an accuracy of 91 to 93 %.
-"""
+"""Errors from a Tesla T4 to a P100, of two to five applications, in per cent: an accuracy of 91 to 93 %."""
 
 _LEAST = 3
 
 
 @dataclass(frozen=True, eq=False)
 class SharedTimes:
-    """Times of the same work on two devices: of applications alone, in bags, and of whole bags."""
+    """Times of the same work on two devices: of applications alone, in mixes, and of whole mixes."""
 
     label: str  # Where they are from
     source: str  # Keys of the devices
     target: str
     source_s: Reals  # Times, in seconds, of shape `(n,)`
     target_s: Reals
-    # Times of the same application alone, of shape `(n,)`; not a number but of members of bags
+    # Times of the same application alone, of shape `(n,)`; not a number but of co-runners
     alone_source_s: Reals
     alone_target_s: Reals
     members: Integers  # Applications at the same time, of shape `(n,)`: 1 alone
@@ -51,6 +52,64 @@ class SharedTimes:
         return np.array([name in each for each in self.applications], dtype=np.bool_)
 
 
+def mix_key(bag: Bag) -> tuple[Any, ...]:
+    """What tells a mix from others, on whichever device it ran."""
+    return bag.name, tuple((solo.application, solo.size) for solo in bag.solos), bag.repeat, bag.configuration
+
+
+def shared_times(co_runs: CoRuns, source: str, target: str) -> SharedTimes:
+    """Find work that was timed on both devices."""
+    if source == target:
+        raise InputError(f"devices: expected two different ones, found {source} twice")
+    rows: list[tuple[float, float, float, float, int, frozenset[str]]] = []
+    # Work on several GPUs at once, say, is not what a line through mixes on one is for.
+    settings = {"{}", *(bag.configuration for bag in co_runs.bags)}
+    alone = [
+        {
+            (solo.application, solo.size, solo.configuration): solo
+            for solo in co_runs.solos
+            if solo.device == device and solo.configuration in settings
+        }
+        for device in (source, target)
+    ]
+    for key in sorted(set(alone[0]) & set(alone[1])):
+        here_s, there_s = (each[key].time_s for each in alone)
+        if here_s and there_s:
+            rows.append((here_s, there_s, np.nan, np.nan, 1, frozenset([key[0]])))
+    mixes = [
+        {mix_key(bag): bag for bag in co_runs.bags if bag.device == device and not bag.failed}
+        for device in (source, target)
+    ]
+    for key in sorted(set(mixes[0]) & set(mixes[1])):
+        here, there = (each[key] for each in mixes)
+        count, names = len(here.members), here.applications
+        if here.time_s and there.time_s:
+            rows.append((here.time_s, there.time_s, np.nan, np.nan, count, names))
+        for one, other in zip(here.members, there.members, strict=True):
+            a, b = one.solo.time_s, other.solo.time_s
+            if a and b and one.slowdown and other.slowdown:
+                rows.append((a * one.slowdown, b * other.slowdown, a, b, count, names))
+    found = sorted(frozenset[str]().union(*(row[-1] for row in rows)))
+    if len(found) < _LEAST:
+        raise InputError(
+            f"{co_runs.label}: expected at least {_LEAST} applications that were timed on {source} and on "
+            f"{target}, found {', '.join(found) or 'none'}"
+        )
+    times = np.array([row[:4] for row in rows], dtype=np.float64).T
+    members = np.array([row[4] for row in rows], dtype=np.int64)
+    return SharedTimes(
+        co_runs.label,
+        source,
+        target,
+        source_s=times[0],
+        target_s=times[1],
+        alone_source_s=times[2],
+        alone_target_s=times[3],
+        members=members,
+        applications=tuple(row[5] for row in rows),
+    )
+
+
 @dataclass(frozen=True)
 class TranslationScore:
     """How far a line is off where applications are left out."""
@@ -59,148 +118,72 @@ class TranslationScore:
     quantity: str  # `time` or `slowdown`
     members: int | None  # Applications at the same time; `None` for all
     rows: int  # How many values were translated
-    mape: float  # Mean absolute percentage error
-
-    @property
-    def accuracy(self) -> float:
-        """What the paper calls accuracy: 100 % less the error."""
-        return 100 - self.mape
+    mape: float  # Mean absolute relative error, a fraction
 
     def to_dict(self) -> dict[str, Any]:
-        """As an object of JSON."""
-        return {**vars(self), "accuracy": self.accuracy}
+        """As an object of JSON; what the paper calls accuracy is 1 less the error."""
+        return {**vars(self), "accuracy": 1 - self.mape}
 
 
-def shared_times(co_runs: CoRuns, source: str, target: str) -> SharedTimes:
-    """Find work that was timed on both devices."""
-    if source == target:
-        raise InputError(f"devices: expected two different ones, found {source} twice")
-    rows: list[tuple[float, float, float, float, int, frozenset[str]]] = []
-    # Work on several GPUs at once, say, is not what a line through bags on one is for.
-    settings = {"{}", *(bag.configuration for bag in co_runs.bags)}
-    alone = {
-        device: {
-            _of_solo(solo): solo
-            for solo in co_runs.solos
-            if solo.device == device and solo.configuration in settings
-        }
-        for device in (source, target)
-    }
-    for key, one in sorted(alone[source].items()):
-        other = alone[target].get(key)
-        if other is not None and one.time_s and other.time_s:
-            rows.append((one.time_s, other.time_s, np.nan, np.nan, 1, frozenset([one.application])))
-    bags = {
-        device: {bag_key(bag): bag for bag in co_runs.bags if bag.device == device and not bag.failed}
-        for device in (source, target)
-    }
-    for name, here in sorted(bags[source].items()):
-        there = bags[target].get(name)
-        if there is not None:
-            rows += _of_both(here, there)
-    names = frozenset[str]().union(*(row[-1] for row in rows))
-    if len(names) < _LEAST:
-        raise InputError(
-            f"{co_runs.label}: expected at least {_LEAST} applications that were timed on {source} and on "
-            f"{target}, found {', '.join(sorted(names)) or 'none'}"
-        )
-    numbers = np.array([row[:5] for row in rows], dtype=np.float64)
-    return SharedTimes(
-        co_runs.label,
-        source,
-        target,
-        source_s=numbers[:, 0],
-        target_s=numbers[:, 1],
-        alone_source_s=numbers[:, 2],
-        alone_target_s=numbers[:, 3],
-        members=numbers[:, 4].astype(np.int64),
-        applications=tuple(row[-1] for row in rows),
-    )
+@dataclass(frozen=True, eq=False)
+class _LeftOut:
+    """Errors of one quantity, each application left out in turn."""
+
+    log_error: Reals  # Logarithms of translated over true values, of shape `(e,)`
+    group: Integers  # Number of the application that was left out
+    place: Integers  # Which of the shared times it is
 
 
-def _of_solo(solo: Solo) -> tuple[str, str, str]:
-    return solo.application, solo.size, solo.configuration
-
-
-def bag_key(bag: Bag) -> tuple[Any, ...]:
-    """What tells a bag from others, on whichever device it ran."""
-    return bag.name, tuple((solo.application, solo.size) for solo in bag.solos), bag.repeat, bag.configuration
-
-
-def _of_both(here: Bag, there: Bag) -> list[tuple[float, float, float, float, int, frozenset[str]]]:
-    rows = []
-    count, names = len(here.members), here.applications
-    if here.time_s and there.time_s:
-        rows.append((here.time_s, there.time_s, np.nan, np.nan, count, names))
-    for one, other in zip(here.members, there.members, strict=True):
-        a, b = one.solo.time_s, other.solo.time_s
-        if a and b and one.slowdown and other.slowdown:
-            rows.append((a * one.slowdown, b * other.slowdown, a, b, count, names))
-    return rows
+def _left_out(shared: SharedTimes, form: Form) -> dict[str, _LeftOut]:
+    parts: dict[str, list[tuple[Reals, Integers, Integers]]] = {"time": [], "slowdown": []}
+    for number, name in enumerate(shared.names):
+        tested = shared.having(name)
+        line = TimeLine.fit(form, shared.source_s[~tested], shared.target_s[~tested])
+        places = np.flatnonzero(tested)
+        slowed = places[np.isfinite(shared.alone_source_s[places])]
+        alone = shared.alone_source_s[slowed]
+        slowdown = line.slowdown(alone, shared.source_s[slowed] / alone)
+        true = shared.target_s[slowed] / shared.alone_target_s[slowed]
+        times = line(shared.source_s[places]) / shared.target_s[places]
+        parts["time"].append((np.log(times), np.full(len(places), number), places))
+        parts["slowdown"].append((np.log(slowdown / true), np.full(len(slowed), number), slowed))
+    found = {name: _LeftOut(*map(np.concatenate, zip(*each, strict=True))) for name, each in parts.items()}
+    return {name: each for name, each in found.items() if len(each.place)}
 
 
 def translation_scores(shared: SharedTimes) -> list[TranslationScore]:
     """Errors of both forms of lines, each application left out in turn."""
     scores = []
     for form in (PLAIN, LOGARITHMIC):
-        for quantity, (logs, _, places) in _left_out(shared, form).items():
-            errors = np.abs(np.expm1(logs))
-            scores.append(TranslationScore(form, quantity, None, len(logs), 100 * float(errors.mean())))
-            counts = shared.members[places]
-            for count in np.unique(counts).tolist():
-                some = errors[counts == count]
-                scores.append(TranslationScore(form, quantity, count, len(some), 100 * float(some.mean())))
+        for quantity, found in _left_out(shared, form).items():
+            errors, counts = np.abs(np.expm1(found.log_error)), shared.members[found.place]
+            for count in (None, *np.unique(counts).tolist()):
+                some = errors if count is None else errors[counts == count]
+                scores.append(TranslationScore(form, quantity, count, len(some), float(some.mean())))
     return scores
 
 
 def train_translation(shared: SharedTimes) -> TranslationCard:
     """Make a card of the form that errs less in times of applications that are left out."""
     scores = translation_scores(shared)
-    times = [each for each in scores if each.quantity == "time" and each.members is None]
-    form = min(times, key=lambda each: each.mape).form
-    errors = {
-        quantity: LeftOut(logs, group, shared.names)
-        for quantity, (logs, group, _) in _left_out(shared, form).items()
-        if len(np.unique(group)) == len(shared.names)
-    }
-    training = {
-        "dataset": Path(shared.label).name,
-        "applications": list(shared.names),
-        "times": len(shared.source_s),
-        "protocol": "leave-benchmark-out",
-        "scores": [each.to_dict() for each in scores],
-    }
+    whole = {each.form: each.mape for each in scores if each.quantity == "time" and each.members is None}
+    form = PLAIN if whole[PLAIN] <= whole[LOGARITHMIC] else LOGARITHMIC
     return TranslationCard(
-        shared.source,
-        shared.target,
-        TimeLine.fit(form, shared.source_s, shared.target_s),
-        float(shared.source_s.min()),
-        float(shared.source_s.max()),
-        errors,
-        training,
+        source=shared.source,
+        target=shared.target,
+        line=TimeLine.fit(form, shared.source_s, shared.target_s),
+        shortest_s=float(shared.source_s.min()),
+        longest_s=float(shared.source_s.max()),
+        errors={
+            quantity: TranslationErrors(found.log_error.tolist(), found.group.tolist(), list(shared.names))
+            for quantity, found in _left_out(shared, form).items()
+            if len(np.unique(found.group)) == len(shared.names)
+        },
+        training={
+            "dataset": Path(shared.label).name,
+            "applications": list(shared.names),
+            "times": len(shared.source_s),
+            "protocol": "leave-benchmark-out",
+            "scores": [each.to_dict() for each in scores],
+        },
     )
-
-
-def _left_out(shared: SharedTimes, form: str) -> Mapping[str, tuple[Reals, Integers, Integers]]:
-    """Logarithms of translated over true values, number of what was left out, and place, by quantity."""
-    parts: dict[str, list[tuple[Reals, Integers, Integers]]] = {"time": [], "slowdown": []}
-    for number, name in enumerate(shared.names):
-        tested = shared.having(name)
-        line = TimeLine.fit(form, shared.source_s[~tested], shared.target_s[~tested])
-        places = np.flatnonzero(tested)
-        logs = np.log(line(shared.source_s[places]) / shared.target_s[places])
-        parts["time"].append((logs, np.full(len(places), number), places))
-        slowed = places[np.isfinite(shared.alone_source_s[places])]
-        alone = shared.alone_source_s[slowed]
-        found = line.slowdown(alone, shared.source_s[slowed] / alone)
-        true = shared.target_s[slowed] / shared.alone_target_s[slowed]
-        parts["slowdown"].append((np.log(found / true), np.full(len(slowed), number), slowed))
-    joined = {
-        name: (
-            np.concatenate([each[0] for each in found]),
-            np.concatenate([each[1] for each in found]),
-            np.concatenate([each[2] for each in found]),
-        )
-        for name, found in parts.items()
-    }
-    return {name: found for name, found in joined.items() if len(found[0])}

@@ -13,7 +13,7 @@ from crosscast.report.corun_errors import corun_error_table
 from crosscast.report.corun_studies import print_corun_studies
 from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import percent, plural, three_digits
-from crosscast.studies.corun import CoRunStudy
+from crosscast.studies.moolchandani2022 import CoRunStudy
 
 __all__ = ["print_corun_evaluation"]
 

@@ -6,12 +6,12 @@ from typing import TextIO
 
 from rich.text import Text
 
-from crosscast.evaluation.partition import PartitionStudy
+from crosscast.evaluation.partition import PartitionEvaluation
 from crosscast.report.console import console_of_numbers
 from crosscast.report.number_table import number_table
 from crosscast.report.numbers import NONE, percent, plural
 
-__all__ = ["print_partition_study"]
+__all__ = ["print_partition_evaluation"]
 
 _WIDTH = 140
 _HELD_OUT = {
@@ -22,23 +22,23 @@ _HELD_OUT = {
 }
 
 
-def print_partition_study(study: PartitionStudy, stream: TextIO) -> None:
+def print_partition_evaluation(evaluation: PartitionEvaluation, stream: TextIO) -> None:
     """Print the table of an evaluation, and what it is of.
 
     Parameters
     ----------
-    study
+    evaluation
         The evaluation.
     stream
         Where to print; colours only on a terminal.
     """
     console = console_of_numbers(stream, _WIDTH)
-    console.print(Text(_subject(study), style="bold"), soft_wrap=True)
+    console.print(Text(_subject(evaluation), style="bold"), soft_wrap=True)
     console.print()
     headings = ["slices", "MAE", "coverage", "worst", "width", "predicted"]
     table = number_table("model", headings)
-    places = [None, *study.mixes.slices]
-    for each in sorted(study.results, key=lambda each: (places.index(each.slices), each.mae or 0.0)):
+    places = [None, *evaluation.mixes.slices]
+    for each in sorted(evaluation.results, key=lambda each: (places.index(each.slices), each.mae or 0.0)):
         table.add_row(
             Text(f"{each.model} (baseline)" if each.baseline else each.model),
             "all" if each.slices is None else f"{each.slices:g}",
@@ -51,24 +51,24 @@ def print_partition_study(study: PartitionStudy, stream: TextIO) -> None:
     console.print(table)
     console.print()
     for line in (
-        _HELD_OUT[study.split],
+        _HELD_OUT[evaluation.split],
         "MAE: mean absolute error of the relative time alone on a part of so many slices, which is the time "
         "over that on the part on which the application is slowest.",
-        f"Coverage: share of the {percent(study.level)} intervals that held what was measured; worst: of "
-        "what was left out, the one of which they held least.",
+        f"Coverage: share of the {percent(evaluation.level)} intervals that held what was measured; worst: "
+        "of what was left out, the one of which they held least.",
         "Exact definitions: docs/corun-evaluation.md, Partitions.",
     ):
         console.print(Text(line), soft_wrap=True)
 
 
-def _subject(study: PartitionStudy) -> str:
-    mixes = study.mixes
-    copies = f" ({study.copies:,} copies left out)" if study.copies else ""
+def _subject(evaluation: PartitionEvaluation) -> str:
+    mixes = evaluation.mixes
+    copies = f" ({evaluation.copies:,} copies left out)" if evaluation.copies else ""
     levels = ", ".join(f"{level:g}" for level in mixes.levels)
     slices = ", ".join(f"{slices:g}" for slices in mixes.slices)
     applications = len(set(mixes.job[mixes.judged].tolist()))
     return (
         f"{mixes.label}: {len(mixes):,} mixes{copies} of {plural(applications, 'application')} on "
-        f"{mixes.device}; from MPS at {levels} % to parts of {slices} slices; {study.split}; seed "
-        f"{study.seed}"
+        f"{mixes.device}; from MPS at {levels} % to parts of {slices} slices; {evaluation.split}; seed "
+        f"{evaluation.seed}"
     )

@@ -11,14 +11,18 @@ from rich.text import Text
 from crosscast.evaluation.translation import REPORTED
 from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import NONE, percent, three_digits
-from crosscast.studies.corun import TIGHT, Clusters, CoRunStudies, TranslationStudy
 from crosscast.studies.moolchandani2022 import (
+    TIGHT,
+    ClusterStudy,
+    CoRunStudies,
+    SizeStudy,
+    TranslationStudy,
+)
+from crosscast.studies.moolchandani2022_features import (
     REPORTED_MAPE,
     SPLITS,
     CombinationStudy,
-    NotMade,
     PathStudy,
-    SizeStudy,
     why_missing,
 )
 
@@ -52,9 +56,9 @@ def print_corun_studies(studies: CoRunStudies, console: Console) -> None:
     """
     left: dict[str, list[str]] = {}
     for name, study in vars(studies).items():
-        if isinstance(study, NotMade):
-            left.setdefault(study.reason, []).append(_NAMES[name])
-        elif isinstance(study, Clusters):
+        if isinstance(study, str):
+            left.setdefault(study, []).append(_NAMES[name])
+        elif isinstance(study, ClusterStudy):
             _print_clusters(study, console)
         elif isinstance(study, CombinationStudy):
             _print_combinations(study, console)
@@ -70,7 +74,7 @@ def print_corun_studies(studies: CoRunStudies, console: Console) -> None:
             console.print(Text(f"Not studied: {', '.join(names)}, as {reason}."), soft_wrap=True)
 
 
-def _print_clusters(study: Clusters, console: Console) -> None:
+def _print_clusters(study: ClusterStudy, console: Console) -> None:
     table = number_table("clusters", ["silhouette"])
     for count, score in study.scores.items():
         best = " (best)" if count == study.best else ""
@@ -93,7 +97,7 @@ def _print_clusters(study: Clusters, console: Console) -> None:
 def _print_combinations(study: CombinationStudy, console: Console) -> None:
     for split in SPLITS:
         table = number_table("features", study.kinds)
-        values = 100 * study.mape(split)
+        values = study.mape(split)
         for name, row in zip(study.names, values, strict=True):
             table.add_row(Text(name), *(_mape(value) for value in row.tolist()))
         heading = f"{study.quantity} of bags of {study.members} by features, {split}: MAPE"
@@ -102,7 +106,7 @@ def _print_combinations(study: CombinationStudy, console: Console) -> None:
     if study.quantity == "power" and reported:
         table = number_table("features", study.kinds)
         for name in reported:
-            table.add_row(Text(name), *(_mape(REPORTED_MAPE[name][kind]) for kind in study.kinds))
+            table.add_row(Text(name), *(_mape(REPORTED_MAPE[name][kind] / 100) for kind in study.kinds))
         print_table(console, "the same as published, of pairs on a Tesla T4, leave-benchmark-out", table)
     _print_missing(study, console)
 
@@ -135,9 +139,9 @@ def _print_paths(study: PathStudy, console: Console) -> None:
 
 def _print_sizes(study: SizeStudy, console: Console) -> None:
     rows: dict[tuple[str, str, str], dict[int, float | None]] = {}
-    for each in study.results:
-        key = each.result.quantity, each.result.model, each.fitted_to
-        rows.setdefault(key, {})[each.result.bag_size or 0] = 100 * (each.result.mape or 0.0)
+    for fitted_to, each in study.results:
+        key = each.quantity, each.model, fitted_to
+        rows.setdefault(key, {})[each.bag_size or 0] = each.mape
     table = number_table("model", ["quantity", "fitted to", *(f"bags of {size}" for size in study.sizes)])
     for (quantity, model, fitted_to), values in rows.items():
         table.add_row(Text(model), quantity, fitted_to, *(_mape(values.get(size)) for size in study.sizes))
@@ -179,4 +183,4 @@ def _translation(study: TranslationStudy) -> Table:
 
 
 def _mape(value: float | None) -> str:
-    return NONE if value is None or value != value else f"{three_digits(round(value, 4))} %"
+    return NONE if value is None or value != value else f"{three_digits(round(100 * value, 4))} %"

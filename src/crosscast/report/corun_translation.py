@@ -39,12 +39,12 @@ def print_translation(card: TranslationCard, stream: TextIO) -> None:
     scores = list(training.get("scores", ()))
     counts = sorted({each["members"] for each in scores if each["members"] is not None})
     table = number_table("line", ["of", *("alone" if n == 1 else f"bags of {n}" for n in counts), "all"])
-    found = {(each["form"], each["quantity"], each["members"]): each["mape"] for each in scores}
+    found = {
+        (each["form"], each["quantity"], each["members"]): _percent(card, each["mape"]) for each in scores
+    }
     for form, quantity in dict.fromkeys((each["form"], each["quantity"]) for each in scores):
         values = [found.get((form, quantity, n)) for n in (*counts, None)]
-        table.add_row(
-            form, quantity, *(NONE if value is None else f"{three_digits(value)} %" for value in values)
-        )
+        table.add_row(form, quantity, *(NONE if value is None else value for value in values))
     console.print()
     console.print(Text("MAPE, each application left out:", style="bold"))
     console.print(table)
@@ -57,8 +57,13 @@ def translated_by(card: TranslationCard) -> str:
         for each in card.training.get("scores", ())
         if each["form"] == card.line.form and each["quantity"] == "time" and each["members"] is None
     ]
-    off = f"; with applications left out, it is off by {three_digits(scores[0]['mape'])} %" if scores else ""
+    off = f"; with applications left out, it is off by {_percent(card, scores[0]['mape'])}" if scores else ""
     return f"Times on {card.source} are translated to {card.target} by a {card.line.form} line{off}."
+
+
+def _percent(card: TranslationCard, mape: float) -> str:
+    """An error of a card; those of version 1 are in per cent, others are fractions."""
+    return f"{three_digits(mape if card.version == 1 else 100 * mape)} %"
 
 
 def _formula(card: TranslationCard) -> str:

@@ -1,471 +1,217 @@
-"""A study that a dataset does not allow, and why."""
+"""What Moolchandani et al. 2022 look at besides errors: clusters, features, sizes and other devices."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from crosscast.arrays import Integers, Reals
-from crosscast.errors import InputError
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.errors import InputError, MissingExtraError
 from crosscast.evaluation.corun import (
+    CoRunEvaluation,
     CoRunFold,
     CoRunResult,
     CoRunTask,
     answers_of,
     evaluate_corun,
     folds_of,
-    measured,
+    of_one_device,
     results_of,
-    with_mixes,
 )
-from crosscast.evaluation.processes import Progress, one_thread
-from crosscast.predict.corun.forecast import CoRunModel, CoRunPredictor
-from crosscast.predict.corun.moolchandani2022 import (
-    CONCURRENT,
-    FAIRNESS,
-    FIGURE_8,
-    INDIVIDUAL,
-    KINDS,
-    PERFORMANCE,
-    POWER,
-    TABLE_7,
-    Combination,
-    Grown,
-    Published,
-    SizePredictor,
-    other_features,
-    unknown_features,
+from crosscast.evaluation.loop import Progress
+from crosscast.evaluation.translation import (
+    SharedTimes,
+    TranslationScore,
+    mix_key,
+    shared_times,
+    translation_scores,
 )
-from crosscast.predict.trees import Trees
+from crosscast.predict.corun.forecast import CoRunModel
+from crosscast.predict.corun.models import BASELINES, MODELS, models_named
+from crosscast.predict.corun.moolchandani2022 import Published
+from crosscast.predict.corun.translation import LOGARITHMIC, PLAIN, Form, TimeLine
+from crosscast.studies.moolchandani2022_features import (
+    CombinationStudy,
+    PathStudy,
+    combination_study,
+    path_study,
+)
 from crosscast.tables.corun.bag import Bag
-from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns
 
+CLUSTER_COUNTS = range(2, 9)
+"""Numbers of clusters that are tried."""
 
-@dataclass(frozen=True)
-class NotMade:
-    """What stands in the place of a study that cannot be made."""
+PUBLISHED_COUNT = 3
+"""Clusters of the paper, which three microbenchmarks stand for, with a silhouette score of 0.75."""
 
-    reason: str  # Why, as a sentence without a full stop
-
-    def to_dict(self) -> dict[str, str]:
-        """As an object of JSON."""
-        return {"not_made": self.reason}
-
-
-_LEAST = 5
-
-
-def fewest_members(co_runs: CoRuns) -> int:
-    """Members of the smallest bags: two, where there are pairs, as in sections 6 and 7."""
-    return min((len(bag.members) for bag in co_runs.bags if len(bag.members) > 1), default=2)
-
-
-def told_alone(co_runs: CoRuns, quantity: str, sizes: Sequence[int]) -> CoRuns:
-    """The bags of some sizes of which a quantity is known, without what else is measured."""
-    kept = [bag for bag in co_runs.bags if len(bag.members) in sizes and _known([bag], quantity)]
-    return replace(co_runs, bags=tuple(_only(bag, quantity) for bag in kept))
-
-
-def performance_of(co_runs: CoRuns, size: int) -> str:
-    """What tells how fast bags of a size are: their time, as published, or the slowdowns of their members."""
-    bags = [bag for bag in co_runs.bags if len(bag.members) == size]
-    return "time" if _known(bags, "time") >= max(_LEAST, len(bags) // 2) else "slowdown"
-
-
-def _known(bags: Sequence[Bag], quantity: str) -> int:
-    values = measured(bags, quantity).value
-    return int((values == values).sum())
-
-
-def _only(bag: Bag, quantity: str) -> Bag:
-    return replace(
-        bag,
-        members=tuple(
-            replace(member, slowdown=member.slowdown if quantity == "slowdown" else None)
-            for member in bag.members
-        ),
-        time_s=bag.time_s if quantity == "time" else None,
-        power_w=bag.power_w if quantity == "power" else None,
-    )
-
-
-_MODELS = ("decision-tree", "boosting", "linear", "mlp", "forest", "svr")
-
-_ROWS = (
-    (4.65, 3.9, 7.52, 10, 3.87, 6.7),
-    (6.75, 7.5, 10.95, 13, 8.1, 6.7),
-    (4.65, 4.22, 6.2, 9.3, 3.72, 7.2),
-    (4.55, 3.78, 7.48, 10.92, 3.8, 6.69),
-    (4.49, 3.83, 4.57, 8.43, 3.95, 6.6),
-    (4.41, 3.76, 4.53, 7.58, 3.88, 6.65),
-    (13.5, 11.05, 10.3, 10.48, 11.34, 7.29),
-    (9.42, 8.23, 21.17, 11.64, 8.75, 7.09),
-    (9.8, 8.76, 12.67, 24.83, 8.89, 7.47),
-    (8.68, 7.27, 16, 11.55, 7.49, 7.44),
-    (8.09, 7.09, 16.44, 11.93, 7.44, 7.45),
-    (9.85, 9.22, 18.2, 21.9, 9.2, 7.47),
-    (13.82, 9.08, 12.67, 20.22, 10.76, 7.56),
-    (8.8, 7.73, 13.39, 14.38, 7.56, 7.47),
-    (9.9, 8.36, 23.4, 13.16, 8.6, 6.94),
-    (4.3, 3.78, 7.14, 9.49, 3.59, 6.65),
-    (4.65, 3.97, 5.40, 8.40, 3.41, 7.08),
-    (4.83, 4.10, 6.39, 10.63, 3.68, 7.05),
-    (4.75, 3.78, 16.66, 12.71, 3.66, 6.97),
-    (4.17, 3.62, 16.86, 13.95, 3.66, 7.01),
-)
-
-REPORTED_MAPE: Mapping[str, Mapping[str, float]] = MappingProxyType(
-    {
-        combination.name: MappingProxyType(dict(zip(_MODELS, row, strict=True)))
-        for combination, row in zip(TABLE_7, _ROWS, strict=True)
-    }
-)
-"""Mean absolute percentage error of power by combination and kind of model (table 7).
-
-Two applications on a Tesla T4, leaving one benchmark out; in per cent.
-"""
-
-
-@dataclass(frozen=True)
-class Combined:
-    """A `CoRunModel` that is named after its features, too."""
-
-    kind: str  # Kind of regressor; see `crosscast.predict.corun.moolchandani2022.KINDS`
-    combination: Combination  # Its features
-
-    @property
-    def name(self) -> str:
-        """Its name in results."""
-        return f"{self.kind} {self.combination.name}"
-
-    def fit(self, co_runs: CoRuns, seed: int) -> CoRunPredictor:
-        """Fit it; see `CoRunModel.fit`."""
-        return Published(self.kind, self.combination, self.combination).fit(co_runs, seed)
-
-
-SPLITS = ("leave-benchmark-out", "random-80-20")
-"""Sections 7.2 and 7.4."""
-
-EVERYTHING = "all that is known"
-"""The combination of whatever a dataset has, which is not published."""
-
-_LEAST_APPLICATIONS, _LEAST_BAGS = 3, 5
-
-
-@dataclass(frozen=True, eq=False)
-class CombinationStudy:
-    """Errors of six regressors with each combination of features."""
-
-    quantity: str  # What is predicted: `time`, `slowdown` or `power`
-    members: int  # Members of the bags, and how many bags there are
-    bags: int
-    kinds: tuple[str, ...]  # Kinds of regressors; see `crosscast.predict.corun.moolchandani2022.KINDS`
-    combinations: tuple[Combination, ...]  # Combinations that could be made, then two of what there is
-    # Features that are not known, by name of the combination that could not be made for want of them
-    missing: Mapping[str, tuple[str, ...]]
-    # By split, name of the combination, and kind of regressor
-    results: Mapping[tuple[str, str, str], CoRunResult]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the combinations."""
-        return tuple(each.name for each in self.combinations)
-
-    def mape(self, split: str) -> Reals:
-        """Mean absolute relative errors, of shape ``(combinations, kinds)``."""
-        return np.array(
-            [[self.results[split, name, kind].mape for kind in self.kinds] for name in self.names], np.float64
-        )
-
-    def by_benchmark(self) -> dict[str, Reals]:
-        """The same where each benchmark is left out, by its name."""
-        first = self.results[SPLITS[0], self.names[0], self.kinds[0]].by_group or {}
-        return {
-            group: np.array(
-                [
-                    [
-                        (self.results[SPLITS[0], name, kind].by_group or {}).get(group, np.nan)
-                        for kind in self.kinds
-                    ]
-                    for name in self.names
-                ]
-            )
-            for group in first
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """As an object of JSON."""
-        return {
-            "quantity": self.quantity,
-            "bag_size": self.members,
-            "bags": self.bags,
-            "results": [
-                {
-                    "split": split,
-                    "combination": name,
-                    "features": list(next(each.features for each in self.combinations if each.name == name)),
-                    "model": kind,
-                    "mape": result.mape,
-                    "by_group": result.by_group,
-                }
-                for (split, name, kind), result in self.results.items()
-            ],
-            "not_made": {name: why_missing(features) for name, features in self.missing.items()},
-        }
-
-
-def performance_combinations(
-    co_runs: CoRuns,
-    seed: int,
-    *,
-    kinds: Sequence[str] = tuple(KINDS),
-    progress: Progress | None,
-    cache: Path | None,
-    jobs: int,
-) -> CombinationStudy | NotMade:
-    """The combinations of figure 8, those of figure 7 among them, for times of bags.
-
-    Where no times of bags are known, for slowdowns.
-    """
-    size = fewest_members(co_runs)
-    asked = [each for row in FIGURE_8 for each in row]
-    quantity = performance_of(co_runs, size)
-    return _study(co_runs, quantity, size, asked, "GPU_time", kinds, seed, progress, cache, jobs)
-
-
-def power_combinations(
-    co_runs: CoRuns,
-    seed: int,
-    *,
-    kinds: Sequence[str] = tuple(KINDS),
-    progress: Progress | None,
-    cache: Path | None,
-    jobs: int,
-) -> CombinationStudy | NotMade:
-    """The combinations of table 7, for power; parameters and errors as `performance_combinations`."""
-    return _study(
-        co_runs, "power", fewest_members(co_runs), TABLE_7, "GPU_power", kinds, seed, progress, cache, jobs
-    )
-
-
-def _study(
-    co_runs: CoRuns,
-    quantity: str,
-    size: int,
-    asked: Sequence[Combination],
-    alone: str,
-    kinds: Sequence[str],
-    seed: int,
-    progress: Progress | None,
-    cache: Path | None,
-    jobs: int,
-) -> CombinationStudy | NotMade:
-    told = told_alone(co_runs, quantity, [size])
-    if not told.bags:
-        return NotMade(f"the {quantity} of no bag is known")
-    if len(told.applications) < _LEAST_APPLICATIONS or len(told.bags) < _LEAST_BAGS:
-        return NotMade(
-            f"combinations take at least {_LEAST_APPLICATIONS} applications and {_LEAST_BAGS} bags of known "
-            f"{quantity}"
-        )
-    solos = [bag.solos for bag in told.bags]
-    missing = {each.name: left for each in asked if (left := unknown_features(each.features, solos))}
-    combinations = [each for each in asked if each.name not in missing]
-    combinations += _of_dataset(alone, solos)
-    if not combinations:
-        return NotMade("nothing is known of applications alone")
-    models = [Combined(kind, each) for each in combinations for kind in kinds]
-    results = {}
-    for split in SPLITS:
-        evaluation = evaluate_corun(
-            told, models, split, level=None, seed=seed, progress=progress, cache=cache, jobs=jobs
-        )
-        by_name = {
-            each.model: each
-            for each in evaluation.results
-            if each.quantity == quantity and each.bag_size is None
-        }
-        for model in models:
-            results[split, model.combination.name, model.kind] = by_name[model.name]
-    return CombinationStudy(
-        quantity, size, len(told.bags), tuple(kinds), tuple(combinations), missing, results
-    )
-
-
-def why_missing(features: Sequence[str]) -> str:
-    """Why a combination cannot be made without some features, as part of a sentence."""
-    of_bags = [name for name in features if name in CONCURRENT]
-    others = [name for name in features if name not in CONCURRENT]
-    parts = []
-    if of_bags:
-        parts.append(f"{', '.join(of_bags)} only told by running the bag itself")
-    if others:
-        parts.append(f"{', '.join(others)} known of no application here")
-    return "; ".join(parts)
-
-
-def _of_dataset(alone: str, bags: Sequence[tuple[Any, ...]]) -> list[Combination]:
-    """What the device itself tells of an application alone, and all that is known."""
-    known = [
-        *(name for name in (*INDIVIDUAL, FAIRNESS) if not unknown_features([name], bags)),
-        *other_features(bags),
-    ]
-    single = [Combination(alone, (alone,))] if alone in known else []
-    return [*single, *([Combination(EVERYTHING, tuple(known))] if set(known) - {alone} else [])]
-
-
-@dataclass(frozen=True, eq=False)
-class DecisionPaths:
-    """How often the features of a tree decide on the way of ``b`` bags."""
-
-    features: tuple[str, ...]  # Names of the `k` features, whichever member they are of
-    times: Integers  # Splits at each feature on the path of each bag, of shape `(b, k)`: figure 10
-
-    @property
-    def share(self) -> Reals:
-        """Share of the bags on whose path each feature is, of shape ``(k,)``: figure 9."""
-        share: Reals = (self.times > 0).mean(axis=0)
-        return share
-
-
-def decision_paths(
-    predictor: SizePredictor, bags: Sequence[tuple[Solo, ...]], target: str = "time_s"
-) -> DecisionPaths:
-    """Follow bags through the decision tree of a target."""
-    fitted = predictor.targets.get(target)
-    if fitted is None or not isinstance(fitted.regressor, Grown):
-        raise InputError(f"{target}: expected a target that a decision tree predicts, found none")
-    trees = fitted.regressor.trees
-    if (trees.root >= 0).sum() > 1:
-        raise InputError(f"{target}: expected one decision tree, found {int((trees.root >= 0).sum())}")
-    rows, _ = predictor.rows(bags)
-    titles = predictor.columns.titles
-    seen = rows[:, 0, fitted.places(len(titles), predictor.members)]
-    passed = splits_passed(trees, seen).reshape(len(bags), predictor.members, -1).sum(axis=1)
-    return DecisionPaths(tuple(titles[column] for column in fitted.columns), passed)
-
-
-def splits_passed(trees: Trees, rows: Reals) -> Integers:
-    """How many splits at each feature each row passes, of all trees together. Of shape ``(n, f)``."""
-    singles = rows.astype(np.float32)
-    passed = np.zeros(rows.shape, dtype=np.int64)
-    row = np.tile(np.arange(len(rows)), len(trees.root))
-    at = np.repeat(trees.root, len(rows))
-    while True:
-        row, at = row[at >= 0], at[at >= 0]
-        if not len(at):
-            return passed
-        feature = trees.feature[at]
-        np.add.at(passed, (row, feature), 1)
-        left = singles[row, feature] <= trees.threshold[at]
-        at = np.where(left, trees.left[at], trees.right[at])
-
-
-_TARGETS = {"time": "time_s", "slowdown": "slowdown", "power": "power_w"}
-_LEAST_PATHS = 3
-
-
-@dataclass(frozen=True, eq=False)
-class PathStudy:
-    """Paths of ``n`` bags, each through a tree that was fitted without a benchmark of it."""
-
-    quantity: str  # What the trees predict
-    as_published: bool  # Whether they have the features of the paper alone; else all that is known
-    features: tuple[str, ...]  # Names of `k` features, those that decide most often first
-    times: Integers  # Splits at each on the path of each bag, of shape `(n, k)`: figure 10
-
-    @property
-    def share(self) -> Reals:
-        """Share of the bags on whose path each feature is, of shape ``(k,)``: figure 9."""
-        share: Reals = (self.times > 0).mean(axis=0)
-        return share
-
-    def to_dict(self) -> dict[str, Any]:
-        """As an object of JSON."""
-        mean = self.times.mean(axis=0)
-        return {
-            "quantity": self.quantity,
-            "as_published": self.as_published,
-            "bags": len(self.times),
-            "features": {
-                name: {"share": float(self.share[place]), "times": float(mean[place])}
-                for place, name in enumerate(self.features)
-            },
-        }
-
-
-def performance_paths(co_runs: CoRuns, seed: int) -> PathStudy | NotMade:
-    """Paths of bags of the fewest members through trees for their time, or else for slowdowns."""
-    size = fewest_members(co_runs)
-    return _paths(co_runs, performance_of(co_runs, size), size, seed)
-
-
-def power_paths(co_runs: CoRuns, seed: int) -> PathStudy | NotMade:
-    """The same for power, which the paper does not look at; parameters and errors as there."""
-    return _paths(co_runs, "power", fewest_members(co_runs), seed)
-
-
-def _paths(co_runs: CoRuns, quantity: str, size: int, seed: int) -> PathStudy | NotMade:
-    told = told_alone(co_runs, quantity, [size])
-    if len(told.applications) < _LEAST_PATHS:
-        return NotMade(f"paths take at least {_LEAST} applications with bags of known {quantity}")
-    published = (POWER if quantity == "power" else PERFORMANCE).features
-    as_published = not unknown_features(published, [bag.solos for bag in told.bags])
-    model = Published("decision-tree", others=not as_published)
-    parts = []
-    with one_thread("following decision trees"):
-        for fold in folds_of(told.bags, "leave-benchmark-out", seed):
-            predictor = model.fit(with_mixes(told, fold.train), seed).of_size(size)
-            bags = [told.bags[place].solos for place in fold.test.tolist()]
-            parts.append(decision_paths(predictor, bags, _TARGETS[quantity]))
-    names = list(dict.fromkeys(name for part in parts for name in part.features))
-    # Where no training bag told a feature, no tree split at it.
-    times = np.concatenate(
-        [
-            np.stack(
-                [
-                    part.times[:, part.features.index(name)]
-                    if name in part.features
-                    else np.zeros(len(part.times), np.int64)
-                    for name in names
-                ],
-                axis=1,
-            )
-            for part in parts
-        ]
-    )
-    order = sorted(range(len(names)), key=lambda place: (-times[:, place].mean(), place))
-    return PathStudy(quantity, as_published, tuple(names[place] for place in order), times[:, order])
-
+TIGHT = 0.7
+"""Silhouette score above which the paper calls clusters tightly bound."""
 
 OWN, ALL = "bags of that size", "bags of all sizes"
 """What models were fitted to; the third is `fitted_to_fewest`."""
+
+_FAIRNESS = "fairness"
+_MOST = 2000
+"""Mixes that are clustered: silhouettes take the distances of all pairs."""
+
+_SHARES = {"llc_miss": "LLC misses", "l1_miss": "L1 misses"}
+_SUMS = {
+    "inflicted_high": "slowdown of High, summed",
+    "bandwidth_bytes_per_s": "bandwidth in bytes/s, summed",
+    "memory_utilisation": "memory utilisation, summed",
+    "utilisation": "utilisation, summed",
+}
+_PLACES: tuple[tuple[str, ...], ...] = (
+    ("llc_miss", "inflicted_high", "bandwidth_bytes_per_s", "memory_utilisation"),
+    ("l1_miss", "bandwidth_bytes_per_s", "utilisation"),
+)
+"""What may be the second and the third feature, the published one first."""
 
 _SPLIT = "leave-benchmark-out"
 _SHOWN = ("slowdown", "time", "power")
 
 
-@dataclass(frozen=True, eq=False)
-class SizeResult:
-    """How good a model is at bags of a size."""
+@dataclass(frozen=True)
+class MixCluster:
+    """One of the three clusters."""
 
-    fitted_to: str  # Which of the bags without the benchmark it was fitted to
-    result: CoRunResult  # Its errors at one quantity
+    bags: int  # Mixes in it
+    means: Mapping[str, float]  # Mean of each feature
+    application: str  # The one most of whose mixes are in this cluster
+    share: float  # Share of its mixes that are
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterStudy:
+    """Clusters of mixes by fairness and misses, and how tight they are (figures 4 and 5)."""
+
+    features: tuple[str, ...]  # What the mixes were clustered by
+    values: Reals  # Features of `n` mixes, of shape `(n, f)`
+    labels: Integers  # Cluster of each, of three, by descending mean of the second feature, of shape `(n,)`
+    silhouettes: Reals  # Silhouette of each among three clusters, of shape `(n,)`
+    scores: Mapping[int, float]  # Mean silhouette by number of clusters
+    clusters: tuple[MixCluster, ...]  # The three
+
+    @property
+    def best(self) -> int:
+        """Number of clusters with the highest score."""
+        return max(self.scores, key=lambda count: self.scores[count])
+
+    @property
+    def as_published(self) -> bool:
+        """Whether three is best."""
+        return self.best == PUBLISHED_COUNT
+
+    def to_dict(self) -> dict[str, Any]:
+        """As an object of JSON."""
+        return {
+            "features": list(self.features),
+            "bags": len(self.values),
+            "silhouette": {str(count): score for count, score in self.scores.items()},
+            "best": self.best,
+            "three_is_best": self.as_published,
+            "clusters": [dict(vars(each)) for each in self.clusters],
+        }
+
+
+def cluster_mixes(bags: Sequence[Bag], seed: int) -> ClusterStudy | str:
+    """Cluster mixes of any sizes, each feature scaled to 0 to 1, by k-means; or why they cannot be.
+
+    The paper has the misses of the mixes themselves. Here a mix's share of misses is the mean of its
+    co-runners' alone. Where there are no counters, what these do to the microbenchmark High, their traffic,
+    or how much of the device they use, all summed, stands in for them.
+    """
+    most = CLUSTER_COUNTS[-1]
+    first: dict[tuple[tuple[str, str], ...], Bag] = {}
+    for bag in bags:
+        if not bag.failed and all(member.slowdown for member in bag.members):
+            first.setdefault(tuple(sorted((solo.application, solo.size) for solo in bag.solos)), bag)
+    if len(first) <= most:
+        return f"clusters take more than {most} different bags with slowdowns"
+    chosen: list[str] = []
+    for names in _PLACES:
+        counts = {name: _count_known(first.values(), name) for name in names if name not in chosen}
+        best = max(counts, key=lambda name: counts[name])
+        chosen += [best] if counts[best] else []
+    kept = [bag for bag in first.values() if all(_value(bag, name) is not None for name in chosen)]
+    if not chosen or len(kept) <= most:
+        return "clusters take misses, bandwidth or utilisation of applications, and none is known"
+    if len(kept) > _MOST:
+        places = np.random.default_rng(seed).choice(len(kept), _MOST, replace=False)
+        kept = [kept[place] for place in sorted(places.tolist())]
+    values = np.array([[_value(bag, name) for name in (_FAIRNESS, *chosen)] for bag in kept], np.float64)
+    span = np.ptp(values, axis=0)
+    scaled = (values - values.min(axis=0)) / np.where(span > 0, span, 1.0)
+    if len(np.unique(scaled, axis=0)) <= most:
+        return f"clusters take more than {most} bags that differ in what is known of them"
+    titles = (_FAIRNESS, *({**_SHARES, **_SUMS}[name] for name in chosen))
+    labels, silhouettes, scores = _k_means(scaled, seed)
+    order = np.argsort(
+        [-values[labels == label, 1].mean() for label in range(PUBLISHED_COUNT)], kind="stable"
+    )
+    labels = np.argsort(order)[labels]
+    clusters = tuple(_cluster(kept, titles, values, labels == label) for label in range(PUBLISHED_COUNT))
+    return ClusterStudy(titles, values, labels, silhouettes, scores, clusters)
+
+
+def _k_means(scaled: Reals, seed: int) -> tuple[Integers, Reals, dict[int, float]]:
+    """Labels and silhouettes of three clusters, and the mean silhouette by number of clusters."""
+    try:
+        from sklearn.cluster import KMeans
+        from sklearn.metrics import silhouette_samples
+        from threadpoolctl import threadpool_limits
+    except ImportError as error:
+        raise MissingExtraError("train", "clustering") from error
+    labels, silhouettes, scores = {}, {}, {}
+    with threadpool_limits(1):
+        for count in CLUSTER_COUNTS:
+            labels[count] = KMeans(count, n_init=10, random_state=seed % 2**31).fit_predict(scaled)
+            silhouettes[count] = silhouette_samples(scaled, labels[count])
+            scores[count] = float(silhouettes[count].mean())
+    return labels[PUBLISHED_COUNT].astype(np.int64), silhouettes[PUBLISHED_COUNT], scores
+
+
+def _cluster(bags: Sequence[Bag], titles: Sequence[str], values: Reals, here: Flags) -> MixCluster:
+    of_application: dict[str, list[bool]] = {}
+    for bag, inside in zip(bags, here.tolist(), strict=True):
+        for name in bag.applications:
+            of_application.setdefault(name, []).append(inside)
+    shares = {name: sum(flags) / len(flags) for name, flags in sorted(of_application.items())}
+    most = max(shares, key=lambda name: shares[name])
+    means = dict(zip(titles, values[here].mean(axis=0).tolist(), strict=True))
+    return MixCluster(int(here.sum()), means, most, shares[most])
+
+
+def _value(bag: Bag, name: str) -> float | None:
+    """A feature of a mix; ``None`` where it is not known."""
+    if name == _FAIRNESS:
+        slowdowns = [member.slowdown for member in bag.members if member.slowdown]
+        return min(slowdowns) / max(slowdowns)
+    known = [solo.features[name] for solo in bag.solos if name in solo.features]
+    if len(known) < len(bag.members):
+        return None
+    return sum(known) / len(known) if name in _SHARES else sum(known)
+
+
+def _count_known(bags: Iterable[Bag], name: str) -> int:
+    """Of how many mixes a feature is known; none if it is the same of all."""
+    known = [value for bag in bags if (value := _value(bag, name)) is not None]
+    return len(known) if len(set(known)) > 1 else 0
 
 
 @dataclass(frozen=True, eq=False)
 class SizeStudy:
-    """Models on bags of several sizes, each benchmark left out."""
+    """Models on mixes of several sizes, each benchmark left out (section 8)."""
 
-    sizes: tuple[int, ...]  # Members of the bags, ascending
-    results: tuple[SizeResult, ...]  # By size, what the model was fitted to, quantity, and model
-    of_one_size: tuple[str, ...]  # Models that predict bags of the sizes that they were fitted to alone
+    sizes: tuple[int, ...]  # Co-runners of the mixes, ascending
+    # What each model was fitted to, and its errors at mixes of one size: by quantity, model, that, and size
+    results: tuple[tuple[str, CoRunResult], ...]
+    of_one_size: tuple[str, ...]  # Models that predict mixes of the sizes that they were fitted to alone
 
     def to_dict(self) -> dict[str, Any]:
         """As an object of JSON."""
@@ -474,89 +220,262 @@ class SizeStudy:
             "one_predictor_a_size": list(self.of_one_size),
             "results": [
                 {
-                    "model": each.result.model,
-                    "fitted_to": each.fitted_to,
-                    "bag_size": each.result.bag_size,
-                    "quantity": each.result.quantity,
-                    "rows": each.result.rows,
-                    "mape": each.result.mape,
+                    "model": each.model,
+                    "fitted_to": fitted_to,
+                    "bag_size": each.bag_size,
+                    "quantity": each.quantity,
+                    "rows": each.rows,
+                    "mape": each.mape,
                 }
-                for each in self.results
+                for fitted_to, each in self.results
             ],
         }
 
 
 def fitted_to_fewest(size: int) -> str:
-    """What a model was fitted to that is asked for larger bags."""
+    """What a model was fitted to that is asked for larger mixes."""
     return f"bags of {size} alone"
 
 
-def sizes_study(
-    co_runs: CoRuns,
-    models: Sequence[CoRunModel],
-    seed: int,
-    *,
-    progress: Progress | None,
-    cache: Path | None,
-    jobs: int,
-) -> SizeStudy | NotMade:
-    """Fit models to bags of the size that is asked for, of all sizes, and of the smallest size alone."""
+def size_study(co_runs: CoRuns, models: Sequence[CoRunModel], seed: int, **run: Any) -> SizeStudy | str:
+    """Fit models to mixes of the size that is asked for, of all sizes, and of the smallest size alone."""
     counts = np.array([len(bag.members) for bag in co_runs.bags], dtype=np.int64)
     sizes = tuple(size for size in np.unique(counts).tolist() if size > 1)
     if len(sizes) < 2:
         found = f"all have {sizes[0]} members" if sizes else "there are none"
-        return NotMade(f"sizes take bags of at least two sizes, and {found}")
+        return f"sizes take bags of at least two sizes, and {found}"
     folds = folds_of(co_runs.bags, _SPLIT, seed)
-    flexible = {model.name: _any_size(co_runs, model, counts == sizes[0], sizes[1]) for model in models}
-    asked = []
-    for model in models:
-        for size in sizes:
-            asked.append((model, OWN, size, _folds(folds, counts == size, counts == size)))
-            if flexible[model.name]:
-                asked.append((model, ALL, size, _folds(folds, counts > 1, counts == size)))
-                if size > sizes[0]:
-                    few = _folds(folds, counts == sizes[0], counts == size)
-                    asked.append((model, fitted_to_fewest(sizes[0]), size, few))
-    tasks = [CoRunTask(model, fold, _SPLIT, 0, None, seed) for model, _, _, parts in asked for fold in parts]
-    answers = iter(answers_of(co_runs, tasks, progress=progress, cache=cache, jobs=jobs))
+    ways = {OWN: None, ALL: counts > 1, fitted_to_fewest(sizes[0]): counts == sizes[0]}
+    # The paper's models have a predictor a size.
+    of_one_size = tuple(model.name for model in models if isinstance(model, Published))
+    asked = [
+        (model, way, _folds(folds, counts == size if train is None else train, counts == size))
+        for model in models
+        for size in sizes
+        for way, train in ways.items()
+        if way == OWN or (model.name not in of_one_size and (way == ALL or size > sizes[0]))
+    ]
+    tasks = [CoRunTask(model, fold, _SPLIT, 0, None, seed) for model, _, parts in asked for fold in parts]
+    answers = iter(answers_of(co_runs, tasks, **run))
     results = []
-    for model, fitted_to, _, parts in asked:
+    for model, way, parts in asked:
         scored = results_of(co_runs, model.name, False, _SPLIT, 0, parts, [next(answers) for _ in parts])
-        results += [
-            SizeResult(fitted_to, each) for each in scored if each.bag_size and each.quantity in _SHOWN
-        ]
-    order = {name: place for place, name in enumerate(dict.fromkeys(model.name for model in models))}
-    ways = (OWN, ALL, fitted_to_fewest(sizes[0]))
+        results += [(way, each) for each in scored if each.bag_size and each.quantity in _SHOWN]
+    names, order = [model.name for model in models], list(ways)
     results.sort(
         key=lambda each: (
-            _SHOWN.index(each.result.quantity),
-            order[each.result.model],
-            ways.index(each.fitted_to),
-            each.result.bag_size or 0,
+            _SHOWN.index(each[1].quantity),
+            names.index(each[1].model),
+            order.index(each[0]),
+            each[1].bag_size or 0,
         )
     )
-    single = tuple(name for name, every in flexible.items() if not every)
-    return SizeStudy(sizes, tuple(results), single)
+    return SizeStudy(sizes, tuple(results), of_one_size)
 
 
-def _any_size(co_runs: CoRuns, model: CoRunModel, smallest: Any, size: int) -> bool:
-    """Whether a model that was fitted to the smallest bags predicts larger ones."""
-    larger = next(bag for bag in co_runs.bags if len(bag.members) == size)
-    with one_thread("fitting a model"):
-        fitted = model.fit(with_mixes(co_runs, np.flatnonzero(smallest)), 0)
-        try:
-            fitted.predict([larger.solos])
-        except InputError:
-            return False
-    return True
-
-
-def _folds(folds: Sequence[CoRunFold], train: Any, test: Any) -> list[CoRunFold]:
-    """The same folds with some of the bags; none where nothing is left to fit to, or to test on."""
-    cut = [CoRunFold(fold.held_out, _where(fold.train, train), _where(fold.test, test)) for fold in folds]
+def _folds(folds: Sequence[CoRunFold], train: Flags, test: Flags) -> list[CoRunFold]:
+    """The same folds with some of the mixes; none where nothing is left to fit to, or to test on."""
+    cut = [
+        CoRunFold(fold.held_out, fold.train[train[fold.train]], fold.test[test[fold.test]]) for fold in folds
+    ]
     return [fold for fold in cut if len(fold.train) and len(fold.test)]
 
 
-def _where(places: Integers, chosen: Any) -> Integers:
-    kept: Integers = places[chosen[places]]
-    return kept
+@dataclass(frozen=True)
+class TranslatedErrors:
+    """Errors of slowdowns on the other device, each benchmark left out of model and line."""
+
+    model: str  # The model that predicts slowdowns on the first device
+    form: str  # Form of the line
+    own_mape: (
+        float  # Its mean absolute relative error there: of times of jobs in mixes, and of slowdowns alike
+    )
+    time_mape: float  # Errors of what is made of that on the other device
+    slowdown_mape: float
+    rows: int  # Co-runners
+
+
+@dataclass(frozen=True)
+class TranslationStudy:
+    """Times from one device to another (section 9)."""
+
+    source: str  # Keys of the devices
+    target: str
+    applications: int  # How many were timed on both
+    scores: tuple[TranslationScore, ...]  # Errors of lines alone
+    predicted: tuple[TranslatedErrors, ...]  # Errors with a model, by form; none where no mixes ran on both
+
+    def to_dict(self) -> dict[str, Any]:
+        """As an object of JSON."""
+        return {
+            "from": self.source,
+            "to": self.target,
+            "applications": self.applications,
+            "scores": [each.to_dict() for each in self.scores],
+            "predicted": [dict(vars(each)) for each in self.predicted],
+        }
+
+
+def translation_studies(
+    co_runs: CoRuns, device: str, model: CoRunModel, seed: int, **run: Any
+) -> tuple[TranslationStudy, ...] | str:
+    """Translate from a device to each other one on which the same mixes ran."""
+    others = sorted({bag.device for bag in co_runs.bags} - {device})
+    if not others:
+        return "translation takes bags on at least two devices"
+    found = []
+    for target in others:
+        try:
+            shared = shared_times(co_runs, device, target)
+            scores = translation_scores(shared)
+        except InputError:
+            # Too little ran on both.
+            continue
+        predicted = _translated_errors(co_runs, shared, model, seed, run)
+        found.append(TranslationStudy(device, target, len(shared.names), tuple(scores), predicted))
+    return tuple(found) or f"too few applications were timed on {device} and another device"
+
+
+def _translated_errors(
+    co_runs: CoRuns, shared: SharedTimes, model: CoRunModel, seed: int, run: Mapping[str, Any]
+) -> tuple[TranslatedErrors, ...]:
+    here = of_one_device(co_runs, shared.source)
+    there = {mix_key(bag): bag for bag in co_runs.bags if bag.device == shared.target and not bag.failed}
+    folds = folds_of(here.bags, _SPLIT, seed)
+    tasks = [CoRunTask(model, fold, _SPLIT, 0, None, seed) for fold in folds]
+    errors: dict[Form, list[tuple[float, float, float]]] = {PLAIN: [], LOGARITHMIC: []}
+    for fold, answer in zip(folds, answers_of(here, tasks, **run), strict=True):
+        left = ~shared.having(fold.held_out)
+        lines = {form: TimeLine.fit(form, shared.source_s[left], shared.target_s[left]) for form in errors}
+        slowdowns = iter(answer.values["slowdown"].tolist())
+        for place in fold.test.tolist():
+            bag = here.bags[place]
+            predicted = [next(slowdowns) for _ in bag.members]
+            other = there.get(mix_key(bag))
+            if other is not None and not bag.failed:
+                for form, line in lines.items():
+                    errors[form] += _errors(line, bag, other, predicted)
+    return tuple(
+        TranslatedErrors(model.name, form, own, time, slowdown, len(found))
+        for form, found in errors.items()
+        if found
+        for own, time, slowdown in [np.mean(found, axis=0).tolist()]
+    )
+
+
+def _errors(
+    line: TimeLine, here: Bag, there: Bag, slowdowns: Sequence[float]
+) -> list[tuple[float, float, float]]:
+    """For each co-runner: relative error of its slowdown here, and of its time and slowdown there."""
+    rows = []
+    for one, other, found in zip(here.members, there.members, slowdowns, strict=True):
+        a, b = one.solo.time_s, other.solo.time_s
+        if a and b and one.slowdown and other.slowdown and np.isfinite(found):
+            time = float(line(np.array([a * found]))[0])
+            slowdown = float(line.slowdown(np.array([a]), np.array([found]))[0])
+            true = ((found, one.slowdown), (time, b * other.slowdown), (slowdown, other.slowdown))
+            own, by_time, by_slowdown = (abs(value / wanted - 1) for value, wanted in true)
+            rows.append((own, by_time, by_slowdown))
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class CoRunStudies:
+    """What the paper looks at besides; a reason in the place of each study that could not be run."""
+
+    clusters: ClusterStudy | str  # Figures 4 and 5
+    performance: CombinationStudy | str  # Combinations of features: figures 7 and 8, and table 7
+    power: CombinationStudy | str
+    performance_paths: PathStudy | str  # Figures 9 and 10
+    power_paths: PathStudy | str
+    sizes: SizeStudy | str  # Section 8
+    translations: tuple[TranslationStudy, ...] | str  # Section 9, to each other device
+
+    def to_dict(self) -> dict[str, Any]:
+        """As an object of JSON; what could not be run says why."""
+        return {name: _object(study) for name, study in vars(self).items()}
+
+
+def _object(study: Any) -> Any:
+    if isinstance(study, str):
+        return {"not_made": study}
+    return [each.to_dict() for each in study] if isinstance(study, tuple) else study.to_dict()
+
+
+def run_studies(
+    co_runs: CoRuns, chosen: CoRuns, models: Sequence[CoRunModel], seed: int, **run: Any
+) -> CoRunStudies:
+    """Run all studies that the mixes of the chosen device allow; the rest is as `run_tasks` has it."""
+    tree = Published("decision-tree")
+    others = models_named([name for name in MODELS if name not in BASELINES])
+    asked = [tree, *models, *(each for each in others if not isinstance(each, Published))]
+    compared = list({model.name: model for model in asked}.values())
+    return CoRunStudies(
+        clusters=cluster_mixes(chosen.bags, seed),
+        performance=combination_study(chosen, "performance", seed, **run),
+        power=combination_study(chosen, "power", seed, **run),
+        performance_paths=path_study(chosen, "performance", seed, **run),
+        power_paths=path_study(chosen, "power", seed, **run),
+        sizes=size_study(chosen, compared, seed, **run),
+        translations=translation_studies(
+            co_runs, chosen.bags[0].device, models[0] if models else tree, seed, **run
+        ),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CoRunStudy:
+    """An evaluation with what belongs beside it."""
+
+    evaluation: CoRunEvaluation  # The evaluation
+    studies: CoRunStudies | None = None  # `None` if they were not asked for
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but predictions, as ``--json`` prints it: what is not known is null."""
+        evaluation = self.evaluation
+        co_runs = evaluation.co_runs
+        told = {
+            "dataset": co_runs.label,
+            "target": "corun",
+            "protocol": evaluation.split,
+            "seed": evaluation.seed,
+            "level": evaluation.level,
+            "device": co_runs.bags[0].device,
+            "configuration": co_runs.bags[0].configuration,
+            "bags": len(co_runs.bags),
+            "failed_bags": sum(bag.failed for bag in co_runs.bags),
+            "applications": list(co_runs.applications),
+            "results": [result.to_dict() for result in evaluation.results],
+        }
+        return told if self.studies is None else {**told, "studies": self.studies.to_dict()}
+
+
+def study_corun(
+    co_runs: CoRuns,
+    models: Sequence[CoRunModel],
+    split: str,
+    *,
+    baselines: Sequence[CoRunModel] = (),
+    device: str | None = None,
+    probes: Sequence[int] = (0,),
+    level: float | None = 0.9,
+    studies: bool = False,
+    seed: int = 0,
+    progress: Progress | None = None,
+    cache: Path | None = None,
+    jobs: int = 1,
+) -> CoRunStudy:
+    """Evaluate models on the mixes of one device, and run the studies."""
+    chosen = of_one_device(co_runs, device)
+    run: dict[str, Any] = {"progress": progress, "cache": cache, "jobs": jobs}
+    evaluation = evaluate_corun(
+        chosen,
+        [*models, *baselines],
+        split,
+        baselines=[each.name for each in baselines],
+        probes=probes,
+        level=level,
+        seed=seed,
+        **run,
+    )
+    return CoRunStudy(evaluation, run_studies(co_runs, chosen, models, seed, **run) if studies else None)

@@ -41,7 +41,7 @@ from crosscast.predict.corun.moolchandani2022 import (
     unknown_features,
     value_of,
 )
-from crosscast.studies.moolchandani2022 import REPORTED_MAPE, decision_paths
+from crosscast.studies.moolchandani2022_features import REPORTED_MAPE, decision_paths
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns
 from support.published_mixes import bag_of, made_co_runs, slowdowns, with_members, without

@@ -1,12 +1,10 @@
-"""Features of members of mixes: counted by hand, and the laws that they keep."""
+"""Models of jobs on parts of a GPU: features counted by hand, folds, learners and intervals."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,42 +14,41 @@ from sklearn.kernel_ridge import KernelRidge
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.artefact import part_of, stored_name
 from crosscast.predict.corun.partition import (
-    JOBS,
+    NOVELTIES,
     PARTITION_MODELS,
+    WAYS,
+    Effort,
     FittedPartition,
-    Jobs,
-    folds_within,
-    folds_without_jobs,
-    partition_models,
-)
-from crosscast.predict.corun.partition_learners import (
-    Amount,
-    Rows,
+    Novelty,
+    PartitionModel,
+    PartitionRows,
     feature_count,
     features_of,
-    fitted_ridge,
-    grown_median,
-    own_and_mean,
-    some_rows,
+    fit_blend,
+    fit_forest,
+    fit_mean,
+    fit_ridge,
+    fit_tree_median,
+    folds_within,
+    folds_without_jobs,
 )
 from support.mixes import made_mixes
 
 SHARED = hnp.arrays(np.float64, (2, 4, 3), elements=st.floats(0.01, 1.0))
 ALL = np.ones((2, 4), dtype=np.bool_)
+NEW = made_mixes(mixes=40, seed=1)
+FEW = Effort(12, 60, 50)
 
 
-def test_features_of_two_members_are_as_counted_by_hand() -> None:
+def test_features_of_two_co_runners_are_as_counted_by_hand() -> None:
     shared = np.exp([[[-1.0, 0.0], [-3.0, 0.0], [-2.0, 0.0]]])
-    judged = np.array([[True, True, False]])
-    found = features_of(shared, judged)
+    found = features_of(shared, np.array([[True, True, False]]))
     #       own          mean           max           min          deviation   judged
     first = [-0.5, 0.5, -1.25, 1.25, -1.0, 1.5, -1.5, 1.0, 0.25, 0.25, 2 / 3]
     second = [-1.5, 1.5, -0.75, 0.75, -0.5, 1.0, -1.0, 0.5, 0.25, 0.25, 2 / 3]
     np.testing.assert_allclose(found, [first, second], atol=1e-12)
     assert found.shape[1] == feature_count(2)
-    np.testing.assert_allclose(found[0, own_and_mean(2)], first[:4], atol=1e-12)
 
 
 @given(SHARED, st.permutations([1, 2, 3]))
@@ -76,14 +73,14 @@ def test_what_is_no_mix_is_refused() -> None:
             features_of(wrong, judged)
     for value in (0.0, -1.0, np.nan, np.inf):
         shared[1, 2, 0] = value
-        with pytest.raises(InputError, match="expected times above 0"):
+        with pytest.raises(InputError, match=f"expected times above 0, found {value:g}"):
             features_of(shared, ALL)
 
 
-@pytest.mark.parametrize("jobs", JOBS)
-def test_every_judged_member_is_left_out_once(jobs: Jobs) -> None:
+@pytest.mark.parametrize("novelty", NOVELTIES)
+def test_every_judged_co_runner_is_left_out_once(novelty: Novelty) -> None:
     mixes = made_mixes()
-    folds = folds_within(mixes, jobs, 0)
+    folds = folds_within(mixes, novelty, 0)
     np.testing.assert_array_equal(np.sum([fold.test for fold in folds], axis=0), mixes.judged)
     for fold in folds:
         assert not fold.test[fold.train].any()
@@ -104,9 +101,8 @@ def test_known_jobs_are_left_out_by_sets() -> None:
         assert not np.isin(number[fold.train], number[~fold.train]).any()
 
 
-def test_of_many_members_some_are_left_out() -> None:
-    mixes = made_mixes(jobs=2, mixes=1500, members=2)
-    folds = folds_within(mixes, "new job", 0)
+def test_of_many_co_runners_some_are_left_out() -> None:
+    folds = folds_within(made_mixes(jobs=2, mixes=1500, members=2), "new job", 0)
     assert [int(fold.test.sum()) for fold in folds] == [400, 400]
 
 
@@ -115,35 +111,25 @@ def test_too_little_is_refused() -> None:
         folds_within(made_mixes(mixes=1), "known jobs", 0)
     with pytest.raises(InputError, match="at least 2 jobs to learn from, found 1"):
         folds_within(made_mixes(jobs=1), "new job", 0)
-    mixes = made_mixes(jobs=2)
     with pytest.raises(InputError, match="expected mixes without job 1, job 2 to learn from, found none"):
-        folds_without_jobs(mixes, [np.array([1, 2])])
-
-
-NAMES = tuple(PARTITION_MODELS)
-NEW = made_mixes(mixes=40, seed=1)
-FEW = Amount(12, 60, 50)
+        folds_without_jobs(made_mixes(jobs=2), [np.array([1, 2])])
 
 
 @cache
-def fitted(name: str, jobs: Jobs = "new job") -> FittedPartition:
-    return partition_models([name], jobs)[0].fit(made_mixes(), 0)
+def fitted(name: str, novelty: Novelty = "new job") -> FittedPartition:
+    return PartitionModel(name, novelty).fit(made_mixes(), 0)
 
 
-def error(name: str, jobs: Jobs) -> float:
-    found = fitted(name, jobs).predict(NEW.shared, NEW.judged)
-    return float(np.abs(found.centre - NEW.alone[NEW.judged]).mean())
-
-
-def rows(seed: int = 0) -> Rows:
+def rows(seed: int = 0) -> PartitionRows:
     random = np.random.default_rng(seed)
     features = random.normal(size=(80, 11))
-    return Rows(features, 2, random.uniform(0.2, 1, (80, 3)) * (1 + features[:, :1] > 0.5))
+    return PartitionRows(features, random.uniform(0.2, 1, (80, 3)) * (1 + features[:, :1] > 0.5))
 
 
-@pytest.mark.parametrize("jobs", JOBS)
-def test_a_law_is_learned(jobs: Jobs) -> None:
-    mean, forest, own = (error(name, jobs) for name in NAMES)
+@pytest.mark.parametrize("novelty", NOVELTIES)
+def test_a_law_is_learned(novelty: Novelty) -> None:
+    found = [fitted(name, novelty).predict(NEW.shared, NEW.judged) for name in PARTITION_MODELS]
+    mean, forest, own = (float(np.abs(each.centre - NEW.alone[NEW.judged]).mean()) for each in found)
     assert forest < mean / 3
     assert own < mean / 6
 
@@ -151,7 +137,7 @@ def test_a_law_is_learned(jobs: Jobs) -> None:
 def test_a_new_job_between_others_is_predicted() -> None:
     mixes = made_mixes()
     without = ~np.asarray((mixes.job == 2).any(axis=1))
-    model = partition_models(["partition"], "new job")[0].fit(mixes.where(without), 0)
+    model = PartitionModel("partition", "new job").fit(mixes.where(without), 0)
     asked = mixes.where(~without)
     new = asked.job[asked.judged] == 2
     wrong = np.abs(model.predict(asked.shared, asked.judged).centre - asked.alone[asked.judged])[new]
@@ -159,29 +145,17 @@ def test_a_new_job_between_others_is_predicted() -> None:
     assert wrong[:, 0].mean() < 0.04
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_kept_predicts_the_same(name: str) -> None:
-    before = fitted(name)
-    after = part_of(stored_name(before), dict(before.state()))
-    for level in (0.5, 0.9):
-        for array in ("centre", "low", "high"):
-            np.testing.assert_array_equal(
-                getattr(after.predict(NEW.shared, NEW.judged, level), array),
-                getattr(before.predict(NEW.shared, NEW.judged, level), array),
-            )
-
-
 def test_the_same_seed_gives_the_same_model() -> None:
-    once, again, other = (
-        partition_models(["partition"], "known jobs")[0].fit(NEW, seed).state() for seed in (0, 0, 1)
-    )
-    assert all(np.array_equal(again[name], array) for name, array in once.items())
-    assert not np.array_equal(other["errors"], once["errors"])
+    once, again, other = (PartitionModel("partition", "known jobs").fit(NEW, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(once.errors, again.errors)
+    first, second = (each.predict(NEW.shared, NEW.judged).centre for each in (once, again))
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(other.errors, once.errors)
 
 
 def test_intervals_hold_as_often_as_asked_for_and_grow_with_it() -> None:
     true = NEW.alone[NEW.judged]
-    for name in NAMES:
+    for name in PARTITION_MODELS:
         found = [fitted(name, "known jobs").predict(NEW.shared, NEW.judged, level) for level in (0.5, 0.9)]
         held = [float(((each.low <= true) & (true <= each.high)).mean()) for each in found]
         assert held[1] > 0.85
@@ -189,68 +163,61 @@ def test_intervals_hold_as_often_as_asked_for_and_grow_with_it() -> None:
         assert -1e-6 < found[1].low.min() <= found[1].high.max() < 1 + 1e-6
 
 
-def test_reach_is_the_conformal_quantile_of_each_part() -> None:
+def test_half_widths_are_the_conformal_quantile_of_each_part() -> None:
     errors = np.column_stack([np.arange(1, 10) / 10, np.arange(9, 0, -1) / 100])
-    model = FittedPartition((100.0,), (7.0, 4.0), fitted("mean").learned, errors)
-    np.testing.assert_allclose(model.reach(0.9), [0.9, 0.09])
-    np.testing.assert_allclose(model.reach(0.8), [0.8, 0.08])
+    model = FittedPartition((100.0,), fitted("mean").fitted, errors)
+    np.testing.assert_allclose(model.half_width(0.9), [0.9, 0.09])
+    np.testing.assert_allclose(model.half_width(0.8), [0.8, 0.08])
     # More than nine errors can tell: the largest.
-    np.testing.assert_allclose(model.reach(0.99), [0.9, 0.09])
+    np.testing.assert_allclose(model.half_width(0.99), [0.9, 0.09])
 
 
 def test_trees_propose_and_their_median_is_taken_as_scikit_learn_would_give_it() -> None:
     given, asked = rows(), rows(1).features
-    some = some_rows(given, FEW.tree_rows, 3)
+    some = given.sample(FEW.tree_rows, 3)
     forest = ExtraTreesRegressor(FEW.trees, random_state=3).fit(some.features, some.alone)
     singles = asked.astype(np.float32)
     expected = np.median([tree.predict(singles) for tree in forest.estimators_], axis=0)
-    np.testing.assert_allclose(grown_median(given, FEW, 3).predict(asked), expected, atol=1e-12)
+    np.testing.assert_allclose(fit_tree_median(given, FEW, 3)(asked), expected, atol=1e-12)
+
+
+def test_the_forest_looks_at_the_co_runner_and_the_mean_of_the_others() -> None:
+    given, asked = rows(), rows(1).features
+    changed = asked.copy()
+    changed[:, 4:] = 0.0
+    forest = fit_forest(given, FEW, 3)
+    np.testing.assert_array_equal(forest(asked), forest(changed))
 
 
 def test_the_ridge_predicts_what_scikit_learn_does() -> None:
     given, asked = rows(), rows(1).features
-    some = some_rows(given, FEW.ridge_rows, 3)
+    some = given.sample(FEW.ridge_rows, 3)
     centre, spread = given.features.mean(axis=0), given.features.std(axis=0)
     level = given.alone.mean(axis=0)
     peer = KernelRidge(alpha=0.3, kernel="rbf", gamma=0.03)
     peer.fit((some.features - centre) / spread, some.alone - level)
     expected = np.clip(peer.predict((asked - centre) / spread) + level, 0, 1)
-    np.testing.assert_allclose(fitted_ridge(given, FEW, 3, 0.03).predict(asked), expected, atol=1e-6)
+    np.testing.assert_allclose(fit_ridge(given, FEW, 3, 0.03)(asked), expected, atol=1e-6)
+
+
+def test_a_blend_is_the_weighted_mean_of_both_in_each_way() -> None:
+    given, asked = rows(), rows(1).features
+    trees = fit_tree_median(given, FEW, 3)(asked)
+    found = fit_blend(given, FEW, 3, WAYS)(asked)
+    for (gamma, weight), each in zip(WAYS, found, strict=True):
+        expected = (1 - weight) * trees + weight * fit_ridge(given, FEW, 3, gamma)(asked)
+        np.testing.assert_allclose(each, expected, atol=1e-12)
+    np.testing.assert_allclose(fit_mean(given)(asked)[0], np.tile(given.alone.mean(axis=0), (80, 1)))
 
 
 def test_few_rows_are_all_taken() -> None:
     given = rows()
-    assert some_rows(given, 80, 0) is given
-    assert len(some_rows(given, 79, 0).features) == 79
-
-
-def spoiled(**changes: Any) -> dict[str, npt.NDArray[Any]]:
-    return {**fitted("partition").state(), **changes}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"form": np.array(["magic"])}, "form: expected one of blend, constant, forest, found magic"),
-        ({"levels": np.array([100.0, 50.0])}, "expected integers|ridge on 11 features"),
-        ({"errors": np.zeros((4, 2))}, r"errors: expected 3 columns, found shape \(4, 2\)"),
-        ({"errors": np.zeros((0, 3))}, "errors: expected"),
-        ({"learned.weight": np.array([1.5])}, "weight: expected one number of 0 to 1"),
-        ({"learned.ridge.gamma": np.array([-1.0])}, "ridge on 16 features"),
-        ({"learned.ridge.spread": np.zeros(16)}, "ridge on 16 features"),
-        ({"learned.ridge.centre": np.zeros(15)}, "ridge on 16 features"),
-        ({"learned.median.root": np.array([0], dtype=np.int32)}, "expected one parent"),
-        ({"slices": np.array([7.0])}, "errors: expected 1 columns"),
-        ({"slices": np.array([7.0]), "errors": np.zeros((4, 1))}, "learned: expected 1 outputs, found 3"),
-    ],
-)
-def test_damaged_arrays_are_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        FittedPartition.from_state(spoiled(**changes))
+    assert given.sample(80, 0) is given
+    assert len(given.sample(79, 0).features) == 79
 
 
 def test_mixes_at_other_levels_and_unknown_models_are_refused() -> None:
     with pytest.raises(InputError, match=r"expected 3 levels, found shape \(40, 4, 2\)"):
         fitted("mean").predict(NEW.shared[..., :2], NEW.judged)
     with pytest.raises(InputError, match="expected one of mean, published-forest, partition, found 'magic'"):
-        partition_models(["magic"], "new job")
+        PartitionModel("magic", "new job")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import of_one_device, train_corun
@@ -23,6 +24,7 @@ from crosscast.predict.corun.translation import (
     PLAIN,
     TimeLine,
     TranslationCard,
+    TranslationErrors,
     read_translation,
     translated_forecasts,
     write_translation,
@@ -70,8 +72,11 @@ def trained(folder: Path, device: str) -> TrainedCoRunModel:
 def card() -> TranslationCard:
     """A card that is exact, but for errors that are given to it."""
     made = train_translation(shared_times(counted_co_runs(), "cpu", "other"))
-    errors = {name: replace(each, log_error=each.log_error + 0.1) for name, each in made.errors.items()}
-    return replace(made, errors=errors)
+    errors = {
+        name: TranslationErrors([error + 0.1 for error in each.log_error], each.group, each.groups)
+        for name, each in made.errors.items()
+    }
+    return structs.replace(made, errors=errors)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +118,7 @@ def test_intervals_reach_as_far_as_both_errors_together(
     assert own.time_s is not None
     assert found.time_s is not None
     model, both = (math.log(each.high / each.value) for each in (own.time_s, found.time_s))
-    assert both == pytest.approx(math.hypot(model, card.errors["time"].reach(0.5)))
+    assert both == pytest.approx(math.hypot(model, card.errors["time"].left_out.reach(0.5)))
     assert both > max(model, 0.09)
     assert found.time_s.low * found.time_s.high == pytest.approx(found.time_s.value**2)
 
@@ -145,7 +150,7 @@ def test_profiles_and_models_of_other_devices_are_refused(
     elsewhere = tuple(replace(solo, device="moon") for solo in BAG)
     with pytest.raises(InputError, match="expected the profile to be of cpu, from which the card translates"):
         translated_forecasts(here, card, [elsewhere])
-    far = replace(card, source="moon", target="mars")
+    far = structs.replace(card, source="moon", target="mars")
     with pytest.raises(InputError, match="expected one of moon or mars"):
         translated_forecasts(here, far, [elsewhere])
 
@@ -162,7 +167,7 @@ def test_the_level_is_that_of_the_model(here: TrainedCoRunModel, card: Translati
 def test_a_line_that_leads_nowhere_is_refused(
     here: TrainedCoRunModel, card: TranslationCard, slope: float
 ) -> None:
-    steep = replace(card, line=replace(card.line, form=LOGARITHMIC, slope=slope))
+    steep = structs.replace(card, line=structs.replace(card.line, form=LOGARITHMIC, slope=slope))
     with pytest.raises(InputError, match=r"^translation: line: expected one that takes .* to a time above 0"):
         translated_forecasts(here, steep, [BAG])
 
@@ -179,36 +184,28 @@ def test_a_card_is_read_as_it_was_written_and_the_same_has_the_same_bytes(tmp_pa
     found = read_translation(tmp_path / "a.json")
     assert found.to_dict() == card.to_dict()
     for quantity in ("time", "slowdown"):
-        assert found.errors[quantity].reach(0.8) == card.errors[quantity].reach(0.8)
+        assert found.errors[quantity].left_out.reach(0.8) == card.errors[quantity].left_out.reach(0.8)
     np.testing.assert_array_equal(found.line(np.array([0.3, 3.0])), card.line(np.array([0.3, 3.0])))
 
 
+LINE = {"form": "plain", "slope": 1, "intercept": 0, "least_s": 1}
+LEFT_OUT = {"log_error": [0.1], "group": [0], "groups": ["a"]}
+
 WRONG: list[tuple[str, Any, str]] = [
-    ("format", "other", "format: expected 'crosscast machine translation card', found 'other'"),
-    ("version", 2, "version: expected 1, found 2"),
-    ("from", None, "from"),
-    ("to", 3, "to: expected a text"),
-    (
-        "line",
-        {"form": "bent", "slope": 1, "intercept": 0, "least_s": 1},
-        "form: expected plain or logarithmic",
-    ),
-    ("line", {"form": "plain", "slope": "1", "intercept": 0, "least_s": 1}, "slope: expected a number"),
-    (
-        "line",
-        {"form": "plain", "slope": 1, "intercept": 0, "least_s": 0},
-        "least_s: expected a number above 0",
-    ),
-    ("shortest_s", -1.0, "shortest_s: expected a number above 0"),
+    ("format", "other", "format: expected a 'crosscast machine translation card', found 'other'"),
+    ("version", 3, "version: expected a whole number <= 2, found 3"),
+    ("from", None, "from: expected a text, found null"),
+    ("to", 3, "to: expected a text, found 3"),
+    ("line", {**LINE, "form": "bent"}, "line.form: expected a text matching regex"),
+    ("line", {**LINE, "slope": "1"}, 'line.slope: expected a number, found "1"'),
+    ("line", {**LINE, "least_s": 0}, "line.least_s: expected a number > 0.0, found 0"),
+    ("shortest_s", -1.0, "shortest_s: expected a number > 0.0, found -1.0"),
+    ("shortest_s", 1e9, "shortest_s: expected a number up to longest_s"),
     ("errors", {}, "errors: expected those of times, found none"),
-    ("errors", {"time": {"log_error": [0.1], "group": [1], "groups": ["a"]}}, "group: expected places"),
-    (
-        "errors",
-        {"time": {"log_error": [0.1], "group": [0, 0], "groups": ["a"]}},
-        "group: expected one for each",
-    ),
-    ("errors", {"time": {"log_error": [1e999], "group": [0], "groups": ["a"]}}, "expected finite numbers"),
-    ("errors", {"time": {"log_error": ["a"], "group": [0], "groups": ["a"]}}, "expected a list of numbers"),
+    ("errors", {"time": {**LEFT_OUT, "group": [1]}}, "errors.time: group: expected all places in groups"),
+    ("errors", {"time": {**LEFT_OUT, "group": [0, 0]}}, "group: expected one for each error, found 2 for 1"),
+    ("errors", {"time": {**LEFT_OUT, "log_error": [1e999]}}, "expected finite numbers, found Infinity"),
+    ("errors", {"time": {**LEFT_OUT, "log_error": ["a"]}}, 'log_error[0]: expected a number, found "a"'),
 ]
 
 

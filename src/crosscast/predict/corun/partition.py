@@ -1,51 +1,71 @@
-"""What is left out within training, to choose by and to learn how wrong a model is."""
+"""Relative time of jobs alone on parts of a GPU, predicted from mixes of jobs at levels of MPS."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.artefact import arrays_of, kept_names, kept_reals
-from crosscast.predict.corun.partition_learners import (
-    Amount,
-    Blend,
-    Constant,
-    Forest,
-    Learned,
-    LearnedBlend,
-    LearnedConstant,
-    LearnedForest,
-    Learner,
-    Rows,
-    feature_count,
-    features_of,
-)
 from crosscast.tables.corun.mixes import Mixes
 
-Jobs = Literal["known jobs", "new job"]
-"""Whether what is asked about are new mixes of jobs that are known from others, or mixes with a new job."""
+Novelty = Literal["known jobs", "new job"]
+"""What a model will be asked about: new mixes of jobs that it knows from others, or mixes with a new job."""
 
-JOBS: tuple[Jobs, ...] = ("known jobs", "new job")
+NOVELTIES: tuple[Novelty, ...] = ("known jobs", "new job")
 
 _SET_FOLDS = 4
 _JOB_BLOCKS = 6
 _MOST_SCORED = 400
+_TINY = 1e-9
+
+
+def feature_count(levels: int) -> int:
+    """Number of features where a mix was run at so many levels."""
+    return 5 * levels + 1
+
+
+def features_of(shared: Reals, judged: Flags) -> Reals:
+    """Features of the co-runners of ``n`` mixes that are judged, of shape ``(r, 5 l + 1)``.
+
+    A row for each, in the order of mixes and co-runners: its own logarithms of times, the mean, maximum,
+    minimum and standard deviation of those of the others, and the share of co-runners that are judged.
+    Logarithms are centred for each co-runner, as its times are known relative to each other alone. The order
+    of the others does not matter.
+    """
+    if shared.ndim != 3 or shared.shape[1] < 2 or judged.shape != shared.shape[:2]:
+        raise InputError(
+            f"shared: expected the shape (n, k, l), k at least 2, and judged (n, k), found {shared.shape} "
+            f"and {judged.shape}"
+        )
+    wrong = ~(np.isfinite(shared) & (shared > 0))
+    if wrong.any():
+        raise InputError(f"shared: expected times above 0, found {shared[wrong][0]:g}")
+    logs = np.log(shared)
+    logs -= logs.mean(axis=2, keepdims=True)
+    own = []
+    for place in range(shared.shape[1]):
+        # Sorted, so that sums do not depend on the order in which others are.
+        others = np.sort(np.delete(logs, place, axis=1), axis=1)
+        statistics = [getattr(others, name)(axis=1) for name in ("mean", "max", "min", "std")]
+        own.append(np.concatenate([logs[:, place], *statistics], axis=1))
+    count = np.broadcast_to(judged.mean(axis=1)[:, None, None], (*judged.shape, 1))
+    features: Reals = np.concatenate([np.stack(own, axis=1), count], axis=2)[judged]
+    return features
 
 
 @dataclass(frozen=True, eq=False)
 class MixFold:
-    """A part of the members, to be predicted by a model that was fitted to other mixes."""
+    """A part of the co-runners, to be predicted by a model that was fitted to other mixes."""
 
     held_out: str  # What is held out, for people
     train: Flags  # Whether each mix is learned from, of shape `(n,)`
-    test: Flags  # Whether each member is predicted, of shape `(n, k)`; none of a mix that is learned from
+    test: Flags  # Whether each co-runner is predicted, of shape `(n, k)`; none of a mix that is learned from
 
 
 def folds_without_sets(mixes: Mixes, count: int, seed: int) -> tuple[MixFold, ...]:
@@ -62,11 +82,8 @@ def folds_without_sets(mixes: Mixes, count: int, seed: int) -> tuple[MixFold, ..
     return tuple(folds)
 
 
-def folds_without_jobs(mixes: Mixes, blocks: list[Integers]) -> tuple[MixFold, ...]:
-    """Leave jobs out in blocks, with all mixes that any of them is in.
-
-    Their mixes are not learned from, whatever else is in them; what is predicted are the jobs themselves.
-    """
+def folds_without_jobs(mixes: Mixes, blocks: Sequence[Integers]) -> tuple[MixFold, ...]:
+    """Leave jobs out in blocks, with all mixes that any of them is in, and predict these jobs alone."""
     folds = []
     for block in blocks:
         test = np.isin(mixes.job, block)
@@ -79,9 +96,9 @@ def folds_without_jobs(mixes: Mixes, blocks: list[Integers]) -> tuple[MixFold, .
     return tuple(folds)
 
 
-def folds_within(mixes: Mixes, jobs: Jobs, seed: int) -> tuple[MixFold, ...]:
+def folds_within(mixes: Mixes, novelty: Novelty, seed: int) -> tuple[MixFold, ...]:
     """Folds within training mixes that are to these as what will be asked about is to all of them."""
-    if jobs == "known jobs":
+    if novelty == "known jobs":
         return folds_without_sets(mixes, _SET_FOLDS, seed)
     there = np.unique(mixes.job[mixes.judged])
     if len(there) < 2:
@@ -89,43 +106,150 @@ def folds_within(mixes: Mixes, jobs: Jobs, seed: int) -> tuple[MixFold, ...]:
     random = np.random.default_rng(seed)
     blocks = np.array_split(random.permutation(there), min(_JOB_BLOCKS, len(there)))
     return tuple(
-        MixFold(fold.held_out, fold.train, _some(fold.test, random))
+        MixFold(fold.held_out, fold.train, _sampled(fold.test, random))
         for fold in folds_without_jobs(mixes, blocks)
     )
 
 
-def _some(test: Flags, random: np.random.Generator) -> Flags:
+def _sampled(test: Flags, random: np.random.Generator) -> Flags:
     places = np.flatnonzero(test)
     if len(places) > _MOST_SCORED:
         places = random.choice(places, _MOST_SCORED, replace=False)
-    some = np.zeros(test.size, dtype=np.bool_)
-    some[places] = True
-    return some.reshape(test.shape)
+    sample = np.zeros(test.size, dtype=np.bool_)
+    sample[places] = True
+    return sample.reshape(test.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionRows:
+    """Co-runners to learn from."""
+
+    features: Reals  # See `features_of`, of shape `(r, f)`
+    alone: Reals  # Relative times on parts, of shape `(r, s)`
+
+    def sample(self, most: int, seed: int) -> PartitionRows:
+        """At most so many of the rows, at random."""
+        count = len(self.features)
+        if count <= most:
+            return self
+        chosen = np.sort(np.random.default_rng(seed).choice(count, most, replace=False))
+        return PartitionRows(self.features[chosen], self.alone[chosen])
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much work a fit may be."""
+
+    trees: int  # Trees of a forest
+    tree_rows: int  # Rows that trees learn from, drawn at random where there are more
+    ridge_rows: int  # The same for kernel ridge regression
 
 
 _EVERY = 1 << 40
-_WHOLE: Mapping[Jobs, Amount] = {
-    "known jobs": Amount(100, _EVERY, 2000),
-    # Trees and kernels that know fewer members are as good where the job is new.
-    "new job": Amount(50, 4000, 2000),
+_WHOLE: Mapping[Novelty, Effort] = {
+    "known jobs": Effort(100, _EVERY, 2000),
+    # Trees and kernels that know fewer co-runners are as good where the job is new.
+    "new job": Effort(50, 4000, 2000),
 }
-_WITHIN: Mapping[Jobs, Amount] = {
-    "known jobs": Amount(30, _EVERY, 1000),
-    "new job": Amount(20, 1500, 800),
+_WITHIN: Mapping[Novelty, Effort] = {
+    "known jobs": Effort(30, _EVERY, 1000),
+    "new job": Effort(20, 1500, 800),
 }
-_SLACK = 1e-9
-"""By rounding, a prediction of 1 may be below a time of 1."""
 
-_FORMS = {kind.form: kind for kind in (LearnedBlend, LearnedConstant, LearnedForest)}
+Fitted = Callable[[Reals], Reals]
+"""What was learned: from features of shape ``(r, f)`` to relative times on parts, of shape ``(r, s)``.
+
+That of a `Learner` predicts in several ways at once, of shape ``(ways, r, s)``.
+"""
+
+Way = tuple[float, float]
+"""Width of the Gaussians of a ridge, and its weight beside the median of trees."""
+
+Learner = Callable[["PartitionRows", "Effort", int, Sequence[Way]], Fitted]
+"""Learns from rows with so much work and a seed; those that have no choice learn in one way."""
+
+WAYS: tuple[Way, ...] = tuple(product((0.01, 0.03, 0.1), (0.0, 0.25, 0.5, 0.75, 1.0)))
+"""Ways among which the errors on what is left out in training choose."""
+
+
+def fit_mean(rows: PartitionRows, *_: object) -> Fitted:
+    """The mean of each size of parts, whatever is asked."""
+    means: Reals = rows.alone.mean(axis=0)
+    return lambda features: np.tile(means, (1, len(features), 1))
+
+
+def fit_forest(rows: PartitionRows, effort: Effort, seed: int, *_: object) -> Fitted:
+    """The mean over trees with scikit-learn's defaults.
+
+    Moolchandani et al. 2022 have no parts of GPUs; this is their kind of model, on what is known of the
+    co-runner itself and of the others together.
+    """
+    from crosscast.predict.scikit import RandomForestRegressor
+
+    sample = rows.sample(effort.tree_rows, seed)
+    own_and_mean = slice(0, 2 * (sample.features.shape[1] - 1) // 5)
+    forest = RandomForestRegressor(effort.trees, random_state=seed)
+    forest.fit(sample.features[:, own_and_mean], sample.alone)
+    return lambda features: np.asarray([forest.predict(features[:, own_and_mean])])
+
+
+def fit_tree_median(rows: PartitionRows, effort: Effort, seed: int) -> Fitted:
+    """The median of trees, each of which proposes what a co-runner that it has seen does.
+
+    A mean over the proposals lies between jobs, where no job is; the median is of one of them, and the least
+    wrong in absolute error.
+    """
+    from crosscast.predict.scikit import ExtraTreesRegressor
+
+    sample = rows.sample(effort.tree_rows, seed)
+    forest = ExtraTreesRegressor(effort.trees, random_state=seed).fit(sample.features, sample.alone)
+    return lambda features: np.asarray(
+        np.median([tree.predict(features.astype(np.float32)) for tree in forest.estimators_], axis=0)
+    )
+
+
+_PENALTY = 0.3
+
+
+def fit_ridge(rows: PartitionRows, effort: Effort, seed: int, gamma: float) -> Fitted:
+    """Kernel ridge regression on standard scores of the features, held to 0 to 1."""
+    from crosscast.predict.scikit import KernelRidge
+
+    centre, spread = rows.features.mean(axis=0), rows.features.std(axis=0) + _TINY
+    sample = rows.sample(effort.ridge_rows, seed)
+    level = rows.alone.mean(axis=0)
+    ridge = KernelRidge(alpha=_PENALTY, kernel="rbf", gamma=gamma)
+    ridge.fit((sample.features - centre) / spread, sample.alone - level)
+    return lambda features: np.clip(ridge.predict((features - centre) / spread) + level, 0.0, 1.0)
+
+
+def fit_blend(rows: PartitionRows, effort: Effort, seed: int, ways: Sequence[Way]) -> Fitted:
+    """Weighted means of the median of trees and of ridges."""
+    trees = fit_tree_median(rows, effort, seed)
+    ridges = {gamma: fit_ridge(rows, effort, seed, gamma) for gamma in sorted({gamma for gamma, _ in ways})}
+
+    def predict(features: Reals) -> Reals:
+        median = trees(features)
+        smooth = {gamma: ridge(features) for gamma, ridge in ridges.items()}
+        return np.stack([(1.0 - weight) * median + weight * smooth[gamma] for gamma, weight in ways])
+
+    return predict
+
+
+PARTITION_BASELINES = ("mean",)
+"""Those that look at no mix: anything else must beat them."""
+
+PARTITION_MODELS: Mapping[str, Learner] = MappingProxyType(
+    {"mean": fit_mean, "published-forest": fit_forest, "partition": fit_blend}
+)
+"""The models, from the trivial to the strong."""
 
 
 @dataclass(frozen=True, eq=False)
 class PartitionPrediction:
-    """What is predicted of ``r`` members on ``s`` sizes of parts."""
+    """Relative times of ``r`` co-runners alone on ``s`` sizes of parts, of shape ``(r, s)``."""
 
-    # Relative time alone on a part of each size, over that on the part on which it is slowest, of shape `(r,
-    # s)`
-    centre: Reals
+    centre: Reals  # Over the time on the part on which it is slowest
     low: Reals  # Limits of its interval
     high: Reals
 
@@ -134,36 +258,34 @@ class PartitionPrediction:
 class PartitionModel:
     """A way to learn, chosen and calibrated for what will be asked about."""
 
-    learner: Learner  # The way
-    # `known jobs` if mixes of jobs that are known from others will be asked about: then sets of jobs are left
-    # out within training. `new job`: then jobs are, with all mixes that they are in. By what is left out, the
-    # learner's choices are made, and intervals are as wide as its errors are
-    jobs: Jobs = "new job"
+    name: str  # One of `PARTITION_MODELS`
+    # What is left out within training: ways are chosen by errors on that, and intervals are as wide as these
+    novelty: Novelty = "new job"
 
-    @property
-    def name(self) -> str:
-        """Name on the command line, and in tables."""
-        return self.learner.name
+    def __post_init__(self) -> None:
+        """Refuse other names."""
+        if self.name not in PARTITION_MODELS:
+            raise InputError(f"models: expected one of {', '.join(PARTITION_MODELS)}, found {self.name!r}")
 
     def fit(self, mixes: Mixes, seed: int) -> FittedPartition:
         """Fit it to mixes."""
         judged = mixes.judged
         features = np.full((*judged.shape, feature_count(len(mixes.levels))), np.nan)
         features[judged] = features_of(mixes.shared, judged)
+        learner = PARTITION_MODELS[self.name]
 
-        def rows(chosen: Flags) -> Rows:
-            return Rows(features[chosen], len(mixes.levels), mixes.alone[chosen])
+        def rows(chosen: Flags) -> PartitionRows:
+            return PartitionRows(features[chosen], mixes.alone[chosen])
 
-        errors = []
-        for number, fold in enumerate(folds_within(mixes, self.jobs, seed)):
-            learned = rows(fold.train[:, None] & judged)
-            held = rows(fold.test)
-            tried = self.learner.tried(learned, held.features, _WITHIN[self.jobs], seed + number)
-            errors.append(np.abs(tried - held.alone))
-        found = np.concatenate(errors, axis=1)
-        choice = int(found.mean(axis=(1, 2)).argmin())
-        whole = self.learner.fit(rows(judged), _WHOLE[self.jobs], seed, choice)
-        return FittedPartition(mixes.levels, mixes.slices, whole, found[choice])
+        parts = []
+        for number, fold in enumerate(folds_within(mixes, self.novelty, seed)):
+            learned, held = rows(fold.train[:, None] & judged), rows(fold.test)
+            fitted = learner(learned, _WITHIN[self.novelty], seed + number, WAYS)
+            parts.append(np.abs(fitted(held.features) - held.alone))
+        errors = np.concatenate(parts, axis=1)
+        best = int(errors.mean(axis=(1, 2)).argmin())
+        whole = learner(rows(judged), _WHOLE[self.novelty], seed, WAYS[best : best + 1])
+        return FittedPartition(mixes.levels, lambda some: whole(some)[0], errors[best])
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,72 +293,28 @@ class FittedPartition:
     """A fitted model; see `PartitionModel`."""
 
     levels: tuple[float, ...]  # Percentages of MPS at which mixes are run
-    slices: tuple[float, ...]  # Slices of the parts
-    learned: Learned  # What was learned
+    fitted: Fitted
     errors: Reals  # Absolute errors on what was left out in training, of shape `(e, s)`
 
-    def reach(self, level: float) -> Reals:
-        """How far intervals reach to both sides on each size of parts, of shape ``(s,)``.
+    def half_width(self, level: float) -> Reals:
+        """How far intervals extend to both sides on each size of parts, of shape ``(s,)``.
 
-        Quantiles of the errors on members that were left out (split conformal). Members count the same:
+        Quantiles of the errors on co-runners that were left out (split conformal). Co-runners count the same:
         the few jobs that are left out as a block are not taken as one error each.
         """
         count = len(self.errors)
-        place = min(count, int(np.ceil((count + 1) * level - _SLACK))) - 1
-        reach: Reals = np.sort(self.errors, axis=0)[max(place, 0)]
-        return reach
+        place = min(count, int(np.ceil((count + 1) * level - _TINY))) - 1
+        quantile: Reals = np.sort(self.errors, axis=0)[max(place, 0)]
+        return quantile
 
     def predict(self, shared: Reals, judged: Flags, level: float = 0.9) -> PartitionPrediction:
-        """Predict members of mixes."""
+        """Predict co-runners of mixes."""
         if shared.shape[2:] != (len(self.levels),):
             raise InputError(f"shared: expected {len(self.levels)} levels, found shape {shared.shape}")
-        centre = self.learned.predict(features_of(shared, judged))
-        reach = self.reach(level)
+        centre, half_width = self.fitted(features_of(shared, judged)), self.half_width(level)
+        # By rounding, a prediction of 1 may be below a time of 1.
         return PartitionPrediction(
             centre,
-            np.clip(centre - reach, 0.0, 1.0) - _SLACK,
-            np.clip(centre + reach, 0.0, 1.0) + _SLACK,
+            np.clip(centre - half_width, 0.0, 1.0) - _TINY,
+            np.clip(centre + half_width, 0.0, 1.0) + _TINY,
         )
-
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again."""
-        own = {
-            "form": np.array([self.learned.form]),
-            "levels": np.array(self.levels),
-            "slices": np.array(self.slices),
-            "errors": self.errors,
-        }
-        return {**own, **{f"learned.{name}": array for name, array in self.learned.state().items()}}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> FittedPartition:
-        """Make it from its arrays."""
-        form = kept_names(state, "form")
-        if len(form) != 1 or form[0] not in _FORMS:
-            raise InputError(f"model: form: expected one of {', '.join(_FORMS)}, found {', '.join(form)}")
-        levels, slices = (kept_reals(state, name, 1) for name in ("levels", "slices"))
-        errors = kept_reals(state, "errors", 2)
-        if not len(errors) or errors.shape[1] != len(slices):
-            raise InputError(f"model: errors: expected {len(slices)} columns, found shape {errors.shape}")
-        learned = _FORMS[form[0]].from_state(arrays_of(state, "learned"), len(levels))
-        told = learned.predict(np.zeros((1, feature_count(len(levels))))).shape
-        if told != (1, len(slices)):
-            raise InputError(f"model: learned: expected {len(slices)} outputs, found {told[-1]}")
-        return cls(tuple(levels.tolist()), tuple(slices.tolist()), learned, errors)
-
-
-PARTITION_BASELINES = ("mean",)
-"""Those that look at no member: anything else must beat them."""
-
-PARTITION_MODELS: Mapping[str, Learner] = MappingProxyType(
-    {each.name: each for each in (Constant(), Forest(), Blend())}
-)
-"""The ways to learn, from the trivial to the strong."""
-
-
-def partition_models(names: Sequence[str], jobs: Jobs) -> list[PartitionModel]:
-    """Make models, in the order of their names."""
-    for name in names:
-        if name not in PARTITION_MODELS:
-            raise InputError(f"models: expected one of {', '.join(PARTITION_MODELS)}, found {name!r}")
-    return [PartitionModel(PARTITION_MODELS[name], jobs) for name in dict.fromkeys(names)]

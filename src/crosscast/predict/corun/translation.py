@@ -1,42 +1,46 @@
-"""The line that takes times on one device to times on another (paper 004, section 9)."""
+"""The line that takes times on one device to times on another (Moolchandani et al. 2022, section 9)."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.fields import Fields
-from crosscast.predict.artefact import required_number, required_table, required_text
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.predict.corun.forecast import CoRunForecast, Estimate, LeftOut, is_plausible
+from crosscast.predict.store import decode
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.whole_file import whole_file
 
-PLAIN, LOGARITHMIC = "plain", "logarithmic"
-"""A line through times, as published, and one through their logarithms."""
+Form = Annotated[str, msgspec.Meta(pattern="^(plain|logarithmic)$")]
+"""A line through times, as published, or one through their logarithms."""
+
+PLAIN: Form = "plain"
+LOGARITHMIC: Form = "logarithmic"
+
+_Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
-@dataclass(frozen=True)
-class TimeLine:
+class TimeLine(msgspec.Struct, frozen=True):
     """A linear regression of times on times."""
 
-    form: str  # `PLAIN`: `slope * t + intercept`; `LOGARITHMIC`: `exp(intercept) * t ** slope`
-    slope: float  # Its coefficients; the intercept of a plain line is in seconds
-    intercept: float
+    form: Form  # Plain: `slope * t + intercept`; logarithmic: `exp(intercept) * t ** slope`
+    slope: float
+    intercept: float  # That of a plain line is in seconds
     # The shortest time that it was fitted to reach: nothing below is predicted, where a plain line may fall
     # below 0
-    least_s: float
+    least_s: _Positive
 
     @classmethod
-    def fit(cls, form: str, times: Reals, wanted: Reals) -> TimeLine:
+    def fit(cls, form: Form, times: Reals, wanted: Reals) -> TimeLine:
         """Fit it by ordinary least squares.
 
         >>> line = TimeLine.fit(PLAIN, np.array([1.0, 2.0]), np.array([0.75, 1.25]))
@@ -61,7 +65,7 @@ class TimeLine:
         return straight
 
     def slowdown(self, alone: Reals, slowdown: Reals) -> Reals:
-        """Slowdown on the other device of work that takes so long alone, and so much longer in a bag."""
+        """Slowdown on the other device of work that takes so long alone, and so much longer in a mix."""
         result: Reals = self(alone * slowdown) / self(alone)
         return result
 
@@ -69,75 +73,66 @@ class TimeLine:
 FORMAT = "crosscast machine translation card"
 """What the field ``format`` of these files says."""
 
-VERSION = 1
-"""Rises when a field changes its name, type or meaning."""
 
-QUANTITIES = ("time", "slowdown")
-"""What is translated."""
+class TranslationErrors(msgspec.Struct, frozen=True):
+    """Errors on applications that were left out."""
 
-_MOST_BYTES = 1 << 24
+    log_error: list[float]  # Logarithms of translated over true values
+    group: list[int]  # Number of the application of each, in `groups`
+    groups: list[str]
+
+    @property
+    def left_out(self) -> LeftOut:
+        """The same as arrays."""
+        return LeftOut(np.array(self.log_error), np.array(self.group), tuple(self.groups))
+
+    def check(self, where: str) -> None:
+        """Refuse errors that are none."""
+        if not self.group or len(self.group) != len(self.log_error):
+            found = f"{len(self.group)} for {len(self.log_error)}"
+            raise InputError(f"{where}: group: expected one for each error, found {found}")
+        if sorted(set(self.group)) != [*range(len(self.groups))]:
+            found = f"{min(self.group)} to {max(self.group)}"
+            raise InputError(
+                f"{where}: group: expected all places in groups, 0 to {len(self.groups) - 1}, found {found}"
+            )
 
 
-@dataclass(frozen=True, eq=False)
-class TranslationCard:
-    """What takes times on one device to another."""
+class TranslationCard(msgspec.Struct, frozen=True, kw_only=True):
+    """What takes times on one device to another, as its file has it."""
 
-    source: str  # Keys of the devices
-    target: str
-    line: TimeLine  # The line through times
-    shortest_s: float  # Times on `source` between which it was fitted, in seconds
-    longest_s: float
-    errors: Mapping[str, LeftOut]  # Errors on applications that were left out, by quantity of `QUANTITIES`
-    training: Mapping[str, Any]  # What it was fitted to, and how good it was, for people
+    format: str = FORMAT
+    # Rises when a field changes its meaning; 1 had errors in `training` in per cent
+    version: Annotated[int, msgspec.Meta(ge=1, le=2)] = 2
+    source: str = msgspec.field(name="from")  # Keys of the devices
+    target: str = msgspec.field(name="to")
+    line: TimeLine
+    shortest_s: _Positive  # Times on `source` between which it was fitted
+    longest_s: _Positive
+    errors: dict[str, TranslationErrors]  # By quantity: `time`, and `slowdown` where it is known
+    training: dict[str, Any]  # What it was fitted to, and how good it was, for people
 
     def to_dict(self) -> dict[str, Any]:
         """The card as a JSON object."""
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "from": self.source,
-            "to": self.target,
-            "line": dict(vars(self.line)),
-            "shortest_s": self.shortest_s,
-            "longest_s": self.longest_s,
-            "errors": {
-                name: {key: array.tolist() for key, array in each.state().items()}
-                for name, each in self.errors.items()
-            },
-            "training": dict(self.training),
-        }
-
-    @classmethod
-    def from_dict(cls, card: Mapping[str, Any], where: str) -> TranslationCard:
-        """Read a card."""
-        fields = Fields(card, where)
-        if fields.take("format") != FORMAT:
-            raise InputError(f"{where}: format: expected {FORMAT!r}, found {card.get('format')!r}")
-        if fields.take("version") != VERSION:
-            raise InputError(f"{where}: version: expected {VERSION}, found {card.get('version')!r}")
-        line = required_table(fields, "line")
-        form = required_text(line, "form")
-        if form not in (PLAIN, LOGARITHMIC):
-            raise line.fail("form", f"{PLAIN} or {LOGARITHMIC}")
-        numbers = {name: required_number(line, name) for name in ("slope", "intercept", "least_s")}
-        shortest, longest = (required_number(fields, name) for name in ("shortest_s", "longest_s"))
-        if not 0 < shortest <= longest:
-            raise InputError(f"{where}: shortest_s: expected a number above 0 and up to longest_s")
-        if numbers["least_s"] <= 0:
-            raise line.fail("least_s", "a number above 0")
-        errors = required_table(fields, "errors")
-        found = cls(
-            required_text(fields, "from"),
-            required_text(fields, "to"),
-            TimeLine(form, **numbers),
-            shortest,
-            longest,
-            {name: _errors(errors, name) for name in QUANTITIES if name in errors},
-            dict(required_table(fields, "training").items()),
-        )
-        if "time" not in found.errors:
-            raise InputError(f"{where}: errors: expected those of times, found none")
+        found: dict[str, Any] = msgspec.to_builtins(self)
         return found
+
+    def check(self, where: str) -> None:
+        """Refuse fields that do not fit each other."""
+        if self.shortest_s > self.longest_s:
+            raise InputError(
+                f"{where}: shortest_s: expected a number up to longest_s, {self.longest_s:g}, found "
+                f"{self.shortest_s:g}"
+            )
+        if "time" not in self.errors:
+            raise InputError(
+                f"{where}: errors: expected those of times, found {', '.join(self.errors) or 'none'}"
+            )
+        for name, errors in self.errors.items():
+            errors.check(f"{where}: errors.{name}")
+
+
+_MOST_BYTES = 1 << 24
 
 
 def write_translation(card: TranslationCard, path: str | Path) -> None:
@@ -162,62 +157,55 @@ def read_translation(path: str | Path) -> TranslationCard:
     if len(content) > _MOST_BYTES:
         raise InputError(f"{path}: expected a machine translation card, found a file above 16 MiB")
     try:
-        card = json.loads(content)
+        value = json.loads(content, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: expected a machine translation card, found no JSON") from error
-    if not isinstance(card, dict):
-        raise InputError(f"{path}: expected an object of JSON, found another value")
-    return TranslationCard.from_dict(card, str(path))
+        raise InputError(
+            f"{path}: expected a machine translation card in JSON, found none ({error})"
+        ) from error
+    # Of another file the format is what is wrong, whatever else it lacks.
+    found = value.get("format") if isinstance(value, dict) else None
+    if found != FORMAT:
+        raise InputError(f"{path}: format: expected a {FORMAT!r}, found {found!r}")
+    card = decode(TranslationCard, value, str(path))
+    card.check(str(path))
+    return card
 
 
-def _errors(errors: Fields, name: str) -> LeftOut:
-    table = required_table(errors, name)
-    logs, group, groups = table.numbers("log_error"), table.take("group"), table.texts("groups")
-    where = f"{table.where}: {name}"
-    if logs is None or not isinstance(group, list) or not all(type(place) is int for place in group):
-        raise InputError(f"{where}: expected log_error and group, lists of numbers, found others")
-    if any(not 0 <= place < len(groups) for place in group):
-        raise InputError(f"{where}: group: expected places in groups, found others")
-    try:
-        return LeftOut.from_state(
-            {
-                "log_error": np.array(logs, dtype=np.float64),
-                "group": np.array(group, dtype=np.int64),
-                "groups": np.array(groups, dtype=np.str_),
-            }
-        )
-    except (InputError, OverflowError) as error:
-        raise InputError(f"{where}: {error}") from error
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"expected finite numbers, found {text}")
+    return value
 
 
 def translated_forecasts(
     model: TrainedCoRunModel,
     card: TranslationCard,
-    bags: Sequence[tuple[Solo, ...]],
+    mixes: Sequence[tuple[Solo, ...]],
     *,
     level: float = 0.9,
 ) -> list[CoRunForecast]:
-    """Forecast bags on the device that a card translates to, from profiles on the one that it is from.
+    """Forecast mixes on the device that a card translates to, from profiles on the one that it is from.
 
     If the model is of the device of the profiles, its forecasts are translated, as published. If it is of
     the other device, the times of the profiles are translated, and the model is asked with these; all other
-    features are taken as they are. What is translated has an interval that reaches as far as the errors of
-    both would together, if they do not depend on each other: the root of the sum of their squares.
+    features are taken as they are. An interval that is translated is as wide as the errors of both would be
+    together, if they do not depend on each other: the root of the sum of their squares.
     """
-    for bag in bags:
-        for solo in bag:
+    for mix in mixes:
+        for solo in mix:
             if solo.device != card.source:
                 raise InputError(
                     f"{solo.name}: device: expected the profile to be of {card.source}, from which the card "
                     f"translates, found {solo.device}"
                 )
     if model.card.device == card.source:
-        return [_translated(found, card, level) for found in model.forecast(bags, level=level)]
+        return [_translated(found, card, level) for found in model.forecast(mixes, level=level)]
     if model.card.device == card.target:
-        there = [tuple(_there(solo, card) for solo in bag) for bag in bags]
+        there = [tuple(_there(solo, card) for solo in mix) for mix in mixes]
         return [
-            _less_sure(found, card, bag, level)
-            for found, bag in zip(model.forecast(there, level=level), bags, strict=True)
+            _with_wider_time(found, card, mix, level)
+            for found, mix in zip(model.forecast(there, level=level), mixes, strict=True)
         ]
     raise InputError(
         f"model: expected one of {card.source} or {card.target}, between which the card translates, found "
@@ -227,11 +215,11 @@ def translated_forecasts(
 
 def _there(solo: Solo, card: TranslationCard) -> Solo:
     """An application alone on the other device, with what is known of it."""
-    time_s = None if solo.time_s is None else _one(card, solo.time_s)
+    time_s = None if solo.time_s is None else _translated_s(card, solo.time_s)
     return replace(solo, device=card.target, time_s=time_s, power_w=None)
 
 
-def _one(card: TranslationCard, seconds: float) -> float:
+def _translated_s(card: TranslationCard, seconds: float) -> float:
     with np.errstate(over="ignore"):
         found = float(card.line(np.array([seconds]))[0])
     if not is_plausible(found):
@@ -243,66 +231,61 @@ def _one(card: TranslationCard, seconds: float) -> float:
 
 
 def _translated(found: CoRunForecast, card: TranslationCard, level: float) -> CoRunForecast:
-    bag = tuple(_there(solo, card) for solo in found.bag)
-    times = [solo.time_s for solo in bag if solo.time_s is not None]
-    together = found.time_s
+    mix = tuple(_there(solo, card) for solo in found.bag)
+    times = [solo.time_s for solo in mix if solo.time_s is not None]
+    slowdowns: list[Estimate | None] = []
+    for solo, own in zip(found.bag, found.slowdown, strict=True):
+        if own is None or solo.time_s is None:
+            slowdowns.append(None)
+            continue
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = float(card.line.slowdown(np.array(solo.time_s), np.array(own.value)))
+        slowdowns.append(_with_both_errors(value, own, card, "slowdown", level))
+    whole = found.time_s
     return replace(
         found,
-        bag=bag,
-        slowdown=tuple(
-            _slowdown(solo, each, card, level) for solo, each in zip(found.bag, found.slowdown, strict=True)
-        ),
-        time_s=None
-        if together is None
-        else _joined(_one(card, together.value), together, card, "time", level),
-        serial_s=sum(times) if len(times) == len(bag) else None,
+        bag=mix,
+        slowdown=tuple(slowdowns),
+        time_s=whole and _with_both_errors(_translated_s(card, whole.value), whole, card, "time", level),
+        serial_s=sum(times) if len(times) == len(mix) else None,
         power_w=None,
         fits=None,
-        warnings=(*found.warnings, *_doubts(card, found.bag, None if together is None else together.value)),
+        warnings=(*found.warnings, *_range_warnings(card, found.bag, whole)),
     )
 
 
-def _slowdown(solo: Solo, own: Estimate | None, card: TranslationCard, level: float) -> Estimate | None:
-    if own is None or solo.time_s is None:
-        return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = float(card.line.slowdown(np.array(solo.time_s), np.array(own.value)))
-    return _joined(found, own, card, "slowdown", level)
-
-
-def _less_sure(
-    found: CoRunForecast, card: TranslationCard, bag: tuple[Solo, ...], level: float
+def _with_wider_time(
+    found: CoRunForecast, card: TranslationCard, mix: Sequence[Solo], level: float
 ) -> CoRunForecast:
     time = found.time_s
     return replace(
         found,
-        time_s=None if time is None else _joined(time.value, time, card, "time", level),
+        time_s=time and _with_both_errors(time.value, time, card, "time", level),
         warnings=(
             *found.warnings,
             f"all but the times of the profiles is taken as it is on {card.source}",
-            *_doubts(card, bag, None),
+            *_range_warnings(card, mix, None),
         ),
     )
 
 
-def _joined(
+def _with_both_errors(
     value: float, own: Estimate, card: TranslationCard, quantity: str, level: float
 ) -> Estimate | None:
-    """A value whose interval reaches as far as errors of the model and of the card do together."""
+    """A value whose interval has the errors of the model and of the card together."""
     if not is_plausible(value):
         return None
-    errors = card.errors.get(quantity, card.errors["time"])
+    errors = card.errors.get(quantity, card.errors["time"]).left_out
     factor = math.exp(math.hypot(math.log(own.high / own.value), float(errors.reach(level))))
     return Estimate(value, value / factor, value * factor, own.reached)
 
 
-def _doubts(card: TranslationCard, bag: Sequence[Solo], together: float | None) -> list[str]:
-    times: Reals = np.array(
-        [*(solo.time_s for solo in bag if solo.time_s is not None), *filter(None, [together])]
-    )
-    if not len(times) or (card.shortest_s <= times.min() and times.max() <= card.longest_s):
+def _range_warnings(card: TranslationCard, mix: Sequence[Solo], whole: Estimate | None) -> list[str]:
+    times = [solo.time_s for solo in mix if solo.time_s is not None]
+    times += [] if whole is None else [whole.value]
+    if not times or (card.shortest_s <= min(times) and max(times) <= card.longest_s):
         return []
     return [
-        f"times from {times.min():.3g} to {times.max():.3g} s are translated, and the card was made of those "
+        f"times from {min(times):.3g} to {max(times):.3g} s are translated, and the card was made of those "
         f"from {card.shortest_s:.3g} to {card.longest_s:.3g} s"
     ]

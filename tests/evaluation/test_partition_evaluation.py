@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
+from crosscast.evaluation.loop import State
 from crosscast.evaluation.partition import (
     MIX_SPLITS,
+    PartitionEvaluation,
     PartitionResult,
-    PartitionStudy,
+    evaluate_partition,
     folds_of_mixes,
-    partition_results,
-    study_partitions,
 )
-from crosscast.evaluation.processes import State
 from crosscast.tables.corun.mixes import mixes_of
 from crosscast.tables.importers.miso import import_miso
 from support.mixes import made_mixes
@@ -28,8 +27,8 @@ SMALL = made_mixes(jobs=5, mixes=40, members=3)
 
 
 @cache
-def study(split: str) -> PartitionStudy:
-    return study_partitions(SMALL, ["mean", "partition"], split)
+def study(split: str) -> PartitionEvaluation:
+    return evaluate_partition(SMALL, ["mean", "partition"], split)
 
 
 def overall(results: tuple[PartitionResult, ...]) -> dict[str, PartitionResult]:
@@ -86,7 +85,8 @@ def test_nothing_of_what_is_held_out_is_learned(split: str) -> None:
     changed = replace(mixes, alone=alone, shared=shared)
     for names in (["mean"], ["partition"]):
         before, after = (
-            overall(partition_results(each, names, split, [fold]))[names[0]] for each in (mixes, changed)
+            overall(evaluate_partition(each, names, split, folds=[fold]).results)[names[0]]
+            for each in (mixes, changed)
         )
         assert before.scored is not None
         assert after.scored is not None
@@ -96,7 +96,7 @@ def test_nothing_of_what_is_held_out_is_learned(split: str) -> None:
 
 def test_copies_are_left_out_before_anything_is_split() -> None:
     twice = SMALL.where(np.arange(len(SMALL)).repeat(2))
-    found = study_partitions(twice, ["mean"], "leave-bag-out")
+    found = evaluate_partition(twice, ["mean"], "leave-bag-out")
     assert found.copies == len(SMALL) + study("leave-bag-out").copies
     once = overall(study("leave-bag-out").results)["mean"]
     assert overall(found.results)["mean"].to_dict() == once.to_dict()
@@ -106,7 +106,7 @@ def test_several_processes_and_kept_predictions_give_the_same(tmp_path: Path) ->
     told: list[State] = []
 
     def results(jobs: int) -> list[object]:
-        found = study_partitions(
+        found = evaluate_partition(
             SMALL, ["mean", "partition"], "leave-bag-out", cache=tmp_path, jobs=jobs, progress=told.append
         )
         return [each.to_dict() for each in found.results]
@@ -124,20 +124,22 @@ def test_what_cannot_be_evaluated_is_refused() -> None:
     with pytest.raises(InputError, match="expected at least 3 to leave one out, found 2"):
         folds_of_mixes(made_mixes(jobs=2, members=2), "leave-benchmark-out", 0)
     with pytest.raises(InputError, match="level: expected a probability between 0 and 1, found 1"):
-        study_partitions(SMALL, ["mean"], "leave-bag-out", level=1.0)
+        evaluate_partition(SMALL, ["mean"], "leave-bag-out", level=1.0)
     with pytest.raises(InputError, match="models: expected one of"):
-        study_partitions(SMALL, ["magic"], "leave-bag-out")
+        evaluate_partition(SMALL, ["magic"], "leave-bag-out")
 
 
 def test_the_published_mixes_are_predicted_as_well_as_asked_for() -> None:
     # The whole of both is python -m benchmarks.corun_partition.
     mixes = mixes_of(import_miso(shared_data("gpu_corun"))).without_copies()
     known = folds_of_mixes(mixes, "leave-bag-out", 0)[:1]
-    (mean, own) = overall(partition_results(mixes, ["mean", "partition"], "leave-bag-out", known)).values()
+    (mean, own) = overall(
+        evaluate_partition(mixes, ["mean", "partition"], "leave-bag-out", folds=known).results
+    ).values()
     assert (own.mae or 1) <= 0.018 < (mean.mae or 0)
     assert 0.88 <= (own.coverage or 0) <= 0.97
     new = folds_of_mixes(mixes, "leave-benchmark-out", 0)[1::6]
     (mean, own) = overall(
-        partition_results(mixes, ["mean", "partition"], "leave-benchmark-out", new)
+        evaluate_partition(mixes, ["mean", "partition"], "leave-benchmark-out", folds=new).results
     ).values()
     assert (own.mae or 1) <= 0.030 < (mean.mae or 0)

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from crosscast.arrays import Integers, Reals
-from crosscast.decide.colocation import DRAWS
-from crosscast.decide.pairing import (
-    ErrorBags,
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.decide.colocation import ERROR_SAMPLES
+from crosscast.decide.colocation_gains import (
+    JointErrors,
     best_matching,
-    drawn_gains,
     expected_gain,
     may_share,
     pair_gain,
+    sample_pair_gains,
 )
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import (
@@ -36,7 +36,7 @@ from crosscast.evaluation.corun import (
     refit_of,
     with_mixes,
 )
-from crosscast.evaluation.processes import Progress, one_thread
+from crosscast.evaluation.loop import Progress, one_thread
 from crosscast.predict.corun.forecast import CoRunModel, LeftOut
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.solo import Solo
@@ -84,7 +84,7 @@ class Truth:
 
 
 @dataclass(frozen=True, eq=False)
-class Predicted:
+class PredictedPairs:
     """What models predict of pairs that they had not seen."""
 
     slowdown: Reals  # As `Truth` has it, of shape `(t, t)`
@@ -101,16 +101,29 @@ class Predicted:
         slowdowns, spreads = (
             np.stack([each[one, other], each[other, one]], axis=-1) for each in (self.slowdown, self.spread)
         )
-        gains = drawn_gains(both, slowdowns, spreads, self.relative, self.chosen[one, other])
+        errors = self.relative.swapaxes(0, 1)[:, self.chosen[one, other]]
+        gains = sample_pair_gains(both, slowdowns, spreads, errors)
         fits = self.fits[one, other]
         weights = np.zeros((len(kinds), len(kinds)))
         weights[first, second] = np.where(may_share(gains, fits), expected_gain(gains, fits), 0.0)
         return weights
 
+    def put(
+        self, truth: Truth, bags: Sequence[Bag], slowdowns: Reals, fits: Reals, errors: LeftOut, number: int
+    ) -> None:
+        """Put in pairs that were left out, with the number of their set of errors."""
+        place = {solo.key: place for place, solo in enumerate(truth.solos)}
+        spreads = errors.spread(np.log(slowdowns)).reshape(-1, 2)
+        for row, (bag, slow) in enumerate(zip(bags, slowdowns.reshape(-1, 2), strict=True)):
+            first, second = (place[solo.key] for solo in bag.solos)
+            for member, pair in enumerate(((first, second), (second, first))):
+                self.slowdown[pair], self.spread[pair] = slow[member], spreads[row, member]
+                self.fits[pair], self.chosen[pair] = fits[row], number
+
 
 def share_kept(
     truth: Truth,
-    predicted: Sequence[Predicted],
+    predicted: Sequence[PredictedPairs],
     lengths: str,
     *,
     jobs: int = 100,
@@ -160,7 +173,7 @@ def known_pairs(
     progress: Progress | None = None,
     cache: Path | None = None,
     jobs: int = 1,
-) -> Predicted:
+) -> PredictedPairs:
     """Pairs of applications that a model knows, each by one that was fitted without the pair.
 
     The errors that are drawn for a pair are those of the other folds.
@@ -168,13 +181,16 @@ def known_pairs(
     folds = folds_of(co_runs.bags, _BAGS, seed)
     tasks = [CoRunTask(model, fold, _BAGS, 0, None, seed) for fold in folds]
     answers = answers_of(co_runs, tasks, progress=progress, cache=cache, jobs=jobs)
-    errors = _errors(co_runs, folds, answers)
-    result = _nothing(truth, len(folds))
-    for number, (fold, answer) in enumerate(zip(folds, answers, strict=True)):
-        others = _without(errors, number)
-        result.relative[number] = ErrorBags.of(others).drawn(2, DRAWS, seed)
-        tested = _Tested([co_runs.bags[place] for place in fold.test.tolist()], answer.values["slowdown"])
-        tested.put(result, truth, answer.values[FITS], others, number)
+    bags = [[co_runs.bags[place] for place in fold.test.tolist()] for fold in folds]
+    errors = _errors(folds, bags, answers)
+    shape = truth.slowdown.shape
+    slowdown, fits, spread = (np.full(shape, np.nan) for _ in range(3))
+    relative = np.zeros((len(folds), 2 * ERROR_SAMPLES, 2))
+    result = PredictedPairs(slowdown, fits, spread, relative, np.zeros(shape, dtype=np.int64))
+    for number, answer in enumerate(answers):
+        others = _where(errors, errors.group != number)
+        result.relative[number] = JointErrors.of(others).sample(2, ERROR_SAMPLES, seed)
+        result.put(truth, bags[number], answer.values["slowdown"], answer.values[FITS], others, number)
     return result
 
 
@@ -187,12 +203,12 @@ def unseen_pairs(
     progress: Progress | None = None,
     cache: Path | None = None,
     jobs: int = 1,
-) -> list[Predicted]:
-    """The same with each benchmark left out in turn: no model has seen any bag with it.
+) -> list[PredictedPairs]:
+    """The same with each benchmark left out in turn: no model has seen any pair with it.
 
-    The other pairs are those of `known_pairs` among the others, but that what a model rehearses with comes
-    from all of these. Errors that are drawn for pairs of the benchmark are those of pairs of the others, each
-    left out in turn.
+    The other pairs are those of `known_pairs` among the others, but that what a model refits with comes from
+    all of these. Errors that are drawn for pairs of the benchmark are those of pairs of the others, each left
+    out in turn.
     """
     found = []
     for fold in folds_of(co_runs.bags, _BENCHMARKS, seed):
@@ -201,70 +217,30 @@ def unseen_pairs(
         with one_thread("pairing jobs"):
             predictor = model.fit(rest, seed)
             answer = predictor.predict([bag.solos for bag in bags])
-            rehearsal = refit_of(model, predictor)
-            errors = out_of_fold_errors(rest, rehearsal, _BENCHMARKS, seed)["slowdown"]
-        known = known_pairs(rest, rehearsal, truth, seed, progress=progress, cache=cache, jobs=jobs)
-        own = ErrorBags.of(errors).drawn(2, DRAWS, seed)[None]
+            refit = refit_of(model, predictor)
+            errors = out_of_fold_errors(rest, refit, _BENCHMARKS, seed)["slowdown"]
+        known = known_pairs(rest, refit, truth, seed, progress=progress, cache=cache, jobs=jobs)
+        own = JointErrors.of(errors).sample(2, ERROR_SAMPLES, seed)[None]
         result = replace(known, relative=np.concatenate([known.relative, own]))
-        _Tested(bags, np.concatenate(answer.slowdown)).put(
-            result, truth, answer.fits, errors, len(known.relative)
-        )
+        result.put(truth, bags, np.concatenate(answer.slowdown), answer.fits, errors, len(known.relative))
         found.append(result)
     return found
 
 
-def _nothing(truth: Truth, sets: int) -> Predicted:
-    shape = truth.slowdown.shape
-    slowdown, fits, spread = (np.full(shape, np.nan) for _ in range(3))
-    return Predicted(slowdown, fits, spread, np.zeros((sets, 2 * DRAWS, 2)), np.zeros(shape, dtype=np.int64))
-
-
-@dataclass(frozen=True, eq=False)
-class _Tested:
-    """Pairs that were left out, and slowdowns of their members that were predicted, one after the other."""
-
-    bags: Sequence[Bag]
-    slowdowns: Reals
-
-    def put(self, result: Predicted, truth: Truth, fits: Reals, errors: LeftOut, number: int) -> None:
-        """Put them where they belong, with the number of their set of errors."""
-        place = {solo.key: place for place, solo in enumerate(truth.solos)}
-        spreads = errors.spread(np.log(self.slowdowns)).reshape(-1, 2)
-        for row, (bag, slow) in enumerate(zip(self.bags, self.slowdowns.reshape(-1, 2), strict=True)):
-            first, second = (place[solo.key] for solo in bag.solos)
-            for member, pair in enumerate(((first, second), (second, first))):
-                result.slowdown[pair], result.spread[pair] = slow[member], spreads[row, member]
-                result.fits[pair], result.chosen[pair] = fits[row], number
-
-
-def _errors(co_runs: CoRuns, folds: Sequence[CoRunFold], answers: Sequence[Answer]) -> LeftOut:
-    logs, groups, bags, values = [], [], [], []
-    for number, (fold, answer) in enumerate(zip(folds, answers, strict=True)):
-        true = measured([co_runs.bags[place] for place in fold.test.tolist()], "slowdown")
-        found = np.log(answer.values["slowdown"])
+def _errors(folds: Sequence[CoRunFold], bags: Sequence[Sequence[Bag]], answers: Sequence[Answer]) -> LeftOut:
+    """Errors of slowdowns on what each fold holds out."""
+    rows: list[list[Reals]] = []
+    for number, (fold, tested, answer) in enumerate(zip(folds, bags, answers, strict=True)):
+        true, found = measured(tested, "slowdown"), np.log(answer.values["slowdown"])
         errors = found - np.log(true.value)
         known = np.isfinite(errors)
-        logs.append(errors[known])
-        groups.append(np.full(int(known.sum()), number))
-        bags.append(fold.test[true.bag[known]])
-        values.append(found[known])
-    return LeftOut(
-        np.concatenate(logs),
-        np.concatenate(groups),
-        tuple(fold.held_out for fold in folds),
-        np.concatenate(bags),
-        np.concatenate(values),
-    )
+        group = np.full(int(known.sum()), number)
+        rows.append([errors[known], group, fold.test[true.bag[known]], found[known]])
+    errors, group, bag, value = (np.concatenate(each) for each in zip(*rows, strict=True))
+    return LeftOut(errors, group, tuple(fold.held_out for fold in folds), bag, value)
 
 
-def _without(errors: LeftOut, number: int) -> LeftOut:
-    """Errors of the other folds."""
-    rest = errors.group != number
+def _where(errors: LeftOut, chosen: Flags) -> LeftOut:
     bag, value = errors.bag, errors.log_value
-    return LeftOut(
-        errors.log_error[rest],
-        errors.group[rest],
-        errors.groups,
-        None if bag is None else bag[rest],
-        None if value is None else value[rest],
-    )
+    assert bag is not None and value is not None
+    return LeftOut(errors.log_error[chosen], errors.group[chosen], errors.groups, bag[chosen], value[chosen])

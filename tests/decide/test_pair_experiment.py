@@ -6,31 +6,31 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from crosscast.errors import InputError
-from crosscast.evaluation.corun import of_one_device
-from crosscast.predict.corun.models import Mean
-from crosscast.predict.corun.moolchandani2022 import Published
-from crosscast.studies.pairing import (
+from benchmarks.pair_experiment import (
     EQUAL,
     LOGNORMAL,
-    Predicted,
+    PredictedPairs,
     Truth,
     known_pairs,
     share_kept,
     unseen_pairs,
 )
+
+from crosscast.errors import InputError
+from crosscast.evaluation.corun import of_one_device
+from crosscast.predict.corun.models import Mean
+from crosscast.predict.corun.moolchandani2022 import Published
 from support.mixes import made_co_runs
 from support.shared import shared_data
 
 RUNS = made_co_runs(sizes=("small", "tiny"))
 
 
-def exact(truth: Truth) -> Predicted:
+def exact(truth: Truth) -> PredictedPairs:
     """Predictions without errors."""
     fits = np.where(np.isnan(truth.slowdown), 0.0, 1.0)
     slowdown = np.where(np.isnan(truth.slowdown), 9.0, truth.slowdown)
-    return Predicted(
+    return PredictedPairs(
         slowdown, fits, np.ones_like(fits), np.zeros((1, 2, 2)), np.zeros(fits.shape, dtype=np.int64)
     )
 

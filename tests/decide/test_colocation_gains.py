@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from crosscast.decide.pairing import ErrorBags, bag_gain, best_matching, expected_gain, pair_gain
+from crosscast.decide.colocation_gains import JointErrors, best_matching, expected_gain, mix_gain, pair_gain
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.predict.corun.forecast import LeftOut
 
@@ -21,7 +21,7 @@ SLOWDOWNS = arrays(np.float64, (7, 2), elements=st.floats(1, 10))
 
 @given(LENGTHS, SLOWDOWNS)
 def test_a_pair_gains_what_a_bag_of_two_gains(lengths: np.ndarray, slowdowns: np.ndarray) -> None:
-    bags = bag_gain(lengths, slowdowns, lambda running: np.ones(running.shape))
+    bags = mix_gain(lengths, slowdowns, lambda running: np.ones(running.shape))
     assert pair_gain(lengths, slowdowns) == pytest.approx(bags, rel=1e-9, abs=1e-9)
 
 
@@ -40,7 +40,7 @@ def test_a_pair_that_takes_longer_together_has_a_gain_below_zero() -> None:
 
 def test_three_jobs_gain_what_is_left_of_their_sum() -> None:
     # All end after 1.5 of the first; then two of length 1 left over run at 1.2 each.
-    gain = bag_gain(
+    gain = mix_gain(
         np.array([[1.0, 2.0, 2.0]]),
         np.full((1, 3), 1.5),
         lambda running: np.where(running, 1.2, 1.0),
@@ -64,31 +64,31 @@ PAIRS = [{0.1, 0.2}, {0.3, 0.4}, {0.3, 0.5}, {0.4, 0.5}, {-1.0, -2.0}]
 
 
 def test_members_of_a_pair_get_the_errors_of_one_bag() -> None:
-    drawn = ErrorBags.of(ERRORS).drawn(2, 200, seed=0)
+    drawn = JointErrors.of(ERRORS).sample(2, 200, seed=0)
     assert drawn.shape == (400, 2)
     found = {frozenset(row) for row in drawn.tolist()}
     assert found == {frozenset(pair) for pair in PAIRS}
 
 
 def test_each_draw_is_there_in_both_orders() -> None:
-    drawn = ErrorBags.of(ERRORS).drawn(2, 50, seed=0).tolist()
+    drawn = JointErrors.of(ERRORS).sample(2, 50, seed=0).tolist()
     assert sorted(drawn) == sorted(row[::-1] for row in drawn)
 
 
 def test_the_same_seed_draws_the_same() -> None:
-    bags = ErrorBags.of(ERRORS)
-    assert bags.drawn(3, 9, seed=4).tolist() == bags.drawn(3, 9, seed=4).tolist()
-    assert bags.drawn(3, 9, seed=4).tolist() != bags.drawn(3, 9, seed=5).tolist()
+    bags = JointErrors.of(ERRORS)
+    assert bags.sample(3, 9, seed=4).tolist() == bags.sample(3, 9, seed=4).tolist()
+    assert bags.sample(3, 9, seed=4).tolist() != bags.sample(3, 9, seed=5).tolist()
 
 
 def test_larger_bags_take_errors_of_a_smaller_one_again() -> None:
-    for row in ErrorBags.of(ERRORS).drawn(5, 100, seed=0).tolist():
+    for row in JointErrors.of(ERRORS).sample(5, 100, seed=0).tolist():
         assert set(row) in ({0.1, 0.2}, {0.3, 0.4, 0.5}, {-1.0, -2.0})
 
 
 def test_errors_whose_bags_are_not_known_are_drawn_one_by_one() -> None:
     alone = LeftOut(ERRORS.log_error, ERRORS.group, ERRORS.groups)
-    drawn = ErrorBags.of(alone).drawn(2, 100, seed=0)
+    drawn = JointErrors.of(alone).sample(2, 100, seed=0)
     assert (drawn[:, 0] == drawn[:, 1]).all()
 
 
@@ -96,7 +96,7 @@ def test_errors_are_relative_to_what_they_are_at_their_slowdown() -> None:
     values = np.log(np.array([1.0, 1.0, 2.0, 2.0]))
     errors = np.array([0.1, -0.1, 0.3, -0.3])
     spread = LeftOut(errors, np.array([0, 0, 1, 1]), ("a", "b"), np.array([0, 0, 1, 1]), values)
-    drawn = ErrorBags.of(spread).drawn(2, 100, seed=0)
+    drawn = JointErrors.of(spread).sample(2, 100, seed=0)
     assert np.allclose(np.abs(drawn), 1.0)
 
 

@@ -1,4 +1,4 @@
-"""A plan of jobs that share a device on a terminal: who with whom, who alone, and what that gains."""
+"""A plan of which jobs share a device on a terminal: who with whom, who alone, and what that gains."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from crosscast.decide.colocation import Plan, SharedBag
+from crosscast.decide.colocation import ColocationPlan, SharedMix
 from crosscast.predict.corun.artefact import CoRunCard
 from crosscast.predict.corun.forecast import Estimate
 from crosscast.report.console import console_of_numbers
@@ -17,10 +17,10 @@ from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import factor, percent, plural
 from crosscast.units import format_seconds
 
-__all__ = ["print_corun_pairs"]
+__all__ = ["print_colocation"]
 
 
-def print_corun_pairs(plan: Plan, names: Sequence[str], card: CoRunCard, stream: TextIO) -> None:
+def print_colocation(plan: ColocationPlan, names: Sequence[str], card: CoRunCard, stream: TextIO) -> None:
     """Print a plan.
 
     Parameters
@@ -53,13 +53,13 @@ def print_corun_pairs(plan: Plan, names: Sequence[str], card: CoRunCard, stream:
         console.print(Text(line), soft_wrap=True)
 
 
-def _print_shared(plan: Plan, names: Sequence[str], card: CoRunCard, console: Console) -> None:
+def _print_shared(plan: ColocationPlan, names: Sequence[str], card: CoRunCard, console: Console) -> None:
     told = any(each.fits is not None for each in plan.shared)
     headings = ["slowdown", "interval", "together", "one by one", *(["fit"] if told else []), "gain"]
     table = number_table("jobs", headings)
-    for bag in plan.shared:
-        whole = _whole(bag, told)
-        for place, (job, slowdown) in enumerate(zip(bag.jobs, bag.slowdown, strict=True)):
+    for mix in plan.shared:
+        whole = _whole(mix, told)
+        for place, (job, slowdown) in enumerate(zip(mix.jobs, mix.slowdown, strict=True)):
             table.add_row(
                 Text(f"{'+ ' if place else ''}{names[job]}"),
                 factor(slowdown.value),
@@ -69,14 +69,14 @@ def _print_shared(plan: Plan, names: Sequence[str], card: CoRunCard, console: Co
     print_table(console, f"together on {card.device}", table)
 
 
-def _whole(bag: SharedBag, told: bool) -> tuple[list[str], list[str]]:
-    """What is said of the whole bag, beside its first two jobs."""
-    fits = [percent(bag.fits)] if told else []
-    times = [format_seconds(bag.together_s), format_seconds(bag.serial_s), *fits]
-    return [*times, _seconds(bag.gain_s.value)], [*("" for _ in times), _interval(bag.gain_s)]
+def _whole(mix: SharedMix, told: bool) -> tuple[list[str], list[str]]:
+    """What is said of the whole mix, beside its first two jobs."""
+    fits = [percent(mix.fits)] if told else []
+    times = [format_seconds(mix.together_s), format_seconds(mix.serial_s), *fits]
+    return [*times, _seconds(mix.gain_s.value)], [*("" for _ in times), _interval(mix.gain_s)]
 
 
-def _totals(plan: Plan) -> list[str]:
+def _totals(plan: ColocationPlan) -> list[str]:
     count = sum(len(each.jobs) for each in plan.shared) + len(plan.alone)
     serial = format_seconds(plan.serial_s)
     if not plan.shared:

@@ -1,0 +1,344 @@
+"""What is gained when jobs share a device: the time that they take one after another less that together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.errors import InputError, MissingExtraError
+from crosscast.predict.corun.artefact import TrainedCoRunModel
+from crosscast.predict.corun.forecast import LeftOut, check_profile, is_plausible, mix_times
+from crosscast.tables.corun.solo import Solo
+from crosscast.units import format_bytes
+
+LIKELY = 0.5
+"""Mixes that fit with a lower probability are not proposed."""
+
+MOST_JOBS = 1000
+"""More are not placed at once: all pairs of them are predicted."""
+
+_AT_ONCE = 1 << 14
+"""So many gains are computed at once: more would not stay in the cache."""
+
+_STEPS = float(1 << 40)
+"""Weights are whole numbers of so many steps to the largest, as the matching needs exact sums."""
+
+
+def pair_gain(lengths: Reals, slowdowns: Reals) -> Reals:
+    """Gain of pairs, in the unit of the lengths; below 0 where they take longer together.
+
+    Until the first ends, after ``t = min(La sa, Lb sb)``, they do ``t (1/sa + 1/sb)`` of work instead of
+    ``t``; what is left of the other then runs alone. It is `mix_gain` of two jobs, and quicker.
+
+    >>> round(float(pair_gain(np.array([1.0, 2.0]), np.array([1.5, 1.5]))), 6)
+    0.5
+    >>> float(pair_gain(np.array([1.0, 1.0]), np.array([2.0, 2.0])))
+    0.0
+    """
+    ends = lengths * slowdowns
+    first = np.minimum(ends[..., 0], ends[..., 1])
+    gain: Reals = first * (1.0 / slowdowns[..., 0] + 1.0 / slowdowns[..., 1] - 1.0)
+    return gain
+
+
+def mix_gain(lengths: Reals, slowdowns: Reals, slowdowns_left: Callable[[Flags], Reals]) -> Reals:
+    """Gain of ``m`` mixes of ``n`` jobs each, of shape ``(m,)``; see `mix_times`."""
+    gain: Reals = lengths.sum(axis=1) - mix_times(lengths, slowdowns, slowdowns_left).time_s
+    return gain
+
+
+def expected_gain(gains: Reals, fits: Reals) -> Reals:
+    """What mixes are worth before they run, by samples of their gains, of shape ``(m,)``.
+
+    Mixes that prove slower than one job after another, or do not fit, are broken up: they gain nothing. The
+    mean of gains above 0 is not the gain of the mean: as losses are cut off, what is uncertain is a chance.
+    """
+    worth: Reals = np.maximum(gains, 0.0).mean(axis=0) * np.where(np.isnan(fits), 1.0, fits)
+    return worth
+
+
+def may_share(gains: Reals, fits: Reals) -> Flags:
+    """Mixes that gain something on average, and are no more likely not to fit than to fit."""
+    allowed: Flags = (gains.mean(axis=0) > 0) & ~(fits < LIKELY)
+    return allowed
+
+
+def sample_slowdowns(slowdowns: Reals, spreads: Reals, relative: Reals) -> Reals:
+    """True slowdowns, if predictions err so; nobody is faster in a mix than alone, but for noise."""
+    true: Reals = np.maximum(slowdowns * np.exp(-relative * spreads), 1.0)
+    return true
+
+
+def sample_pair_gains(lengths: Reals, slowdowns: Reals, spreads: Reals, relative: Reals) -> Reals:
+    """Gains of ``p`` pairs, of shape ``(k, p)``, by relative errors, ``(k, p, 2)`` or ``(k, 1, 2)``."""
+    gains = np.empty((len(relative), len(lengths)))
+    step = max(1, _AT_ONCE // max(1, len(lengths)))
+    for start in range(0, len(gains), step):
+        some = slice(start, start + step)
+        gains[some] = pair_gain(lengths, sample_slowdowns(slowdowns, spreads, relative[some]))
+    return gains
+
+
+def best_matching(weights: Reals) -> list[tuple[int, int]]:
+    """Pairs of different nodes, none in two of them, whose weights add up to the most.
+
+    It is exact (Edmonds' blossoms), but for weights that are rounded to a share of 1e-12 of the largest.
+    """
+    if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
+        raise InputError(f"weights: expected shape (n, n), found {weights.shape}")
+    if np.isinf(weights).any():
+        raise InputError("weights: expected finite numbers, found infinity")
+    try:
+        from rustworkx import PyGraph, max_weight_matching
+    except ImportError as error:
+        raise MissingExtraError("corun", "pairing jobs") from error
+    upper = np.triu(np.nan_to_num(weights), 1)
+    first, second = np.nonzero(upper > 0)
+    if not len(first):
+        return []
+    steps = np.maximum(np.round(upper[first, second] / upper.max() * _STEPS), 1.0).astype(np.int64)
+    graph = PyGraph(multigraph=False)
+    graph.add_nodes_from(range(len(weights)))
+    graph.add_edges_from(list(zip(first.tolist(), second.tolist(), steps.tolist(), strict=True)))
+    found = max_weight_matching(graph, max_cardinality=False, weight_fn=int)
+    return sorted((min(pair), max(pair)) for pair in found)
+
+
+@dataclass(frozen=True, eq=False)
+class JointErrors:
+    """Errors of ``m`` mixes that were left out.
+
+    Co-runners err together (one that slows down more than predicted slows the other down), so that errors are
+    drawn as they were found: those of one mix.
+    """
+
+    # Logarithms of predicted over true slowdowns, relative to their spread (`LeftOut.spread`), of shape
+    # `(m, most jobs)`
+    relative: Reals
+    count: Integers  # Jobs of each mix, of shape `(m,)`
+
+    @classmethod
+    def of(cls, errors: LeftOut) -> JointErrors:
+        """Errors of slowdowns by their mixes; each is a mix of its own where these are not known."""
+        own = np.arange(len(errors.log_error)) if errors.bag is None else errors.bag
+        order = np.lexsort((own, errors.group))
+        group, mix = errors.group[order], own[order]
+        new = np.append(True, (np.diff(group) != 0) | (np.diff(mix) != 0))
+        number, starts = np.cumsum(new) - 1, np.flatnonzero(new)
+        place = np.arange(len(order)) - starts[number]
+        values = np.zeros_like(errors.log_error) if errors.log_value is None else errors.log_value
+        padded = np.zeros((len(starts), int(place.max()) + 1))
+        padded[number, place] = (errors.log_error / errors.spread(values))[order]
+        return cls(padded, np.bincount(number))
+
+    def sample(self, jobs: int, count: int, seed: int) -> Reals:
+        """Relative errors at random, for mixes of so many jobs, of shape ``(2 * count, jobs)``.
+
+        All mixes that are compared are given the same sample, so that none is taken because it was lucky.
+        Each draw is there a second time with its jobs in the reverse order: two are treated alike. Mixes of
+        more jobs than the one that is drawn take its errors from the start again.
+        """
+        random = np.random.default_rng(seed)
+        chosen = random.integers(len(self.count), size=count)
+        there = np.arange(self.relative.shape[1]) < self.count[chosen][:, None]
+        order = np.argsort(np.where(there, random.random(there.shape), np.inf), axis=1)
+        place = np.arange(jobs) % self.count[chosen][:, None]
+        shuffled = np.take_along_axis(self.relative[chosen], order, axis=1)
+        found = np.take_along_axis(shuffled, place, axis=1)
+        return np.concatenate([found, found[:, ::-1]])
+
+
+@dataclass(frozen=True)
+class ColocationLimits:
+    """What mixes must keep to."""
+
+    max_slowdown: float | None = None  # Most that any job slows down; `None` for no limit
+    # Whether the upper limit of the interval of a slowdown keeps to it, not only what is predicted
+    sure: bool = False
+    memory_bytes: int | None = None  # Memory of the device, if it is known
+    level: float = 0.9  # Probability of intervals
+
+    def __post_init__(self) -> None:
+        """Check them."""
+        if self.max_slowdown is not None and not 1 <= self.max_slowdown < np.inf:
+            raise InputError(f"max_slowdown: expected a number of at least 1, found {self.max_slowdown:g}")
+        if self.memory_bytes is not None and self.memory_bytes < 1:
+            raise InputError(f"memory_bytes: expected a number above 0, found {self.memory_bytes}")
+        if not 0 < self.level < 1:
+            raise InputError(f"level: expected a probability between 0 and 1, found {self.level:g}")
+
+
+@dataclass(frozen=True, eq=False)
+class ColocationJobs:
+    """``n`` jobs, sorted by what is known of them, so that a plan does not depend on their order."""
+
+    solos: tuple[Solo, ...]  # The jobs
+    given: Integers  # Place of each among those that were given, of shape `(n,)`
+    kind: (
+        Integers  # Its job kind: equal where all that a model sees is equal; it never falls, of shape `(n,)`
+    )
+    length_s: Reals  # Times alone, in seconds, of shape `(n,)`
+    memory_bytes: Reals  # Memory that each takes; 0 where it is not known, of shape `(n,)`
+
+    def __len__(self) -> int:
+        """Number of jobs."""
+        return len(self.solos)
+
+    @classmethod
+    def of(
+        cls,
+        solos: Sequence[Solo],
+        device: str,
+        *,
+        lengths: Sequence[float] | None = None,
+        memory_bytes: int | None = None,
+    ) -> ColocationJobs:
+        """Check jobs."""
+        if not 2 <= len(solos) <= MOST_JOBS:
+            raise InputError(f"jobs: expected 2 to {MOST_JOBS:,}, found {len(solos):,}")
+        if lengths is not None and len(lengths) != len(solos):
+            raise InputError(f"lengths: expected one for each of {len(solos)} jobs, found {len(lengths)}")
+        times = [solo.time_s for solo in solos] if lengths is None else list(lengths)
+        for solo, time_s in zip(solos, times, strict=True):
+            _check_job(solo, time_s, device, memory_bytes)
+        known = np.array(times, dtype=np.float64)
+        facts = [_facts(solo) for solo in solos]
+        order = sorted(range(len(solos)), key=lambda place: (facts[place], known[place]))
+        kinds = {fact: number for number, fact in enumerate(sorted(set(facts)))}
+        return cls(
+            tuple(solos[place] for place in order),
+            np.array(order, dtype=np.int64),
+            np.array([kinds[facts[place]] for place in order], dtype=np.int64),
+            known[order],
+            np.array([solos[place].memory_bytes or 0 for place in order], dtype=np.float64),
+        )
+
+
+def _check_job(solo: Solo, time_s: float | None, device: str, memory_bytes: int | None) -> None:
+    check_profile(solo, device)
+    if time_s is None or not is_plausible(time_s):
+        found = "none" if time_s is None else f"{time_s:g}"
+        raise InputError(f"{solo.name}: expected its time alone, a number of seconds above 0, found {found}")
+    if memory_bytes is not None and solo.memory_bytes is not None and solo.memory_bytes > memory_bytes:
+        raise InputError(
+            f"{solo.name}: memory_bytes: expected at most the {format_bytes(memory_bytes)} of {device}, "
+            f"found {format_bytes(solo.memory_bytes)}: it does not even fit alone"
+        )
+
+
+def _facts(solo: Solo) -> str:
+    """All that a model sees of a job, as a text that sorts: first its name."""
+    seen = (solo.key, solo.time_s, solo.runs, solo.power_w, solo.memory_bytes)
+    return repr((*seen, sorted(solo.features.items())))
+
+
+@dataclass(frozen=True, eq=False)
+class MixPredictions:
+    """Predictions of mixes, each named by ascending places of jobs; those of equal kinds are asked once."""
+
+    jobs: ColocationJobs
+    model: TrainedCoRunModel
+    # By size of mixes: ascending codes of their job kinds, and slowdowns and the probability to fit of each
+    _cache: dict[int, tuple[Integers, Reals]] = field(default_factory=dict)
+
+    def slowdowns(self, mixes: Integers) -> tuple[Reals, Reals]:
+        """Predicted slowdowns of ``(m, n)`` jobs, and the probability that each mix fits, ``(m,)``.
+
+        In mixes of more than two, if the model has seen none as large, slowdowns are at least what those of
+        the pairs add up to: as where jobs take turns.
+        """
+        size = mixes.shape[1]
+        bases = len(self.jobs) ** np.arange(size)
+        codes = self.jobs.kind[mixes] @ bases
+        known, table = self._cache.get(size, (np.empty(0, dtype=np.int64), np.empty((0, size + 1))))
+        # Not setdiff1d, which would sort all that is known for each mix.
+        absent = np.searchsorted(known, codes, "right") == np.searchsorted(known, codes)
+        new = np.unique(codes[absent])
+        if len(new):
+            known = np.concatenate([known, new])
+            table = np.concatenate([table, self._asked(new[:, None] // bases % len(self.jobs))])
+            order = np.argsort(known)
+            known, table = self._cache[size] = known[order], table[order]
+        rows = table[np.searchsorted(known, codes)]
+        slow, fits = rows[:, :-1], rows[:, -1]
+        if self.from_pairs(size):
+            added = np.ones_like(slow)
+            for one, other in combinations(range(size), 2):
+                pair, _ = self.slowdowns(mixes[:, [one, other]])
+                added[:, [one, other]] += np.maximum(pair - 1.0, 0.0)
+            slow = np.maximum(slow, added)
+        return slow, fits
+
+    def from_pairs(self, size: int) -> bool:
+        """Whether slowdowns of mixes of so many are at least those that pairs add up to."""
+        return size > 2 and size not in self.model.card.sizes
+
+    def known(self, mixes: Integers) -> Flags:
+        """Whether all applications of each mix are among those of the training, of shape ``(m,)``."""
+        return np.asarray(self._trained[mixes].all(axis=1))
+
+    @cached_property
+    def _trained(self) -> Flags:
+        return np.array([self.model.knows((solo,)) for solo in self.jobs.solos])
+
+    def errors(self, *, known: bool) -> LeftOut:
+        """Errors of slowdowns; see `TrainedCoRunModel.errors_of`."""
+        errors = self.model.errors_of(known=known)
+        if "slowdown" not in errors:
+            found = ", ".join(errors) or "none"
+            raise InputError(
+                f"{self.model.folder}: expected a model with errors of slowdowns, found errors of {found}"
+            )
+        return errors["slowdown"]
+
+    def _asked(self, kinds: Integers) -> Reals:
+        """Slowdowns and fits of mixes of job kinds, of shape ``(m, n + 1)``."""
+        first = [self.jobs.solos[place] for place in np.unique(self.jobs.kind, return_index=True)[1].tolist()]
+        found = self.model.predict([tuple(first[kind] for kind in row) for row in kinds.tolist()])
+        slowdown = np.concatenate(found.slowdown).reshape(kinds.shape)
+        if np.isnan(slowdown).any():
+            raise InputError(f"{self.model.folder}: expected a model that predicts slowdowns, found another")
+        return np.column_stack([slowdown, found.fits])
+
+    def sample_gains(self, mixes: Integers, relative: Reals) -> Reals:
+        """Gains in seconds of mixes of one size if predictions err so, of shape ``(k, m)``."""
+        count, size = mixes.shape
+        slow, _ = self.slowdowns(mixes)
+        lengths = self.jobs.length_s[mixes]
+        spreads = self.errors(known=bool(self.known(mixes)[0])).spread(np.log(slow))
+        if size == 2:
+            return sample_pair_gains(lengths, slow, spreads, relative[:, None])
+        gains = np.empty((len(relative), count))
+        step = max(1, _AT_ONCE // count)
+        left: dict[int, Reals] = {}
+        for start in range(0, len(relative), step):
+            some = relative[start : start + step]
+            errors = np.repeat(some, count, axis=0)
+            times, slows, spread = (np.tile(each, (len(some), 1)) for each in (lengths, slow, spreads))
+
+            def slowdowns_left(running: Flags, spread: Reals = spread, errors: Reals = errors) -> Reals:
+                return sample_slowdowns(self._left(mixes, running, left), spread, errors)
+
+            found = mix_gain(times, sample_slowdowns(slows, spread, errors), slowdowns_left)
+            gains[start : start + step] = found.reshape(len(some), -1)
+        return gains
+
+    def _left(self, mixes: Integers, running: Flags, found: dict[int, Reals]) -> Reals:
+        """Slowdowns of the jobs that still run, of the mixes again and again; 1 elsewhere."""
+        result = np.ones(running.shape)
+        mix = np.arange(len(running)) % len(mixes)
+        codes = running @ (1 << np.arange(running.shape[1]))
+        for code in np.unique(codes).tolist():
+            places = [place for place in range(running.shape[1]) if code >> place & 1]
+            if len(places) < 2:
+                continue
+            if code not in found:
+                found[code] = np.ones(mixes.shape)
+                found[code][:, places] = self.slowdowns(mixes[:, places])[0]
+            result[codes == code] = found[code][mix[codes == code]]
+        return result

@@ -1,0 +1,373 @@
+"""Which features predict co-running (Moolchandani et al. 2022, sections 6 and 7): combinations, and trees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from crosscast.arrays import Arrays, Integers, Reals
+from crosscast.errors import InputError
+from crosscast.evaluation.corun import CoRunFold, CoRunResult, evaluate_corun, folds_of, measured, with_mixes
+from crosscast.evaluation.keep import digest, fingerprint
+from crosscast.evaluation.loop import run_tasks
+from crosscast.predict.corun.forecast import CoRunPredictor
+from crosscast.predict.corun.moolchandani2022 import (
+    CONCURRENT,
+    FAIRNESS,
+    FIGURE_8,
+    INDIVIDUAL,
+    KINDS,
+    PERFORMANCE,
+    POWER,
+    TABLE_7,
+    Combination,
+    Grown,
+    Published,
+    SizePredictor,
+    other_features,
+    unknown_features,
+)
+from crosscast.predict.trees import Trees
+from crosscast.tables.corun.bag import Bag
+from crosscast.tables.corun.solo import Solo
+from crosscast.tables.corun.view import CoRuns
+
+SPLITS = ("leave-benchmark-out", "random-80-20")
+"""Sections 7.2 and 7.4."""
+
+EVERYTHING = "all that is known"
+"""The combination of whatever a dataset has, which is not published."""
+
+SOURCES = ("predict", "evaluation/corun.py", "studies/moolchandani2022_features.py")
+
+_LEAST_APPLICATIONS, _LEAST_MIXES = 3, 5
+
+_MODELS = ("decision-tree", "boosting", "linear", "mlp", "forest", "svr")
+
+_ROWS = (
+    (4.65, 3.9, 7.52, 10, 3.87, 6.7),
+    (6.75, 7.5, 10.95, 13, 8.1, 6.7),
+    (4.65, 4.22, 6.2, 9.3, 3.72, 7.2),
+    (4.55, 3.78, 7.48, 10.92, 3.8, 6.69),
+    (4.49, 3.83, 4.57, 8.43, 3.95, 6.6),
+    (4.41, 3.76, 4.53, 7.58, 3.88, 6.65),
+    (13.5, 11.05, 10.3, 10.48, 11.34, 7.29),
+    (9.42, 8.23, 21.17, 11.64, 8.75, 7.09),
+    (9.8, 8.76, 12.67, 24.83, 8.89, 7.47),
+    (8.68, 7.27, 16, 11.55, 7.49, 7.44),
+    (8.09, 7.09, 16.44, 11.93, 7.44, 7.45),
+    (9.85, 9.22, 18.2, 21.9, 9.2, 7.47),
+    (13.82, 9.08, 12.67, 20.22, 10.76, 7.56),
+    (8.8, 7.73, 13.39, 14.38, 7.56, 7.47),
+    (9.9, 8.36, 23.4, 13.16, 8.6, 6.94),
+    (4.3, 3.78, 7.14, 9.49, 3.59, 6.65),
+    (4.65, 3.97, 5.40, 8.40, 3.41, 7.08),
+    (4.83, 4.10, 6.39, 10.63, 3.68, 7.05),
+    (4.75, 3.78, 16.66, 12.71, 3.66, 6.97),
+    (4.17, 3.62, 16.86, 13.95, 3.66, 7.01),
+)
+
+REPORTED_MAPE: Mapping[str, Mapping[str, float]] = MappingProxyType(
+    {
+        combination.name: MappingProxyType(dict(zip(_MODELS, row, strict=True)))
+        for combination, row in zip(TABLE_7, _ROWS, strict=True)
+    }
+)
+"""Mean absolute percentage error of power by combination and kind of model (table 7), in per cent.
+
+Two applications on a Tesla T4, leaving one benchmark out.
+"""
+
+
+def _fewest(co_runs: CoRuns) -> int:
+    """Co-runners of the smallest mixes: two, where there are pairs, as in the paper."""
+    return min((len(bag.members) for bag in co_runs.bags if len(bag.members) > 1), default=2)
+
+
+def _performance(co_runs: CoRuns) -> str:
+    """What tells how fast the smallest mixes are: their time, as published, or slowdowns in them."""
+    bags = [bag for bag in co_runs.bags if len(bag.members) == _fewest(co_runs)]
+    return "time" if _known(bags, "time") >= max(_LEAST_MIXES, len(bags) // 2) else "slowdown"
+
+
+def _known(bags: Sequence[Bag], quantity: str) -> int:
+    return int(np.isfinite(measured(bags, quantity).value).sum())
+
+
+def _with_quantity(co_runs: CoRuns, quantity: str) -> CoRuns:
+    """The smallest mixes of which a quantity is known, without what else is measured."""
+    size, kept = _fewest(co_runs), []
+    for bag in co_runs.bags:
+        if len(bag.members) == size and _known([bag], quantity):
+            members = bag.members
+            if quantity != "slowdown":
+                members = tuple(replace(member, slowdown=None) for member in members)
+            time_s = bag.time_s if quantity == "time" else None
+            power_w = bag.power_w if quantity == "power" else None
+            kept.append(replace(bag, members=members, time_s=time_s, power_w=power_w))
+    return replace(co_runs, bags=tuple(kept))
+
+
+@dataclass(frozen=True)
+class CombinationModel:
+    """A `CoRunModel` that is named after its features, too."""
+
+    kind: str  # Kind of regressor; see `crosscast.predict.corun.moolchandani2022.KINDS`
+    combination: Combination  # Its features
+
+    @property
+    def name(self) -> str:
+        """Its name in results."""
+        return f"{self.kind} {self.combination.name}"
+
+    def fit(self, co_runs: CoRuns, seed: int) -> CoRunPredictor:
+        """Fit it; see `CoRunModel.fit`."""
+        return Published(self.kind, self.combination, self.combination).fit(co_runs, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class CombinationStudy:
+    """Errors of six regressors with each combination of features."""
+
+    quantity: str  # What is predicted: `time`, `slowdown` or `power`
+    members: int  # Co-runners of the mixes, and how many mixes there are
+    bags: int
+    kinds: tuple[str, ...]  # Kinds of regressors; see `crosscast.predict.corun.moolchandani2022.KINDS`
+    combinations: tuple[Combination, ...]  # Combinations that could be made, then two of what there is
+    missing: Mapping[str, tuple[str, ...]]  # Features that are not known, of combinations that need them
+    results: Mapping[tuple[str, str, str], CoRunResult]  # By split, combination and kind of regressor
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the combinations."""
+        return tuple(each.name for each in self.combinations)
+
+    def mape(self, split: str) -> Reals:
+        """Mean absolute relative errors, of shape ``(combinations, kinds)``."""
+        return np.array(
+            [[self.results[split, name, kind].mape for kind in self.kinds] for name in self.names], np.float64
+        )
+
+    def by_benchmark(self) -> dict[str, Reals]:
+        """The same where each benchmark is left out, by its name."""
+        errors = {
+            (name, kind): self.results[SPLITS[0], name, kind].by_group or {}
+            for name in self.names
+            for kind in self.kinds
+        }
+        return {
+            group: np.array(
+                [[errors[name, kind].get(group, np.nan) for kind in self.kinds] for name in self.names]
+            )
+            for group in errors[self.names[0], self.kinds[0]]
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """As an object of JSON."""
+        features = {each.name: list(each.features) for each in self.combinations}
+        return {
+            "quantity": self.quantity,
+            "bag_size": self.members,
+            "bags": self.bags,
+            "results": [
+                {
+                    "split": split,
+                    "combination": name,
+                    "features": features[name],
+                    "model": kind,
+                    "mape": result.mape,
+                    "by_group": result.by_group,
+                }
+                for (split, name, kind), result in self.results.items()
+            ],
+            "not_made": {name: why_missing(features) for name, features in self.missing.items()},
+        }
+
+
+def why_missing(features: Sequence[str]) -> str:
+    """Why a combination cannot be made without some features, as part of a sentence."""
+    of_mixes = [name for name in features if name in CONCURRENT]
+    others = [name for name in features if name not in CONCURRENT]
+    parts = [f"{', '.join(of_mixes)} only told by running the bag itself"] if of_mixes else []
+    parts += [f"{', '.join(others)} known of no application here"] if others else []
+    return "; ".join(parts)
+
+
+def combination_study(
+    co_runs: CoRuns, target: str, seed: int, *, kinds: Sequence[str] = tuple(KINDS), **run: Any
+) -> CombinationStudy | str:
+    """Combinations of features for ``performance`` or ``power``; a reason if they cannot be compared.
+
+    For performance they are those of figure 8 (figure 7 has some of them) and predict times of mixes, or
+    slowdowns where no times are known; for power those of table 7. Of the smallest mixes; what else is given
+    is as `evaluate_corun` has it.
+    """
+    quantity = "power" if target == "power" else _performance(co_runs)
+    asked = TABLE_7 if target == "power" else [each for row in FIGURE_8 for each in row]
+    chosen = _with_quantity(co_runs, quantity)
+    if not chosen.bags:
+        return f"the {quantity} of no bag is known"
+    if len(chosen.applications) < _LEAST_APPLICATIONS or len(chosen.bags) < _LEAST_MIXES:
+        return (
+            f"combinations take at least {_LEAST_APPLICATIONS} applications and {_LEAST_MIXES} bags of known "
+            f"{quantity}"
+        )
+    solos = [bag.solos for bag in chosen.bags]
+    missing = {each.name: left for each in asked if (left := unknown_features(each.features, solos))}
+    combinations = [each for each in asked if each.name not in missing]
+    combinations += _of_dataset("GPU_power" if target == "power" else "GPU_time", solos)
+    if not combinations:
+        return "nothing is known of applications alone"
+    models = [CombinationModel(kind, each) for each in combinations for kind in kinds]
+    results: dict[tuple[str, str, str], CoRunResult] = {}
+    for split in SPLITS:
+        evaluation = evaluate_corun(chosen, models, split, level=None, seed=seed, **run)
+        by_name = {
+            each.model: each
+            for each in evaluation.results
+            if each.quantity == quantity and each.bag_size is None
+        }
+        results |= {(split, model.combination.name, model.kind): by_name[model.name] for model in models}
+    return CombinationStudy(
+        quantity, _fewest(co_runs), len(solos), tuple(kinds), tuple(combinations), missing, results
+    )
+
+
+def _of_dataset(alone: str, mixes: Sequence[tuple[Solo, ...]]) -> list[Combination]:
+    """What the device itself tells of an application alone, and all that is known."""
+    known = [
+        *(name for name in (*INDIVIDUAL, FAIRNESS) if not unknown_features([name], mixes)),
+        *other_features(mixes),
+    ]
+    single = [Combination(alone, (alone,))] if alone in known else []
+    return [*single, *([Combination(EVERYTHING, tuple(known))] if set(known) - {alone} else [])]
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionPaths:
+    """How often the features of trees decide on the way of ``n`` mixes."""
+
+    features: tuple[str, ...]  # Names of the `k` features, whichever co-runner they are of
+    times: Integers  # Splits at each feature on the path of each mix, of shape `(n, k)`: figure 10
+
+    @property
+    def share(self) -> Reals:
+        """Share of the mixes on whose path each feature is, of shape ``(k,)``: figure 9."""
+        share: Reals = (self.times > 0).mean(axis=0)
+        return share
+
+
+@dataclass(frozen=True, eq=False)
+class PathStudy(DecisionPaths):
+    """Paths of mixes, each through a tree that was fitted without a benchmark of it.
+
+    Features that decide most often are first.
+    """
+
+    quantity: str  # What the trees predict
+    as_published: bool  # Whether they have the features of the paper alone; else all that is known
+
+    def to_dict(self) -> dict[str, Any]:
+        """As an object of JSON."""
+        rows = zip(self.features, self.share.tolist(), self.times.mean(axis=0).tolist(), strict=True)
+        return {
+            "quantity": self.quantity,
+            "as_published": self.as_published,
+            "bags": len(self.times),
+            "features": {name: {"share": share, "times": times} for name, share, times in rows},
+        }
+
+
+_TARGETS = {"time": "time_s", "slowdown": "slowdown", "power": "power_w"}
+
+
+def decision_paths(
+    predictor: SizePredictor, mixes: Sequence[tuple[Solo, ...]], target: str = "time_s"
+) -> DecisionPaths:
+    """Follow mixes through the decision tree of a target."""
+    fitted = predictor.targets.get(target)
+    if fitted is None or not isinstance(fitted.regressor, Grown):
+        raise InputError(f"{target}: expected a target that a decision tree predicts, found none")
+    trees = fitted.regressor.trees
+    if (trees.root >= 0).sum() > 1:
+        raise InputError(f"{target}: expected one decision tree, found {int((trees.root >= 0).sum())}")
+    rows, _ = predictor.rows(mixes)
+    titles = predictor.columns.titles
+    seen = rows[:, 0, fitted.places(len(titles), predictor.members)]
+    passed = splits_passed(trees, seen).reshape(len(mixes), predictor.members, -1).sum(axis=1)
+    return DecisionPaths(tuple(titles[column] for column in fitted.columns), passed)
+
+
+def splits_passed(trees: Trees, rows: Reals) -> Integers:
+    """How many splits at each feature each row passes, of all trees together. Of shape ``(n, f)``."""
+    singles = rows.astype(np.float32)
+    passed = np.zeros(rows.shape, dtype=np.int64)
+    row = np.tile(np.arange(len(rows)), len(trees.root))
+    at = np.repeat(trees.root, len(rows))
+    while True:
+        row, at = row[at >= 0], at[at >= 0]
+        if not len(at):
+            return passed
+        feature = trees.feature[at]
+        np.add.at(passed, (row, feature), 1)
+        left = singles[row, feature] <= trees.threshold[at]
+        at = np.where(left, trees.left[at], trees.right[at])
+
+
+@dataclass(frozen=True, eq=False)
+class _PathTask:
+    """Follow the mixes that a fold holds out through a tree that was fitted to the others."""
+
+    model: Published
+    fold: CoRunFold
+    quantity: str
+    seed: int
+
+    @property
+    def label(self) -> str:
+        return f"decision paths, {self.fold.held_out} held out"
+
+    @property
+    def asks(self) -> list[object]:
+        places = digest([self.fold.train, self.fold.test])
+        return [["paths", fingerprint(self.model), places, self.quantity, self.seed]]
+
+    def run(self, co_runs: CoRuns, asks: Sequence[int]) -> list[Arrays]:
+        size = len(co_runs.bags[0].members)
+        predictor = self.model.fit(with_mixes(co_runs, self.fold.train), self.seed).of_size(size)
+        mixes = [co_runs.bags[place].solos for place in self.fold.test.tolist()]
+        found = decision_paths(predictor, mixes, _TARGETS[self.quantity])
+        return [{"features": np.array(found.features), "times": found.times} for _ in asks]
+
+    def sound(self, co_runs: CoRuns, ask: int, arrays: Arrays) -> bool:
+        return set(arrays) == {"features", "times"} and len(arrays["times"]) == len(self.fold.test)
+
+
+def path_study(co_runs: CoRuns, target: str, seed: int, **run: Any) -> PathStudy | str:
+    """Paths of the smallest mixes through trees for ``performance`` or ``power``, or why there are none.
+
+    The paper follows trees for performance alone (figures 9 and 10).
+    """
+    quantity = "power" if target == "power" else _performance(co_runs)
+    chosen = _with_quantity(co_runs, quantity)
+    if len(chosen.applications) < _LEAST_APPLICATIONS:
+        return f"paths take at least {_LEAST_APPLICATIONS} applications with bags of known {quantity}"
+    published = (POWER if quantity == "power" else PERFORMANCE).features
+    as_published = not unknown_features(published, [bag.solos for bag in chosen.bags])
+    model = Published("decision-tree", others=not as_published)
+    tasks = [_PathTask(model, fold, quantity, seed) for fold in folds_of(chosen.bags, SPLITS[0], seed)]
+    parts = [arrays for (arrays,) in run_tasks(tasks, chosen, sources=SOURCES, **run)]
+    names = list(dict.fromkeys(name for part in parts for name in part["features"].tolist()))
+    # Where no training mix told a feature, no tree split at it.
+    times = np.zeros((sum(len(part["times"]) for part in parts), len(names)), dtype=np.int64)
+    start = 0
+    for part in parts:
+        stop = start + len(part["times"])
+        times[start:stop, [names.index(name) for name in part["features"].tolist()]] = part["times"]
+        start = stop
+    order = sorted(range(len(names)), key=lambda place: (-times[:, place].mean(), place))
+    return PathStudy(tuple(names[place] for place in order), times[:, order], quantity, as_published)
