@@ -25,33 +25,28 @@ from crosscast.tables.run_columns import DEVICE, KERNEL, POWER, TIME, TIMES, dom
 from crosscast.tables.whole_file import whole_file
 
 _TOTAL = ""
-"""Name under which the power of the whole is summed."""
+"""Name under which the power of the whole is averaged."""
 
+_TOLERANCE = 1e-6
+"""Share by which a number may differ from a known setting, as decimals are cut."""
 
-@dataclass
-class _Mean:
-    """A weighted mean; of one value it is that value, to the last bit."""
+_MOST_BYTES = 16 << 20
 
-    value: float = 0.0
-    weight: float = 0.0
+Sampler = Callable[[Surfaces, int], tuple[int, ...]]
+"""Chooses the sample configurations by the training kernels and a seed."""
 
-    def add(self, value: float, weight: float) -> None:
-        self.weight += weight
-        self.value += (value - self.value) * (weight / self.weight)
+_Row = Mapping[str, str | float]
 
 
 @dataclass
 class Aggregate:
-    """Runs of one kernel at one configuration.
-
-    Times are averaged over the runs. Powers are energy over time, of the runs that tell them.
-    """
+    """Runs of one kernel at one configuration: means of times and counters, and energy over time."""
 
     runs: int = 0
-    time_s: float = 0.0
-    """Mean time in seconds."""
-    _powers: dict[str, _Mean] = field(default_factory=dict)
-    _counters: dict[str, _Mean] = field(default_factory=dict)
+    time_s: float = 0.0  # Mean
+    powers: dict[str, float] = field(default_factory=dict)  # By domain, of the runs that tell them
+    counters: dict[str, float] = field(default_factory=dict)
+    _weights: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def add(
         self,
@@ -60,38 +55,23 @@ class Aggregate:
         domains: Mapping[str, float],
         counters: Mapping[str, float],
     ) -> None:
-        """Add a run."""
+        """Add a run; the mean of one value is that value, to the last bit."""
         self.runs += 1
         self.time_s += (time_s - self.time_s) / self.runs
-        told = domains if power_w is None else {_TOTAL: power_w, **domains}
-        for name, watts in told.items():
-            self._powers.setdefault(name, _Mean()).add(watts, time_s)
-        for name, value in counters.items():
-            self._counters.setdefault(name, _Mean()).add(value, 1.0)
+        powers = domains if power_w is None else {_TOTAL: power_w, **domains}
+        for kind, means, told, weight in (
+            ("power", self.powers, powers, time_s),
+            ("counter", self.counters, counters, 1.0),
+        ):
+            for name, value in told.items():
+                whole = self._weights[kind, name] = self._weights.get((kind, name), 0.0) + weight
+                before = means.get(name, 0.0)
+                means[name] = before + (value - before) * (weight / whole)
 
     @property
     def power_w(self) -> float | None:
         """Mean power in watts, if any run told it."""
-        found = self._powers.get(_TOTAL)
-        return None if found is None else found.value
-
-    def domain_w(self, name: str) -> float:
-        """Mean power of a domain in watts; NaN if no run told it."""
-        return self._powers[name].value if name in self._powers else math.nan
-
-    @property
-    def domains(self) -> set[str]:
-        """Names of the domains that any run told."""
-        return set(self._powers) - {_TOTAL}
-
-    @property
-    def counters(self) -> set[str]:
-        """Names of the counters that any run told."""
-        return set(self._counters)
-
-    def counter(self, name: str) -> float:
-        """Mean of a counter; NaN if no run told it."""
-        return self._counters[name].value if name in self._counters else math.nan
+        return self.powers.get(_TOTAL)
 
 
 def observed_of(
@@ -100,34 +80,26 @@ def observed_of(
     counters: Sequence[str] | None = None,
 ) -> Observed:
     """What a model is told of a kernel: its configurations with both time and power, by their numbers."""
-    if domains is None:
-        domains = sorted(set().union(*(each.domains for each in aggregates.values())))
-    if counters is None:
-        counters = sorted(set().union(*(each.counters for each in aggregates.values())))
-    numbers = sorted(number for number, aggregate in aggregates.items() if aggregate.power_w is not None)
+    numbers = sorted(number for number, each in aggregates.items() if each.power_w is not None)
     at = [aggregates[number] for number in numbers]
-
-    def column(values: Sequence[float | None]) -> Reals:
-        return np.array(values, np.float64)
-
+    if domains is None:
+        domains = sorted({name for each in aggregates.values() for name in each.powers} - {_TOTAL})
+    if counters is None:
+        counters = sorted({name for each in aggregates.values() for name in each.counters})
     return Observed(
         np.array(numbers, np.int64),
-        column([each.time_s for each in at]),
-        column([each.power_w for each in at]),
-        {name: column([each.domain_w(name) for each in at]) for name in domains},
-        {name: column([each.counter(name) for each in at]) for name in counters},
+        np.array([each.time_s for each in at]),
+        np.array([each.powers[_TOTAL] for each in at]),
+        {name: np.array([each.powers.get(name, math.nan) for each in at]) for name in domains},
+        {name: np.array([each.counters.get(name, math.nan) for each in at]) for name in counters},
     )
-
-
-_TOLERANCE = 1e-6
-"""Share by which a number may differ from a known setting, as decimals are cut."""
 
 
 @dataclass(frozen=True)
 class SettingColumns:
     """The columns that tell the configurations of a space apart."""
 
-    space: Space  # The configurations
+    space: Space
 
     @cached_property
     def known(self) -> tuple[str, ...]:
@@ -143,63 +115,51 @@ class SettingColumns:
     def cells(self, number: int) -> dict[str, str]:
         """What the needed columns, and the device, hold for a configuration."""
         configuration = self.space.configurations[number]
-        settings = configuration.settings
-        columns = [name for name in self.needed if name != DEVICE]
-        return {
-            DEVICE: configuration.device,
-            **{name: _text(settings[name]) if name in settings else "" for name in columns},
-        }
+        columns = {name: configuration.settings.get(name, "") for name in self.needed if name != DEVICE}
+        return {DEVICE: configuration.device} | {name: _text(value) for name, value in columns.items()}
 
-    def number(self, cells: Mapping[str, str | float], where: str) -> int:
+    def number(self, cells: _Row, where: str) -> int:
         """Number of the configuration of a row."""
         device = self._device(cells, where)
         own = [each for each in self.space.configurations if each.device == device]
-        fitting = [each for each in own if self._fits(each, cells, where)]
+        told = {name: cells[name] for name in self.known if _there(cells, name)}
+        fitting = [
+            each
+            for each in own
+            if all(
+                name in each.settings and _equals(each.settings[name], cell, f"{where}: {name}")
+                for name, cell in told.items()
+            )
+        ]
         # Where knobs are not on all configurations, nothing may stand for one that does not have it.
-        exact = [each for each in fitting if self._told(cells) == self._told(each.settings)]
+        exact = [each for each in fitting if {*told} & {*self.needed} == {*each.settings} & {*self.needed}]
         if len(fitting) == 1 or len(exact) == 1:
             return self.space.number_of((exact or fitting)[0])
         if fitting:
-            lacking = [name for name in self.needed if _lacks(cells, name) and _varies(fitting, name)]
+            varying = [name for name in self.needed if len({each.settings.get(name) for each in fitting}) > 1]
+            lacking = ", ".join(name for name in varying if name not in told)
             raise InputError(
-                f"{where}: {', '.join(lacking)}: expected what it was set to, found several configurations "
+                f"{where}: {lacking}: expected what it was set to, found several configurations "
                 f"that it may be, such as {fitting[0]} and {fitting[1]}"
             )
-        told = {name: cells[name] for name in self.known if not _lacks(cells, name)}
         found = ", ".join(f"{name} {setting_text(value)}" for name, value in told.items()) or "no setting"
         raise InputError(
             f"{where}: expected one of the {len(own)} configurations of {device} that the model knows, such "
             f"as {own[0]}; found {found}"
         )
 
-    def _told(self, cells: Mapping[str, str | float]) -> list[str]:
-        return [name for name in self.needed if name != DEVICE and not _lacks(cells, name)]
-
-    def _device(self, cells: Mapping[str, str | float], where: str) -> str:
+    def _device(self, cells: _Row, where: str) -> str:
         devices = self.space.devices
-        if _lacks(cells, DEVICE) and len(devices) == 1:
+        if not _there(cells, DEVICE) and len(devices) == 1:
             return devices[0]
         if cells.get(DEVICE, "") not in devices:
             found = cells.get(DEVICE) or "nothing"
             raise InputError(f"{where}: {DEVICE}: expected one of {', '.join(devices)}, found {found}")
         return str(cells[DEVICE])
 
-    def _fits(self, configuration: Configuration, cells: Mapping[str, str | float], where: str) -> bool:
-        for name in self.known:
-            if _lacks(cells, name):
-                continue
-            setting = configuration.settings.get(name)
-            if setting is None or not _equals(setting, cells[name], f"{where}: {name}"):
-                return False
-        return True
 
-
-def _lacks(cells: Mapping[str, str | float], name: str) -> bool:
-    return cells.get(name, "") == ""
-
-
-def _varies(configurations: list[Configuration], name: str) -> bool:
-    return len({each.settings.get(name) for each in configurations}) > 1
+def _there(row: _Row, name: str) -> bool:
+    return row.get(name, "") != ""
 
 
 def _equals(setting: Setting, cell: str | float, where: str) -> bool:
@@ -309,14 +269,6 @@ def sample_numbers(space: Space, samples: Sequence[Configuration]) -> tuple[int,
         found = "; ".join(map(str, samples)) or "none"
         raise InputError(f"samples: expected at least one configuration, and each once, found {found}")
     return numbers
-
-
-Sampler = Callable[[Surfaces, int], tuple[int, ...]]
-"""Chooses the sample configurations by the training kernels and a seed."""
-
-_MOST_BYTES = 16 << 20
-
-_Row = Mapping[str, str | float]
 
 
 @dataclass(frozen=True)
@@ -467,10 +419,6 @@ def _csv(path: Path, reader: _Reader) -> Iterator[tuple[str, _Row]]:
     if not any(name in header for name in TIMES):
         raise InputError(f"{where}: expected a column {TIME}, found {', '.join(header)[:200]}")
     yield from rows
-
-
-def _there(row: _Row, name: str) -> bool:
-    return row.get(name, "") != ""
 
 
 def _number(row: _Row, name: str, where: str, expected: str) -> float:

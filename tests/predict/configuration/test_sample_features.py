@@ -102,25 +102,6 @@ def test_powers_and_times_are_logarithms_and_times_are_relative_to_the_first_sam
     assert "time@0" not in SampleFeatures.of(surfaces, SAMPLES)[0].names
 
 
-def test_events_are_divided_by_instructions_where_these_were_counted() -> None:
-    instructions, misses = np.array([1e6, 2e6, 4e6, 8e6]), np.array([1e3, 5e3, 1e4, 2e3])
-    both = with_counters(instructions=instructions, misses=misses)
-    np.testing.assert_allclose(column(both, "counter:misses@0"), misses / instructions)
-    np.testing.assert_allclose(column(both, "counter:instructions@0"), np.log1p(instructions))
-    np.testing.assert_allclose(column(with_counters(misses=misses), "counter:misses@0"), np.log1p(misses))
-
-
-def test_rates_are_not_divided() -> None:
-    instructions, rates = np.array([1e6, 2e6, 4e6, 8e6]), np.array([1e3, 5e3, 1e4, 2e3])
-    found = with_counters(instructions=instructions, read_throughput=rates)
-    np.testing.assert_allclose(column(found, "counter:read_throughput@0"), np.log1p(rates))
-
-
-def test_ratios_stay_what_they_are() -> None:
-    ratios = np.array([0.1, 0.9, 0.5, 0.3])
-    np.testing.assert_array_equal(column(with_counters(busy=ratios), "counter:busy@1"), ratios)
-
-
 def test_readable_features_are_in_watts_ratios_and_counts() -> None:
     instructions, misses = np.array([1e6, 2e6, 4e6, 8e6]), np.array([1e3, 5e3, 1e4, 2e3])
     surfaces = with_counters(instructions=instructions, misses=misses, busy=misses / 1e5)

@@ -1,0 +1,50 @@
+"""Evaluations print today what they printed before: ``shared/golden`` beside the published data says what."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from crosscast.decide.evaluation import evaluate_configuration
+from crosscast.tables.importers.powercap import import_powercap
+from support.shared import DATA, shared_data
+
+
+def golden(name: str) -> Any:
+    path = DATA.parent / "golden" / name
+    if not path.exists():
+        pytest.skip(f"what evaluations printed is not in {path}")
+    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return json.loads(content)
+
+
+def check(found: Any, expected: Any, where: str = "") -> None:
+    """The same keys and words, and numbers to a millionth."""
+    if isinstance(expected, dict):
+        assert set(found) == set(expected), where
+        for name, each in expected.items():
+            check(found[name], each, f"{where}.{name}")
+    elif isinstance(expected, list):
+        assert len(found) == len(expected), where
+        for place, each in enumerate(expected):
+            check(found[place], each, f"{where}[{place}]")
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-6, abs=1e-12), where
+    else:
+        assert found == expected, where
+
+
+def test_choices_under_power_caps() -> None:
+    expected = golden("configuration_powercap.json.gz")
+    methods = ["fixed", "cpu+fl", "limiter-returns", "nearest+fl", "oracle"]
+    dataset = import_powercap(shared_data("powercap"))
+    found = evaluate_configuration(dataset, methods, label=expected["dataset"]).to_dict()
+    results = {(each["method"], each["protocol"]): each for each in expected.pop("results")}
+    for result in found.pop("results"):
+        # The best baseline is another one among fewer.
+        before = {**results[result["method"], result["protocol"]], "against_baseline": {}}
+        check({**result, "against_baseline": {}}, before, result["method"])
+    check(found, expected)
