@@ -1,7 +1,7 @@
 """Cost of choosing with a trained model: to load it, to forecast a kernel, to select, and a region's asking.
 
 ``python -m benchmarks.choose MODEL`` prints times, and whether the project's figure of 1 ms a selection is
-met. MODEL is a folder that ``crosscast train --target configuration`` wrote.
+met. MODEL is a folder that ``crosscast train configuration`` wrote.
 """
 
 from __future__ import annotations

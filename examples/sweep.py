@@ -5,7 +5,7 @@
 caps and clocks have to be set before a run, as `crosscast.profiled` does with its argument ``apply``. Then:
 
     crosscast dataset import runs HISTORY.jsonl --out mine/
-    crosscast train mine/ --target configuration --out model/
+    crosscast train configuration mine/ --out model/
 
 SENSORS are as `crosscast.profiled` knows them, ``auto`` by default. Without power there is nothing to train.
 """

@@ -64,7 +64,7 @@ class Selector:
     Parameters
     ----------
     model
-        Folder that ``crosscast train --target configuration`` wrote, or a model that was loaded or fitted.
+        Folder that ``crosscast train configuration`` wrote, or a model that was loaded or fitted.
     power_cap
         Most power, in watts.
     objective

@@ -401,7 +401,7 @@ _ASKED_BY = {
     TIME: "crosscast predict",
     CONFIGURATION: "crosscast choose",
     RELATIVE: "crosscast predict",
-    CORUN: "crosscast corun predict",
+    CORUN: "crosscast predict corun",
 }
 
 
