@@ -1,4 +1,18 @@
+"""What `crosscast` exports, and that documentation and examples need nothing else."""
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
 import crosscast
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
+CALLABLE = [name for name in crosscast.__all__ if callable(getattr(crosscast, name))]
 
 
 def test_every_public_name_resolves() -> None:
@@ -17,3 +31,41 @@ def test_public_names_are_few_and_sorted_by_nobody_twice() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(crosscast, "charactrize")
     assert callable(crosscast.characterize)
+
+
+@pytest.mark.parametrize("name", CALLABLE)
+def test_public_names_say_what_they_do(name: str) -> None:
+    assert inspect.getdoc(getattr(crosscast, name))
+
+
+def submodules_in(code: str) -> list[str]:
+    """Modules of the package below `crosscast` that code imports."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append(str(node.module))
+    return [name for name in found if name.startswith("crosscast.")]
+
+
+def python_blocks(text: str) -> list[str]:
+    """Blocks of Python in a document; of a session, what is typed."""
+    blocks = []
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        typed = [line[4:] for line in block.splitlines() if line.startswith((">>> ", "... "))]
+        blocks.append("\n".join(typed) if typed else block)
+    return blocks
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_documents_import_crosscast_alone(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert not [name for block in python_blocks(text) for name in submodules_in(block)]
+    # Also where a block is not said to be of Python.
+    assert not re.findall(r"^(?:>>> )?(?:from|import) crosscast\.\w", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_examples_import_crosscast_alone(path: Path) -> None:
+    assert not submodules_in(path.read_text(encoding="utf-8"))

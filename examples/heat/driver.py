@@ -5,7 +5,7 @@ from math import isqrt
 
 import numpy as np
 
-from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close, whole_groups
+from crosscast import Application, Array, Parameters, Queue, expect_close, whole_groups
 
 _TILE = 16
 _RATE = 0.2

@@ -13,18 +13,27 @@ if TYPE_CHECKING:
     from crosscast.characterization import characterize
     from crosscast.characterization.launchfiles.launches import read_launches
     from crosscast.cluster.machines import Machine
+    from crosscast.cluster.metrics import metrics_of as schedule_metrics
     from crosscast.cluster.simulate import simulate
     from crosscast.cluster.traces.swf_reading import read_swf
     from crosscast.configuration import Configuration
+    from crosscast.decide.colocation import choose_pairs as colocate
     from crosscast.decide.selector import Selector
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
     from crosscast.measure.opencl.profiled_queue import ProfiledQueue
     from crosscast.measure.regions.profiled import profiled
     from crosscast.measure.regions.reading import read_history
     from crosscast.predict.loading import load_model
+    from crosscast.predict.relative.observed import observations_of as read_runs
     from crosscast.profile import METRICS, Profile
-    from crosscast.questions import evaluate, train
+    from crosscast.questions import QUESTIONS, evaluate, train
+    from crosscast.report.page.document import write_report
+    from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close, whole_groups
+    from crosscast.suite.profiles import profiles_of
+    from crosscast.suite.registry import application
+    from crosscast.suite.sizes import working_set
     from crosscast.tables.bundled import bundled_dataset
+    from crosscast.tables.corun.profile_file import read_profile as read_corun_profile
     from crosscast.tables.dataset import Dataset, read_dataset
     from crosscast.tables.joined import join
 
@@ -32,6 +41,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "METRICS",
+    "QUESTIONS",
+    "Application",
+    "Array",
     "Configuration",
     "Dataset",
     "Image",
@@ -40,55 +52,83 @@ __all__ = [
     "Local",
     "Machine",
     "Parameter",
+    "Parameters",
     "Profile",
     "ProfiledQueue",
     "Program",
+    "Queue",
     "Sampler",
     "Selector",
     "__version__",
+    "application",
     "bundled_dataset",
     "characterize",
+    "colocate",
     "errors",
     "evaluate",
+    "expect_close",
     "join",
     "load_model",
     "profiled",
+    "profiles_of",
+    "read_corun_profile",
     "read_dataset",
     "read_history",
     "read_launches",
+    "read_runs",
     "read_swf",
+    "schedule_metrics",
     "simulate",
     "train",
+    "whole_groups",
+    "working_set",
+    "write_report",
 ]
 
 _HOMES = {
-    "METRICS": "crosscast.profile",
-    "Configuration": "crosscast.configuration",
-    "Dataset": "crosscast.tables.dataset",
-    "Image": "crosscast.kernel",
-    "Kernel": "crosscast.kernel",
-    "Launch": "crosscast.kernel",
-    "Local": "crosscast.kernel",
-    "Machine": "crosscast.cluster.machines",
-    "Parameter": "crosscast.kernel",
-    "Profile": "crosscast.profile",
-    "ProfiledQueue": "crosscast.measure.opencl.profiled_queue",
-    "Program": "crosscast.kernel",
-    "Sampler": "crosscast.kernel",
-    "Selector": "crosscast.decide.selector",
-    "bundled_dataset": "crosscast.tables.bundled",
-    "characterize": "crosscast.characterization",
-    "evaluate": "crosscast.questions",
-    "join": "crosscast.tables.joined",
-    "load_model": "crosscast.predict.loading",
-    "profiled": "crosscast.measure.regions.profiled",
-    "read_dataset": "crosscast.tables.dataset",
-    "read_history": "crosscast.measure.regions.reading",
-    "read_launches": "crosscast.characterization.launchfiles.launches",
-    "read_swf": "crosscast.cluster.traces.swf_reading",
-    "simulate": "crosscast.cluster.simulate",
-    "train": "crosscast.questions",
+    "Application": "crosscast.suite.application:Application",
+    "Array": "crosscast.suite.application:Array",
+    "Configuration": "crosscast.configuration:Configuration",
+    "Dataset": "crosscast.tables.dataset:Dataset",
+    "Image": "crosscast.kernel:Image",
+    "Kernel": "crosscast.kernel:Kernel",
+    "Launch": "crosscast.kernel:Launch",
+    "Local": "crosscast.kernel:Local",
+    "METRICS": "crosscast.profile:METRICS",
+    "Machine": "crosscast.cluster.machines:Machine",
+    "Parameter": "crosscast.kernel:Parameter",
+    "Parameters": "crosscast.suite.application:Parameters",
+    "Profile": "crosscast.profile:Profile",
+    "ProfiledQueue": "crosscast.measure.opencl.profiled_queue:ProfiledQueue",
+    "Program": "crosscast.kernel:Program",
+    "QUESTIONS": "crosscast.questions:QUESTIONS",
+    "Queue": "crosscast.suite.application:Queue",
+    "Sampler": "crosscast.kernel:Sampler",
+    "Selector": "crosscast.decide.selector:Selector",
+    "application": "crosscast.suite.registry:application",
+    "bundled_dataset": "crosscast.tables.bundled:bundled_dataset",
+    "characterize": "crosscast.characterization:characterize",
+    "colocate": "crosscast.decide.colocation:choose_pairs",
+    "evaluate": "crosscast.questions:evaluate",
+    "expect_close": "crosscast.suite.application:expect_close",
+    "join": "crosscast.tables.joined:join",
+    "load_model": "crosscast.predict.loading:load_model",
+    "profiled": "crosscast.measure.regions.profiled:profiled",
+    "profiles_of": "crosscast.suite.profiles:profiles_of",
+    "read_corun_profile": "crosscast.tables.corun.profile_file:read_profile",
+    "read_dataset": "crosscast.tables.dataset:read_dataset",
+    "read_history": "crosscast.measure.regions.reading:read_history",
+    "read_launches": "crosscast.characterization.launchfiles.launches:read_launches",
+    "read_runs": "crosscast.predict.relative.observed:observations_of",
+    "read_swf": "crosscast.cluster.traces.swf_reading:read_swf",
+    "schedule_metrics": "crosscast.cluster.metrics:metrics_of",
+    "simulate": "crosscast.cluster.simulate:simulate",
+    "train": "crosscast.questions:train",
+    "whole_groups": "crosscast.suite.application:whole_groups",
+    "working_set": "crosscast.suite.sizes:working_set",
+    "write_report": "crosscast.report.page.document:write_report",
 }
+"""Where each name is, as in ``module:name``."""
 
 
 def __getattr__(name: str) -> Any:
@@ -97,7 +137,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("crosscast.errors")
     if name not in _HOMES:
         raise AttributeError(f"module 'crosscast' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    module, _, own = _HOMES[name].partition(":")
+    value = getattr(importlib.import_module(module), own)
     globals()[name] = value
     return value
 

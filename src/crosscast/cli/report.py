@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_format
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from crosscast.cli.datasets import dataset_named
@@ -46,23 +45,14 @@ def report(
         Title of the page.
     """
     # Imported here: `--help` needs no pyarrow.
-    from crosscast import questions
-    from crosscast.predict.time.observed import grid_of
-    from crosscast.report.page.document import write_page
+    from crosscast.report.page.document import write_report
     from crosscast.report.page.scores import headline
-    from crosscast.report.page.subject import Subject, check_application
 
     _check(out)
     run.check_cache()
     dataset = dataset_named(folder)
-    if application is not None:
-        check_application(grid_of(dataset), application)
     with run.fitting() as how:
-        found = questions.evaluate(dataset, "time", models, **how)
-    # Whoever gets the page knows the dataset by its name, wherever it was.
-    name = Path(dataset.label).resolve().name
-    subject = Subject.of(dataset, replace(found, label=name), application=application, title=title)
-    write_page(subject, out)
+        subject = write_report(dataset, out, models, application=application, title=title, **how)
     print(f"wrote {out}", file=sys.stderr)
     print(json_format.dumps(subject.to_dict(), allow_nan=False) if run.json else headline(subject))
 

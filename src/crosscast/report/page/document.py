@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import crosscast
 from crosscast.errors import InputError
@@ -15,11 +17,15 @@ from crosscast.report.page.holdings import holdings
 from crosscast.report.page.markup import Markup, element, joined, paragraph
 from crosscast.report.page.profiles import profiles
 from crosscast.report.page.scores import in_full, in_short
-from crosscast.report.page.subject import Subject
+from crosscast.report.page.subject import Subject, check_application
 from crosscast.report.page.sureness import sureness
 from crosscast.tables.whole_file import whole_file
 
-__all__ = ["page_of", "write_page"]
+if TYPE_CHECKING:
+    from crosscast.evaluation.loop import Progress
+    from crosscast.tables.dataset import Dataset
+
+__all__ = ["page_of", "write_page", "write_report"]
 
 # The page runs nothing and loads nothing, whatever the names in a dataset are.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -92,6 +98,63 @@ def _made_with(subject: Subject) -> str:
         f"Made with Crosscast {crosscast.__version__}; {subject.result.model}, {evaluation.split}, seed "
         f"{evaluation.seed}."
     )
+
+
+def write_report(
+    dataset: Dataset,
+    path: str | Path,
+    models: Sequence[str] | None = None,
+    *,
+    application: str | None = None,
+    title: str | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+    cache: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Subject:
+    """Write a page about a dataset, and how well the times of its kernels are predicted.
+
+    Parameters
+    ----------
+    dataset
+        Profiles and records.
+    path
+        The page: one file of HTML that needs nothing else.
+    models
+        Names of models of times, or ``["all"]``; the default one by default. The page shows the one that errs
+        least, and the baselines beside it.
+    application
+        The application to look at closely; by default the one whose median error is in the middle.
+    title
+        Title of the page.
+    seed, jobs, cache, progress
+        As `crosscast.evaluate` has them.
+
+    Returns
+    -------
+    Subject
+        What is in the page; `to_dict()` has it for JSON.
+
+    Raises
+    ------
+    InputError
+        If the dataset has not what a page needs, there is no such application or model, or the page cannot be
+        written.
+    MissingExtraError
+        If matplotlib, or what fits models, is not installed.
+    """
+    from crosscast.predict.time.observed import grid_of
+    from crosscast.questions import evaluate
+
+    if application is not None:
+        # Before the long run.
+        check_application(grid_of(dataset), application)
+    found = evaluate(dataset, "time", models, seed=seed, jobs=jobs, cache=cache, progress=progress)
+    # Whoever gets the page knows the dataset by its name, wherever it was.
+    named = replace(found, label=Path(dataset.label).resolve().name)
+    subject = Subject.of(dataset, named, application=application, title=title)
+    write_page(subject, Path(path))
+    return subject
 
 
 def write_page(subject: Subject, path: Path) -> None:
