@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from crosscast.cli.evaluate_jobs import JobOptions
 
+from crosscast.cli.app import app
 from crosscast.cluster.placements.registry import PLACEMENTS
 
 _DOCS = Path(__file__).parents[2] / "docs"
@@ -18,11 +18,10 @@ def document() -> str:
     return (_DOCS / "scheduling-experiment.md").read_text(encoding="utf-8")
 
 
-def test_every_option_that_writes_jobs_is_there(document: str) -> None:
-    options = JobOptions(Path("jobs.parquet"), 600.0, "1,1,2", "gpu", "a,b").given()
-    assert len(options) == 5
-    for option in options:
-        assert f"`{option} " in document
+@pytest.mark.parametrize("option", ["--job-seconds", "--job-procs", "--job-source", "--gpu-applications"])
+def test_every_option_that_shapes_jobs_is_there(document: str, option: str) -> None:
+    assert f"`{option} " in document
+    assert option in {each.name for each in app["evaluate"]["jobs"].assemble_argument_collection()}
 
 
 def test_every_placement_has_a_line_in_both_tables(document: str) -> None:
