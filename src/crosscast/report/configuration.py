@@ -197,7 +197,8 @@ def print_training(
     """Print a card."""
     console = console_of_numbers(stream)
     lines = [f"{folder}: {card.model}, {trained_on(card)}", "", *samples_lines(card)]
-    lines += [f"To write the file for these runs: crosscast choose --model {folder} --template runs.csv", ""]
+    command = f"crosscast choose sample --model {folder} --template runs.csv"
+    lines += [f"To write the file for these runs: {command}", ""]
     if tree is not None:
         lines += [f"{tree[0]}.", tree[1], ""]
     for line in [*lines, *honest_errors(card)]:

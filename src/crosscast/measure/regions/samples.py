@@ -43,7 +43,7 @@ def samples_of(history: Runs, key: RegionKey) -> list[dict[str, Any]]:
 
 
 def write_samples(runs: Iterable[RegionRun], path: Path) -> None:
-    """Write samples as CSV, for ``crosscast choose --samples``; what a run does not have is empty.
+    """Write samples as CSV, for ``crosscast choose configuration``; what a run does not have is empty.
 
     Parameters
     ----------
