@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from crosscast.cluster.simulate import simulate
     from crosscast.cluster.traces.swf_reading import read_swf
     from crosscast.configuration import Configuration
-    from crosscast.decide.colocation import choose_pairs as colocate
+    from crosscast.decide.colocation import choose_colocation as colocate
     from crosscast.decide.selector import Selector
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
     from crosscast.measure.opencl.profiled_queue import ProfiledQueue
@@ -108,7 +108,7 @@ _HOMES = {
     "application": "crosscast.suite.registry:application",
     "bundled_dataset": "crosscast.tables.bundled:bundled_dataset",
     "characterize": "crosscast.characterization:characterize",
-    "colocate": "crosscast.decide.colocation:choose_pairs",
+    "colocate": "crosscast.decide.colocation:choose_colocation",
     "evaluate": "crosscast.questions:evaluate",
     "expect_close": "crosscast.suite.application:expect_close",
     "join": "crosscast.tables.joined:join",
