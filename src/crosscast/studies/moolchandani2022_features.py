@@ -154,16 +154,12 @@ class CombinationStudy:
 
     def by_benchmark(self) -> dict[str, Reals]:
         """The same where each benchmark is left out, by its name."""
-        errors = {
-            (name, kind): self.results[SPLITS[0], name, kind].by_group or {}
-            for name in self.names
-            for kind in self.kinds
-        }
+        found = [
+            [self.results[SPLITS[0], name, kind].by_group or {} for kind in self.kinds] for name in self.names
+        ]
         return {
-            group: np.array(
-                [[errors[name, kind].get(group, np.nan) for kind in self.kinds] for name in self.names]
-            )
-            for group in errors[self.names[0], self.kinds[0]]
+            group: np.array([[each.get(group, np.nan) for each in row] for row in found])
+            for group in found[0][0]
         }
 
     def to_dict(self) -> dict[str, Any]:
