@@ -174,19 +174,19 @@ class _Asked:
     method: Method
     policy: Policy
     samples: Sequence[int]
-    told: dict[int, Observed] = field(default_factory=dict)
+    observed: dict[int, Observed] = field(default_factory=dict)
     runs: dict[tuple[int, int], Observed] = field(default_factory=dict)
 
     def outcomes(self, row: int, cap: float, budgets: Sequence[int]) -> list[Outcome]:
         known = np.isfinite(self.surfaces.time_s[row])
-        if row not in self.told:
-            # What the method is told of a kernel is always the same object, whatever the cap.
+        if row not in self.observed:
+            # What the policy is given of a kernel is always the same object, whatever the cap.
             numbers = (
                 np.flatnonzero(known).tolist() if getattr(self.method, "sees_all", False) else self.samples
             )
-            self.told[row] = self.surfaces.observed(row, numbers)
+            self.observed[row] = self.surfaces.observed(row, numbers)
         ends = outcomes(
-            self.policy, self.told[row], cap, known, budgets, lambda number: self.run(row, number)
+            self.policy, self.observed[row], cap, known, budgets, lambda number: self.run(row, number)
         )
         for end in ends:
             self.run(row, end.number)

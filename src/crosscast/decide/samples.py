@@ -59,11 +59,11 @@ class Aggregate:
         self.runs += 1
         self.time_s += (time_s - self.time_s) / self.runs
         powers = domains if power_w is None else {_TOTAL: power_w, **domains}
-        for kind, means, told, weight in (
+        for kind, means, values, weight in (
             ("power", self.powers, powers, time_s),
             ("counter", self.counters, counters, 1.0),
         ):
-            for name, value in told.items():
+            for name, value in values.items():
                 whole = self._weights[kind, name] = self._weights.get((kind, name), 0.0) + weight
                 before = means.get(name, 0.0)
                 means[name] = before + (value - before) * (weight / whole)
@@ -79,7 +79,7 @@ def observed_of(
     domains: Sequence[str] | None = None,
     counters: Sequence[str] | None = None,
 ) -> Observed:
-    """What a model is told of a kernel: its configurations with both time and power, by their numbers."""
+    """What a model is given of a kernel: its configurations with both time and power, by their numbers."""
     numbers = sorted(number for number, each in aggregates.items() if each.power_w is not None)
     at = [aggregates[number] for number in numbers]
     if domains is None:
@@ -331,8 +331,13 @@ class _Reader:
         """Take note of a run."""
         number = self.columns.number(row, where)
         device = self.card.space.configurations[number].device
-        domains = _numbers(row, {name: domain_column(name) for name in self._domains(device)}, where, least=0)
-        counters = _numbers(row, {name: name for name in self.card.counters}, where)
+        counters = {name: _number(row, name, where) for name in self.card.counters if _there(row, name)}
+        columns = {name: domain_column(name) for name in self._domains(device)}
+        domains = {
+            name: _number(row, column, where, "watts of at least 0", 0.0)
+            for name, column in columns.items()
+            if _there(row, column)
+        }
         time_s = next((_positive(row, name, where) for name in TIMES if _there(row, name)), None)
         if time_s is None:
             raise InputError(f"{where}: {TIME}: expected seconds above 0, found nothing")
@@ -421,34 +426,18 @@ def _csv(path: Path, reader: _Reader) -> Iterator[tuple[str, _Row]]:
     yield from rows
 
 
-def _number(row: _Row, name: str, where: str, expected: str) -> float:
+def _number(row: _Row, name: str, where: str, expected: str = "a number", least: float = -math.inf) -> float:
     try:
         value = float(row[name])
     except ValueError:
         value = math.nan
-    if not math.isfinite(value):
+    if not (math.isfinite(value) and value >= least):
         raise InputError(f"{where}: {name}: expected {expected}, found {str(row[name])[:60]}")
     return value
 
 
 def _positive(row: _Row, name: str, where: str) -> float:
-    unit = "watts" if name == POWER else "seconds"
-    value = _number(row, name, where, f"{unit} above 0")
-    if not value > 0:
-        raise InputError(f"{where}: {name}: expected {unit} above 0, found {row[name]}")
-    return value
-
-
-def _numbers(row: _Row, columns: Mapping[str, str], where: str, least: float = -math.inf) -> dict[str, float]:
-    """Those that are there, by name."""
-    expected = "a number" if least == -math.inf else "watts of at least 0"
-    found = {
-        name: _number(row, column, where, expected) for name, column in columns.items() if _there(row, column)
-    }
-    for name, value in found.items():
-        if value < least:
-            raise InputError(f"{where}: {columns[name]}: expected {expected}, found {value:g}")
-    return found
+    return _number(row, name, where, f"{'watts' if name == POWER else 'seconds'} above 0", math.ulp(0.0))
 
 
 def _kernel(row: _Row, path: Path) -> tuple[str, tuple[str, ...]]:

@@ -303,7 +303,7 @@ class ChoiceResult:
     # The metrics on other repeats; `None` where it is not known how much repeats differ
     on_repeats: OnRepeats | None
     bootstrap: Confidence  # Intervals of the metrics, and differences from the best baseline
-    chosen: Integers  # `(m,)` For each case the configuration where it settled, and the changes until there
+    chosen: Integers  # `(m,)` For each case the configuration where it ended, and the changes until there
     changes: Integers
 
     def to_dict(self) -> dict[str, Any]:
@@ -346,10 +346,10 @@ class Choices:
     protocol: str  # What was left out
     budget: int | None  # Most changes after the first configuration; `None` for no limit
     curve: tuple[int, ...]  # The `b` numbers of changes of the curve
-    # `(methods, b + 1, m)` Where each settled and the changes until there; the last for `budget`
+    # `(methods, b + 1, m)` Where each ended and the changes until there; the last for `budget`
     chosen: Integers
     changes: Integers
-    guarded: Integers  # `(methods, m)` Where each settled when told a lower cap
+    guarded: Integers  # `(methods, m)` Where each ended when told a lower cap
 
 
 def results_of(

@@ -42,13 +42,13 @@ class _Kernel:
     """What is known of the runs of a key."""
 
     aggregates: dict[int, Aggregate] = field(default_factory=dict)  # Its runs by configuration
-    told: set[int] = field(default_factory=set)  # Places of the configurations that the model is told of
-    # What the model says; none before the samples have run, or after it was told more
+    given: set[int] = field(default_factory=set)  # Configurations whose runs the model was given
+    # What the model says; none before the samples have run, or after it was given more
     forecast: SurfaceForecast | None = None
     chosen: int | None = None  # Place of the configuration that was chosen; none if there is none
     chosen_for: float | None = None  # Which cap that was chosen for; none if it has to be chosen anew
     changes_left: int = 0  # How often the choice may still be changed by what is measured under that cap
-    is_dumb: bool = False  # Whether nothing tells its power
+    lacks_power: bool = False  # Whether no sensor tells its power
 
 
 class Selector:
@@ -136,10 +136,10 @@ class Selector:
 
     def _number(self, key: RegionKey) -> int | None:
         kernel = self._kernel(key)
-        if kernel.is_dumb:
+        if kernel.lacks_power:
             return None
         for number in self._predictor.samples:
-            if number not in kernel.told:
+            if number not in kernel.given:
                 return number
         if kernel.chosen_for != self._power_cap:
             self._choose(key, kernel)
@@ -176,22 +176,22 @@ class Selector:
 
     def _forecast(self, kernel: _Kernel) -> SurfaceForecast:
         if kernel.forecast is None:
-            told = {number: kernel.aggregates[number] for number in kernel.told}
-            kernel.forecast = self._predictor.forecast(observed_of(told, *self._names))
+            given = {number: kernel.aggregates[number] for number in kernel.given}
+            kernel.forecast = self._predictor.forecast(observed_of(given, *self._names))
         return kernel.forecast
 
     def observed(self, key: RegionKey, run: RegionRun) -> None:
         """Take note of a run."""
         with self._lock:
             kernel = self._kernel(key)
-            if run.configuration is None or run.failure is not None or kernel.is_dumb:
+            if run.configuration is None or run.failure is not None or kernel.lacks_power:
                 return
             number = self._predictor.space.number_of(run.configuration)
             power_w = total_power(self._totals.get(run.configuration.device, ()), run.powers_w)
             power_w = run.power_w if power_w is None else power_w
             if power_w is None and (run.powers_w or not run.energy_j):
                 # The region has said that a sensor does not work.
-                kernel.is_dumb = True
+                kernel.lacks_power = True
             elif run.duration_s > 0:
                 aggregate = kernel.aggregates.setdefault(number, Aggregate())
                 known = power_w if power_w is not None and power_w > 0 else None
@@ -199,26 +199,26 @@ class Selector:
                 self._learn(kernel, number, aggregate)
 
     def _learn(self, kernel: _Kernel, number: int, aggregate: Aggregate) -> None:
-        """Tell the model of a run, if it is one of those that it is to be told of."""
+        """Give the model a run, if it is one that it is to learn from."""
         if aggregate.power_w is None:
             return
-        is_sample = number in self._predictor.samples and number not in kernel.told
+        is_sample = number in self._predictor.samples and number not in kernel.given
         is_chosen = number == kernel.chosen and kernel.chosen_for is not None
         is_over = is_chosen and self._limit and not within_cap(aggregate.power_w, self._power_cap)
         if is_chosen and kernel.changes_left and kernel.chosen_for == self._power_cap:
-            kernel.told.add(number)
+            kernel.given.add(number)
             kernel.forecast = None
             kernel.chosen = self._next(self._forecast(kernel), number, kernel.changes_left)
             kernel.changes_left = 0 if kernel.chosen == number else kernel.changes_left - 1
         elif is_sample or is_over:
-            kernel.told.add(number)
+            kernel.given.add(number)
             kernel.forecast = kernel.chosen_for = None
 
     def choice(self, key: RegionKey, level: float = LEVEL) -> Choice | None:
         """What is chosen for a region, what else there is, and how sure that is."""
         with self._lock:
             kernel = self._kernels.get(key)
-            if kernel is None or not kernel.told.issuperset(self._predictor.samples):
+            if kernel is None or not kernel.given.issuperset(self._predictor.samples):
                 return None
             return choice_of(
                 self._forecast(kernel),

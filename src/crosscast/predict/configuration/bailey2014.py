@@ -377,14 +377,6 @@ class Training:
         """Clusters, for each number of them from 1 on; see `groupings`."""
         return groupings(dissimilarities(self.correlations), most)
 
-    def models(self, clusters: Integers, *, logarithms: bool) -> ClusterModels:
-        """Fit the models of clusters."""
-        return fit_cluster_models(self.design, self.relative, self.power_w, clusters, logarithms=logarithms)
-
-    def tree(self, names: Sequence[str], clusters: Integers, depth: int, seed: int) -> ClassificationTree:
-        """Fit the tree of clusters."""
-        return fit_classification_tree(names, self.features, clusters, depth=depth, seed=seed)
-
 
 class Amounts(NamedTuple):
     """Numbers that are chosen."""
@@ -432,10 +424,10 @@ def _left_out_errors(
     errors = np.empty((len(clusters), len(depths)))
     for row, count in enumerate(clusters):
         own = labels[min(count, len(labels)) - 1]
-        models = known.models(own, logarithms=logarithms)
+        models = fit_cluster_models(known.design, known.relative, known.power_w, own, logarithms=logarithms)
         relative, power_w = models.relative_performance(known.design), models.power_w(known.design)
         for column, depth in enumerate(depths):
-            tree = known.tree(names, own, depth, seed)
+            tree = fit_classification_tree(names, known.features, own, depth=depth, seed=seed)
             at = np.array([tree.cluster_of(values) for values in asked.features], np.int64)
             squares = np.log(relative[at] / asked.relative) ** 2 + np.log(power_w[at] / asked.power_w) ** 2
             # What the others did not run is not predicted.
@@ -491,8 +483,12 @@ class PublishedModel:
             own = labels[amounts.clusters - 1]
             fitted = FittedClusters(
                 features,
-                training.tree(features.readable_names, own, amounts.depth, seed),
-                training.models(own, logarithms=self.logarithms),
+                fit_classification_tree(
+                    features.readable_names, training.features, own, depth=amounts.depth, seed=seed
+                ),
+                fit_cluster_models(
+                    training.design, training.relative, training.power_w, own, logarithms=self.logarithms
+                ),
                 Clusters.of(kernels.kernels, own, training.correlations, self.clusters),
             )
         return fitted.predictor(surfaces.space, tuple(samples))

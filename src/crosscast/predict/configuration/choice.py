@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -22,18 +22,8 @@ SLACK = 1e-9
 """Share by which a power may be above a cap, as caps lie on measured powers and arithmetic rounds."""
 
 
-@overload
-def within_cap(power_w: float, power_cap: float, tolerance: float = ...) -> bool: ...
-
-
-@overload
-def within_cap(power_w: Reals, power_cap: Reals | float, tolerance: float = ...) -> Flags: ...
-
-
-def within_cap(
-    power_w: Reals | float, power_cap: Reals | float, tolerance: float = 0.0
-) -> Flags | bool | np.bool_:
-    """Whether powers keep to caps; one that is not a number does not."""
+def within_cap(power_w: Reals | float, power_cap: Reals | float, tolerance: float = 0.0) -> Any:
+    """Whether powers keep to caps: a flag, or flags; a power that is not a number does not."""
     return power_w <= power_cap * (1 + tolerance + SLACK)
 
 

@@ -125,8 +125,8 @@ class SettingInputs:
         A cap counts by how far it is below what the kernel takes without it.
         """
         at = np.array(places)
-        told = features.standardized(features.values(observed, places))
-        columns = [np.broadcast_to(told, (len(self.fixed), len(told))), self.fixed]
+        own = features.standardized(features.values(observed, places))
+        columns = [np.broadcast_to(own, (len(self.fixed), len(own))), self.fixed]
         for number, domain in enumerate(self.domains):
             powers = observed.domains[domain][at] if domain in observed.domains else observed.power_w[at]
             powers = np.where(powers > 0, powers, observed.power_w[at])
@@ -188,9 +188,9 @@ class KernelPosterior:
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
         """Condition on runs; see `ConfigurationPredictor.forecast`."""
-        told = logarithms(tuple(self.quantities), observed)
+        logs = logarithms(tuple(self.quantities), observed)
         after = {
-            name: each.condition_on(observed.numbers, told[name]) for name, each in self.quantities.items()
+            name: each.condition_on(observed.numbers, logs[name]) for name, each in self.quantities.items()
         }
         time = after.pop(TIME)
         power = sum_of_parts(after)
@@ -252,15 +252,15 @@ class ProcessPredictor:
     def posterior(self, observed: Observed) -> KernelPosterior:
         """What the runs at the samples tell, before they are used as measurements."""
         places = sample_places(self.space, self.samples, observed)
-        told = logarithms(self.fitted.names, observed)
-        if self.plain is not None and not all(np.isfinite(values[places]).all() for values in told.values()):
+        logs = logarithms(self.fitted.names, observed)
+        if self.plain is not None and not all(np.isfinite(values[places]).all() for values in logs.values()):
             return self.plain.posterior(observed)
         points = self.inputs.points(self.fitted.features, observed, places)
         references = np.array(places)[self.inputs.reference]
         found = {}
         for name, fitted in zip(self.fitted.names, self.fitted.quantities, strict=True):
             relative = fitted.process.at(points, len(self.fitted.features.names))
-            found[name] = replace(relative, mean=fitted.mean + relative.mean + told[name][references])
+            found[name] = replace(relative, mean=fitted.mean + relative.mean + logs[name][references])
         return KernelPosterior(found, (self.fitted.time_errors, self.fitted.power_errors))
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
