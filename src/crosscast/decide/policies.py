@@ -181,7 +181,7 @@ class _Path:
         self.add((yield number))
 
     def within(self, number: int) -> bool:
-        return within_cap(self.power_w[number], self.power_cap)
+        return bool(within_cap(self.power_w[number], self.power_cap))
 
     def best(self) -> int | None:
         """The fastest of those within the cap; of several the first measured."""
