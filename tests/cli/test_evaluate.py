@@ -1,36 +1,68 @@
-"""``crosscast evaluate``: tables, JSON, pictures and refusals, with models simple enough to know."""
+"""``crosscast evaluate``: tables, JSON, figures and refusals of each question."""
 
 import json
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
+import numpy as np
 import pyarrow.compute as pc
 import pytest
 
 from crosscast.cli import main
+from crosscast.cluster.jobs_table import read_job_types
+from crosscast.cluster.placements.registry import PLACEMENTS
 from crosscast.predict.time import models as registry
+from crosscast.tables.arrow import table_of
 from crosscast.tables.bundled import bundled_dataset
-from crosscast.tables.dataset import write_dataset
+from crosscast.tables.dataset import Dataset, write_dataset
+from crosscast.tables.devices import DEVICES
+from crosscast.tables.records import RECORDS
+from crosscast.tables.sessions import SESSIONS
+from support.choices import PROGRAMS, named_surfaces, other_machine
+from support.datasets import made_dataset
+from support.mixes import dataset_with, made_mixes, rows_of
 from support.models import MeanModel
+from support.surfaces import configured_dataset
+from support.vectors import made_vectors
 
 Output = pytest.CaptureFixture[str]
-ASKED = (
+OF_TIMES = (
     "model split probes rmse_log median_ape median_ape_by_application mape slowdown_mean slowdown_geomean "
     "slowdown_mean_without top1 coverage coverage_worst_application"
 ).split()
+OF_CHOICES = (
+    "method under_limit_share under_performance under_power over_power over_performance score extra_runs "
+    "confidence violations"
+).split()
+SAMPLES = "node:cpu_cap_w=60,gpu_cap_w=100;cpu_cap_w=100,gpu_cap_w=200"
 
 
 @pytest.fixture(autouse=True)
-def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    known = {"device-mean": MeanModel, "shifted": lambda: MeanModel("shifted", shift=0.5)}
-    monkeypatch.setattr(registry, "MODELS", MappingProxyType(known))
-    monkeypatch.setattr(registry, "DEFAULT_MODEL", "shifted")
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
+def run(question: str, *words: str) -> int:
+    return main(["evaluate", question, *words, "--jobs", "1"])
+
+
+def found(capsys: Output, *words: str) -> Any:
+    assert run(*words, "--json") == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def refusal(capsys: Output, question: str, *words: str) -> str:
+    assert run(question, *words) == 2
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+def small(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The first runs of the bundled dataset's smallest problems, as all of them take seconds to read."""
     whole = bundled_dataset()
     few = pc.and_(pc.equal(whole.records.column("size"), "tiny"), pc.less(whole.records.column("run"), 6))
@@ -40,106 +72,506 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def run(*words: str) -> int:
-    return main(["evaluate", "time", *words, "--jobs", "1"])
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("dataset") / "one"
+    write_dataset(configured_dataset(named_surfaces()), path)
+    return str(path)
 
 
-def refusal(capsys: Output, *words: str) -> str:
-    assert run(*words) == 2
-    captured = capsys.readouterr()
-    assert not captured.out
-    assert captured.err.count("\n") == 1
-    return captured.err
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two machines, whose programs have other names, as they are otherwise one machine to choose from."""
+    path = tmp_path_factory.mktemp("dataset") / "two"
+    lonely = other_machine()
+    kernels = tuple(each._replace(application=f"{each.application}.") for each in lonely.kernels)
+    renamed = type(lonely)(lonely.label, kernels, lonely.space, lonely.time_s, lonely.power_w)
+    write_dataset(configured_dataset(named_surfaces(), renamed), path)
+    return str(path)
 
 
-def test_json_has_what_a_check_reads(capsys: Output, folder: str) -> None:
-    assert run(folder, "--json", "--models", "all", "--probes", "0,1") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["protocol"] == "leave-application-out"
-    assert [(each["model"], each["probes"]) for each in found["results"]] == [
-        (model, probes) for model in ("device-mean", "shifted") for probes in (0, 1)
-    ]
-    for result in found["results"]:
-        assert set(ASKED) <= set(result)
-        assert 0 <= result["coverage_worst_application"] <= result["coverage"] <= 1
-        assert "crc" in result["slowdown_mean_without"]
-    assert found["noise_floor"]["rmse_log"] < found["results"][0]["rmse_log"]
+@pytest.fixture(scope="module")
+def mixes(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("dataset") / "mixes"
+    write_dataset(dataset_with(rows_of(made_mixes(jobs=4, mixes=25, members=3))), path)
+    return str(path)
 
 
-def test_people_get_tables(capsys: Output, folder: str) -> None:
-    assert run(folder, "--models", "shifted") == 0
-    text = capsys.readouterr().out
-    assert "44 kernels at a size" in text
-    for row in ("shifted ", "device-mean (baseline)", "noise floor"):
-        assert f"\n{row}" in text
+def counted_dataset() -> Dataset:
+    """Applications of one kernel each, run on three devices and counted on two of them."""
+    vectors = made_vectors(applications=5, kernels=1)
+    rows = vectors.observations
+    records, sessions = [], []
+    for row, source in enumerate(rows.source):
+        at = {
+            "application": rows.application[row],
+            "size": rows.size[row],
+            "configuration": "{}",
+            "repeat": 0,
+        }
+        for device, time_s in zip(vectors.devices, vectors.times_s[row].tolist(), strict=True):
+            if device == source:
+                counters = dict(zip(rows.names, rows.counters[row].tolist(), strict=True))
+                own = {"kernels": [rows.kernel[row]], "runs": 1, "counters": counters}
+                sessions.append({**at, "device": device, **own})
+            if device == source or (device == "gpu" and source == "cpu"):
+                own = {"kernel": rows.kernel[row], "run": 0, "time_s": [time_s]}
+                records.append({**at, "device": device, **own})
+    devices = [{"device": key, "name": key, "type": "gpu", "sources": {}} for key in vectors.devices]
+    return Dataset(
+        "made up",
+        devices=table_of(DEVICES, devices),
+        records=table_of(RECORDS, records),
+        sessions=table_of(SESSIONS, sessions),
+    )
 
 
-def test_the_same_command_prints_the_same_from_its_cache(capsys: Output, folder: str, tmp_path: Path) -> None:
-    assert run(folder, "--json") == 0
-    first = capsys.readouterr().out
-    kept = list((tmp_path / "cache" / "crosscast" / "evaluate").iterdir())
-    assert len(kept) == 2 * 14
-    assert run(folder, "--json") == 0
-    assert run(folder, "--json", "--no-cache") == 0
-    assert capsys.readouterr().out == 2 * first
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("dataset") / "counted"
+    write_dataset(counted_dataset(), path)
+    return str(path)
 
 
-def test_bundled_is_the_dataset_that_comes_along(capsys: Output) -> None:
-    assert run("bundled", "--models", "device-mean", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["dataset"], found["kernels_at_a_size"]) == ("bundled", 132)
+@pytest.fixture(scope="module")
+def profiles(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("dataset") / "profiles"
+    write_dataset(made_dataset(), path)
+    return str(path)
 
 
-def test_no_cache_keeps_nothing(folder: str, tmp_path: Path) -> None:
-    assert run(folder, "--json", "--no-cache") == 0
-    assert not (tmp_path / "cache").exists()
+class TestTime:
+    """Models of times, simple enough to know."""
+
+    @pytest.fixture(autouse=True)
+    def models(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        known = {"device-mean": MeanModel, "shifted": lambda: MeanModel("shifted", shift=0.5)}
+        monkeypatch.setattr(registry, "MODELS", MappingProxyType(known))
+        monkeypatch.setattr(registry, "DEFAULT_MODEL", "shifted")
+
+    def test_json_has_what_a_check_reads(self, capsys: Output, small: str) -> None:
+        assert run("time", small, "--json", "--models", "all", "--probes", "0,1") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["protocol"] == "leave-application-out"
+        assert [(each["model"], each["probes"]) for each in found["results"]] == [
+            (model, probes) for model in ("device-mean", "shifted") for probes in (0, 1)
+        ]
+        for result in found["results"]:
+            assert set(OF_TIMES) <= set(result)
+            assert 0 <= result["coverage_worst_application"] <= result["coverage"] <= 1
+            assert "crc" in result["slowdown_mean_without"]
+        assert found["noise_floor"]["rmse_log"] < found["results"][0]["rmse_log"]
+
+    def test_people_get_tables(self, capsys: Output, small: str) -> None:
+        assert run("time", small, "--models", "shifted") == 0
+        text = capsys.readouterr().out
+        assert "44 kernels at a size" in text
+        for row in ("shifted ", "device-mean (baseline)", "noise floor"):
+            assert f"\n{row}" in text
+
+    def test_the_same_command_prints_the_same_from_its_cache(
+        self, capsys: Output, small: str, tmp_path: Path
+    ) -> None:
+        assert run("time", small, "--json") == 0
+        first = capsys.readouterr().out
+        kept = list((tmp_path / "cache" / "crosscast" / "evaluate").iterdir())
+        assert len(kept) == 2 * 14
+        assert run("time", small, "--json") == 0
+        assert run("time", small, "--json", "--no-cache") == 0
+        assert capsys.readouterr().out == 2 * first
+
+    def test_bundled_is_the_dataset_that_comes_along(self, capsys: Output) -> None:
+        assert run("time", "bundled", "--models", "device-mean", "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["dataset"], found["kernels_at_a_size"]) == ("bundled", 132)
+
+    def test_no_cache_keeps_nothing(self, small: str, tmp_path: Path) -> None:
+        assert run("time", small, "--json", "--no-cache") == 0
+        assert not (tmp_path / "cache").exists()
+
+    def test_figures_are_written_where_they_are_wanted(
+        self, capsys: Output, small: str, tmp_path: Path
+    ) -> None:
+        assert run("time", small, "--models", "shifted", "--figures", str(tmp_path / "new" / "figures")) == 0
+        assert len(list((tmp_path / "new" / "figures").glob("*.png"))) == 4
+        assert capsys.readouterr().err.count("wrote ") == 4
+
+    @pytest.mark.parametrize(
+        "protocol", ["leave-kernel-out", "leave-device-out", "leave-device-and-application-out"]
+    )
+    def test_other_groups_are_left_out_too(self, capsys: Output, small: str, protocol: str) -> None:
+        assert run("time", small, "--folds", protocol, "--json", "--models", "device-mean") == 0
+        (result,) = json.loads(capsys.readouterr().out)["results"]
+        assert (result["split"], result["probes"]) == (protocol, int(protocol == "leave-device-out"))
+
+    def test_an_unknown_model_names_the_known_ones(self, capsys: Output, small: str) -> None:
+        sentence = refusal(capsys, "time", small, "--models", "shifted,oracle")
+        assert "--models: expected all or some of device-mean, shifted, found 'oracle'" in sentence
+
+    @pytest.mark.parametrize(
+        ("words", "sentence"),
+        [
+            (["--probes", "2"], "--probes: expected 0 to 1 of 2 devices, found 2"),
+            (["--probes", "two"], "--probes: expected numbers such as 0,2, found 'two'"),
+            (["--probes", "-1"], "--probes: expected 0 to 1 of 2 devices, found -1"),
+            (["--probes", "1", "--folds", "leave-device-out"], "leave the option out"),
+            (["--probes", "1", "--folds", "leave-device-and-application-out"], "--probes: expected 0 with"),
+            (["--folds", "leave-row-out"], "leave-row-out"),
+            (["--level", "90"], "--level: expected a probability between 0 and 1, found 90"),
+            (["--models", ""], "found ''"),
+            (["--seed", "1.5"], "--seed: expected a whole number, found '1.5'"),
+            (["--seed", "-1"], "--seed: expected a number from 0"),
+        ],
+    )
+    def test_options_that_make_no_sense_are_refused(
+        self, capsys: Output, small: str, words: list[str], sentence: str
+    ) -> None:
+        assert sentence in refusal(capsys, "time", small, *words)
+
+    def test_jobs_and_folders_are_checked(self, capsys: Output, small: str, tmp_path: Path) -> None:
+        assert main(["evaluate", "time", small, "--jobs", "0"]) == 2
+        assert "--jobs: expected at least 1, found 0" in capsys.readouterr().err
+        (tmp_path / "file").touch()
+        assert "--figures: cannot make" in refusal(
+            capsys, "time", small, "--figures", str(tmp_path / "file" / "a")
+        )
+        assert "--cache: cannot make" in refusal(
+            capsys, "time", small, "--cache", str(tmp_path / "file" / "a")
+        )
+        assert "missing" in refusal(capsys, "time", str(tmp_path / "missing"))
 
 
-def test_figures_are_written_where_they_are_wanted(capsys: Output, folder: str, tmp_path: Path) -> None:
-    assert run(folder, "--models", "shifted", "--figures", str(tmp_path / "new" / "figures")) == 0
-    assert len(list((tmp_path / "new" / "figures").glob("*.png"))) == 4
-    assert capsys.readouterr().err.count("wrote ") == 4
+class TestConfiguration:
+    """Methods that choose under power caps."""
+
+    def test_json_has_what_a_check_reads(self, capsys: Output, node: str) -> None:
+        answer = found(
+            capsys, "configuration", node, "--methods", "fixed,limiter,published,published+fl,oracle"
+        )
+        assert answer["protocol"] == "leave-benchmark-out"
+        for row in answer["results"]:
+            assert set(OF_CHOICES) <= set(row)
+            assert row["machine"] == "node"
+            assert 0 <= row["under_limit_share"] <= 1
+            assert row["violations"] == pytest.approx(1 - row["under_limit_share"])
+            assert row["score"] == pytest.approx(
+                row["under_limit_share"] * (row["under_performance"] or 0), abs=1e-9
+            )
+        rows = {row["method"]: row for row in answer["results"] if row["protocol"] == "leave-benchmark-out"}
+        assert list(rows) == ["fixed", "limiter", "published", "published+fl", "oracle"]
+        assert rows["oracle"]["score"] == 1
+        assert rows["published"]["extra_runs"] == 0
+        assert rows["limiter"]["under_limit_share"] == 1
+        (machine,) = answer["machines"]
+        assert machine["programs"] == list(PROGRAMS)
+        assert machine["published_model"]["note"]
+
+    def test_people_get_tables(self, capsys: Output, node: str) -> None:
+        assert run("configuration", node, "--methods", "fixed,cpu+fl", "--programs") == 0
+        text = capsys.readouterr().out
+        for start in ("fixed ", "cpu+fl ", "by program", "near-duplicates left out together"):
+            assert f"\n{start}" in text
+
+    def test_the_same_command_prints_the_same_from_its_cache(
+        self, capsys: Output, node: str, tmp_path: Path
+    ) -> None:
+        words = [node, "--methods", "fixed,nearest", "--json"]
+        assert run("configuration", *words) == 0
+        first = capsys.readouterr().out
+        kept = list((tmp_path / "cache" / "crosscast" / "evaluate").iterdir())
+        # Six programs, and two of them together.
+        assert len(kept) == 2 * 7
+        assert run("configuration", *words) == 0
+        assert run("configuration", *words, "--no-cache") == 0
+        assert capsys.readouterr().out == 2 * first
+
+    def test_options_reach_the_evaluation(self, capsys: Output, node: str) -> None:
+        words = [
+            "--methods",
+            "limiter,cpu+fl",
+            "--max-retunes",
+            "1",
+            "--group",
+            "bfs+km,lud+nw",
+            "--seed",
+            "3",
+        ]
+        answer = found(capsys, "configuration", node, "--samples", SAMPLES, "--power-domain", "gpu", *words)
+        assert answer["seed"] == 3
+        (machine,) = answer["machines"]
+        assert machine["left_out_together"] == [["bfs", "km"], ["cfd", "cfd_double"], ["lud", "nw"]]
+        assert [each["settings"] for each in machine["samples"]["bfs"]] == [
+            {"cpu_cap_w": 60.0, "gpu_cap_w": 100.0},
+            {"cpu_cap_w": 100.0, "gpu_cap_w": 200.0},
+        ]
+        rows = {row["method"]: row for row in answer["results"]}
+        assert all(row["budget"] == 1 and row["extra_runs"] <= 1 for row in rows.values())
+        whole = found(capsys, "configuration", node, "--methods", "limiter")["machines"]
+        assert whole[0]["cases"] != machine["cases"]
+
+    def test_machines_are_told_apart_and_can_be_named(self, capsys: Output, two: str) -> None:
+        words = ["--methods", "fixed,clock+fl,cpu+fl"]
+        rows = found(capsys, "configuration", two, *words)["results"]
+        assert [
+            (row["machine"], row["method"]) for row in rows if row["protocol"] == "leave-benchmark-out"
+        ] == [
+            ("lonely", "fixed"),
+            ("lonely", "clock+fl"),
+            ("node", "fixed"),
+            ("node", "cpu+fl"),
+        ]
+        answer = found(capsys, "configuration", two, "--methods", "clock+fl", "--devices", "lonely")
+        (machine,) = answer["machines"]
+        assert machine["published_model"]["nothing_to_cluster"]
+        assert machine["published_model"]["clusters"] == []
+
+    def test_figures_are_written_where_they_are_wanted(
+        self, capsys: Output, node: str, tmp_path: Path
+    ) -> None:
+        assert (
+            run("configuration", node, "--methods", "fixed", "--figures", str(tmp_path / "new" / "figures"))
+            == 0
+        )
+        names = {path.name for path in (tmp_path / "new" / "figures").iterdir()}
+        assert {"frontier.png", "frontier.csv", "curve.png", "tree.png"} <= names
+        assert capsys.readouterr().err.count("wrote ") == len(names) == 12
+
+    @pytest.mark.parametrize(
+        ("words", "sentence"),
+        [
+            (
+                ["--methods", "fixed,magic"],
+                "--methods: expected all or some of fixed, cpu+fl, gpu+fl, limiter,",
+            ),
+            (["--methods", ""], "--methods: expected names separated by commas, found ''"),
+            (["--samples", "cpu_cap_w=1"], "--samples: configuration: expected one of the 12 that are known"),
+            (["--samples", "watts"], "--samples: expected each knob once, as KNOB=VALUE, found 'watts'"),
+            (["--group", "bfs"], "--group: expected groups such as a+b,c+d of programs, found 'bfs'"),
+            (["--group", "bfs+magic"], "--group: expected one of bfs, cfd, cfd_double, km, lud, nw"),
+            (["--devices", "gpu9"], "expected one of node, found 'gpu9'"),
+            (["--power-domain", "magic"], "--power-domain: expected one whose power"),
+            (["--max-retunes", "-1"], "--max-retunes: expected at least 0, found -1"),
+            (["--max-retunes", "1.5"], "--max-retunes: expected a whole number, found '1.5'"),
+            (
+                ["--cap-probability", "90"],
+                "--cap-probability: expected a probability between 0 and 1, found 90",
+            ),
+            (["--seed", "-1"], "--seed: expected a number from 0"),
+        ],
+    )
+    def test_options_that_make_no_sense_are_refused(
+        self, capsys: Output, node: str, words: list[str], sentence: str
+    ) -> None:
+        assert sentence in refusal(capsys, "configuration", node, *words)
+
+    def test_samples_are_of_one_machine(self, capsys: Output, two: str) -> None:
+        sentence = refusal(capsys, "configuration", two, "--samples", "clock_hz=5e8")
+        assert "--samples: expected one machine, found 2 (lonely; node): say which with --devices" in sentence
+
+    def test_a_dataset_without_power_is_refused(self, capsys: Output, tmp_path: Path) -> None:
+        whole = configured_dataset(named_surfaces())
+        write_dataset(replace(whole, energy=whole.energy.slice(0, 0)), tmp_path / "dark")
+        sentence = refusal(capsys, "configuration", str(tmp_path / "dark"))
+        assert "expected runs with time and power, found none" in sentence
 
 
-@pytest.mark.parametrize(
-    "protocol", ["leave-kernel-out", "leave-device-out", "leave-device-and-application-out"]
-)
-def test_other_groups_are_left_out_too(capsys: Output, folder: str, protocol: str) -> None:
-    assert run(folder, "--folds", protocol, "--json", "--models", "device-mean") == 0
-    (result,) = json.loads(capsys.readouterr().out)["results"]
-    assert (result["split"], result["probes"]) == (protocol, int(protocol == "leave-device-out"))
+class TestPartition:
+    """Jobs on parts of a GPU."""
+
+    def test_applications_are_left_out_where_nobody_says_what_is(self, mixes: str, capsys: Output) -> None:
+        assert run("partition", mixes, "--models", "mean", "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["target"], found["protocol"]) == ("corun", "leave-benchmark-out")
+        assert found["mig_gpcs"] == [7, 4, 3]
+        assert found["applications"] == ["job 1", "job 2", "job 3", "job 4"]
+        assert [(each["model"], each["quantity"], each["slices"]) for each in found["results"]] == [
+            ("mean", "partition", slices) for slices in (None, 7, 4, 3)
+        ]
+        assert {"model", "split", "bag_size", "quantity", "mape", "coverage", "auc"} <= set(
+            found["results"][0]
+        )
+
+    def test_the_table_says_how_each_model_does_on_each_size(self, mixes: str, capsys: Output) -> None:
+        assert run("partition", mixes, "--folds", "leave-mix-out") == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert (
+            "16 mixes (9 copies left out) of 4 applications on gpu; from MPS at 100, 50, 14 % to" in lines[0]
+        )
+        rows = [
+            line for line in lines if line.startswith(("mean (baseline)", "published-forest", "partition"))
+        ]
+        assert len(rows) == 3 * 4
+        assert sum(" all " in row for row in rows) == 3
+        assert any("nearly a lookup" in line for line in lines)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--folds", "random-80-20"], "random-80-20"),
+            (["--models", "sum"], "--models: expected all or some of mean, published-forest, partition"),
+            (["--device", "cpu"], "on cpu, found those on gpu"),
+            (["--level", "2"], "--level: expected a probability"),
+        ],
+    )
+    def test_options_that_say_nothing_are_refused(
+        self, mixes: str, options: list[str], message: str, capsys: Output
+    ) -> None:
+        assert run("partition", mixes, *options) == 2
+        assert message in capsys.readouterr().err
+
+    def test_no_model_of_bags_is_trained_on_mixes(self, mixes: str, tmp_path: Path, capsys: Output) -> None:
+        assert main(["train", "corun", mixes, "--out", str(tmp_path / "co"), "--no-cache"]) == 2
+        assert "expected mixes with slowdowns, found mixes on parts" in capsys.readouterr().err
+        assert not (tmp_path / "co").exists()
 
 
-def test_an_unknown_model_names_the_known_ones(capsys: Output, folder: str) -> None:
-    sentence = refusal(capsys, folder, "--models", "shifted,oracle")
-    assert "--models: expected all or some of device-mean, shifted, found 'oracle'" in sentence
+class TestRelative:
+    """Times on devices relative to each other."""
+
+    def test_counters_without_profiles_are_of_relative_performance(
+        self, capsys: Output, counted: str
+    ) -> None:
+        assert run("relative", counted, "--folds", "leave-kernel-out", "--models", "all", "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["target"], found["protocol"]) == ("relative", "leave-kernel-out")
+        assert found["devices"] == ["cpu", "fast", "gpu"]
+        assert found["sources"] == ["cpu", "fast"]
+        models = [each["model"] for each in found["results"]]
+        assert {"published-mean", "log-mean", "published-linear", "published-forest"} <= set(models)
+        for each in found["results"]:
+            assert {"model", "split", "mae", "same_order", "regret", "top1", "typical_factor"} <= set(each)
+            assert each["split"] == "leave-kernel-out"
+            assert each["weights"] == "kernels"
+            assert len(each["per_group"]) == 5
+
+    def test_baselines_are_always_there(self, capsys: Output, counted: str) -> None:
+        assert run("relative", counted, "--folds", "published", "--models", "published-linear", "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert [each["model"] for each in found["results"]] == [
+            "published-linear",
+            "published-mean",
+            "log-mean",
+        ]
+        assert [each["baseline"] for each in found["results"]] == [False, True, True]
+
+    def test_a_table_is_printed_and_pictures_are_drawn(
+        self, capsys: Output, counted: str, tmp_path: Path
+    ) -> None:
+        words = ("--folds", "leave-machine-out", "--models", "log-mean", "--figures", str(tmp_path / "new"))
+        assert run("relative", counted, *words) == 0
+        captured = capsys.readouterr()
+        assert "leave-machine-out; seed 0" in captured.out
+        assert f"wrote {tmp_path / 'new' / 'models.png'}" in captured.err
+
+    def test_devices_sources_and_weights_are_as_asked(self, capsys: Output, counted: str) -> None:
+        words = "--models log-mean --devices gpu,cpu --sources fast --weights applications --json".split()
+        assert run("relative", counted, "--folds", "leave-configuration-out", *words) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["devices"], found["sources"]) == (["gpu", "cpu"], ["fast"])
+        assert found["counts"]["rows"] == 10
+        assert {each["weights"] for each in found["results"]} == {"applications"}
+
+    def test_profiles_have_no_source(self, capsys: Output, profiles: str) -> None:
+        assert run("relative", profiles, "--models", "log-mean", "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["target"], found["sources"]) == ("relative", ["none"])
+
+    def test_one_source_cannot_be_left_out(self, capsys: Output, counted: str) -> None:
+        message = refusal(capsys, "relative", counted, "--folds", "leave-machine-out", "--sources", "cpu")
+        assert (
+            "leave-machine-out: expected at least 2 devices with counters to split by, found 1 (cpu)"
+            in message
+        )
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (["--models", "oracle"], "--models: expected all or some of published-mean, "),
+            (["--devices", "cpu,tpu"], "--devices: expected some of those with times"),
+            (["--devices", "cpu"], "--devices: expected two or more"),
+            (["--sources", "gpu"], "--sources: expected some of those with counters"),
+            (["--seed", "5000000000"], "--seed: expected a number from 0"),
+        ],
+    )
+    def test_what_cannot_be_evaluated_is_refused(
+        self, capsys: Output, counted: str, words: list[str], expected: str
+    ) -> None:
+        assert expected in refusal(capsys, "relative", counted, "--folds", "leave-kernel-out", *words)
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--probes", "2"], "--probes: expected 0 to 1 of 2 devices, found 2"),
-        (["--probes", "two"], "--probes: expected numbers such as 0,2, found 'two'"),
-        (["--probes", "-1"], "--probes: expected 0 to 1 of 2 devices, found -1"),
-        (["--probes", "1", "--folds", "leave-device-out"], "leave the option out"),
-        (["--probes", "1", "--folds", "leave-device-and-application-out"], "--probes: expected 0 with"),
-        (["--folds", "leave-row-out"], "leave-row-out"),
-        (["--level", "90"], "--level: expected a probability between 0 and 1, found 90"),
-        (["--models", ""], "found ''"),
-        (["--seed", "1.5"], "--seed: expected a whole number, found '1.5'"),
-        (["--seed", "-1"], "--seed: expected a number from 0"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(
-    capsys: Output, folder: str, words: list[str], sentence: str
-) -> None:
-    assert sentence in refusal(capsys, folder, *words)
+class TestJobs:
+    """Held-out work as types of jobs."""
 
+    def test_what_was_held_out_is_written_as_jobs_that_can_be_scheduled(
+        self, capsys: Output, counted: str, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "jobs.parquet"
+        words = ("--folds", "leave-application-out", "--model", "published-linear")
+        shape = ("--job-seconds", "600", "--job-procs", "1,1,2", "--gpu-applications", "app00, app03")
+        assert run("jobs", counted, *words, "--out", str(path), *shape) == 0
+        types = read_job_types(path)
+        assert (
+            f"wrote {path} ({len(types)} types of jobs, predicted by published-linear)"
+            in capsys.readouterr().err
+        )
+        works = len(set(zip(types.application, types.kernel, types.size, types.source, strict=True)))
+        assert len(types) == 3 * works
+        assert types.procs.tolist() == [1, 1, 2] * works
+        assert {name for name, gpu in zip(types.application, types.uses_gpu, strict=True) if gpu} == {
+            "app00",
+            "app03",
+        }
+        np.testing.assert_allclose(np.exp(np.log(types.run_s).mean(axis=1)), 600, rtol=0.1)
+        assert set(types.model) == {"published-linear"}
+        first = path.read_bytes()
+        assert run("jobs", counted, *words, "--out", str(path), *shape) == 0
+        assert path.read_bytes() == first
+        (tmp_path / "machines.toml").write_text(
+            '[[machine]]\nname = "cpu"\nnodes = 4\n[[machine]]\nname = "gpu"\nnodes = 4\ngpu = true\n'
+        )
+        capsys.readouterr()
+        machines = ["--machines", str(tmp_path / "machines.toml")]
+        assert main(["schedule", str(path), *machines, "--jobs", "40", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)["results"]
+        assert [each["placement"] for each in found] == list(PLACEMENTS)
 
-def test_jobs_and_folders_are_checked(capsys: Output, folder: str, tmp_path: Path) -> None:
-    assert main(["evaluate", "time", folder, "--jobs", "0"]) == 2
-    assert "--jobs: expected at least 1, found 0" in capsys.readouterr().err
-    (tmp_path / "file").touch()
-    assert "--figures: cannot make" in refusal(capsys, folder, "--figures", str(tmp_path / "file" / "a"))
-    assert "--cache: cannot make" in refusal(capsys, folder, "--cache", str(tmp_path / "file" / "a"))
-    assert "missing" in refusal(capsys, str(tmp_path / "missing"))
+    def test_jobs_of_profiles_have_the_source_that_was_typed(self, profiles: str, tmp_path: Path) -> None:
+        path = tmp_path / "jobs.parquet"
+        words = ("--model", "log-mean", "--out", str(path))
+        assert run("jobs", profiles, *words) == 0
+        types = read_job_types(path)
+        assert set(types.source) == {None}
+        assert run("jobs", profiles, *words, "--job-source", types.devices[0]) == 0
+        assert set(read_job_types(path).source) == {types.devices[0]}
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (["--job-seconds", "0"], "--job-seconds: expected a time above 0 s, found 0.0"),
+            (["--job-procs", "0"], "--job-procs: expected numbers from 1 to"),
+            (["--job-procs", "1,x"], "--job-procs: expected numbers such as 0,2, found '1,x'"),
+            (["--job-source", "gpu"], "--job-source: expected it of profiles, which are of no device, found"),
+            (["--gpu-applications", "amg"], "--gpu-applications: expected some of app00, "),
+            (["--gpu-applications", ","], "--gpu-applications: expected names separated by commas"),
+        ],
+    )
+    def test_jobs_that_cannot_be_made_are_refused_before_anything_is_fitted(
+        self, capsys: Output, counted: str, tmp_path: Path, words: list[str], expected: str
+    ) -> None:
+        path = tmp_path / "jobs.parquet"
+        assert run("jobs", counted, "--out", str(path), *words) == 2
+        assert expected in capsys.readouterr().err
+        assert not path.exists()
+
+    @pytest.mark.parametrize(
+        ("name", "expected"),
+        [
+            ("jobs.csv", "--out: expected a file name with .parquet, found 'jobs.csv'"),
+            ("no/jobs.parquet", "--out: the folder"),
+        ],
+    )
+    def test_a_file_that_no_jobs_can_be_written_to_is_refused(
+        self, capsys: Output, counted: str, tmp_path: Path, name: str, expected: str
+    ) -> None:
+        assert run("jobs", counted, "--out", str(tmp_path / name)) == 2
+        assert expected in capsys.readouterr().err

@@ -86,7 +86,7 @@ def characterize(
     arg
         A kernel argument; see above.
     seed
-        Start of the random fills; 0 unless given.
+        Random seed of the fills; 0 unless given.
     define
         Macro for the compiler, such as `N=16`.
     include

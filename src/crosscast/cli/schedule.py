@@ -83,7 +83,7 @@ def schedule(
         How many jobs are drawn from the table, with replacement; by default 50,000, or the rows themselves
         where they say when they are submitted.
     seed
-        Start of all random numbers; by default 0.
+        Random seed; by default 0.
     seeds
         How many workloads are drawn, with seeds from there on; by default 1.
     interarrival

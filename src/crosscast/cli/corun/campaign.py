@@ -1,4 +1,4 @@
-"""``crosscast corun campaign``: applications of the suite alone, and bags of them, into a dataset."""
+"""``crosscast corun campaign``: isolated runs and mixes of applications of the suite, into a dataset."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def campaign(
     timeout: float = 60.0,
     json: Flag = False,
 ) -> int:
-    """Measure applications alone, beside the microbenchmarks, and in bags, into a dataset.
+    """Measure applications in isolation, beside the microbenchmarks, and in mixes, into a dataset.
 
-    What the dataset has already is not done again: run the same command to go on after an interruption, or
-    one with more sizes, applications or bags to add to it. What fails is recorded as failed, and the rest
+    An interrupted campaign resumes when the same command is run again; one with more sizes, applications or
+    mixes adds to the dataset. What fails is recorded as failed, and the rest
     goes on; the exit code is 1 then.
 
     Parameters
@@ -55,25 +55,25 @@ def campaign(
     suite
         Applications, separated by commas: `all`, folders of your own (docs/suite.md), or names of the suite.
     sizes
-        Of `tiny`, `small`, `medium` and `large`. A bag may have different sizes.
+        Of `tiny`, `small`, `medium` and `large`. A mix may have different sizes.
     bags
-        Numbers of applications in a bag, separated by commas; one application may be in it several times.
+        Numbers of applications in a mix, separated by commas; one application may be in it several times.
     most_bags
-        Most bags of each such number, by lot; by default all that there are.
+        Maximum number of randomly sampled mixes per size; by default all.
     seed
-        Start of the lot.
+        Random seed.
     no_mix
         Do not characterize the applications for their instruction mixes.
     round_time
         Seconds that a job takes alone at least.
     window
-        Seconds that a bag runs together at least.
+        Seconds that a mix runs together at least.
     jobs
-        Whole jobs of each member in that time at least.
+        Whole jobs of each co-runner in that time at least.
     rounds
-        How often all members start one job together.
+        How often all co-runners start one job together.
     threads
-        Threads that each member may use on a CPU device of PoCL; by default all cores.
+        Threads that each co-runner may use on a CPU device of PoCL; by default all cores.
     sensor
         `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
     timeout

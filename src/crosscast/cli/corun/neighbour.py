@@ -14,7 +14,7 @@ _UNKNOWN_CACHE = 64 << 20
 
 
 def neighbour(level: str, /, *, seconds: float = 10.0, image: str | None = None, json: Flag = False) -> None:
-    """Be a neighbour: run a microbenchmark on one core of the CPU, without OpenCL.
+    """Run a contention microbenchmark on one core of the CPU, without OpenCL.
 
     For applications of which Crosscast starts nothing: run this beside them, one for each core that should be
     busy, and divide their time beside it by their time alone.

@@ -39,8 +39,8 @@ def profile(
     """Profile an application on a device: alone, and beside each of three microbenchmarks.
 
     WHAT is a launch file (`.toml`, `.sim`), or with `--size` an application: one of the suite or a folder of
-    your own (docs/suite.md). What is found goes to a file that `crosscast corun predict` and `crosscast corun
-    pair` read; docs/corun.md says what each number means.
+    your own (docs/suite.md). What is found goes to a file that `crosscast predict corun` and
+    `crosscast colocate` read; docs/corun.md says what each number means.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ def profile(
     round_time
         Seconds that a job takes alone at least.
     window
-        Seconds that a bag runs together at least.
+        Seconds that a mix runs together at least.
     jobs
-        Whole jobs of each member in that time at least.
+        Whole jobs of each co-runner in that time at least.
     sensor
         `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
     timeout

@@ -26,14 +26,14 @@ def translate(
 ) -> None:
     """Make a card that translates times on a device to times on another.
 
-    A line through the times of the same work on both devices: applications alone, members of bags, and whole
-    bags. A plain one, as published, and one through logarithms are tried with each application left out; the
-    better one is kept. `crosscast corun predict --translate` uses the card.
+    A line through the times of the same work on both devices: isolated runs, co-runners, and whole
+    mixes. A plain one, as published, and one through logarithms are tried with each application left out; the
+    better one is kept. `crosscast predict corun --translate` uses the card.
 
     Parameters
     ----------
     dataset
-        Folder with solo runs and bags of both devices, or of one.
+        Folder with isolated runs and mixes of both devices, or of one.
     more
         Other folders, such as with those of the other device.
     from_

@@ -66,7 +66,7 @@ def build(
     warmups
         Runs before those that are recorded.
     seed
-        Start of the problems' random numbers.
+        Random seed of the problems.
     sensor
         `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
     timeout

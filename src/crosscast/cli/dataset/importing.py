@@ -236,7 +236,7 @@ def rodinia9(path: Path, /, *, out: Path, replace: Flag = False) -> None:
 def runs(path: Path, /, *, out: Path, settings: str | None = None, replace: Flag = False) -> None:
     """Import runs of your own over the configurations of a machine: times, powers, counters.
 
-    What `crosscast train --target configuration` learns from. docs/importing.md has the columns.
+    What `crosscast train configuration` learns from. docs/importing.md has the columns.
 
     Parameters
     ----------
