@@ -1,39 +1,59 @@
-"""Splits of a grid into what a model learns from and what is held out: always by group, never by cell."""
+"""How well models predict times that they have not seen: folds by group, their scores, and training.
+
+Folds hold whole groups out, never single cells: kernels of an application resemble each other.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from math import comb
 from pathlib import Path
-from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cache_home import cache_home
+from crosscast.arrays import Arrays, Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import CrosscastError, InputError
-from crosscast.evaluation.cache_folder import (
-    cache_key,
-    cached_arrays,
-    cached_file,
-    fingerprint,
-    sources_digest,
+from crosscast.evaluation.keep import digest, fingerprint
+from crosscast.evaluation.loop import Progress, check_level, check_names, check_seed, run_tasks
+from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence, Scored, confidences
+from crosscast.evaluation.time_scores import (
+    BETTER,
+    Outcome,
+    Scores,
+    Tally,
+    score_values,
+    tally_of,
+    weighted_scores,
 )
-from crosscast.evaluation.processes import Progress, check_jobs, check_seed, done_pieces, one_thread, told
-from crosscast.evaluation.time_scores import Outcome, Scores, Tally, tallies_of, weighted_scores
-from crosscast.predict.time.data import Grid
-from crosscast.predict.time.gaussian import Model, Predictor
-from crosscast.tables.whole_file import make_folder
+from crosscast.predict.time.artefact import Effect, Range, TimeCard, TrainedTimeModel, metric_ranges
+from crosscast.predict.time.data import Grid, Toolchain, grid_of
+from crosscast.predict.time.forecast import Model, PointPredictor, Predictor
+from crosscast.predict.time.models import BASELINES, DEFAULT_MODEL, model_named, with_baselines
+from crosscast.results import Tabular
+from crosscast.tables.arrow import notes_of
+from crosscast.tables.bundled import bundled_dataset
+from crosscast.tables.cells import CELL, KERNEL_AT_A_SIZE, run_means, sound
+from crosscast.tables.dataset import Dataset
+from crosscast.tables.keys import distinct
+from crosscast.tables.samples import samples_of
+
+DEFAULT_FOLDS = "leave-application-out"
+_KERNEL = "leave-kernel-out"
+_DEVICE = "leave-device-out"
+_BOTH = "leave-device-and-application-out"
+FOLDS = (DEFAULT_FOLDS, _KERNEL, _DEVICE, _BOTH)
+"""Names of the ways to hold groups out, each once."""
+
+_SOURCES = ("predict", "evaluation/time.py")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fold:
     """One way to hold a group out."""
 
@@ -44,101 +64,54 @@ class Fold:
     test_devices: Integers
 
 
-@dataclass(frozen=True)
-class Split:
-    """A way to hold groups out, each once."""
-
-    name: str  # Its name on the command line and in tables
-    folds: Callable[[Grid], tuple[Fold, ...]]  # The folds of a grid
-    # Whether the kernels that are asked about were measured on all devices that are not held out, and the
-    # model is told those times
-    known_elsewhere: bool = False
-    new_devices: bool = False  # Whether the devices that are scored are not among those of the fit
-
-
-def _all(count: int) -> Integers:
-    return np.arange(count, dtype=np.int64)
-
-
-def _places(flags: Flags) -> Integers:
-    return np.flatnonzero(flags).astype(np.int64)
-
-
-def _check_groups(split: str, count: int, noun: str) -> None:
-    if count < 2:
-        raise InputError(f"{split}: expected at least 2 {noun} to split by, found {count}")
+def folds_of(grid: Grid, name: str) -> list[Fold]:
+    """The folds of a grid."""
+    if name not in FOLDS:
+        raise InputError(f"split: expected one of {', '.join(FOLDS)}, found {name!r}")
+    if name == DEFAULT_FOLDS:
+        return _without_rows(grid, name, "application")
+    if name == _KERNEL:
+        return _without_rows(grid, name, "kernel")
+    if name == _DEVICE:
+        return _without_devices(grid, name)
+    return [
+        Fold(
+            f"{rows.held_out} on {devices.held_out}",
+            rows.train_rows,
+            rows.test_rows,
+            devices.train_devices,
+            devices.test_devices,
+        )
+        for rows in _without_rows(grid, name, "application")
+        for devices in _without_devices(grid, name)
+    ]
 
 
-def _leave_rows_out(grid: Grid, split: str, by: Literal["application", "kernel"]) -> tuple[Fold, ...]:
-    groups = grid.profiles.groups(by)
-    _check_groups(split, len(set(groups.tolist())), f"{by}s")
-    devices = _all(len(grid.devices))
+def _without_rows(grid: Grid, name: str, by: Literal["application", "kernel"]) -> list[Fold]:
+    groups, devices = grid.profiles.groups(by), np.arange(len(grid.devices))
+    numbers = np.unique(groups)
+    _check_groups(name, len(numbers), f"{by}s")
     folds = []
-    for group in range(int(groups.max()) + 1):
-        test = _places(groups == group)
-        first = int(test[0])
-        application, kernel = grid.profiles.application[first], grid.profiles.kernel[first]
-        name = application if by == "application" else f"{application}/{kernel}"
-        folds.append(Fold(name, _places(groups != group), test, devices, devices))
-    return tuple(folds)
+    for number in numbers:
+        test = np.flatnonzero(groups == number)
+        application, kernel, _ = grid.profiles.names[test[0]]
+        held_out = application if by == "application" else f"{application}/{kernel}"
+        folds.append(Fold(held_out, np.flatnonzero(groups != number), test, devices, devices))
+    return folds
 
 
-def _leave_device_out(grid: Grid, split: str) -> tuple[Fold, ...]:
-    devices, rows = _all(len(grid.devices)), _all(len(grid.profiles))
-    _check_groups(split, len(devices), "devices")
-    return tuple(
+def _without_devices(grid: Grid, name: str) -> list[Fold]:
+    devices, rows = np.arange(len(grid.devices)), np.arange(len(grid.profiles))
+    _check_groups(name, len(devices), "devices")
+    return [
         Fold(device.key, rows, rows, devices[devices != place], devices[devices == place])
         for place, device in enumerate(grid.devices)
-    )
+    ]
 
 
-def _leave_both_out(grid: Grid, split: str) -> tuple[Fold, ...]:
-    applications = _leave_rows_out(grid, split, "application")
-    devices = _leave_device_out(grid, split)
-    return tuple(
-        Fold(
-            f"{application.held_out} on {device.held_out}",
-            application.train_rows,
-            application.test_rows,
-            device.train_devices,
-            device.test_devices,
-        )
-        for application in applications
-        for device in devices
-    )
-
-
-DEFAULT = "leave-application-out"
-"""The split that is used where none is named."""
-
-_KERNEL = "leave-kernel-out"
-_DEVICE = "leave-device-out"
-_BOTH = "leave-device-and-application-out"
-
-SPLITS: Mapping[str, Split] = MappingProxyType(
-    {
-        split.name: split
-        for split in (
-            Split(DEFAULT, lambda grid: _leave_rows_out(grid, DEFAULT, "application")),
-            Split(_KERNEL, lambda grid: _leave_rows_out(grid, _KERNEL, "kernel")),
-            Split(
-                _DEVICE,
-                lambda grid: _leave_device_out(grid, _DEVICE),
-                known_elsewhere=True,
-                new_devices=True,
-            ),
-            Split(_BOTH, lambda grid: _leave_both_out(grid, _BOTH), new_devices=True),
-        )
-    }
-)
-"""The splits by name."""
-
-
-def split_named(name: str) -> Split:
-    """A split."""
-    if name not in SPLITS:
-        raise InputError(f"split: expected one of {', '.join(SPLITS)}, found {name!r}")
-    return SPLITS[name]
+def _check_groups(name: str, count: int, noun: str) -> None:
+    if count < 2:
+        raise InputError(f"{name}: expected at least 2 {noun} to split by, found {count}")
 
 
 MOST_SETS = 200
@@ -162,300 +135,129 @@ def probe_sets(devices: int, probes: int, seed: int) -> tuple[tuple[int, ...], .
     return tuple(sorted(drawn))
 
 
-@dataclass(frozen=True)
-class Answers:
-    """Forecasts for the held-out kernels of a fold.
-
-    All are natural logarithms of seconds, of shape ``(s, n, d)`` for ``s`` sets of known times, ``n``
-    kernels and all ``d`` devices of the grid.
-    """
-
-    centre: Reals  # Predicted medians
-    low: Reals  # Limits of the intervals
-    high: Reals
-
-
-def known_sets(grid: Grid, split: Split, fold: Fold, probes: int, seed: int) -> Flags:
+def _known_sets(grid: Grid, name: str, fold: Fold, probes: int, seed: int) -> Flags:
     """Devices whose times are told, of shape ``(s, d)`` for ``s`` sets that are tried."""
-    count = len(grid.devices)
-    if split.known_elsewhere:
-        known = np.zeros((1, count), dtype=np.bool_)
-        known[0, fold.train_devices] = True
-        return known
-    sets = probe_sets(count, probes, seed)
-    known = np.zeros((len(sets), count), dtype=np.bool_)
+    d = len(grid.devices)
+    sets = [fold.train_devices.tolist()] if name == _DEVICE else probe_sets(d, probes, seed)
+    known = np.zeros((len(sets), d), dtype=np.bool_)
     for place, chosen in enumerate(sets):
         known[place, list(chosen)] = True
     return known
 
 
-def ask(
-    grid: Grid, fold: Fold, model: Model, knowns: Sequence[Flags], seed: int, level: float
-) -> list[Answers]:
-    """Fit a model to one side of a fold and let it predict the other.
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """One fit to one side of a fold, and forecasts of the other side for several sets of known times.
 
-    The model sees nothing of the held-out side but the profiles and the times that are told.
+    An answer has the logarithms of ``centre``, ``low`` and ``high`` in seconds, of shape ``(s, n, d)`` for
+    ``s`` sets of known times, ``n`` kernels and all ``d`` devices of the grid.
     """
-    predictor = model.fit(grid.take(fold.train_rows).on(fold.train_devices.tolist()), seed)
-    return [_answers(grid, fold, model.name, predictor, known, level) for known in knowns]
-
-
-def _answers(grid: Grid, fold: Fold, name: str, predictor: Predictor, known: Flags, level: float) -> Answers:
-    sets, count = known.shape
-    rows = np.tile(fold.test_rows, sets)
-    probes = np.where(np.repeat(known, len(fold.test_rows), axis=0), np.exp(grid.log_time[rows]), np.nan)
-    forecast = predictor.predict(
-        grid.profiles.take(rows),
-        _devices(grid, fold),
-        probes=probes[:, fold.train_devices] if known.any() else None,
-        level=level,
-    )
-    arrays = (forecast.centre, forecast.low, forecast.high)
-    shape = (len(rows), count)
-    if any(array.shape != shape for array in arrays):
-        raise CrosscastError(
-            f"model {name}: expected forecasts of shape {shape}, found {[array.shape for array in arrays]}"
-        )
-    if not all((array >= 0).all() for array in arrays) or (forecast.centre == 0).any():
-        raise CrosscastError(
-            f"model {name}, {fold.held_out} held out: expected times as forecasts, found what is none"
-        )
-    # An interval may begin at 0.
-    with np.errstate(divide="ignore"):
-        logs = [np.log(array).reshape(sets, len(fold.test_rows), count) for array in arrays]
-    return Answers(*logs)
-
-
-def _devices(grid: Grid, fold: Fold) -> list[str | Device]:
-    fitted = set(fold.train_devices.tolist())
-    return [device.key if place in fitted else device for place, device in enumerate(grid.devices)]
-
-
-def outcomes_of(
-    grid: Grid, split: Split, folds: Sequence[Fold], answers: Sequence[Answers], knowns: Sequence[Flags]
-) -> tuple[Outcome, ...]:
-    """Put the answers of all folds together: an outcome for each set of known times.
-
-    Kernels that were not measured on all devices of a set are not in its outcome, nor are those of which it
-    leaves no measured time to forecast.
-    """
-    outcomes = []
-    for place in range(len(knowns[0])):
-        parts = [
-            _part(grid, split, fold, answer, place, known[place])
-            for fold, answer, known in zip(folds, answers, knowns, strict=True)
-        ]
-        outcomes.append(_joined(parts))
-    return tuple(outcomes)
-
-
-def _part(grid: Grid, split: Split, fold: Fold, answers: Answers, place: int, told: Flags) -> Outcome:
-    measured = grid.log_time[fold.test_rows]
-    finite = np.isfinite(measured)
-    known = told & finite
-    scored = np.zeros(measured.shape, dtype=np.bool_)
-    scored[:, fold.test_devices] = True
-    # A kernel that lacks one of a few probes was not asked as the others were.
-    complete = (
-        np.ones(len(measured), dtype=np.bool_) if split.known_elsewhere else finite[:, told].all(axis=1)
-    )
-    # Of a kernel of which no cell is left to forecast, a choice would be none.
-    complete &= (scored & finite & ~known).any(axis=1)
-    names = [grid.profiles.application[row] for row in fold.test_rows[complete].tolist()]
-    return Outcome(
-        tuple(names),
-        measured[complete],
-        answers.centre[place][complete],
-        answers.low[place][complete],
-        answers.high[place][complete],
-        (scored & ~known)[complete],
-        known[complete],
-        fold.test_rows[complete],
-    )
-
-
-def _joined(parts: Sequence[Outcome]) -> Outcome:
-    return Outcome(
-        tuple(name for part in parts for name in part.application),
-        *(
-            np.concatenate([getattr(part, field) for part in parts])
-            for field in ("measured", "centre", "low", "high", "scored", "known", "rows")
-        ),
-    )
-
-
-_FIELDS = ("centre", "low", "high")
-_SOURCES = ("predict", "evaluation/time.py")
-
-
-def default_folder() -> Path:
-    """Folder of the cache: ``crosscast/evaluate`` in ``XDG_CACHE_HOME``, or in ``~/.cache``."""
-    return cache_home() / "evaluate"
-
-
-@dataclass(frozen=True)
-class Cache:
-    """A folder of forecasts, each under a name made of all that it depends on.
-
-    That is the grid, the model with its parameters, the fold, what was told and asked, the seed, the source
-    of `crosscast.predict`, and the versions of the libraries. A model that is no dataclass is known by its
-    name and class alone.
-    """
-
-    folder: Path  # Where; made if it is not there
-    grid: str  # The digest of the grid that the forecasts are of, as `grid_digest` gives it
-
-    def __post_init__(self) -> None:
-        """Make the folder."""
-        make_folder("cache", self.folder)
-
-    def key(self, model: Model, fold: Fold, known: Flags, seed: int, level: float) -> str:
-        """The name of a forecast."""
-        facts = {
-            "sources": sources_digest(_SOURCES),
-            "grid": self.grid,
-            "model": [model.name, fingerprint(model)],
-            "train": [fold.train_rows.tolist(), fold.train_devices.tolist()],
-            "asked": [fold.test_rows.tolist(), known.astype(int).tolist(), level],
-            "seed": seed,
-        }
-        return cache_key(facts)
-
-    def load(self, key: str, shape: tuple[int, int, int]) -> Answers | None:
-        """A forecast that was kept, or ``None``; a damaged one is as good as none."""
-        arrays = cached_arrays(self._path(key), _FIELDS)
-        if any(array.shape != shape or array.dtype != np.float64 for array in arrays.values()):
-            return None
-        if not arrays or any(np.isnan(array).any() for array in arrays.values()):
-            return None
-        return Answers(**arrays)
-
-    def save(self, key: str, answers: Answers) -> None:
-        """Keep a forecast."""
-        path = self._path(key)
-        with cached_file(path) as temporary:
-            np.savez_compressed(temporary, **{name: getattr(answers, name) for name in _FIELDS})
-
-    def _path(self, key: str) -> Path:
-        return self.folder / f"{key}.npz"
-
-
-def grid_digest(grid: Grid) -> str:
-    """A hash of all that is in a grid."""
-    digest = hashlib.sha256()
-    devices = [
-        [device.key, device.name, device.vendor, device.type, device.series, sorted(device.numbers.items())]
-        for device in grid.devices
-    ]
-    for name, value in sorted({**vars(grid.profiles), **vars(grid), "devices": devices}.items()):
-        if isinstance(value, np.ndarray):
-            # All that is not a number is the same, whatever its bits.
-            array = np.asarray(value, dtype=np.float64)
-            digest.update(name.encode() + np.where(np.isnan(array), np.nan, array).tobytes())
-        elif name != "profiles":
-            digest.update(json.dumps([name, value]).encode())
-    return digest.hexdigest()
-
-
-@dataclass(frozen=True)
-class Task:
-    """One fit, and what is asked of it; see `crosscast.evaluation.time.ask` for the fields."""
 
     model: Model
     fold: Fold
-    knowns: tuple[Flags, ...]
+    knowns: Sequence[Flags]
     seed: int
     level: float
 
     @property
     def label(self) -> str:
-        """What it is, for people."""
         return f"{self.model.name}, {self.fold.held_out} held out"
 
+    @property
+    def asks(self) -> list[object]:
+        fold = self.fold
+        return [
+            {
+                "model": [self.model.name, fingerprint(self.model)],
+                "train": [fold.train_rows.tolist(), fold.train_devices.tolist()],
+                "asked": [fold.test_rows.tolist(), known.astype(int).tolist(), self.level],
+                "seed": self.seed,
+            }
+            for known in self.knowns
+        ]
 
-def run_tasks(
-    grid: Grid,
-    tasks: Sequence[Task],
-    *,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int = 1,
-) -> list[list[Answers]]:
-    """Do all tasks that a cache does not know."""
-    check_jobs(jobs)
-    store = None if cache is None else _Store(Cache(cache, grid_digest(grid)), grid)
-    found = [store.load(task) if store else {} for task in tasks]
-    left = {
-        place: Task(task.model, task.fold, _lacking(task, found[place]), task.seed, task.level)
-        for place, task in enumerate(tasks)
-        if len(found[place]) < len(task.knowns)
-    }
-    done = done_pieces(left, _worker, (grid,), jobs, "fitted a model")
-    for place, answers in told(done, len(left), lambda place: tasks[place].label, progress):
-        numbers = [number for number in range(len(tasks[place].knowns)) if number not in found[place]]
-        found[place].update(zip(numbers, answers, strict=True))
-        if store:
-            store.save(left[place], answers)
-    return [[answers[number] for number in sorted(answers)] for answers in found]
+    def run(self, data: Grid, asks: Sequence[int]) -> list[Arrays]:
+        # The model sees nothing of the held-out side but the profiles and the times that are told.
+        train = data.take(self.fold.train_rows).on(self.fold.train_devices.tolist())
+        predictor = self.model.fit(train, self.seed)
+        return [self._answer(data, predictor, self.knowns[ask]) for ask in asks]
 
+    def sound(self, data: Grid, ask: int, arrays: Arrays) -> bool:
+        shape = (len(self.knowns[ask]), len(self.fold.test_rows), len(data.devices))
+        return set(arrays) == {"centre", "low", "high"} and all(
+            array.shape == shape and array.dtype == np.float64 and not np.isnan(array).any()
+            for array in arrays.values()
+        )
 
-def _lacking(task: Task, found: Mapping[int, Answers]) -> tuple[Flags, ...]:
-    return tuple(known for number, known in enumerate(task.knowns) if number not in found)
-
-
-@dataclass(frozen=True)
-class _Store:
-    """The answers to tasks in a cache."""
-
-    cache: Cache
-    grid: Grid
-
-    def load(self, task: Task) -> dict[int, Answers]:
-        """Those that are known, by the number of what was told."""
-        found = {}
-        for number, known in enumerate(task.knowns):
-            shape = (len(known), len(task.fold.test_rows), len(self.grid.devices))
-            answers = self.cache.load(self._key(task, known), shape)
-            if answers is not None:
-                found[number] = answers
-        return found
-
-    def save(self, task: Task, answers: Sequence[Answers]) -> None:
-        for known, answer in zip(task.knowns, answers, strict=True):
-            self.cache.save(self._key(task, known), answer)
-
-    def _key(self, task: Task, known: Flags) -> str:
-        return self.cache.key(task.model, task.fold, known, task.seed, task.level)
+    def _answer(self, grid: Grid, predictor: Predictor, known: Flags) -> Arrays:
+        fold, (sets, d) = self.fold, known.shape
+        rows = np.tile(fold.test_rows, sets)
+        told = np.where(np.repeat(known, len(fold.test_rows), axis=0), np.exp(grid.log_time[rows]), np.nan)
+        fitted = set(fold.train_devices.tolist())
+        forecast = predictor.predict(
+            grid.profiles.take(rows),
+            [device.key if place in fitted else device for place, device in enumerate(grid.devices)],
+            probes=told[:, fold.train_devices] if known.any() else None,
+            level=self.level,
+        )
+        arrays = {"centre": forecast.centre, "low": forecast.low, "high": forecast.high}
+        if any(array.shape != (len(rows), d) for array in arrays.values()):
+            raise CrosscastError(
+                f"model {self.model.name}: expected forecasts of shape {(len(rows), d)}, found "
+                f"{[array.shape for array in arrays.values()]}"
+            )
+        if not all((array >= 0).all() for array in arrays.values()) or (forecast.centre == 0).any():
+            raise CrosscastError(
+                f"model {self.model.name}, {fold.held_out} held out: expected times as forecasts, found what "
+                "is none"
+            )
+        # An interval may begin at 0.
+        with np.errstate(divide="ignore"):
+            shape = (sets, len(fold.test_rows), d)
+            return {name: np.log(array).reshape(shape) for name, array in arrays.items()}
 
 
-def _worker(grid: Grid) -> Callable[[Task], list[Answers]]:
-    return partial(_answer, grid)
+def _outcome(grid: Grid, name: str, tasks: Sequence[_Task], answers: Sequence[Arrays], ask: int, place: int) -> Outcome:
+    """The answers of all folds for one set of known times.
+
+    Kernels that were not measured on all devices of the set are not in it, nor are those of which it leaves
+    no measured time to forecast.
+    """
+    parts = []
+    for task, answer in zip(tasks, answers, strict=True):
+        fold, told = task.fold, task.knowns[ask][place]
+        measured = grid.log_time[fold.test_rows]
+        finite = np.isfinite(measured)
+        known, scored = told & finite, np.zeros(measured.shape, dtype=np.bool_)
+        scored[:, fold.test_devices] = True
+        # Of a kernel of which no cell is left to forecast, a choice would be none.
+        asked = (scored & finite & ~known).any(axis=1)
+        if name != _DEVICE:
+            # A kernel that lacks one of a few probes was not asked as the others were.
+            asked &= finite[:, told].all(axis=1)
+        forecast = [answer[each][place] for each in ("centre", "low", "high")]
+        arrays = (measured, *forecast, scored & ~known, known, fold.test_rows)
+        parts.append([array[asked] for array in arrays])
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    applications = tuple(grid.profiles.application[row] for row in columns[-1].tolist())
+    return Outcome(applications, *columns)
 
 
-def _answer(grid: Grid, task: Task) -> list[Answers]:
-    with one_thread("evaluating models"):
-        try:
-            return ask(grid, task.fold, task.model, task.knowns, task.seed, task.level)
-        except InputError as error:
-            raise InputError(f"{task.label}: {error}") from error
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result:
     """How one model did."""
 
-    model: str  # Its name
-    split: str  # Name of the split
+    model: str
+    folds: str
     probes: int  # On how many devices each held-out kernel was measured before the others were predicted
     level: float  # Probability that the intervals were to hold
     names: tuple[str, ...]  # Names of all applications, sorted
-    # What was forecast and measured; one for each set of devices that were measured on
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[Outcome, ...]  # One for each set of devices that were measured on
 
     @cached_property
     def tallies(self) -> tuple[Tally, ...]:
         """What the scores are made of, for each outcome."""
-        return tallies_of(self.outcomes, self.names, self.level)
+        return tuple(tally_of(outcome, self.names, self.level) for outcome in self.outcomes)
 
     @cached_property
     def scores(self) -> Scores:
@@ -465,101 +267,411 @@ class Result:
     @cached_property
     def applications(self) -> dict[str, Scores]:
         """Scores within each application alone, by its name."""
-        weights = np.eye(len(self.names))
-        return dict(zip(self.names, weighted_scores(self.tallies, weights), strict=True))
+        return self._weighted(np.eye(len(self.names)))
 
     @cached_property
     def without(self) -> dict[str, Scores]:
         """Scores over all applications but one, by the name of that one."""
-        weights = 1 - np.eye(len(self.names))
+        return self._weighted(1 - np.eye(len(self.names)))
+
+    def _weighted(self, weights: Reals) -> dict[str, Scores]:
         return dict(zip(self.names, weighted_scores(self.tallies, weights), strict=True))
 
     def on(self, device: int) -> Result:
         """The same with the cells of one device alone counted, by its number."""
         return replace(self, outcomes=tuple(outcome.on(device) for outcome in self.outcomes))
 
+    def to_dict(self, devices: Sequence[Device]) -> dict[str, Any]:
+        """Scores, also within applications and on devices alone; devices have none of choices."""
+        of_choices = ("top1", "slowdown", "within", "kendall")
+        return {
+            "model": self.model,
+            "split": self.folds,
+            "probes": self.probes,
+            "sets_of_probes": len(self.outcomes),
+            **asdict(self.scores),
+            "slowdown_mean_without": {name: each.slowdown_mean for name, each in self.without.items()},
+            "applications": {name: asdict(each) for name, each in self.applications.items()},
+            "devices": {
+                device.key: {
+                    name: value
+                    for name, value in asdict(self.on(place).scores).items()
+                    if not name.startswith(of_choices)
+                }
+                for place, device in enumerate(devices)
+            },
+        }
 
-@dataclass(frozen=True)
-class Evaluation:
-    """How models did on one split of one grid."""
 
-    grid: Grid  # What they learned from and were asked about
-    split: str  # Name of the split
-    seed: int  # Start of all random numbers
-    level: float  # Probability that the intervals were to hold
-    # A result for each model and number of probes, in the order in which they were named
+@dataclass(frozen=True, eq=False)
+class TimeEvaluation(Tabular):
+    """How models of times did on a dataset.
+
+    Parameters
+    ----------
+    label
+        Which dataset.
+    grid
+        What the models learned from and were asked about.
+    folds, seed, level
+        What was held out, the start of all random numbers, and the probability that intervals were to hold.
+    results
+        A result for each model and number of probes, in the order in which they were named.
+    noise
+        The noise floor: one run of a cell as the forecast of its median; ``None`` without single runs.
+    always
+        The device that would have been the best to take for all kernels, and how its choice did; ``None``
+        where there is no choice.
+    """
+
+    label: str
+    grid: Grid
+    folds: str
+    seed: int
+    level: float
     results: tuple[Result, ...]
+    noise: Result | None
+    always: tuple[str, Result] | None
+
+    @cached_property
+    def confidences(self) -> tuple[Confidence, ...]:
+        """For each result, how far its scores would move with other applications (a bootstrap over these)."""
+        scored = [
+            Scored(
+                result.model,
+                result.model in BASELINES,
+                asdict(result.scores),
+                lambda weights, result=result: score_values(result.tallies, weights),
+                result.probes,
+            )
+            for result in self.results
+        ]
+        return confidences(scored, len(self.grid.applications), BETTER, self.seed)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many cells, kernels at a size, kernels, applications and devices there are."""
+        return {
+            "cells": int((self.grid.runs > 0).sum()),
+            "kernels_at_a_size": len(self.grid.profiles),
+            "kernels": len(np.unique(self.grid.profiles.groups("kernel"))),
+            "applications": len(self.grid.applications),
+            "devices": len(self.grid.devices),
+        }
+
+    def best(self, probes: int) -> Result | None:
+        """The model with the least RMSE at a number of probes; a baseline only if there is no other."""
+        ranked = [
+            (result.model in BASELINES, score, result)
+            for result in self.results
+            if result.probes == probes and (score := result.scores.rmse_log) is not None
+        ]
+        return min(ranked, key=lambda each: each[:2])[2] if ranked else None
+
+    def columns(self) -> Mapping[str, Sequence[object]]:
+        """A row for each result: its scores."""
+        rows = [
+            {"model": each.model, "folds": each.folds, "probes": each.probes, **asdict(each.scores)}
+            for each in self.results
+        ]
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the forecasts, as the object that ``--json`` prints: what is not known is null."""
+        present = {result.model for result in self.results}
+        always = None
+        if self.always is not None:
+            always = {"device": self.always[0], **self.always[1].to_dict(())}
+        return {
+            "protocol": self.folds,
+            "dataset": self.label,
+            **self.counts,
+            "seed": self.seed,
+            "level": self.level,
+            "baselines": [name for name in BASELINES if name in present],
+            "bootstrap": {"over": "applications", "draws": DRAWS, "share": SHARE},
+            "results": [
+                result.to_dict(self.grid.devices) | confidence.to_dict()
+                for result, confidence in zip(self.results, self.confidences, strict=True)
+            ],
+            "noise_floor": None if self.noise is None else self.noise.to_dict(self.grid.devices),
+            "always_the_same": always,
+        }
 
 
-def evaluate(
-    grid: Grid,
-    models: Sequence[Model],
-    split: str = DEFAULT,
+def evaluate_time(
+    data: Dataset | Grid,
+    models: Sequence[str] | Sequence[Model] = (DEFAULT_MODEL,),
+    folds: str = DEFAULT_FOLDS,
     *,
     probes: Sequence[int] = (0,),
     seed: int = 0,
     level: float = 0.9,
     progress: Progress | None = None,
     cache: Path | None = None,
-    jobs: int = 1,
-) -> Evaluation:
+    jobs: int | None = 1,
+) -> TimeEvaluation:
     """Fit models to all groups but one, predict that one, for each group; and score the forecasts.
 
-    A kernel that is measured on devices (probes) before the others are predicted is scored on the others;
-    all sets of so many devices are tried (at most `crosscast.evaluation.time.MOST_SETS`), and the scores
-    averaged over them.
+    Parameters
+    ----------
+    data
+        A dataset with profiles and records, or its grid alone, without single runs.
+    models
+        Names of models, beside which the baselines are put; or models, and these alone.
+    folds
+        What is held out, one of `FOLDS`.
+    probes
+        Numbers of devices that a kernel is measured on before the others are predicted. It is scored on the
+        others; all sets of so many devices are tried (at most `MOST_SETS`), and the scores averaged over them.
+        Where a device is held out, each kernel's times on all others are known.
+    seed, level
+        Start of all random numbers, and probability that the intervals are to hold.
+    progress, cache, jobs
+        As `crosscast.evaluation.loop.run_tasks` has them.
+
+    Raises
+    ------
+    InputError
+        If the data are too few for the folds or a model, or an argument is none.
     """
     check_seed(seed)
-    _check(models, level)
-    chosen = split_named(split)
-    folds = chosen.folds(grid)
-    counts = _probe_counts(grid, chosen, probes)
-    knowns = [[known_sets(grid, chosen, fold, count, seed) for count in counts] for fold in folds]
-    tasks = [
-        Task(model, fold, tuple(known), seed, level)
-        for model in models
-        for fold, known in zip(folds, knowns, strict=True)
-    ]
-    answers = run_tasks(grid, tasks, progress=progress, cache=cache, jobs=jobs)
-    names = application_names(grid)
+    check_level(level)
+    named = [each for each in models if isinstance(each, str)]
+    chosen = cast("Sequence[Model]", models) if len(named) < len(models) else with_baselines(named)
+    check_names([model.name for model in chosen])
+    grid = data if isinstance(data, Grid) else grid_of(data)
+    tasks, counts = _tasks(grid, chosen, folds, probes, seed, level)
+    answers = run_tasks(tasks, grid, cache=cache, sources=_SOURCES, progress=progress, jobs=jobs)
     results = []
-    for place, model in enumerate(models):
-        of_model = answers[place * len(folds) : (place + 1) * len(folds)]
-        for number, count in enumerate(counts):
-            outcomes = _outcomes(grid, chosen, folds, of_model, knowns, number)
-            results.append(Result(model.name, split, count, level, names, outcomes))
-    return Evaluation(grid, split, seed, level, tuple(results))
-
-
-def _check(models: Sequence[Model], level: float) -> None:
-    names = [model.name for model in models]
-    if not names or len(set(names)) < len(names):
-        raise InputError(f"models: expected at least one, and each once, found {', '.join(names) or 'none'}")
-    if not 0 < level < 1:
-        raise InputError(f"level: expected a probability between 0 and 1, found {level}")
-
-
-def application_names(grid: Grid) -> tuple[str, ...]:
-    """Names of the applications of a grid, sorted: the order in which scores weight them."""
-    return tuple(sorted(set(grid.profiles.application)))
-
-
-def _probe_counts(grid: Grid, split: Split, probes: Sequence[int]) -> tuple[int, ...]:
-    if split.known_elsewhere:
-        return (len(grid.devices) - 1,)
-    if split.new_devices and any(probes):
-        raise InputError(f"probes: expected 0 with {split.name}, found {max(probes)}")
-    return tuple(dict.fromkeys(probes))
-
-
-def _outcomes(
-    grid: Grid,
-    split: Split,
-    folds: Sequence[Fold],
-    answers: Sequence[Sequence[Answers]],
-    knowns: Sequence[Sequence[Flags]],
-    number: int,
-) -> tuple[Outcome, ...]:
-    return outcomes_of(
-        grid, split, folds, [answer[number] for answer in answers], [known[number] for known in knowns]
+    step = len(tasks) // len(chosen)
+    for first, model in zip(range(0, len(tasks), step), chosen, strict=True):
+        of_model = slice(first, first + step)
+        for ask, count in enumerate(counts):
+            found = [each[ask] for each in answers[of_model]]
+            outcomes = tuple(
+                _outcome(grid, folds, tasks[of_model], found, ask, place)
+                for place in range(len(tasks[first].knowns[ask]))
+            )
+            results.append(Result(model.name, folds, count, level, grid.applications, outcomes))
+    return TimeEvaluation(
+        "" if isinstance(data, Grid) else data.label,
+        grid,
+        folds,
+        seed,
+        level,
+        tuple(results),
+        None if isinstance(data, Grid) else noise_floor(data, grid, seed, level),
+        always_the_same(grid, level),
     )
+
+
+def _tasks(
+    grid: Grid, models: Sequence[Model], folds: str, probes: Sequence[int], seed: int, level: float
+) -> tuple[list[_Task], list[int]]:
+    """The tasks of each model in turn, and the numbers of probes."""
+    counts = list(dict.fromkeys(probes))
+    if folds == _DEVICE:
+        counts = [len(grid.devices) - 1]
+    elif folds == _BOTH and any(probes):
+        raise InputError(f"probes: expected 0 with {folds}, found {max(probes)}")
+    asked = [
+        (fold, [_known_sets(grid, folds, fold, count, seed) for count in counts])
+        for fold in folds_of(grid, folds)
+    ]
+    return [_Task(model, fold, knowns, seed, level) for model in models for fold, knowns in asked], counts
+
+
+_RUNS = 25
+"""Runs that are drawn from each cell."""
+
+
+def noise_floor(dataset: Dataset, grid: Grid, seed: int, level: float = 0.9) -> Result:
+    """How a look at one run of each cell does as a forecast of the cell's median.
+
+    In logarithms, a single run is as far from the median as the forecast of a perfect model of the medians
+    is from a single run. From each cell runs are drawn, with replacement. The interval around a run is as
+    wide as that of the cell's runs, between the quantiles that leave the same share out on both sides.
+    """
+    records = sound(dataset.records, dataset.sessions)
+    cells, numbers = distinct(records, CELL)
+    samples = samples_of(numbers, np.log(run_means(records)))
+    row_of = {kernel: row for row, kernel in enumerate(grid.profiles.names)}
+    column_of = {device.key: column for column, device in enumerate(grid.devices)}
+    found = [
+        (row_of[kernel], column_of[cell["device"]], number)
+        for number, cell in enumerate(cells.to_pylist())
+        if (kernel := (cell["application"], cell["kernel"], cell["size"])) in row_of
+    ]
+    rows, columns, kept = np.array(found, dtype=np.int64).reshape(-1, 3).T
+
+    def put(values: Reals) -> Reals:
+        array = np.full(grid.log_time.shape, np.nan)
+        array[rows, columns] = values[kept]
+        return array
+
+    below = grid.log_time - put(samples.quantile((1 - level) / 2))
+    above = put(samples.quantile((1 + level) / 2)) - grid.log_time
+    starts = np.cumsum(samples.counts) - samples.counts
+    drawn = (np.random.default_rng(seed).random((_RUNS, len(starts))) * samples.counts).astype(np.int64)
+    runs = [put(samples.values[starts + places]) for places in drawn]
+    outcomes = tuple(_reference(grid, run, run - above, run + below, True) for run in runs)
+    return Result("noise-floor", "one run of each cell", 0, level, grid.applications, outcomes)
+
+
+def _reference(grid: Grid, centre: Reals, low: Reals, high: Reals, scored: bool) -> Outcome:
+    """An outcome of all kernels, of which nothing was told."""
+    rows, shape = np.arange(len(grid.profiles)), centre.shape
+    flags = np.full(shape, scored), np.zeros(shape, dtype=np.bool_)
+    return Outcome(grid.profiles.application, grid.log_time, centre, low, high, *flags, rows)
+
+
+def always_the_same(grid: Grid, level: float = 0.9) -> tuple[str, Result] | None:
+    """The device with the least mean slowdown over all kernels, and how it did; ``None`` without a choice.
+
+    It is found with the measured times of all kernels, so it is the best that any choice without a look at
+    the kernel can do. It forecasts nothing, so no error is scored.
+    """
+    candidates = []
+    for place in np.flatnonzero(np.isfinite(grid.log_time).all(axis=0)).tolist():
+        centre, nothing = np.ones(grid.log_time.shape), np.full(grid.log_time.shape, np.nan)
+        centre[:, place] = 0.0
+        outcome = _reference(grid, centre, nothing, nothing, False)
+        result = Result("always-the-same", "in hindsight", 0, level, grid.applications, (outcome,))
+        if result.scores.slowdown_mean is not None:
+            candidates.append((result.scores.slowdown_mean, (grid.devices[place].key, result)))
+    return min(candidates, key=lambda pair: pair[0])[1] if candidates else None
+
+
+_ALIKE = 2.0
+_OUTER = 0.1
+
+
+def effect_of(point: PointPredictor, grid: Grid, others: Grid, toolchain: Toolchain) -> Effect | None:
+    """Compare predictions from two profiles of the same launches.
+
+    Launches are taken for the same if application, kernel, size and work-items are, and the instructions
+    within a factor of 2: the sizes of a suite have been set anew now and then.
+    """
+    keys = [
+        list(zip(each.profiles.names, each.profiles.metric("work_items").tolist(), strict=True))
+        for each in (grid, others)
+    ]
+    there = {key: place for place, key in enumerate(keys[1])}
+    counts, of_others = (each.profiles.metric("total_instruction_count") for each in (grid, others))
+    pairs = [
+        (place, there[key])
+        for place, key in enumerate(keys[0])
+        if key in there and 1 / _ALIKE <= of_others[there[key]] / counts[place] <= _ALIKE
+    ]
+    if not pairs:
+        return None
+    ours, theirs = np.array(pairs, dtype=np.int64).T
+    known = grid.profiles.take(ours)
+    # How often a kernel was launched is the run's affair, not the compiler's.
+    foreign = replace(others.profiles.take(theirs), invocations=known.invocations)
+    apart = point.log_time(foreign) - point.log_time(known)
+    low, middle, high = np.exp(np.quantile(apart, (_OUTER, 0.5, 1 - _OUTER))).tolist()
+    return Effect(toolchain.compiler, toolchain.options, len(pairs), middle, low, high)
+
+
+LEAST_APPLICATIONS = 4
+"""Fewer leave too few when one is held out, and one more to tell how sure the rest is."""
+
+_MOST_PROBES = 2
+_ERRORS = ("protocol", "seed", "level", "baselines", "bootstrap", "results", "noise_floor", "always_the_same")
+_IN_PARTS = ("applications", "devices", "slowdown_mean_without", "against_baseline")
+
+
+def train_time(
+    dataset: Dataset,
+    model: str = DEFAULT_MODEL,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+    cache: Path | None = None,
+    jobs: int | None = 1,
+) -> TrainedTimeModel:
+    """Fit a model to a dataset, and measure it with each application left out in turn.
+
+    Parameters
+    ----------
+    dataset
+        Profiles and records of at least four applications.
+    model
+        Name of the model.
+    seed
+        Start of all random numbers.
+    progress, cache, jobs
+        As `crosscast.evaluation.loop.run_tasks` has them.
+
+    Raises
+    ------
+    InputError
+        If there are too few applications, or no such model.
+    """
+    made = model_named(model)
+    grid = grid_of(dataset)
+    found = len(grid.applications)
+    if found < LEAST_APPLICATIONS:
+        raise InputError(
+            f"{dataset.label}: expected at least {LEAST_APPLICATIONS} applications with profiles and records "
+            f"to train and test a model, found {found}"
+        )
+    probes = range(min(_MOST_PROBES, len(grid.devices) - 1) + 1)
+    evaluation = evaluate_time(
+        dataset, [model], probes=probes, seed=seed, progress=progress, cache=cache, jobs=jobs
+    )
+    predictor = made.fit(grid, seed)
+    toolchains = tuple(sorted(set(_toolchains(dataset, grid))))
+    times = np.exp(grid.log_time[np.isfinite(grid.log_time)])
+    card = TimeCard(
+        model=model,
+        seed=seed,
+        training={
+            "dataset": Path(dataset.label).name,
+            "origin": notes_of(dataset.profiles).get("origin"),
+            **evaluation.counts,
+            "names": list(grid.applications),
+            "records": dataset.records.num_rows,
+            "sha256": digest(grid),
+        },
+        toolchains=toolchains,
+        other_toolchains=tuple(_effects(predictor.point, grid, toolchains)),
+        devices=grid.devices,
+        metrics=metric_ranges(predictor.point, grid.profiles),
+        time_s=Range(float(times.min()), float(times.max())),
+        errors=_errors(evaluation, model),
+    )
+    return TrainedTimeModel(card, predictor)
+
+
+def _errors(evaluation: TimeEvaluation, model: str) -> dict[str, Any]:
+    """What the card says of the evaluation: by application and device of the model alone, to stay small."""
+    kept = {name: value for name, value in evaluation.to_dict().items() if name in _ERRORS}
+    results = [each if each["model"] == model else _whole(each) for each in kept["results"]]
+    return {**kept, "results": results, "noise_floor": _whole(kept["noise_floor"])}
+
+
+def _whole(result: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in result.items() if name not in _IN_PARTS}
+
+
+def _toolchains(dataset: Dataset, grid: Grid) -> Iterator[Toolchain]:
+    """What the profiles of the grid's kernels were made with."""
+    kernels = set(grid.profiles.names)
+    rows, _ = distinct(dataset.profiles, (*KERNEL_AT_A_SIZE, "program"))
+    for row in rows.to_pylist():
+        if tuple(row[name] for name in KERNEL_AT_A_SIZE) in kernels:
+            yield Toolchain.of(json.loads(row["program"] or "{}"))
+
+
+def _effects(point: PointPredictor, grid: Grid, toolchains: Sequence[Toolchain]) -> Iterator[Effect]:
+    """What it changes to profile with the toolchain of the bundled dataset, where that is another one."""
+    dataset = bundled_dataset()
+    others = grid_of(dataset)
+    made = set(_toolchains(dataset, others))
+    if len(made) == 1 and not made <= set(toolchains):
+        effect = effect_of(point, grid, others, made.pop())
+        if effect is not None:
+            yield effect

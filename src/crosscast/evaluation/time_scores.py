@@ -9,24 +9,24 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.evaluation.confidence import Grouped, average, least
+from crosscast.evaluation.resampling import Grouped, average, least
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Outcome:
     """Forecasts of ``n`` kernels at a size on ``d`` devices, and the measured times.
 
     All times are natural logarithms of seconds, of shape ``(n, d)``.
     """
 
-    application: tuple[str, ...]  # Application of each kernel, of length `n`
+    application: tuple[str, ...]  # Of each kernel
     measured: Reals  # Measured medians; not a number where not measured
     centre: Reals  # Predicted medians
     low: Reals  # Limits of the intervals
     high: Reals
-    scored: Flags  # Cells whose errors count: those held out, of shape `(n, d)`
-    known: Flags  # Cells whose measured times the model was told, of shape `(n, d)`
-    rows: Integers  # Number of each kernel in its grid, of shape `(n,)`
+    scored: Flags  # Cells whose errors count: those held out
+    known: Flags  # Cells whose measured times the model was told
+    rows: Integers  # `(n,)` Number of each kernel in its grid
 
     def __post_init__(self) -> None:
         """Check the shapes."""
@@ -60,39 +60,32 @@ NEAR = 1.1
 """Slowdown up to which a choice is near the best."""
 
 
-@dataclass(frozen=True)
-class Choices:
-    """How the choice of a device went, for each of ``n`` kernels.
-
-    All of shape ``(n,)``, and not a number where fewer than two devices were measured.
-    """
-
-    slowdown: Reals  # Measured time on the chosen device over the least measured time
-    fastest: Reals  # 1 where the slowdown is 1, or at most `NEAR`, and 0 elsewhere
-    within_10: Reals
-    # Kendall's tau-b of forecasts and measurements over the devices whose cells are scored; not a number also
-    # where either is the same on all of them
-    kendall_tau: Reals
-
-
-def choices(outcome: Outcome) -> Choices:
-    """Choose, for each kernel, the device with the least time.
+def choices(outcome: Outcome) -> dict[str, Reals]:
+    """How the choice of the device with the least time goes, for each kernel.
 
     Times are the predicted ones, or the measured one where the model was told it. Only devices on which
-    the kernel was measured can be chosen, as the choice could not be judged otherwise.
+    the kernel was measured can be chosen, as the choice could not be judged otherwise. Of shape ``(n,)``, and
+    not a number where fewer than two devices were measured:
+
+    - slowdown: measured time on the chosen device over the least measured time.
+    - fastest, within_10: 1 where the slowdown is 1, or at most `NEAR`, and 0 elsewhere.
+    - kendall_tau: Kendall's tau-b of forecasts and measurements over the devices whose cells are scored; not a
+      number also where either is the same on all of them.
     """
     there = np.isfinite(outcome.measured)
     expected = np.where(outcome.known, outcome.measured, outcome.centre)
     chosen = np.argmin(np.where(there & ~np.isnan(expected), expected, np.inf), axis=1)
-    least = np.where(there, outcome.measured, np.inf).min(axis=1)
+    fastest = np.where(there, outcome.measured, np.inf).min(axis=1)
     taken = np.take_along_axis(outcome.measured, chosen[:, None], axis=1)[:, 0]
-    slowdown = np.exp(taken - least)
+    slowdown = np.exp(taken - fastest)
     slowdown[there.sum(axis=1) < 2] = np.nan
-    return Choices(slowdown, _flags(slowdown, 1.0), _flags(slowdown, NEAR), _kendall(outcome))
-
-
-def _flags(slowdown: Reals, most: float) -> Reals:
-    return np.where(np.isnan(slowdown), np.nan, slowdown <= most)
+    shares = [np.where(np.isnan(slowdown), np.nan, slowdown <= most) for most in (1.0, NEAR)]
+    return {
+        "slowdown": slowdown,
+        "fastest": shares[0],
+        "within_10": shares[1],
+        "kendall_tau": _kendall(outcome),
+    }
 
 
 def _kendall(outcome: Outcome) -> Reals:
@@ -118,95 +111,61 @@ def _pair_order(times: Reals) -> Reals:
     return order
 
 
-@dataclass(frozen=True)
-class Tally:
-    """Errors of cells and choices of devices, each with its application."""
-
-    error: Grouped  # ln(predicted / measured) and abs(predicted / measured - 1) of each cell
-    ape: Grouped
-    # Whether the measured time is within the interval, upper over lower limit, and interval score of each
-    # cell
-    covered: Grouped
-    width: Grouped
-    interval_score: Grouped
-    slowdown: Grouped  # As `crosscast.evaluation.time_scores.Choices` has them, of the kernels that have them
-    fastest: Grouped
-    within_10: Grouped
-    kendall_tau: Grouped
-
-    @classmethod
-    def of(cls, outcome: Outcome, applications: Sequence[str], level: float) -> Tally:
-        """Tally an outcome."""
-        places = {name: place for place, name in enumerate(applications)}
-        numbers = np.array([places[name] for name in outcome.application], dtype=np.int64)
-        cells = _cells(outcome, numbers, len(applications), level)
-        return cls(**cells, **_choices(outcome, numbers, len(applications)))
-
-    def scores(self, weights: Reals) -> dict[str, Reals]:
-        """The values of `crosscast.evaluation.time_scores.Scores` by name, each of shape ``(b,)``.
-
-        Not a number where nothing defines a score. The coverage of the worst application is not there, as
-        one outcome does not say which one that is. The weights, how often each application is there, are
-        of shape ``(b, g)``.
-        """
-        return self._error_scores(weights) | self._interval_scores(weights) | self._choice_scores(weights)
-
-    def _error_scores(self, weights: Reals) -> dict[str, Reals]:
-        square = self.error.map(np.square)
-        return {
-            "rmse_log": np.sqrt(square.mean(weights)),
-            "rmse_log_by_application": average(np.sqrt(square.means()), weights),
-            "mae_log": self.error.map(np.abs).mean(weights),
-            "median_ape": self.ape.median(weights),
-            "median_ape_by_application": average(self.ape.medians(), weights),
-            "mape": self.ape.mean(weights),
-            "mape_by_application": average(self.ape.means(), weights),
-        }
-
-    def _interval_scores(self, weights: Reals) -> dict[str, Reals]:
-        return {
-            "coverage": average(self.covered.means(), weights),
-            "coverage_over_cells": self.covered.mean(weights),
-            "width": self.width.median(weights),
-            "interval_score": self.interval_score.mean(weights),
-        }
-
-    def _choice_scores(self, weights: Reals) -> dict[str, Reals]:
-        return {
-            "top1": self.fastest.mean(weights),
-            "slowdown_mean": self.slowdown.mean(weights),
-            "slowdown_geomean": np.exp(self.slowdown.map(np.log).mean(weights)),
-            "slowdown_mean_by_application": average(self.slowdown.means(), weights),
-            "within_10": self.within_10.mean(weights),
-            "kendall_tau": self.kendall_tau.mean(weights),
-        }
+Tally = Mapping[str, Grouped]
+"""What scores are made of, by name: errors of cells and choices of devices, each with its application."""
 
 
-def _cells(outcome: Outcome, applications: Integers, count: int, level: float) -> dict[str, Grouped]:
+def tally_of(outcome: Outcome, applications: Sequence[str], level: float) -> Tally:
+    """Tally an outcome, with the applications in the order in which they will be weighted."""
+    places = {name: place for place, name in enumerate(applications)}
+    numbers = np.array([places[name] for name in outcome.application], dtype=np.int64)
     rows, columns = np.nonzero(outcome.counted)
     measured, centre = outcome.measured[rows, columns], outcome.centre[rows, columns]
     low, high = outcome.low[rows, columns], outcome.high[rows, columns]
     missed = np.maximum(low - measured, 0) + np.maximum(measured - high, 0)
     # A forecast that is off by more than the largest number is off by infinity.
     with np.errstate(over="ignore"):
-        values: dict[str, Reals | Flags] = {
+        cells: dict[str, Reals | Flags] = {
             "error": centre - measured,
             "ape": np.abs(np.expm1(centre - measured)),
             "covered": (low <= measured) & (measured <= high),
             "width": np.exp(high - low),
             "interval_score": high - low + 2 / (1 - level) * missed,
         }
-    return {
-        name: Grouped(each.astype(np.float64), applications[rows], count) for name, each in values.items()
-    }
-
-
-def _choices(outcome: Outcome, applications: Integers, count: int) -> dict[str, Grouped]:
-    grouped = {}
-    for name, values in vars(choices(outcome)).items():
+    count = len(applications)
+    tally = {name: Grouped(each.astype(np.float64), numbers[rows], count) for name, each in cells.items()}
+    for name, values in choices(outcome).items():
         there = ~np.isnan(values)
-        grouped[name] = Grouped(values[there], applications[there], count)
-    return grouped
+        tally[name] = Grouped(values[there], numbers[there], count)
+    return tally
+
+
+def _tally_scores(tally: Tally, weights: Reals) -> dict[str, Reals]:
+    """The values of `Scores` by name, each of shape ``(b,)``; not a number where nothing defines one.
+
+    The coverage of the worst application is not there, as one outcome does not say which one that is. The
+    weights, how often each application is there, are of shape ``(b, g)``.
+    """
+    square = tally["error"].map(np.square)
+    return {
+        "rmse_log": np.sqrt(square.mean(weights)),
+        "rmse_log_by_application": average(np.sqrt(square.means()), weights),
+        "mae_log": tally["error"].map(np.abs).mean(weights),
+        "median_ape": tally["ape"].median(weights),
+        "median_ape_by_application": average(tally["ape"].medians(), weights),
+        "mape": tally["ape"].mean(weights),
+        "mape_by_application": average(tally["ape"].means(), weights),
+        "coverage": average(tally["covered"].means(), weights),
+        "coverage_over_cells": tally["covered"].mean(weights),
+        "width": tally["width"].median(weights),
+        "interval_score": tally["interval_score"].mean(weights),
+        "top1": tally["fastest"].mean(weights),
+        "slowdown_mean": tally["slowdown"].mean(weights),
+        "slowdown_geomean": np.exp(tally["slowdown"].map(np.log).mean(weights)),
+        "slowdown_mean_by_application": average(tally["slowdown"].means(), weights),
+        "within_10": tally["within_10"].mean(weights),
+        "kendall_tau": tally["kendall_tau"].mean(weights),
+    }
 
 
 @dataclass(frozen=True)
@@ -249,25 +208,22 @@ class Scores:
         return cls(**{name: float(value) if np.isfinite(value) else None for name, value in values.items()})
 
 
-HEADLINES = tuple(field.name for field in fields(Scores))
-"""Names of all scores."""
-
 HIGHER_IS_BETTER = frozenset({"top1", "within_10", "kendall_tau"})
-LOWER_IS_BETTER = frozenset(
-    name for name in HEADLINES if name not in HIGHER_IS_BETTER and not name.startswith(("coverage", "width"))
-)
-"""Coverage is good near the level of the intervals, and width is good only with coverage: neither is here."""
+
+BETTER: Mapping[str, int] = {
+    field.name: 1 if field.name in HIGHER_IS_BETTER else -1
+    for field in sorted(fields(Scores), key=lambda field: field.name)
+    if not field.name.startswith(("coverage", "width"))
+}
+"""1 where more is better, -1 where less is. Coverage is good near the level of the intervals, and width is good
+only with coverage: neither is here."""
 
 
 def scores(outcomes: Sequence[Outcome], level: float) -> Scores:
     """Score forecasts."""
     names = tuple(sorted({name for outcome in outcomes for name in outcome.application}))
-    return weighted_scores(tallies_of(outcomes, names, level), np.ones((1, len(names))))[0]
-
-
-def tallies_of(outcomes: Sequence[Outcome], applications: Sequence[str], level: float) -> tuple[Tally, ...]:
-    """What scores are made of, with the applications in the order in which they will be weighted."""
-    return tuple(Tally.of(outcome, applications, level) for outcome in outcomes)
+    tallies = [tally_of(outcome, names, level) for outcome in outcomes]
+    return weighted_scores(tallies, np.ones((1, len(names))))[0]
 
 
 def weighted_scores(tallies: Sequence[Tally], weights: Reals) -> list[Scores]:
@@ -281,10 +237,10 @@ def weighted_scores(tallies: Sequence[Tally], weights: Reals) -> list[Scores]:
 
 def score_values(tallies: Sequence[Tally], weights: Reals) -> dict[str, Reals]:
     """The same as `weighted_scores`, as arrays of shape ``(b,)`` by name; not a number where undefined."""
-    each = [tally.scores(weights) for tally in tallies]
+    each = [_tally_scores(tally, weights) for tally in tallies]
     values = {name: _mean_of_known([found[name] for found in each]) for name in each[0]}
     # The worst application is one application, and not another one for each set of known times.
-    coverage = _mean_of_known([tally.covered.means() for tally in tallies])
+    coverage = _mean_of_known([tally["covered"].means() for tally in tallies])
     return values | {"coverage_worst_application": least(coverage, weights)}
 
 

@@ -7,15 +7,10 @@ errors it has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.artefact import kept_reals
 
 _TINY = 1e-9
 _SHARES = 100
@@ -85,16 +80,14 @@ LEVELS = np.linspace(0, 1, 201)
 """Probabilities at which quantiles are kept; between them they are interpolated."""
 
 
-def reach(quantiles: Reals, level: float) -> float:
-    """By how many standard deviations an interval reaches that holds an error with a probability of
-    `level`.
-    """
+def half_width(quantiles: Reals, level: float) -> float:
+    """Half of an interval that holds an error with a probability of `level`, in standard deviations."""
     return float(np.interp(level, np.linspace(0, 1, len(quantiles)), quantiles))
 
 
-def kept_quantiles(state: Mapping[str, npt.NDArray[Any]], name: str, axes: int) -> Reals:
-    """Read quantiles that a predictor was kept with; they lie along the last axis."""
-    quantiles = kept_reals(state, name, axes)
+def check_quantiles(name: str, quantiles: Reals) -> None:
+    """Refuse what are no quantiles of absolute errors, along the last axis."""
     if quantiles.size == 0 or (quantiles < 0).any() or (np.diff(quantiles, axis=-1) < 0).any():
-        raise InputError(f"model: {name}: expected numbers that begin at 0 or above and rise, found others")
-    return quantiles
+        raise InputError.of(
+            field=name, expected="numbers that begin at 0 or above and rise", found=str(quantiles.ravel()[:4])
+        )

@@ -1,15 +1,34 @@
-"""Names in a sentence, as many as one reads."""
+"""What makes a forecast doubtful, in words that all questions share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+_MOST_NAMED = 5
 
 
-def listed(names: Sequence[str], most: int) -> str:
+def format_names(names: Sequence[str], most: int) -> str:
     """The first names with commas between, and how many more there are.
 
-    >>> listed(["a", "b"], 2), listed(["a", "b", "c", "d"], 2)
+    >>> format_names(["a", "b"], 2), format_names(["a", "b", "c", "d"], 2)
     ('a, b', 'a, b and 2 more')
     """
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def outside_training(features: Iterable[tuple[str, float, float, float]]) -> list[str]:
+    """A warning of features (name, value, least and greatest value of the training) that are out of range.
+
+    >>> outside_training([("opcode", 99, 6, 15), ("work_items", 64, 1, 1024)])
+    ['outside of what the model was trained on: opcode 99 (trained on 6 to 15)']
+    """
+    beyond = [
+        f"{name} {value:.4g} (trained on {low:.4g} to {high:.4g})"
+        for name, value, low, high in features
+        if value < low or value > high
+    ]
+    return [f"outside of what the model was trained on: {format_names(beyond, _MOST_NAMED)}"] if beyond else []
+
+
+listed = format_names

@@ -1,203 +1,172 @@
-"""The card of an artefact: what a model was trained on, what it needs, and how good it was, as JSON."""
+"""A trained model of times: what its card says, its folder, and its forecasts with warnings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from crosscast.arrays import Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.fields import Fields
-from crosscast.predict.artefact import (
-    TIME,
-    Part,
-    StoredArrays,
-    arrays_of,
-    check_folder,
-    kept_reals,
-    part_of,
-    read_card,
-    required_count,
-    required_number,
-    required_table,
-    required_text,
-    stored_name,
-    write_folder,
+from crosscast.predict.intervals import check_quantiles
+from crosscast.predict.serialization import Array, Stored, register_homes
+from crosscast.predict.store import StoredModel, decode, write
+from crosscast.predict.time.data import ProfileBatch, Toolchain
+from crosscast.predict.time.forecast import (
+    GaussianPredictor,
+    PointPredictor,
+    Posterior,
+    TimeForecast,
+    conditional,
 )
-from crosscast.predict.intervals import kept_quantiles
-from crosscast.predict.time.data import Profiles, Toolchain
-from crosscast.predict.time.gaussian import Forecast, GaussianPredictor, PointPredictor
-from crosscast.profile import METRICS
+from crosscast.predict.time.unseen import UnseenDevices
+from crosscast.predict.warnings import outside_training
+from crosscast.profile import METRICS, Profile
+from crosscast.units import format_seconds
+
+QUESTION = "time"
+
+register_homes(
+    {
+        "combined": "crosscast.predict.time.combined",
+        "forest": "crosscast.predict.time.johnston2018",
+        "mean": "crosscast.predict.time.models",
+        "nearest": "crosscast.predict.time.models",
+        "physical": "crosscast.predict.time.physical",
+        "trees": "crosscast.predict.time.models",
+    }
+)
 
 
-@dataclass(frozen=True)
-class MetricRange:
+class Range(msgspec.Struct, frozen=True):
+    """Least and greatest of something in the training."""
+
+    low: float
+    high: float
+
+
+class MetricRange(msgspec.Struct, frozen=True):
     """A metric on which predictions depend."""
 
-    name: str  # The metric
+    name: str
     required: bool  # Whether nothing can be predicted without it
     low: float  # Least and greatest value among the training kernels
     high: float
 
 
-@dataclass(frozen=True)
-class Effect:
+class Effect(msgspec.Struct, frozen=True):
     """How predictions from another toolchain's profiles differ from those from the training's toolchain."""
 
-    toolchain: Toolchain  # The other one
+    compiler: str
+    options: tuple[str, ...]
     kernels: int  # Kernels at a size that were profiled with both
     factor: float  # Median of the predicted time from its profile over that from the training's
     low: float  # What 10 % of these ratios lie below and 90 %
     high: float
 
 
-@dataclass(frozen=True)
-class Card:
+class TimeCard(msgspec.Struct, frozen=True, kw_only=True):
     """What belongs to a fitted model besides its arrays."""
 
-    model: str  # Name of the model
-    seed: int  # Start of the random numbers of its fit
-    devices: tuple[Device, ...]  # The devices that it was fitted on, in order
-    metrics: tuple[MetricRange, ...]  # The metrics on which its predictions depend
-    time_low_s: float  # Least and greatest time among the training cells, in seconds
-    time_high_s: float
+    model: str
+    seed: Annotated[int, msgspec.Meta(ge=0)]
+    training: dict[str, Any]  # What it was fitted to, for people: where from, how many of what, a hash
     toolchains: tuple[Toolchain, ...]  # What the training profiles were made with
-    effects: tuple[Effect, ...]  # What other toolchains are known to change
-    # Data that it was fitted to, for people: where from, how many of what, names, a hash
-    training: Mapping[str, Any]
-    # Honest errors, for people and their programs; see `crosscast.evaluation.time_study.train`
-    errors: Mapping[str, Any]
+    other_toolchains: tuple[Effect, ...] = ()  # What others are known to change
+    devices: tuple[Device, ...]  # The devices that it was fitted on, in order
+    metrics: tuple[MetricRange, ...]
+    time_s: Range
+    errors: dict[str, Any]  # Out-of-fold errors; see `crosscast.evaluation.time.train_time`
 
     def to_dict(self) -> dict[str, Any]:
         """The card as a JSON object."""
-        return {
-            "model": self.model,
-            "seed": self.seed,
-            "training": dict(self.training),
-            "toolchains": [_listed(each) for each in self.toolchains],
-            "other_toolchains": [
-                {**_listed(each.toolchain), "kernels": each.kernels, **_limits(each), "factor": each.factor}
-                for each in self.effects
-            ],
-            "devices": [{**asdict(device), "numbers": dict(device.numbers)} for device in self.devices],
-            "metrics": [
-                {"name": each.name, "required": each.required, **_limits(each)} for each in self.metrics
-            ],
-            "time_s": {"low": self.time_low_s, "high": self.time_high_s},
-            "errors": dict(self.errors),
-        }
-
-    @classmethod
-    def from_dict(cls, card: Mapping[str, Any], where: str) -> Card:
-        """Read a card; what it holds besides does not matter."""
-        fields = Fields(card, where)
-        times = required_table(fields, "time_s")
-        found = cls(
-            required_text(fields, "model"),
-            required_count(fields, "seed"),
-            tuple(_device(each) for each in fields.tables("devices")),
-            tuple(_metric(each) for each in fields.tables("metrics")),
-            required_number(times, "low"),
-            required_number(times, "high"),
-            tuple(_toolchain(each) for each in fields.tables("toolchains")),
-            tuple(_effect(each) for each in fields.tables("other_toolchains")),
-            dict(required_table(fields, "training").items()),
-            dict(required_table(fields, "errors").items()),
-        )
-        keys = [device.key for device in found.devices]
-        if not keys or len(set(keys)) < len(keys):
-            raise InputError(f"{where}: devices: expected at least one, and each once, found {keys}")
+        found: dict[str, Any] = msgspec.to_builtins(self)
         return found
-
-
-def _listed(toolchain: Toolchain) -> dict[str, Any]:
-    return {"compiler": toolchain.compiler, "options": list(toolchain.options)}
-
-
-def _limits(each: Effect | MetricRange) -> dict[str, float]:
-    return {"low": each.low, "high": each.high}
-
-
-def _device(fields: Fields) -> Device:
-    texts = {name: fields.take(name) or "" for name in ("name", "vendor", "type", "series")}
-    numbers = fields.table("numbers") or Fields({}, fields.where)
-    return Device(
-        required_text(fields, "key"),
-        **{name: str(text) for name, text in texts.items()},
-        numbers={name: required_number(numbers, name) for name, _ in numbers.items()},
-    )
-
-
-def _metric(fields: Fields) -> MetricRange:
-    return MetricRange(
-        required_text(fields, "name"),
-        fields.flag("required"),
-        required_number(fields, "low"),
-        required_number(fields, "high"),
-    )
-
-
-def _toolchain(fields: Fields) -> Toolchain:
-    return Toolchain(str(fields.take("compiler") or ""), fields.texts("options"))
-
-
-def _effect(fields: Fields) -> Effect:
-    numbers = (required_number(fields, name) for name in ("factor", "low", "high"))
-    return Effect(_toolchain(fields), required_count(fields, "kernels"), *numbers)
 
 
 _ENOUGH = 64
 
 
-def metric_ranges(point: PointPredictor, profiles: Profiles) -> tuple[MetricRange, ...]:
+def metric_ranges(point: PointPredictor, profiles: ProfileBatch) -> tuple[MetricRange, ...]:
     """Find the metrics on which predictions depend, by taking each away."""
-    step = max(1, len(profiles) // _ENOUGH)
-    some = profiles.take(np.arange(0, len(profiles), step))
+    some = profiles.take(np.arange(0, len(profiles), max(1, len(profiles) // _ENOUGH)))
+    found = []
     with np.errstate(all="ignore"):
         before = point.log_time(some)
-        return tuple(
-            found
-            for place in range(len(METRICS))
-            if (found := _range(point, profiles, some, before, place)) is not None
-        )
+        for place, each in enumerate(METRICS):
+            values = profiles.metrics[np.isfinite(profiles.metrics[:, place]), place]
+            if values.size == 0:
+                continue
+            metrics = some.metrics.copy()
+            metrics[:, place] = np.nan
+            try:
+                required, same = False, np.array_equal(point.log_time(replace(some, metrics=metrics)), before)
+            except InputError:
+                required, same = True, False
+            if not same:
+                found.append(MetricRange(each.name, required, float(values.min()), float(values.max())))
+    return tuple(found)
 
 
-def _range(
-    point: PointPredictor, profiles: Profiles, some: Profiles, before: Reals, place: int
-) -> MetricRange | None:
-    values = profiles.metrics[np.isfinite(profiles.metrics[:, place]), place]
-    if values.size == 0:
-        return None
-    metrics = some.metrics.copy()
-    metrics[:, place] = np.nan
-    try:
-        required, same = False, np.array_equal(point.log_time(replace(some, metrics=metrics)), before)
-    except InputError:
-        required, same = True, False
-    if same:
-        return None
-    return MetricRange(METRICS[place].name, required, float(values.min()), float(values.max()))
+@dataclass(frozen=True, eq=False)
+class _Parts(Stored):
+    """What is kept of a `GaussianPredictor` besides its devices, which are on the card."""
+
+    point: PointPredictor
+    covariance: Annotated[Reals, Array("d d")]
+    quantiles: Annotated[Reals, Array("p q")]
+    unseen: UnseenDevices | None
+
+    def check(self) -> None:
+        """Refuse a covariance and quantiles that are none, and parts of other devices."""
+        check_quantiles("quantiles", self.quantiles)
+        matrix, d = self.covariance, len(self.covariance)
+        if not (np.allclose(matrix, matrix.T) and (np.linalg.eigvalsh(matrix) > 0).all()):
+            expected = "a positive definite one"
+            raise InputError.of(field="covariance", expected=expected, found=f"another of {d} devices")
+        counts = {self.point.log_time(ProfileBatch((), (), (), np.empty((0, len(METRICS))))).shape[1]}
+        if self.unseen is not None:
+            counts.add(len(self.unseen.descriptors.device_types))
+        if counts != {d}:
+            raise InputError.of(expected=f"a model of {d} devices", found=f"one of {max(counts - {d})}")
 
 
-_UNSEEN = "unseen"
+_LEAST_S, _MOST_S = 1e-9, 1e6
+_ABSURD = 1e3
+_FAR = 0.999
+_MORE_INSTRUCTIONS = 1.25
+_COUNTS = [
+    place
+    for place, each in enumerate(METRICS)
+    if each.name == "total_instruction_count" or each.name.endswith(("_itb", "_ipt"))
+]
 
 
-@dataclass(frozen=True)
-class TrainedModel:
-    """A model that was read from an artefact."""
+@dataclass(frozen=True, eq=False)
+class TrainedTimeModel:
+    """A model of the times of kernels on devices.
 
-    folder: Path  # Where it is
-    card: Card  # What it was trained on, and how good it was
-    # Kind of each part that has arrays of its own, by the field of `GaussianPredictor` that holds it
-    parts: Mapping[str, str]
-    arrays: StoredArrays  # Its arrays, which are read when the first prediction is asked for
+    Parameters
+    ----------
+    card
+        What it was trained on, and how good it was.
+    source
+        What predicts, or the folder that it is read from when the first forecast is asked for.
+    """
+
+    card: TimeCard
+    source: GaussianPredictor | StoredModel
+
+    @property
+    def folder(self) -> Path | None:
+        """Where it is; ``None`` if it was not read from a folder."""
+        return self.source.folder if isinstance(self.source, StoredModel) else None
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -207,85 +176,179 @@ class TrainedModel:
     @cached_property
     def predictor(self) -> GaussianPredictor:
         """What predicts."""
-        return self.arrays.made_into(lambda arrays: _predictor(self.card.devices, self.parts, arrays))
+        if isinstance(self.source, GaussianPredictor):
+            return self.source
+        where = str(self.source.path)
+        parts = _Parts.from_state(self.source.arrays, where)
+        if len(parts.covariance) != len(self.devices):
+            found = len(parts.covariance)
+            raise InputError.of(where=where, expected=f"a model of {len(self.devices)} devices", found=found)
+        return GaussianPredictor(self.devices, **vars(parts))
 
     def predict(
         self,
-        profiles: Profiles,
+        profiles: Profile | Sequence[Profile] | ProfileBatch,
         devices: Sequence[str | Device] | None = None,
         *,
-        probes: Reals | None = None,
+        probes: Mapping[str, float] | Reals | None = None,
         level: float = 0.9,
-    ) -> Forecast:
-        """Predict times; see `crosscast.predict.time.gaussian.Predictor.predict`."""
-        return self.predictor.predict(profiles, devices, probes=probes, level=level)
+    ) -> TimeForecast:
+        """Predict times of kernels on devices.
+
+        Parameters
+        ----------
+        profiles
+            Profiles of launches, as `crosscast.characterize` gives them. Those of one kernel are taken as
+            invocations in one run.
+        devices
+            Keys of devices that the model knows, or descriptions of others; by default all that it knows.
+        probes
+            Measured times in seconds: of one kernel by key of the device, or of all of shape ``(n, d)`` with
+            the devices that the model knows, not a number where not measured.
+        level
+            Probability that the intervals are to hold.
+
+        Returns
+        -------
+        TimeForecast
+            Times with intervals, the device to take, and warnings.
+
+        Raises
+        ------
+        InputError
+            If a metric that the model needs is missing, a device is not known or a probe is absurd.
+        """
+        if isinstance(profiles, Profile):
+            profiles = [profiles]
+        batch = profiles if isinstance(profiles, ProfileBatch) else ProfileBatch.of(profiles)
+        measured = self._probes(batch, probes) if isinstance(probes, Mapping) else probes
+        forecast = self.predictor.predict(batch, devices, probes=measured, level=level)
+        found: list[list[str]] = [[] for _ in range(len(batch))]
+        for row, sentence in (
+            *self._other_toolchains(forecast),
+            *self._outside(batch),
+            *self._times_outside(forecast),
+            *self._far_probes(forecast),
+        ):
+            found[row].append(sentence)
+        return replace(forecast, warnings=tuple(map(tuple, found)))
+
+    def _probes(self, batch: ProfileBatch, probes: Mapping[str, float]) -> Reals | None:
+        """Measured times of one kernel as a predictor takes them."""
+        if probes and len(batch) > 1:
+            names = ", ".join(batch.kernel)
+            raise InputError(f"probe: expected one kernel to predict, found {len(batch)} ({names})")
+        keys = [device.key for device in self.devices]
+        times = np.full((len(batch), len(keys)), np.nan)
+        for key, seconds in probes.items():
+            if key not in keys:
+                raise InputError(
+                    f"probe: expected a device that the model knows ({', '.join(keys)}), found {key!r}"
+                )
+            if not _LEAST_S <= seconds <= _MOST_S:
+                raise InputError(
+                    f"probe: {key}: expected a time from {_LEAST_S:g} to {_MOST_S:g} seconds, found {seconds:g}"
+                )
+            times[0, keys.index(key)] = seconds
+        return times if probes else None
+
+    def _other_toolchains(self, forecast: TimeForecast) -> Iterator[tuple[int, str]]:
+        """For profiles of other toolchains: by how much, if it was measured, or how counts matter."""
+        trained = " and ".join(map(str, self.card.toolchains))
+        effects = {Toolchain(each.compiler, each.options): each for each in self.card.other_toolchains}
+        for row, toolchains in enumerate(forecast.profiles.toolchains):
+            for each in toolchains:
+                if each in self.card.toolchains:
+                    continue
+                effect = effects.get(each)
+                if effect is None:
+                    said = self._if_more_instructions(forecast, row)
+                else:
+                    said = (
+                        f"on {effect.kernels} kernels profiled with both, that gives {effect.factor:.2f} times "
+                        f"the predicted time in the median, and {effect.low:.2g} to {effect.high:.2g} times "
+                        "for 80 % of them"
+                    )
+                made = f"its profile was made with {each}, those that the model was trained on with {trained}"
+                yield row, f"{made}: {said}"
+
+    def _if_more_instructions(self, forecast: TimeForecast, row: int) -> str:
+        """How the prediction moves with the counts of instructions, which is what compilers change most."""
+        one = forecast.profiles.take(np.array([row]))
+        metrics = one.metrics.copy()
+        metrics[:, _COUNTS] *= _MORE_INSTRUCTIONS
+        moved = self.predictor.point.log_time(replace(one, metrics=metrics)) - _posterior(forecast).centre[row]
+        return (
+            f"what that changes was not measured; {_MORE_INSTRUCTIONS - 1:.0%} more instructions would change "
+            f"the predicted times by {np.expm1(np.median(moved)):+.0%}"
+        ).replace("%", " %")
+
+    def _outside(self, batch: ProfileBatch) -> Iterator[tuple[int, str]]:
+        known = {metric.name for metric in METRICS}
+        ranges = [(each, batch.metric(each.name)) for each in self.card.metrics if each.name in known]
+        outside = np.zeros(len(batch), dtype=np.bool_)
+        for each, values in ranges:
+            outside |= (values < each.low) | (values > each.high)
+        for row in np.flatnonzero(outside).tolist():
+            features = [(each.name, float(values[row]), each.low, each.high) for each, values in ranges]
+            yield from ((row, sentence) for sentence in outside_training(features))
+
+    def _times_outside(self, forecast: TimeForecast) -> Iterator[tuple[int, str]]:
+        low, high = self.card.time_s.low, self.card.time_s.high
+        least, most = forecast.centre.min(axis=1), forecast.centre.max(axis=1)
+        for row in np.flatnonzero((least < low) | (most > high)).tolist():
+            worst = format_seconds(float(most[row] if most[row] > high else least[row]))
+            yield (
+                row,
+                f"a predicted time of {worst} is outside of the times that the model was trained on "
+                f"({format_seconds(low)} to {format_seconds(high)})",
+            )
+
+    def _far_probes(self, forecast: TimeForecast) -> Iterator[tuple[int, str]]:
+        """Compare measured times with the forecast without them."""
+        posterior = _posterior(forecast)
+        places = np.argwhere(np.isfinite(posterior.errors)).tolist()
+        if not places:
+            return
+        predictor = self.predictor
+        _, sd = conditional(posterior.centre, predictor.scatter, np.full(posterior.centre.shape, np.nan))
+        half = predictor.factors(0, _FAR) * sd
+        for row, place in places:
+            key, middle = predictor.keys[place], posterior.centre[row, place]
+            seconds = float(np.exp(middle + posterior.errors[row, place]))
+            low, high = (float(np.exp(middle + side * half[row, place])) for side in (-1, 1))
+            beyond = max(low / seconds, seconds / high)
+            expected = f"{format_seconds(low)} to {format_seconds(high)}"
+            if beyond > _ABSURD:
+                raise InputError(
+                    f"probe: {key}: expected about {expected} ({100 * _FAR:g} % interval of the model), found "
+                    f"{format_seconds(seconds)}: is it in seconds, and of this kernel?"
+                )
+            if beyond > 1:
+                yield (
+                    row,
+                    f"the time measured on {key}, {format_seconds(seconds)}, is outside of the model's "
+                    f"{100 * _FAR:g} % interval ({expected}): check its unit and kernel",
+                )
 
 
-def save_model(predictor: GaussianPredictor, folder: str | Path, card: Card) -> None:
-    """Write an artefact, in the place of the one that is there."""
-    folder = Path(folder)
-    check_folder(folder)
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    parts = {}
-    for field in fields(predictor):
-        value = getattr(predictor, field.name)
-        if isinstance(value, np.ndarray):
-            arrays[field.name] = value
-        elif isinstance(value, Part):
-            parts[field.name] = stored_name(value)
-            arrays |= {f"{field.name}.{name}": array for name, array in value.state().items()}
-    write_folder(folder, {**card.to_dict(), "parts": parts}, arrays)
+def _posterior(forecast: TimeForecast) -> Posterior:
+    assert forecast.posterior is not None
+    return forecast.posterior
 
 
-def load_model(folder: str | Path) -> TrainedModel:
-    """Read the card of an artefact and check it; arrays are read when they are needed.
-
-    Raises
-    ------
-    InputError
-        If the folder holds no artefact, a damaged one, one of a newer format, or one that does not predict
-        times.
-    """
-    folder = Path(folder)
-    card = read_card(folder, TIME)
-    parts = dict(required_table(card, "parts").items())
-    if not all(isinstance(kind, str) for kind in parts.values()):
-        raise InputError(f"{card.where}: parts: expected a kind for each, found {parts}")
-    return TrainedModel(
-        folder,
-        Card.from_dict(dict(card.items()), card.where),
-        parts,
-        StoredArrays.of(required_table(card, "arrays"), folder),
-    )
+def save_model(trained: TrainedTimeModel, folder: str | Path) -> None:
+    """Write a model, in the place of the one that is there."""
+    predictor = trained.predictor
+    parts = _Parts(predictor.point, predictor.covariance, predictor.quantiles, predictor.unseen)
+    write(folder, QUESTION, trained.card.to_dict(), parts.state())
 
 
-def _predictor(
-    devices: tuple[Device, ...], parts: Mapping[str, str], arrays: Mapping[str, npt.NDArray[Any]]
-) -> GaussianPredictor:
-    """Make the parts from their arrays, and the predictor of them."""
-    if not {"point"} <= set(parts) <= {"point", _UNSEEN}:
-        raise InputError(f"model: parts: expected point and what else a model has, found {', '.join(parts)}")
-    if any((kind == _UNSEEN) != (name == _UNSEEN) for name, kind in parts.items()):
-        raise InputError(f"model: parts: expected each of its own kind, found {dict(parts)}")
-    made = {name: part_of(kind, arrays_of(arrays, name)) for name, kind in parts.items()}
-    covariance, quantiles = kept_reals(arrays, "covariance", 2), kept_quantiles(arrays, "quantiles", 2)
-    d = len(devices)
-    if covariance.shape != (d, d) or not _is_covariance(covariance):
-        raise InputError(
-            f"model: covariance: expected a positive definite one of {d} devices, found another of shape "
-            f"{covariance.shape}"
-        )
-    predictor = GaussianPredictor(devices=devices, covariance=covariance, quantiles=quantiles, **made)
-    counts = {predictor.point.log_time(_NO_PROFILES).shape[1]}
-    if predictor.unseen is not None:
-        counts.add(len(predictor.unseen.descriptors.types))
-    if counts != {d}:
-        raise InputError(f"model: expected a model of {d} devices, found one of {max(counts - {d})}")
-    return predictor
-
-
-def _is_covariance(matrix: Reals) -> bool:
-    return np.allclose(matrix, matrix.T) and bool((np.linalg.eigvalsh(matrix) > 0).all())
-
-
-_NO_PROFILES = Profiles((), (), (), np.empty((0, len(METRICS))))
+def open_model(stored: StoredModel) -> TrainedTimeModel:
+    """The model of a folder; arrays are read when they are needed."""
+    card = decode(TimeCard, stored.card, stored.where)
+    keys = [device.key for device in card.devices]
+    if not keys or len(set(keys)) < len(keys):
+        expected = "at least one, and each once"
+        raise InputError.of(where=stored.where, field="devices", expected=expected, found=keys)
+    return TrainedTimeModel(card, stored)

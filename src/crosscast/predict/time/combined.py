@@ -14,19 +14,17 @@ the published dataset. That choice is not nested in their evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.predict.artefact import kept_reals
-from crosscast.predict.time.data import Grid, Profiles, application_weights, kinds_of, metric
-from crosscast.predict.time.features import Neighbours
+from crosscast.predict.serialization import Array, Nested, Stored
+from crosscast.predict.time.data import Grid, ProfileBatch, application_weights, device_groups
 from crosscast.predict.time.physical import (
     Physical,
     PhysicalPredictor,
@@ -57,84 +55,98 @@ _OF_WORK: tuple[_Feature, ...] = (
 )
 
 
-def _features(profiles: Profiles, quantities: Quantities) -> tuple[Reals, Reals]:
+def _features(profiles: ProfileBatch, quantities: Quantities) -> tuple[Reals, Reals]:
     """What each part looks at, of shapes ``(n, f)`` and ``(n, g)``."""
     check_metrics(profiles, ("unique_branches",))
-    both = [feature(quantities) for feature in _OF_BOTH] + [np.log1p(metric(profiles, "unique_branches"))]
+    both = [feature(quantities) for feature in _OF_BOTH] + [np.log1p(profiles.metric("unique_branches"))]
     return np.stack(both, 1), np.stack(both + [feature(quantities) for feature in _OF_WORK], 1)
 
 
-@dataclass(frozen=True)
-class Correction:
-    """A fitted correction on ``d`` devices."""
+_LIMIT = 3.0
+_LEAST_SCALE = 1e-9
 
-    launches: Neighbours  # The training kernels as the two parts see them
-    works: Neighbours
-    by_launch: Reals  # How much each training kernel counts in the two parts, of shape `(n, d)`
-    by_work: Reals
 
-    def log_factor(self, profiles: Profiles, quantities: Quantities, shares: Reals) -> Reals:
+@dataclass(frozen=True, eq=False)
+class Neighbours(Stored):
+    """Known kernels in a space of features."""
+
+    centre: Annotated[Reals, Array("f")]  # Mean and standard deviation of each feature over the known kernels
+    scale: Annotated[Reals, Array("f", above=0)]
+    points: Annotated[Reals, Array("n f")]  # Their features, standardized
+
+    @classmethod
+    def of(cls, features: Reals) -> Neighbours:
+        """Know kernels by their features, of shape ``(n, f)``."""
+        centre, scale = features.mean(axis=0), features.std(axis=0) + _LEAST_SCALE
+        return cls(centre, scale, _standardized(features, centre, scale))
+
+    def similarity(self, features: Reals) -> Reals:
+        """Similarity ``(m, n)`` to the known kernels: 1 where all features are equal, near 0 far away.
+
+        Matern's covariance with a smoothness of 3/2, of the root mean square of the differences between
+        standardized features; these are limited, so that nothing is stranger than three standard deviations.
+        """
+        asked = _standardized(features, self.centre, self.scale)
+        squares = (asked**2).sum(axis=1)[:, None] + (self.points**2).sum(axis=1) - 2 * asked @ self.points.T
+        far = np.sqrt(np.maximum(squares, 0.0) * (3 / len(self.centre)))
+        similarity: Reals = (1 + far) * np.exp(-far)
+        return similarity
+
+
+def _standardized(features: Reals, centre: Reals, scale: Reals) -> Reals:
+    return np.clip((features - centre) / scale, -_LIMIT, _LIMIT)
+
+
+@dataclass(frozen=True, eq=False)
+class Correction(Stored):
+    """A fitted correction of ``n`` training kernels on ``d`` devices."""
+
+    launch: Neighbours  # The training kernels as the two parts see them
+    work: Neighbours
+    by_launch: Annotated[Reals, Array("n d")]  # How much each training kernel counts in the two parts
+    by_work: Annotated[Reals, Array("n d")]
+
+    def check(self) -> None:
+        """Refuse parts that are of other kernels or features."""
+        n = len(self.by_launch)
+        for name, part, features in (
+            ("launch", self.launch, len(_OF_BOTH) + 1),
+            ("work", self.work, len(_OF_BOTH) + 1 + len(_OF_WORK)),
+        ):
+            if part.points.shape != (n, features):
+                found = f"{part.points.shape[0]} of {part.points.shape[1]}"
+                expected = f"{n} kernels of {features} features"
+                raise InputError.of(field=f"{name}.points", expected=expected, found=found)
+
+    def log_factor(self, profiles: ProfileBatch, quantities: Quantities, shares: Reals) -> Reals:
         """Logarithms of the factors by which to correct times. Of shape ``(n, d)``."""
         of_launch, of_work = _features(profiles, quantities)
         total = np.empty_like(shares)
-        # Likeness to every training kernel of a million kernels would need much memory at once.
+        # The similarity to every training kernel of a million kernels would need much memory at once.
         for start in range(0, len(profiles), _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
-            total[rows] = shares[rows] * (self.launches.alike(of_launch[rows]) @ self.by_launch)
-            total[rows] += (1 - shares[rows]) * (self.works.alike(of_work[rows]) @ self.by_work)
+            total[rows] = shares[rows] * (self.launch.similarity(of_launch[rows]) @ self.by_launch)
+            total[rows] += (1 - shares[rows]) * (self.work.similarity(of_work[rows]) @ self.by_work)
         return total
-
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again."""
-        arrays = {"by_launch": self.by_launch, "by_work": self.by_work}
-        for part, seen in (("launch", self.launches), ("work", self.works)):
-            arrays |= {f"{part}_{name}": getattr(seen, name) for name in ("centre", "scale", "points")}
-        return arrays
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> Correction:
-        """Make it from its arrays."""
-        by_launch, by_work = kept_reals(state, "by_launch", 2), kept_reals(state, "by_work", 2)
-        if by_work.shape != by_launch.shape:
-            raise InputError(
-                f"model: expected both parts of the correction of shape {by_launch.shape}, "
-                f"found one of {by_work.shape}"
-            )
-        seen = [
-            _kept_neighbours(state, part, (len(by_launch), features))
-            for part, features in (("launch", len(_OF_BOTH) + 1), ("work", len(_OF_BOTH) + 1 + len(_OF_WORK)))
-        ]
-        return cls(seen[0], seen[1], by_launch, by_work)
-
-
-def _kept_neighbours(state: Mapping[str, npt.NDArray[Any]], part: str, shape: tuple[int, int]) -> Neighbours:
-    centre, scale = (kept_reals(state, f"{part}_{name}", 1) for name in ("centre", "scale"))
-    points = kept_reals(state, f"{part}_points", 2)
-    if not (points.shape == shape and centre.shape == scale.shape == shape[1:] and (scale > 0).all()):
-        raise InputError(
-            f"model: {part}_points: expected {shape[0]} kernels of {shape[1]} features and their scales, "
-            f"found {points.shape[0]} of {points.shape[1]}"
-        )
-    return Neighbours(centre, scale, points)
 
 
 def fit_correction(
-    profiles: Profiles, quantities: Quantities, errors: Reals, shares: Reals, devices: Sequence[Device]
+    profiles: ProfileBatch, quantities: Quantities, errors: Reals, shares: Reals, devices: Sequence[Device]
 ) -> Correction:
     """Learn from errors on training kernels."""
     of_launch, of_work = _features(profiles, quantities)
     launches, works = Neighbours.of(of_launch), Neighbours.of(of_work)
-    alike = launches.alike(of_launch), works.alike(of_work)
+    similarity = launches.similarity(of_launch), works.similarity(of_work)
     known = np.isfinite(errors)
     # One device alone says nothing about how devices differ.
     known &= known.sum(axis=1, keepdims=True) > 1
     apart = _differences(errors, known)
-    weights, groups, kinds = application_weights(profiles), profiles.groups("application"), kinds_of(devices)
+    weights, groups, kinds = application_weights(profiles), profiles.groups("application"), device_groups(devices)
     by_launch, by_work = np.zeros_like(apart), np.zeros_like(apart)
     for kind in np.unique(kinds):
         columns = np.flatnonzero(kinds == kind)
         problems = [
-            _Problem.of(alike, known[:, column], apart[:, column], shares[:, column], weights, groups)
+            _Problem.of(similarity, known[:, column], apart[:, column], shares[:, column], weights, groups)
             for column in columns
         ]
         sizes = _best_sizes(problems)
@@ -167,17 +179,17 @@ def _differences(errors: Reals, known: Flags) -> Reals:
 class _Problem:
     """What is to be learned on one device, of the ``n`` kernels that were measured there."""
 
-    launches: Reals  # Covariances of the two parts at a size of one, of shape `(n, n)`
+    launches: Reals  # `(n, n)` Covariances of the two parts at a size of one
     works: Reals
-    wanted: Reals  # What is left of the errors, of shape `(n,)`
-    share: Reals  # Share of the launch, of shape `(n,)`
-    weights: Reals  # Weight of each kernel, of shape `(n,)`
-    members: tuple[Integers, ...]  # The kernels of each application
+    wanted: Reals  # `(n,)` What is left of the errors
+    share: Reals  # `(n,)` Share of the launch
+    weights: Reals  # `(n,)` Weight of each kernel
+    applications: tuple[Integers, ...]  # The kernels of each application
 
     @classmethod
     def of(
         cls,
-        alike: tuple[Reals, Reals],
+        similarity: tuple[Reals, Reals],
         rows: Flags,
         wanted: Reals,
         share: Reals,
@@ -187,8 +199,8 @@ class _Problem:
         """Take what was measured from arrays over all kernels."""
         there, share = np.ix_(rows, rows), share[rows]
         return cls(
-            alike[0][there] * np.outer(share, share),
-            alike[1][there] * np.outer(1 - share, 1 - share),
+            similarity[0][there] * np.outer(share, share),
+            similarity[1][there] * np.outer(1 - share, 1 - share),
             wanted[rows],
             share,
             weights[rows],
@@ -209,37 +221,30 @@ class _Problem:
         """
         inverse, counts = self.solve(sizes)
         total = 0.0
-        for rows in self.members:
+        for rows in self.applications:
             wrong: Any = np.linalg.solve(inverse[np.ix_(rows, rows)], counts[rows])
             total += float(self.weights[rows] @ np.sqrt(1 + (wrong / _ROBUSTNESS) ** 2))
         return total
 
 
-@dataclass(frozen=True)
-class CombinedPredictor:
+@dataclass(frozen=True, eq=False)
+class CombinedPredictor(Stored, kind="combined"):
     """A fitted combination."""
 
-    physical: PhysicalPredictor  # The physical model
-    correction: Correction  # What corrects it
+    physical: Annotated[PhysicalPredictor, Nested(flat=True)]
+    correction: Annotated[Correction, Nested(flat=True)]
 
-    def log_time(self, profiles: Profiles) -> Reals:
+    def check(self) -> None:
+        """Refuse a correction of other devices."""
+        found, wanted = self.correction.by_launch.shape[1], len(self.physical.gpu)
+        if found != wanted:
+            raise InputError.of(field="by_launch", expected=f"{wanted} devices", found=found)
+
+    def log_time(self, profiles: ProfileBatch) -> Reals:
         """Natural logarithms of times in seconds, of shape ``(n, d)``."""
         quantities = quantities_of(profiles)
         times, shares = self.physical.log_time_and_launch_share(quantities)
         return times + self.correction.log_factor(profiles, quantities, shares)
-
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again."""
-        return {**self.physical.state(), **self.correction.state()}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> CombinedPredictor:
-        """Make it from its arrays."""
-        physical, correction = PhysicalPredictor.from_state(state), Correction.from_state(state)
-        found, wanted = correction.by_launch.shape[1], len(physical.gpu)
-        if found != wanted:
-            raise InputError(f"model: by_launch: expected {wanted} devices, found {found}")
-        return cls(physical, correction)
 
 
 @dataclass(frozen=True)
@@ -254,5 +259,6 @@ class Combined:
         quantities = quantities_of(grid.profiles)
         times, shares = physical.log_time_and_launch_share(quantities)
         errors = grid.log_time - times
-        correction = fit_correction(grid.profiles, quantities, errors, shares, grid.devices)
-        return CombinedPredictor(physical, correction)
+        return CombinedPredictor(
+            physical, fit_correction(grid.profiles, quantities, errors, shares, grid.devices)
+        )

@@ -18,23 +18,21 @@ Two things differ between the two and are made up for here:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import comb
-from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.predict.artefact import kept_names, kept_reals
-from crosscast.predict.time.data import Grid, Profiles, metric
-from crosscast.predict.trees import Trees, trees_of_forest
+from crosscast.predict.serialization import Array, Nested, Stored
+from crosscast.predict.time.data import Grid, ProfileBatch
+from crosscast.predict.trees import Trees, exported, joined
 from crosscast.profile import METRICS
 
-_NODE = np.int64
 _LARGEST_SEED = 2**31 - 1
 
 
@@ -42,9 +40,9 @@ _LARGEST_SEED = 2**31 - 1
 class Rows:
     """Rows of ``n`` responses, in ``c`` cells of ``p`` features."""
 
-    features: Reals  # Features of each cell, of shape `(c, p)`; finite
-    cell: Integers  # Number of each row's cell, of shape `(n,)`
-    response: Reals  # What is to be predicted, of shape `(n,)`
+    features: Reals  # `(c, p)` Features of each cell; finite
+    cell: Integers  # `(n,)` Number of each row's cell
+    response: Reals  # `(n,)` What is to be predicted
 
     def __post_init__(self) -> None:
         """Check shapes and values."""
@@ -72,8 +70,7 @@ class Rows:
 class Tree:
     """A tree that was grown to the end; all arrays have an entry for each node, the root first."""
 
-    # A node's rows whose feature is at most the threshold go left; feature -2 in leaves
-    feature: npt.NDArray[np.int64]
+    feature: Integers  # A node's rows whose feature is at most the threshold go left; -2 in leaves
     threshold: Reals
     left: Integers  # Children; -1 in leaves
     right: Integers
@@ -83,11 +80,12 @@ class Tree:
     depth: Integers  # Splits between the root and the node
 
     def ends(self, node_sizes: Sequence[int]) -> Integers:
-        """Where a row that reaches a node in the end comes to rest, if nodes are cut by size. Node at
-        which a row rests, for each node and size, of shape ``(nodes, m)``; -1 where it goes on.
+        """Where a row that reaches a node in the end comes to rest, if nodes are cut by size.
+
+        The node, for each node and size, of shape ``(nodes, m)``; -1 where the row goes on.
         """
         cut = self.whole[:, None] | (self.rows[:, None] <= np.asarray(node_sizes)[None, :])
-        own = np.arange(len(self.left), dtype=_NODE)[:, None]
+        own = np.arange(len(self.left), dtype=np.int64)[:, None]
         ends = np.where(cut, own, -1)
         for parents in _levels(self.left, self.depth):
             for children in (self.left[parents], self.right[parents]):
@@ -177,8 +175,8 @@ def _grown(
     grown.fit(features[there], total[there] / weight[there], sample_weight=weight[there], check_input=False)
     nodes = grown.tree_
     leaf = nodes.apply(features)
-    left = nodes.children_left.astype(_NODE)
-    right = nodes.children_right.astype(_NODE)
+    left = nodes.children_left.astype(np.int64)
+    right = nodes.children_right.astype(np.int64)
     depth = nodes.compute_node_depths().astype(np.int64)
     vary = _varying(features[there], leaf[there], left, right, depth)
     whole = rng.random(len(left)) < _in_vain(features.shape[1], tried)[vary]
@@ -222,7 +220,7 @@ def _in_vain(features: int, tried: int) -> Reals:
 class PublishedForest:
     """A random forest on all metrics and the device, with a row for each cell.
 
-    The paper has a row for each run; `crosscast.evaluation.published` does it in that way. As in the
+    The paper has a row for each run; `crosscast.studies.johnston2018` does it in that way. As in the
     published scripts, a metric that is not defined is 0, and the device is one feature: its place in the
     order of the devices' mean log times (ranger's ``respect.unordered.factors = "order"``).
     """
@@ -230,11 +228,7 @@ class PublishedForest:
     trees: int = 505  # Number of trees (`num.trees`)
     tried: int = 30  # Features that are tried at each node (`mtry`); all where there are fewer
     node_size: int = 9  # A node of at most so many rows is not split (`min.node.size`)
-
-    @property
-    def name(self) -> str:
-        """Its name on the command line and in tables."""
-        return "published-forest"
+    name: str = "published-forest"
 
     def fit(self, grid: Grid, seed: int) -> FittedForest:
         """Fit it to a grid that may have cells without a time."""
@@ -248,62 +242,47 @@ class PublishedForest:
         features = np.column_stack([_matrix(grid.profiles, metrics)[kernel], codes[device]])
         rows = Rows(features, np.arange(len(kernel)), log_time)
         drawn = draw_trees(rows, self.trees, tried=self.tried, seed=seed)
-        return FittedForest(metrics, codes, _as_trees([each.tree.cut(self.node_size) for each in drawn]))
+        trees = [each.tree.cut(self.node_size) for each in drawn]
+        share = 1.0 / len(trees)
+        exports = [
+            exported(
+                tree.left < 0,
+                tree.feature,
+                tree.threshold,
+                tree.left,
+                tree.right,
+                tree.value[:, None] * share,
+            )
+            for tree in trees
+        ]
+        return FittedForest(metrics, codes, joined(exports))
 
 
-@dataclass(frozen=True)
-class FittedForest:
+@dataclass(frozen=True, eq=False)
+class FittedForest(Stored, kind="forest"):
     """A fitted forest; see `PublishedForest`."""
 
     metrics: tuple[str, ...]  # Names of the metrics that it looks at
-    codes: Reals  # Feature of each of the `d` devices, of shape `(d,)`
-    trees: Trees  # Its trees, on the metrics and the device
+    device_codes: Annotated[Reals, Array("d")]  # Feature of each device
+    trees: Annotated[Trees, Nested(flat=True)]  # Its trees, on the metrics and the device
 
-    def log_time(self, profiles: Profiles) -> Reals:
-        """Natural logarithms of times in seconds on the devices of its grid, of shape ``(n, d)``."""
-        n, d = len(profiles), len(self.codes)
-        metrics = np.repeat(_matrix(profiles, self.metrics), d, axis=0)
-        rows = np.column_stack([metrics, np.tile(self.codes, n)])
-        return self.trees.sum(rows).reshape(n, d)
-
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again."""
-        return {"metrics": np.array(self.metrics), "device_codes": self.codes, **self.trees.state()}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> FittedForest:
-        """Make it from its arrays."""
-        metrics, codes = kept_names(state, "metrics"), kept_reals(state, "device_codes", 1)
-        unknown = sorted(set(metrics) - {metric.name for metric in METRICS})
+    def check(self) -> None:
+        """Refuse metrics that there are not, and trees on others."""
+        unknown = sorted(set(self.metrics) - {metric.name for metric in METRICS})
         if unknown:
-            raise InputError(f"model: metrics: expected names of metrics, found {', '.join(unknown)}")
-        trees = Trees.from_state(state, len(metrics) + 1)
-        if trees.value.shape[1] != 1:
-            raise InputError(f"model: leaf_value: expected one output, found {trees.value.shape[1]}")
-        return cls(metrics, codes, trees)
+            raise InputError.of(field="metrics", expected="names of metrics", found=", ".join(unknown))
+        self.trees.check_width(len(self.metrics) + 1, outputs=1)
 
-
-def _as_trees(trees: Sequence[Tree]) -> Trees:
-    """The trees in the form in which they are kept, by way of scikit-learn's names for their arrays."""
-    return trees_of_forest(
-        SimpleNamespace(estimators_=[SimpleNamespace(tree_=_named(each)) for each in trees])
-    )
-
-
-def _named(tree: Tree) -> SimpleNamespace:
-    return SimpleNamespace(
-        children_left=tree.left,
-        children_right=tree.right,
-        feature=tree.feature,
-        threshold=tree.threshold,
-        value=tree.value[:, None, None],
-    )
+    def log_time(self, profiles: ProfileBatch) -> Reals:
+        """Natural logarithms of times in seconds on the devices of its grid, of shape ``(n, d)``."""
+        n, d = len(profiles), len(self.device_codes)
+        metrics = np.repeat(_matrix(profiles, self.metrics), d, axis=0)
+        rows = np.column_stack([metrics, np.tile(self.device_codes, n)])
+        return self.trees.sum(rows).reshape(n, d)
 
 
 def device_codes(device: Integers, response: Reals, devices: int) -> Reals:
-    """Place of each device in the order of their mean responses; those without a row come last. The
-    places, of shape ``(devices,)``.
-    """
+    """Place of each device in the order of their mean responses; those without a row come last."""
     counts = np.bincount(device, minlength=devices)
     sums = np.bincount(device, response, minlength=devices)
     means = np.divide(sums, counts, out=np.full(devices, np.inf), where=counts > 0)
@@ -312,7 +291,7 @@ def device_codes(device: Integers, response: Reals, devices: int) -> Reals:
     return codes
 
 
-def _matrix(profiles: Profiles, metrics: Sequence[str]) -> Reals:
+def _matrix(profiles: ProfileBatch, metrics: Sequence[str]) -> Reals:
     """Metrics of ``n`` profiles, 0 where not defined, of shape ``(n, number of metrics)``."""
-    values = np.column_stack([np.empty((len(profiles), 0)), *(metric(profiles, name) for name in metrics)])
+    values = np.column_stack([np.empty((len(profiles), 0)), *map(profiles.metric, metrics)])
     return np.where(np.isfinite(values), values, 0.0)

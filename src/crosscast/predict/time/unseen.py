@@ -1,27 +1,209 @@
-"""The time on a device by best linear unbiased prediction from the others: kriging, between descriptors.
+"""The time on a device that was not measured, from those on the others: two ways to weight them, averaged.
 
-How times on two devices vary together is taken as a sum of parts: one for both being GPUs or not, one for
-their maker, one for their series, one that falls with the distance of their numbers, one linear in these, and
-one that each has for itself. The parts' sizes are those that make the known times most likely, under priors
-that keep them sound with few devices.
+Similarity weights a device by how alike its descriptors are. Kriging, best linear unbiased prediction, weights
+by how times on two devices vary together. That is taken as a sum of parts: one for both being GPUs or not, one
+for their maker, one for their series, one that falls with the distance of their numbers, one linear in these,
+and one that each has for itself. The parts' sizes are those that make the known times most likely, under
+priors that keep them sound with few devices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 
-from crosscast.arrays import Reals
+from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.predict.artefact import kept_reals
-from crosscast.predict.intervals import LEVELS, kept_quantiles, reach
-from crosscast.predict.time.data import Grid, application_weights, filled
-from crosscast.predict.time.features import Descriptors, Likeness, Pairs, fit_likeness
+from crosscast.predict.intervals import LEVELS, check_quantiles, half_width
+from crosscast.predict.serialization import Array, Nested, Stored
+from crosscast.predict.time.data import Grid, application_weights, impute
+
+NUMBERS = (
+    "peak_flop_per_s",
+    "clock_hz",
+    "bandwidth_bytes_per_s",
+    "compute_units",
+    "cores",
+    "l1_bytes",
+    "l2_bytes",
+    "tdp_w",
+)
+"""Columns of the table of devices that may set how fast a device is.
+
+All count alike: a choice or weights would have to be learned from the few devices that there are. Sizes of
+memory set what fits, not how fast it is; lowest clocks, turbo clocks and third caches are of CPUs alone.
+"""
+
+_TREND = NUMBERS[:2]
+_LEAST_RANGE = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """How alike devices are, two by two."""
+
+    types: Reals  # `(d, d)` Ones where both are of the same type
+    vendors: Reals
+    series: Reals  # The same; of a series are those of one name, type and vendor
+    gpus: Reals  # Ones where both are GPUs, or neither is
+    squares: Reals  # Mean square of how many standard deviations their numbers lie apart
+    products: Reals  # Mean product of how many standard deviations their numbers lie from the mean
+    trend: Reals  # `(d,)` Logarithm of the time of an instruction, as clock and peak rate let expect it
+
+    def __len__(self) -> int:
+        """Number of devices."""
+        return len(self.trend)
+
+    def take(self, devices: Sequence[int]) -> Pairs:
+        """Those of some of the devices, by their numbers."""
+        places = np.array(devices, dtype=np.int64)
+        both = np.ix_(places, places)
+        return Pairs(
+            self.types[both],
+            self.vendors[both],
+            self.series[both],
+            self.gpus[both],
+            self.squares[both],
+            self.products[both],
+            self.trend[places],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Descriptors(Stored):
+    """Descriptors of ``d`` devices."""
+
+    device_types: Annotated[tuple[str, ...], Array("d")]  # Empty where not known
+    device_vendors: Annotated[tuple[str, ...], Array("d")]
+    device_series: Annotated[tuple[str, ...], Array("d")]
+    device_numbers: Annotated[tuple[str, ...], Array("k")]  # Those of `NUMBERS` that at least one of them has
+    # Their logarithms. Where a device lacks a number, the mean over the devices of its type and vendor that
+    # have it, or else of its type, or else of all
+    device_logs: Annotated[Reals, Array("d k")]
+
+    @classmethod
+    def of(cls, devices: Sequence[Device]) -> Descriptors:
+        """Collect those of some devices."""
+        names = tuple(name for name in NUMBERS if any(np.isfinite(_log_number(each, name)) for each in devices))
+        found = np.array([[_log_number(device, name) for name in names] for device in devices])
+        types, vendors, series = _texts(devices)
+        logs = found.reshape(len(devices), len(names))
+        return cls(types, vendors, series, names, _imputed(logs, types, vendors))
+
+    def check(self) -> None:
+        """Refuse numbers that are none of `NUMBERS`."""
+        unknown = ", ".join(sorted(set(self.device_numbers) - set(NUMBERS)))
+        if unknown:
+            raise InputError.of(field="device_numbers", expected=f"some of {', '.join(NUMBERS)}", found=unknown)
+
+    def joined(self, device: Device) -> Descriptors:
+        """The same with a further device, the last."""
+        numbers = np.array([_log_number(device, name) for name in self.device_numbers])
+        if not (device.type or device.vendor or device.series or np.isfinite(numbers).any()):
+            raise InputError(f"device {device.key}: expected a type, vendor, series or number, found none")
+        (kind,), (vendor,), (series,) = _texts([device])
+        types, vendors = (*self.device_types, kind), (*self.device_vendors, vendor)
+        logs = _imputed(np.vstack([self.device_logs, numbers]), types, vendors)
+        return Descriptors(types, vendors, (*self.device_series, series), self.device_numbers, logs)
+
+    def pairs(self, known: int) -> Pairs:
+        """How alike they are, in standard deviations of the first `known` of them."""
+        logs = self.device_logs
+        scale = np.maximum(logs[:known].std(axis=0), _LEAST_RANGE)
+        scaled = (logs - logs[:known].mean(axis=0)) / scale
+        count = max(len(self.device_numbers), 1)
+        types, vendors, series = map(_equal, (self.device_types, self.device_vendors, self.device_series))
+        trend = [place for place, name in enumerate(self.device_numbers) if name in _TREND]
+        return Pairs(
+            types,
+            vendors,
+            types * vendors * series,
+            _equal(["gpu" if kind == "gpu" else "other" for kind in self.device_types]),
+            ((scaled[:, None] - scaled) ** 2).sum(axis=2) / count,
+            scaled @ scaled.T / count,
+            -logs[:, trend].sum(axis=1) / max(len(trend), 1),
+        )
+
+
+def _texts(devices: Sequence[Device]) -> tuple[tuple[str, ...], ...]:
+    return (
+        tuple(device.type for device in devices),
+        tuple(device.vendor for device in devices),
+        tuple(device.series for device in devices),
+    )
+
+
+def _log_number(device: Device, name: str) -> float:
+    """Logarithm of a number of a device; not a number where not known."""
+    value = device.numbers.get(name)
+    return float(np.log(value)) if value is not None and 0 < value < np.inf else float("nan")
+
+
+def _imputed(logs: Reals, types: Sequence[str], vendors: Sequence[str]) -> Reals:
+    """Numbers that are not known, by the means over the devices that are most alike and have them."""
+    imputed = logs.copy()
+    alike = _equal(types)
+    for row, column in np.argwhere(np.isnan(logs)):
+        there = ~np.isnan(logs[:, column])
+        nearer = [alike[row] * _equal(vendors)[row], alike[row], np.ones(len(logs))]
+        chosen = next(flags for each in nearer if (flags := there & (each > 0)).any())
+        imputed[row, column] = logs[chosen, column].mean()
+    return imputed
+
+
+def _equal(texts: Sequence[str]) -> Reals:
+    """Ones where texts are the same; one that is not known is like itself alone."""
+    array = np.array(texts, dtype=np.str_)
+    equal: Flags = (array[:, None] == array) & (array != "") | np.eye(len(array), dtype=np.bool_)
+    return equal.astype(np.float64)
+
+
+_WAY_MEANS = np.array([2.0, 1.0, 1.0, 2.0, 0.5, 0.4])
+_WAY_SPREADS = np.array([2.0, 1.0, 1.0, 1.5, 1.0, 0.4])
+_DRAWS = 300
+_BEST = 10
+
+
+def similarity_weights(ways: Reals, pairs: Pairs) -> tuple[Reals, float]:
+    """Weights ``(d - 1,)`` of all devices but the last for the last, and what is added: the mean of all ways.
+
+    For each of ``m`` ways, of shape ``(m, 6)``: how much lighter (in logarithms) a device weighs that is of
+    another type, vendor or series, for each standard deviation between the numbers, and for each square of
+    it; and the power of clock and peak rate with which times are brought from one device to another.
+    """
+    weights = _all_weights(ways, pairs)[:, -1, :-1]
+    added = ways[:, 5] * (pairs.trend[-1] - weights @ pairs.trend[:-1])
+    return weights.mean(axis=0), float(added.mean())
+
+
+def fit_similarity(pairs: Pairs, log_time: Reals, kernels: Reals, seed: int) -> Reals:
+    """The best ways to weight among many that are drawn, by the mean absolute error on devices left out.
+
+    Several, as so few devices do not tell which is best.
+    """
+    ways = np.abs(np.random.default_rng(seed).normal(_WAY_MEANS, _WAY_SPREADS, (_DRAWS, len(_WAY_MEANS))))
+    losses = []
+    # One after the other, as the errors of all would need much memory where kernels are many.
+    for weights, power in zip(_all_weights(ways, pairs), ways[:, 5], strict=True):
+        scaled = log_time - power * pairs.trend
+        losses.append(kernels @ np.abs(scaled @ weights.T - scaled).sum(axis=1))
+    best: Reals = ways[np.argsort(losses, kind="stable")[:_BEST]]
+    return best
+
+
+def _all_weights(ways: Reals, pairs: Pairs) -> Reals:
+    """Weights for each device (second axis) of the others (third axis), of shape ``(m, d, d)``."""
+    apart = [1 - pairs.types, 1 - pairs.vendors, 1 - pairs.series, np.sqrt(pairs.squares), pairs.squares]
+    logs = -np.tensordot(ways[:, :5], np.stack(apart), 1)
+    logs[:, np.arange(len(pairs)), np.arange(len(pairs))] = -np.inf
+    weights = np.exp(logs - logs.max(axis=2, keepdims=True))
+    shares: Reals = weights / weights.sum(axis=2, keepdims=True)
+    return shares
+
 
 _MEANS = np.log([0.1, 0.1, 0.05, 0.1, 0.1, 0.01, 1.0, np.e])
 _SPREADS = np.array([1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 0.7, 1.0])
@@ -31,14 +213,12 @@ _LIMIT = 6.0
 _JITTER = 1e-8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kriging:
     """Fitted sizes of the parts."""
 
-    WIDTH: ClassVar[int] = len(_MEANS)
-
-    # Logarithms of the variances of the six parts in the order above, of the distance at which the fourth has
-    # fallen by `exp(-1/2)`, and of how much more than this devices differ by what all kernels share
+    # `(8,)` Logarithms of the variances of the six parts in the order above, of the distance at which the
+    # fourth has fallen by `exp(-1/2)`, and of how much more than this devices differ by what all kernels share
     sizes: Reals
 
     def weights(self, pairs: Pairs) -> tuple[Reals, float]:
@@ -107,15 +287,21 @@ def fit_kriging(pairs: Pairs, log_time: Reals, kernels: Reals, replicates: int) 
 _LEAST_DEVICES = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Transfer:
     """How the time on a new device follows from those on the known ones."""
 
-    # Weight of the logarithm of the time on each of the `d` known devices, of shape `(d,)`; they add up to
-    # one
-    weights: Reals
+    weights: Reals  # `(d,)` Weight of the logarithm of the time on each known device; they add up to one
     added: float  # What is added to the weighted sum
     sd: float  # Standard deviation of the error that comes from the descriptors alone
+
+    @classmethod
+    def fit(cls, similarity: Reals, kriging: Reals, pairs: Pairs) -> Transfer:
+        """To the last of the devices from the others: the mean of both ways."""
+        (similar, added), linear = similarity_weights(similarity, pairs), Kriging(kriging)
+        weights, further = linear.weights(pairs)
+        weights = (similar + weights) / 2
+        return cls(weights, (added + further) / 2, linear.sd(weights, pairs))
 
     def log_time(self, known: Reals) -> Reals:
         """Logarithms of times on the new device, of shape ``(n,)``, from those on the known ``(n, d)``."""
@@ -123,60 +309,39 @@ class Transfer:
         return total
 
 
-@dataclass(frozen=True)
-class UnseenDevices:
+@dataclass(frozen=True, eq=False)
+class UnseenDevices(Stored):
     """What is known of devices on which nothing was measured."""
 
-    descriptors: Descriptors  # Descriptors of the known devices
-    likeness: Likeness  # The two ways to weight
-    kriging: Kriging
+    descriptors: Annotated[Descriptors, Nested(flat=True)]  # Of the known devices
+    similarity: Annotated[Reals, Array(f"m {len(_WAY_MEANS)}", least=1)]  # See `similarity_weights`
+    kriging: Annotated[Reals, Array(f"{len(_MEANS)}")]  # See `Kriging`
     # Quantiles of the absolute errors over their standard deviations, on known devices left out of the fit,
     # for probabilities from 0 to 1 in equal steps
-    quantiles: Reals
+    unseen_quantiles: Annotated[Reals, Array("q")]
+
+    def check(self) -> None:
+        """Refuse quantiles that are none."""
+        check_quantiles("unseen_quantiles", self.unseen_quantiles)
 
     def transfer(self, device: Device) -> Transfer:
         """How the time on a new device follows from those on the known ones."""
-        pairs = self.descriptors.joined(device).pairs(len(self.descriptors.types))
-        return _transfer(self.likeness, self.kriging, pairs)
+        pairs = self.descriptors.joined(device).pairs(len(self.descriptors.device_types))
+        return Transfer.fit(self.similarity, self.kriging, pairs)
 
     def factor(self, level: float) -> float:
         """By how many standard deviations an interval of a level reaches."""
-        return reach(self.quantiles, level)
-
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again."""
-        return {
-            **self.descriptors.state(),
-            "likeness": self.likeness.ways,
-            "kriging": self.kriging.sizes,
-            "unseen_quantiles": self.quantiles,
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> UnseenDevices:
-        """Make it from its arrays."""
-        ways, sizes = kept_reals(state, "likeness", 2), kept_reals(state, "kriging", 1)
-        quantiles = kept_quantiles(state, "unseen_quantiles", 1)
-        if not len(ways) or ways.shape[1] != Likeness.WIDTH:
-            raise InputError(
-                f"model: likeness: expected rows of {Likeness.WIDTH} numbers, found shape {ways.shape}"
-            )
-        if len(sizes) != Kriging.WIDTH:
-            raise InputError(f"model: kriging: expected {Kriging.WIDTH} numbers, found {len(sizes)}")
-        return cls(Descriptors.from_state(state), Likeness(ways), Kriging(sizes), quantiles)
+        return half_width(self.unseen_quantiles, level)
 
 
 def enough_devices(grid: Grid) -> bool:
     """Whether a grid has the three devices that `fit_unseen` needs at least, and times on each."""
     known = np.isfinite(grid.log_time)
-    return len(grid.devices) >= _LEAST_DEVICES and all(column.any() for column in known.T)
+    return len(grid.devices) >= _LEAST_DEVICES and bool(known.any(axis=0).all())
 
 
 def fit_unseen(grid: Grid, seed: int) -> UnseenDevices:
-    """Learn from a grid how times on devices follow from their descriptors.
-
-    Cells without a time are filled with what the kernel's and the device's others suggest.
-    """
+    """Learn from a grid how times on devices follow from their descriptors; cells without one are imputed."""
     count = len(grid.devices)
     if count < _LEAST_DEVICES:
         raise InputError(
@@ -184,50 +349,22 @@ def fit_unseen(grid: Grid, seed: int) -> UnseenDevices:
             f"found {count}"
         )
     descriptors = Descriptors.of(grid.devices)
-    whole = filled(grid)
-    learner = _Learner(
-        whole.log_time,
-        application_weights(whole.profiles),
-        len(set(whole.profiles.application)),
-        seed,
-    )
+    whole = impute(grid)
+    kernels, applications = application_weights(whole.profiles), len(whole.applications)
     pairs = descriptors.pairs(count)
-    likeness, kriging = learner.fit(pairs, list(range(count)))
-    return UnseenDevices(descriptors, likeness, kriging, _quantiles(learner, pairs))
 
-
-@dataclass(frozen=True)
-class _Learner:
-    """All that the fits share: times, weights of kernels, number of applications, and seed."""
-
-    log_time: Reals
-    kernels: Reals
-    applications: int
-    seed: int
-
-    def fit(self, pairs: Pairs, devices: list[int]) -> tuple[Likeness, Kriging]:
-        """Fit both ways to some of the devices."""
-        known, times = pairs.take(devices), self.log_time[:, devices]
+    def fit(devices: Sequence[int]) -> tuple[Reals, Reals]:
+        known, times = pairs.take(devices), whole.log_time[:, list(devices)]
         return (
-            fit_likeness(known, times, self.kernels, self.seed),
-            fit_kriging(known, times, self.kernels, self.applications),
+            fit_similarity(known, times, kernels, seed),
+            fit_kriging(known, times, kernels, applications).sizes,
         )
 
-
-def _transfer(likeness: Likeness, kriging: Kriging, pairs: Pairs) -> Transfer:
-    """To the last of the devices from the others."""
-    (alike, added), (linear, further) = likeness.weights(pairs), kriging.weights(pairs)
-    weights = (alike + linear) / 2
-    return Transfer(weights, (added + further) / 2, kriging.sd(weights, pairs))
-
-
-def _quantiles(learner: _Learner, pairs: Pairs) -> Reals:
-    """Quantiles of standardized errors on each device by a fit to the others, with a weight each."""
     ratios = []
-    for device in range(len(pairs)):
-        others = [each for each in range(len(pairs)) if each != device]
-        transfer = _transfer(*learner.fit(pairs, others), pairs.take([*others, device]))
-        error = transfer.log_time(learner.log_time[:, others]) - learner.log_time[:, device]
+    for device in range(count):
+        others = [each for each in range(count) if each != device]
+        transfer = Transfer.fit(*fit(others), pairs.take([*others, device]))
+        error = transfer.log_time(whole.log_time[:, others]) - whole.log_time[:, device]
         ratios.append(np.abs(error) / transfer.sd)
     quantiles: Reals = np.quantile(np.concatenate(ratios), LEVELS)
-    return quantiles
+    return UnseenDevices(descriptors, *fit(range(count)), quantiles)

@@ -1,4 +1,4 @@
-"""The protocol of models, in two steps: a centre for each device, and a forecast that says how sure it is.
+"""Forecasts that say how sure they are, made of point models.
 
 A *point model* says where the logarithm of the time lies on each device that it was fitted on. Everything
 else (intervals, probes, devices that were not there when it was fitted) is the same for all models, and is
@@ -7,26 +7,28 @@ made from the errors that a point model has on applications that were held out o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import combinations
+from statistics import NormalDist
 from typing import Any, Protocol
 
 import numpy as np
 
-from crosscast.arrays import Flags, Reals
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.predict.intervals import LEVELS, reach
-from crosscast.predict.time.data import Grid, Profiles, application_weights, kinds_of
+from crosscast.predict.intervals import LEVELS, half_width
+from crosscast.predict.time.data import Grid, ProfileBatch, application_weights, device_groups
 from crosscast.predict.time.unseen import UnseenDevices, enough_devices, fit_unseen
+from crosscast.results import Tabular
 
 
 class PointPredictor(Protocol):
     """A fitted point model."""
 
-    def log_time(self, profiles: Profiles) -> Reals:
+    def log_time(self, profiles: ProfileBatch) -> Reals:
         """Natural logarithms of times in seconds on the devices of its grid, of shape ``(n, d)``."""
         ...
 
@@ -40,22 +42,8 @@ class PointModel(Protocol):
         ...
 
     def fit(self, grid: Grid, seed: int) -> PointPredictor:
-        """Fit it to a grid that may have cells without a time.
-
-        Whatever it scales, tunes or selects, it does with this grid alone.
-        """
+        """Fit it to a grid that may have cells without a time: all that it scales, tunes or selects."""
         ...
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """Predicted times of ``n`` kernels on ``d`` devices, in seconds."""
-
-    devices: tuple[str, ...]  # Keys of the devices, of length `d`
-    centre: Reals  # Predicted median, of shape `(n, d)`
-    low: Reals  # Limits of the interval that holds the time with a probability of `level`, of shape `(n, d)`
-    high: Reals
-    level: float  # That probability
 
 
 class Predictor(Protocol):
@@ -68,13 +56,13 @@ class Predictor(Protocol):
 
     def predict(
         self,
-        profiles: Profiles,
+        profiles: ProfileBatch,
         devices: Sequence[str | Device] | None = None,
         *,
         probes: Reals | None = None,
         level: float = 0.9,
-    ) -> Forecast:
-        """Predict times."""
+    ) -> TimeForecast:
+        """Predict times; `probes` are seconds of shape ``(n, d)``, not a number where not measured."""
         ...
 
 
@@ -91,6 +79,122 @@ class Model(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Recommendation:
+    """The device to take for a kernel: the one with the least predicted time."""
+
+    device: str
+    runner_up: str | None = None  # The next; `None` if there is no other
+    times_longer: float | None = None  # Predicted time of the next over that of the first
+    # Probability that the next is in truth the faster of the two; `None` where it is not known
+    probability_faster: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TimeForecast(Tabular):
+    """Predicted times of ``n`` kernels on ``d`` devices, in seconds, of one launch.
+
+    Parameters
+    ----------
+    profiles
+        The kernels.
+    devices
+        Keys of the devices, of length ``d``.
+    centre
+        Predicted medians, of shape ``(n, d)``; a measured time where `measured`.
+    low, high
+        Limits of the intervals that hold the time with a probability of `level`, of shape ``(n, d)``.
+    level
+        That probability.
+    measured
+        Which times are those of probes, of shape ``(n, d)``; by default none.
+    recorded
+        Recorded times of which the model was not told, of shape ``(n, d)``; not a number where there is none.
+    warnings
+        For each kernel, what makes its forecast doubtful; sentences without a full stop.
+    posterior
+        What it was made of, if the model says.
+    """
+
+    profiles: ProfileBatch
+    devices: tuple[str, ...]
+    centre: Reals
+    low: Reals
+    high: Reals
+    level: float
+    measured: Flags | None = None
+    recorded: Reals | None = None
+    warnings: tuple[tuple[str, ...], ...] = ()
+    posterior: Posterior | None = None
+
+    @cached_property
+    def ranks(self) -> Integers:
+        """Place of each device in the order of the predicted times, from 1, of shape ``(n, d)``."""
+        order = np.argsort(self.centre, axis=1, kind="stable")
+        return np.argsort(order, axis=1, kind="stable") + 1
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """Names of each kernel, for people."""
+        return [" ".join(filter(None, names)) for names in self.profiles.names]
+
+    @cached_property
+    def recommended(self) -> tuple[Recommendation, ...]:
+        """For each kernel, the device to take."""
+        return tuple(map(self._recommend, range(len(self.centre))))
+
+    def _recommend(self, row: int) -> Recommendation:
+        order = np.argsort(self.centre[row], kind="stable")
+        names = [self.devices[place] for place in order.tolist()]
+        if len(names) < 2:
+            return Recommendation(names[0])
+        first, second = self.centre[row, order[:2]]
+        factor = float(second / first)
+        known = self.posterior and self.posterior.probability_faster(row, names[0], names[1], np.log(factor))
+        return Recommendation(names[0], names[1], factor, known)
+
+    def columns(self) -> Mapping[str, Any]:
+        """A row for each kernel and device."""
+        n, d = self.centre.shape
+        columns = {
+            name: np.repeat(getattr(self.profiles, name), d) for name in ("application", "kernel", "size")
+        }
+        columns |= {
+            "device": np.tile(self.devices, n),
+            "time_s": self.centre.ravel(),
+            "low_s": self.low.ravel(),
+            "high_s": self.high.ravel(),
+            "rank": self.ranks.ravel(),
+            "measured": (np.isnan(self.centre) if self.measured is None else self.measured).ravel(),
+        }
+        return columns if self.recorded is None else {**columns, "recorded_s": self.recorded.ravel()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as ``crosscast predict --json`` prints it."""
+        columns = super().to_dict()
+        names = [columns.pop(name) for name in ("application", "kernel", "size")]
+        columns.setdefault("recorded_s", [None] * self.centre.size)
+        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        d, kernels = len(self.devices), []
+        for row, recommended in enumerate(self.recommended):
+            best = asdict(recommended)
+            device, following = best.pop("device"), best.pop("runner_up")
+            kernels.append(
+                {
+                    "application": names[0][row * d] or None,
+                    "kernel": names[1][row * d],
+                    "size": names[2][row * d] or None,
+                    "invocations": int(self.profiles.invocations[row]),
+                    "level": self.level,
+                    "devices": rows[row * d : (row + 1) * d],
+                    "recommended": device,
+                    "runner_up": {"device": following, **best} if following else None,
+                    "warnings": list(self.warnings[row]) if self.warnings else [],
+                }
+            )
+        return {"kernels": kernels}
+
+
 _LEAST_NOISE = 0.03
 # Twice or half of either makes no difference on the published data that could be told from chance.
 _SHIFT_ODDS = 0.03
@@ -101,9 +205,8 @@ _SHIFT_VARIANCE = 2.0
 class Scatter:
     """How errors of logarithms of times scatter over ``d`` devices, about zero."""
 
-    covariance: Reals  # Covariance between devices where nothing is out of the ordinary, of shape `(d, d)`
-    # Sets of devices that now and then share a large error, of shape `(k, d)`; none by default
-    shifts: Flags | None = None
+    covariance: Reals  # `(d, d)` Where nothing is out of the ordinary
+    shifts: Flags | None = None  # `(k, d)` Sets of devices that now and then share a large error
 
     def parts(self) -> tuple[Reals, Reals]:
         """Odds and covariances of the ``m`` normal distributions that it is a mixture of."""
@@ -114,10 +217,8 @@ class Scatter:
 
 
 def shared_shifts(devices: Sequence[Device]) -> Flags:
-    """Sets of devices that may share a large error: all of them, and those of each kind with several. Of
-    shape ``(k, d)``; without sets where there is but one device.
-    """
-    kinds = kinds_of(devices)
+    """Sets ``(k, d)`` of devices that may share a large error: all, and those of each kind with several."""
+    kinds = device_groups(devices)
     sets = [kinds == kind for kind in np.unique(kinds)]
     if len(sets) > 1:
         sets.insert(0, np.ones(len(devices), dtype=np.bool_))
@@ -135,9 +236,7 @@ def conditional(
 
 
 def spread(scatter: Scatter, errors: Reals, sums: Reals) -> Reals:
-    """Standard deviations of weighted sums of the logarithms, given those of some devices. Of shape ``(n,
-    s)``.
-    """
+    """Standard deviations ``(n, s)`` of weighted sums of the logarithms, given those of some devices."""
     return _moments(scatter, errors, sums, _LEAST_NOISE)[1]
 
 
@@ -189,10 +288,8 @@ _MEDIAN_TO_SD = 0.6745
 _LEAST_VARIANCE = 1e-4
 
 
-def held_out_errors(model: PointModel, grid: Grid, seed: int) -> Reals:
-    """Errors of the logarithm on each application, by the model fitted to the others. Measured less
-    predicted, of shape ``(n, d)``; not a number where not measured.
-    """
+def out_of_fold_residuals(model: PointModel, grid: Grid, seed: int) -> Reals:
+    """Measured less predicted logarithms ``(n, d)`` on each application, by the model fitted to the others."""
     groups = grid.profiles.groups("application")
     found = len(set(groups.tolist()))
     if found < _LEAST_APPLICATIONS:
@@ -214,7 +311,7 @@ def covariance_of(errors: Reals, grid: Grid) -> Reals:
     About zero, since a model that is wrong by the same factor everywhere is wrong. Correlations are shrunk to
     one value among devices of a type and vendor and one between such groups, so that the matrix is sound
     also where few kernels were measured. Large errors are limited to 1.5 robust standard deviations, so that
-    no kernel sets it alone, and as they are seen apart (`crosscast.predict.time.gaussian`).
+    no kernel sets it alone, and as they are seen apart (`crosscast.predict.time.forecast`).
     """
     weights = application_weights(grid.profiles)
     known = np.isfinite(errors)
@@ -234,7 +331,7 @@ def covariance_of(errors: Reals, grid: Grid) -> Reals:
 
 
 def _by_group(correlation: Reals, devices: Sequence[Device]) -> Reals:
-    kinds = kinds_of(devices)
+    kinds = device_groups(devices)
     alike, off = kinds[:, None] == kinds, ~np.eye(len(kinds), dtype=bool)
     means = np.ones_like(correlation)
     for pairs in (alike & off, ~alike & off):
@@ -253,104 +350,137 @@ _MOST_PROBES = 2
 _MOST_SETS = 60
 # One-sided 95 % of a normal distribution.
 _CAUTION = 1.645
+_MIDDLE = 0.5
 
 
-@dataclass(frozen=True)
+def _normal_factor(level: float) -> float:
+    return NormalDist().inv_cdf(0.5 + level / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What a forecast of ``n`` kernels was made of, on the ``k`` devices that the model was fitted on."""
+
+    predictor: GaussianPredictor
+    centre: Reals  # `(n, k)` Logarithms of the times, before the probes
+    errors: Reals  # `(n, k)` By how much the measured ones are larger; not a number where not measured
+
+    def probability_faster(self, row: int, first: str, second: str, apart: float) -> float | None:
+        """Probability that the second of two devices is faster, whose logarithms are predicted apart.
+
+        Errors are taken as normal, and as much wider than the covariance says as they were on held-out
+        applications. ``None`` where the model was not fitted on both.
+        """
+        keys, errors = self.predictor.keys, self.errors[row]
+        if not {first, second} <= set(keys):
+            return None
+        difference = np.zeros((1, len(keys)))
+        difference[0, keys.index(first)], difference[0, keys.index(second)] = -1.0, 1.0
+        sd = float(spread(self.predictor.scatter, errors[None, :], difference)[0, 0])
+        probes = int(np.isfinite(errors).sum())
+        width = float(self.predictor.factors(probes, _MIDDLE)) / _normal_factor(_MIDDLE)
+        return NormalDist().cdf(-apart / (width * sd))
+
+
+@dataclass(frozen=True, eq=False)
 class GaussianPredictor:
     """A fitted model that says how sure it is."""
 
     devices: tuple[Device, ...]  # The `d` devices that it was fitted on
     point: PointPredictor  # What predicts the centres
-    covariance: Reals  # Covariance of its errors on held-out applications, of shape `(d, d)`
+    covariance: Reals  # `(d, d)` Of its errors on held-out applications
     # Quantiles of the absolute errors over their standard deviations, for 0, 1 and 2 or more probes (rows)
     # and for probabilities from 0 to 1 in equal steps (columns)
     quantiles: Reals
-    # What predicts devices that it was not fitted on, if it was fitted on enough to tell
-    unseen: UnseenDevices | None = None
+    unseen: UnseenDevices | None = None  # What predicts other devices, if it was fitted on enough to tell
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of the devices."""
+        return tuple(device.key for device in self.devices)
+
+    @cached_property
+    def scatter(self) -> Scatter:
+        """How the errors scatter."""
+        return Scatter(self.covariance, shared_shifts(self.devices))
 
     def predict(
         self,
-        profiles: Profiles,
+        profiles: ProfileBatch,
         devices: Sequence[str | Device] | None = None,
         *,
         probes: Reals | None = None,
         level: float = 0.9,
-    ) -> Forecast:
-        """Predict times; see `crosscast.predict.time.gaussian.Predictor.predict`."""
+    ) -> TimeForecast:
+        """Predict times; see `Predictor.predict`."""
         if not 0 < level < 1:
             raise InputError(f"level: expected a probability between 0 and 1, found {level:g}")
-        keys = tuple(device.key for device in self.devices)
-        names, places, new = _asked(keys, devices)
-        measured = _measured(probes, (len(profiles), len(keys)))
+        places, new = self._asked(devices)
+        measured = _log_probes(probes, (len(profiles), len(self.keys)))
         centre = self.point.log_time(profiles)
-        mean, sd = conditional(centre, self._scatter, measured)
         known = np.isfinite(measured)
+        mean, sd = conditional(centre, self.scatter, measured)
         factor = self.factors(known.sum(axis=1), level)[:, None]
         half = np.where(known, _normal_factor(level), factor) * sd
         if new:
             means, halves = self._elsewhere(new, mean, measured - centre, factor, level)
             mean, half = np.hstack([mean, means]), np.hstack([half, halves])
+            known = np.hstack([known, np.zeros(means.shape, dtype=np.bool_)])
+        names = (*self.keys, *(device.key for device in new))
         mean, half = mean[:, places], half[:, places]
-        return Forecast(names, np.exp(mean), np.exp(mean - half), np.exp(mean + half), level)
+        return TimeForecast(
+            profiles,
+            tuple(names[place] for place in places),
+            np.exp(mean),
+            np.exp(mean - half),
+            np.exp(mean + half),
+            level,
+            known[:, places],
+            posterior=Posterior(self, centre, measured - centre),
+        )
+
+    def _asked(self, wanted: Sequence[str | Device] | None) -> tuple[list[int], list[Device]]:
+        """Places of the devices that are asked for, and those that are not known, which come last."""
+        places, new = list[int](), list[Device]()
+        for each in self.keys if wanted is None else wanted:
+            key = each.key if isinstance(each, Device) else each
+            if key in self.keys:
+                places.append(self.keys.index(key))
+            elif isinstance(each, Device):
+                places.append(len(self.keys) + len(new))
+                new.append(each)
+            else:
+                raise InputError(
+                    f"device: expected one that the model knows ({', '.join(self.keys)}), or the description "
+                    f"of another, found {key!r}"
+                )
+        return places, new
 
     def _elsewhere(
         self, new: Sequence[Device], mean: Reals, errors: Reals, factor: Reals, level: float
     ) -> tuple[Reals, Reals]:
         """Logarithms of times on new devices and half their intervals, from those on the known ones."""
         if self.unseen is None:
-            known_keys = ", ".join(device.key for device in self.devices)
             raise InputError(
-                f"device: expected one that the model knows ({known_keys}), as these are too few to tell of "
-                f"another, found {new[0].key!r}"
+                f"device: expected one that the model knows ({', '.join(self.keys)}), as these are too few to "
+                f"tell of another, found {new[0].key!r}"
             )
         transfers = [self.unseen.transfer(device) for device in new]
         means = np.stack([transfer.log_time(mean) for transfer in transfers], axis=1)
         sums = np.stack([transfer.weights for transfer in transfers])
-        before = factor * spread(self._scatter, errors, sums)
+        before = factor * spread(self.scatter, errors, sums)
         beyond = self.unseen.factor(level) * np.array([transfer.sd for transfer in transfers])
         # What times on known devices leave open, and what descriptors do, have nothing to do with each other.
         return means, np.hypot(before, beyond)
 
-    @cached_property
-    def _scatter(self) -> Scatter:
-        return Scatter(self.covariance, shared_shifts(self.devices))
-
     def factors(self, probes: Any, level: float) -> Reals:
         """By how many standard deviations an interval of a level reaches, for numbers of probes."""
-        by_count = np.array([reach(row, level) for row in self.quantiles])
+        by_count = np.array([half_width(row, level) for row in self.quantiles])
         factors: Reals = by_count[np.minimum(probes, len(by_count) - 1)]
         return factors
 
 
-def _normal_factor(level: float) -> float:
-    # Imported here, with the standard library's: no SciPy to predict.
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(0.5 + level / 2)
-
-
-def _asked(
-    known: tuple[str, ...], wanted: Sequence[str | Device] | None
-) -> tuple[tuple[str, ...], list[int], list[Device]]:
-    """Keys of the devices that are asked for, their places, and those that are not known, which come last."""
-    names, places, new = list[str](), list[int](), list[Device]()
-    for each in known if wanted is None else wanted:
-        key = each.key if isinstance(each, Device) else each
-        names.append(key)
-        if key in known:
-            places.append(known.index(key))
-        elif isinstance(each, Device):
-            places.append(len(known) + len(new))
-            new.append(each)
-        else:
-            raise InputError(
-                f"device: expected one that the model knows ({', '.join(known)}), or the description of "
-                f"another, found {key!r}"
-            )
-    return tuple(names), places, new
-
-
-def _measured(probes: Reals | None, shape: tuple[int, int]) -> Reals:
+def _log_probes(probes: Reals | None, shape: tuple[int, int]) -> Reals:
     if probes is None:
         return np.full(shape, np.nan)
     if probes.shape != shape:
@@ -365,10 +495,10 @@ def _measured(probes: Reals | None, shape: tuple[int, int]) -> Reals:
 class Gaussian:
     """A point model with intervals and probes."""
 
-    point: PointModel  # The point model
-    # A quicker form of it, whose errors are as large; by default itself. How sure a forecast is is taken from
-    # fits without each application in turn, which costs as many fits as there are applications
-    rehearsal: PointModel | None = None
+    point: PointModel
+    # A quicker form of it, whose errors are as large; by default itself. Out-of-fold residuals cost as many
+    # fits as there are applications
+    refit: PointModel | None = None
 
     @property
     def name(self) -> str:
@@ -382,7 +512,7 @@ class Gaussian:
 
         # Threads of BLAS take longer to agree than these small matrices take.
         with threadpool_limits(1):
-            errors = held_out_errors(self.rehearsal or self.point, grid, seed)
+            errors = out_of_fold_residuals(self.refit or self.point, grid, seed)
             return GaussianPredictor(
                 grid.devices,
                 self.point.fit(grid, seed),
