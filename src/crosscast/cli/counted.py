@@ -75,10 +75,10 @@ def _of_dataset(folder: Path, wanted: Wanted) -> Observations:
 
 def _of_profiles(path: Path) -> Observations:
     from crosscast.predict.relative.data import profiles_seen
-    from crosscast.predict.time.data import kernels_of
+    from crosscast.predict.time.data import ProfileBatch
 
     profiles, _ = read_profiles(path)
-    return profiles_seen(kernels_of(profiles).profiles)
+    return profiles_seen(ProfileBatch.of(profiles))
 
 
 def _of_counter_tool(path: Path, source: str | None) -> Observations:

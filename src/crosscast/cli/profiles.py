@@ -46,7 +46,7 @@ def read_profiles(path: Path) -> tuple[list[Profile], Recorded]:
 
 
 def _of_dataset(folder: Path) -> tuple[list[Profile], Recorded]:
-    from crosscast.predict.time.observed import recorded_times
+    from crosscast.predict.time.data import recorded_times
 
     dataset = dataset_named(folder)
     if dataset.profiles.num_rows == 0:

@@ -6,6 +6,7 @@ name of the question; `crosscast.predict.store.read` calls it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from crosscast.arrays import Arrays
 from crosscast.errors import InputError
 
-__all__ = ["FORMAT_1", "Translation"]
+__all__ = ["FORMAT_1", "Translation", "physical_arrays"]
 
 Translation = Callable[[dict[str, Any], Arrays], tuple[dict[str, Any], Arrays]]
 """Makes the card and arrays of format 2 out of those of format 1; an `InputError` if they are damaged."""
@@ -74,4 +75,29 @@ def _sample_features(arrays: Arrays) -> Arrays:
     return found | {"features.total": np.asarray(arrays["feature_total"][0])}
 
 
-FORMAT_1: dict[str, Translation] = {"configuration": _configuration}
+
+
+
+def physical_arrays(arrays: Arrays) -> Arrays:
+    """Arrays of the physical model of times and its correction, whatever their prefix; others stay."""
+    names = {"acts": "masks", "bends": "strengths"}
+    found = {}
+    for name, array in arrays.items():
+        prefix, dot, last = name.rpartition(".")
+        last = re.sub("^(launch|work)_(centre|scale|points)$", r"\1.\2", names.get(last, last))
+        found[f"{prefix}{dot}{last}"] = array.astype(np.bool_) if last == "gpu" else array
+    return found
+
+
+def _time(card: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
+    parts = card.pop("parts", None)
+    kind = parts.get("point") if isinstance(parts, dict) else None
+    if not isinstance(kind, str):
+        raise InputError.of(field="parts.point", expected="the kind of a model", found=repr(kind))
+    arrays = physical_arrays(arrays)
+    if "unseen.likeness" in arrays:
+        arrays["unseen.similarity"] = arrays.pop("unseen.likeness")
+    return card, {**arrays, "point.kind": np.array(kind)}
+
+
+FORMAT_1: dict[str, Translation] = {"configuration": _configuration, "time": _time}

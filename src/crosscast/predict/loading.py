@@ -1,4 +1,4 @@
-"""Reading an artefact of any kind."""
+"""Reading a model of any kind."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from crosscast.predict.store import read
 if TYPE_CHECKING:
     from crosscast.predict.configuration.artefact import TrainedConfigurationModel
     from crosscast.predict.relative.artefact import TrainedRelativeModel
-    from crosscast.predict.time.artefact import TrainedModel
+    from crosscast.predict.time.artefact import TrainedTimeModel
 
 __all__ = ["load_model"]
 
 
-def load_model(folder: str | Path) -> TrainedModel | TrainedConfigurationModel | TrainedRelativeModel:
+def load_model(folder: str | Path) -> TrainedTimeModel | TrainedConfigurationModel | TrainedRelativeModel:
     """Read the card of a model that `crosscast train` wrote; arrays are read when they are needed.
 
     Parameters
@@ -25,14 +25,14 @@ def load_model(folder: str | Path) -> TrainedModel | TrainedConfigurationModel |
 
     Returns
     -------
-    TrainedModel, TrainedConfigurationModel or TrainedRelativeModel
+    TrainedTimeModel, TrainedConfigurationModel or TrainedRelativeModel
         As its card says: a model that predicts times, one by which configurations are chosen, or one that
         predicts times relative to each other.
 
     Raises
     ------
     InputError
-        If the folder holds no artefact, a damaged one, or one of a newer format.
+        If the folder holds no model, a damaged one, or one of a newer format.
     """
     stored = read(folder, ("time", "configuration", "relative"))
     # Imported here: each needs a part of the package that the others do not.
@@ -41,9 +41,9 @@ def load_model(folder: str | Path) -> TrainedModel | TrainedConfigurationModel |
 
         return load_relative_model(folder)
     if stored.question == "configuration":
-        from crosscast.predict.configuration.artefact import open_model
+        from crosscast.predict.configuration import artefact as configuration
 
-        return open_model(stored)
-    from crosscast.predict.time.artefact import load_model as load_times
+        return configuration.open_model(stored)
+    from crosscast.predict.time import artefact as time
 
-    return load_times(folder)
+    return time.open_model(stored)

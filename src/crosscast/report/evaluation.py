@@ -9,10 +9,10 @@ from typing import TextIO
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.evaluation.confidence import DRAWS, SHARE, Confidence
-from crosscast.evaluation.time import Result
+from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence
+from crosscast.evaluation.time import Result, TimeEvaluation
 from crosscast.evaluation.time_scores import HIGHER_IS_BETTER, Scores
-from crosscast.evaluation.time_study import BASELINES, Study
+from crosscast.predict.time.models import BASELINES
 from crosscast.report.console import console_of_numbers
 from crosscast.report.number_table import number_table
 from crosscast.report.numbers import NONE, factor, percent
@@ -24,7 +24,7 @@ _WIDTH = 140
 _MARK = "*"
 
 
-def print_evaluation(study: Study, stream: TextIO) -> None:
+def print_evaluation(study: TimeEvaluation, stream: TextIO) -> None:
     """Print the tables of an evaluation, and what they are of.
 
     Parameters
@@ -36,7 +36,7 @@ def print_evaluation(study: Study, stream: TextIO) -> None:
     """
     console = console_of_numbers(stream, _WIDTH)
     console.print(Text(_subject(study), style="bold"), soft_wrap=True)
-    for probes in dict.fromkeys(result.probes for result in study.evaluation.results):
+    for probes in dict.fromkeys(result.probes for result in study.results):
         console.print()
         console.print(Text(_told(study, probes), style="bold"))
         for heading, columns in _TABLES:
@@ -52,23 +52,23 @@ def print_evaluation(study: Study, stream: TextIO) -> None:
         console.print(Text(line), soft_wrap=True)
 
 
-def _subject(study: Study) -> str:
+def _subject(study: TimeEvaluation) -> str:
     counts = study.counts
     return (
         f"{study.label}: {format_count(counts['cells'])} cells of {counts['kernels_at_a_size']} kernels at a "
         f"size ({counts['kernels']} kernels, {counts['applications']} applications) on {counts['devices']} "
-        f"devices; {study.evaluation.split}; seed {study.evaluation.seed}"
+        f"devices; {study.folds}; seed {study.seed}"
     )
 
 
-def _told(study: Study, probes: int) -> str:
+def _told(study: TimeEvaluation, probes: int) -> str:
     of = study.counts["devices"]
-    if study.evaluation.split == "leave-device-out":
+    if study.folds == "leave-device-out":
         return f"Each device unseen, with each kernel's times on the {probes} other devices known"
     if probes == 0:
         return "No time of a held-out kernel known"
-    sets = len(study.evaluation.results[0].outcomes)
-    for result in study.evaluation.results:
+    sets = len(study.results[0].outcomes)
+    for result in study.results:
         if result.probes == probes:
             sets = len(result.outcomes)
     which = "1 device" if probes == 1 else f"{probes} devices"
@@ -123,11 +123,11 @@ _TABLES = (
 )
 
 
-def _table(study: Study, probes: int, heading: str, columns: Sequence[_Column]) -> Table:
+def _table(study: TimeEvaluation, probes: int, heading: str, columns: Sequence[_Column]) -> Table:
     table = number_table(heading, [column.heading for column in columns])
     rows = [
         (result, confidence)
-        for result, confidence in zip(study.evaluation.results, study.confidences, strict=True)
+        for result, confidence in zip(study.results, study.confidences, strict=True)
         if result.probes == probes
     ]
     # Those that cannot be scored come last.
@@ -148,11 +148,12 @@ def _table(study: Study, probes: int, heading: str, columns: Sequence[_Column]) 
     return table
 
 
-def _references(study: Study, probes: int) -> list[tuple[str, Scores]]:
+def _references(study: TimeEvaluation, probes: int) -> list[tuple[str, Scores]]:
     """What needs no model: the same device always, where no time is known, and one run of each cell."""
     rows = [("noise floor (a run itself)", study.noise.scores)]
-    if study.always is not None and study.evaluation.split != "leave-device-out" and probes == 0:
-        rows.insert(0, (f"always {study.always.device}", study.always.result.scores))
+    if study.always is not None and study.folds != "leave-device-out" and probes == 0:
+        device, result = study.always
+        rows.insert(0, (f"always {device}", result.scores))
     return rows
 
 
@@ -215,8 +216,8 @@ def _by_application(result: Result) -> Table:
     return table
 
 
-def _legend(study: Study) -> list[str]:
-    level = f"{100 * study.evaluation.level:g} %"
+def _legend(study: TimeEvaluation) -> list[str]:
+    level = f"{100 * study.level:g} %"
     return [
         "Models are fitted, tuned and chosen without what is held out. APE: abs(predicted / measured - 1) of "
         "a time; by application: mean over applications.",

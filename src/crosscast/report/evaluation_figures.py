@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
-from crosscast.evaluation.confidence import SHARE
-from crosscast.evaluation.time import Result
-from crosscast.evaluation.time_study import BASELINES, Study
+from crosscast.evaluation.resampling import SHARE
+from crosscast.evaluation.time import Result, TimeEvaluation
 from crosscast.predict.time.data import Grid
+from crosscast.predict.time.models import BASELINES
 from crosscast.report.canvas import new_figure, save_figure
 
 __all__ = ["write_figures"]
@@ -24,7 +24,7 @@ _OTHER_STYLE = (_GREY, "D")
 _COLUMNS = 4
 
 
-def write_figures(study: Study, folder: Path) -> list[Path]:
+def write_figures(study: TimeEvaluation, folder: Path) -> list[Path]:
     """Draw all models beside each other, and predictions, errors and coverage of the best one.
 
     Parameters
@@ -47,22 +47,22 @@ def write_figures(study: Study, folder: Path) -> list[Path]:
         If matplotlib is not installed.
     """
     paths = []
-    for probes in dict.fromkeys(result.probes for result in study.evaluation.results):
+    for probes in dict.fromkeys(result.probes for result in study.results):
         figures = {"models": _models(study, probes)}
         best = study.best(probes)
         if best is not None:
-            grid = study.evaluation.grid
+            grid = study.grid
             figures["predicted"] = _predicted(best, grid)
             figures["errors"] = _errors(best, grid)
             figures["coverage"] = _coverage(best)
         for name, figure in figures.items():
-            path = folder / f"{study.evaluation.split}-{probes}-probes-{name}.png"
+            path = folder / f"{study.folds}-{probes}-probes-{name}.png"
             paths.append(save_figure(figure, path))
     return paths
 
 
 def _title(result: Result) -> str:
-    return f"{result.model}, {result.split}, {_known(result.probes)}"
+    return f"{result.model}, {result.folds}, {_known(result.probes)}"
 
 
 def _known(probes: int) -> str:
@@ -76,11 +76,11 @@ _PANELS = (
 )
 
 
-def _models(study: Study, probes: int) -> Any:
+def _models(study: TimeEvaluation, probes: int) -> Any:
     """A panel a score: a dot a model, with what the bootstrap says of it."""
     rows = [
         (result, confidence)
-        for result, confidence in zip(study.evaluation.results, study.confidences, strict=True)
+        for result, confidence in zip(study.results, study.confidences, strict=True)
         if result.probes == probes
     ]
     # The best is at the top, where the vertical axis is greatest.
@@ -103,7 +103,7 @@ def _models(study: Study, probes: int) -> Any:
     all_axes[0].set_yticks(range(len(labels)), labels)
     all_axes[0].set_ylim(-0.6, len(labels) - 0.4)
     figure.suptitle(
-        f"{study.evaluation.split}, {_known(probes)}: dots are scores, lines hold "
+        f"{study.folds}, {_known(probes)}: dots are scores, lines hold "
         f"{100 * SHARE:g} % of bootstrap draws of the applications",
         fontsize=10.5,
     )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from statistics import median
+from collections.abc import Mapping
 from typing import Any, TextIO
 
+import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.predict.time.artefact import Card
-from crosscast.predict.time.prediction import DeviceTime, Prediction
+from crosscast.predict.time.artefact import TimeCard
+from crosscast.predict.time.forecast import Recommendation, TimeForecast
 from crosscast.report.console import console_of_numbers
 from crosscast.report.numbers import percent
 from crosscast.units import format_count, format_seconds
@@ -18,27 +18,20 @@ from crosscast.units import format_count, format_seconds
 __all__ = ["honest_errors", "print_predictions", "trained_on"]
 
 
-def print_predictions(predictions: Sequence[Prediction], card: Card, probes: int, stream: TextIO) -> None:
-    """Print what was predicted.
+def print_predictions(forecast: TimeForecast, card: TimeCard, probes: int, stream: TextIO) -> None:
+    """Print what was predicted, by a model with this card, of kernels measured on so many devices.
 
-    Parameters
-    ----------
-    predictions
-        The kernels.
-    card
-        Card of the model.
-    probes
-        On how many devices the kernels were measured.
-    stream
-        Where to print; colours only on a terminal.
+    Colours are there only on a terminal.
     """
     console = console_of_numbers(stream)
-    for prediction in predictions:
-        console.print(Text(_subject(prediction), style="bold"), soft_wrap=True)
-        console.print(_table(prediction))
-        console.print(Text(_advice(prediction)), soft_wrap=True)
+    for row, label in enumerate(forecast.labels):
+        count = int(forecast.profiles.invocations[row])
+        subject = label if count == 1 else f"{label}, one of {format_count(count)} launches"
+        console.print(Text(subject, style="bold"), soft_wrap=True)
+        console.print(_table(forecast, row))
+        console.print(Text(_advice(forecast.recommended[row])), soft_wrap=True)
         console.print()
-    comparison = _comparison(predictions)
+    comparison = _comparison(forecast)
     if comparison:
         console.print(Text(comparison), soft_wrap=True)
     console.print(Text(f"{card.model}, {trained_on(card)}"), soft_wrap=True)
@@ -46,70 +39,58 @@ def print_predictions(predictions: Sequence[Prediction], card: Card, probes: int
         console.print(Text(line), soft_wrap=True)
 
 
-def _comparison(predictions: Sequence[Prediction]) -> str:
+def _comparison(forecast: TimeForecast) -> str:
     """How the predicted times compare with recorded ones; empty where there are none."""
-    pairs = [
-        (each.time_s / each.recorded_s, each.low_s <= each.recorded_s <= each.high_s)
-        for prediction in predictions
-        for each in prediction.devices
-        if each.recorded_s is not None and not each.measured
-    ]
-    if not pairs:
+    if forecast.recorded is None:
         return ""
-    error = median(abs(ratio - 1) for ratio, _ in pairs)
-    inside = sum(held for _, held in pairs)
+    compared = np.isfinite(forecast.recorded) & ~forecast.is_measured
+    if not compared.any():
+        return ""
+    recorded = forecast.recorded[compared]
+    error = float(np.median(np.abs(forecast.centre[compared] / recorded - 1)))
+    inside = np.count_nonzero((forecast.low[compared] <= recorded) & (recorded <= forecast.high[compared]))
     return (
-        f"Of {len(pairs)} recorded times, {inside} lie within the intervals; median error {percent(error)}."
+        f"Of {len(recorded)} recorded times, {inside} lie within the intervals; median error {percent(error)}."
     )
 
 
-def _subject(prediction: Prediction) -> str:
-    if prediction.invocations == 1:
-        return prediction.label
-    return f"{prediction.label}, one of {format_count(prediction.invocations)} launches"
-
-
-def _table(prediction: Prediction) -> Table:
+def _table(forecast: TimeForecast, row: int) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("device", no_wrap=True)
     table.add_column("time", justify="right", no_wrap=True)
-    table.add_column(f"{100 * prediction.level:g} % interval", no_wrap=True)
+    table.add_column(f"{100 * forecast.level:g} % interval", no_wrap=True)
     table.add_column("rank", justify="right", no_wrap=True)
-    compared = any(each.recorded_s is not None for each in prediction.devices)
+    recorded = None if forecast.recorded is None else forecast.recorded[row]
+    compared = recorded is not None and bool(np.isfinite(recorded).any())
     if compared:
         table.add_column("recorded", justify="right", no_wrap=True)
         table.add_column("predicted/recorded", justify="right", no_wrap=True)
-    for each in sorted(prediction.devices, key=lambda each: each.rank):
-        style = "bold" if each.rank == 1 else ""
-        between = f"{format_seconds(each.low_s)} to {format_seconds(each.high_s)}"
+    for rank, place in enumerate(np.argsort(forecast.ranks[row]).tolist(), 1):
+        time, low, high = (float(each[row, place]) for each in (forecast.centre, forecast.low, forecast.high))
+        between = f"{format_seconds(low)} to {format_seconds(high)}"
         table.add_row(
-            Text(each.device, style=style),
-            format_seconds(each.time_s),
-            "measured" if each.measured else between,
-            str(each.rank),
-            *(_recorded(each) if compared else ()),
+            Text(forecast.devices[place], style="bold" if rank == 1 else ""),
+            format_seconds(time),
+            "measured" if forecast.is_measured[row, place] else between,
+            str(rank),
+            *(_recorded(time, float(recorded[place])) if compared and recorded is not None else ()),
         )
     return table
 
 
-def _recorded(each: DeviceTime) -> tuple[str, str]:
-    if each.recorded_s is None:
-        return "", ""
-    return format_seconds(each.recorded_s), f"{each.time_s / each.recorded_s:.2f}"
+def _recorded(time: float, recorded: float) -> tuple[str, str]:
+    return ("", "") if np.isnan(recorded) else (format_seconds(recorded), f"{time / recorded:.2f}")
 
 
-def _advice(prediction: Prediction) -> str:
-    choice = prediction.choice
-    if choice.runner_up is None or choice.factor is None:
+def _advice(choice: Recommendation) -> str:
+    if choice.runner_up is None or choice.times_longer is None:
         return f"No other device to compare {choice.device} with."
+    faster = choice.probability_faster
     doubt = (
-        ""
-        if choice.doubt is None
-        else f", and is the faster one with a probability of {_probability(choice.doubt)}"
+        "" if faster is None else f", and is the faster one with a probability of {_probability(faster)}"
     )
-    return (
-        f"Take {choice.device}. The runner-up {choice.runner_up} takes about {_factor(choice.factor)}{doubt}."
-    )
+    longer = _factor(choice.times_longer)
+    return f"Take {choice.device}. The runner-up {choice.runner_up} takes about {longer}{doubt}."
 
 
 def _factor(factor: float) -> str:
@@ -120,7 +101,7 @@ def _probability(share: float) -> str:
     return "less than 1 %" if share < 0.005 else percent(share)
 
 
-def trained_on(card: Card) -> str:
+def trained_on(card: TimeCard) -> str:
     """What a model was trained on, as a sentence without its subject."""
     facts = card.training
     made = " and ".join(map(str, card.toolchains))
@@ -131,7 +112,7 @@ def trained_on(card: Card) -> str:
     )
 
 
-def honest_errors(card: Card, probes: int) -> list[str]:
+def honest_errors(card: TimeCard, probes: int) -> list[str]:
     """How good the model was on applications that it had not seen, with so many probes or the next fewer.
 
     Returns

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.predict.time.artefact import Card
+from crosscast.predict.time.artefact import TimeCard
 from crosscast.report.console import console_of_numbers
 from crosscast.report.prediction import trained_on
 
@@ -25,7 +25,7 @@ _COLUMNS = (
 )
 
 
-def print_training(card: Card, folder: Path, stream: TextIO) -> None:
+def print_training(card: TimeCard, folder: Path, stream: TextIO) -> None:
     """Print a card.
 
     Parameters
@@ -54,7 +54,7 @@ def print_training(card: Card, folder: Path, stream: TextIO) -> None:
         console.print(Text(line), soft_wrap=True)
 
 
-def _table(card: Card) -> Table:
+def _table(card: TimeCard) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("probes", no_wrap=True)
     table.add_column("model", no_wrap=True)

@@ -8,7 +8,7 @@ made from the errors that a point model has on applications that were held out o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from statistics import NormalDist
@@ -133,10 +133,21 @@ class TimeForecast(Tabular):
         order = np.argsort(self.centre, axis=1, kind="stable")
         return np.argsort(order, axis=1, kind="stable") + 1
 
+    @property
+    def is_measured(self) -> Flags:
+        """Which times are those of probes, of shape ``(n, d)``."""
+        return np.zeros(self.centre.shape, dtype=np.bool_) if self.measured is None else self.measured
+
     @cached_property
     def labels(self) -> list[str]:
         """Names of each kernel, for people."""
         return [" ".join(filter(None, names)) for names in self.profiles.names]
+
+    def with_recorded(self, times: Mapping[tuple[str, str, str], Mapping[str, float]]) -> TimeForecast:
+        """The same beside times that were recorded, by application, kernel and size, and by device."""
+        rows = [times.get(names, {}) for names in self.profiles.names]
+        recorded = np.array([[row.get(device, np.nan) for device in self.devices] for row in rows])
+        return replace(self, recorded=recorded) if times else self
 
     @cached_property
     def recommended(self) -> tuple[Recommendation, ...]:
@@ -150,8 +161,10 @@ class TimeForecast(Tabular):
             return Recommendation(names[0])
         first, second = self.centre[row, order[:2]]
         factor = float(second / first)
-        known = self.posterior and self.posterior.probability_faster(row, names[0], names[1], np.log(factor))
-        return Recommendation(names[0], names[1], factor, known)
+        if self.posterior is None:
+            return Recommendation(names[0], names[1], factor)
+        faster = self.posterior.probability_faster(row, names[0], names[1], float(np.log(factor)))
+        return Recommendation(names[0], names[1], factor, faster)
 
     def columns(self) -> Mapping[str, Any]:
         """A row for each kernel and device."""
@@ -165,7 +178,7 @@ class TimeForecast(Tabular):
             "low_s": self.low.ravel(),
             "high_s": self.high.ravel(),
             "rank": self.ranks.ravel(),
-            "measured": (np.isnan(self.centre) if self.measured is None else self.measured).ravel(),
+            "measured": self.is_measured.ravel(),
         }
         return columns if self.recorded is None else {**columns, "recorded_s": self.recorded.ravel()}
 

@@ -93,9 +93,9 @@ def _head(title: str) -> Markup:
 
 
 def _made_with(subject: Subject) -> str:
-    evaluation = subject.study.evaluation
+    evaluation = subject.study
     return (
-        f"Made with Crosscast {crosscast.__version__}; {subject.result.model}, {evaluation.split}, seed "
+        f"Made with Crosscast {crosscast.__version__}; {subject.result.model}, {evaluation.folds}, seed "
         f"{evaluation.seed}."
     )
 

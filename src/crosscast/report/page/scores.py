@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Sequence
 
-from crosscast.evaluation.confidence import SHARE, Interval
+from crosscast.evaluation.resampling import SHARE, Interval
 from crosscast.report.evaluation import print_evaluation
 from crosscast.report.numbers import NONE, factor, percent, plural
 from crosscast.report.page.markup import Markup, element, joined, paragraph, table
@@ -145,9 +145,10 @@ def _reading(subject: Subject) -> Iterator[str]:
         f"{factor(scores.width)} that time."
     )
     if study.always is not None and scores.slowdown_mean is not None:
-        fixed = study.always.result.scores.slowdown_mean
+        device, always = study.always
+        fixed = always.scores.slowdown_mean
         yield (
-            f"Always taking {study.always.device} would cost {factor(fixed)} on average; that this device is "
+            f"Always taking {device} would cost {factor(fixed)} on average; that this device is "
             "the best to take always was found afterwards, with all measured times."
         )
     yield _verdict(subject)

@@ -12,12 +12,11 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.evaluation.confidence import Confidence
-from crosscast.evaluation.time import Result, application_names
+from crosscast.evaluation.resampling import Confidence
+from crosscast.evaluation.time import Result, TimeEvaluation
 from crosscast.evaluation.time_scores import Outcome, choices
-from crosscast.evaluation.time_study import BASELINES, Study
-from crosscast.predict.time.data import Grid
-from crosscast.predict.time.observed import devices_of
+from crosscast.predict.time.data import Grid, devices_of
+from crosscast.predict.time.models import BASELINES
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.description import Description, describe
 from crosscast.tables.size_order import size_order
@@ -47,14 +46,14 @@ class Subject:
 
     dataset: Dataset
     description: Description
-    study: Study
+    study: TimeEvaluation
     result: Result
     application: str
     title: str
 
     @classmethod
     def of(
-        cls, dataset: Dataset, study: Study, *, application: str | None = None, title: str | None = None
+        cls, dataset: Dataset, study: TimeEvaluation, *, application: str | None = None, title: str | None = None
     ) -> Subject:
         """Choose what to show.
 
@@ -80,14 +79,14 @@ class Subject:
         if application is None:
             application = _in_the_middle(result)
         else:
-            check_application(study.evaluation.grid, application)
+            check_application(study.grid, application)
         named = title if title is not None else f"Predicted kernel times: {study.label}"
         return cls(dataset, describe(dataset), study, result, application, named)
 
     @property
     def grid(self) -> Grid:
         """Kernels, devices and times."""
-        return self.study.evaluation.grid
+        return self.study.grid
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -102,13 +101,13 @@ class Subject:
     @property
     def confidence(self) -> Confidence:
         """How sure the scores of the model are."""
-        places = {id(each): place for place, each in enumerate(self.study.evaluation.results)}
+        places = {id(each): place for place, each in enumerate(self.study.results)}
         return self.study.confidences[places[id(self.result)]]
 
     @property
     def candidates(self) -> int:
         """Models of which the one that is shown has the least error, without the baselines."""
-        return sum(each.model not in BASELINES for each in self.study.evaluation.results)
+        return sum(each.model not in BASELINES for each in self.study.results)
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -127,7 +126,7 @@ class Subject:
     @cached_property
     def slowdown(self) -> Reals:
         """Measured time on the recommended device over the least one, for each row of the grid."""
-        return choices(self.outcome).slowdown
+        return choices(self.outcome)["slowdown"]
 
     @cached_property
     def recommended(self) -> Integers:
@@ -199,7 +198,7 @@ def check_application(grid: Grid, name: str) -> None:
     InputError
         If the grid has none of that name.
     """
-    names = application_names(grid)
+    names = grid.applications
     if name not in names:
         raise InputError(f"application: expected one of {', '.join(names)}, found {name!r}")
 
