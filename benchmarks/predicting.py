@@ -26,9 +26,9 @@ from benchmarks.command_line import environment
 from benchmarks.table import milliseconds, text_table
 from benchmarks.verdict import Verdict
 from crosscast.arrays import Reals
-from crosscast.predict.time.artefact import load_model
-from crosscast.predict.time.data import Grid, Profiles
-from crosscast.predict.time.observed import grid_of
+from crosscast.predict.store import read
+from crosscast.predict.time.artefact import open_model
+from crosscast.predict.time.data import Grid, ProfileBatch, grid_of
 from crosscast.tables.dataset import read_dataset
 
 _LOAD_S = 0.050
@@ -42,9 +42,10 @@ _PEER_ROWS = 50_000
 _LOADING = """
 import json, sys, time
 start = time.perf_counter()
-from crosscast.predict.time.artefact import load_model
+from crosscast.predict.store import read
+from crosscast.predict.time.artefact import open_model
 imported = time.perf_counter()
-model = load_model(sys.argv[1])
+model = open_model(read(sys.argv[1]))
 carded = time.perf_counter()
 model.predictor
 print(json.dumps([imported - start, carded - imported, time.perf_counter() - carded]))
@@ -137,7 +138,7 @@ def _load(model: Path) -> tuple[float, float, float, float]:
 
 
 def _ours(model: Path, grid: Grid) -> Cost:
-    predictor = load_model(model).predictor
+    predictor = open_model(read(model)).predictor
     one, many = _kernel(grid), _kernels(grid, _MILLION)
     return Cost(
         "crosscast, with intervals",
@@ -146,11 +147,11 @@ def _ours(model: Path, grid: Grid) -> Cost:
     )
 
 
-def _kernel(grid: Grid) -> Profiles:
+def _kernel(grid: Grid) -> ProfileBatch:
     return grid.profiles.take(np.array([0]))
 
 
-def _kernels(grid: Grid, cells: int) -> Profiles:
+def _kernels(grid: Grid, cells: int) -> ProfileBatch:
     """So many kernels that with all devices they make at least so many cells."""
     count = -(-cells // len(grid.devices))
     return grid.profiles.take(np.arange(count) % len(grid.profiles))
@@ -162,7 +163,7 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def _rows(profiles: Profiles, devices: int) -> Reals:
+def _rows(profiles: ProfileBatch, devices: int) -> Reals:
     """Metrics and number of the device, a row for each kernel on each device."""
     metrics = np.nan_to_num(np.repeat(profiles.metrics, devices, axis=0))
     return np.column_stack([metrics, np.tile(np.arange(devices), len(profiles))])

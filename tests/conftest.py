@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 import crosscast
-from crosscast.predict.time.data import Grid
-from crosscast.predict.time.observed import grid_of
+from crosscast.predict.time.data import Grid, grid_of
 from crosscast.profile import METRICS, Profile
 from support.grids import lawful_grid, noisy_grid
 

@@ -11,11 +11,10 @@ import pyarrow.compute as pc
 import pytest
 
 from crosscast.cli import main
-from crosscast.evaluation.time import grid_digest
-from crosscast.predict.artefact import CARD
-from crosscast.predict.time.artefact import load_model
-from crosscast.predict.time.data import Grid
-from crosscast.predict.time.observed import grid_of
+from crosscast.evaluation.keep import digest
+from crosscast.predict.store import CARD, read
+from crosscast.predict.time.artefact import TrainedTimeModel, open_model
+from crosscast.predict.time.data import Grid, grid_of
 from crosscast.tables.dataset import read_dataset, write_dataset
 from support.johnston2018 import made_up
 
@@ -45,6 +44,10 @@ def model(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def time_model(folder: Path) -> TrainedTimeModel:
+    return open_model(read(folder))
+
+
 def refusal(capsys: Output, *words: str | Path) -> str:
     assert main(["train", "time", *map(str, words), "--jobs", "1"]) == 2
     captured = capsys.readouterr()
@@ -54,11 +57,11 @@ def refusal(capsys: Output, *words: str | Path) -> str:
 
 
 def test_the_card_says_what_it_was_trained_on(dataset: Path, model: Path) -> None:
-    card = load_model(model).card
+    card = time_model(model).card
     grid = grid_of(read_dataset(dataset))
     assert (card.model, card.seed) == ("device-mean", 5)
     facts = dict(card.training)
-    assert facts.pop("sha256") == grid_digest(grid)
+    assert facts.pop("sha256") == digest(grid)
     assert facts == {
         "dataset": "small",
         "origin": None,
@@ -72,11 +75,11 @@ def test_the_card_says_what_it_was_trained_on(dataset: Path, model: Path) -> Non
     }
     assert card.devices == grid.devices
     times = np.exp(grid.log_time)
-    assert (card.time_low_s, card.time_high_s) == (times.min(), times.max())
+    assert (card.time_s.low, card.time_s.high) == (times.min(), times.max())
 
 
 def test_the_card_has_honest_errors_beside_the_baselines(model: Path) -> None:
-    errors = load_model(model).card.errors
+    errors = time_model(model).card.errors
     found = {(each["model"], each["probes"]): each for each in errors["results"]}
     assert list(found) == [(name, probes) for name in ("device-mean", "nearest") for probes in (0, 1, 2)]
     own = found["device-mean", 0]
@@ -90,7 +93,7 @@ def test_the_card_has_honest_errors_beside_the_baselines(model: Path) -> None:
 
 def test_the_kept_model_predicts(dataset: Path, model: Path) -> None:
     grid = grid_of(read_dataset(dataset))
-    forecast = load_model(model).predict(grid.profiles)
+    forecast = time_model(model).predict(grid.profiles)
     np.testing.assert_allclose(np.log(forecast.centre[0]), grid.log_time.mean(axis=0))
 
 
@@ -155,7 +158,7 @@ def test_an_application_left_out_is_unknown_to_the_model_and_can_be_compared(
     out = tmp_path / "model"
     assert train("bundled", "--out", out, "--without", "kmeans, crc", "--no-cache") == 0
     names = sorted(set(bundled.profiles.application) - {"kmeans", "crc"})
-    assert load_model(out).card.training["names"] == names
+    assert time_model(out).card.training["names"] == names
     capsys.readouterr()
     words = ["predict", "time", "bundled", "--application", "kmeans", "--model", str(out), "--json"]
     assert main(words) == 0

@@ -16,21 +16,11 @@ from hypothesis import strategies as st
 from crosscast.arrays import Reals
 from crosscast.device import Device
 from crosscast.errors import CrosscastError, InputError
-from crosscast.evaluation.processes import State
-from crosscast.evaluation.time import (
-    MOST_SETS,
-    SPLITS,
-    Cache,
-    Evaluation,
-    Split,
-    default_folder,
-    evaluate,
-    grid_digest,
-    probe_sets,
-    split_named,
-)
+from crosscast.evaluation.keep import digest
+from crosscast.evaluation.loop import State
+from crosscast.evaluation.time import FOLDS, MOST_SETS, TimeEvaluation, evaluate_time, folds_of, probe_sets
 from crosscast.predict.time.data import Grid
-from crosscast.predict.time.gaussian import Forecast
+from crosscast.predict.time.forecast import TimeForecast
 from support.models import MeanModel, MeanPredictor, Oracle, make_grid, random_grid
 
 
@@ -49,30 +39,30 @@ def test_no_group_is_on_both_sides(pairs: list[tuple[str, str]]) -> None:
     for split, key in keys.items():
         if len({key(row) for row in range(len(pairs))}) < 2:
             continue
-        for fold in SPLITS[split].folds(grid):
+        for fold in folds_of(grid, split):
             learned = {key(row) for row in fold.train_rows.tolist()}
             assert learned.isdisjoint({key(row) for row in fold.test_rows.tolist()})
 
 
-@pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)
-def test_every_cell_is_held_out_exactly_once(split: Split) -> None:
+@pytest.mark.parametrize("split", FOLDS)
+def test_every_cell_is_held_out_exactly_once(split: str) -> None:
     grid = random_grid()
     times = np.zeros(grid.log_time.shape, dtype=int)
-    for fold in split.folds(grid):
+    for fold in folds_of(grid, split):
         times[np.ix_(fold.test_rows, fold.test_devices)] += 1
     assert (times == 1).all()
 
 
 def test_new_devices_are_in_no_fit() -> None:
-    for split in SPLITS.values():
-        for fold in split.folds(random_grid()):
+    for name in FOLDS:
+        for fold in folds_of(random_grid(), name):
             shared = set(fold.train_devices.tolist()) & set(fold.test_devices.tolist())
-            assert bool(shared) != split.new_devices
+            assert bool(shared) == (name in ("leave-application-out", "leave-kernel-out"))
 
 
 def test_kernels_of_one_name_in_two_applications_are_two_kernels() -> None:
     grid = grid_of(["a", "b", "a"], ["x", "x", "x"])
-    folds = SPLITS["leave-kernel-out"].folds(grid)
+    folds = folds_of(grid, "leave-kernel-out")
     assert [fold.held_out for fold in folds] == ["a/x", "b/x"]
     assert [fold.test_rows.tolist() for fold in folds] == [[0, 2], [1]]
 
@@ -88,12 +78,12 @@ def test_kernels_of_one_name_in_two_applications_are_two_kernels() -> None:
 def test_too_few_groups_are_refused(split: str, sentence: str) -> None:
     grid = make_grid(np.zeros((3, 1)), ["a", "a", "a"])
     with pytest.raises(InputError, match=sentence):
-        SPLITS[split].folds(grid)
+        folds_of(grid, split)
 
 
 def test_an_unknown_split_names_the_known_ones() -> None:
     with pytest.raises(InputError, match=r"split: expected one of leave-application-out, .*found 'rows'"):
-        split_named("rows")
+        folds_of(random_grid(), "rows")
 
 
 def test_fifteen_devices_have_105_pairs() -> None:
@@ -130,11 +120,11 @@ class Memory:
         self.fits.append({(*name, device.key) for name in names for device in grid.devices})
 
 
-@pytest.mark.parametrize("name", SPLITS)
+@pytest.mark.parametrize("name", FOLDS)
 def test_no_fit_sees_what_it_is_asked_about(name: str) -> None:
     grid, memory = random_grid(), Memory()
-    evaluate(grid, [MeanModel(when_fitted=memory)], name)
-    folds = SPLITS[name].folds(grid)
+    evaluate_time(grid, [MeanModel(when_fitted=memory)], name)
+    folds = folds_of(grid, name)
     assert len(memory.fits) == len(folds)
     for seen, fold in zip(memory.fits, folds, strict=True):
         asked = {
@@ -157,7 +147,7 @@ def test_held_out_times_have_no_way_into_a_forecast() -> None:
     other = make_grid(changed, grid.profiles.application)
     for probes in ((0,), (2,)):
         one, two = (
-            evaluate(each, [MeanModel()], probes=probes).results[0].outcomes for each in (grid, other)
+            evaluate_time(each, [MeanModel()], probes=probes).results[0].outcomes for each in (grid, other)
         )
         for first, second in zip(one, two, strict=True):
             mine = np.isin(first.rows, [0, 4, 8])
@@ -171,7 +161,7 @@ def test_held_out_times_have_no_way_into_a_forecast() -> None:
 
 def test_the_mean_of_devices_by_hand() -> None:
     grid = make_grid(np.array([[0.0, 1.0], [2.0, 2.0], [4.0, 6.0]]), ["a", "b", "b"])
-    (result,) = evaluate(grid, [MeanModel()]).results
+    (result,) = evaluate_time(grid, [MeanModel()]).results
     (outcome,) = result.outcomes
     order = np.argsort(outcome.rows)
     np.testing.assert_allclose(outcome.centre[order], [[3.0, 4.0], [0.0, 1.0], [0.0, 1.0]])
@@ -180,10 +170,10 @@ def test_the_mean_of_devices_by_hand() -> None:
     assert result.applications["a"].rmse_log == result.without["b"].rmse_log == pytest.approx(3)
 
 
-@pytest.mark.parametrize("name", SPLITS)
+@pytest.mark.parametrize("name", FOLDS)
 def test_an_oracle_is_perfect(name: str) -> None:
     grid = random_grid()
-    (result,) = evaluate(grid, [Oracle(grid)], name).results
+    (result,) = evaluate_time(grid, [Oracle(grid)], name).results
     found = result.scores
     assert found.rmse_log == pytest.approx(0, abs=1e-12)
     assert (found.slowdown_mean, found.top1, found.coverage) == (1, 1, 1)
@@ -191,7 +181,7 @@ def test_an_oracle_is_perfect(name: str) -> None:
 
 def test_probes_are_all_pairs_and_never_scored() -> None:
     grid = random_grid(d=5)
-    without, with_two = evaluate(grid, [MeanModel()], probes=(0, 2)).results
+    without, with_two = evaluate_time(grid, [MeanModel()], probes=(0, 2)).results
     assert (without.probes, len(without.outcomes)) == (0, 1)
     assert (with_two.probes, len(with_two.outcomes)) == (2, 10)
     told = {tuple(np.flatnonzero(outcome.known[0]).tolist()) for outcome in with_two.outcomes}
@@ -203,7 +193,7 @@ def test_probes_are_all_pairs_and_never_scored() -> None:
 
 def test_a_left_out_device_is_asked_about_with_the_others_known() -> None:
     grid = random_grid(d=4)
-    (result,) = evaluate(grid, [MeanModel()], "leave-device-out").results
+    (result,) = evaluate_time(grid, [MeanModel()], "leave-device-out").results
     (outcome,) = result.outcomes
     assert result.probes == 3
     assert len(outcome.rows) == 4 * len(grid.profiles)
@@ -215,7 +205,7 @@ def test_kernels_that_lack_a_probe_are_not_asked_about() -> None:
     times = random_grid(d=3).log_time.copy()
     times[0, 0] = np.nan
     grid = make_grid(times, random_grid(d=3).profiles.application)
-    (result,) = evaluate(grid, [MeanModel()], probes=(1,)).results
+    (result,) = evaluate_time(grid, [MeanModel()], probes=(1,)).results
     for outcome in result.outcomes:
         (told,) = np.flatnonzero(outcome.known[0])
         assert (0 in outcome.rows) == (told != 0)
@@ -227,15 +217,15 @@ def test_kernels_without_a_cell_to_forecast_are_no_good_choices() -> None:
     times[0, 0] = np.nan
     times[1, 1:] = np.nan
     grid = make_grid(times, random_grid(d=3).profiles.application)
-    (new_device,) = evaluate(grid, [MeanModel()], "leave-device-out").results[0].outcomes
-    (_, with_probe) = evaluate(grid, [MeanModel()], probes=(0, 1)).results
+    (new_device,) = evaluate_time(grid, [MeanModel()], "leave-device-out").results[0].outcomes
+    (_, with_probe) = evaluate_time(grid, [MeanModel()], probes=(0, 1)).results
     assert np.bincount(new_device.rows).tolist()[:3] == [2, 1, 3]
     assert all(1 not in outcome.rows for outcome in with_probe.outcomes)
 
 
 def test_device_scores_are_those_of_its_cells() -> None:
     grid = random_grid()
-    (result,) = evaluate(grid, [MeanModel()]).results
+    (result,) = evaluate_time(grid, [MeanModel()]).results
     (outcome,) = result.outcomes
     error = outcome.centre[:, 2] - outcome.measured[:, 2]
     assert result.on(2).scores.rmse_log == pytest.approx(np.sqrt(np.mean(error**2)))
@@ -256,13 +246,13 @@ class Broken:
 class BrokenPredictor(MeanPredictor):
     def predict(self, profiles, devices=None, *, probes=None, level=0.9):  # type: ignore[no-untyped-def]
         times: Reals = np.tile(self.means, (len(profiles), 1))
-        return Forecast((), times, times, times, level)
+        return TimeForecast(profiles, (), times, times, times, level)
 
 
 @pytest.mark.parametrize("value", [math.nan, 0.0, -1.0])
 def test_forecasts_must_be_times(value: float) -> None:
     with pytest.raises(CrosscastError, match="model broken, a0 held out: expected times"):
-        evaluate(random_grid(), [Broken(value)])
+        evaluate_time(random_grid(), [Broken(value)])
 
 
 def test_what_a_model_refuses_says_which_model_and_fold() -> None:
@@ -270,7 +260,7 @@ def test_what_a_model_refuses_says_which_model_and_fold() -> None:
         raise InputError("grid: expected 9 applications, found 3")
 
     with pytest.raises(InputError, match="device-mean, a0 held out: grid: expected 9 applications"):
-        evaluate(random_grid(), [MeanModel(when_fitted=refuse)])
+        evaluate_time(random_grid(), [MeanModel(when_fitted=refuse)])
 
 
 @pytest.mark.parametrize(
@@ -280,17 +270,17 @@ def test_what_a_model_refuses_says_which_model_and_fold() -> None:
         ({"models": [MeanModel(), MeanModel()]}, "each once, found device-mean, device-mean"),
         ({"level": 1.0}, "level: expected a probability"),
         ({"probes": (4,)}, "probes: expected 0 to 3 of 4 devices, found 4"),
-        ({"split": "leave-device-and-application-out", "probes": (1,)}, "probes: expected 0 with"),
+        ({"folds": "leave-device-and-application-out", "probes": (1,)}, "probes: expected 0 with"),
         ({"jobs": 0}, "jobs: expected at least 1"),
         ({"seed": -1}, "seed: expected a number from 0 to 4294967295, found -1"),
         ({"seed": 1 << 32}, "seed: expected"),
-        ({"split": "rows"}, "split: expected one of"),
+        ({"folds": "rows"}, "split: expected one of"),
     ],
 )
 def test_bad_arguments_are_refused(words: dict[str, object], sentence: str) -> None:
     arguments = {"models": [MeanModel()], **words}
     with pytest.raises(InputError, match=sentence):
-        evaluate(random_grid(), **arguments)  # type: ignore[arg-type]
+        evaluate_time(random_grid(), **arguments)  # type: ignore[arg-type]
 
 
 class Counter:
@@ -306,12 +296,12 @@ class Counter:
             raise KeyboardInterrupt
 
 
-def run(folder: Path | None, counter: Counter, **words: object) -> Evaluation:
+def run(folder: Path | None, counter: Counter, **words: object) -> TimeEvaluation:
     model = MeanModel(when_fitted=counter)
-    return evaluate(random_grid(), [model], probes=(0, 2), cache=folder, **words)  # type: ignore[arg-type]
+    return evaluate_time(random_grid(), [model], probes=(0, 2), cache=folder, **words)  # type: ignore[arg-type]
 
 
-def same(one: Evaluation, other: Evaluation) -> bool:
+def same(one: TimeEvaluation, other: TimeEvaluation) -> bool:
     return all(
         np.array_equal(getattr(first, name), getattr(second, name))
         for mine, yours in zip(one.results, other.results, strict=True)
@@ -394,28 +384,28 @@ def with_more_invocations(grid: Grid) -> Grid:
     ],
 )
 def test_another_grid_is_another_digest(change: Callable[[Grid], Grid]) -> None:
-    assert grid_digest(change(random_grid())) != grid_digest(random_grid()) == grid_digest(random_grid())
+    assert digest(change(random_grid())) != digest(random_grid()) == digest(random_grid())
 
 
 def test_what_forecasts_depend_on_is_in_their_names(tmp_path: Path) -> None:
     grid = random_grid()
-    evaluate(grid, [MeanModel()], cache=tmp_path)
+    evaluate_time(grid, [MeanModel()], cache=tmp_path)
     kept = len(list(tmp_path.iterdir()))
     assert kept == 4
-    for words in ({"seed": 1}, {"level": 0.5}, {"split": "leave-kernel-out"}, {"probes": (1,)}):
-        evaluate(grid, [MeanModel()], cache=tmp_path, **words)
+    for words in ({"seed": 1}, {"level": 0.5}, {"folds": "leave-kernel-out"}, {"probes": (1,)}):
+        evaluate_time(grid, [MeanModel()], cache=tmp_path, **words)
         assert len(list(tmp_path.iterdir())) > kept
         kept = len(list(tmp_path.iterdir()))
     # Another parameter under the same name.
-    evaluate(grid, [MeanModel(shift=1.0)], cache=tmp_path)
+    evaluate_time(grid, [MeanModel(shift=1.0)], cache=tmp_path)
     assert len(list(tmp_path.iterdir())) == kept + 4
 
 
 def test_several_processes_find_the_same(tmp_path: Path) -> None:
     grid = random_grid()
-    words = {"probes": (0, 2), "split": "leave-application-out"}
-    one = evaluate(grid, [MeanModel()], **words)  # type: ignore[arg-type]
-    two = evaluate(grid, [MeanModel()], jobs=2, cache=tmp_path, **words)  # type: ignore[arg-type]
+    words = {"probes": (0, 2), "folds": "leave-application-out"}
+    one = evaluate_time(grid, [MeanModel()], **words)  # type: ignore[arg-type]
+    two = evaluate_time(grid, [MeanModel()], jobs=2, cache=tmp_path, **words)  # type: ignore[arg-type]
     assert same(one, two)
     assert len(list(tmp_path.iterdir())) == 8
 
@@ -431,21 +421,37 @@ def test_progress_counts_what_is_left_to_do(tmp_path: Path) -> None:
     assert not states
 
 
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cache: cannot make the folder"):
-        Cache(tmp_path / "file" / "cache", "")
-
-
-def test_the_folder_is_where_the_user_has_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_folder() == tmp_path / "crosscast" / "evaluate"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert default_folder() == tmp_path / "home" / ".cache" / "crosscast" / "evaluate"
-
-
 def test_a_device_is_known_by_all_that_describes_it() -> None:
     grid = random_grid()
     renamed = replace(grid, devices=(Device("d0", name="other", type="cpu"), *grid.devices[1:]))
-    assert grid_digest(renamed) != grid_digest(grid)
+    assert digest(renamed) != digest(grid)
+
+
+def test_a_model_that_is_always_better_is_better_beyond_doubt() -> None:
+    grid = random_grid()
+    evaluation = evaluate_time(grid, [MeanModel(), Oracle(grid)], probes=(0, 1))
+    baseline, _, oracle, _ = evaluation.confidences
+    assert not baseline.differences
+    difference = oracle.differences["rmse_log"]
+    assert difference.baseline == "device-mean"
+    score = evaluation.results[0].scores.rmse_log
+    assert score is not None
+    assert difference.value == pytest.approx(-score)
+    assert difference.better
+    assert difference.interval.high < 0
+    assert oracle.differences["top1"].better
+    assert oracle.differences["top1"].interval.low > 0
+    assert "coverage" not in oracle.differences
+
+
+def test_without_a_baseline_there_are_intervals_alone() -> None:
+    grid = random_grid()
+    (confidence,) = evaluate_time(grid, [Oracle(grid)]).confidences
+    assert not confidence.differences
+    assert confidence.intervals["slowdown_mean"].low == 1
+
+
+def test_scores_that_nothing_defines_have_no_interval() -> None:
+    (confidence,) = evaluate_time(random_grid(), [MeanModel()], "leave-device-out").confidences
+    assert "kendall_tau" not in confidence.intervals
+    assert "rmse_log" in confidence.intervals

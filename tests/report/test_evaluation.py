@@ -2,15 +2,15 @@
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.evaluation.time import evaluate
-from crosscast.evaluation.time_study import Study, always_the_same, bootstrap
-from crosscast.predict.time.gaussian import Model
+from crosscast.evaluation.time import TimeEvaluation, evaluate_time
+from crosscast.predict.time.forecast import Model
 from crosscast.report.canvas import new_figure, save_figure
 from crosscast.report.evaluation import print_evaluation
 from crosscast.report.evaluation_figures import write_figures
@@ -19,19 +19,21 @@ from support.models import MeanModel, Oracle, random_grid
 GRID = random_grid()
 
 
-def study_of(*names: str, split: str = "leave-application-out", probes: Sequence[int] = (0,)) -> Study:
+def study_of(
+    *names: str, split: str = "leave-application-out", probes: Sequence[int] = (0,)
+) -> TimeEvaluation:
     """Twelve kernels of four applications on four devices; a perfect model stands for the noise floor."""
     models: dict[str, Model] = {
         "device-mean": MeanModel(),
         "oracle": Oracle(GRID),
         "worse": MeanModel("worse", shift=5.0),
     }
-    evaluation = evaluate(GRID, [models[name] for name in names], split, probes=probes)
-    noise = evaluate(GRID, [Oracle(GRID)]).results[0]
-    return Study("here", evaluation, bootstrap(evaluation, draws=100), noise, always_the_same(GRID))
+    evaluation = evaluate_time(GRID, [models[name] for name in names], split, probes=probes)
+    noise = evaluate_time(GRID, [Oracle(GRID)]).results[0]
+    return replace(evaluation, label="here", noise=noise)
 
 
-def page(study: Study) -> str:
+def page(study: TimeEvaluation) -> str:
     stream = io.StringIO()
     print_evaluation(study, stream)
     return stream.getvalue()

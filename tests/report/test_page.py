@@ -15,7 +15,7 @@ import pytest
 
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.evaluation.time_study import study
+from crosscast.evaluation.time import evaluate_time
 from crosscast.report.numbers import factor, of_log, percent
 from crosscast.report.page.closer import MOST_PANELS as MOST_KERNELS
 from crosscast.report.page.closer import cells as every_cell
@@ -69,7 +69,7 @@ def parsed(text: str) -> Page:
 
 def subject_of(dataset: Dataset, models: Sequence[str] = ("shifted",), **chosen: Any) -> Subject:
     made = [MeanModel(), *(MeanModel(name, shift=0.1 * place) for place, name in enumerate(models, 1))]
-    return Subject.of(dataset, study(dataset, made), **chosen)
+    return Subject.of(dataset, evaluate_time(dataset, made), **chosen)
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +214,7 @@ def test_a_model_that_was_chosen_among_several_is_said_to_be() -> None:
 
 def test_without_baselines_nothing_is_said_to_be_better() -> None:
     dataset = made_dataset()
-    found = in_full(Subject.of(dataset, study(dataset, [MeanModel("alone")])))
+    found = in_full(Subject.of(dataset, evaluate_time(dataset, [MeanModel("alone")])))
     assert "No baseline stands beside this model" in found
 
 

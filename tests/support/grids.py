@@ -10,7 +10,7 @@ from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
 from crosscast.device import Device
 from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
-from crosscast.predict.time.data import Grid, Profiles
+from crosscast.predict.time.data import Grid, ProfileBatch
 from crosscast.profile import METRICS
 
 DEVICES = (
@@ -48,11 +48,11 @@ def metrics_of(rows: int, seed: int) -> Reals:
     return values
 
 
-def profiles_of(applications: Sequence[str], kernels: int, seed: int = 0) -> Profiles:
+def profiles_of(applications: Sequence[str], kernels: int, seed: int = 0) -> ProfileBatch:
     """Some kernels of each application."""
     names = [name for name in applications for _ in range(kernels)]
     numbers = [str(number % kernels) for number in range(len(names))]
-    return Profiles(
+    return ProfileBatch(
         tuple(names),
         tuple(f"{name}{number}" for name, number in zip(names, numbers, strict=True)),
         ("tiny",) * len(names),
@@ -60,7 +60,7 @@ def profiles_of(applications: Sequence[str], kernels: int, seed: int = 0) -> Pro
     )
 
 
-def grid_with(profiles: Profiles, log_time: Reals) -> Grid:
+def grid_with(profiles: ProfileBatch, log_time: Reals) -> Grid:
     """A grid with these times, each measured ten times."""
     return Grid(
         profiles,
@@ -71,7 +71,7 @@ def grid_with(profiles: Profiles, log_time: Reals) -> Grid:
     )
 
 
-def law(profiles: Profiles) -> Reals:
+def law(profiles: ProfileBatch) -> Reals:
     """Times that follow from the metrics: a launch, and instructions at a rate of each device."""
     instructions = profiles.metrics[:, NAMES.index("total_instruction_count")]
     launches, rates = np.array([1e-5, 9e-6, 3e-5, 4e-6]), np.array([2e12, 3e12, 1e12, 5e10])
@@ -110,13 +110,13 @@ _DEFAULTS = {
 }
 
 
-def small_profiles(n: int, columns: Mapping[str, Reals], applications: int = 4) -> Profiles:
+def small_profiles(n: int, columns: Mapping[str, Reals], applications: int = 4) -> ProfileBatch:
     """Profiles of `n` kernels with plausible metrics; named ones get the given columns."""
     metrics = np.ones((n, len(METRICS)))
     for place, each in enumerate(METRICS):
         metrics[:, place] = columns.get(each.name, np.full(n, _DEFAULTS.get(each.name, 2.0)))
     names = tuple(f"app{row % applications}" for row in range(n))
-    return Profiles(names, tuple(f"k{row}" for row in range(n)), ("tiny",) * n, metrics)
+    return ProfileBatch(names, tuple(f"k{row}" for row in range(n)), ("tiny",) * n, metrics)
 
 
 def small_grid(n: int = 40, devices: int = 3, seed: int = 0, gaps: float = 0.0) -> Grid:
@@ -135,7 +135,7 @@ def small_grid(n: int = 40, devices: int = 3, seed: int = 0, gaps: float = 0.0) 
     return grid_of_times(small_profiles(n, columns), log_time)
 
 
-def grid_of_times(profiles: Profiles, log_time: Reals) -> Grid:
+def grid_of_times(profiles: ProfileBatch, log_time: Reals) -> Grid:
     """A grid of these times on devices ``d0``, ``d1`` and so on."""
     known = np.isfinite(log_time)
     keys = tuple(Device(f"d{place}") for place in range(log_time.shape[1]))

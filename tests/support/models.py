@@ -26,9 +26,9 @@ from crosscast.predict.configuration.artefact import (
 from crosscast.predict.configuration.artefact import save_model as save
 from crosscast.predict.configuration.bailey2014 import PublishedModel, PublishedPredictor
 from crosscast.predict.configuration.data import power_totals
-from crosscast.predict.time.artefact import Card, metric_ranges, save_model
-from crosscast.predict.time.data import Grid, Profiles, Toolchain
-from crosscast.predict.time.gaussian import Forecast, GaussianPredictor
+from crosscast.predict.time.artefact import Range, TimeCard, TrainedTimeModel, metric_ranges, save_model
+from crosscast.predict.time.data import Grid, ProfileBatch, Toolchain
+from crosscast.predict.time.forecast import GaussianPredictor, TimeForecast
 from crosscast.predict.time.physical import Physical
 from crosscast.predict.time.unseen import fit_unseen
 from crosscast.profile import METRICS
@@ -57,7 +57,7 @@ TOOLCHAIN = Toolchain("clang 22")
 
 
 @cache
-def fitted() -> tuple[Grid, GaussianPredictor, Card]:
+def fitted() -> tuple[Grid, GaussianPredictor, TimeCard]:
     """A physical model with errors that devices share, and its card."""
     known = lawful_grid()
     point = Physical().fit(known, 0)
@@ -65,15 +65,13 @@ def fitted() -> tuple[Grid, GaussianPredictor, Card]:
     quantiles = np.linspace(0, 3, 201) * np.ones((3, 1))
     predictor = GaussianPredictor(DEVICES, point, covariance, quantiles, fit_unseen(known, 0))
     times = np.exp(known.log_time)
-    card = Card(
+    card = TimeCard(
         model="physical",
         seed=0,
         devices=DEVICES,
         metrics=metric_ranges(point, known.profiles),
-        time_low_s=float(times.min()),
-        time_high_s=float(times.max()),
+        time_s=Range(float(times.min()), float(times.max())),
         toolchains=(TOOLCHAIN,),
-        effects=(),
         training={
             "dataset": "made up",
             "cells": 192,
@@ -101,7 +99,7 @@ def _result(probes: int, error: float) -> dict[str, Any]:
 def kept(folder: Path, **changed: Any) -> Path:
     """The model in a folder, with a card that says other things if asked to."""
     _, predictor, card = fitted()
-    save_model(predictor, folder, replace(card, **changed))
+    save_model(TrainedTimeModel(msgspec.structs.replace(card, **changed), predictor), folder)
     return folder
 
 
@@ -145,7 +143,7 @@ def make_grid(log_time: Reals, application: Sequence[str], kernel: Sequence[str]
     metrics = np.ones((n, len(METRICS)))
     metrics[:, 0] = np.arange(n)
     kernels = kernel or [f"k{row}" for row in range(n)]
-    profiles = Profiles(tuple(application), tuple(kernels), ("tiny",) * n, metrics)
+    profiles = ProfileBatch(tuple(application), tuple(kernels), ("tiny",) * n, metrics)
     devices = tuple(Device(f"d{place}", type="gpu" if place else "cpu") for place in range(d))
     runs = np.where(np.isnan(log_time), 0, 5)
     return Grid(profiles, devices, log_time, np.full((n, d), 0.1), runs)
@@ -172,12 +170,12 @@ class MeanPredictor:
 
     def predict(
         self,
-        profiles: Profiles,
+        profiles: ProfileBatch,
         devices: Sequence[str | Device] | None = None,
         *,
         probes: Reals | None = None,
         level: float = 0.9,
-    ) -> Forecast:
+    ) -> TimeForecast:
         known = {device.key: mean for device, mean in zip(self.devices, self.means, strict=True)}
         keys = keys_of(devices, self.devices)
         row = np.array([known.get(key, self.means.mean()) for key in keys])
@@ -186,7 +184,7 @@ class MeanPredictor:
             # Kernels of which nothing is known stay where they are.
             errors = np.nan_to_num(np.log(probes) - self.means)
             centre += (errors.sum(axis=1) / np.maximum(np.isfinite(probes).sum(axis=1), 1))[:, None]
-        return Forecast(keys, np.exp(centre), np.exp(centre - 2), np.exp(centre + 2), level)
+        return TimeForecast(profiles, keys, np.exp(centre), np.exp(centre - 2), np.exp(centre + 2), level)
 
 
 @dataclass(frozen=True)
@@ -223,14 +221,14 @@ class OraclePredictor:
 
     def predict(
         self,
-        profiles: Profiles,
+        profiles: ProfileBatch,
         devices: Sequence[str | Device] | None = None,
         *,
         probes: Reals | None = None,
         level: float = 0.9,
-    ) -> Forecast:
+    ) -> TimeForecast:
         keys = keys_of(devices, self.devices)
         places = {device.key: place for place, device in enumerate(self.grid.devices)}
         rows = profiles.metrics[:, 0].astype(int)
         centre = np.exp(self.grid.log_time[rows][:, [places[key] for key in keys]])
-        return Forecast(keys, centre, centre / 1.01, centre * 1.01, level)
+        return TimeForecast(profiles, keys, centre, centre / 1.01, centre * 1.01, level)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from math import comb
 from pathlib import Path
@@ -217,7 +217,9 @@ class _Task:
             return {name: np.log(array).reshape(shape) for name, array in arrays.items()}
 
 
-def _outcome(grid: Grid, name: str, tasks: Sequence[_Task], answers: Sequence[Arrays], ask: int, place: int) -> Outcome:
+def _outcome(
+    grid: Grid, name: str, tasks: Sequence[_Task], answers: Sequence[Arrays], ask: int, place: int
+) -> Outcome:
     """The answers of all folds for one set of known times.
 
     Kernels that were not measured on all devices of the set are not in it, nor are those of which it leaves
@@ -318,7 +320,7 @@ class TimeEvaluation(Tabular):
     results
         A result for each model and number of probes, in the order in which they were named.
     noise
-        The noise floor: one run of a cell as the forecast of its median; ``None`` without single runs.
+        The noise floor: one run of a cell as the forecast of its median; without scores for a grid alone.
     always
         The device that would have been the best to take for all kernels, and how its choice did; ``None``
         where there is no choice.
@@ -330,7 +332,7 @@ class TimeEvaluation(Tabular):
     seed: int
     level: float
     results: tuple[Result, ...]
-    noise: Result | None
+    noise: Result
     always: tuple[str, Result] | None
 
     @cached_property
@@ -341,7 +343,7 @@ class TimeEvaluation(Tabular):
                 result.model,
                 result.model in BASELINES,
                 asdict(result.scores),
-                lambda weights, result=result: score_values(result.tallies, weights),
+                partial(score_values, result.tallies),
                 result.probes,
             )
             for result in self.results
@@ -394,7 +396,7 @@ class TimeEvaluation(Tabular):
                 result.to_dict(self.grid.devices) | confidence.to_dict()
                 for result, confidence in zip(self.results, self.confidences, strict=True)
             ],
-            "noise_floor": None if self.noise is None else self.noise.to_dict(self.grid.devices),
+            "noise_floor": self.noise.to_dict(self.grid.devices),
             "always_the_same": always,
         }
 
@@ -423,7 +425,7 @@ def evaluate_time(
         What is held out, one of `FOLDS`.
     probes
         Numbers of devices that a kernel is measured on before the others are predicted. It is scored on the
-        others; all sets of so many devices are tried (at most `MOST_SETS`), and the scores averaged over them.
+        others; scores are means over all sets of so many devices (at most `MOST_SETS`).
         Where a device is held out, each kernel's times on all others are known.
     seed, level
         Start of all random numbers, and probability that the intervals are to hold.
@@ -461,7 +463,7 @@ def evaluate_time(
         seed,
         level,
         tuple(results),
-        None if isinstance(data, Grid) else noise_floor(data, grid, seed, level),
+        noise_floor(None if isinstance(data, Grid) else data, grid, seed, level),
         always_the_same(grid, level),
     )
 
@@ -482,17 +484,22 @@ def _tasks(
     return [_Task(model, fold, knowns, seed, level) for model in models for fold, knowns in asked], counts
 
 
+_NOISE, _ONE_RUN = "noise-floor", "one run of each cell"
 _RUNS = 25
 """Runs that are drawn from each cell."""
 
 
-def noise_floor(dataset: Dataset, grid: Grid, seed: int, level: float = 0.9) -> Result:
+def noise_floor(dataset: Dataset | None, grid: Grid, seed: int, level: float = 0.9) -> Result:
     """How a look at one run of each cell does as a forecast of the cell's median.
 
     In logarithms, a single run is as far from the median as the forecast of a perfect model of the medians
     is from a single run. From each cell runs are drawn, with replacement. The interval around a run is as
     wide as that of the cell's runs, between the quantiles that leave the same share out on both sides.
     """
+    if dataset is None:
+        none = grid.take(np.arange(0))
+        nothing = _reference(none, none.log_time, none.log_time, none.log_time, True)
+        return Result(_NOISE, _ONE_RUN, 0, level, grid.applications, (nothing,))
     records = sound(dataset.records, dataset.sessions)
     cells, numbers = distinct(records, CELL)
     samples = samples_of(numbers, np.log(run_means(records)))
@@ -516,7 +523,7 @@ def noise_floor(dataset: Dataset, grid: Grid, seed: int, level: float = 0.9) -> 
     drawn = (np.random.default_rng(seed).random((_RUNS, len(starts))) * samples.counts).astype(np.int64)
     runs = [put(samples.values[starts + places]) for places in drawn]
     outcomes = tuple(_reference(grid, run, run - above, run + below, True) for run in runs)
-    return Result("noise-floor", "one run of each cell", 0, level, grid.applications, outcomes)
+    return Result(_NOISE, _ONE_RUN, 0, level, grid.applications, outcomes)
 
 
 def _reference(grid: Grid, centre: Reals, low: Reals, high: Reals, scored: bool) -> Outcome:

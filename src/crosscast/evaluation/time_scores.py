@@ -69,8 +69,8 @@ def choices(outcome: Outcome) -> dict[str, Reals]:
 
     - slowdown: measured time on the chosen device over the least measured time.
     - fastest, within_10: 1 where the slowdown is 1, or at most `NEAR`, and 0 elsewhere.
-    - kendall_tau: Kendall's tau-b of forecasts and measurements over the devices whose cells are scored; not a
-      number also where either is the same on all of them.
+    - kendall_tau: Kendall's tau-b of forecasts and measurements over the devices whose cells are scored; not
+      a number also where either is the same on all of them.
     """
     there = np.isfinite(outcome.measured)
     expected = np.where(outcome.known, outcome.measured, outcome.centre)
@@ -215,8 +215,8 @@ BETTER: Mapping[str, int] = {
     for field in sorted(fields(Scores), key=lambda field: field.name)
     if not field.name.startswith(("coverage", "width"))
 }
-"""1 where more is better, -1 where less is. Coverage is good near the level of the intervals, and width is good
-only with coverage: neither is here."""
+"""1 where more is better, -1 where less is. Coverage is good near the level of the intervals, and width is
+good only with coverage: neither is here."""
 
 
 def scores(outcomes: Sequence[Outcome], level: float) -> Scores:

@@ -7,7 +7,7 @@ sums, multiples and projections of forests are forests again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any
@@ -128,6 +128,13 @@ class Trees(Stored):
     def onto(self, directions: Reals) -> Trees:
         """Trees whose sums are those of these times a matrix."""
         return replace(self, leaf_value=self.leaf_value @ directions)
+
+
+def kept_trees(arrays: Mapping[str, npt.NDArray[Any]], features: int) -> Trees:
+    """Read trees that are on so many features."""
+    trees = Trees.from_state(arrays)
+    trees.check_width(features)
+    return trees
 
 
 def constant(value: Reals) -> Trees:

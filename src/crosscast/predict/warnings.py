@@ -28,7 +28,9 @@ def outside_training(features: Iterable[tuple[str, float, float, float]]) -> lis
         for name, value, low, high in features
         if value < low or value > high
     ]
-    return [f"outside of what the model was trained on: {format_names(beyond, _MOST_NAMED)}"] if beyond else []
+    return (
+        [f"outside of what the model was trained on: {format_names(beyond, _MOST_NAMED)}"] if beyond else []
+    )
 
 
 listed = format_names

@@ -50,7 +50,8 @@ def _comparison(forecast: TimeForecast) -> str:
     error = float(np.median(np.abs(forecast.centre[compared] / recorded - 1)))
     inside = np.count_nonzero((forecast.low[compared] <= recorded) & (recorded <= forecast.high[compared]))
     return (
-        f"Of {len(recorded)} recorded times, {inside} lie within the intervals; median error {percent(error)}."
+        f"Of {len(recorded)} recorded times, {inside} lie within the intervals; "
+        f"median error {percent(error)}."
     )
 
 
@@ -86,9 +87,7 @@ def _advice(choice: Recommendation) -> str:
     if choice.runner_up is None or choice.times_longer is None:
         return f"No other device to compare {choice.device} with."
     faster = choice.probability_faster
-    doubt = (
-        "" if faster is None else f", and is the faster one with a probability of {_probability(faster)}"
-    )
+    doubt = "" if faster is None else f", and is the faster one with a probability of {_probability(faster)}"
     longer = _factor(choice.times_longer)
     return f"Take {choice.device}. The runner-up {choice.runner_up} takes about {longer}{doubt}."
 

@@ -12,7 +12,7 @@ from crosscast.device import Device
 from crosscast.evaluation.relative import vectors_digest
 from crosscast.predict.relative.data import NO_SOURCE, Observations, Vectors, kernel_weights, profiles_seen
 from crosscast.predict.relative.observed import vectors_of
-from crosscast.predict.time.data import Profiles
+from crosscast.predict.time.data import ProfileBatch
 from crosscast.profile import METRICS
 from support.runs_seen import dataset_of_runs, run
 from support.vectors import DEVICES, made_vectors
@@ -68,7 +68,7 @@ def test_kernels_of_one_name_in_two_applications_are_two_kernel_weights() -> Non
 def test_metrics_that_some_have_are_counters_by_their_names() -> None:
     metrics = np.full((2, len(METRICS)), np.nan)
     metrics[:, 0], metrics[1, 2] = (3, 4), 7
-    seen = profiles_seen(Profiles(("a", "b"), ("k", "l"), ("s", "t"), metrics, np.array([1, 9])))
+    seen = profiles_seen(ProfileBatch(("a", "b"), ("k", "l"), ("s", "t"), metrics, np.array([1, 9])))
     assert seen.names == (METRICS[0].name, METRICS[2].name)
     np.testing.assert_array_equal(seen.counters, [[3, np.nan], [4, 7]])
     assert (seen.application, seen.kernel) == (("a", "b"), ("k", "l"))

@@ -23,8 +23,8 @@ from crosscast.predict.relative.models import (
     profiles_of,
 )
 from crosscast.predict.relative.nichols2024 import LogMean
-from crosscast.predict.time.combined import Combined as TimeModel
-from crosscast.predict.time.data import Profiles
+from crosscast.predict.time.combined import Combined
+from crosscast.predict.time.data import ProfileBatch
 from support.grids import lawful_grid, noisy_grid
 from support.vectors import made_vectors, runs_with
 
@@ -32,7 +32,7 @@ GRID = noisy_grid()
 LAUNCHED = replace(GRID.profiles, invocations=np.arange(1, len(GRID.profiles) + 1))
 
 
-def vectors_with(profiles: Profiles) -> Vectors:
+def vectors_with(profiles: ProfileBatch) -> Vectors:
     keys = tuple(device.key for device in GRID.devices)
     return Vectors(profiles_seen(profiles), keys, np.exp(GRID.log_time), GRID.devices)
 
@@ -74,7 +74,7 @@ def test_a_profile_that_does_not_say_how_often_it_was_launched_was_launched_once
 
 
 def test_vectors_are_those_of_the_mean_of_the_corrected_times_and_the_uncorrected() -> None:
-    times = TimeModel().fit(replace(GRID, profiles=LAUNCHED), 0)
+    times = Combined().fit(replace(GRID, profiles=LAUNCHED), 0)
     log = (times.log_time(LAUNCHED) + times.physical.log_time(LAUNCHED)) / 2
     found = fitted().predict(SEEN)
     np.testing.assert_allclose(found, relative_to_slowest(np.exp(log)), rtol=1e-6)

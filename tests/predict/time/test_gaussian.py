@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.time.data import Grid, kinds_of
-from crosscast.predict.time.gaussian import (
+from crosscast.predict.time.data import Grid, device_groups
+from crosscast.predict.time.forecast import (
     Gaussian,
     GaussianPredictor,
     Scatter,
@@ -131,7 +131,7 @@ def test_all_devices_and_each_kind_with_several_may_be_shifted() -> None:
 
 
 def test_devices_are_of_a_kind_by_type_and_vendor() -> None:
-    assert kinds_of(DEVICES).tolist() == [2, 2, 1, 0]
+    assert device_groups(DEVICES).tolist() == [2, 2, 1, 0]
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,8 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from crosscast.errors import InputError
-from crosscast.predict.time.data import Grid
+from crosscast.predict.time.data import Grid, grid_of
 from crosscast.predict.time.johnston2018 import FittedForest, PublishedForest, Rows, device_codes, draw_trees
-from crosscast.predict.time.observed import grid_of
 from crosscast.studies.johnston2018_forests import grow
 from support.johnston2018 import made_up
 
@@ -168,7 +167,7 @@ def test_it_is_made_again_from_its_arrays(grid: Grid) -> None:
 def test_arrays_of_trees_with_more_than_one_output_are_refused(grid: Grid) -> None:
     state = dict(SMALL.fit(grid, 0).state())
     state["leaf_value"] = np.hstack([state["leaf_value"]] * 2)
-    with pytest.raises(InputError, match="expected one output, found 2"):
+    with pytest.raises(InputError, match="expected outputs of number 1, found 2"):
         FittedForest.from_state(state)
 
 

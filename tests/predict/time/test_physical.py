@@ -10,17 +10,18 @@ from hypothesis.extra import numpy as arrays
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.time.data import Grid, Profiles
+from crosscast.predict.time.data import Grid, ProfileBatch
 from crosscast.predict.time.physical import (
     METRICS_NEEDED,
     VARIANTS,
+    Coefficients,
     Data,
     Physical,
     PhysicalPredictor,
-    bends,
-    fit_prices,
+    fit_coefficients,
     loads,
     log_sum,
+    modifiers_of,
     quantities_of,
     standardized,
 )
@@ -40,11 +41,11 @@ VALUES = {
 } | {f"local_memory_address_entropy_{bits}": 9.0 - max(0, bits - 2) for bits in range(1, 11)}
 
 
-def profile(**changes: float) -> Profiles:
+def profile(**changes: float) -> ProfileBatch:
     metrics = np.full((1, len(METRICS)), np.nan)
     for name, value in (VALUES | changes).items():
         metrics[0, NAMES.index(name)] = value
-    return Profiles(("app",), ("saxpy",), ("tiny",), metrics, np.array([2]))
+    return ProfileBatch(("app",), ("saxpy",), ("tiny",), metrics, np.array([2]))
 
 
 def test_each_quantity_is_worked_out_by_hand() -> None:
@@ -73,7 +74,7 @@ def test_elements_of_a_byte_leave_none_still() -> None:
 
 def test_what_is_done_a_hundred_times_is_done_often() -> None:
     often = [
-        quantities_of(Profiles(("a",), ("k",), ("s",), profile().metrics, np.array([count]))).repetition
+        quantities_of(ProfileBatch(("a",), ("k",), ("s",), profile().metrics, np.array([count]))).repetition
         for count in (100, 1000)
     ]
     assert often[0] == often[1] == pytest.approx(3)
@@ -113,19 +114,19 @@ def test_a_sum_of_two_terms_is_found_again() -> None:
     loads = np.repeat(np.stack([np.zeros(60), work], 1)[:, :, None], 3, axis=2)
     truth = np.array([[1.0, 1.5, 0.7], [-5.0, -4.5, -5.2]])
     time, _ = log_sum(loads + truth)
-    prices = fit_prices(data(time, loads, [0, 0, 1]), 0.5)
-    np.testing.assert_allclose(prices.log_time(loads, np.zeros((60, 0)), np.zeros((0, 2, 3))), time, atol=0.1)
-    np.testing.assert_allclose(prices.terms, truth, atol=0.15)
+    found = fit_coefficients(data(time, loads, [0, 0, 1]), 0.5)
+    np.testing.assert_allclose(found.log_time(loads, np.zeros((60, 0)), np.zeros((0, 2, 3))), time, atol=0.1)
+    np.testing.assert_allclose(found.terms, truth, atol=0.15)
 
 
-def test_a_device_without_times_gets_the_prices_of_its_group() -> None:
+def test_a_device_without_times_gets_the_coefficients_of_its_group() -> None:
     rng = np.random.default_rng(1)
     work = rng.uniform(0, 12, 50)
     loads = np.repeat(np.stack([np.zeros(50), work], 1)[:, :, None], 3, axis=2)
     time, _ = log_sum(loads + np.array([[1.0, 1.0, 4.0], [-5.0, -5.0, -2.0]]))
     time[:, 1] = np.nan
-    prices = fit_prices(data(time, loads, [0, 0, 1]), 0.5)
-    unknown, alike, other = prices.terms[:, 1], prices.terms[:, 0], prices.terms[:, 2]
+    found = fit_coefficients(data(time, loads, [0, 0, 1]), 0.5)
+    unknown, alike, other = found.terms[:, 1], found.terms[:, 0], found.terms[:, 2]
     assert (np.abs(unknown - alike) < 0.3 * np.abs(unknown - other)).all()
 
 
@@ -136,8 +137,8 @@ def test_one_wild_kernel_does_not_move_the_others() -> None:
     time, _ = log_sum(loads + np.array([[1.0], [-5.0]]))
     wild = time.copy()
     wild[0] += 6
-    calm = fit_prices(data(time, loads, [0]), 0.3)
-    shaken = fit_prices(data(wild, loads, [0]), 0.3)
+    calm = fit_coefficients(data(time, loads, [0]), 0.3)
+    shaken = fit_coefficients(data(wild, loads, [0]), 0.3)
     np.testing.assert_allclose(shaken.terms, calm.terms, atol=0.1)
 
 
@@ -145,13 +146,11 @@ def test_a_term_of_which_no_kernel_has_any_changes_nothing() -> None:
     work = np.linspace(0, 12, 40)
     loads = np.stack([np.zeros(40), work, np.full(40, np.log(1e-30))], 1)[:, :, None]
     time, _ = log_sum(loads[:, :2] + np.array([[1.0], [-5.0]]))
-    prices = fit_prices(data(time, loads, [0]), 0.3)
-    np.testing.assert_allclose(
-        prices.log_time(loads, np.zeros((40, 0)), np.zeros((0, 3, 1))), time, atol=0.15
-    )
+    found = fit_coefficients(data(time, loads, [0]), 0.3)
+    np.testing.assert_allclose(found.log_time(loads, np.zeros((40, 0)), np.zeros((0, 3, 1))), time, atol=0.15)
 
 
-def test_standardized_bends_are_limited() -> None:
+def test_standardized_modifiers_are_limited() -> None:
     found = standardized(np.array([[-100.0], [0.0], [3.0]]), np.zeros(1), np.ones(1))
     assert found.ravel().tolist() == [-2.5, 0.0, 2.5]
 
@@ -162,17 +161,17 @@ def test_fitting_twice_gives_the_same_bytes(seed: int) -> None:
     rng = np.random.default_rng(seed)
     loads = rng.normal(size=(12, 3, 2))
     time = rng.normal(size=(12, 2))
-    first, second = (fit_prices(data(time, loads, [0, 1]), 0.4) for _ in range(2))
+    first, second = (fit_coefficients(data(time, loads, [0, 1]), 0.4) for _ in range(2))
     assert first.terms.tobytes() == second.terms.tobytes()
 
 
 def test_larger_quantities_never_take_less_time() -> None:
     rng = np.random.default_rng(5)
     loads = rng.normal(size=(30, 3, 2))
-    prices = fit_prices(data(rng.normal(size=(30, 2)), loads, [0, 0]), 0.4)
+    found = fit_coefficients(data(rng.normal(size=(30, 2)), loads, [0, 0]), 0.4)
     none = np.zeros((30, 0)), np.zeros((0, 3, 2))
-    more = prices.log_time(loads + rng.uniform(0, 1, loads.shape), *none)
-    assert (more >= prices.log_time(loads, *none) - 1e-12).all()
+    more = found.log_time(loads + rng.uniform(0, 1, loads.shape), *none)
+    assert (more >= found.log_time(loads, *none) - 1e-12).all()
 
 
 def test_a_law_of_its_own_kind_is_told_for_an_application_it_never_saw(lawful: Grid) -> None:
@@ -230,10 +229,12 @@ def predictor() -> PhysicalPredictor:
 def term_by_term(predictor: PhysicalPredictor, rows: int) -> Reals:
     """The mean over the variants of the logarithm of the sum of their terms."""
     quantities = quantities_of(profiles_of("xyz", rows, seed=3))
-    bent = standardized(bends(quantities), predictor.centre, predictor.scale)
+    modifiers = standardized(modifiers_of(quantities), predictor.centre, predictor.scale)
     each = [
-        prices.log_time(loads(quantities, predictor.gpu, variant), bent, predictor.acts)
-        for variant, prices in zip(VARIANTS, predictor.prices, strict=True)
+        Coefficients(terms, strengths).log_time(
+            loads(quantities, predictor.gpu, variant), modifiers, predictor.masks
+        )
+        for variant, terms, strengths in zip(VARIANTS, predictor.terms, predictor.strengths, strict=True)
     ]
     mean: Reals = np.mean(each, axis=0)
     return mean

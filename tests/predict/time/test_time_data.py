@@ -12,17 +12,7 @@ from hypothesis import strategies as st
 
 import crosscast
 from crosscast.errors import InputError
-from crosscast.predict.time.data import (
-    Grid,
-    Profiles,
-    Toolchain,
-    device_effects,
-    filled,
-    kernels_of,
-    metric,
-    toolchain_of,
-)
-from crosscast.predict.time.observed import grid_of
+from crosscast.predict.time.data import Grid, ProfileBatch, Toolchain, device_effects, grid_of, impute
 from crosscast.profile import METRICS, Profile
 from crosscast.tables.arrow import table_of
 from crosscast.tables.dataset import Dataset
@@ -46,20 +36,20 @@ def test_some_devices_of_a_grid_are_these_devices(lawful: Grid) -> None:
 
 
 def test_groups_number_applications_and_their_kernels() -> None:
-    profiles = Profiles(("b", "a", "b"), ("k", "k", "k"), ("s", "s", "t"), np.zeros((3, len(METRICS))))
+    profiles = ProfileBatch(("b", "a", "b"), ("k", "k", "k"), ("s", "s", "t"), np.zeros((3, len(METRICS))))
     assert profiles.groups("application").tolist() == [1, 0, 1]
     assert profiles.groups("kernel").tolist() == [1, 0, 1]
 
 
 def test_kernels_are_launched_once_unless_said() -> None:
-    assert Profiles(("a",), ("k",), ("s",), np.zeros((1, len(METRICS)))).invocations.tolist() == [1]
+    assert ProfileBatch(("a",), ("k",), ("s",), np.zeros((1, len(METRICS)))).invocations.tolist() == [1]
 
 
 def test_shapes_that_do_not_fit_are_refused(lawful: Grid) -> None:
     with pytest.raises(InputError, match="profiles: expected names of one length"):
-        Profiles(("a",), ("k",), (), np.zeros((1, len(METRICS))))
+        ProfileBatch(("a",), ("k",), (), np.zeros((1, len(METRICS))))
     with pytest.raises(InputError, match="profiles: expected invocations of shape"):
-        Profiles(("a",), ("k",), ("s",), np.zeros((1, len(METRICS))), np.array([1, 2]))
+        ProfileBatch(("a",), ("k",), ("s",), np.zeros((1, len(METRICS))), np.array([1, 2]))
     with pytest.raises(InputError, match="grid: expected times, spreads and runs of shape"):
         Grid(lawful.profiles, lawful.devices[:2], lawful.log_time, lawful.spread, lawful.runs)
 
@@ -76,19 +66,19 @@ def test_the_bundled_grid_is_the_joined_view(bundled: Grid) -> None:
         place = places[row["application"], row["kernel"], row["size"]]
         column = keys.index(row["device"])
         assert np.exp(bundled.log_time[place, column]) == pytest.approx(row["time_median_s"])
-        assert metric(profiles, "work_items")[place] == row["work_items"]
+        assert profiles.metric("work_items")[place] == row["work_items"]
         assert bundled.runs[place, column] == row["runs"]
 
 
 def test_a_complete_grid_stays_as_it_is() -> None:
     grid = small_grid()
-    np.testing.assert_array_equal(filled(grid).log_time, grid.log_time)
+    np.testing.assert_array_equal(impute(grid).log_time, grid.log_time)
 
 
 def test_measured_cells_stay_as_they_are() -> None:
     grid = small_grid(gaps=0.4)
     known = np.isfinite(grid.log_time)
-    times = filled(grid).log_time
+    times = impute(grid).log_time
     assert np.isfinite(times).all()
     assert not known.all()
     np.testing.assert_array_equal(times[known], grid.log_time[known])
@@ -97,7 +87,7 @@ def test_measured_cells_stay_as_they_are() -> None:
 def test_a_kernel_without_times_is_left_out() -> None:
     grid = small_grid(n=6)
     grid.log_time[2] = np.nan
-    assert filled(grid).profiles.kernel == ("k0", "k1", "k3", "k4", "k5")
+    assert impute(grid).profiles.kernel == ("k0", "k1", "k3", "k4", "k5")
 
 
 @given(st.integers(0, 2**32), st.floats(0, 0.8))
@@ -109,7 +99,7 @@ def test_sums_of_a_kernels_and_a_devices_effect_are_filled_exactly(seed: int, ga
     # One kernel on all devices joins them; one device joins all kernels.
     log_time[0], log_time[:, 1] = whole[0], whole[:, 1]
     np.testing.assert_allclose(
-        filled(grid_of_times(small_profiles(12, {}), log_time)).log_time, whole, atol=1e-9
+        impute(grid_of_times(small_profiles(12, {}), log_time)).log_time, whole, atol=1e-9
     )
 
 
@@ -126,14 +116,14 @@ def test_devices_that_share_no_kernel_do_not_disturb_each_other() -> None:
 def test_a_grid_without_times_is_refused() -> None:
     grid = grid_of_times(small_profiles(2, {}), np.full((2, 2), np.nan))
     with pytest.raises(InputError, match=r"^grid: expected kernels with times, found none$"):
-        filled(grid)
+        impute(grid)
 
 
 def test_a_device_without_times_is_refused_by_name() -> None:
     grid = small_grid(n=6)
     grid.log_time[:, 1] = np.nan
     with pytest.raises(InputError, match=r"^grid: expected times on every device, found none on d1$"):
-        filled(grid)
+        impute(grid)
 
 
 Maker = Callable[..., Profile]
@@ -141,17 +131,19 @@ Maker = Callable[..., Profile]
 
 def test_launches_of_a_kernel_are_averaged_and_counted(make_profile: Maker) -> None:
     launches = [make_profile("k", number, opcode=4 + 2 * number) for number in range(2)]
-    asked = kernels_of([*launches, make_profile("l")])
-    assert asked.profiles.kernel == ("k", "l")
-    assert asked.profiles.invocations.tolist() == [2, 1]
-    assert metric(asked.profiles, "opcode").tolist() == [5, 7]
+    asked = ProfileBatch.of([*launches, make_profile("l")])
+    assert asked.kernel == ("k", "l")
+    assert asked.invocations.tolist() == [2, 1]
+    assert asked.metric("opcode").tolist() == [5, 7]
 
 
 def test_what_is_not_defined_in_a_launch_does_not_count_there(make_profile: Maker) -> None:
     launches = [make_profile("k", 0, reread_ratio=None), make_profile("k", 1, reread_ratio=0.25)]
-    asked = kernels_of([replace(each, metrics=dict(each.metrics) | {"opcode": None}) for each in launches])
-    assert metric(asked.profiles, "reread_ratio").tolist() == [0.25]
-    assert np.isnan(metric(asked.profiles, "opcode")).all()
+    asked = ProfileBatch.of(
+        [replace(each, metrics=dict(each.metrics) | {"opcode": None}) for each in launches]
+    )
+    assert asked.metric("reread_ratio").tolist() == [0.25]
+    assert np.isnan(asked.metric("opcode")).all()
 
 
 def test_kernels_of_other_programs_sizes_and_applications_are_others(make_profile: Maker) -> None:
@@ -161,18 +153,18 @@ def test_kernels_of_other_programs_sizes_and_applications_are_others(make_profil
         replace(one, size="tiny"),
         replace(one, program={**one.program, "sha256": "cd" * 32}),
     ]
-    assert len(kernels_of([one, *others, one]).profiles) == 4
+    assert len(ProfileBatch.of([one, *others, one])) == 4
 
 
 def test_a_number_of_invocations_replaces_the_count(make_profile: Maker) -> None:
-    assert kernels_of([make_profile()], invocations=9).profiles.invocations.tolist() == [9]
+    assert ProfileBatch.of([make_profile()], invocations=9).invocations.tolist() == [9]
     with pytest.raises(InputError, match="invocations: expected at least 1, found 0"):
-        kernels_of([make_profile()], invocations=0)
+        ProfileBatch.of([make_profile()], invocations=0)
 
 
 def test_no_profile_is_refused() -> None:
     with pytest.raises(InputError, match="expected at least one, found none"):
-        kernels_of([])
+        ProfileBatch.of([])
 
 
 def test_it_agrees_with_the_grid_of_a_dataset(make_profile: Maker) -> None:
@@ -188,18 +180,20 @@ def test_it_agrees_with_the_grid_of_a_dataset(make_profile: Maker) -> None:
         profiles=table_of(PROFILES, map(to_row, profiles)),
         records=table_of(RECORDS, [{**run, "time_s": [1e-3] * 3, "invocations": 3}]),
     )
-    grid, asked = grid_of(dataset), kernels_of(profiles)
-    np.testing.assert_allclose(asked.profiles.metrics, grid.profiles.metrics)
-    assert asked.profiles.invocations.tolist() == grid.profiles.invocations.tolist() == [3]
+    grid, asked = grid_of(dataset), ProfileBatch.of(profiles)
+    np.testing.assert_allclose(asked.metrics, grid.profiles.metrics)
+    assert asked.invocations.tolist() == grid.profiles.invocations.tolist() == [3]
 
 
 def test_a_toolchain_is_a_compiler_and_what_it_was_told_about_optimizing(make_profile: Maker) -> None:
     program = {"compiler": "clang 22", "options": ["-DN=3", "-D", "M", "-O0", "-Ix", "-cl-mad-enable"]}
-    assert toolchain_of(program) == Toolchain("clang 22", ("-O0", "-cl-mad-enable"))
-    assert str(toolchain_of(program)) == "clang 22 -O0 -cl-mad-enable"
-    assert kernels_of([replace(make_profile(), program=program)]).toolchains == ((toolchain_of(program),),)
+    assert Toolchain.of(program) == Toolchain("clang 22", ("-O0", "-cl-mad-enable"))
+    assert str(Toolchain.of(program)) == "clang 22 -O0 -cl-mad-enable"
+    assert ProfileBatch.of([replace(make_profile(), program=program)]).toolchains == (
+        (Toolchain.of(program),),
+    )
 
 
 def test_a_published_tool_is_a_toolchain_and_nothing_an_unknown_one() -> None:
-    assert toolchain_of({"tool": "AIWC 2018", "published": {}}) == Toolchain("AIWC 2018")
-    assert str(toolchain_of({})) == "an unknown compiler"
+    assert Toolchain.of({"tool": "AIWC 2018", "published": {}}) == Toolchain("AIWC 2018")
+    assert str(Toolchain.of({})) == "an unknown compiler"

@@ -15,12 +15,18 @@ from scipy.stats import multivariate_normal, norm
 from crosscast.arrays import Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.predict.time.data import Grid
-from crosscast.predict.time.features import Descriptors, Pairs
-from crosscast.predict.time.gaussian import Gaussian, GaussianPredictor
-from crosscast.predict.time.observed import grid_of
+from crosscast.predict.time.data import Grid, grid_of
+from crosscast.predict.time.forecast import Gaussian, GaussianPredictor
 from crosscast.predict.time.physical import Physical
-from crosscast.predict.time.unseen import Kriging, UnseenDevices, enough_devices, fit_kriging, fit_unseen
+from crosscast.predict.time.unseen import (
+    Descriptors,
+    Kriging,
+    Pairs,
+    UnseenDevices,
+    enough_devices,
+    fit_kriging,
+    fit_unseen,
+)
 from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
 from support.grids import kin_devices, kin_grid, kin_times
 from support.shared import shared_data
@@ -212,7 +218,7 @@ def test_it_is_kept_as_arrays_and_predicts_without_scipy(
 
 def test_a_damaged_state_is_refused(unseen: UnseenDevices) -> None:
     state = unseen.state()
-    for name, shape in (("likeness", (3, 2)), ("kriging", (3,)), ("unseen_quantiles", (0,))):
+    for name, shape in (("similarity", (3, 2)), ("kriging", (3,)), ("unseen_quantiles", (0,))):
         with pytest.raises(InputError, match=f"^model: {name}: "):
             UnseenDevices.from_state({**state, name: np.zeros(shape)})
 

@@ -26,6 +26,7 @@ from crosscast.predict.trees import (
     Trees,
     constant,
     joined,
+    kept_trees,
     trees_of_forest,
     trees_of_gradient_boosting,
     trees_of_tree,
@@ -399,8 +400,8 @@ def kept_regressor(state: Mapping[str, npt.NDArray[Any]], features: int) -> Regr
     """Make a regressor of so many features from its arrays."""
     form = kept_names(state, "form")
     if form == ("trees",):
-        trees = Trees.from_state(state, features)
-        _check("leaf_value", trees.value.shape[1:], (1,))
+        trees = kept_trees(state, features)
+        _check("leaf_value", trees.leaf_value.shape[1:], (1,))
         return Grown(trees)
     slopes, level = kept_reals(state, "slopes", 1), kept_reals(state, "level", 1)
     _check("level", level.shape, (1,))

@@ -14,7 +14,7 @@ from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
 from crosscast.predict.artefact import kept_integers, kept_names, kept_reals
 from crosscast.predict.corun.features import MemberRows, Traited, Traits, distinct, neighbourhood
-from crosscast.predict.trees import Trees
+from crosscast.predict.trees import Trees, kept_trees
 from crosscast.tables.corun.solo import Solo
 
 _MOST = 50.0
@@ -393,7 +393,7 @@ class SlowdownProcess:
             alone,
             beside,
             lines,
-            Trees.from_state(trees, width(f)) if trees else None,
+            kept_trees(trees, width(f)) if trees else None,
             int(largest[0]),
         )
 

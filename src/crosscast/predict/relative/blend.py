@@ -36,7 +36,7 @@ from crosscast.predict.relative.sums import (
     kept_base,
     unknown_counters,
 )
-from crosscast.predict.trees import Trees, trees_of_forest
+from crosscast.predict.trees import Trees, kept_trees, trees_of_forest
 
 _MOST = 120
 """Rows of a kernel: more of one that was run at a thousand sizes tell hardly more, and cost time."""
@@ -135,8 +135,8 @@ class FittedPreference:
         if not boosted.features.fill:
             raise InputError("model: feature_fill: expected features whose gaps are filled, found others")
         own = {name.removeprefix(_GROWN): values for name, values in state.items() if name.startswith(_GROWN)}
-        grown = Trees.from_state(own, len(boosted.features.names))
-        counts = boosted.trees.value.shape[1], grown.value.shape[1]
+        grown = kept_trees(own, len(boosted.features.names))
+        counts = boosted.trees.leaf_value.shape[1], grown.leaf_value.shape[1]
         if counts[0] != counts[1]:
             raise InputError(f"model: grown_leaf_value: expected {counts[0]} devices, found {counts[1]}")
         return cls(boosted, grown, kept_base(state))
@@ -217,7 +217,7 @@ class BlendPredictor:
             raise InputError(f"model: anchored: expected one integer, found {anchored.tolist()}")
         has_sums = share[0] > 0 or "prices" in state
         sums = FittedSums.from_state(state) if has_sums else None
-        devices = preference.grown.value.shape[1]
+        devices = preference.grown.leaf_value.shape[1]
         if sums is not None and len(sums.devices) != devices:
             raise InputError(f"model: prices: expected {devices} devices, found {len(sums.devices)}")
         return cls(preference, sums, Mix(float(share[0]), bool(anchored[0])))

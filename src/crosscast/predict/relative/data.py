@@ -18,7 +18,7 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.artefact import Part
-from crosscast.predict.time.data import Profiles
+from crosscast.predict.time.data import ProfileBatch
 from crosscast.profile import METRICS
 
 NO_SOURCE = "none"
@@ -165,7 +165,7 @@ INVOCATIONS = "invocations"
 """How often a kernel is launched in a run, by its name among the configuration."""
 
 
-def profiles_seen(profiles: Profiles) -> Observations:
+def profiles_seen(profiles: ProfileBatch) -> Observations:
     """A row for each kernel at a size; metrics that none of them has are left out."""
     there: Flags = np.asarray(~np.isnan(profiles.metrics).all(axis=0))
     return Observations(

@@ -40,8 +40,8 @@ from crosscast.predict.relative.nichols2024 import (
 )
 from crosscast.predict.relative.sums import base_of, intensities_of, kept_base, unknown_counters
 from crosscast.predict.time.combined import Combined, CombinedPredictor
-from crosscast.predict.time.data import Grid, Profiles
-from crosscast.predict.trees import Trees, trees_of_forest
+from crosscast.predict.time.data import Grid, ProfileBatch
+from crosscast.predict.trees import Trees, kept_trees, trees_of_forest
 from crosscast.profile import METRICS
 
 
@@ -76,7 +76,7 @@ class ExtraTreesPredictor:
         features = FittedFeatures.from_state(state)
         if not features.fill:
             raise InputError("model: feature_fill: expected features whose gaps are filled, found others")
-        return cls(features, Trees.from_state(state, len(features.names)), kept_base(state))
+        return cls(features, kept_trees(state, len(features.names)), kept_base(state))
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def are_profiles(observations: Observations) -> bool:
     return set(observations.source) == {NO_SOURCE} and set(observations.names) <= set(_NAMES)
 
 
-def profiles_of(observations: Observations) -> Profiles:
+def profiles_of(observations: Observations) -> ProfileBatch:
     """The profiles that `crosscast.predict.relative.data.profiles_seen` made rows of."""
     metrics = np.full((len(observations), len(_NAMES)), np.nan)
     for place, name in enumerate(observations.names):
@@ -136,7 +136,7 @@ def profiles_of(observations: Observations) -> Profiles:
     if INVOCATIONS in observations.configuration:
         invocations = observations.settings[:, observations.configuration.index(INVOCATIONS)]
     counts: Integers = np.where(invocations >= 1, invocations, 1).astype(np.int64)
-    return Profiles(observations.application, observations.kernel, observations.size, metrics, counts)
+    return ProfileBatch(observations.application, observations.kernel, observations.size, metrics, counts)
 
 
 @dataclass(frozen=True, eq=False)

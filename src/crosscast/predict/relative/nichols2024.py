@@ -15,7 +15,7 @@ from crosscast.errors import InputError, MissingExtraError
 from crosscast.predict.artefact import kept_reals
 from crosscast.predict.relative.data import Observations, Vectors, check_runs, relative_to_slowest
 from crosscast.predict.relative.features import FeatureScale, FittedFeatures
-from crosscast.predict.trees import Singles, Trees, constant, joined, trees_of_forest
+from crosscast.predict.trees import Singles, Trees, constant, joined, kept_trees, trees_of_forest
 
 
 def least_entry(vector: Reals) -> float:
@@ -90,7 +90,7 @@ def _tree(tree: Mapping[str, Sequence[Any]], output: int, outputs: int, columns:
     split = ~leaf
     return Trees(
         np.where(missing_left, feature, feature + columns)[split],
-        np.nextafter(number[split], np.float32(-np.inf)),
+        np.nextafter(number[split], np.float32(-np.inf)).astype(np.float64),
         name[left[split]],
         name[right[split]],
         name[:1],
@@ -146,7 +146,7 @@ class TreesPredictor:
     def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> TreesPredictor:
         """Make it from its arrays."""
         features = FittedFeatures.from_state(state)
-        trees = Trees.from_state(state, 2 * len(features.names))
+        trees = kept_trees(state, 2 * len(features.names))
         gain = kept_reals(state, "gain", 1)
         if len(gain) != len(features.names) or (gain < 0).any():
             raise InputError(f"model: gain: expected {len(features.names)} numbers from 0 on, found others")

@@ -13,8 +13,7 @@ from crosscast.arrays import Flags, Reals
 from crosscast.configuration import Configuration, Setting, setting_text
 from crosscast.errors import InputError
 from crosscast.predict.relative.data import Observations, Vectors, Work, profiles_seen
-from crosscast.predict.time.data import kernels_of
-from crosscast.predict.time.observed import devices_of, grid_of
+from crosscast.predict.time.data import ProfileBatch, devices_of, grid_of
 from crosscast.tables.arrow import Table
 from crosscast.tables.cells import KERNEL_AT_A_SIZE, cells_of, run_means, sound
 from crosscast.tables.dataset import Dataset
@@ -185,7 +184,7 @@ def observations_of(dataset: Dataset, *, counters: CounterKind | None = None) ->
     """The runs or profiles of a dataset, whether or not anything was timed."""
     if _kind(dataset, counters) == "sessions":
         return counted_runs(dataset)
-    return profiles_seen(kernels_of([from_row(row) for row in dataset.profiles.to_pylist()]).profiles)
+    return profiles_seen(ProfileBatch.of(map(from_row, dataset.profiles.to_pylist())))
 
 
 def vectors_of(

@@ -247,7 +247,8 @@ class TrainedTimeModel:
                 )
             if not _LEAST_S <= seconds <= _MOST_S:
                 raise InputError(
-                    f"probe: {key}: expected a time from {_LEAST_S:g} to {_MOST_S:g} seconds, found {seconds:g}"
+                    f"probe: {key}: expected a time from {_LEAST_S:g} to {_MOST_S:g} seconds, found "
+                    f"{seconds:g}"
                 )
             times[0, keys.index(key)] = seconds
         return times if probes else None
@@ -265,8 +266,8 @@ class TrainedTimeModel:
                     said = self._if_more_instructions(forecast, row)
                 else:
                     said = (
-                        f"on {effect.kernels} kernels profiled with both, that gives {effect.factor:.2f} times "
-                        f"the predicted time in the median, and {effect.low:.2g} to {effect.high:.2g} times "
+                        f"on {effect.kernels} kernels profiled with both, that gives {effect.factor:.2f} "
+                        f"times the predicted time in the median, and {effect.low:.2g} to {effect.high:.2g} times "
                         "for 80 % of them"
                     )
                 made = f"its profile was made with {each}, those that the model was trained on with {trained}"
@@ -277,10 +278,12 @@ class TrainedTimeModel:
         one = forecast.profiles.take(np.array([row]))
         metrics = one.metrics.copy()
         metrics[:, _COUNTS] *= _MORE_INSTRUCTIONS
-        moved = self.predictor.point.log_time(replace(one, metrics=metrics)) - _posterior(forecast).centre[row]
+        moved = (
+            self.predictor.point.log_time(replace(one, metrics=metrics)) - _posterior(forecast).centre[row]
+        )
         return (
-            f"what that changes was not measured; {_MORE_INSTRUCTIONS - 1:.0%} more instructions would change "
-            f"the predicted times by {np.expm1(np.median(moved)):+.0%}"
+            f"what that changes was not measured; {_MORE_INSTRUCTIONS - 1:.0%} more instructions would "
+            f"change the predicted times by {np.expm1(np.median(moved)):+.0%}"
         ).replace("%", " %")
 
     def _outside(self, batch: ProfileBatch) -> Iterator[tuple[int, str]]:
@@ -321,8 +324,8 @@ class TrainedTimeModel:
             expected = f"{format_seconds(low)} to {format_seconds(high)}"
             if beyond > _ABSURD:
                 raise InputError(
-                    f"probe: {key}: expected about {expected} ({100 * _FAR:g} % interval of the model), found "
-                    f"{format_seconds(seconds)}: is it in seconds, and of this kernel?"
+                    f"probe: {key}: expected about {expected} ({100 * _FAR:g} % interval of the model), "
+                    f"found {format_seconds(seconds)}: is it in seconds, and of this kernel?"
                 )
             if beyond > 1:
                 yield (

@@ -141,7 +141,11 @@ def fit_correction(
     # One device alone says nothing about how devices differ.
     known &= known.sum(axis=1, keepdims=True) > 1
     apart = _differences(errors, known)
-    weights, groups, kinds = application_weights(profiles), profiles.groups("application"), device_groups(devices)
+    weights, groups, kinds = (
+        application_weights(profiles),
+        profiles.groups("application"),
+        device_groups(devices),
+    )
     by_launch, by_work = np.zeros_like(apart), np.zeros_like(apart)
     for kind in np.unique(kinds):
         columns = np.flatnonzero(kinds == kind)

@@ -206,7 +206,7 @@ def impute(grid: Grid) -> Grid:
     known = np.isfinite(grid.log_time)
     if not known.any():
         raise InputError("grid: expected kernels with times, found none")
-    lacking = [each.key for each, timed in zip(grid.devices, known.any(axis=0), strict=True) if not timed]
+    lacking = [grid.devices[place].key for place in np.flatnonzero(~known.any(axis=0))]
     if lacking:
         raise InputError(f"grid: expected times on every device, found none on {', '.join(lacking)}")
     measured = grid.take(np.flatnonzero(known.any(axis=1)))

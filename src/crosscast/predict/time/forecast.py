@@ -302,7 +302,7 @@ _LEAST_VARIANCE = 1e-4
 
 
 def out_of_fold_residuals(model: PointModel, grid: Grid, seed: int) -> Reals:
-    """Measured less predicted logarithms ``(n, d)`` on each application, by the model fitted to the others."""
+    """Measured less predicted logarithms ``(n, d)``; each application by the model fitted to the others."""
     groups = grid.profiles.groups("application")
     found = len(set(groups.tolist()))
     if found < _LEAST_APPLICATIONS:
@@ -475,8 +475,8 @@ class GaussianPredictor:
         """Logarithms of times on new devices and half their intervals, from those on the known ones."""
         if self.unseen is None:
             raise InputError(
-                f"device: expected one that the model knows ({', '.join(self.keys)}), as these are too few to "
-                f"tell of another, found {new[0].key!r}"
+                f"device: expected one that the model knows ({', '.join(self.keys)}), as these are too few "
+                f"to tell of another, found {new[0].key!r}"
             )
         transfers = [self.unseen.transfer(device) for device in new]
         means = np.stack([transfer.log_time(mean) for transfer in transfers], axis=1)

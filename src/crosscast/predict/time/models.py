@@ -174,7 +174,9 @@ def _check_features(names: Sequence[str]) -> None:
     unknown = sorted(set(names) - set(_BY_NAME))
     if unknown or not names or len(set(names)) != len(names):
         found = ", ".join(unknown or names) or "none"
-        raise InputError.of(field="features", expected=f"some of {', '.join(_BY_NAME)}, each once", found=found)
+        raise InputError.of(
+            field="features", expected=f"some of {', '.join(_BY_NAME)}, each once", found=found
+        )
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,9 @@ class Quantities:
 
     instructions: Reals  # Of all work-items together
     per_item: Reals  # Instructions of a work-item, mean
-    critical_path: Reals  # Those of the longest work-item, as far as barriers let it be seen; at least the mean
+    critical_path: (
+        Reals  # Those of the longest work-item, as far as barriers let it be seen; at least the mean
+    )
     barriers: Reals  # Barriers that a work-item meets
     addresses_per_item: Reals  # Distinct addresses that make up 90 % of the accesses, for each work-item
     # Bytes at these addresses, up to a constant factor; how wide an element is shows in how many of the
@@ -376,5 +378,7 @@ class Physical:
             for form, variant in _FORMS.items()
         }
         found = [fit_coefficients(data[variant.form], variant.robustness) for variant in VARIANTS]
-        terms, strengths = (np.stack([getattr(each, name) for each in found]) for name in ("terms", "strengths"))
+        terms, strengths = (
+            np.stack([getattr(each, name) for each in found]) for name in ("terms", "strengths")
+        )
         return PhysicalPredictor(gpu, masks, centre, scale, terms, strengths)

@@ -1,9 +1,9 @@
 """The time on a device that was not measured, from those on the others: two ways to weight them, averaged.
 
-Similarity weights a device by how alike its descriptors are. Kriging, best linear unbiased prediction, weights
-by how times on two devices vary together. That is taken as a sum of parts: one for both being GPUs or not, one
-for their maker, one for their series, one that falls with the distance of their numbers, one linear in these,
-and one that each has for itself. The parts' sizes are those that make the known times most likely, under
+Similarity weights a device by how alike its descriptors are. Kriging, best linear unbiased prediction,
+weights it by how times on two devices vary together. That is taken as a sum of parts: one for both being GPUs
+or not, one for their maker, one for their series, one that falls with the distance of their numbers, one linear
+in these, and one that each has for itself. The parts' sizes are those that make the known times most likely, under
 priors that keep them sound with few devices.
 """
 
@@ -88,7 +88,9 @@ class Descriptors(Stored):
     @classmethod
     def of(cls, devices: Sequence[Device]) -> Descriptors:
         """Collect those of some devices."""
-        names = tuple(name for name in NUMBERS if any(np.isfinite(_log_number(each, name)) for each in devices))
+        names = tuple(
+            name for name in NUMBERS if any(np.isfinite(_log_number(each, name)) for each in devices)
+        )
         found = np.array([[_log_number(device, name) for name in names] for device in devices])
         types, vendors, series = _texts(devices)
         logs = found.reshape(len(devices), len(names))
@@ -98,7 +100,9 @@ class Descriptors(Stored):
         """Refuse numbers that are none of `NUMBERS`."""
         unknown = ", ".join(sorted(set(self.device_numbers) - set(NUMBERS)))
         if unknown:
-            raise InputError.of(field="device_numbers", expected=f"some of {', '.join(NUMBERS)}", found=unknown)
+            raise InputError.of(
+                field="device_numbers", expected=f"some of {', '.join(NUMBERS)}", found=unknown
+            )
 
     def joined(self, device: Device) -> Descriptors:
         """The same with a further device, the last."""
@@ -218,7 +222,7 @@ class Kriging:
     """Fitted sizes of the parts."""
 
     # `(8,)` Logarithms of the variances of the six parts in the order above, of the distance at which the
-    # fourth has fallen by `exp(-1/2)`, and of how much more than this devices differ by what all kernels share
+    # fourth has fallen by `exp(-1/2)`, and of how much more devices differ by what all kernels share
     sizes: Reals
 
     def weights(self, pairs: Pairs) -> tuple[Reals, float]:

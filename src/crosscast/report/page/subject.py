@@ -53,7 +53,12 @@ class Subject:
 
     @classmethod
     def of(
-        cls, dataset: Dataset, study: TimeEvaluation, *, application: str | None = None, title: str | None = None
+        cls,
+        dataset: Dataset,
+        study: TimeEvaluation,
+        *,
+        application: str | None = None,
+        title: str | None = None,
     ) -> Subject:
         """Choose what to show.
 

@@ -42,7 +42,7 @@ def _beside(subject: Subject) -> str:
     always = subject.study.always
     if always is None:
         return ""
-    return f" Squares: always taking {always.device}, the one device that is best afterwards."
+    return f" Squares: always taking {always[0]}, the one device that is best afterwards."
 
 
 def _figure(subject: Subject) -> Any:
@@ -80,7 +80,7 @@ def _draw_coverage(axes: Any, subject: Subject, names: Sequence[str]) -> None:
 
 def _draw_slowdown(axes: Any, subject: Subject, names: Sequence[str]) -> None:
     always = subject.study.always
-    fixed = {} if always is None else always.result.applications
+    fixed = {} if always is None else always[1].applications
     most = 1.0
     for place, name in enumerate(names):
         own = subject.result.applications[name].slowdown_mean
