@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from crosscast.evaluation.loop import Progress
     from crosscast.evaluation.partition import PartitionEvaluation
     from crosscast.evaluation.relative import HeldOutPredictions
-    from crosscast.evaluation.time_study import Study
+    from crosscast.evaluation.time import TimeEvaluation
     from crosscast.predict.configuration.data import Surfaces
     from crosscast.predict.relative.data import Observations, Vectors
     from crosscast.studies.johnston2018 import Johnston2018
@@ -294,16 +294,16 @@ def _evaluate_time(
     probes: Sequence[int] = (0,),
     level: float = 0.9,
     **how: Any,
-) -> Study:
-    from crosscast.evaluation.time_study import study
+) -> TimeEvaluation:
+    from crosscast.evaluation.time import evaluate_time
     from crosscast.predict.time.models import model_named
 
     made = [model_named(name) for name in model_names("time", models)]
-    return study(dataset, made, folds, probes=probes, level=level, **how)
+    return evaluate_time(dataset, made, folds, probes=probes, level=level, **how)
 
 
 def _train_time(dataset: Dataset, model: str, **how: Any) -> Trained:
-    from crosscast.evaluation.time_study import train as fit
+    from crosscast.evaluation.time import train_time
     from crosscast.predict.time.artefact import save_model
 
     count = len(dataset.records.column("configuration").unique())
@@ -312,10 +312,8 @@ def _train_time(dataset: Dataset, model: str, **how: Any) -> Trained:
             f"{dataset.label}: expected profiles and records, found runs on {count} configurations and no "
             "profiles: crosscast train configuration is for these"
         )
-    found = fit(dataset, model, **how)
-    return Trained(
-        found.card, found.predictor, lambda folder: save_model(found.predictor, folder, found.card)
-    )
+    found = train_time(dataset, model, **how)
+    return Trained(found.card, found.predictor, lambda folder: save_model(found, folder))
 
 
 def johnston2018(
@@ -643,7 +641,6 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
                 get_args(TimeFolds),
                 _evaluate_time,
                 _train_time,
-                baselines="crosscast.evaluation.time_study:BASELINES",
             ),
             Question(
                 "relative",

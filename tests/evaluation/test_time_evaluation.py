@@ -20,7 +20,7 @@ from crosscast.evaluation.keep import digest
 from crosscast.evaluation.loop import State
 from crosscast.evaluation.time import FOLDS, MOST_SETS, TimeEvaluation, evaluate_time, folds_of, probe_sets
 from crosscast.predict.time.data import Grid
-from crosscast.predict.time.forecast import TimeForecast
+from crosscast.predict.time.forecast import Model, TimeForecast
 from support.models import MeanModel, MeanPredictor, Oracle, make_grid, random_grid
 
 
@@ -429,7 +429,8 @@ def test_a_device_is_known_by_all_that_describes_it() -> None:
 
 def test_a_model_that_is_always_better_is_better_beyond_doubt() -> None:
     grid = random_grid()
-    evaluation = evaluate_time(grid, [MeanModel(), Oracle(grid)], probes=(0, 1))
+    models: list[Model] = [MeanModel(), Oracle(grid)]
+    evaluation = evaluate_time(grid, models, probes=(0, 1))
     baseline, _, oracle, _ = evaluation.confidences
     assert not baseline.differences
     difference = oracle.differences["rmse_log"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from crosscast.cli.profiles import Recorded
     from crosscast.device import Device
     from crosscast.predict.relative.data import Observations
-    from crosscast.predict.time.data import Asked
+    from crosscast.predict.time.data import ProfileBatch
     from crosscast.profile import Profile
     from crosscast.tables.corun.solo import Solo
 
@@ -84,20 +84,21 @@ def time(
         How often a kernel is launched in a run; by default as often as in FILE.
     """
     # Imported here: `--help` needs no NumPy.
-    from crosscast.predict.time.artefact import load_model
-    from crosscast.predict.time.prediction import predictions_of
-    from crosscast.report.prediction import print_predictions
+    from crosscast.predict.store import read
+    from crosscast.predict.time.artefact import open_model
 
-    trained = load_model(model)
+    trained = open_model(read(model, "time"))
     known = [device.key for device in trained.devices]
     probes = _probes(probe, known)
     chosen = _chosen(devices, device_file, known)
-    asked, recorded = _asked((file, *more), application, kernel, invocations)
-    found = predictions_of(trained, asked, devices=chosen, probes=probes, level=level, recorded=recorded)
-    warn_of(found)
+    batch, recorded = _batch((file, *more), application, kernel, invocations)
+    found = trained.predict(batch, chosen, probes=probes, level=level).with_recorded(recorded)
+    _warn_about(zip(found.labels, found.warnings, strict=True))
     if json:
-        _print_all("kernels", [each.to_dict() for each in found], trained.card)
+        _print_all("kernels", found.to_dict()["kernels"], trained.card)
     else:
+        from crosscast.report.prediction import print_predictions
+
         print_predictions(found, trained.card, len(probes), sys.stdout)
 
 
@@ -235,10 +236,14 @@ class _Warned(Protocol):
 
 def warn_of(predictions: Sequence[_Warned]) -> None:
     """Print each warning once, with what it is about."""
+    _warn_about((prediction.label, prediction.warnings) for prediction in predictions)
+
+
+def _warn_about(predictions: Iterable[tuple[str, Sequence[str]]]) -> None:
     about: dict[str, list[str]] = {}
-    for prediction in predictions:
-        for warning in prediction.warnings:
-            about.setdefault(warning, []).append(prediction.label)
+    for label, warnings in predictions:
+        for warning in warnings:
+            about.setdefault(warning, []).append(label)
     for warning, labels in about.items():
         more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
         warn(f"{labels[0]}{more}: {warning}")
@@ -262,11 +267,11 @@ def _print_all(noun: str, found: Sequence[Mapping[str, Any]], card: Any) -> None
     print(json_format.dumps({**single, noun: found, "model": model_facts(card)}, allow_nan=False))
 
 
-def _asked(
+def _batch(
     files: Sequence[Path], application: str | None, kernel: str | None, invocations: int | None
-) -> tuple[Asked, Recorded]:
+) -> tuple[ProfileBatch, Recorded]:
     from crosscast.cli.profiles import read_profiles
-    from crosscast.predict.time.data import kernels_of
+    from crosscast.predict.time.data import ProfileBatch
 
     profiles: list[Profile] = []
     recorded: Recorded = {}
@@ -276,7 +281,7 @@ def _asked(
         recorded.update(times)
     profiles = _only("--application", application, profiles, [each.application or "" for each in profiles])
     profiles = _only("--kernel", kernel, profiles, [each.kernel for each in profiles])
-    return kernels_of(profiles, invocations=invocations), recorded
+    return ProfileBatch.of(profiles, invocations=invocations), recorded
 
 
 def _only(option: str, name: str | None, profiles: list[Profile], names: Sequence[str]) -> list[Profile]:

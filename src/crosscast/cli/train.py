@@ -166,7 +166,7 @@ def _train(
 ) -> Trained:
     # Imported here: `--help` needs no pyarrow.
     from crosscast import questions
-    from crosscast.predict.artefact import check_folder
+    from crosscast.predict.store import check_folder
     from crosscast.tables.selecting import without_applications
 
     # What cannot be written is refused before the work.

@@ -440,7 +440,7 @@ def evaluate_time(
     check_seed(seed)
     check_level(level)
     named = [each for each in models if isinstance(each, str)]
-    chosen = cast("Sequence[Model]", models) if len(named) < len(models) else with_baselines(named)
+    chosen = with_baselines(named) if named else cast("Sequence[Model]", models)
     check_names([model.name for model in chosen])
     grid = data if isinstance(data, Grid) else grid_of(data)
     tasks, counts = _tasks(grid, chosen, folds, probes, seed, level)

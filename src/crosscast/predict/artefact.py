@@ -106,24 +106,17 @@ class Part(Protocol):
 
 
 STORED: Mapping[str, str] = {
-    "combined": "crosscast.predict.time.combined:CombinedPredictor",
     "corun-mean": "crosscast.predict.corun.models:FittedCoRunMean",
     "corun-process": "crosscast.predict.corun.process:ProcessPredictor",
     "corun-published": "crosscast.predict.corun.moolchandani2022:PublishedCoRunPredictor",
     "corun-sum": "crosscast.predict.corun.models:FittedSum",
-    "forest": "crosscast.predict.time.johnston2018:FittedForest",
-    "mean": "crosscast.predict.time.baselines:FittedMean",
-    "nearest": "crosscast.predict.time.baselines:FittedNearest",
     "partition": "crosscast.predict.corun.partition:FittedPartition",
-    "physical": "crosscast.predict.time.physical:PhysicalPredictor",
     "relative-blend": "crosscast.predict.relative.blend:BlendPredictor",
     "relative-by-times": "crosscast.predict.relative.models:ByTimesPredictor",
     "relative-extra-trees": "crosscast.predict.relative.models:ExtraTreesPredictor",
     "relative-linear": "crosscast.predict.relative.nichols2024:LinearPredictor",
     "relative-trees": "crosscast.predict.relative.nichols2024:TreesPredictor",
     "relative-vector": "crosscast.predict.relative.nichols2024:FittedVector",
-    "trees": "crosscast.predict.time.regressors:FittedTrees",
-    "unseen": "crosscast.predict.time.unseen:UnseenDevices",
 }
 """Where the class of each name is. A name that artefacts have been written with stays."""
 

@@ -75,9 +75,6 @@ def _sample_features(arrays: Arrays) -> Arrays:
     return found | {"features.total": np.asarray(arrays["feature_total"][0])}
 
 
-
-
-
 def physical_arrays(arrays: Arrays) -> Arrays:
     """Arrays of the physical model of times and its correction, whatever their prefix; others stay."""
     names = {"acts": "masks", "bends": "strengths"}

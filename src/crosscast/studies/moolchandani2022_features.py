@@ -308,10 +308,10 @@ def splits_passed(trees: Trees, rows: Reals) -> Integers:
         row, at = row[at >= 0], at[at >= 0]
         if not len(at):
             return passed
-        feature = trees.feature[at]
+        feature = trees.split_feature[at]
         np.add.at(passed, (row, feature), 1)
-        left = singles[row, feature] <= trees.threshold[at]
-        at = np.where(left, trees.left[at], trees.right[at])
+        left = singles[row, feature] <= trees.split_threshold[at]
+        at = np.where(left, trees.split_left[at], trees.split_right[at])
 
 
 @dataclass(frozen=True, eq=False)

@@ -137,7 +137,7 @@ def test_the_same_rows_and_seed_give_the_same_trees_and_another_seed_others() ->
     one, same, other = fit(WORK, 3), fit(WORK, 3), fit(WORK, 4)
     assert all(np.array_equal(array, same.state()[name]) for name, array in one.state().items())
     # Rows that they were fitted to are told alike by all.
-    assert not np.array_equal(one.grown.threshold, other.grown.threshold)
+    assert not np.array_equal(one.grown.split_threshold, other.grown.split_threshold)
 
 
 def test_the_order_of_counters_does_not_matter_to_trees() -> None:

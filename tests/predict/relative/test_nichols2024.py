@@ -162,7 +162,7 @@ def test_a_selection_looks_at_no_more_features() -> None:
     assert model.name == "published-xgboost-2"
     few = model.fit(VECTORS, 0)
     chosen = set(np.argsort(-whole.gain, kind="stable")[:2].tolist())
-    assert set((few.trees.feature % len(few.features.names)).tolist()) <= chosen
+    assert set((few.trees.split_feature % len(few.features.names)).tolist()) <= chosen
     assert set(np.flatnonzero(few.gain).tolist()) <= chosen
 
 

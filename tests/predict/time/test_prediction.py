@@ -10,6 +10,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.store import read
 from crosscast.predict.time.artefact import Effect, TrainedTimeModel, metric_ranges, open_model
@@ -122,13 +123,16 @@ def test_a_measured_device_moves_the_others(model: TrainedTimeModel) -> None:
 
 
 def test_the_point_model_runs_once(model: TrainedTimeModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    host, calls = times(model.predict(one()))["host"], []
+    host, calls = times(model.predict(one()))["host"], list[int]()
     log_time = PhysicalPredictor.log_time
-    monkeypatch.setattr(
-        PhysicalPredictor, "log_time", lambda self, batch: calls.append(batch) or log_time(self, batch)
-    )
+
+    def counted(self: PhysicalPredictor, batch: ProfileBatch) -> Reals:
+        calls.append(len(batch))
+        return log_time(self, batch)
+
+    monkeypatch.setattr(PhysicalPredictor, "log_time", counted)
     assert model.predict(one(), probes={"host": host}).recommended
-    assert len(calls) == 1
+    assert calls == [1]
 
 
 def test_a_device_that_is_only_described_is_predicted_without_a_probability_that_nobody_knows(

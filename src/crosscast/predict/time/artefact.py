@@ -267,8 +267,8 @@ class TrainedTimeModel:
                 else:
                     said = (
                         f"on {effect.kernels} kernels profiled with both, that gives {effect.factor:.2f} "
-                        f"times the predicted time in the median, and {effect.low:.2g} to {effect.high:.2g} times "
-                        "for 80 % of them"
+                        f"times the predicted time in the median, and {effect.low:.2g} to "
+                        f"{effect.high:.2g} times for 80 % of them"
                     )
                 made = f"its profile was made with {each}, those that the model was trained on with {trained}"
                 yield row, f"{made}: {said}"

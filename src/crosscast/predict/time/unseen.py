@@ -1,10 +1,10 @@
 """The time on a device that was not measured, from those on the others: two ways to weight them, averaged.
 
 Similarity weights a device by how alike its descriptors are. Kriging, best linear unbiased prediction,
-weights it by how times on two devices vary together. That is taken as a sum of parts: one for both being GPUs
-or not, one for their maker, one for their series, one that falls with the distance of their numbers, one linear
-in these, and one that each has for itself. The parts' sizes are those that make the known times most likely, under
-priors that keep them sound with few devices.
+weights it by how times on two devices vary together. That is taken as a sum of parts: one for both being
+GPUs or not, one for their maker, one for their series, one that falls with the distance of their numbers, one
+linear in these, and one that each has for itself. The parts' sizes are those that make the known times most
+likely, under priors that keep them sound with few devices.
 """
 
 from __future__ import annotations
