@@ -75,7 +75,7 @@ def test_the_card_says_configurations_samples_and_power_in_words(folder: Path) -
 def test_each_kind_of_artefact_is_loaded_as_what_it_is(folder: Path, tmp_path: Path) -> None:
     of_times = kept(tmp_path / "times")
     assert isinstance(crosscast.load_model(folder), TrainedConfigurationModel)
-    assert isinstance(crosscast.load_model(of_times), times.TrainedModel)
+    assert isinstance(crosscast.load_model(of_times), times.TrainedTimeModel)
     with pytest.raises(
         InputError, match=r"expected a model trained by 'crosscast train configuration', found"
     ):

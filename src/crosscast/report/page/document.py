@@ -143,7 +143,7 @@ def write_report(
     MissingExtraError
         If matplotlib, or what fits models, is not installed.
     """
-    from crosscast.predict.time.observed import grid_of
+    from crosscast.predict.time.data import grid_of
     from crosscast.questions import evaluate
 
     if application is not None:
