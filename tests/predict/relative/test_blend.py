@@ -200,7 +200,7 @@ def test_counters_that_nothing_is_learned_from_are_named() -> None:
     ("name", "array", "reason"),
     [
         ("feature_fill", np.array([0]), "feature_fill: expected features whose gaps are filled"),
-        ("grown_leaf_value", None, "expected an array 'leaf_value'"),
+        ("grown_leaf_value", None, "leaf_value: expected numbers along 2 axes, found none"),
         ("base", None, "expected an array 'base'"),
         ("base", np.array(["bytes"]), "base: expected one of 'instructions', 'items', '', found 'bytes'"),
         ("base", np.array(["items", "items"]), "base: expected one of"),

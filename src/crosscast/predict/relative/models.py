@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError, MissingExtraError
+from crosscast.predict.format1 import physical_arrays
 from crosscast.predict.relative.blend import Blend
 from crosscast.predict.relative.data import (
     INVOCATIONS,
@@ -165,7 +166,7 @@ class ByTimesPredictor:
     @classmethod
     def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> ByTimesPredictor:
         """Make it from its arrays."""
-        return cls(CombinedPredictor.from_state(state))
+        return cls(CombinedPredictor.from_state(physical_arrays(dict(state))))
 
 
 @dataclass(frozen=True)
