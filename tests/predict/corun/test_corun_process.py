@@ -326,7 +326,7 @@ def test_no_bags_are_predicted_as_nothing(fitted: ProcessPredictor) -> None:
         ("slowdowns.lengths", np.zeros((2, 2)), r"expected arrays of a process"),
         ("slowdowns.noise", np.array([np.nan]), r"noise: expected finite numbers"),
         ("slowdowns.beside", np.zeros(6), r"beside: expected numbers along 2 axes"),
-        ("slowdowns.trees.root", np.zeros(0, np.int32), r"root: expected at least one tree"),
+        ("slowdowns.trees.root", np.zeros(0, np.int32), r"root: expected at least 1 along axis t"),
     ],
 )
 def test_damaged_arrays_are_refused(fitted: ProcessPredictor, name: str, array: Reals, message: str) -> None:
