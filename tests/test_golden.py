@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crosscast import bundled_dataset
 from crosscast.decide.evaluation import evaluate_configuration
+from crosscast.evaluation.relative import evaluate_relative
+from crosscast.predict.relative.models import models_named
+from crosscast.predict.relative.observed import vectors_of
+from crosscast.tables.dataset import Dataset
+from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
 from crosscast.tables.importers.powercap import import_powercap
+from crosscast.tables.importers.rajaperf import import_rajaperf
 from support.shared import DATA, shared_data
 
 
@@ -48,3 +56,27 @@ def test_choices_under_power_caps() -> None:
         before = {**results[result["method"], result["protocol"]], "against_baseline": {}}
         check({**result, "against_baseline": {}}, before, result["method"])
     check(found, expected)
+
+
+def check_relative(dataset: Dataset, expected: Any) -> None:
+    """Cheap models are scored as before."""
+    models = models_named(["published-linear", "published-mean", "log-mean"])
+    vectors, folds = vectors_of(dataset), expected["protocol"]
+    found = evaluate_relative(vectors, models, folds, label=expected["dataset"]).to_dict()
+    before = {each["model"]: each for each in expected.pop("results")}
+    for result in found.pop("results"):
+        check(result, before[result["model"]], result["model"])
+    check(found, expected)
+
+
+def test_relative_performance_of_the_bundled_data() -> None:
+    path = Path(__file__).parent / "data" / "golden" / "relative_bundled.json"
+    check_relative(bundled_dataset(), json.loads(path.read_text()))
+
+
+def test_relative_performance_of_aiwc_2018() -> None:
+    check_relative(import_aiwc2018(shared_data("aiwc2018")), golden("relative_aiwc.json"))
+
+
+def test_relative_performance_of_rajaperf() -> None:
+    check_relative(import_rajaperf(shared_data("cross_architecture")), golden("relative_rajaperf.json"))

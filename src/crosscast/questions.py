@@ -361,7 +361,7 @@ def _evaluate_relative(
 
     made = models_named(model_names("relative", models))
     vectors = relative_vectors(dataset, devices, sources, note)
-    return study_relative(dataset.label, vectors, made, folds, weighting=weights, **how)
+    return study_relative(vectors, made, folds, label=dataset.label, weighting=weights, **how)
 
 
 def held_out_work(
@@ -405,10 +405,10 @@ def nichols2024(
 
     names = [DEFAULT_MODEL, *(name for name in MODELS if name.startswith("published-")), "log-mean"]
     return study_relative(
-        dataset.label,
         relative_vectors(dataset, devices, sources, note),
         models_named(names),
         "published",
+        label=dataset.label,
         studies=True,
         jobs=_jobs(jobs),
         **how,
@@ -425,7 +425,7 @@ def _train_relative(
     **how: Any,
 ) -> Trained:
     from crosscast.evaluation.relative import train_relative
-    from crosscast.predict.relative.artefact import save_relative_model
+    from crosscast.predict.relative.artefact import save_model
     from crosscast.predict.relative.models import BASELINES, models_named
 
     found = train_relative(
@@ -435,11 +435,7 @@ def _train_relative(
         label=Path(dataset.label).name,
         **how,
     )
-    return Trained(
-        found.card,
-        found.predictor,
-        lambda folder: save_relative_model(found.predictor, found.held_out, folder, found.card),
-    )
+    return Trained(found.card, found.predictor, lambda folder: save_model(found, folder))
 
 
 def _evaluate_configuration(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from crosscast.cli import main
-from crosscast.predict.artefact import CARD
-from crosscast.predict.relative.artefact import load_relative_model
+from crosscast.predict.relative.artefact import open_model
+from crosscast.predict.store import CARD, read
 from crosscast.tables.dataset import write_dataset
 from support.datasets import made_dataset
 from support.johnston2018 import made_up
@@ -86,7 +86,7 @@ def test_json_of_training_is_the_card(capsys: Output, dataset: str, tmp_path: Pa
 def test_devices_sources_and_applications_can_be_chosen(dataset: str, tmp_path: Path) -> None:
     chosen = ("--devices", "gpu,cpu", "--sources", "cpu", "--without", "app00,app03")
     assert main(["train", "relative", dataset, *LINEAR, *chosen, "--out", str(tmp_path / "rpv")]) == 0
-    card = load_relative_model(tmp_path / "rpv").card
+    card = open_model(read(tmp_path / "rpv")).card
     assert (set(card.devices), card.sources) == ({"cpu", "gpu"}, ("cpu",))
     assert "app03" not in card.training["names"]
     assert len(card.training["names"]) == 10
@@ -215,7 +215,7 @@ def test_what_is_no_profile_is_refused(capsys: Output, model: str, tmp_path: Pat
 
 def test_a_model_of_configurations_is_not_for_predict(capsys: Output, perf: str, tmp_path: Path) -> None:
     text = refusal(capsys, *PREDICT, perf, "--model", str(kept_chooser(tmp_path / "chooser")))
-    assert "which is for crosscast choose" in text
+    assert "found one by 'crosscast train configuration'" in text
 
 
 def test_what_cannot_be_trained_is_refused(capsys: Output, dataset: str, tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_profiles_of_no_device_are_learned_from_and_predicted(capsys: Output, tm
     words = ("--model", "published-mean", "--jobs", "1", "--no-cache")
     assert main(["train", "relative", str(folder), *words, "--out", str(tmp_path / "rpv")]) == 0
     assert "with profiles that are of no device" in capsys.readouterr().out
-    device = load_relative_model(tmp_path / "rpv").devices[0]
+    device = open_model(read(tmp_path / "rpv")).devices[0]
     asked = ("predict", "relative", str(folder), "--model", str(tmp_path / "rpv"))
     plain = answer(capsys, *asked)["runs"]
     assert all(each["source"] is None and each["time"] is None for each in plain)

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.evaluation.processes import State
+from crosscast.evaluation.loop import State
 from crosscast.evaluation.relative import (
     FOLDS,
     PUBLISHED,
@@ -23,10 +23,10 @@ from crosscast.evaluation.relative import (
     RowScores,
     Weighting,
     evaluate_relative,
-    held_out_errors,
     held_out_predictions,
     left_out_split,
     metrics_of,
+    residuals_of,
     row_scores,
     row_weights,
     split_named,
@@ -34,7 +34,7 @@ from crosscast.evaluation.relative import (
 )
 from crosscast.predict.relative.data import Observations, RelativeModel, Vectors, relative_to_slowest
 from crosscast.predict.relative.nichols2024 import (
-    FittedVector,
+    FixedVector,
     LogMean,
     PublishedForest,
     PublishedLinear,
@@ -60,7 +60,7 @@ def same(rows: Reals) -> Reals:
 def test_a_row_is_scored_as_by_hand() -> None:
     # The vector is (0.5, 0.25, 1); the prediction takes the first device for the fastest.
     found = scored([[2.0, 1.0, 4.0]], [[0.2, 0.4, 0.9]])
-    assert found.absolute_error.tolist() == [pytest.approx((0.3 + 0.15 + 0.1) / 3)]
+    assert found.mae.tolist() == [pytest.approx((0.3 + 0.15 + 0.1) / 3)]
     assert found.same_order.tolist() == [0]
     assert found.top1.tolist() == [0]
     assert found.regret.tolist() == [1]
@@ -148,8 +148,8 @@ def test_the_order_of_devices_changes_no_order(times: Reals, other: Reals, order
     assert np.array_equal(before.same_order, after.same_order)
     np.testing.assert_allclose(before.log_error, after.log_error, atol=1e-9)
     np.testing.assert_allclose(
-        row_scores(times, relative_to_slowest(other)).absolute_error,
-        row_scores(times[:, order], relative_to_slowest(other)[:, order]).absolute_error,
+        row_scores(times, relative_to_slowest(other)).mae,
+        row_scores(times[:, order], relative_to_slowest(other)[:, order]).mae,
     )
 
 
@@ -196,7 +196,7 @@ WHOLE = sorted(set(SPLITS) - {PUBLISHED})
 @pytest.mark.parametrize("seed", [0, 1, 7])
 def test_no_group_is_on_both_sides_and_each_row_is_tested_once(name: str, seed: int) -> None:
     split = split_named(name)
-    groups = np.array(split.group(ROWS))
+    groups = np.array(split.groups(ROWS))
     folds = split.folds_of(ROWS, seed)
     for fold in folds:
         assert set(groups[fold.train]).isdisjoint(groups[fold.test])
@@ -301,14 +301,11 @@ class Watching:
 class Asked:
     model: Watching
     trained: Vectors
-    fitted: FittedVector
+    fitted: FixedVector
 
     def predict(self, observations: Observations) -> Reals:
         self.model.seen.append((set(self.trained.observations.application), set(observations.application)))
         return self.fitted.predict(observations)
-
-    def state(self) -> dict[str, Reals]:
-        return self.fitted.state()
 
 
 def test_a_model_is_given_nothing_of_what_is_held_out() -> None:
@@ -341,10 +338,10 @@ def test_counters_that_tell_beat_the_mean(model: RelativeModel) -> None:
     assert not best.baseline
     assert found.best() is best
     assert all(each.baseline and best.metrics.mae < 0.8 * each.metrics.mae for each in means)
-    difference = best.sure.differences["mae"]
+    difference = best.confidence.differences["mae"]
     assert difference.better
     assert difference.value == pytest.approx(best.metrics.mae - min(each.metrics.mae for each in means))
-    assert not means[0].sure.differences
+    assert not means[0].confidence.differences
 
 
 def test_scores_and_groups_are_those_of_the_predictions() -> None:
@@ -354,7 +351,7 @@ def test_scores_and_groups_are_those_of_the_predictions() -> None:
     assert found.weighting == "kernels"
     assert found.metrics.mae == pytest.approx(np.mean([each.mae for each in found.per_group.values()]))
     assert sum(each.rows for each in found.per_group.values()) == len(VECTORS)
-    low_high = found.sure.intervals["mae"]
+    low_high = found.confidence.intervals["mae"]
     assert low_high.low < found.metrics.mae < low_high.high
 
 
@@ -396,7 +393,7 @@ def test_processes_and_a_cache_change_nothing(tmp_path: Path) -> None:
         for cache, jobs in ((None, 1), (tmp_path, 2), (tmp_path, 1))
     ]
     assert len(states) == 24
-    assert len(list(tmp_path.glob("relative-*.npz"))) == 12
+    assert len(list(tmp_path.glob("*.npz"))) == 12
     for run in runs[1:]:
         for one, other in zip(runs[0].results, run.results, strict=True):
             assert np.array_equal(one.predicted, other.predicted)
@@ -450,7 +447,7 @@ class Refusing:
 
     name: str = "refusing"
 
-    def fit(self, vectors: Vectors, seed: int) -> FittedVector:
+    def fit(self, vectors: Vectors, seed: int) -> FixedVector:
         raise InputError("counters: expected more")
 
 
@@ -466,8 +463,8 @@ class Negative:
 
     name: str = "negative"
 
-    def fit(self, vectors: Vectors, seed: int) -> FittedVector:
-        return FittedVector(np.array([-1.0, 0.5, 1.0]))
+    def fit(self, vectors: Vectors, seed: int) -> FixedVector:
+        return FixedVector(np.array([-1.0, 0.5, 1.0]))
 
 
 def test_predictions_that_are_no_vectors_are_refused() -> None:
@@ -501,7 +498,7 @@ class Watched:
 
     name: str = "watched"
 
-    def fit(self, vectors: Vectors, seed: int) -> FittedVector:
+    def fit(self, vectors: Vectors, seed: int) -> FixedVector:
         SEEN.append((set(vectors.observations.application), seed))
         return PublishedMean().fit(vectors)
 
@@ -525,7 +522,7 @@ def test_each_application_is_left_out_once_and_the_model_itself_sees_all() -> No
 def test_of_few_applications_kernels_are_left_out_instead() -> None:
     found = train_relative(few(2, kernels=3), PublishedMean())
     assert found.card.errors["protocol"] == "leave-kernel-out"
-    assert len(found.held_out.groups) == 6
+    assert len(found.residuals.groups) == 6
     assert left_out_split(few(3), "it").name == "leave-application-out"
 
 
@@ -542,7 +539,7 @@ def test_errors_are_logarithms_of_predicted_over_true_with_both_relative_to_the_
     vectors = few(3)
     # Twice as slow on the first device as it is, and scaled by something that does not matter.
     predicted = 0.37 * vectors.vector * np.array([2.0, 1.0, 1.0])
-    found = held_out_errors(vectors, predicted, vectors.observations.application)
+    found = residuals_of(vectors, predicted, vectors.observations.application)
     np.testing.assert_allclose(found.relative_errors(2)[:, 0], np.log(2.0))
     np.testing.assert_allclose(found.relative_errors(2)[:, 1], 0.0, atol=1e-12)
     slower = vectors.vector * np.array([2.0, 1.0, 1.0])
@@ -558,11 +555,11 @@ def test_repeats_count_once_with_the_mean_of_their_errors() -> None:
     )
     predicted = np.ones((2 * n, 3))
     predicted[:n, 1], predicted[n:, 1] = 0.5, 0.125
-    found = held_out_errors(twice, predicted, twice.observations.application)
+    found = residuals_of(twice, predicted, twice.observations.application)
     assert found.log_error.shape == (n, 3)
     single = np.ones((n, 3))
     single[:, 1] = 0.25
-    expected = held_out_errors(once, single, once.observations.application)
+    expected = residuals_of(once, single, once.observations.application)
     np.testing.assert_allclose(found.log_error, expected.log_error)
     assert (found.groups, found.sources) == (expected.groups, expected.sources)
 

@@ -8,21 +8,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from crosscast.errors import InputError
-from crosscast.predict.relative.artefact import (
-    RelativeCard,
-    TrainedRelativeModel,
-    load_relative_model,
-    relative_predictions_of,
-)
+from crosscast.predict.relative.artefact import RelativeCard
 from crosscast.predict.relative.nichols2024 import LogMean, PublishedLinear, PublishedMean
-from crosscast.report.relative_evaluation import print_relative_evaluation
-from crosscast.report.relative_figures.all_figures import write_relative_figures
-from crosscast.report.relative_prediction import print_relative_predictions
-from crosscast.report.relative_training import honest_relative_errors, print_relative_training
+from crosscast.report.relative import (
+    print_relative_evaluation,
+    print_relative_forecasts,
+    print_relative_training,
+    relative_errors_text,
+)
+from crosscast.report.relative_figures import write_relative_figures
 from crosscast.studies.nichols2024 import RelativeStudy, study_relative
-from support.vectors import kept_relative, made_vectors, trained
+from support.vectors import made_vectors, trained
 
 VECTORS = made_vectors(applications=4)
 MODELS = (PublishedLinear(), PublishedMean(), LogMean())
@@ -30,7 +29,7 @@ MODELS = (PublishedLinear(), PublishedMean(), LogMean())
 
 @pytest.fixture(scope="module")
 def whole() -> RelativeStudy:
-    return study_relative("made up [1]", VECTORS, MODELS, "published", studies=True)
+    return study_relative(VECTORS, MODELS, "published", label="made up [1]", studies=True)
 
 
 def printed(study: RelativeStudy) -> str:
@@ -64,12 +63,12 @@ def test_the_published_split_is_called_a_leak(whole: RelativeStudy) -> None:
     assert "have a run of the same kernel at the same size among those that were learned from" in printed(
         whole
     )
-    honest = study_relative("made up", VECTORS, [PublishedMean()], "leave-application-out")
+    honest = study_relative(VECTORS, [PublishedMean()], "leave-application-out")
     assert "a look-up table" not in printed(honest)
 
 
 def test_a_held_out_machine_counts_known_work() -> None:
-    found = study_relative("made up", VECTORS, [PublishedMean()], "leave-machine-out")
+    found = study_relative(VECTORS, [PublishedMean()], "leave-machine-out")
     assert "what is new is the device that counts, not the work" in printed(found)
 
 
@@ -96,64 +95,52 @@ def test_every_study_has_a_picture(whole: RelativeStudy, tmp_path: Path) -> None
 
 
 def test_without_studies_there_is_one_picture(tmp_path: Path) -> None:
-    found = study_relative("made up", VECTORS, [PublishedMean()], "leave-kernel-out")
+    found = study_relative(VECTORS, [PublishedMean()], "leave-kernel-out")
     assert [path.name for path in write_relative_figures(found, tmp_path)] == ["models.png"]
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    found = study_relative("made up", VECTORS, [PublishedMean()], "leave-kernel-out")
+    found = study_relative(VECTORS, [PublishedMean()], "leave-kernel-out")
     with pytest.raises(InputError, match=r"^figures: cannot make the folder"):
         write_relative_figures(found, tmp_path / "file" / "below")
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> TrainedRelativeModel:
-    return load_relative_model(kept_relative(tmp_path_factory.mktemp("kept") / "rpv"))
-
-
-def shown(model: TrainedRelativeModel, count: int, relative_to: str | None = None) -> list[str]:
-    runs = made_vectors().observations.rows(np.arange(count))
+def shown(count: int, relative_to: str | None = None) -> list[str]:
     stream = io.StringIO()
-    found = relative_predictions_of(model, runs, relative_to=relative_to)
-    print_relative_predictions(found, model.card, stream)
+    model = trained()
+    runs = made_vectors().observations.rows(np.arange(count))
+    print_relative_forecasts([model.predict(runs, relative_to=relative_to)], model.card, stream)
     return [line.rstrip() for line in stream.getvalue().splitlines()]
 
 
-def test_devices_are_in_the_order_of_their_times(model: TrainedRelativeModel) -> None:
-    lines = shown(model, 1, "cpu")
-    (found,) = relative_predictions_of(
-        model, made_vectors().observations.rows(np.array([0])), relative_to="cpu"
-    )
-    assert [line.split()[0] for line in lines[2:5]] == [each.device for each in found.order]
+def test_devices_are_in_the_order_of_their_times() -> None:
+    lines = shown(1, "cpu")
+    order = trained().predict(made_vectors().observations.rows(np.array([0]))).in_order(0)
+    assert tuple(line.split()[0] for line in lines[2:5]) == order
     own = next(line for line in lines[2:5] if line.startswith("cpu"))
     assert own.split()[1:4] == ["1", "itself", "1.00×"]
-    assert f"Take {found.order[0].device}: the fastest with a probability of" in lines[6]
+    assert f"Take {order[0]}: the fastest with a probability of" in lines[6]
 
 
-def test_of_many_runs_each_has_a_line(model: TrainedRelativeModel) -> None:
-    assert sum(line.startswith("Take ") for line in shown(model, 12)) == 12
-    lines = shown(model, 13)
+def test_of_many_runs_each_has_a_line() -> None:
+    assert sum(line.startswith("Take ") for line in shown(12)) == 12
+    lines = shown(13)
     assert not any(line.startswith("Take ") for line in lines)
     assert sum(line.startswith("app0") for line in lines) == 13
     assert lines[0].split()[:4] == ["run", "counted", "on", "take"]
 
 
-def test_a_device_that_is_more_often_the_fastest_than_the_first_is_named(
-    model: TrainedRelativeModel,
-) -> None:
-    runs = made_vectors().observations.rows(np.array([0]))
-    (found,) = relative_predictions_of(model, runs)
-    swapped = tuple(
-        replace(each, probability_fastest=0.7 if each.rank == 2 else 0.15) for each in found.devices
-    )
+def test_a_device_that_is_more_often_the_fastest_than_the_first_is_named() -> None:
+    found = trained().predict(made_vectors().observations.rows(np.array([0])))
+    second = found.in_order(0)[1]
+    fastest = np.where(np.array(found.devices) == second, 0.7, 0.15)[None]
     stream = io.StringIO()
-    print_relative_predictions([replace(found, devices=swapped)], model.card, stream)
-    second = found.order[1].device
+    print_relative_forecasts([replace(found, fastest=fastest)], trained().card, stream)
     assert f"More often than that, {second} is the fastest (70 %)." in stream.getvalue()
 
 
-def printed_relative_reports(card: RelativeCard) -> str:
+def printed_card(card: RelativeCard) -> str:
     stream = io.StringIO()
     print_relative_training(card, Path("rpv"), stream)
     return stream.getvalue()
@@ -161,22 +148,22 @@ def printed_relative_reports(card: RelativeCard) -> str:
 
 def test_a_card_is_printed_with_the_baselines_and_what_was_left_out() -> None:
     card = trained().card
-    text = printed_relative_reports(card)
+    text = printed_card(card)
     assert "published-mean (baseline)" in text
     assert "90 % intervals by the errors on the 11 others held" in text
     own = f"{card.errors['results'][0]['mae']:.3f}"
     assert own in text
-    of_kernels = replace(card, errors={**card.errors, "protocol": "leave-kernel-out"})
-    assert "Each kernel was left out in turn" in printed_relative_reports(of_kernels)
+    of_kernels = structs.replace(card, errors={**card.errors, "protocol": "leave-kernel-out"})
+    assert "Each kernel was left out in turn" in printed_card(of_kernels)
 
 
 def test_a_card_of_profiles_says_that_they_are_of_no_device() -> None:
-    assert "with profiles that are of no device" in printed_relative_reports(
-        replace(trained().card, sources=("none",))
+    assert "with profiles that are of no device" in printed_card(
+        structs.replace(trained().card, sources=("none",))
     )
 
 
 def test_a_card_without_scores_has_no_sentence_of_them() -> None:
-    card = replace(trained().card, errors={})
-    assert honest_relative_errors(card) == []
-    assert "published-linear, trained on made up" in printed_relative_reports(card)
+    card = structs.replace(trained().card, errors={})
+    assert relative_errors_text(card) == []
+    assert "published-linear, trained on made up" in printed_card(card)

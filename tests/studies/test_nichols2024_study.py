@@ -21,7 +21,7 @@ HONEST = "leave-application-out"
 
 @pytest.fixture(scope="module")
 def study() -> RelativeStudy:
-    return study_relative("made up", VECTORS, [QUICK, PublishedMean()], "published", studies=True)
+    return study_relative(VECTORS, [QUICK, PublishedMean()], "published", studies=True)
 
 
 def test_each_source_is_studied_with_its_own_rows_alone() -> None:
@@ -88,7 +88,7 @@ def test_what_there_is_one_of_is_not_studied() -> None:
             ]
         )
     )
-    studies = study_relative("one", one, [PublishedMean()], "leave-kernel-out", studies=True).studies
+    studies = study_relative(one, [PublishedMean()], "leave-kernel-out", studies=True).studies
     assert studies is not None
     assert (studies.by_source, studies.by_scale, studies.by_application) == (None, None, None)
     assert studies.to_dict()["by_source"] is None
@@ -97,4 +97,4 @@ def test_what_there_is_one_of_is_not_studied() -> None:
 def test_a_single_application_cannot_be_left_out() -> None:
     one: Vectors = VECTORS.rows(np.array([name == "app00" for name in VECTORS.observations.application]))
     with pytest.raises(InputError, match=r"^leave-application-out: expected at least 2 applications"):
-        study_relative("one", one, [PublishedMean()], HONEST)
+        study_relative(one, [PublishedMean()], HONEST)

@@ -8,11 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from crosscast.configuration import Configuration
-from crosscast.evaluation.relative import TrainedRelative, train_relative
-from crosscast.predict.relative.artefact import save_relative_model
+from crosscast.evaluation.relative import train_relative
+from crosscast.predict.relative.artefact import TrainedRelativeModel, save_model
 from crosscast.predict.relative.data import Observations, Vectors
 from crosscast.predict.relative.models import BASELINES, models_named
 from crosscast.tables.dataset import Dataset
@@ -89,7 +90,7 @@ def made_counted_dataset() -> Dataset:
 
 
 @cache
-def trained(model: str = "published-linear") -> TrainedRelative:
+def trained(model: str = "published-linear") -> TrainedRelativeModel:
     """A model of them, fitted and tested."""
     return train_relative(
         made_vectors(), models_named([model])[0], baselines=models_named(BASELINES), label="made up"
@@ -99,7 +100,7 @@ def trained(model: str = "published-linear") -> TrainedRelative:
 def kept_relative(folder: Path, model: str = "published-linear", **changed: Any) -> Path:
     """The model in a folder, with a card that says other things if asked to."""
     found = trained(model)
-    save_relative_model(found.predictor, found.held_out, folder, replace(found.card, **changed))
+    save_model(replace(found, card=msgspec.structs.replace(found.card, **changed)), folder)
     return folder
 
 

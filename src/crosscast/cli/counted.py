@@ -85,14 +85,12 @@ def _of_counter_tool(path: Path, source: str | None) -> Observations:
     import numpy as np
 
     from crosscast.predict.relative.data import NO_SOURCE, Observations
-    from crosscast.predict.relative.observed import SCALE, scale_of
+    from crosscast.predict.relative.observed import numeric_settings, scale_of
     from crosscast.tables.importers.counters.counted_profile import counted_profile
 
     (run,) = counted_profile(path)
     settings = run.configuration.settings
-    numbers = {
-        name: float(value) for name, value in settings.items() if not isinstance(value, str) and name != SCALE
-    }
+    numbers = numeric_settings(settings)
     return Observations(
         application=(run.application,),
         kernel=(run.kernel,),

@@ -320,12 +320,12 @@ def show_relative(found: Any, run: EvaluationOptions) -> None:
     """Print and draw an evaluation of relative times."""
 
     def show() -> None:
-        from crosscast.report.relative_evaluation import print_relative_evaluation
+        from crosscast.report.relative import print_relative_evaluation
 
         print_relative_evaluation(found, sys.stdout)
 
     def draw(folder: Path) -> list[Path]:
-        from crosscast.report.relative_figures.all_figures import write_relative_figures
+        from crosscast.report.relative_figures import write_relative_figures
 
         return write_relative_figures(found, folder)
 

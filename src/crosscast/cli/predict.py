@@ -137,11 +137,12 @@ def relative(
     """
     # Imported here: `--help` needs no NumPy.
     from crosscast.cli.counted import Wanted, read_observations
-    from crosscast.predict.relative.artefact import load_relative_model, relative_predictions_of
+    from crosscast.predict.relative.artefact import QUESTION, open_model
     from crosscast.predict.relative.data import NO_SOURCE
-    from crosscast.report.relative_prediction import print_relative_predictions
+    from crosscast.predict.store import read
+    from crosscast.report.relative import print_relative_forecasts
 
-    trained = load_relative_model(model)
+    trained = open_model(read(model, QUESTION))
     _check_device("--relative-to", relative_to, trained.devices)
     known = dict.fromkeys((*trained.card.sources, *trained.devices))
     _check_device("--source", source, [each for each in known if each != NO_SOURCE])
@@ -151,26 +152,25 @@ def relative(
     if of_profiles and source is not None and time is None:
         raise InputError("--source: expected with --time, as profiles are of no device, found it alone")
     wanted = Wanted(application, kernel, source, of_profiles)
-    read = [read_observations(each, wanted) for each in (file, *more)]
+    asked = [read_observations(each, wanted) for each in (file, *more)]
     if time is not None:
-        _check_timed(read, trained.devices, source)
-    found = [
-        prediction
-        for observations in read
-        for prediction in relative_predictions_of(
-            trained,
-            observations,
+        _check_timed(asked, trained.devices, source)
+    forecasts = [
+        trained.predict(
+            runs,
             relative_to=relative_to,
             level=level,
             timed_on=source if source in trained.devices else None,
             time_s=time,
         )
+        for runs in asked
     ]
+    found = [run for forecast in forecasts for run in forecast]
     warn_of(found)
     if json:
         _print_all("runs", [each.to_dict() for each in found], trained.card)
     else:
-        print_relative_predictions(found, trained.card, sys.stdout)
+        print_relative_forecasts(forecasts, trained.card, sys.stdout)
 
 
 @app.command

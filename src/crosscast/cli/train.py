@@ -76,7 +76,7 @@ def relative(
     )
 
     def show() -> None:
-        from crosscast.report.relative_training import print_relative_training
+        from crosscast.report.relative import print_relative_training
 
         print_relative_training(trained.card, out, sys.stdout)
 

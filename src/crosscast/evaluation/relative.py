@@ -3,7 +3,7 @@
 For a row with times ``t_j``, vector ``v_j = t_j / max t`` and prediction ``p_j`` over ``d`` devices:
 
 - *absolute error*: mean over j of ``|p_j - v_j|``; its mean over rows is MAE;
-- *same order*: 1 where every device has the same rank in both (paper 003, section VI-C), that is
+- *same order*: 1 where every device has the same rank in both (Nichols et al. 2024, section VI-C), that is
   ``p_i < p_j`` for each pair with ``v_i < v_j``. Devices that truly tie may be predicted in either order;
   devices that are predicted to tie, and truly do not, are in the wrong order;
 - *top-1*: 1 where the device of least ``p`` (the first of several) has the least ``t``;
@@ -14,80 +14,54 @@ For a row with times ``t_j``, vector ``v_j = t_j / max t`` and prediction ``p_j`
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
-from pathlib import Path
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from crosscast.arrays import Flags, Integers, Reals
+from crosscast.arrays import Arrays, Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.evaluation.cache_folder import (
-    cache_key,
-    cached_arrays,
-    cached_file,
-    fingerprint,
-    library_versions,
-    sources_digest,
-)
-from crosscast.evaluation.confidence import DRAWS, Confidence, Difference, difference_of, interval_of
-from crosscast.evaluation.processes import Progress, check_jobs, check_seed, done_tasks, one_thread
-from crosscast.predict.relative.artefact import RelativeCard
-from crosscast.predict.relative.data import (
-    Observations,
-    RelativeModel,
-    RelativePredictor,
-    Vectors,
-    relative_to_slowest,
-)
-from crosscast.predict.relative.intervals import HeldOut, check_level
+from crosscast.evaluation.keep import digest, fingerprint, library_versions
+from crosscast.evaluation.loop import check_jobs, check_level, check_names, check_seed, one_thread, run_tasks
+from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence, Scored, confidences
+from crosscast.predict.relative.artefact import RelativeCard, RelativeResiduals, TrainedRelativeModel
+from crosscast.predict.relative.data import Observations, RelativeModel, Vectors, relative_to_slowest
 from crosscast.predict.relative.models import BASELINES
-from crosscast.tables.whole_file import make_folder
+from crosscast.results import Tabular
+
+_SOURCES = ("predict", "predict/relative/table3.csv", "evaluation/relative.py")
 
 
 @dataclass(frozen=True, eq=False)
 class RowScores:
     """Scores of ``r`` rows, each of shape ``(r,)``: see this module for what they are."""
 
-    absolute_error: Reals
+    mae: Reals  # absolute errors
     same_order: Reals
     top1: Reals
     regret: Reals
     log_error: Reals
-
-    def __len__(self) -> int:
-        """Number of rows."""
-        return len(self.regret)
-
-    def where(self, chosen: Flags) -> RowScores:
-        """The scores of some rows."""
-        return RowScores(
-            self.absolute_error[chosen],
-            self.same_order[chosen],
-            self.top1[chosen],
-            self.regret[chosen],
-            self.log_error[chosen],
-        )
 
 
 @dataclass(frozen=True)
 class RelativeMetrics:
     """Weighted means over rows, except where the name says otherwise."""
 
-    rows: int  # How many rows
-    mae: float  # Means
+    rows: int
+    mae: float
     same_order: float
     top1: float
     regret: float
-    # Weighted median: the least regret that rows of at least half of the weight do not exceed
-    median_regret: float
-    typical_factor: float  # Exponential of the mean log error
+    median_regret: float  # weighted: rows of at least half of the weight do not exceed it
+    typical_factor: float
+
+
+BETTER = {"mae": -1, "same_order": 1, "top1": 1, "regret": -1, "typical_factor": -1}
+"""Metrics with intervals, and whether more (1) or less (-1) of them is better."""
 
 
 def row_scores(times_s: Reals, predicted: Reals) -> RowScores:
@@ -118,22 +92,22 @@ def row_scores(times_s: Reals, predicted: Reals) -> RowScores:
 
 
 def metrics_of(scores: RowScores, weights: Reals) -> RelativeMetrics:
-    """Bring the scores of rows together."""
-    if not len(scores) or not weights.sum() > 0:
+    """Bring the scores of the rows that have a weight together."""
+    counts = weights > 0
+    if not counts.any():
         raise InputError("scores: expected at least one row that counts, found none")
-    return RelativeMetrics(
-        len(scores),
-        float(np.average(scores.absolute_error, weights=weights)),
-        float(np.average(scores.same_order, weights=weights)),
-        float(np.average(scores.top1, weights=weights)),
-        float(np.average(scores.regret, weights=weights)),
-        float(np.quantile(scores.regret, 0.5, weights=weights, method="inverted_cdf")),
-        float(np.exp(np.average(scores.log_error, weights=weights))),
-    )
+    weights = weights[counts]
+
+    means = {
+        name: float(np.average(values[counts], weights=weights)) for name, values in vars(scores).items()
+    }
+    median = np.quantile(scores.regret[counts], 0.5, weights=weights, method="inverted_cdf")
+    factor = float(np.exp(means.pop("log_error")))
+    return RelativeMetrics(len(weights), **means, median_regret=float(median), typical_factor=factor)
 
 
 PUBLISHED = "published"
-"""The split of paper 003: rows at random, whatever they are of."""
+"""The split of Nichols et al. 2024: rows at random, whatever they are of."""
 
 TEST_SHARE = 0.1
 """Share of the rows that `PUBLISHED` tests with (section VI-A)."""
@@ -146,27 +120,42 @@ FOLDS = 5
 class RelativeFold:
     """One way to hold rows out."""
 
-    held_out: str  # What it is, for people
-    train: Integers  # Rows that models learn from, and those that they predict
+    held_out: str  # for people
+    train: Integers
     test: Integers
+
+
+_ROW = ()
+_APPLICATION = ("application",)
+_KERNEL = ("application", "kernel")
+_WORK = ("application", "kernel", "size")
+
+
+def _groups_by(observations: Observations, names: Sequence[str]) -> list[str]:
+    """Name of the group of each row: of what these fields of the observations say, or the row itself."""
+    if not names:
+        return [str(row) for row in range(len(observations))]
+    return ["/".join(each) for each in zip(*(getattr(observations, name) for name in names), strict=True)]
 
 
 @dataclass(frozen=True)
 class RelativeSplit:
-    """A way to hold groups out, each once."""
+    """A way to hold groups out, each once; groups are rows that agree in fields of the observations."""
 
-    name: str  # Its name on the command line
-    noun: str  # What is held out, in the plural
-    group: Callable[[Observations], Sequence[str]]  # Name of the group of each row, of length `r`
-    folds: int | None  # Into how many folds groups are dealt at random; `None` for a fold a group
-    # Name of the group of each row that a bootstrap draws, of length `r`
-    resampled: Callable[[Observations], Sequence[str]]
-    # Name of the group of each row that scores are told of, of length `r`
-    reported: Callable[[Observations], Sequence[str]]
+    name: str
+    noun: str  # what is held out, in the plural
+    by: tuple[str, ...]
+    folds: int | None  # into how many folds groups are dealt at random; `None` for a fold a group
+    resampled: tuple[str, ...]  # groups that a bootstrap draws
+    reported: tuple[str, ...]  # groups that have scores of their own
+
+    def groups(self, observations: Observations) -> list[str]:
+        """Name of the group of each row."""
+        return _groups_by(observations, self.by)
 
     def folds_of(self, observations: Observations, seed: int) -> tuple[RelativeFold, ...]:
         """The folds; each row is tested in one of them, except with `PUBLISHED`, which tests some rows."""
-        groups = np.array(self.group(observations))
+        groups = np.array(self.groups(observations))
         names = np.unique(groups)
         if len(names) < 2:
             found = f"{len(names)} ({names[0]})" if len(names) else "none"
@@ -203,50 +192,23 @@ def _published(rows: int, seed: int) -> tuple[RelativeFold, ...]:
     return (RelativeFold("test", np.sort(rest), np.sort(test)), *within)
 
 
-def _rows(observations: Observations) -> Sequence[str]:
-    return [str(row) for row in range(len(observations))]
-
-
-def _applications(observations: Observations) -> Sequence[str]:
-    return observations.application
-
-
-def _kernels(observations: Observations) -> Sequence[str]:
-    return _joined(observations.application, observations.kernel)
-
-
-def _works(observations: Observations) -> Sequence[str]:
-    return _joined(observations.application, observations.kernel, observations.size)
-
-
-def _scales(observations: Observations) -> Sequence[str]:
-    return observations.scale
-
-
-def _sources(observations: Observations) -> Sequence[str]:
-    return observations.source
-
-
-def _joined(*names: Sequence[str]) -> list[str]:
-    return ["/".join(each) for each in zip(*names, strict=True)]
-
-
 SPLITS: Mapping[str, RelativeSplit] = MappingProxyType(
     {
         split.name: split
         for split in (
-            RelativeSplit(PUBLISHED, "rows", _rows, None, _works, _applications),
-            RelativeSplit("leave-configuration-out", "kernels at a size", _works, FOLDS, _works, _kernels),
+            RelativeSplit(PUBLISHED, "rows", _ROW, None, _WORK, _APPLICATION),
+            RelativeSplit("leave-configuration-out", "kernels at a size", _WORK, FOLDS, _WORK, _KERNEL),
             RelativeSplit(
-                "leave-application-out", "applications", _applications, None, _applications, _applications
+                "leave-application-out", "applications", _APPLICATION, None, _APPLICATION, _APPLICATION
             ),
-            RelativeSplit("leave-kernel-out", "kernels", _kernels, None, _kernels, _kernels),
-            RelativeSplit("leave-machine-out", "devices with counters", _sources, None, _kernels, _sources),
-            RelativeSplit("leave-scale-out", "scales", _scales, None, _kernels, _scales),
+            RelativeSplit("leave-kernel-out", "kernels", _KERNEL, None, _KERNEL, _KERNEL),
+            RelativeSplit(
+                "leave-machine-out", "devices with counters", ("source",), None, _KERNEL, ("source",)
+            ),
+            RelativeSplit("leave-scale-out", "scales", ("scale",), None, _KERNEL, ("scale",)),
         )
     }
 )
-"""The splits by name."""
 
 
 def split_named(name: str) -> RelativeSplit:
@@ -262,34 +224,72 @@ WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
 
 
 def row_weights(observations: Observations, weighting: Weighting) -> Reals:
-    """Weights of rows, of shape ``(r,)``; their sum is 1."""
+    """Weights of rows; their sum is 1, and all of what is weighted have the same."""
     if weighting not in WEIGHTINGS:
         raise InputError(f"weights: expected one of {', '.join(WEIGHTINGS)}, found {weighting!r}")
     if weighting == "rows":
         return np.full(len(observations), 1.0 / len(observations))
-    kernels = observations.kernel if weighting == "kernels" else [""] * len(observations)
-    groups = list(zip(observations.application, kernels, strict=True))
+    groups = _groups_by(observations, _KERNEL if weighting == "kernels" else _APPLICATION)
     count = Counter(groups)
     return np.array([1.0 / (count[group] * len(count)) for group in groups])
+
+
+@dataclass(frozen=True, eq=False)
+class _FoldTask:
+    """Fit a model to the rows of training alone, and let it predict those that are held out."""
+
+    model: RelativeModel
+    fold: RelativeFold
+    seed: int
+
+    @property
+    def label(self) -> str:
+        return f"{self.model.name}, {self.fold.held_out} held out"
+
+    @property
+    def asks(self) -> Sequence[object]:
+        rows = digest([self.fold.train, self.fold.test])
+        return [["relative", self.model.name, fingerprint(self.model), rows, self.seed]]
+
+    def run(self, data: Vectors, asks: Sequence[int]) -> list[Arrays]:
+        predictor = self.model.fit(data.rows(self.fold.train), self.seed)
+        predicted = predictor.predict(data.observations.rows(self.fold.test))
+        wrong = ~(np.isfinite(predicted) & (predicted > 0))
+        if wrong.any():
+            raise InputError(f"expected positive numbers as predictions, found {predicted[wrong][0]}")
+        return [{"predicted": predicted}]
+
+    def sound(self, data: Vectors, ask: int, arrays: Arrays) -> bool:
+        predicted = arrays.get("predicted")
+        shape = (len(self.fold.test), len(data.devices))
+        if predicted is None or predicted.dtype != np.float64 or predicted.shape != shape:
+            return False
+        return bool((np.isfinite(predicted) & (predicted > 0)).all())
+
+
+def _predict_folds(
+    vectors: Vectors, models: Sequence[RelativeModel], folds: Sequence[RelativeFold], seed: int, **how: Any
+) -> list[list[Reals]]:
+    """For each model what it predicted of each fold."""
+    tasks = [_FoldTask(model, fold, seed) for model in models for fold in folds]
+    predicted = [answer["predicted"] for (answer,) in run_tasks(tasks, vectors, sources=_SOURCES, **how)]
+    return [predicted[place * len(folds) :][: len(folds)] for place in range(len(models))]
 
 
 @dataclass(frozen=True, eq=False)
 class RelativeResult:
     """How one model did in one split."""
 
-    model: str  # Its name
-    split: str  # Name of the split
-    baseline: bool  # Whether other models are compared with it
-    weighting: Weighting  # How rows are weighted in `metrics` and `sure`
-    by_weighting: Mapping[Weighting, RelativeMetrics]  # The metrics with each way to weight rows
-    # The metrics of the rows of each group, all weighted the same; the groups are those that are held out, or
-    # applications or kernels where rows or sizes are
-    per_group: Mapping[str, RelativeMetrics]
-    sure: Confidence  # Intervals of the metrics, and differences from the best baseline
-    # Mean over the folds within the training rows of their MAE; `None` where the split has none
-    validation_mae: float | None
-    rows: Integers  # Rows that were predicted, of shape `(m,)`, rising
-    predicted: Reals  # What was predicted for them, of shape `(m, d)`
+    model: str
+    split: str
+    baseline: bool  # whether other models are compared with it
+    weighting: Weighting  # of `metrics` and `confidence`
+    by_weighting: Mapping[Weighting, RelativeMetrics]
+    per_group: Mapping[str, RelativeMetrics]  # all rows weighted the same
+    confidence: Confidence
+    validation_mae: float | None  # mean MAE of the folds within the training rows, if there are such
+    rows: Integers  # (m,) rows that were predicted, rising
+    predicted: Reals  # (m, d)
 
     @property
     def metrics(self) -> RelativeMetrics:
@@ -305,367 +305,177 @@ class RelativeResult:
             **asdict(self.metrics),
             "validation_mae": self.validation_mae,
             "baseline": self.baseline,
-            **self.sure.to_dict(),
+            **self.confidence.to_dict(),
             "by_weights": {name: asdict(metrics) for name, metrics in self.by_weighting.items()},
             "per_group": {name: asdict(metrics) for name, metrics in self.per_group.items()},
         }
 
 
 @dataclass(frozen=True, eq=False)
-class FoldTask:
-    """What to do."""
-
-    model: RelativeModel  # The model
-    fold: RelativeFold  # What is held out
-    seed: int  # Start of all random numbers
-
-    @property
-    def label(self) -> str:
-        """What it is, for people."""
-        return f"{self.model.name}, {self.fold.held_out} held out"
-
-
-def predict_fold(vectors: Vectors, task: FoldTask) -> Reals:
-    """Fit the model to the rows of training alone, and let it predict those that are held out. Of shape
-    ``(rows of the test, d)``.
-    """
-    try:
-        predictor = task.model.fit(vectors.rows(task.fold.train), task.seed)
-    except InputError as error:
-        raise InputError(f"{task.label}: {error}") from error
-    predicted = predictor.predict(vectors.observations.rows(task.fold.test))
-    if not (np.isfinite(predicted) & (predicted > 0)).all():
-        raise InputError(f"{task.label}: expected positive numbers as predictions, found others")
-    return predicted
-
-
-def vectors_digest(vectors: Vectors) -> str:
-    """A hash of all that is in vectors."""
-    rows = vectors.observations
-    texts = [
-        rows.application,
-        rows.kernel,
-        rows.size,
-        rows.scale,
-        rows.source,
-        rows.names,
-        rows.configuration,
-        vectors.devices,
-        [asdict(device) for device in vectors.described],
-    ]
-    digest = hashlib.sha256(json.dumps(texts).encode())
-    for values in (rows.counters, rows.settings, rows.time_s, vectors.times_s):
-        # All that is not a number is the same, whatever its bits.
-        plain = np.where(np.isnan(values), np.nan, values)
-        digest.update(str(plain.shape).encode() + plain.tobytes())
-    return digest.hexdigest()
-
-
-_SOURCES = ("predict", "evaluation/relative.py")
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A folder of predictions, each under a name made of all that they depend on.
-
-    That is the vectors, the rows of the fold, the model with its parameters, the seed, the source of
-    `crosscast.predict`, and the versions of the libraries. A model that is no dataclass is known by its name
-    and class alone.
-    """
-
-    folder: Path  # Where; made if it is not there
-    vectors: Vectors  # What the predictions are of
-
-    def __post_init__(self) -> None:
-        """Make the folder."""
-        make_folder("cache", self.folder)
-
-    def load(self, task: FoldTask) -> Reals | None:
-        """Predictions that were kept, or ``None``; damaged ones are as good as none."""
-        predicted = cached_arrays(self._path(task), ["predicted"]).get("predicted")
-        shape = (len(task.fold.test), len(self.vectors.devices))
-        if predicted is None or predicted.dtype != np.float64 or predicted.shape != shape:
-            return None
-        return predicted if (np.isfinite(predicted) & (predicted > 0)).all() else None
-
-    def save(self, task: FoldTask, predicted: Reals) -> None:
-        """Keep predictions."""
-        with cached_file(self._path(task)) as temporary:
-            np.savez_compressed(temporary, predicted=predicted)
-
-    def _path(self, task: FoldTask) -> Path:
-        rows = hashlib.sha256(np.asarray(task.fold.train, np.int64).tobytes())
-        rows.update(b"test" + np.asarray(task.fold.test, np.int64).tobytes())
-        facts = {
-            "sources": sources_digest(_SOURCES),
-            "vectors": self._digest,
-            "model": [task.model.name, fingerprint(task.model)],
-            "rows": rows.hexdigest(),
-            "seed": task.seed,
-        }
-        return self.folder / f"relative-{cache_key(facts)}.npz"
-
-    @cached_property
-    def _digest(self) -> str:
-        return vectors_digest(self.vectors)
-
-
-def predict_folds(
-    vectors: Vectors,
-    tasks: Sequence[FoldTask],
-    *,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int = 1,
-) -> list[Reals]:
-    """Do all tasks that a cache does not know."""
-    kept = None if cache is None else Kept(cache, vectors)
-    return done_tasks(tasks, kept, _worker, vectors, what="fitted models", progress=progress, jobs=jobs)
-
-
-@dataclass(frozen=True)
-class _Worker:
-    """What a process knows throughout."""
-
-    vectors: Vectors
-
-    def predict(self, task: FoldTask) -> Reals:
-        with one_thread("evaluating models"):
-            return predict_fold(self.vectors, task)
-
-
-def _worker(vectors: Vectors) -> Callable[[FoldTask], Reals]:
-    return _Worker(vectors).predict
-
-
-RESAMPLED = {"mae": -1, "same_order": 1, "top1": 1, "regret": -1, "typical_factor": -1}
-"""Metrics with intervals, and whether more (1) or less (-1) of them is better."""
-
-
-@dataclass(frozen=True, eq=False)
-class Scored:
-    """The scores of a model."""
-
-    name: str  # Its name
-    baseline: bool  # Whether others are compared with it
-    scores: RowScores  # Scores of `r` rows
-
-
-def confidences(
-    models: Sequence[Scored], groups: Sequence[str], weights: Reals, seed: int, draws: int = DRAWS
-) -> tuple[Confidence, ...]:
-    """Draw the groups again and again, with replacement, and score each draw.
-
-    All models see the same draws, so differences between them are of pairs. Rows of a group stay together:
-    they resemble each other, and intervals that took them for independent would be too narrow. With a single
-    group there are no intervals.
-    """
-    names, group = np.unique(np.array(groups), return_inverse=True)
-    count = len(names)
-    if count < 2:
-        return tuple(Confidence({}) for _ in models)
-    rng = np.random.default_rng(seed)
-    drawn = rng.multinomial(count, np.full(count, 1 / count), size=draws).astype(np.float64)
-    values = [_drawn(model.scores, group.astype(np.int64), weights, drawn) for model in models]
-    whole = [metrics_of(model.scores, weights) for model in models]
-    baselines = [place for place, model in enumerate(models) if model.baseline]
-    answers = []
-    for place, model in enumerate(models):
-        intervals = {
-            metric: interval
-            for metric, each in values[place].items()
-            if (interval := interval_of(each)) is not None
-        }
-        differences = {
-            metric: difference
-            for metric in (RESAMPLED if baselines and not model.baseline else ())
-            if (difference := _difference(metric, place, baselines, models, whole, values)) is not None
-        }
-        answers.append(Confidence(intervals, differences))
-    return tuple(answers)
-
-
-def _drawn(scores: RowScores, place: Integers, weights: Reals, drawn: Reals) -> dict[str, Reals]:
-    """Each metric in each draw, of shape ``(draws,)``."""
-
-    def mean(values: Reals) -> Reals:
-        count = drawn.shape[1]
-        over: Reals = drawn @ np.bincount(place, weights * values, minlength=count)
-        under: Reals = drawn @ np.bincount(place, weights, minlength=count)
-        return over / under
-
-    return {
-        "mae": mean(scores.absolute_error),
-        "same_order": mean(scores.same_order),
-        "top1": mean(scores.top1),
-        "regret": mean(scores.regret),
-        "typical_factor": np.exp(mean(scores.log_error)),
-    }
-
-
-def _difference(
-    metric: str,
-    place: int,
-    baselines: Sequence[int],
-    models: Sequence[Scored],
-    whole: Sequence[RelativeMetrics],
-    values: Sequence[dict[str, Reals]],
-) -> Difference | None:
-    """The difference of a model from the baseline that is best in a metric."""
-    sign = RESAMPLED[metric]
-    best = max(baselines, key=lambda baseline: sign * getattr(whole[baseline], metric))
-    apart = getattr(whole[place], metric) - getattr(whole[best], metric)
-    return difference_of(models[best].name, apart, values[place][metric] - values[best][metric], sign)
-
-
-@dataclass(frozen=True, eq=False)
-class RelativeEvaluation:
+class RelativeEvaluation(Tabular):
     """How models did in one split."""
 
-    vectors: Vectors  # All rows
-    split: RelativeSplit  # The split
-    folds: tuple[RelativeFold, ...]  # Its folds
-    seed: int  # Start of all random numbers
-    results: tuple[RelativeResult, ...]  # A result for each model
-    # Share of the rows of tests whose kernel at its size is among the rows of training as well
-    repeated: float
+    label: str  # which dataset
+    vectors: Vectors
+    split: RelativeSplit
+    folds: tuple[RelativeFold, ...]
+    seed: int
+    results: tuple[RelativeResult, ...]
+    repeated: float  # share of tested rows whose kernel at its size is among those of training as well
 
     def best(self) -> RelativeResult:
         """The result with the least MAE, of baselines only if there is no other."""
         return min(self.results, key=lambda each: (each.baseline, each.metrics.mae))
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How much there was to evaluate with."""
+        rows = self.vectors.observations
+        return {
+            "rows": len(rows),
+            **rows.counts,
+            "sources": len(set(rows.source)),
+            "devices": len(self.vectors.devices),
+            "counters": len(rows.names),
+        }
 
-def default_weighting(split: str) -> Weighting:
-    """How rows are weighted where nobody says: as published, but by kernel where these or sizes are out."""
-    return "kernels" if split in ("leave-kernel-out", "leave-configuration-out") else "rows"
+    def columns(self) -> Mapping[str, Any]:
+        """A row for each model, with its metrics and the limits of their intervals."""
+        found: dict[str, list[Any]] = {"model": [], "split": [], "weights": [], "baseline": []}
+        for result in self.results:
+            row = {"model": result.model, "split": result.split, "weights": result.weighting}
+            limits = result.confidence.intervals
+            for name, value in {**row, "baseline": result.baseline, **asdict(result.metrics)}.items():
+                found.setdefault(name, []).append(value)
+                if name in BETTER:
+                    found.setdefault(f"{name}_low", []).append(limits[name].low if name in limits else None)
+                    found.setdefault(f"{name}_high", []).append(limits[name].high if name in limits else None)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but predictions, as ``--json`` prints it: what is not known is null."""
+        return {
+            "dataset": self.label,
+            "target": "relative",
+            "protocol": self.split.name,
+            "seed": self.seed,
+            "devices": list(self.vectors.devices),
+            "sources": sorted(set(self.vectors.observations.source)),
+            "counts": self.counts,
+            "folds": len(self.folds),
+            "repeated_share": self.repeated,
+            "bootstrap": {"draws": DRAWS, "share": SHARE},
+            "results": [result.to_dict() for result in self.results],
+            "studies": None,
+        }
 
 
 def evaluate_relative(
     vectors: Vectors,
     models: Sequence[RelativeModel],
-    split: str,
+    folds: str,
     *,
+    label: str = "dataset",
     weighting: Weighting | None = None,
     baselines: Sequence[str] = BASELINES,
     seed: int = 0,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int = 1,
+    **how: Any,
 ) -> RelativeEvaluation:
     """Fit models to the rows that each fold leaves, and score them on those that it holds out.
 
     Nothing of what is held out is used to scale, tune or select: models are given the other rows alone.
+    `how` are `progress`, `cache` and `jobs` of `run_tasks`.
     """
     check_seed(seed)
-    names = [model.name for model in models]
-    if not names or len(set(names)) < len(names):
-        raise InputError(f"models: expected at least one, and each once, found {', '.join(names) or 'none'}")
-    if not (np.isfinite(vectors.times_s) & (vectors.times_s > 0)).all():
-        raise InputError("vectors: expected a time above 0 on each device, found others")
-    way = split_named(split)
-    weighting = default_weighting(split) if weighting is None else weighting
+    check_names([model.name for model in models])
+    wrong = ~(np.isfinite(vectors.times_s) & (vectors.times_s > 0))
+    if wrong.any():
+        found = vectors.times_s[wrong][0]
+        raise InputError(f"vectors: expected a time above 0 on each device, found {found}")
+    split = split_named(folds)
+    if weighting is None:
+        # As published, but by kernel where these or their sizes are held out.
+        weighting = "kernels" if split.by in (_KERNEL, _WORK) else "rows"
     row_weights(vectors.observations, weighting)
-    folds = way.folds_of(vectors.observations, seed)
-    tasks = [FoldTask(model, fold, seed) for model in models for fold in folds]
-    done = predict_folds(vectors, tasks, progress=progress, cache=cache, jobs=jobs)
-    answers = [
-        _Answer.of(vectors, folds, done[place * len(folds) :][: len(folds)], split)
-        for place in range(len(models))
-    ]
-    tested = vectors.observations.rows(answers[0].rows)
-    sure = confidences(
-        [Scored(name, name in baselines, each.scores) for name, each in zip(names, answers, strict=True)],
-        way.resampled(tested),
-        row_weights(tested, weighting),
-        seed,
-    )
-    results = tuple(
-        _result(vectors, way, name, name in baselines, weighting, answer, each)
-        for name, answer, each in zip(names, answers, sure, strict=True)
-    )
-    return RelativeEvaluation(vectors, way, folds, seed, results, _repeated(vectors, way, folds))
+    dealt = split.folds_of(vectors.observations, seed)
+    predicted = _predict_folds(vectors, models, dealt, seed, **how)
+    tests = dealt[:1] if folds == PUBLISHED else dealt
+    rows = np.concatenate([fold.test for fold in tests])
+    order = np.argsort(rows)
+    tested = vectors.rows(rows[order])
+    answers = [np.concatenate(each[: len(tests)])[order] for each in predicted]
+    scores = [row_scores(tested.times_s, each) for each in answers]
+    bootstrap = _bootstrap(models, scores, baselines, tested.observations, split, weighting, seed)
+    results = []
+    for place, model in enumerate(models):
+        inside = zip(dealt[len(tests) :], predicted[place][len(tests) :], strict=True)
+        errors = [row_scores(vectors.times_s[fold.test], each).mae.mean() for fold, each in inside]
+        results.append(
+            RelativeResult(
+                model.name,
+                folds,
+                model.name in baselines,
+                weighting,
+                {
+                    each: metrics_of(scores[place], row_weights(tested.observations, each))
+                    for each in WEIGHTINGS
+                },
+                _per_group(scores[place], _groups_by(tested.observations, split.reported)),
+                bootstrap[place],
+                float(np.mean(errors)) if errors else None,
+                rows[order],
+                answers[place],
+            )
+        )
+    work = np.array(_groups_by(vectors.observations, _WORK))
+    repeated = np.concatenate([np.isin(work[fold.test], work[fold.train]) for fold in tests])
+    return RelativeEvaluation(label, vectors, split, dealt, seed, tuple(results), float(repeated.mean()))
 
 
-@dataclass(frozen=True, eq=False)
-class _Answer:
-    """What a model predicted: rows of the test, predictions and scores; and its MAE within training."""
-
-    rows: Integers
-    predicted: Reals
-    scores: RowScores
-    validation_mae: float | None
-
-    @classmethod
-    def of(
-        cls, vectors: Vectors, folds: Sequence[RelativeFold], done: Sequence[Reals], split: str
-    ) -> _Answer:
-        tests = 1 if split == PUBLISHED else len(folds)
-        rows = np.concatenate([fold.test for fold in folds[:tests]])
-        order = np.argsort(rows)
-        predicted = np.concatenate(done[:tests])[order]
-        within = [
-            float(row_scores(vectors.times_s[fold.test], each).absolute_error.mean())
-            for fold, each in zip(folds[tests:], done[tests:], strict=True)
-        ]
-        scores = row_scores(vectors.times_s[rows[order]], predicted)
-        return cls(rows[order], predicted, scores, float(np.mean(within)) if within else None)
+def _per_group(scores: RowScores, groups: Sequence[str]) -> dict[str, RelativeMetrics]:
+    """Metrics of the rows of each group, all weighted the same."""
+    group = np.array(groups)
+    return {str(name): metrics_of(scores, (group == name).astype(np.float64)) for name in np.unique(group)}
 
 
-def _result(
-    vectors: Vectors,
+def _bootstrap(
+    models: Sequence[RelativeModel],
+    scores: Sequence[RowScores],
+    baselines: Sequence[str],
+    tested: Observations,
     split: RelativeSplit,
-    name: str,
-    baseline: bool,
     weighting: Weighting,
-    answer: _Answer,
-    sure: Confidence,
-) -> RelativeResult:
-    tested = vectors.observations.rows(answer.rows)
-    groups = np.array(split.reported(tested))
-    return RelativeResult(
-        name,
-        split.name,
-        baseline,
-        weighting,
-        {each: metrics_of(answer.scores, row_weights(tested, each)) for each in WEIGHTINGS},
-        {str(group): _metrics_where(answer.scores, groups == group) for group in np.unique(groups)},
-        sure,
-        answer.validation_mae,
-        answer.rows,
-        answer.predicted,
-    )
+    seed: int,
+) -> tuple[Confidence, ...]:
+    """Intervals and differences from the best baseline; none of a single group."""
+    names, group = np.unique(np.array(_groups_by(tested, split.resampled)), return_inverse=True)
+    weights = row_weights(tested, weighting)
 
+    def draw(scores: RowScores, drawn: Reals) -> Mapping[str, Reals]:
+        under = drawn @ np.bincount(group, weights)
+        means: dict[str, Reals] = {
+            name: drawn @ np.bincount(group, weights * values) / under
+            for name, values in vars(scores).items()
+        }
+        factor = np.exp(means.pop("log_error"))
+        return {**means, "typical_factor": factor}
 
-def _metrics_where(scores: RowScores, chosen: Flags) -> RelativeMetrics:
-    return metrics_of(scores.where(chosen), np.ones(int(chosen.sum())))
-
-
-def _repeated(vectors: Vectors, split: RelativeSplit, folds: Sequence[RelativeFold]) -> float:
-    rows = vectors.observations
-    work = np.array(["/".join(each) for each in zip(rows.application, rows.kernel, rows.size, strict=True)])
-    tests = folds[:1] if split.name == PUBLISHED else folds
-    found = [np.isin(work[fold.test], work[fold.train]) for fold in tests]
-    return float(np.concatenate(found).mean())
+    scored = [
+        Scored(model.name, model.name in baselines, asdict(metrics_of(each, weights)), partial(draw, each))
+        for model, each in zip(models, scores, strict=True)
+    ]
+    return confidences(scored, len(names), BETTER, seed, fewest=2)
 
 
 LEAST_GROUPS = 3
 """Fewer leave too few when one is held out."""
 
 
-@dataclass(frozen=True)
-class TrainedRelative:
-    """A fitted model, its errors on what was left out, and its card."""
-
-    predictor: RelativePredictor
-    held_out: HeldOut
-    card: RelativeCard
-
-
 def left_out_split(vectors: Vectors, label: str) -> RelativeSplit:
     """What is left out to tell how good a model is: applications, or kernels where these are too few."""
     found = []
     for split in map(split_named, ("leave-application-out", "leave-kernel-out")):
-        count = len(set(split.group(vectors.observations)))
+        count = len(set(split.groups(vectors.observations)))
         if count >= LEAST_GROUPS:
             return split
         found.append(str(count))
@@ -683,66 +493,65 @@ def train_relative(
     label: str = "dataset",
     level: float = 0.9,
     seed: int = 0,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int = 1,
-) -> TrainedRelative:
-    """Fit a model to vectors, and measure it with each application left out in turn."""
+    **how: Any,
+) -> TrainedRelativeModel:
+    """Fit a model to vectors, and measure it with each application left out in turn.
+
+    `how` are `progress`, `cache` and `jobs` of `run_tasks`.
+    """
     check_seed(seed)
-    check_jobs(jobs)
+    check_jobs(how.get("jobs"))
     check_level(level)
     split = left_out_split(vectors, label)
     with one_thread("training a model"):
         # First the model itself: what cannot be learned is said at once.
         predictor = model.fit(vectors, seed)
     models = [model, *(each for each in baselines if each.name != model.name)]
-    predicted = _left_out(vectors, models, split, seed, progress, cache, jobs)
-    held_out = held_out_errors(vectors, predicted[0], split.group(vectors.observations))
-    results = [
-        _scores(vectors, found, split.name, each.name) for each, found in zip(models, predicted, strict=True)
+    seen = vectors.observations
+    folds = split.folds_of(seen, seed)
+    order = np.argsort(np.concatenate([fold.test for fold in folds]))
+    predicted = _predict_folds(vectors, models, folds, seed, **how)
+    left_out = [np.concatenate(each)[order] for each in predicted]
+    residuals = residuals_of(vectors, left_out[0], split.groups(seen))
+    weights = row_weights(seen, "applications")
+    results: list[dict[str, Any]] = [
+        {
+            "model": each.name,
+            "split": split.name,
+            **asdict(metrics_of(row_scores(vectors.times_s, found), weights)),
+        }
+        for each, found in zip(models, left_out, strict=True)
     ]
-    results[0] |= {"coverage": _coverage(held_out, level)}
-    observations = vectors.observations
+    results[0] |= {"coverage": _coverage(residuals, level)}
     card = RelativeCard(
         model=model.name,
         seed=seed,
+        training={
+            "dataset": label,
+            "runs": len(vectors),
+            **seen.counts,
+            "names": sorted(set(seen.application)),
+            "scales": len(set(seen.scale)),
+            "sha256": digest(vectors),
+            "libraries": library_versions(),
+        },
         devices=vectors.devices,
-        sources=tuple(sorted(set(observations.source))),
-        counters=observations.names,
-        configuration=observations.configuration,
-        training=_training(vectors, label),
+        sources=tuple(sorted(set(seen.source))),
+        counters=seen.names,
+        configuration=seen.configuration,
         errors={
             "protocol": split.name,
             "level": level,
-            "groups": len(held_out.groups),
-            "vectors": len(held_out.log_error),
+            "groups": len(residuals.groups),
+            "vectors": len(residuals.log_error),
             "weights": "applications",
             "results": results,
         },
     )
-    return TrainedRelative(predictor, held_out, card)
+    return TrainedRelativeModel(predictor, residuals, card)
 
 
-def _left_out(
-    vectors: Vectors,
-    models: Sequence[RelativeModel],
-    split: RelativeSplit,
-    seed: int,
-    progress: Progress | None,
-    cache: Path | None,
-    jobs: int,
-) -> list[Reals]:
-    """For each model the vectors that it predicted of what it had not seen, of shape ``(r, d)``."""
-    folds = split.folds_of(vectors.observations, seed)
-    tasks = [FoldTask(model, fold, seed) for model in models for fold in folds]
-    found = predict_folds(vectors, tasks, progress=progress, cache=cache, jobs=jobs)
-    predicted = np.full((len(models), *vectors.times_s.shape), np.nan)
-    for number, (task, rows) in enumerate(zip(tasks, found, strict=True)):
-        predicted[number // len(folds), task.fold.test] = rows
-    return list(predicted)
-
-
-def held_out_errors(vectors: Vectors, predicted: Reals, groups: Sequence[str]) -> HeldOut:
+def residuals_of(vectors: Vectors, predicted: Reals, groups: Sequence[str]) -> RelativeResiduals:
     """Errors of vectors that were predicted without their group.
 
     Repeats of a kernel at a size and scale on a source count once, with the mean of their errors.
@@ -752,36 +561,29 @@ def held_out_errors(vectors: Vectors, predicted: Reals, groups: Sequence[str]) -
     keys = [
         (group, source, *work) for group, source, work in zip(groups, seen.source, seen.works, strict=True)
     ]
-    cells = sorted(set(keys))
-    places = {cell: place for place, cell in enumerate(cells)}
-    number = np.array([places[key] for key in keys], dtype=np.int64)
-    sums = np.zeros((len(cells), errors.shape[1]))
+    repeats = {key: place for place, key in enumerate(sorted(set(keys)))}
+    number = np.array([repeats[key] for key in keys], dtype=np.int64)
+    sums = np.zeros((len(repeats), errors.shape[1]))
     np.add.at(sums, number, errors)
-    of_groups, group = _numbered([cell[0] for cell in cells])
-    of_sources, source = _numbered([cell[1] for cell in cells])
-    return HeldOut(sums / np.bincount(number)[:, None], group, source, of_groups, of_sources)
+    of_groups, group = np.unique([key[0] for key in repeats], return_inverse=True)
+    of_sources, source = np.unique([key[1] for key in repeats], return_inverse=True)
+    return RelativeResiduals(
+        tuple(of_groups.tolist()),
+        tuple(of_sources.tolist()),
+        sums / np.bincount(number)[:, None],
+        group.astype(np.int64),
+        source.astype(np.int64),
+    )
 
 
-def _numbered(names: Sequence[str]) -> tuple[tuple[str, ...], Integers]:
-    known = sorted(set(names))
-    return tuple(known), np.array([known.index(name) for name in names], dtype=np.int64)
-
-
-def _scores(vectors: Vectors, predicted: Reals, split: str, model: str) -> dict[str, Any]:
-    """Scores as `crosscast evaluate` has them, where applications weigh the same."""
-    weights = row_weights(vectors.observations, "applications")
-    found = metrics_of(row_scores(vectors.times_s, predicted), weights)
-    return {"model": model, "split": split, **asdict(found)}
-
-
-def _coverage(held_out: HeldOut, level: float) -> float | None:
+def _coverage(residuals: RelativeResiduals, level: float) -> float | None:
     """Share of times relative to another device that are within intervals by the other groups' errors.
 
     Groups weigh the same.
     """
-    d = held_out.log_error.shape[1]
+    d = residuals.log_error.shape[1]
     shares: dict[str, list[float]] = {}
-    for errors in map(held_out.of_source, held_out.sources):
+    for errors in map(residuals.of_source, residuals.sources):
         for number, group in enumerate(errors.groups if len(errors.groups) > 1 else ()):
             others, own = errors.without(number), errors.group == number
             inside = [
@@ -792,60 +594,24 @@ def _coverage(held_out: HeldOut, level: float) -> float | None:
     return float(np.mean([np.mean(each) for each in shares.values()])) if shares else None
 
 
-def _training(vectors: Vectors, label: str) -> dict[str, Any]:
-    seen = vectors.observations
-    return {
-        "dataset": label,
-        "runs": len(vectors),
-        **seen.counts,
-        "names": sorted(set(seen.application)),
-        "scales": len(set(seen.scale)),
-        "sha256": vectors_digest(vectors),
-        "libraries": library_versions(),
-    }
-
-
 @dataclass(frozen=True, eq=False)
 class HeldOutPredictions:
     """Rows that were held out, each predicted by a model that was fitted without its group."""
 
-    model: str  # Name of the model
-    split: str  # What was held out
-    # The runs, `m` of them: all, except with the published split, which tests a tenth of them
-    observations: Observations
-    devices: tuple[str, ...]  # Keys of the devices
-    times_s: Reals  # Measured times in seconds, of shape `(m, d)`
-    predicted: Reals  # Predicted relative vectors, of shape `(m, d)`
-
-
-def predictions_of(evaluation: RelativeEvaluation, place: int = 0) -> HeldOutPredictions:
-    """What one of the models that were evaluated predicted, by default the first."""
-    result = evaluation.results[place]
-    tested = evaluation.vectors.rows(result.rows)
-    return HeldOutPredictions(
-        result.model,
-        result.split,
-        tested.observations,
-        evaluation.vectors.devices,
-        tested.times_s,
-        result.predicted,
-    )
+    model: str
+    split: str
+    observations: Observations  # `m` runs: all, except with the published split, which tests a tenth of them
+    devices: tuple[str, ...]
+    times_s: Reals  # (m, d) measured, in seconds
+    predicted: Reals  # (m, d) relative vectors
 
 
 def held_out_predictions(
-    vectors: Vectors,
-    model: RelativeModel,
-    split: str,
-    *,
-    seed: int = 0,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int = 1,
+    vectors: Vectors, model: RelativeModel, folds: str, **options: Any
 ) -> HeldOutPredictions:
-    """Predict each run without its group. After an evaluation with the same cache, nothing is fitted
-    again.
-    """
-    found = evaluate_relative(
-        vectors, [model], split, baselines=(), seed=seed, progress=progress, cache=cache, jobs=jobs
+    """Predict each run without its group; options are those of `evaluate_relative`."""
+    (result,) = evaluate_relative(vectors, [model], folds, baselines=(), **options).results
+    tested = vectors.rows(result.rows)
+    return HeldOutPredictions(
+        model.name, folds, tested.observations, vectors.devices, tested.times_s, result.predicted
     )
-    return predictions_of(found)

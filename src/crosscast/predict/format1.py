@@ -97,4 +97,29 @@ def _time(card: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]
     return card, {**arrays, "point.kind": np.array(kind)}
 
 
-FORMAT_1: dict[str, Translation] = {"configuration": _configuration, "time": _time}
+_RELATIVE = {"counters": "known", "priced_devices": "prices.devices", "prices": "prices.prices"}
+_SINGLE = {"base", "least", "share", "anchored", "fill"}
+_FLAGS = {"anchored", "fill", "gaps"}
+
+
+def _relative(card: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
+    kind = card.pop("kind", None)
+    if not isinstance(kind, str):
+        raise InputError.of(field="kind", expected="the kind of a model", found=repr(kind))
+    found = {"model.kind": np.array(kind)}
+    for name, array in physical_arrays(arrays).items():
+        part, _, last = name.partition(".")
+        last = re.sub("^grown_", "grown.", last.removeprefix("feature_"))
+        if part == "model":
+            last = _RELATIVE.get(last, last)
+            array = array.reshape(()) if last in _SINGLE and array.size == 1 else array
+            array = array.astype(np.bool_) if last in _FLAGS else array
+        found[f"{part}.{last}"] = array
+    return card, found
+
+
+FORMAT_1: dict[str, Translation] = {
+    "configuration": _configuration,
+    "relative": _relative,
+    "time": _time,
+}

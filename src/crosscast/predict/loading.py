@@ -37,9 +37,9 @@ def load_model(folder: str | Path) -> TrainedTimeModel | TrainedConfigurationMod
     stored = read(folder, ("time", "configuration", "relative"))
     # Imported here: each needs a part of the package that the others do not.
     if stored.question == "relative":
-        from crosscast.predict.relative.artefact import load_relative_model
+        from crosscast.predict.relative.artefact import open_model as open_relative
 
-        return load_relative_model(folder)
+        return open_relative(stored)
     if stored.question == "configuration":
         from crosscast.predict.configuration import artefact as configuration
 

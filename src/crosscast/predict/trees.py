@@ -7,6 +7,7 @@ sums, multiples and projections of forests are forests again.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -231,3 +232,48 @@ def _at_most(threshold: Reals) -> Reals:
     rounded = threshold.astype(np.float32)
     below = np.nextafter(rounded, np.float32(-np.inf))
     return np.where(rounded > threshold, below, rounded).astype(np.float64)
+
+
+def trees_of_booster(booster: Any, outputs: int) -> Trees:
+    """Trees of a fitted ``Booster`` of XGBoost without categories, with trees of their own for each output.
+
+    Their sum on the columns of `both_sides` is what the booster predicts, but for its rounding to single
+    precision. A row goes left where its feature is less than the number of the split.
+    """
+    learner = json.loads(bytes(booster.save_raw("json")))["learner"]
+    parameters, model = learner["learner_model_param"], learner["gradient_booster"]["model"]
+    start = np.atleast_1d(np.array(json.loads(parameters["base_score"]), dtype=np.float64))
+    grown = []
+    for tree, output in zip(model["trees"], model["tree_info"], strict=True):
+        left = np.array(tree["left_children"], dtype=np.int64)
+        feature = np.array(tree["split_indices"], dtype=np.int64)
+        number = np.array(tree["split_conditions"], dtype=np.float32)
+        missing_left = np.array(tree["default_left"], dtype=np.bool_)
+        value = np.zeros((len(left), outputs))
+        value[:, int(output)] = number
+        grown.append(
+            exported(
+                left < 0,
+                np.where(missing_left, feature, feature + int(parameters["num_feature"])),
+                np.nextafter(number, np.float32(-np.inf)).astype(np.float64),
+                left,
+                np.array(tree["right_children"], dtype=np.int64),
+                value,
+            )
+        )
+    return joined([constant(np.broadcast_to(start, (outputs,)).copy()), *grown])
+
+
+def within_singles(rows: Reals) -> Reals:
+    """Features without gaps within single precision, which trees split in."""
+    return np.clip(rows, -_LARGEST, _LARGEST)
+
+
+def both_sides(rows: Reals) -> Reals:
+    """Features ``(r, k)`` twice: with what is missing below everything, and above everything.
+
+    Trees that know on which side of each split to leave a row without the feature then need no more than the
+    right one of the two: a split that such rows pass on the left looks at the first.
+    """
+    missing, known = np.isnan(rows), within_singles(rows)
+    return np.hstack([np.where(missing, -_LARGEST, known), np.where(missing, _LARGEST, known)])

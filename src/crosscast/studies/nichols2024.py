@@ -1,17 +1,15 @@
-"""Which device's counters tell the most: a model for the counters of each device (Figures 4 and 5)."""
+"""The studies of Nichols et al. 2024, section VIII: counters by device, what is left out, and features."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.evaluation.confidence import DRAWS, SHARE
-from crosscast.evaluation.processes import Progress, one_thread
+from crosscast.evaluation.loop import one_thread
 from crosscast.evaluation.relative import (
     RelativeEvaluation,
     RelativeMetrics,
@@ -21,17 +19,17 @@ from crosscast.evaluation.relative import (
     split_named,
 )
 from crosscast.predict.relative.data import RelativeModel, Vectors
-from crosscast.predict.relative.nichols2024 import PublishedXGBoost, TreesPredictor
+from crosscast.predict.relative.features import TreesOnFeatures
+from crosscast.predict.relative.nichols2024 import PublishedXGBoost
 
 
 @dataclass(frozen=True)
 class BySource:
-    """Metrics by model and source."""
+    """Metrics by model and by the device that counted (Figures 4 and 5), all rows weighted the same."""
 
-    split: str  # What was left out within each source
-    sources: tuple[str, ...]  # Devices that counted
-    # For each model, the metrics with each source, all rows weighted the same
-    metrics: Mapping[str, tuple[RelativeMetrics, ...]]
+    split: str  # what was left out within each source
+    sources: tuple[str, ...]
+    metrics: Mapping[str, tuple[RelativeMetrics, ...]]  # for each model, those with each source
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as an object of JSON."""
@@ -43,44 +41,22 @@ class BySource:
         return {"split": self.split, "sources": list(self.sources), "results": results}
 
 
-def by_source(
-    vectors: Vectors,
-    models: Sequence[RelativeModel],
-    split: str,
-    *,
-    seed: int = 0,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int = 1,
-) -> BySource:
+def by_source(vectors: Vectors, models: Sequence[RelativeModel], split: str, **options: Any) -> BySource:
     """Evaluate models on the rows that each device counted, with no other rows to learn from.
 
-    Paper 003 does not say whether its models learn from the counters of one machine or of all; its mean
-    is the same for each machine either way.
+    The paper does not say whether its models learn from the counters of one machine or of all; its mean is
+    the same for each machine either way. Options are those of `evaluate_relative`.
     """
     rows = np.array(vectors.observations.source)
     sources = tuple(str(source) for source in np.unique(rows))
     found = [
-        evaluate_relative(
-            vectors.rows(rows == source),
-            models,
-            split,
-            weighting="rows",
-            seed=seed,
-            progress=progress,
-            cache=cache,
-            jobs=jobs,
-        )
+        evaluate_relative(vectors.rows(rows == source), models, split, weighting="rows", **options)
         for source in sources
     ]
-    return BySource(
-        split,
-        sources,
-        {
-            model.name: tuple(each.results[place].metrics for each in found)
-            for place, model in enumerate(models)
-        },
-    )
+    metrics = {
+        model.name: tuple(each.results[place].metrics for each in found) for place, model in enumerate(models)
+    }
+    return BySource(split, sources, metrics)
 
 
 SHUFFLES = 5
@@ -92,47 +68,34 @@ CAUTION = (
     "the error when a feature is shuffled among runs that were held out is of use, not of habit, but it too "
     "is small for each of several features that say the same."
 )
-"""What to keep in mind, in two sentences."""
 
 
 @dataclass(frozen=True)
 class Importance:
     """How much a feature matters."""
 
-    feature: str  # Its name
-    # Average gain of the splits at it, as a share of the sum over all features; in a fit to all rows
-    gain: float
-    # By how much the MAE of held-out rows rises when it is shuffled: mean over folds and shuffles, rows
-    # weighted the same. Less than 0 where shuffling helps
+    feature: str
+    gain: float  # mean gain of the splits at it in a fit to all rows, as a share of the sum over all features
+    # By how much the MAE of held-out rows rises when it is shuffled; less than 0 where shuffling helps.
     rise: float
 
 
 @dataclass(frozen=True)
 class Importances:
-    """How much the features of a model matter."""
+    """How much the features of a model matter (Figure 8)."""
 
-    model: str  # Its name
-    split: str  # What was held out for shuffling
-    mae: float  # MAE of what was held out without shuffling
-    features: tuple[Importance, ...]  # The features, most gain first
+    model: str
+    split: str  # what was held out for shuffling
+    mae: float  # of what was held out, without shuffling
+    features: tuple[Importance, ...]  # most gain first
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as an object of JSON."""
-        return {
-            "model": self.model,
-            "split": self.split,
-            "mae": self.mae,
-            "caution": CAUTION,
-            "features": [asdict(each) for each in self.features],
-        }
+        return {**asdict(self), "caution": CAUTION}
 
 
 def importances(
-    vectors: Vectors,
-    split: str,
-    *,
-    model: PublishedXGBoost | None = None,
-    seed: int = 0,
+    vectors: Vectors, split: str, *, model: PublishedXGBoost | None = None, seed: int = 0
 ) -> Importances:
     """Average gains in a fit to all rows, and permutation importances on held-out rows.
 
@@ -144,13 +107,12 @@ def importances(
     with one_thread("evaluating models"):
         whole = model.fit(vectors, seed)
         names = whole.features.names
-        folds = split_named(split).folds_of(vectors.observations, seed)
         rng = np.random.default_rng(seed)
         errors = np.zeros(len(vectors))
         shuffled = np.zeros((len(names), len(vectors)))
         tested = np.zeros(len(vectors), dtype=np.bool_)
-        works = _works(vectors)
-        for fold in folds:
+        works = _work_numbers(vectors)
+        for fold in split_named(split).folds_of(vectors.observations, seed):
             if tested[fold.test].any():
                 # Folds within the training rows of the published split.
                 continue
@@ -165,19 +127,18 @@ def importances(
             for place, name in enumerate(fitted.features.names):
                 if name in names:
                     others = _others(donors[:, place], works[fold.test], rng)
-                    shuffled[names.index(name), fold.test] = _shuffled(fitted, test, own, place, others)
-    rise = shuffled[:, tested].mean(axis=1) - errors[tested].mean()
+                    shuffled[names.index(name), fold.test] = _shuffled_errors(
+                        fitted, test, own, place, others
+                    )
+    mae = float(errors[tested].mean())
+    rise = shuffled[:, tested].mean(axis=1) - mae
     gain = whole.gain / max(float(whole.gain.sum()), np.finfo(float).tiny)
     order = np.argsort(-gain, kind="stable")
-    return Importances(
-        model.name,
-        split,
-        float(errors[tested].mean()),
-        tuple(Importance(str(names[place]), float(gain[place]), float(rise[place])) for place in order),
-    )
+    features = tuple(Importance(names[place], float(gain[place]), float(rise[place])) for place in order)
+    return Importances(model.name, split, mae, features)
 
 
-def _works(vectors: Vectors) -> Integers:
+def _work_numbers(vectors: Vectors) -> Integers:
     """A number for each row, the same for rows of a kernel at a size on a device."""
     rows = vectors.observations
     names = list(zip(rows.works, rows.source, strict=True))
@@ -185,8 +146,8 @@ def _works(vectors: Vectors) -> Integers:
     return np.array([known[name] for name in names], dtype=np.int64)
 
 
-def _errors(fitted: TreesPredictor, test: Vectors, rows: Reals) -> Reals:
-    return row_scores(test.times_s, fitted.predict_features(rows)).absolute_error
+def _errors(fitted: TreesOnFeatures, test: Vectors, rows: Reals) -> Reals:
+    return row_scores(test.times_s, fitted.predict_features(rows)).mae
 
 
 def _others(donors: Reals, works: Integers, rng: np.random.Generator) -> Reals:
@@ -196,7 +157,7 @@ def _others(donors: Reals, works: Integers, rng: np.random.Generator) -> Reals:
     return donors[given[:, place]]
 
 
-def _shuffled(fitted: TreesPredictor, test: Vectors, own: Reals, place: int, others: Reals) -> Reals:
+def _shuffled_errors(fitted: TreesOnFeatures, test: Vectors, own: Reals, place: int, others: Reals) -> Reals:
     """Mean error of each row over the shuffles of a feature."""
     rows = np.tile(own, (SHUFFLES, 1))
     rows[:, place] = others.ravel()
@@ -211,11 +172,11 @@ COUNTS = (1, 2, 4, 8, 16, 32)
 
 @dataclass(frozen=True)
 class Selection:
-    """Metrics by number of features."""
+    """Metrics by number of features (section VI-B), all rows weighted the same."""
 
-    split: str  # What was left out
-    counts: tuple[int, ...]  # Numbers of features, rising; the last is that of all
-    metrics: tuple[RelativeMetrics, ...]  # The metrics with each, all rows weighted the same
+    split: str
+    counts: tuple[int, ...]  # rising; the last is that of all features
+    metrics: tuple[RelativeMetrics, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as an object of JSON."""
@@ -225,105 +186,58 @@ class Selection:
         return {"split": self.split, "results": results}
 
 
-def selection(
-    vectors: Vectors,
-    split: str,
-    *,
-    counts: Sequence[int] = COUNTS,
-    seed: int = 0,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int = 1,
-) -> Selection:
-    """Fit XGBoost again to the features of the most gain (section VI-B), for several numbers of them."""
+def selection(vectors: Vectors, split: str, *, counts: Sequence[int] = COUNTS, **options: Any) -> Selection:
+    """Fit XGBoost again to the features of the most gain; options are those of `evaluate_relative`."""
     whole = PublishedXGBoost()
     every = len(whole.features.fit(vectors.observations).names)
     fewer = [count for count in counts if count < every]
-    found = evaluate_relative(
-        vectors,
-        [*(PublishedXGBoost(selected=count) for count in fewer), whole],
-        split,
-        weighting="rows",
-        seed=seed,
-        progress=progress,
-        cache=cache,
-        jobs=jobs,
-    )
+    models = [*(PublishedXGBoost(selected=count) for count in fewer), whole]
+    found = evaluate_relative(vectors, models, split, weighting="rows", **options)
     return Selection(split, (*fewer, every), tuple(result.metrics for result in found.results))
 
 
 HONEST = ("leave-application-out", "leave-kernel-out")
-"""Splits of studies where the protocol is none: the first that has something to split by."""
+"""Splits of studies where the protocol is none of them: the first that has something to split by."""
 
 
 @dataclass(frozen=True, eq=False)
 class RelativeStudies:
-    """Studies of section VIII."""
+    """Studies of section VIII; ``None`` where there is a single group to leave out."""
 
-    # Models by the device that counted (Figures 4 and 5); `None` with a single one
     by_source: BySource | None
-    by_scale: RelativeEvaluation | None  # Each scale held out (Figure 6); `None` with a single one
-    # Each application held out (Figure 7); `None` with a single one
-    by_application: RelativeEvaluation | None
-    importances: Importances  # Of features (Figure 8)
-    selection: Selection  # Fewer features (section VI-B)
+    by_scale: RelativeEvaluation | None  # each scale held out (Figure 6)
+    by_application: RelativeEvaluation | None  # each application held out (Figure 7)
+    importances: Importances
+    selection: Selection
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as an object of JSON; what there is not is null."""
+        """Everything, as an object of JSON."""
+        groups = {"by_scale": self.by_scale, "by_application": self.by_application}
         return {
             "by_source": None if self.by_source is None else self.by_source.to_dict(),
-            "by_scale": _listed(self.by_scale),
-            "by_application": _listed(self.by_application),
+            **{
+                name: None if found is None else [result.to_dict() for result in found.results]
+                for name, found in groups.items()
+            },
             "importances": self.importances.to_dict(),
             "selection": self.selection.to_dict(),
         }
 
 
-def _listed(found: RelativeEvaluation | None) -> list[dict[str, Any]] | None:
-    return None if found is None else [result.to_dict() for result in found.results]
-
-
 @dataclass(frozen=True, eq=False)
 class RelativeStudy:
-    """An evaluation with what belongs beside it."""
+    """An evaluation with its studies, if they were asked for."""
 
-    label: str  # Which dataset
-    evaluation: RelativeEvaluation  # The evaluation
-    studies: RelativeStudies | None  # The studies, if they were asked for
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How much there was to evaluate with."""
-        rows = self.evaluation.vectors.observations
-        return {
-            "rows": len(rows),
-            **rows.counts,
-            "sources": len(set(rows.source)),
-            "devices": len(self.evaluation.vectors.devices),
-            "counters": len(rows.names),
-        }
+    evaluation: RelativeEvaluation
+    studies: RelativeStudies | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but predictions, as ``--json`` prints it: what is not known is null."""
-        evaluation = self.evaluation
-        return {
-            "dataset": self.label,
-            "target": "relative",
-            "protocol": evaluation.split.name,
-            "seed": evaluation.seed,
-            "devices": list(evaluation.vectors.devices),
-            "sources": sorted(set(evaluation.vectors.observations.source)),
-            "counts": self.counts,
-            "folds": len(evaluation.folds),
-            "repeated_share": evaluation.repeated,
-            "bootstrap": {"draws": DRAWS, "share": SHARE},
-            "results": [result.to_dict() for result in evaluation.results],
-            "studies": None if self.studies is None else self.studies.to_dict(),
-        }
+        """Everything but predictions, as ``--json`` prints it."""
+        studies = None if self.studies is None else self.studies.to_dict()
+        return {**self.evaluation.to_dict(), "studies": studies}
 
 
 def study_relative(
-    label: str,
     vectors: Vectors,
     models: Sequence[RelativeModel],
     split: str,
@@ -331,43 +245,30 @@ def study_relative(
     weighting: Weighting | None = None,
     studies: bool = False,
     seed: int = 0,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int = 1,
+    **options: Any,
 ) -> RelativeStudy:
-    """Evaluate models, and make the studies.
+    """Evaluate models, and make the studies; options are those of `evaluate_relative`.
 
     Studies by source, importances and selection hold out what the protocol holds out if that is one of
     `HONEST`, and else the first of these that has something to split by. All but selection and importances,
     which are of XGBoost, are of the models that are evaluated.
     """
-
-    def evaluated(name: str, way: Weighting | None = None) -> RelativeEvaluation:
-        return evaluate_relative(
-            vectors, models, name, weighting=way, seed=seed, progress=progress, cache=cache, jobs=jobs
-        )
-
-    whole = evaluated(split, weighting)
+    options = {**options, "seed": seed}
+    whole = evaluate_relative(vectors, models, split, weighting=weighting, **options)
+    if not studies:
+        return RelativeStudy(whole, None)
 
     def left_out(name: str) -> RelativeEvaluation:
-        return whole if name == split else evaluated(name)
+        return whole if name == split else evaluate_relative(vectors, models, name, **options)
 
-    if not studies:
-        return RelativeStudy(label, whole, None)
     rows = vectors.observations
     several = {name: len(set(getattr(rows, name))) > 1 for name in ("source", "scale", "application")}
     honest = split if split in HONEST else HONEST[0 if several["application"] else 1]
-    sources: BySource | None = None
-    if several["source"]:
-        sources = by_source(vectors, models, honest, seed=seed, progress=progress, cache=cache, jobs=jobs)
-    return RelativeStudy(
-        label,
-        whole,
-        RelativeStudies(
-            sources,
-            left_out("leave-scale-out") if several["scale"] else None,
-            left_out("leave-application-out") if several["application"] else None,
-            importances(vectors, honest, seed=seed),
-            selection(vectors, honest, seed=seed, progress=progress, cache=cache, jobs=jobs),
-        ),
+    found = RelativeStudies(
+        by_source(vectors, models, honest, **options) if several["source"] else None,
+        left_out("leave-scale-out") if several["scale"] else None,
+        left_out("leave-application-out") if several["application"] else None,
+        importances(vectors, honest, seed=seed),
+        selection(vectors, honest, **options),
     )
+    return RelativeStudy(whole, found)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,21 +15,20 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.relative.blend import (
+from crosscast.predict.relative.data import Vectors, kernel_weights, relative_to_slowest
+from crosscast.predict.relative.models import (
     Blend,
     BlendPredictor,
     Effort,
-    FittedPreference,
-    Mix,
-    TrainingRows,
-    fit_preference,
-    training_rows,
+    MixedTrees,
+    fit_trees,
+    spread_rows,
 )
-from crosscast.predict.relative.data import Vectors, relative_to_slowest
 from crosscast.predict.relative.nichols2024 import LogMean
 from crosscast.predict.relative.observed import vectors_of
-from crosscast.predict.relative.sums import intensities_of
+from crosscast.predict.relative.work import intensities_of
 from crosscast.tables.importers.rajaperf import import_rajaperf
+from support.shared import shared_data
 from support.vectors import made_vectors, runs_with
 from support.work import NAMES, changed, made_work, reordered
 
@@ -44,76 +42,49 @@ def with_counts(counts: list[int]) -> Vectors:
     return replace(vectors, observations=replace(vectors.observations, kernel=names))
 
 
-def weights_by_kernel(rows: TrainingRows) -> dict[str, float]:
-    found: Counter[str] = Counter()
-    for kernel, weight in zip(rows.vectors.observations.kernel, rows.weights.tolist(), strict=True):
-        found[kernel] += weight
-    return dict(found)
-
-
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=4))
-def test_kernels_weigh_the_same_and_have_no_more_than_so_many_rows(counts: list[int]) -> None:
-    rows = training_rows(with_counts(counts))
-    weights = weights_by_kernel(rows)
-    np.testing.assert_allclose([weights[f"kernel{place}"] for place in range(len(counts))], 1)
-    taken = Counter(rows.vectors.observations.kernel)
+def test_kernels_have_no_more_than_so_many_rows(counts: list[int]) -> None:
+    rows = spread_rows(with_counts(counts)).observations
+    taken = Counter(rows.kernel)
     assert [taken[f"kernel{place}"] for place in range(len(counts))] == [min(count, MOST) for count in counts]
     # None is taken twice.
-    assert len({tuple(row) for row in rows.vectors.observations.counters.tolist()}) == len(rows.weights)
+    assert len({tuple(row) for row in rows.counters.tolist()}) == len(rows)
 
 
 @given(count=st.integers(MOST + 1, 1500))
 def test_rows_are_spread_evenly_from_the_shortest_to_the_longest(count: int) -> None:
     vectors = with_counts([count])
     length = np.log(vectors.times_s).mean(axis=1)
-    rows = training_rows(vectors)
-    ranks = np.sort(np.searchsorted(np.sort(length), rows.log_time.mean(axis=1)))
+    rows = spread_rows(vectors)
+    ranks = np.sort(np.searchsorted(np.sort(length), np.log(rows.times_s).mean(axis=1)))
     assert (len(ranks), ranks[0], ranks[-1]) == (MOST, 0, count - 1)
     steps = np.diff(ranks)
     assert steps.max() - steps.min() <= 1
-
-
-def test_kernels_of_one_name_in_two_applications_are_two() -> None:
-    vectors = with_counts([6])
-    names = ("one",) * 2 + ("two",) * 4
-    rows = training_rows(replace(vectors, observations=replace(vectors.observations, application=names)))
-    np.testing.assert_allclose(rows.weights, [1 / 2] * 2 + [1 / 4] * 4)
-
-
-def test_times_and_some_of_the_rows_go_together() -> None:
-    vectors = made_work(kernels=3, sizes=2)
-    rows = training_rows(vectors)
-    np.testing.assert_array_equal(rows.log_time, np.log(rows.vectors.times_s))
-    np.testing.assert_allclose(rows.log_relative.sum(axis=1), 0, atol=1e-12)
-    some = rows.rows(np.array([3, 1]))
-    assert some.vectors.observations.kernel == ("kernel1", "kernel0")
-    np.testing.assert_array_equal(some.log_time, rows.log_time[[3, 1]])
-    np.testing.assert_array_equal(some.weights, rows.weights[[3, 1]])
 
 
 WORK = made_work(kernels=8, sizes=3, noise=0.1)
 SEEN = WORK.observations
 
 
-def fit(vectors: Vectors, seed: int = 0) -> FittedPreference:
-    return fit_preference(training_rows(vectors), seed, Effort(60, 100, 0.1))
+def fit(vectors: Vectors, seed: int = 0) -> MixedTrees:
+    return fit_trees(vectors, seed, Effort(60, 100, 0.1))
 
 
 @cache
-def fitted() -> FittedPreference:
+def fitted() -> MixedTrees:
     return fit(WORK)
 
 
-def predicted(found: FittedPreference) -> Reals:
+def predicted(found: MixedTrees) -> Reals:
     return found.log_relative(SEEN)
 
 
 def test_it_is_half_way_between_random_and_boosted_trees() -> None:
     found = fitted()
     rows = found.boosted.features.transform(intensities_of(SEEN, found.base))
-    training = training_rows(WORK)
     forest = ExtraTreesRegressor(len(found.grown.root), max_features=0.15, random_state=0)
-    forest.fit(rows, training.log_relative, sample_weight=training.weights)
+    log_relative = np.log(WORK.times_s) - np.log(WORK.times_s).mean(axis=1, keepdims=True)
+    forest.fit(rows, log_relative, sample_weight=kernel_weights(SEEN))
     boosted = np.log(found.boosted.predict_features(rows))
     boosted -= boosted.mean(axis=1, keepdims=True)
     np.testing.assert_allclose(predicted(found), (forest.predict(rows) + boosted) / 2, atol=1e-9)
@@ -127,7 +98,7 @@ def test_trees_tell_what_they_have_seen() -> None:
 @pytest.mark.parametrize("vectors", [WORK, made_vectors(applications=4)], ids=["items", "instructions"])
 def test_they_come_back_from_their_arrays(vectors: Vectors) -> None:
     found = fit(vectors)
-    again = FittedPreference.from_state(found.state())
+    again = MixedTrees.from_state(found.state())
     assert again.base == found.base
     seen = vectors.observations
     np.testing.assert_array_equal(again.log_relative(seen), found.log_relative(seen))
@@ -193,35 +164,7 @@ def test_runs_between_which_nothing_differs_are_refused() -> None:
 
 def test_counters_that_nothing_is_learned_from_are_named() -> None:
     seen = runs_with({"Bytes/Rep": 3.0, "launch__thread_count": 8.0, "odd": 1.0, "PAPI_TOT_INS": 1.0})
-    assert fitted().unknown_counters(seen) == ("odd", "PAPI_TOT_INS")
-
-
-@pytest.mark.parametrize(
-    ("name", "array", "reason"),
-    [
-        ("feature_fill", np.array([0]), "feature_fill: expected features whose gaps are filled"),
-        ("grown_leaf_value", None, "leaf_value: expected numbers along 2 axes, found none"),
-        ("base", None, "expected an array 'base'"),
-        ("base", np.array(["bytes"]), "base: expected one of 'instructions', 'items', '', found 'bytes'"),
-        ("base", np.array(["items", "items"]), "base: expected one of"),
-        ("base", np.array([1]), "base: expected texts"),
-    ],
-)
-def test_damaged_trees_are_refused(
-    name: str, array: np.ndarray[tuple[int, ...], np.dtype[np.int64]] | None, reason: str
-) -> None:
-    state = {key: each for key, each in fitted().state().items() if key != name}
-    with pytest.raises(InputError) as caught:
-        FittedPreference.from_state(state if array is None else {**state, name: array})
-    assert str(caught.value).startswith(f"model: {reason}")
-    assert "\n" not in str(caught.value)
-
-
-def test_random_trees_of_other_devices_are_refused() -> None:
-    state = fitted().state()
-    value = state["grown_leaf_value"]
-    with pytest.raises(InputError, match=r"^model: grown_leaf_value: expected 2 devices, found 3$"):
-        FittedPreference.from_state({**state, "grown_leaf_value": np.column_stack([value, value[:, 0]])})
+    assert fitted_blend().unknown_counters(seen) == ("odd", "PAPI_TOT_INS")
 
 
 WORK_BLEND = made_work(kernels=9, sizes=3, noise=0.1)
@@ -235,7 +178,7 @@ def fitted_blend() -> BlendPredictor:
 
 
 def with_mix(share: float, anchored: bool) -> BlendPredictor:
-    return replace(fitted_blend(), mix=Mix(share, anchored))
+    return replace(fitted_blend(), share=share, anchored=anchored)
 
 
 @settings(max_examples=30, deadline=None)
@@ -258,11 +201,11 @@ def test_vectors_are_above_0_and_their_largest_entry_is_1_whatever_is_missing(da
 
 
 def test_it_is_the_weighted_mean_of_the_logarithms_of_its_parts() -> None:
-    trees = fitted_blend().preference.log_relative(SEEN_BLEND)
-    sums = fitted_blend().sums
-    assert sums is not None
+    trees = fitted_blend().trees.log_relative(SEEN_BLEND)
+    prices = fitted_blend().prices
+    assert prices is not None
     for anchored in (False, True):
-        expected = np.exp(0.75 * trees + 0.25 * sums.log_relative(SEEN_BLEND, anchored=anchored))
+        expected = np.exp(0.75 * trees + 0.25 * prices.log_relative(SEEN_BLEND, anchored=anchored))
         np.testing.assert_allclose(
             with_mix(0.25, anchored).predict(SEEN_BLEND), relative_to_slowest(expected)
         )
@@ -276,14 +219,14 @@ def test_a_run_without_amounts_is_left_to_the_trees() -> None:
     moved[4] = np.nan
     seen = changed(SEEN_BLEND, bytes=moved)
     found = with_mix(0.6, False).predict(seen)
-    trees = relative_to_slowest(np.exp(fitted_blend().preference.log_relative(seen)))
+    trees = relative_to_slowest(np.exp(fitted_blend().trees.log_relative(seen)))
     np.testing.assert_allclose(found[4], trees[4])
     assert not np.allclose(found[3], trees[3])
 
 
 def test_where_sums_tell_the_truth_they_have_most_of_the_share() -> None:
     found = fitted_blend()
-    assert found.mix.share > 0.8
+    assert found.share > 0.8
     assert np.abs(found.predict(SEEN_BLEND) - WORK_BLEND.vector).mean() < 0.03
 
 
@@ -295,7 +238,7 @@ def test_where_sums_tell_nothing_trees_have_most_of_the_share() -> None:
     seen = changed(SEEN_BLEND, bytes=amounts[:, 0], flops=amounts[:, 1], iterations=1e3, kernels=1.0)
     times_s = np.column_stack([np.full(len(SEEN_BLEND), 1e-3), 1e-3 * np.exp(6 * bound - 3)])
     seen = replace(seen, time_s=times_s[:, 0])
-    assert FEW.fit(Vectors(seen, WORK_BLEND.devices, times_s), 0).mix.share < 0.4
+    assert FEW.fit(Vectors(seen, WORK_BLEND.devices, times_s), 0).share < 0.4
 
 
 def test_own_times_are_taken_where_they_tell_more() -> None:
@@ -304,18 +247,18 @@ def test_own_times_are_taken_where_they_tell_more() -> None:
     wrong = np.repeat(np.exp(rng.normal(0, 1.5, 9)), 3)
     together, apart = WORK_BLEND.times_s * wrong[:, np.newaxis], WORK_BLEND.times_s.copy()
     apart[:, 0] *= wrong
-    mixes = [
-        FEW.fit(Vectors(replace(SEEN_BLEND, time_s=times_s[:, 0]), WORK_BLEND.devices, times_s), 0).mix
+    anchored = [
+        FEW.fit(Vectors(replace(SEEN_BLEND, time_s=times_s[:, 0]), WORK_BLEND.devices, times_s), 0).anchored
         for times_s in (together, apart)
     ]
-    assert [mix.anchored for mix in mixes] == [False, True]
+    assert anchored == [False, True]
 
 
 def test_without_amounts_of_work_there_are_trees_alone() -> None:
     vectors = made_vectors(applications=4)
     found = FEW.fit(vectors, 0)
-    assert found.sums is None
-    assert found.mix == Mix(0.0, False)
+    assert found.prices is None
+    assert (found.share, found.anchored) == (0, False)
     assert (found.predict(vectors.observations).max(axis=1) == 1).all()
 
 
@@ -343,9 +286,9 @@ def test_devices_in_another_order_have_nearly_the_same_vectors() -> None:
 
 def test_kernels_are_left_out_alike_in_whatever_order_rows_are() -> None:
     order = np.random.default_rng(1).permutation(len(WORK_BLEND))
-    mix = FEW.fit(WORK_BLEND.rows(order), 0).mix
-    assert mix.anchored == fitted_blend().mix.anchored
-    assert mix.share == pytest.approx(fitted_blend().mix.share, abs=0.02)
+    found = FEW.fit(WORK_BLEND.rows(order), 0)
+    assert found.anchored == fitted_blend().anchored
+    assert found.share == pytest.approx(fitted_blend().share, abs=0.02)
 
 
 def test_the_same_rows_and_seed_give_the_same_blend() -> None:
@@ -361,17 +304,17 @@ def test_a_few_kernels_are_enough(kernels: int) -> None:
     found = FEW.fit(few, 0)
     assert (found.predict(SEEN_BLEND).max(axis=1) == 1).all()
     if kernels < 3:
-        assert found.mix == Mix(0.5, True)
+        assert (found.share, found.anchored) == (0.5, True)
 
 
 def test_a_kernel_that_alone_lacks_an_amount_does_not_spoil_the_mix() -> None:
     done = SEEN_BLEND.counters[:, 1].copy()
     done[:3] = np.nan
     found = FEW.fit(replace(WORK_BLEND, observations=changed(SEEN_BLEND, flops=done)), 0)
-    assert found.sums is not None
-    assert found.sums.prices[2].tolist() == [0, 0]
-    assert 0 < found.mix.share < 1
-    assert found.mix.share != 0.5
+    assert found.prices is not None
+    assert found.prices.prices[2].tolist() == [0, 0]
+    assert 0 < found.share < 1
+    assert found.share != 0.5
 
 
 def test_nothing_can_be_learned_from_no_run() -> None:
@@ -383,58 +326,55 @@ def test_nothing_can_be_learned_from_no_run() -> None:
 def test_the_blend_comes_back_from_its_arrays(vectors: Vectors) -> None:
     found = FEW.fit(vectors, 1)
     again = BlendPredictor.from_state(found.state())
-    assert again.mix == found.mix
+    assert (again.share, again.anchored) == (found.share, found.anchored)
     np.testing.assert_array_equal(again.predict(vectors.observations), found.predict(vectors.observations))
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"share": np.array([1.5])}, "share: expected one number from 0 to 1, found [1.5]"),
-        ({"share": np.array([0.5, 0.5])}, "share: expected one number from 0 to 1, found [0.5, 0.5]"),
-        ({"share": np.array([np.nan])}, "share: expected finite numbers, found others"),
-        ({"anchored": np.array([2])}, "anchored: expected integers from 0 to 1, found 2 to 2"),
-        ({"anchored": np.array([0, 1])}, "anchored: expected one integer, found [0, 1]"),
-        ({"share": None}, "expected an array 'share'"),
-        ({"prices": None}, "expected an array 'prices'"),
-        ({"priced_devices": None}, "expected an array 'priced_devices'"),
-        ({"prices": None, "priced_devices": None}, "expected an array 'priced_devices'"),
+        ({"share": np.array(1.5)}, "share: expected at most 1, found 1.5"),
+        ({"share": np.array([0.5, 0.5])}, "share: expected a number, found float64 of shape (2,)"),
+        ({"share": np.array(np.nan)}, "share: expected finite numbers, found nan"),
+        ({"anchored": np.array(2)}, "anchored: expected true or false, found int64"),
+        ({"base": np.array("bytes")}, "base: expected one of instructions, items, , found 'bytes'"),
+        ({"fill": np.array(False)}, "features.fill: expected features whose gaps are filled"),
+        ({"share": None}, "share: expected a number, found none among the arrays"),
+        ({"grown.leaf_value": None}, "grown.leaf_value: expected numbers along 2 axes, found none"),
+        ({"prices.prices": None}, "prices.prices: expected numbers along 2 axes, found none"),
+        ({"prices.prices": None, "prices.devices": None}, "prices: expected 2 devices, found 0"),
         (
-            {"prices": np.ones((4, 3)), "priced_devices": np.array(["a", "b", "c"])},
+            {"prices.prices": np.ones((4, 3)), "prices.devices": np.array(["a", "b", "c"])},
             "prices: expected 2 devices, found 3",
         ),
+        ({"grown.leaf_value": "wider"}, "leaf_value: expected outputs of number 2, found 3"),
     ],
 )
-def test_a_damaged_blend_is_refused(
-    changes: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]] | None], reason: str
-) -> None:
+def test_a_damaged_blend_is_refused(changes: dict[str, Any], reason: str) -> None:
     state = {name: array for name, array in fitted_blend().state().items() if name not in changes}
-    state |= {name: array for name, array in changes.items() if array is not None}
+    value = fitted_blend().trees.grown.leaf_value
+    wider = np.column_stack([value, value[:, 0]])
+    state |= {
+        name: wider if isinstance(array, str) else array
+        for name, array in changes.items()
+        if array is not None
+    }
     with pytest.raises(InputError) as caught:
         BlendPredictor.from_state(state)
     assert str(caught.value).startswith(f"model: {reason}")
     assert "\n" not in str(caught.value)
 
 
-def test_a_blend_names_counters_that_it_does_not_look_at() -> None:
-    seen = replace(SEEN_BLEND, names=(*NAMES[:-1], "odd"))
-    assert fitted_blend().unknown_counters(seen) == ("odd",)
-
-
-FOLDER = Path(os.environ.get("CROSSCAST_DATA") or Path(__file__).parents[4] / "shared" / "data")
-FOLDER /= "cross_architecture"
 RUNS = 4
 
 
 @pytest.fixture
 def node() -> Vectors:
     """A few runs of each kernel on a stated node of 36 cores, and on a GPU."""
-    if not FOLDER.is_dir():
-        pytest.skip(f"the published data is not in {FOLDER}: set CROSSCAST_DATA")
-    vectors = vectors_of(import_rajaperf(FOLDER, cores=36))
+    vectors = vectors_of(import_rajaperf(shared_data("cross_architecture"), cores=36))
     seen: Counter[tuple[str, str]] = Counter()
     few = []
-    for kernel in zip(vectors.observations.application, vectors.observations.kernel, strict=True):
+    for kernel in vectors.observations.kernels:
         few.append(seen[kernel] < RUNS)
         seen[kernel] += 1
     return vectors.rows(np.array(few))

@@ -9,7 +9,7 @@ import pytest
 
 import crosscast
 from crosscast.device import Device
-from crosscast.evaluation.relative import vectors_digest
+from crosscast.evaluation.keep import digest
 from crosscast.predict.relative.data import NO_SOURCE, Observations, Vectors, kernel_weights, profiles_seen
 from crosscast.predict.relative.observed import vectors_of
 from crosscast.predict.time.data import ProfileBatch
@@ -93,7 +93,7 @@ def test_devices_of_profiles_are_described_with_what_the_dataset_says_of_them() 
     vectors = vectors_of(crosscast.bundled_dataset())
     assert keys(vectors) == vectors.devices
     assert all(device.type in ("cpu", "gpu", "accelerator") for device in vectors.described)
-    assert len(vectors_digest(vectors)) == 64
+    assert len(digest(vectors)) == 64
 
 
 @pytest.mark.parametrize("described", [True, False])
@@ -107,6 +107,6 @@ def test_another_description_is_another_hash() -> None:
     plain = made_vectors(applications=2)
     known = tuple(Device(key, type="gpu", numbers={"cores": 4.0}) for key in DEVICES)
     other = (Device(DEVICES[0], type="gpu", numbers={"cores": 5.0}), *known[1:])
-    hashes = [vectors_digest(replace(plain, described=each)) for each in ((), known, other, known)]
+    hashes = [digest(replace(plain, described=each)) for each in ((), known, other, known)]
     assert len(set(hashes)) == 3
     assert hashes[1] == hashes[3]

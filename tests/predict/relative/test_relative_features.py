@@ -11,9 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.errors import InputError
-from crosscast.predict.relative.counters import AS_IS, LOGARITHM, ROOT, on_scale, scale_for
 from crosscast.predict.relative.data import NO_SOURCE, Observations
-from crosscast.predict.relative.features import FeatureScale, FittedFeatures, Which
+from crosscast.predict.relative.features import (
+    AS_IS,
+    LOGARITHM,
+    ROOT,
+    FeatureScale,
+    FittedFeatures,
+    on_scale,
+    scale_for,
+)
 from support.vectors import runs_with
 
 
@@ -74,7 +81,7 @@ def column(fitted: FittedFeatures, rows: Observations, name: str) -> list[float]
     ],
 )
 def test_features_are_chosen_by_training_rows_without_constant_ones(
-    which: Which, names: tuple[str, ...]
+    which: Any, names: tuple[str, ...]
 ) -> None:
     assert FeatureScale(which).fit(training()).names == names
 
@@ -187,13 +194,13 @@ def test_what_is_kept_is_made_again(fill: bool) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {"feature_keys": np.array(["a"])},
-        {"feature_deviations": np.zeros(9)},
-        {"feature_means": np.full(9, np.nan)},
-        {"feature_origins": np.full(9, 9)},
-        {"feature_origins": np.zeros(9, dtype=np.int64)},
-        {"feature_fill": np.array([0, 1])},
-        {"counters": np.array([1.0])},
+        {"keys": np.array(["a"])},
+        {"deviations": np.zeros(9)},
+        {"means": np.full(9, np.nan)},
+        {"origins": np.full(9, 9)},
+        {"origins": np.zeros(9, dtype=np.int64)},
+        {"fill": np.array([False, True])},
+        {"known": np.array([1.0])},
     ],
 )
 def test_arrays_that_are_no_features_are_refused(changed: Mapping[str, Any]) -> None:

@@ -1,420 +1,510 @@
-"""The card of a model of relative vectors: what it was trained on, what it knows, and how good it is."""
+"""Trained models of relative performance: their card, what they forecast, and their folder."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
-from crosscast.arrays import Reals
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.fields import Fields
-from crosscast.predict.artefact import (
-    RELATIVE,
-    STORED,
-    State,
-    StoredArrays,
-    arrays_of,
-    part_of,
-    read_card,
-    required_count,
-    required_table,
-    required_text,
-    stored_name,
-    write_folder,
-)
-from crosscast.predict.relative.data import NO_SOURCE, Observations, RelativePredictor
-from crosscast.predict.relative.intervals import HeldOut, RelativeForecast, forecast_of
+from crosscast.predict.intervals import group_reach, group_weights, most_level
+from crosscast.predict.relative.data import NO_SOURCE, Observations, RelativePredictor, profiles_seen
+from crosscast.predict.serialization import Array, Nested, Stored, register_homes
+from crosscast.predict.store import StoredModel, decode, write
+from crosscast.predict.time.data import ProfileBatch
 from crosscast.predict.warnings import listed
+from crosscast.profile import Profile
+from crosscast.results import Tabular
+
+QUESTION = "relative"
 
 DIRECTION = "time on a device over the time on the slowest device, in (0, 1]: less is better"
 """What an entry of a vector is, as the card says it."""
 
+_HOMES = {
+    "relative-blend": "crosscast.predict.relative.models",
+    "relative-by-times": "crosscast.predict.relative.models",
+    "relative-extra-trees": "crosscast.predict.relative.models",
+    "relative-linear": "crosscast.predict.relative.nichols2024",
+    "relative-trees": "crosscast.predict.relative.features",
+    "relative-vector": "crosscast.predict.relative.nichols2024",
+}
+register_homes(_HOMES)
 
-@dataclass(frozen=True)
-class RelativeCard:
-    """What belongs to a fitted model besides its arrays."""
-
-    model: str  # Name of the model
-    seed: int  # Start of the random numbers of its fit
-    devices: tuple[str, ...]  # Keys of the devices whose times its vectors compare, in order
-    # Devices on which the runs that it was fitted to were counted, or
-    # `crosscast.predict.relative.data.NO_SOURCE`
-    sources: tuple[str, ...]
-    counters: tuple[str, ...]  # Names of the counters and settings of the runs that it was fitted to
-    configuration: tuple[str, ...]
-    # Data that it was fitted to, for people: where from, how many of what, names, a hash
-    training: Mapping[str, Any]
-    # Scores on what was left out; see `crosscast.evaluation.relative.train_relative`
-    errors: Mapping[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The card as a JSON object."""
-        return {
-            "target": RELATIVE,
-            "model": self.model,
-            "seed": self.seed,
-            "direction": DIRECTION,
-            "training": dict(self.training),
-            "devices": list(self.devices),
-            "sources": list(self.sources),
-            "counters": list(self.counters),
-            "configuration": list(self.configuration),
-            "errors": dict(self.errors),
-        }
-
-    @classmethod
-    def from_dict(cls, card: Mapping[str, Any], where: str) -> RelativeCard:
-        """Read a card; what it holds besides does not matter."""
-        fields = Fields(card, where)
-        direction = required_text(fields, "direction")
-        if direction != DIRECTION:
-            raise InputError(f"{where}: direction: expected {DIRECTION!r}, found {direction!r}")
-        return cls(
-            required_text(fields, "model"),
-            required_count(fields, "seed"),
-            _names(fields, "devices", 2),
-            _names(fields, "sources", 1),
-            _names(fields, "counters", 1),
-            _names(fields, "configuration", 0),
-            dict(required_table(fields, "training").items()),
-            dict(required_table(fields, "errors").items()),
-        )
-
-
-def _names(fields: Fields, name: str, least: int) -> tuple[str, ...]:
-    found = fields.texts(name)
-    if len(found) < least or len(set(found)) < len(found) or not all(found):
-        listed = ", ".join(found) or "none"
-        raise InputError(f"{fields.where}: {name}: expected at least {least}, and each once, found {listed}")
-    return found
-
-
+_LEAST_S, _MOST_S = 1e-9, 1e9
+_TIMES = ("time_s", "time_low_s", "time_high_s")
 _MOST_NAMED = 5
 
 
-@runtime_checkable
-class _KnowsCounters(Protocol):
-    """A model, or the features of one, that can tell which counters it looks at."""
+class RelativeCard(msgspec.Struct, frozen=True, kw_only=True):
+    """What belongs to a fitted model besides its arrays."""
 
-    def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
-        """Names of the counters of runs that it does not know."""
-        ...
+    model: str
+    seed: Annotated[int, msgspec.Meta(ge=0)]
+    direction: str = DIRECTION
+    training: dict[str, Any]  # where the data are from, how many of what, names, a hash
+    devices: tuple[str, ...]  # keys of the devices whose times its vectors compare
+    sources: tuple[str, ...]  # devices on which the training runs were counted, or `NO_SOURCE`
+    counters: tuple[str, ...]  # those of the training runs, and their settings
+    configuration: tuple[str, ...]
+    errors: dict[str, Any]  # scores on what was left out; see `crosscast.evaluation.relative.train_relative`
+
+    def to_dict(self) -> dict[str, Any]:
+        """The card as a JSON object."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+
+    def check(self, where: str) -> None:
+        """Refuse another direction, and names that are missing or repeated."""
+        if self.direction != DIRECTION:
+            raise InputError.of(
+                where=where, field="direction", expected=repr(DIRECTION), found=repr(self.direction)
+            )
+        for field, least in (("devices", 2), ("sources", 1), ("counters", 1), ("configuration", 0)):
+            names: tuple[str, ...] = getattr(self, field)
+            if len(names) < least or len(set(names)) < len(names) or not all(names):
+                expected, found = f"at least {least}, and each once", ", ".join(names) or "none"
+                raise InputError.of(where=where, field=field, expected=expected, found=found)
 
 
-def unknown_counters(
-    predictor: RelativePredictor, card: RelativeCard, observations: Observations
-) -> tuple[str, ...]:
-    """Names of counters of runs that a model does not know.
+@dataclass(frozen=True, eq=False)
+class RelativeResiduals(Stored):
+    """Out-of-fold residuals of ``n`` vectors of ``d`` devices.
 
-    The model says it, or its ``features`` do: they may know counters of other tools by what these mean. Else
-    it is those that the training did not have.
+    Groups, applications as a rule, are exchangeable: a new one is to these as they are to each other. Errors
+    within a group depend on each other, so that each group weighs the same.
     """
-    for part in (predictor, getattr(predictor, "features", None)):
-        if isinstance(part, _KnowsCounters):
-            return part.unknown_counters(observations)
-    return tuple(name for name in observations.names if name not in card.counters)
 
+    groups: Annotated[tuple[str, ...], Array("g")]
+    sources: Annotated[tuple[str, ...], Array("s")]  # devices that counted
+    # Logarithm of the predicted over the true entry, both relative to the slowest device of their vector.
+    log_error: Annotated[Reals, Array("n d", least=1)]
+    group: Annotated[Integers, Array("n", low=0, below="g")]
+    source: Annotated[Integers, Array("n", low=0, below="s")]
 
-def check_counters(card: RelativeCard, observations: Observations, unknown: Sequence[str]) -> None:
-    """Refuse runs of which the model knows no counter."""
-    columns = [place for place, name in enumerate(observations.names) if name not in set(unknown)]
-    told = np.isfinite(observations.counters[:, columns]).any(axis=1)
-    if not told.all():
-        row = int(np.flatnonzero(~told)[0])
-        there = np.isfinite(observations.counters[row])
-        found = [name for name, one in zip(observations.names, there, strict=True) if one]
-        raise InputError(
-            f"{_label(observations, row)}: expected counters that the model knows, such as "
-            f"{_named(card.counters)}, found {_named(found) or 'none'}"
+    def check(self) -> None:
+        """Refuse groups and sources without an error."""
+        for field, names in (("group", self.groups), ("source", self.sources)):
+            found = len(np.unique(getattr(self, field)))
+            if found < len(names):
+                expected = f"errors of each of {len(names)} {field}s"
+                raise InputError.of(field=field, expected=expected, found=f"those of {found}")
+
+    def of_source(self, source: str) -> RelativeResiduals:
+        """The errors of what was counted on a device; all of them if there are none."""
+        if source not in self.sources:
+            return self
+        own = self.source == self.sources.index(source)
+        present, group = np.unique(self.group[own], return_inverse=True)
+        return RelativeResiduals(
+            tuple(self.groups[number] for number in present),
+            (source,),
+            self.log_error[own],
+            group.astype(np.int64),
+            np.zeros(int(own.sum()), np.int64),
         )
 
-
-def doubts_of(
-    card: RelativeCard, observations: Observations, unknown: Sequence[str]
-) -> list[tuple[str, ...]]:
-    """What is doubtful of each run; sentences without a full stop."""
-    return [
-        tuple(
-            filter(None, (_passed_over(observations, row, unknown), _source(card, observations.source[row])))
+    def without(self, group: int) -> RelativeResiduals:
+        """The errors of the other groups."""
+        others = self.group != group
+        return RelativeResiduals(
+            tuple(name for number, name in enumerate(self.groups) if number != group),
+            self.sources,
+            self.log_error[others],
+            self.group[others] - (self.group[others] > group),
+            self.source[others],
         )
-        for row in range(len(observations))
-    ]
+
+    def relative_errors(self, base: int | None) -> Reals:
+        """Errors of times over that on a device, of shape ``(n, d)``."""
+        if base is None:
+            return self.log_error
+        errors: Reals = self.log_error - self.log_error[:, [base]]
+        return errors
+
+    def reach(self, level: float, base: int | None) -> Reals:
+        """How far intervals reach to both sides, in logarithms, of shape ``(d,)``; see `group_reach`."""
+        return group_reach(np.abs(self.relative_errors(base)), self.group, level)
 
 
-def _passed_over(observations: Observations, row: int, unknown: Sequence[str]) -> str:
-    there = np.isfinite(observations.counters[row])
-    found = [
-        name for name, one in zip(observations.names, there, strict=True) if one and name in set(unknown)
-    ]
-    return f"counters that the model does not know are passed over: {_named(found)}" if found else ""
+@dataclass(frozen=True, eq=False)
+class RelativeForecast(Tabular):
+    """Forecast times of ``r`` runs on ``d`` devices, relative to a device; less is better.
+
+    Intervals are conformal: relative to a device, by the out-of-fold errors of such ratios. Probabilities are
+    shares of the errors, in which groups weigh the same: each is taken as the one that was made this time.
+    For both, the errors are those of what was counted on the same device, if there are any.
+
+    Relative to the slowest device (`relative_to` is ``None``), the largest entry of a run is 1. As any device
+    may be the slowest in truth, the interval of the one that is predicted so is not of width 0, but none
+    reaches above 1.
+    """
+
+    runs: Observations
+    devices: tuple[str, ...]
+    relative_to: str | None
+    level: float  # probability of the intervals that was asked for
+    reached: Reals  # (r,) probability that they have: less where there are too few groups
+    relative: Reals  # (r, d, 3) time over that on the device that it is relative to, and its limits
+    order: Integers  # (r, d) places of the devices, fastest first
+    fastest: Reals  # (r, d) probability that each is the fastest
+    same_order: Reals  # (r,) probability that the whole order is as predicted
+    timed_on: tuple[str | None, ...]  # device on which a time is known, for each run
+    time_s: Reals  # (r, d, 3) times and their limits in seconds; NaN where no time is known
+    warnings: tuple[tuple[str, ...], ...]  # what makes each run doubtful; sentences without a full stop
+
+    def __len__(self) -> int:
+        """Number of runs."""
+        return len(self.runs)
+
+    @property
+    def centre(self) -> Reals:
+        """Relative times, of shape ``(r, d)``."""
+        return self.relative[:, :, 0]
+
+    @property
+    def low(self) -> Reals:
+        """Lower limits of the relative times, of shape ``(r, d)``."""
+        return self.relative[:, :, 1]
+
+    @property
+    def high(self) -> Reals:
+        """Upper limits of the relative times, of shape ``(r, d)``."""
+        return self.relative[:, :, 2]
+
+    @property
+    def ranks(self) -> Integers:
+        """Place of each device in the order of the times, from 1, of shape ``(r, d)``."""
+        return np.argsort(self.order, axis=1) + 1
+
+    @property
+    def recommended(self) -> tuple[str, ...]:
+        """The device to take for each run."""
+        return tuple(self.in_order(row)[0] for row in range(len(self)))
+
+    def in_order(self, row: int) -> tuple[str, ...]:
+        """The devices of a run, fastest first."""
+        return tuple(self.devices[place] for place in self.order[row])
+
+    def timed_s(self, row: int) -> float | None:
+        """The time of a run that is known, in seconds."""
+        device = self.timed_on[row]
+        return None if device is None else float(self.time_s[row, self.devices.index(device), 0])
+
+    def columns(self) -> Mapping[str, Any]:
+        """A row for each run and device."""
+        d = len(self.devices)
+        texts = ("application", "kernel", "size", "scale", "source")
+        columns: dict[str, Any] = {name: np.repeat(np.array(getattr(self.runs, name)), d) for name in texts}
+        columns["device"] = np.tile(np.array(self.devices), len(self))
+        limits = dict(zip(("relative", "low", "high"), np.moveaxis(self.relative, 2, 0), strict=True))
+        times = dict(zip(_TIMES, np.moveaxis(self.time_s, 2, 0), strict=True))
+        numbers = {**limits, "rank": self.ranks, "probability_fastest": self.fastest, **times}
+        return columns | {name: values.ravel() for name, values in numbers.items()}
+
+    def __getitem__(self, row: int) -> RelativeRun:
+        """The forecast of one run."""
+        return RelativeRun(self, row)
+
+    def __iter__(self) -> Iterator[RelativeRun]:
+        """The forecast of each run."""
+        return (self[row] for row in range(len(self)))
 
 
-def _source(card: RelativeCard, source: str) -> str:
-    if source in card.sources:
-        return ""
-    if source == NO_SOURCE:
-        return "the profile does not say on which device it was counted"
-    return (
-        f"counted on {source}, and the model was trained on what was counted on {_named(card.sources)}, so "
-        "that nothing tells how sure this is"
+class RelativeRun(NamedTuple):
+    """A run of a forecast."""
+
+    forecast: RelativeForecast
+    row: int
+
+    @property
+    def label(self) -> str:
+        """Its names, for people."""
+        return self.forecast.runs.label(self.row)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes it doubtful; sentences without a full stop."""
+        return self.forecast.warnings[self.row]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as the object that ``--json`` prints."""
+        found, row = self.forecast, self.row
+        runs, ranks = found.runs, found.ranks[row].tolist()
+        source, timed_on = runs.source[row], found.timed_on[row]
+        devices = []
+        for place, device in enumerate(found.devices):
+            relative, low, high = found.relative[row, place].tolist()
+            times = [None] * 3 if timed_on is None else found.time_s[row, place].tolist()
+            devices.append(
+                {
+                    "device": device,
+                    "relative": relative,
+                    "low": low,
+                    "high": high,
+                    "rank": ranks[place],
+                    "probability_fastest": float(found.fastest[row, place]),
+                    **dict(zip(_TIMES, times, strict=True)),
+                    "speed_up": 1 / relative,
+                }
+            )
+        names = ("application", "kernel", "size", "scale")
+        return {
+            **{name: getattr(runs, name)[row] or None for name in names},
+            "source": None if source == NO_SOURCE else source,
+            "relative_to": found.relative_to,
+            "level": found.level,
+            "level_reached": float(found.reached[row]),
+            "devices": devices,
+            "order": list(found.in_order(row)),
+            "probability_same_order": float(found.same_order[row]),
+            "recommended": found.in_order(row)[0],
+            "time": None if timed_on is None else {"device": timed_on, "time_s": found.timed_s(row)},
+            "warnings": list(self.warnings),
+        }
+
+
+def forecast_of(
+    runs: Observations,
+    devices: Sequence[str],
+    predicted: Reals,
+    residuals: RelativeResiduals,
+    *,
+    relative_to: str | None = None,
+    level: float = 0.9,
+    times: Sequence[tuple[str, float] | None] = (),
+    warnings: Sequence[Sequence[str]] = (),
+) -> RelativeForecast:
+    """Put intervals and probabilities to predicted vectors ``(r, d)``.
+
+    `times` say for each run a device with a time that is known there, and that time in seconds.
+    """
+    if not 0 < level < 1:
+        raise InputError.of(where="level", expected="a probability between 0 and 1", found=f"{level:g}")
+    if relative_to is not None and relative_to not in devices:
+        expected = f"one of {', '.join(devices)}"
+        raise InputError.of(where="relative_to", expected=expected, found=repr(relative_to))
+    wrong = ~(np.isfinite(predicted) & (predicted > 0))
+    if wrong.any():
+        raise InputError.of(where="model", expected="to predict numbers above 0", found=predicted[wrong][0])
+    base = None if relative_to is None else list(devices).index(relative_to)
+    errors = [residuals.of_source(source) for source in runs.source]
+    logs = _logs(predicted, base)
+    order = np.argsort(logs, axis=1, kind="stable").astype(np.int64)
+    reached = np.array([min(level, most_level(len(each.groups))) for each in errors])
+    time_s = np.full((*predicted.shape, 3), np.nan)
+    known = [*times] or [None] * len(runs)
+    for row, time in enumerate(known):
+        if time is not None:
+            timed = list(devices).index(time[0])
+            time_s[row] = time[1] * _limits(predicted[[row]], [errors[row]], timed, level)[0]
+    shares = [_shares(logs[row], order[row], each) for row, each in enumerate(errors)]
+    said = warnings or [()] * len(runs)
+    return RelativeForecast(
+        runs=runs,
+        devices=tuple(devices),
+        relative_to=relative_to,
+        level=level,
+        reached=reached,
+        relative=_limits(predicted, errors, base, level),
+        order=order,
+        fastest=np.array([fastest for fastest, _ in shares]).reshape(predicted.shape),
+        same_order=np.array([same for _, same in shares]),
+        timed_on=tuple(None if time is None else time[0] for time in known),
+        time_s=time_s,
+        warnings=tuple((*one, *_too_few(level, most)) for one, most in zip(said, reached, strict=True)),
     )
 
 
-def _label(observations: Observations, row: int) -> str:
-    names = (observations.application[row], observations.kernel[row], observations.size[row])
-    return " ".join(dict.fromkeys(filter(None, names))) or "profile"
+def _logs(predicted: Reals, base: int | None) -> Reals:
+    logs = np.log(predicted)
+    relative: Reals = logs - (logs.max(axis=1, keepdims=True) if base is None else logs[:, [base]])
+    return relative
 
 
-def _named(names: Sequence[str]) -> str:
-    return listed(names, _MOST_NAMED)
+def _limits(predicted: Reals, errors: Sequence[RelativeResiduals], base: int | None, level: float) -> Reals:
+    """Centre, low and high of runs by the errors of each, of shape ``(r, d, 3)``."""
+    reaches = {
+        each.sources: each.reach(level, base) for each in {each.sources: each for each in errors}.values()
+    }
+    logs = _logs(predicted, base)
+    reach = np.array([reaches[each.sources] for each in errors]).reshape(logs.shape)
+    high = np.minimum(np.exp(logs + reach), np.inf if base is not None else 1.0)
+    return np.stack([np.exp(logs), np.exp(logs - reach), high], axis=2)
 
 
-_MODEL, _HELD_OUT = "model", "held_out"
+def _shares(logs: Reals, order: Integers, errors: RelativeResiduals) -> tuple[Reals, float]:
+    """How often each device is the fastest, and the order the same, if an error is one of those."""
+    truths = logs - errors.log_error
+    best = truths == truths.min(axis=1, keepdims=True)
+    same = (np.diff(truths[:, order], axis=1) >= 0).all(axis=1)
+    weights = group_weights(errors.group)
+    shares = weights @ (best / best.sum(axis=1, keepdims=True))
+    return shares / shares.sum(), min(float(weights @ same), 1.0)
 
 
-def relative_kinds() -> tuple[str, ...]:
-    """Names of the kinds of models of relative vectors."""
-    return tuple(name for name, place in STORED.items() if ".relative." in place)
+def _too_few(level: float, reached: float) -> tuple[str, ...]:
+    if reached >= level:
+        return ()
+    groups = round(reached / (1 - reached))
+    needed = int(np.ceil(level / (1 - level) - 1e-6))
+    return (
+        f"the intervals are {100 * reached:.3g} % intervals: the model was tested on {groups} groups of runs "
+        f"that it had not seen, and {100 * level:g} % takes {needed}",
+    )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class _Parts(Stored):
+    model: Annotated[RelativePredictor, Nested(kinds=tuple(_HOMES))]
+    held_out: RelativeResiduals
+
+
+@dataclass(frozen=True, eq=False)
 class TrainedRelativeModel:
-    """A model that was read from an artefact; a `RelativePredictor` itself."""
+    """A fitted model with its out-of-fold residuals and its card."""
 
-    folder: Path  # Where it is
-    card: RelativeCard  # What it was trained on, and how good it was
-    kind: str  # Kind of the model, by which its class is found
-    arrays: StoredArrays  # Its arrays, which are read when the first prediction is asked for
+    predictor: RelativePredictor
+    residuals: RelativeResiduals
+    card: RelativeCard
+    folder: Path | None = None  # where it was read from
 
     @property
     def devices(self) -> tuple[str, ...]:
         """Keys of the ``d`` devices whose times its vectors compare."""
         return self.card.devices
 
-    @property
-    def predictor(self) -> RelativePredictor:
-        """What predicts vectors."""
-        return self._made[0]
-
-    @property
-    def held_out(self) -> HeldOut:
-        """Its errors on groups that were left out."""
-        return self._made[1]
-
-    @cached_property
-    def _made(self) -> tuple[RelativePredictor, HeldOut]:
-        return self.arrays.made_into(self._make)
-
-    def _make(self, arrays: State) -> tuple[RelativePredictor, HeldOut]:
-        kinds = relative_kinds()
-        if self.kind not in kinds:
-            raise InputError(f"model: kind: expected one of {', '.join(kinds)}, found {self.kind!r}")
-        held_out = HeldOut.from_state(arrays_of(arrays, _HELD_OUT))
-        found = held_out.log_error.shape[1]
-        if found != len(self.devices):
-            raise InputError(
-                f"model: expected errors on the {len(self.devices)} devices of its card, found {found}"
-            )
-        return part_of(self.kind, arrays_of(arrays, _MODEL)), held_out
-
-    def predict(self, observations: Observations) -> Reals:
-        """Predicted vectors, of shape ``(r, d)``, as the model gives them; see
-        `RelativePredictor.predict`.
-        """
-        predicted = self.predictor.predict(observations)
-        expected = (len(observations), len(self.devices))
+    def vectors(self, runs: Observations) -> Reals:
+        """Relative vectors as the model gives them, of shape ``(r, d)``."""
+        predicted = self.predictor.predict(runs)
+        expected = (len(runs), len(self.devices))
         if predicted.shape != expected:
-            raise InputError(
-                f"{self.folder}: expected a model of {len(self.devices)} devices as its card says, found "
-                f"one that predicts an array of shape {predicted.shape}"
+            raise InputError.of(
+                where=self.folder,
+                expected=f"a model of {len(self.devices)} devices as its card says",
+                found=f"one that predicts an array of shape {predicted.shape}",
             )
         return predicted
 
-    def forecast(
-        self, observations: Observations, *, relative_to: str | None = None, level: float = 0.9
+    def predict(
+        self,
+        runs: Observations | ProfileBatch | Sequence[Profile],
+        *,
+        relative_to: str | None = None,
+        level: float = 0.9,
+        timed_on: str | None = None,
+        time_s: float | None = None,
     ) -> RelativeForecast:
-        """Predict vectors with intervals, and how likely each device is the fastest."""
-        unknown = unknown_counters(self.predictor, self.card, observations)
-        check_counters(self.card, observations, unknown)
+        """Forecast times relative to a device, by default the slowest of each run.
+
+        Where a time is known on a device, times are forecast in seconds too: by default that of each run on
+        the device on which it was counted.
+        """
+        if isinstance(runs, ProfileBatch):
+            runs = profiles_seen(runs)
+        elif not isinstance(runs, Observations):
+            runs = profiles_seen(ProfileBatch.of(runs))
+        unknown = self._unknown_counters(runs)
+        self._refuse_unknown(runs, unknown)
         return forecast_of(
+            runs,
             self.devices,
-            self.predict(observations),
-            observations.source,
-            self.held_out,
+            self.vectors(runs),
+            self.residuals,
             relative_to=relative_to,
             level=level,
-            warnings=doubts_of(self.card, observations, unknown),
+            times=self._times(runs, timed_on, time_s),
+            warnings=[self._warnings(runs, row, unknown) for row in range(len(runs))],
         )
 
-
-def save_relative_model(
-    predictor: RelativePredictor, held_out: HeldOut, folder: str | Path, card: RelativeCard
-) -> None:
-    """Write an artefact, in the place of the one that is there."""
-    kept: Mapping[str, object] = {**card.to_dict(), "kind": stored_name(predictor)}
-    parts = {_MODEL: predictor.state(), _HELD_OUT: held_out.state()}
-    arrays = {f"{part}.{name}": array for part, state in parts.items() for name, array in state.items()}
-    write_folder(Path(folder), kept, arrays)
-
-
-def load_relative_model(folder: str | Path) -> TrainedRelativeModel:
-    """Read the card of an artefact and check it; arrays are read when they are needed."""
-    folder = Path(folder)
-    card = read_card(folder, RELATIVE)
-    kind = required_text(card, "kind")
-    found = RelativeCard.from_dict(dict(card.items()), card.where)
-    return TrainedRelativeModel(folder, found, kind, StoredArrays.of(required_table(card, "arrays"), folder))
-
-
-_LEAST_S, _MOST_S = 1e-9, 1e9
-
-
-@dataclass(frozen=True)
-class RelativeTime:
-    """What is predicted of one run on one device."""
-
-    device: str  # Its key
-    relative: float  # Time over that on the device that it is relative to, and limits of its interval
-    low: float
-    high: float
-    rank: int  # Place in the order of the times, from 1
-    probability_fastest: float  # Probability that no device is faster
-    # Time and limits of its interval in seconds; `None` where no time is known on a device
-    time_s: float | None = None
-    time_low_s: float | None = None
-    time_high_s: float | None = None
-
-    @property
-    def speed_up(self) -> float:
-        """How many times as fast it is as the device that its time is relative to."""
-        return 1 / self.relative
-
-
-@dataclass(frozen=True)
-class RelativePrediction:
-    """What is predicted of one run."""
-
-    application: str  # Its names; empty where there is none
-    kernel: str
-    size: str
-    scale: str
-    # Device on which it was counted; `None` where that is not known, or none has a part in it
-    source: str | None
-    relative_to: str | None  # Device that times are relative to; `None` for the slowest
-    level: float  # Probability of intervals that was asked for, and that they have
-    reached: float
-    devices: tuple[RelativeTime, ...]  # The devices, in the model's order
-    same_order: float  # Probability that the whole order is as predicted
-    # Device on which a time is known, and the time in seconds; `None` where there is none
-    timed_on: str | None
-    timed_s: float | None
-    warnings: tuple[str, ...]  # What makes this doubtful; sentences without a full stop
-
-    @property
-    def label(self) -> str:
-        """Its names, for people."""
-        names = (self.application, self.kernel, self.size, self.scale)
-        return " ".join(dict.fromkeys(filter(None, names))) or "profile"
-
-    @property
-    def order(self) -> tuple[RelativeTime, ...]:
-        """The devices, fastest first."""
-        return tuple(sorted(self.devices, key=lambda each: each.rank))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, as the object that ``--json`` prints."""
-        return {
-            "application": self.application or None,
-            "kernel": self.kernel or None,
-            "size": self.size or None,
-            "scale": self.scale or None,
-            "source": self.source,
-            "relative_to": self.relative_to,
-            "level": self.level,
-            "level_reached": self.reached,
-            "devices": [{**asdict(each), "speed_up": each.speed_up} for each in self.devices],
-            "order": [each.device for each in self.order],
-            "probability_same_order": self.same_order,
-            "recommended": self.order[0].device,
-            "time": None if self.timed_on is None else {"device": self.timed_on, "time_s": self.timed_s},
-            "warnings": list(self.warnings),
-        }
-
-
-def relative_predictions_of(
-    model: TrainedRelativeModel,
-    observations: Observations,
-    *,
-    relative_to: str | None = None,
-    level: float = 0.9,
-    timed_on: str | None = None,
-    time_s: float | None = None,
-) -> list[RelativePrediction]:
-    """Predict runs."""
-    if timed_on is not None and timed_on not in model.devices:
-        raise InputError(f"source: expected one of {', '.join(model.devices)}, found {timed_on!r}")
-    if time_s is not None and not _LEAST_S <= time_s <= _MOST_S:
-        raise InputError(f"time: expected from {_LEAST_S:g} to {_MOST_S:g} seconds, found {time_s:g}")
-    forecast = model.forecast(observations, relative_to=relative_to, level=level)
-    seconds: dict[str, RelativeForecast] = {}
-    found = []
-    for row in range(len(observations)):
-        device = timed_on or observations.source[row]
-        known = time_s if time_s is not None else float(observations.time_s[row])
-        if device not in model.devices:
-            if time_s is not None:
-                raise InputError(
-                    f"time: expected the device that it was measured on, one of {', '.join(model.devices)}, "
-                    f"found {'none' if device == NO_SOURCE else device}"
+    def _times(
+        self, runs: Observations, timed_on: str | None, time_s: float | None
+    ) -> list[tuple[str, float] | None]:
+        """Device and time of each run that has one."""
+        known = ", ".join(self.devices)
+        if timed_on is not None and timed_on not in self.devices:
+            raise InputError.of(where="source", expected=f"one of {known}", found=repr(timed_on))
+        if time_s is not None and not _LEAST_S <= time_s <= _MOST_S:
+            expected = f"from {_LEAST_S:g} to {_MOST_S:g} seconds"
+            raise InputError.of(where="time", expected=expected, found=f"{time_s:g}")
+        times: list[tuple[str, float] | None] = []
+        for source, own_s in zip(runs.source, runs.time_s.tolist(), strict=True):
+            device, seconds = timed_on or source, own_s if time_s is None else time_s
+            if device not in self.devices and time_s is not None:
+                expected = f"the device that it was measured on, one of {known}"
+                raise InputError.of(
+                    where="time", expected=expected, found="none" if device == NO_SOURCE else device
                 )
-            known = np.nan
-        if np.isfinite(known) and device not in seconds:
-            seconds[device] = model.forecast(observations, relative_to=device, level=level)
-        times = known * _limits(seconds[device], row) if np.isfinite(known) else None
-        found.append(_prediction(forecast, observations, row, device, known, times))
-    return found
+            is_known = device in self.devices and np.isfinite(seconds)
+            times.append((device, seconds) if is_known else None)
+        return times
+
+    def _unknown_counters(self, runs: Observations) -> tuple[str, ...]:
+        """Counters that the model does not know.
+
+        The model says it, or its features do: they may know counters of other tools by what these mean. Else
+        it is those that the training did not have.
+        """
+        parts: tuple[Any, ...] = (self.predictor, getattr(self.predictor, "features", None))
+        for part in parts:
+            if hasattr(part, "unknown_counters"):
+                found: tuple[str, ...] = part.unknown_counters(runs)
+                return found
+        return tuple(name for name in runs.names if name not in self.card.counters)
+
+    def _refuse_unknown(self, runs: Observations, unknown: Sequence[str]) -> None:
+        columns = [place for place, name in enumerate(runs.names) if name not in unknown]
+        told = np.isfinite(runs.counters[:, columns]).any(axis=1)
+        if not told.all():
+            row = int(np.argmin(told))
+            raise InputError.of(
+                where=runs.label(row),
+                expected=f"counters that the model knows, such as {listed(self.card.counters, _MOST_NAMED)}",
+                found=listed(_counters_of(runs, row), _MOST_NAMED) or "none",
+            )
+
+    def _warnings(self, runs: Observations, row: int, unknown: Sequence[str]) -> tuple[str, ...]:
+        """Applicability warnings of a run."""
+        found = []
+        ignored = [name for name in _counters_of(runs, row) if name in unknown]
+        if ignored:
+            names = listed(ignored, _MOST_NAMED)
+            found.append(f"counters that the model does not know are passed over: {names}")
+        source, sources = runs.source[row], self.card.sources
+        if source not in sources and source == NO_SOURCE:
+            found.append("the profile does not say on which device it was counted")
+        elif source not in sources:
+            found.append(
+                f"counted on {source}, and the model was trained on what was counted on "
+                f"{listed(sources, _MOST_NAMED)}, so that nothing tells how sure this is"
+            )
+        return tuple(found)
 
 
-def _limits(forecast: RelativeForecast, row: int) -> Reals:
-    """Centre, low and high of a run, of shape ``(d, 3)``."""
-    return np.stack([forecast.centre[row], forecast.low[row], forecast.high[row]], axis=1)
+def _counters_of(runs: Observations, row: int) -> list[str]:
+    """Counters that a run has."""
+    there = np.isfinite(runs.counters[row])
+    return [name for name, has in zip(runs.names, there, strict=True) if has]
 
 
-def _prediction(
-    forecast: RelativeForecast,
-    observations: Observations,
-    row: int,
-    timed_on: str,
-    timed_s: float,
-    times_s: Reals | None,
-) -> RelativePrediction:
-    ranks = np.argsort(forecast.order[row]) + 1
-    source = observations.source[row]
-    seconds: list[list[float | None]] = (
-        [[None] * 3] * len(ranks) if times_s is None else [list(limits) for limits in times_s.tolist()]
-    )
-    devices = []
-    for place, (relative, low, high) in enumerate(_limits(forecast, row).tolist()):
-        share = float(forecast.fastest[row, place])
-        name, rank = forecast.devices[place], int(ranks[place])
-        devices.append(RelativeTime(name, relative, low, high, rank, share, *seconds[place]))
-    return RelativePrediction(
-        observations.application[row],
-        observations.kernel[row],
-        observations.size[row],
-        observations.scale[row],
-        None if source == NO_SOURCE else source,
-        forecast.relative_to,
-        forecast.level,
-        float(forecast.reached[row]),
-        tuple(devices),
-        float(forecast.same_order[row]),
-        None if times_s is None else timed_on,
-        None if times_s is None else timed_s,
-        forecast.warnings[row],
-    )
+def save_model(trained: TrainedRelativeModel, folder: str | Path) -> None:
+    """Write a model, in the place of the one that is there."""
+    parts = _Parts(trained.predictor, trained.residuals)
+    write(folder, QUESTION, trained.card.to_dict(), parts.state())
+
+
+def open_model(stored: StoredModel) -> TrainedRelativeModel:
+    """Make a model of what was read from its folder."""
+    card = decode(RelativeCard, stored.card, stored.where)
+    card.check(stored.where)
+    parts = _Parts.from_state(stored.arrays, str(stored.path))
+    found = parts.held_out.log_error.shape[1]
+    if found != len(card.devices):
+        expected = f"errors on the {len(card.devices)} devices of its card"
+        raise InputError.of(where=stored.path, expected=expected, found=found)
+    return TrainedRelativeModel(parts.model, parts.held_out, card, stored.folder)

@@ -1,7 +1,6 @@
-"""What models of relative performance learn from: runs with counters, and the vectors that go with them.
+"""What models of relative performance learn from: runs with counters, and vectors of their relative times.
 
-The direction is fixed here: an entry of a vector is the time on a device over the time on the slowest device,
-in (0, 1], and less is better. Speed-up is its inverse.
+An entry of a vector is the time on a device over the time on the slowest device, in (0, 1]: less is better.
 """
 
 from __future__ import annotations
@@ -12,39 +11,39 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.predict.artefact import Part
 from crosscast.predict.time.data import ProfileBatch
 from crosscast.profile import METRICS
 
 NO_SOURCE = "none"
-"""Source of counters that no device has a part in, such as an architecture-independent profile."""
+"""Source of counters of no device, such as an architecture-independent profile."""
+
+INVOCATIONS = "invocations"
+"""Setting of a profile: how often its kernel was launched."""
 
 Work = tuple[str, str, str, str]
 """Application, kernel, size and scale: runs that agree in them did the same."""
 
+_TEXTS = ("application", "kernel", "size", "scale", "source")
+
 
 @dataclass(frozen=True)
 class Observations:
-    """Runs (or profiles) with what was counted in them: ``r`` rows."""
+    """Runs or profiles with their counters: ``r`` rows. What a run lacks is NaN."""
 
-    application: tuple[str, ...]  # Names, of length `r`: splits and tables look at them, models do not
+    application: tuple[str, ...]  # (r,); names are for splits and tables, models do not see them
     kernel: tuple[str, ...]
     size: tuple[str, ...]
-    # What amount of a machine, or of a problem, each was run at, for `leave-scale-out`, of length `r`
-    scale: tuple[str, ...]
-    source: tuple[str, ...]  # Device that each was counted on, or `NO_SOURCE`, of length `r`
-    names: tuple[str, ...]  # Names of the counters, `f` of them: as the tool that counted them calls them
-    counters: Reals  # Their values, of shape `(r, f)`; not a number where a run has no such counter
-    # Names of what the runs were set to, such as `nodes`, `cores` and `uses_gpu`: `c` of them
-    configuration: tuple[str, ...]
-    settings: Reals  # Their values, of shape `(r, c)`; not a number where a run does not say
-    # How long each ran on its source in seconds, of shape `(r,)`; not a number where there is none
-    time_s: Reals
+    scale: tuple[str, ...]  # amount of a machine, or of a problem, for `leave-scale-out`
+    source: tuple[str, ...]  # device that each was counted on, or `NO_SOURCE`
+    names: tuple[str, ...]  # (f,) counters, as the tool that counted them calls them
+    counters: Reals  # (r, f)
+    configuration: tuple[str, ...]  # (c,) settings, such as `nodes`, `cores` and `uses_gpu`
+    settings: Reals  # (r, c)
+    time_s: Reals  # (r,) seconds on the source
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -52,20 +51,28 @@ class Observations:
 
     @property
     def works(self) -> list[Work]:
-        """What each row did, of length ``r``."""
+        """What each row did."""
         return list(zip(self.application, self.kernel, self.size, self.scale, strict=True))
+
+    @property
+    def kernels(self) -> list[tuple[str, str]]:
+        """Application and kernel of each row."""
+        return list(zip(self.application, self.kernel, strict=True))
 
     @property
     def counts(self) -> dict[str, int]:
         """How many applications, kernels, and kernels at a size there are."""
-        names = list(zip(self.application, self.kernel, self.size, strict=True))
         return {
             "applications": len(set(self.application)),
-            "kernels": len({name[:2] for name in names}),
-            "kernels_at_a_size": len(set(names)),
+            "kernels": len(set(self.kernels)),
+            "kernels_at_a_size": len({work[:3] for work in self.works}),
         }
 
-    def rows(self, places: Integers | npt.NDArray[np.bool_]) -> Observations:
+    def label(self, row: int) -> str:
+        """Names of a row, for people."""
+        return " ".join(dict.fromkeys(filter(None, self.works[row]))) or "profile"
+
+    def rows(self, places: Integers | Flags) -> Observations:
         """Some of the rows."""
         chosen = np.arange(len(self))[places]
         return replace(
@@ -77,19 +84,14 @@ class Observations:
         )
 
 
-_TEXTS = ("application", "kernel", "size", "scale", "source")
-
-
 @dataclass(frozen=True)
 class Vectors:
     """Observations with the times of the same work on each of ``d`` devices."""
 
-    observations: Observations  # The runs, `r` rows
-    devices: tuple[str, ...]  # Keys of the devices
-    # Time on each device in seconds, of shape `(r, d)`: on its source that of the run itself, elsewhere the
-    # median of the runs of the same application, kernel, size and scale
-    times_s: Reals
-    described: tuple[Device, ...] = ()  # What is known of the devices, in their order; nothing by default
+    observations: Observations
+    devices: tuple[str, ...]  # (d,) keys
+    times_s: Reals  # (r, d) seconds; the run's own time on its source, elsewhere medians of the same work
+    described: tuple[Device, ...] = ()  # what is known of the devices, if anything
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -100,7 +102,7 @@ class Vectors:
         """Relative vectors, of shape ``(r, d)``."""
         return relative_to_slowest(self.times_s)
 
-    def rows(self, places: Integers | npt.NDArray[np.bool_]) -> Vectors:
+    def rows(self, places: Integers | Flags) -> Vectors:
         """Some of the rows."""
         return replace(self, observations=self.observations.rows(places), times_s=self.times_s[places])
 
@@ -115,8 +117,29 @@ class Vectors:
         return Vectors(self.observations, tuple(devices), self.times_s[:, columns], described)
 
 
+class RelativePredictor(Protocol):
+    """A fitted model."""
+
+    def predict(self, observations: Observations) -> Reals:
+        """Relative vectors ``(r, d)``, all above 0; the largest entry of a row may be other than 1."""
+        ...
+
+
+class RelativeModel(Protocol):
+    """A kind of model, with its settings."""
+
+    @property
+    def name(self) -> str:
+        """Name on the command line, and in tables."""
+        ...
+
+    def fit(self, vectors: Vectors, seed: int) -> RelativePredictor:
+        """Fit, scale, tune and select with these rows alone."""
+        ...
+
+
 def check_runs(name: str, vectors: Vectors) -> None:
-    """Check that there is something to learn from."""
+    """Refuse to fit to no runs."""
     if not len(vectors):
         raise InputError(f"{name}: expected a run to learn from, found none")
 
@@ -131,42 +154,14 @@ def relative_to_slowest(times_s: Reals) -> Reals:
     return relative
 
 
-class RelativePredictor(Part, Protocol):
-    """A fitted model."""
-
-    def predict(self, observations: Observations) -> Reals:
-        """Predicted relative vectors. Of shape ``(r, d)``, all greater than 0. As a model predicts them:
-        the largest entry of a row may be other than 1.
-        """
-        ...
-
-
-class RelativeModel(Protocol):
-    """A kind of model, with its settings."""
-
-    @property
-    def name(self) -> str:
-        """Name on the command line, and in tables."""
-        ...
-
-    def fit(self, vectors: Vectors, seed: int) -> RelativePredictor:
-        """Fit it: scales, tunes and selects with these rows alone."""
-        ...
-
-
 def kernel_weights(observations: Observations) -> Reals:
-    """Weight of each row, of shape ``(r,)``; those of each kernel add up to 1."""
-    kernels = list(zip(observations.application, observations.kernel, strict=True))
-    rows = Counter(kernels)
-    return np.array([1.0 / rows[kernel] for kernel in kernels])
-
-
-INVOCATIONS = "invocations"
-"""How often a kernel is launched in a run, by its name among the configuration."""
+    """Weights of rows; those of each kernel add up to 1."""
+    rows = Counter(observations.kernels)
+    return np.array([1.0 / rows[kernel] for kernel in observations.kernels])
 
 
 def profiles_seen(profiles: ProfileBatch) -> Observations:
-    """A row for each kernel at a size; metrics that none of them has are left out."""
+    """Profiles as observations, without the metrics that none of them has."""
     there: Flags = np.asarray(~np.isnan(profiles.metrics).all(axis=0))
     return Observations(
         application=profiles.application,

@@ -1,252 +1,315 @@
-"""Single features: where their values are from, and how training rows scale them."""
+"""Features of counters and settings on the scales of the training rows, and trees on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from crosscast.arrays import Flags, Reals
-from crosscast.errors import InputError
-from crosscast.predict.artefact import kept_integers, kept_names, kept_reals
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.errors import InputError, MissingExtraError
 from crosscast.predict.relative.counters import (
-    AS_IS,
-    COUNTED,
     INTENSITIES,
-    LOGARITHM,
     SETTINGS,
-    Counted,
-    counted,
-    on_scale,
-    scale_for,
-    set_to,
+    TABLE_3,
+    settings_of,
+    table3_features,
 )
 from crosscast.predict.relative.data import NO_SOURCE, Observations
+from crosscast.predict.serialization import Array, Nested, Stored
+from crosscast.predict.trees import Trees, both_sides, trees_of_booster
+from crosscast.predict.warnings import listed
 
-Which = Literal["table3", "own", "all"]
+AS_IS, LOGARITHM, ROOT = range(3)
+"""Scales: shares stay; amounts become ``log(x + 1)``, signed values ``asinh(x)``."""
 
-COUNTED_FEATURE, SETTING, OWN_COUNTER, OWN_SETTING, SOURCE = range(5)
-"""Origins of values: features of Table III, counters and settings of the dataset, devices."""
+COUNTED, SETTING, OWN_COUNTER, OWN_SETTING, SOURCE = range(5)
+"""Origins of features: Table III of Nichols et al. 2024 (two kinds), the dataset's own, devices."""
 
 _USES_GPU = SETTINGS[-1]
+_MOST_NAMED = 5
 
 
-@dataclass(frozen=True)
-class Column:
-    """A feature."""
+def scale_for(values: Reals) -> int:
+    """Choose a scale by the values of the training rows.
 
-    origin: int  # Where its values are from: `COUNTED_FEATURE` and so on
-    key: str  # Name of the feature of Table III, counter, setting or device
-    scale: int  # The scale of its values, as `crosscast.predict.relative.counters.on_scale` knows it
-    mean: float  # Those of the training rows on that scale; 0 and 1 where values stay as they are
-    deviation: float
-    has_gaps: bool  # Whether a training row has no value
-
-    @property
-    def name(self) -> str:
-        """Name of the feature, for people."""
-        if self.origin == SOURCE:
-            return f"source {self.key}"
-        return f"setting {self.key}" if self.origin == OWN_SETTING else self.key
+    Shares are from 0 to 1, or in percent from 0 to 100 and not all whole. If one is below 0, all are signed.
+    All else are amounts.
+    """
+    there = values[np.isfinite(values)]
+    if there.min() < 0:
+        return ROOT
+    is_percent = there.max() <= 100 and bool((there != np.floor(there)).any())
+    return AS_IS if there.max() <= 1 or is_percent else LOGARITHM
 
 
-def candidates(which: Which, observations: Observations, found: Counted) -> Iterator[tuple[int, str]]:
-    """Origins and keys of all features that rows might have."""
-    if which != "own":
-        yield from ((COUNTED_FEATURE, name) for name in COUNTED)
-    yield from ((SETTING, name) for name in SETTINGS)
-    if which != "table3":
-        taken = frozenset[str]().union(*found.used) if which == "all" else frozenset[str]()
-        yield from ((OWN_COUNTER, name) for name in observations.names if name not in taken)
-        yield from ((OWN_SETTING, name) for name in observations.configuration if name not in SETTINGS)
-    yield from ((SOURCE, key) for key in sorted(set(observations.source) - {NO_SOURCE}))
+def on_scale(values: Reals, scale: int) -> Reals:
+    """Values on a scale; NaN where they are not finite.
+
+    A negative amount, of which the training rows had none, is as far below 0 as its opposite is above.
+    """
+    values = np.where(np.isfinite(values), values, np.nan)
+    if scale == LOGARITHM:
+        return np.sign(values) * np.log1p(np.abs(values))
+    return np.arcsinh(values) if scale == ROOT else values
 
 
-def raw_values(origin: int, key: str, observations: Observations, found: Counted) -> Reals:
-    """Values of a feature, of shape ``(r,)``, before they are scaled."""
-    if origin == COUNTED_FEATURE:
-        return found.values[:, COUNTED.index(key)]
-    if origin == SETTING:
-        return set_to(observations)[:, SETTINGS.index(key)]
-    if origin == SOURCE:
-        return np.array([float(source == key) for source in observations.source])
-    names, table = (
-        (observations.names, observations.counters)
-        if origin == OWN_COUNTER
-        else (observations.configuration, observations.settings)
-    )
-    return table[:, names.index(key)] if key in names else np.full(len(observations), np.nan)
+class _Source:
+    """Where the values of features of some rows are from."""
 
+    def __init__(self, observations: Observations) -> None:
+        self.observations = observations
+        self.counted, self.used = table3_features(observations)
 
-def fitted(origin: int, key: str, raw: Reals) -> Column | None:
-    """The feature on its scale; ``None`` if it is constant, or no row has it."""
-    there = raw[np.isfinite(raw)]
-    if there.size == 0 or there.min() == there.max():
-        return None
-    scale = _scale(origin, key, raw)
-    has_gaps = there.size < raw.size
-    if origin == SOURCE or key == _USES_GPU:
-        return Column(origin, key, scale, 0.0, 1.0, has_gaps)
-    values = on_scale(there, scale)
-    mean, deviation = float(values.mean()), float(values.std())
-    # Values that differ in their last digits only are constant but for rounding.
-    if deviation <= 1e-12 * max(abs(mean), 1e-300):
-        return None
-    return Column(origin, key, scale, mean, deviation, has_gaps)
-
-
-def _scale(origin: int, key: str, raw: Reals) -> int:
-    if origin in (OWN_COUNTER, OWN_SETTING):
-        return scale_for(raw)
-    return AS_IS if origin == SOURCE or key in INTENSITIES or key == _USES_GPU else LOGARITHM
-
-
-_MISSING = "is missing"
-_SHOWN = 5
+    def values(self, origin: int, key: str) -> Reals:
+        """Values ``(r,)`` of a feature before they are scaled."""
+        rows = self.observations
+        if origin == COUNTED:
+            return self.counted[:, TABLE_3.index(key)]
+        if origin == SETTING:
+            return settings_of(rows)[:, SETTINGS.index(key)]
+        if origin == SOURCE:
+            return np.array([float(source == key) for source in rows.source])
+        own = origin == OWN_COUNTER
+        names, table = (rows.names, rows.counters) if own else (rows.configuration, rows.settings)
+        return table[:, names.index(key)] if key in names else np.full(len(rows), np.nan)
 
 
 @dataclass(frozen=True)
 class FeatureScale:
-    """What features are made of, before any row is seen."""
+    """Which features there are, before any row is seen.
 
-    # `table3` for the features of the paper's table, as far as the counters give them; `own` for the
-    # dataset's counters as they are; `all` for the table, and the counters that are in none of its features.
-    # What a run was set to, and the device that it was counted on, belong to each
-    which: Which = "all"
-    # Whether what is missing gets the mean of the training rows, and a feature of its own that says so. Else
-    # it stays not a number, which XGBoost takes
+    ``table3`` are those of the paper's table, as far as the counters give them; ``own`` are the dataset's
+    counters as they are; ``all`` are the table, and the counters that are in none of its features. What a run
+    was set to, and the device that it was counted on, belong to each.
+    """
+
+    which: Literal["table3", "own", "all"] = "all"
+    # Missing values become the mean of the training rows, with a feature that says so; else they stay NaN.
     fill: bool = False
 
     def fit(self, observations: Observations) -> FittedFeatures:
         """Choose and scale features by these rows alone; constant ones are left out."""
-        found = counted(observations)
-        columns = [
+        source = _Source(observations)
+        fitted = [
             column
-            for origin, key in candidates(self.which, observations, found)
-            if (column := fitted(origin, key, raw_values(origin, key, observations, found))) is not None
+            for origin, key in self._candidates(observations, source)
+            if (column := _fitted(origin, key, source.values(origin, key))) is not None
         ]
-        if not columns:
+        if not fitted:
             wanted = "of Table III, and " if self.which == "table3" else ""
             raise InputError(
                 f"counters: expected some {wanted}that differ between {len(observations)} runs, found none "
                 f"among {', '.join(observations.names)[:200] or 'none'}"
             )
-        return FittedFeatures(tuple(columns), self.fill, observations.names)
+        origins, keys, scales, means, deviations, gaps = zip(*fitted, strict=True)
+        return FittedFeatures(
+            np.array(origins, dtype=np.int64),
+            tuple(keys),
+            np.array(scales, dtype=np.int64),
+            np.array(means),
+            np.array(deviations),
+            np.array(gaps),
+            self.fill,
+            observations.names,
+        )
+
+    def _candidates(self, observations: Observations, source: _Source) -> Iterator[tuple[int, str]]:
+        """Origins and keys of all features that rows might have."""
+        if self.which != "own":
+            yield from ((COUNTED, name) for name in TABLE_3)
+        yield from ((SETTING, name) for name in SETTINGS)
+        if self.which != "table3":
+            taken = frozenset[str]().union(*source.used) if self.which == "all" else frozenset[str]()
+            yield from ((OWN_COUNTER, name) for name in observations.names if name not in taken)
+            yield from ((OWN_SETTING, name) for name in observations.configuration if name not in SETTINGS)
+        yield from ((SOURCE, key) for key in sorted(set(observations.source) - {NO_SOURCE}))
+
+
+def _fitted(origin: int, key: str, raw: Reals) -> tuple[int, str, int, float, float, bool] | None:
+    """A feature with its scale, mean, deviation and whether it has gaps; ``None`` if it is constant."""
+    there = raw[np.isfinite(raw)]
+    if there.size == 0 or there.min() == there.max():
+        return None
+    has_gaps = there.size < raw.size
+    if origin in (OWN_COUNTER, OWN_SETTING):
+        scale = scale_for(raw)
+    else:
+        scale = AS_IS if origin == SOURCE or key in (*INTENSITIES, _USES_GPU) else LOGARITHM
+    if origin == SOURCE or key == _USES_GPU:
+        return origin, key, scale, 0.0, 1.0, has_gaps
+    values = on_scale(there, scale)
+    mean, deviation = float(values.mean()), float(values.std())
+    # Values that differ in their last digits only are constant but for rounding.
+    if deviation <= 1e-12 * max(abs(mean), 1e-300):
+        return None
+    return origin, key, scale, mean, deviation, has_gaps
 
 
 @dataclass(frozen=True, eq=False)
-class FittedFeatures:
-    """Features as training rows fixed them; made by `FeatureScale.fit`."""
+class FittedFeatures(Stored):
+    """Features as the training rows fixed them."""
 
-    columns: tuple[Column, ...]  # The features
-    fill: bool  # Whether what is missing is filled
-    known: tuple[str, ...]  # Names of all counters of the training rows
+    origins: Annotated[Integers, Array("k", low=0, high=SOURCE, least=1)]
+    keys: Annotated[
+        tuple[str, ...], Array("k")
+    ]  # names of features of Table III, counters, settings, devices
+    scales: Annotated[Integers, Array("k", low=0, high=ROOT)]
+    means: Annotated[Reals, Array("k")]  # of the training rows on that scale; 0 and 1 where values stay
+    deviations: Annotated[Reals, Array("k", above=0)]
+    gaps: Annotated[Flags, Array("k")]  # whether a training row has no value
+    fill: bool
+    known: tuple[str, ...]  # all counters of the training rows
+
+    def check(self) -> None:
+        """Refuse features that nothing is known of."""
+        published = np.isin(self.origins, (COUNTED, SETTING))
+        for key, is_published in zip(self.keys, published, strict=True):
+            if is_published and key not in (*TABLE_3, *SETTINGS):
+                raise InputError.of(field="keys", expected="features of Table III", found=repr(key[:60]))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the ``k`` features, in the order of the columns of `transform`."""
-        names = [column.name for column in self.columns]
-        return (*names, *(f"{column.name} {_MISSING}" for column in self._with_gaps()))
+        """Names of the columns of `transform`, for people."""
+        prefixes = {SOURCE: "source ", OWN_SETTING: "setting "}
+        names = [
+            f"{prefixes.get(origin, '')}{key}"
+            for origin, key in zip(self.origins.tolist(), self.keys, strict=True)
+        ]
+        missing = np.flatnonzero(self.gaps) if self.fill else ()
+        return (*names, *(f"{names[place]} is missing" for place in missing))
 
     def transform(self, observations: Observations) -> Reals:
-        """Features of ``r`` runs, of shape ``(r, k)``.
+        """Features of runs, of shape ``(r, len(names))``.
 
         The columns of counters have mean 0 and deviation 1 over the training rows that have them. A device
         that no training row is from has 0 in each column of devices.
         """
-        found = counted(observations)
-        self._expect_known(observations, found)
-        raw = [raw_values(each.origin, each.key, observations, found) for each in self.columns]
-        rows: Reals = np.column_stack(
-            [
-                (on_scale(values, each.scale) - each.mean) / each.deviation
-                for values, each in zip(raw, self.columns, strict=True)
-            ]
-        )
+        source = _Source(observations)
+        self._refuse_unknown(observations, source)
+        columns = zip(self.origins.tolist(), self.keys, self.scales.tolist(), strict=True)
+        scaled = [on_scale(source.values(origin, key), scale) for origin, key, scale in columns]
+        rows: Reals = (np.column_stack(scaled) - self.means) / self.deviations
         if not self.fill:
             return rows
         missing = np.isnan(rows)
-        gaps = [place for place, each in enumerate(self.columns) if each.has_gaps]
-        return np.hstack([np.where(missing, 0.0, rows), missing[:, gaps].astype(np.float64)])
+        return np.hstack([np.where(missing, 0.0, rows), missing[:, self.gaps].astype(np.float64)])
 
     def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
         """Counters that the rows have and the training rows did not, and that no feature is made of."""
-        used = self._used(counted(observations))
+        known = self._known(observations, _Source(observations))
         there: Flags = np.asarray(np.isfinite(observations.counters).any(axis=0))
         return tuple(
-            name
-            for name, has in zip(observations.names, there, strict=True)
-            if has and name not in used and name not in self.known
+            name for name, of, has in zip(observations.names, known, there, strict=True) if has and not of
         )
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes them again."""
-        return {
-            "feature_origins": np.array([each.origin for each in self.columns], dtype=np.int64),
-            "feature_keys": np.array([each.key for each in self.columns], dtype=np.str_),
-            "feature_scales": np.array([each.scale for each in self.columns], dtype=np.int64),
-            "feature_means": np.array([each.mean for each in self.columns]),
-            "feature_deviations": np.array([each.deviation for each in self.columns]),
-            "feature_gaps": np.array([each.has_gaps for each in self.columns], dtype=np.int64),
-            "feature_fill": np.array([self.fill], dtype=np.int64),
-            "counters": np.array(self.known, dtype=np.str_),
-        }
+    def _known(self, observations: Observations, source: _Source) -> Flags:
+        """Which counters the training rows had, or a feature of Table III is made of."""
+        places = [
+            TABLE_3.index(key)
+            for origin, key in zip(self.origins, self.keys, strict=True)
+            if origin == COUNTED
+        ]
+        known = {name for place in places for name in source.used[place]}.union(self.known)
+        return np.array([name in known for name in observations.names], dtype=np.bool_)
 
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> FittedFeatures:
-        """Make them from their arrays."""
-        origins = kept_integers(state, "feature_origins", 1, (0, SOURCE + 1))
-        keys = kept_names(state, "feature_keys")
-        scales = kept_integers(state, "feature_scales", 1, (0, 3))
-        means = kept_reals(state, "feature_means", 1)
-        deviations = kept_reals(state, "feature_deviations", 1)
-        gaps = kept_integers(state, "feature_gaps", 1, (0, 2))
-        fill = kept_integers(state, "feature_fill", 1, (0, 2))
-        lengths = {len(each) for each in (origins, keys, scales, means, deviations, gaps)}
-        if len(lengths) > 1 or 0 in lengths or len(fill) != 1 or (deviations <= 0).any():
-            raise InputError(
-                f"model: expected features with a mean and a deviation above 0 each, found {sorted(lengths)}"
-            )
-        columns = tuple(
-            Column(*each)
-            for each in zip(
-                origins.tolist(),
-                keys,
-                scales.tolist(),
-                means.tolist(),
-                deviations.tolist(),
-                (gaps == 1).tolist(),
-                strict=True,
-            )
-        )
-        for each in columns:
-            if each.origin in (COUNTED_FEATURE, SETTING) and each.key not in (*COUNTED, *SETTINGS):
-                raise InputError(
-                    f"model: feature_keys: expected features of Table III, found {each.key[:60]!r}"
-                )
-        return cls(columns, bool(fill[0]), kept_names(state, "counters"))
-
-    def _with_gaps(self) -> Iterator[Column]:
-        return (column for column in self.columns if self.fill and column.has_gaps)
-
-    def _used(self, found: Counted) -> set[str]:
-        """Counters that the features of Table III are made of, by the names that rows have for them."""
-        keys = {column.key for column in self.columns if column.origin == COUNTED_FEATURE}
-        return {name for key in keys for name in found.used[COUNTED.index(key)]}
-
-    def _expect_known(self, observations: Observations, found: Counted) -> None:
-        used = self._used(found)
-        known = np.array([name in used or name in self.known for name in observations.names], dtype=np.bool_)
+    def _refuse_unknown(self, observations: Observations, source: _Source) -> None:
         there = np.isfinite(observations.counters)
+        known = self._known(observations, source)
         strange = there.any(axis=1) & ~there[:, known].any(axis=1)
         if strange.any() and self.known:
             row = int(np.argmax(strange))
             names = [name for name, has in zip(observations.names, there[row], strict=True) if has]
-            raise InputError(
-                f"{observations.application[row]}: expected counters that the model knows, such as "
-                f"{', '.join(self.known[:_SHOWN])}, found a profile whose counters the model does not know: "
-                f"{', '.join(names[:_SHOWN])}"
+            raise InputError.of(
+                where=observations.application[row],
+                expected=f"counters that the model knows, such as {listed(self.known, _MOST_NAMED)}",
+                found=f"a profile whose counters the model does not know: {listed(names, _MOST_NAMED)}",
             )
+
+
+@dataclass(frozen=True, eq=False)
+class TreesOnFeatures(Stored, kind="relative-trees"):
+    """Fitted trees of relative vectors of ``d`` devices."""
+
+    features: Annotated[FittedFeatures, Nested(flat=True)]
+    trees: Annotated[Trees, Nested(flat=True)]  # on the columns of `both_sides`
+    least: Annotated[float, Array(above=0)]  # the least entry that was learned from
+    # Mean gain of the splits at each feature; 0 for one without a split.
+    gain: Annotated[Reals, Array("k", low=0)]
+
+    def check(self) -> None:
+        """Refuse parts of different sizes."""
+        count = len(self.features.names)
+        self.trees.check_width(2 * count)
+        if len(self.gain) != count:
+            raise InputError.of(field="gain", expected=f"{count} numbers", found=len(self.gain))
+
+    def predict(self, observations: Observations) -> Reals:
+        """Predicted relative vectors, of shape ``(r, d)``."""
+        return self.predict_features(self.features.transform(observations))
+
+    def predict_features(self, rows: Reals) -> Reals:
+        """The same from features.
+
+        A sum of trees may be 0 or less, which no ratio of times is: such entries become the least one that
+        was learned from. What is above 1 stays.
+        """
+        return np.maximum(self.trees.sum(both_sides(rows)), self.least)
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """Settings of XGBoost with trees of their own for each entry of the vector, minimising the MAE."""
+
+    rounds: int  # trees for each entry
+    rate: float
+    depth: int = 6
+    # Only so many features, those of the most gain in a first fit to the same rows; `None` for all.
+    selected: int | None = None
+
+    def fit(
+        self, features: FittedFeatures, rows: Reals, vector: Reals, seed: int, weights: Reals | None = None
+    ) -> TreesOnFeatures:
+        """Fit in one thread: the same rows and seed give the same trees.
+
+        `rows` are what the features make of the training runs.
+        """
+        places: Sequence[int] = range(rows.shape[1])
+        booster = self._booster(rows, vector, weights, seed)
+        gain = _average_gain(booster, places, rows.shape[1])
+        if self.selected is not None:
+            # Of features of the same gain, the first.
+            places = sorted(np.argsort(-gain, kind="stable")[: self.selected].tolist())
+            booster = self._booster(rows[:, places], vector, weights, seed)
+            gain = _average_gain(booster, places, rows.shape[1])
+        sides = [*places, *(place + rows.shape[1] for place in places)]
+        trees = trees_of_booster(booster, vector.shape[1]).reading(sides)
+        return TreesOnFeatures(features, trees, float(vector.min()), gain)
+
+    def _booster(self, rows: Reals, vector: Reals, weights: Reals | None, seed: int) -> Any:
+        try:
+            import xgboost
+        except ImportError as error:
+            raise MissingExtraError("train", "fitting a model of boosted trees") from error
+        settings = {
+            "objective": "reg:absoluteerror",
+            "max_depth": self.depth,
+            "eta": self.rate,
+            "tree_method": "hist",
+            "multi_strategy": "one_output_per_tree",
+            "seed": seed % 2**31,
+            "nthread": 1,
+            "verbosity": 0,
+        }
+        data = xgboost.DMatrix(rows.astype(np.float32), label=vector, weight=weights, nthread=1)
+        return xgboost.train(settings, data, num_boost_round=self.rounds)
+
+
+def _average_gain(booster: Any, places: Sequence[int], features: int) -> Reals:
+    """Mean gain of the splits at each of all features, of a booster on some; 0 where there is none."""
+    gain = np.zeros(features)
+    for name, value in booster.get_score(importance_type="gain").items():
+        gain[places[int(name.removeprefix("f"))]] = max(float(value), 0.0)
+    return gain

@@ -1,24 +1,20 @@
-"""Extremely randomized trees on intensities: the best where the kernel is known and its size is new.
+"""The default model, by-times for profiles and the blend for counters; extra trees; all models by name.
 
-They remember every kernel that they have seen (Geurts, Ernst and Wehenkel 2006,
-doi:10.1007/s10994-006-6226-1). For kernels that they have not seen, `crosscast.predict.relative.blend` is
-better.
+Extremely randomized trees are those of Geurts, Ernst and Wehenkel 2006 (doi:10.1007/s10994-006-6226-1).
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.predict.format1 import physical_arrays
-from crosscast.predict.relative.blend import Blend
 from crosscast.predict.relative.data import (
     INVOCATIONS,
     NO_SOURCE,
@@ -30,32 +26,86 @@ from crosscast.predict.relative.data import (
     kernel_weights,
     relative_to_slowest,
 )
-from crosscast.predict.relative.features import FeatureScale, FittedFeatures
+from crosscast.predict.relative.features import Boosting, FeatureScale, FittedFeatures, TreesOnFeatures
 from crosscast.predict.relative.nichols2024 import (
     LogMean,
     PublishedForest,
     PublishedLinear,
     PublishedMean,
     PublishedXGBoost,
-    within_singles,
 )
-from crosscast.predict.relative.sums import base_of, intensities_of, kept_base, unknown_counters
+from crosscast.predict.relative.work import (
+    Base,
+    WorkPrices,
+    base_of,
+    fit_prices,
+    intensities_of,
+    unknown_counters,
+)
+from crosscast.predict.serialization import Array, Nested, Stored
 from crosscast.predict.time.combined import Combined, CombinedPredictor
 from crosscast.predict.time.data import Grid, ProfileBatch
-from crosscast.predict.trees import Trees, kept_trees, trees_of_forest
+from crosscast.predict.trees import Trees, trees_of_forest, within_singles
 from crosscast.profile import METRICS
+
+_FEATURES = FeatureScale("own", fill=True)
+
+
+def _check_filled(features: FittedFeatures) -> None:
+    if not features.fill:
+        raise InputError.of(field="features.fill", expected="features whose gaps are filled", found="others")
+
+
+def _centred(log_time: Reals) -> Reals:
+    """Logarithms of times less their mean over the devices."""
+    centred: Reals = log_time - log_time.mean(axis=1, keepdims=True)
+    return centred
+
+
+def _random_trees(count: int, rows: Reals, vectors: Vectors, seed: int, max_features: float = 1.0) -> Trees:
+    """Extremely randomized trees of centred logarithms of times, to which kernels weigh the same."""
+    try:
+        from sklearn.ensemble import ExtraTreesRegressor
+    except ImportError as error:
+        raise MissingExtraError("train", "fitting a model") from error
+    forest = ExtraTreesRegressor(count, max_features=max_features, random_state=seed, n_jobs=1)
+    target, weights = _centred(np.log(vectors.times_s)), kernel_weights(vectors.observations)
+    forest.fit(within_singles(rows), target, sample_weight=weights)
+    return trees_of_forest(forest)
+
+
+@dataclass(frozen=True)
+class ExtraTrees:
+    """Extremely randomized trees on intensities: the best where the kernel is known and its size is new."""
+
+    name = "extra-trees"
+    trees: int = 150
+
+    def fit(self, vectors: Vectors, seed: int) -> ExtraTreesPredictor:
+        """Grow them."""
+        check_runs(self.name, vectors)
+        base = base_of(vectors.observations)
+        seen = intensities_of(vectors.observations, base)
+        features = _FEATURES.fit(seen)
+        trees = _random_trees(self.trees, features.transform(seen), vectors, seed)
+        return ExtraTreesPredictor(features, trees, base)
 
 
 @dataclass(frozen=True, eq=False)
-class ExtraTreesPredictor:
-    """Fitted trees."""
+class ExtraTreesPredictor(Stored, kind="relative-extra-trees"):
+    """Fitted trees of centred logarithms of times, on features of intensities."""
 
-    features: FittedFeatures  # What makes `k` features of intensities
-    trees: Trees  # Trees of centred logarithms of times, an output for each of `d` devices
-    base: str  # What totals are divided by, one of `crosscast.predict.relative.sums.BASES`
+    features: Annotated[FittedFeatures, Nested(flat=True)]
+    trees: Annotated[Trees, Nested(flat=True)]
+    base: Base
+
+    def check(self) -> None:
+        """Refuse trees on other features."""
+        _check_filled(self.features)
+        self.trees.check_width(len(self.features.names))
 
     def predict(self, observations: Observations) -> Reals:
-        """Predicted relative vectors, of shape ``(r, d)``; the largest entry of a row is 1."""
+        """Predicted relative vectors ``(r, d)``; the largest entry of a row is 1."""
         rows = self.features.transform(intensities_of(observations, self.base))
         return relative_to_slowest(np.exp(self.trees.sum(within_singles(rows))))
 
@@ -63,120 +113,240 @@ class ExtraTreesPredictor:
         """Counters of runs that nothing is learned from."""
         return unknown_counters(observations, self.base, self.features.known)
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again."""
-        return {
-            **self.features.state(),
-            **self.trees.state(),
-            "base": np.array([self.base], dtype=np.str_),
-        }
 
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> ExtraTreesPredictor:
-        """Make it from its arrays."""
-        features = FittedFeatures.from_state(state)
-        if not features.fill:
-            raise InputError("model: feature_fill: expected features whose gaps are filled, found others")
-        return cls(features, kept_trees(state, len(features.names)), kept_base(state))
+_MOST_ROWS = 120
+"""Rows of a kernel: more of one that was run at a thousand sizes tell hardly more, and cost time."""
+
+
+def spread_rows(vectors: Vectors) -> Vectors:
+    """At most so many rows of each kernel, spread evenly from its shortest to its longest runs."""
+    length = np.log(vectors.times_s).mean(axis=1)
+    kernels: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for row, kernel in enumerate(vectors.observations.kernels):
+        kernels[kernel].append(row)
+    return vectors.rows(np.concatenate([_spread(np.array(rows), length) for rows in kernels.values()]))
+
+
+def _spread(rows: Integers, length: Reals) -> Integers:
+    if len(rows) <= _MOST_ROWS:
+        return rows
+    ordered = rows[np.argsort(length[rows], kind="stable")]
+    return np.sort(ordered[np.linspace(0, len(rows) - 1, _MOST_ROWS).round().astype(np.int64)])
 
 
 @dataclass(frozen=True)
-class ExtraTrees:
-    """Trees of centred logarithms of times, to which kernels weigh the same."""
+class Effort:
+    """How many trees are grown, and how many rounds boosted at which rate."""
 
-    trees: int = 150  # Number of trees
+    trees: int
+    rounds: int
+    rate: float
+
+
+FULL = Effort(trees=300, rounds=100, rate=0.1)
+BRIEF = Effort(trees=80, rounds=40, rate=0.25)
+"""For trees that only tell how well trees do, and are fitted many times."""
+
+_SHARE_OF_FEATURES = 0.15
+"""Tried at a split: with few kernels to learn from, trees should differ."""
+
+
+@dataclass(frozen=True, eq=False)
+class MixedTrees(Stored):
+    """Boosted and random trees on the same features of intensities."""
+
+    boosted: Annotated[TreesOnFeatures, Nested(flat=True)]  # of relative vectors
+    grown: Trees  # of centred logarithms of times
+    base: Base
+
+    def check(self) -> None:
+        """Refuse trees of other features or devices."""
+        _check_filled(self.boosted.features)
+        self.grown.check_width(len(self.boosted.features.names), self.devices)
 
     @property
-    def name(self) -> str:
-        """Its name on the command line and in tables."""
-        return "extra-trees"
+    def devices(self) -> int:
+        """Number of devices."""
+        return len(self.boosted.trees.leaf_value.T)
 
-    def fit(self, vectors: Vectors, seed: int) -> ExtraTreesPredictor:
-        """Fit it."""
-        try:
-            from sklearn.ensemble import ExtraTreesRegressor
-        except ImportError as error:
-            raise MissingExtraError("train", "fitting a model") from error
+    def log_relative(self, observations: Observations) -> Reals:
+        """Logarithms of times less their mean over the devices, of shape ``(r, d)``."""
+        rows = self.boosted.features.transform(intensities_of(observations, self.base))
+        boosted = np.log(self.boosted.predict_features(rows))
+        return _centred((boosted + self.grown.sum(within_singles(rows))) / 2)
 
+
+def fit_trees(vectors: Vectors, seed: int, effort: Effort = FULL) -> MixedTrees:
+    """Boost and grow the trees; kernels weigh the same."""
+    base = base_of(vectors.observations)
+    seen = intensities_of(vectors.observations, base)
+    features = _FEATURES.fit(seen)
+    rows, weights = features.transform(seen), kernel_weights(seen)
+    boosting = Boosting(effort.rounds, effort.rate)
+    boosted = boosting.fit(features, rows, vectors.vector, seed, weights / weights.mean())
+    grown = _random_trees(effort.trees, rows, vectors, seed, _SHARE_OF_FEATURES)
+    return MixedTrees(boosted, grown, base)
+
+
+@dataclass(frozen=True, eq=False)
+class BlendPredictor(Stored, kind="relative-blend"):
+    """A weighted mean of logarithms of times: of trees, and of the work times its prices."""
+
+    trees: Annotated[MixedTrees, Nested(flat=True)]
+    prices: WorkPrices | None  # `None` if the counters tell of no work
+    share: Annotated[float, Array(low=0, high=1)]  # of the priced work
+    anchored: bool  # whether a run's own time stands for its source in the priced work
+
+    def check(self) -> None:
+        """Refuse prices on other devices."""
+        found = 0 if self.prices is None else len(self.prices.devices)
+        if found != self.trees.devices and (found or self.share > 0):
+            raise InputError.of(field="prices", expected=f"{self.trees.devices} devices", found=found)
+
+    def predict(self, observations: Observations) -> Reals:
+        """Predicted relative vectors ``(r, d)``; the largest entry of a row is 1.
+
+        Where the counters of a run do not tell its work, the trees are taken alone.
+        """
+        log = self.trees.log_relative(observations)
+        if self.prices is not None:
+            priced = self.prices.log_relative(observations, anchored=self.anchored)
+            known = np.isfinite(priced).all(axis=1, keepdims=True)
+            both = (1 - self.share) * log + self.share * np.where(known, priced, 0.0)
+            log = np.where(known, both, log)
+        return relative_to_slowest(np.exp(log))
+
+    def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
+        """Counters of runs that nothing is learned from."""
+        return unknown_counters(observations, self.trees.base, self.trees.boosted.features.known)
+
+
+_FOLDS = 8
+_HALF = (0.5, True)
+"""The mix where too few kernels are there to leave some out, or neither part errs."""
+
+
+@dataclass(frozen=True)
+class Blend:
+    """Trees on intensities and priced work, mixed as serves kernels that were left out of the training rows.
+
+    That also finds whether the priced work takes a run's own time.
+    """
+
+    name = "blend"
+    effort: Effort = FULL
+    brief: Effort = BRIEF  # for each part of the kernels that is left out
+
+    def fit(self, vectors: Vectors, seed: int) -> BlendPredictor:
+        """Fit the parts and the mix."""
         check_runs(self.name, vectors)
-        base = base_of(vectors.observations)
-        seen = intensities_of(vectors.observations, base)
-        features = FeatureScale("own", fill=True).fit(seen)
-        log_time = np.log(vectors.times_s)
-        forest = ExtraTreesRegressor(self.trees, random_state=seed, n_jobs=1)
-        forest.fit(
-            within_singles(features.transform(seen)),
-            log_time - log_time.mean(axis=1, keepdims=True),
-            sample_weight=kernel_weights(vectors.observations),
-        )
-        return ExtraTreesPredictor(features, trees_of_forest(forest), base)
+        rows = spread_rows(vectors)
+        trees, prices = _parts(rows, seed, self.effort)
+        share, anchored = (0.0, False) if prices is None else _best_mix(rows, seed, self.brief)
+        return BlendPredictor(trees, prices, share, anchored)
 
 
-_CORRECTED = 0.5
-"""Share of the correction that is kept.
+def _parts(vectors: Vectors, seed: int, effort: Effort) -> tuple[MixedTrees, WorkPrices | None]:
+    trees = fit_trees(vectors, seed, effort)
+    seen, log_time = vectors.observations, np.log(vectors.times_s)
+    return trees, fit_prices(seen, vectors.devices, log_time, kernel_weights(seen))
 
-What the correction learned of single devices is half chance; the mean of the physical model and the corrected
-one, with each by itself, is `crosscast.predict.time.combined` with half of its correction.
-"""
 
-_NAMES = tuple(metric.name for metric in METRICS)
+def _best_mix(vectors: Vectors, seed: int, effort: Effort) -> tuple[float, bool]:
+    """Weigh the parts by how well each does by itself on kernels that were left out.
+
+    Weights go with the inverse of the squared error, as of two independent measurements. The share with the
+    least error of the mean itself would be chosen by the luck of a few kernels.
+    """
+    folds = _kernel_folds(vectors.observations, seed)
+    errors: list[tuple[float, ...]] = []
+    for fold in range(int(folds.max()) + 1):
+        inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        if not len(inside):
+            break
+        try:
+            trees, prices = _parts(vectors.rows(inside), seed, effort)
+        except InputError:
+            # Nothing differs between the few runs that are left: they tell nothing of the mix.
+            continue
+        if prices is not None:
+            errors += _errors(trees, prices, vectors.rows(outside))
+    if not errors:
+        return _HALF
+    of_trees, anchored, free = np.mean(errors, axis=0).tolist()
+    of_prices = min(anchored, free)
+    total = of_trees**2 + of_prices**2
+    return (of_trees**2 / total, anchored <= free) if total > 0 else _HALF
+
+
+def _errors(trees: MixedTrees, prices: WorkPrices, held_out: Vectors) -> list[tuple[float, ...]]:
+    """Mean absolute errors of trees, anchored and free prices, where prices tell something."""
+    seen = held_out.observations
+    free = prices.log_relative(seen, anchored=False)
+    told = np.isfinite(free).all(axis=1)
+    if not told.any():
+        return []
+    logs = (trees.log_relative(seen), prices.log_relative(seen, anchored=True), free)
+    true, weights = held_out.vector[told], kernel_weights(seen)[told]
+    wrong = [np.abs(relative_to_slowest(np.exp(log[told])) - true).mean(axis=1) for log in logs]
+    return [tuple(float(np.average(each, weights=weights)) for each in wrong)]
+
+
+def _kernel_folds(seen: Observations, seed: int) -> Integers:
+    """Number of the fold of each row; whole kernels are dealt at random."""
+    known = sorted(set(seen.kernels))
+    dealt = np.random.default_rng(seed).permutation(len(known)) % _FOLDS
+    number = dict(zip(known, dealt.tolist(), strict=True))
+    return np.array([number[kernel] for kernel in seen.kernels], dtype=np.int64)
+
+
+_METRICS = tuple(metric.name for metric in METRICS)
 
 
 def are_profiles(observations: Observations) -> bool:
     """Whether all rows are profiles of no device, with metrics for counters."""
-    return set(observations.source) == {NO_SOURCE} and set(observations.names) <= set(_NAMES)
+    return set(observations.source) == {NO_SOURCE} and set(observations.names) <= set(_METRICS)
 
 
 def profiles_of(observations: Observations) -> ProfileBatch:
     """The profiles that `crosscast.predict.relative.data.profiles_seen` made rows of."""
-    metrics = np.full((len(observations), len(_NAMES)), np.nan)
+    metrics = np.full((len(observations), len(_METRICS)), np.nan)
     for place, name in enumerate(observations.names):
-        if name in _NAMES:
-            metrics[:, _NAMES.index(name)] = observations.counters[:, place]
+        if name in _METRICS:
+            metrics[:, _METRICS.index(name)] = observations.counters[:, place]
     invocations: Reals = np.ones(len(observations))
     if INVOCATIONS in observations.configuration:
         invocations = observations.settings[:, observations.configuration.index(INVOCATIONS)]
-    counts: Integers = np.where(invocations >= 1, invocations, 1).astype(np.int64)
+    counts = np.where(invocations >= 1, invocations, 1).astype(np.int64)
     return ProfileBatch(observations.application, observations.kernel, observations.size, metrics, counts)
 
 
 @dataclass(frozen=True, eq=False)
-class ByTimesPredictor:
+class ByTimesPredictor(Stored, kind="relative-by-times"):
     """A fitted time model, of whose times ratios are made."""
 
-    times: CombinedPredictor  # The time model
+    times: Annotated[CombinedPredictor, Nested(flat=True)]
 
     def predict(self, observations: Observations) -> Reals:
-        """Predicted relative vectors, of shape ``(r, d)``; the largest entry of a row is 1."""
+        """Predicted relative vectors ``(r, d)``; the largest entry of a row is 1.
+
+        What the correction learned of single devices is half chance, so half of it is kept.
+        """
         if not are_profiles(observations):
             raise InputError(
                 "profile: expected architecture-independent profiles, which the model was trained on, found "
                 "counters of a device, a profile whose counters the model does not know"
             )
         profiles = profiles_of(observations)
-        corrected = self.times.log_time(profiles)
-        physical = self.times.physical.log_time(profiles)
-        log: Reals = _CORRECTED * corrected + (1 - _CORRECTED) * physical
-        return relative_to_slowest(np.exp(log))
-
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again."""
-        return self.times.state()
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> ByTimesPredictor:
-        """Make it from its arrays."""
-        return cls(CombinedPredictor.from_state(physical_arrays(dict(state))))
+        corrected, physical = self.times.log_time(profiles), self.times.physical.log_time(profiles)
+        return relative_to_slowest(np.exp(0.5 * corrected + 0.5 * physical))
 
 
 @dataclass(frozen=True)
 class ByTimes:
     """The model of times of `crosscast.predict.time.combined`, with half of its correction."""
 
-    @property
-    def name(self) -> str:
-        """Its name on the command line and in tables."""
-        return "by-times"
+    name = "by-times"
 
     def fit(self, vectors: Vectors, seed: int) -> ByTimesPredictor:
         """Fit the time model to the times of the vectors."""
@@ -200,12 +370,9 @@ class ByTimes:
 
 @dataclass(frozen=True)
 class CombinedRelative:
-    """`crosscast.predict.relative.models` for profiles, `crosscast.predict.relative.blend` for counters."""
+    """By-times for profiles of described devices, the blend for counters."""
 
-    @property
-    def name(self) -> str:
-        """Its name on the command line and in tables."""
-        return "combined"
+    name = "combined"
 
     def fit(self, vectors: Vectors, seed: int) -> RelativePredictor:
         """Fit the one for what the rows are."""
@@ -237,5 +404,5 @@ def models_named(names: Sequence[str]) -> list[RelativeModel]:
     """Make models, in the order of their names."""
     for name in names:
         if name not in MODELS:
-            raise InputError(f"models: expected one of {', '.join(MODELS)}, found {name!r}")
+            raise InputError.of(where="models", expected=f"one of {', '.join(MODELS)}", found=repr(name))
     return [MODELS[name]() for name in dict.fromkeys(names)]

@@ -1,11 +1,10 @@
-"""What amount of a machine a run used: runs of the same work at the same scale are compared."""
+"""Observations and vectors of a dataset: runs of the same work at the same scale are compared."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -27,6 +26,11 @@ from crosscast.tables.sessions import SESSIONS
 SCALE = "scale"
 """Setting that names the scale of a run in words, such as `one node`."""
 
+CounterKind = Literal["profiles", "sessions"]
+"""Where counters are from: profiles of no device, or sessions that counted on one."""
+
+_RUN = (*SESSIONS.key, "kernel")
+
 
 def scale_of(settings: Mapping[str, Setting], size: str) -> str:
     """The scale of a run: its setting `scale`; else its `nodes` and `cores`; else the size of its input.
@@ -40,21 +44,23 @@ def scale_of(settings: Mapping[str, Setting], size: str) -> str:
     return ", ".join(f"{setting_text(value)} {name}" for value, name in amounts) or size
 
 
-@dataclass(frozen=True)
-class WorkTimes:
-    """Times of ``w`` pieces of work on ``d`` devices."""
+def numeric_settings(settings: Mapping[str, Setting]) -> dict[str, float]:
+    """Settings that are numbers, but for the scale: the configuration of a run."""
+    return {
+        name: float(value) for name, value in settings.items() if not isinstance(value, str) and name != SCALE
+    }
 
-    rows: dict[Work, int]  # The row of each piece of work
-    devices: tuple[str, ...]  # Keys of the devices, sorted
-    # Median times in seconds over all runs, of shape `(w, d)`; not a number where there is none
-    times_s: Reals
+
+class WorkTimes(NamedTuple):
+    """Median times of ``w`` pieces of work on ``d`` devices."""
+
+    rows: dict[Work, int]  # the row of each piece of work
+    devices: tuple[str, ...]  # (d,) keys, sorted
+    times_s: Reals  # (w, d); NaN where there is none
 
 
 def work_times(dataset: Dataset) -> WorkTimes:
-    """Collect the times of a dataset, without those of sessions that failed.
-
-    Runs of the same work on one device are taken together, whatever else they were set to.
-    """
+    """Times of a dataset but for failed sessions; runs of the same work are taken together."""
     records = sound(dataset.records, dataset.sessions)
     cells = cells_of(records)
     keys = cells.keys.to_pylist()
@@ -63,7 +69,7 @@ def work_times(dataset: Dataset) -> WorkTimes:
     columns = {device: place for place, device in enumerate(devices)}
     places = np.empty(len(keys), dtype=np.int64)
     for number, key in enumerate(keys):
-        settings = Configuration.of(key["device"], key["configuration"]).settings
+        settings = _settings(key)
         application, kernel, size = (key[name] for name in KERNEL_AT_A_SIZE)
         row = rows.setdefault((application, kernel, size, scale_of(settings, size)), len(rows))
         places[number] = row * len(devices) + columns[key["device"]]
@@ -71,9 +77,6 @@ def work_times(dataset: Dataset) -> WorkTimes:
     times = np.full(len(rows) * len(devices), np.nan)
     times[filled] = samples_of(numbers, run_means(records)).quantile(0.5)
     return WorkTimes(rows, devices, times.reshape(len(rows), len(devices)))
-
-
-_RUN = (*SESSIONS.key, "kernel")
 
 
 def has_counters(dataset: Dataset) -> bool:
@@ -86,43 +89,36 @@ def counted_runs(dataset: Dataset) -> Observations:
 
     Counters are divided by the recorded runs of their session, as `crosscast measure` counts over all of
     them; where a session does not say how many it had, they are those of one. Kernels of one session share
-    them. The time is the median over the session's runs. Settings that are numbers, but for the scale, are
-    the configuration.
+    them. The time is the median over the session's runs.
     """
     rows = _counted(dataset).select([*SESSIONS.key, "kernels", "runs", "counters"]).to_pylist()
     if not rows:
         raise InputError(f"{dataset.label}: expected sessions with counters, found none")
     settings = [_settings(row) for row in rows]
+    names, counters = _matrix(
+        [
+            {name: total / (row["runs"] or 1) for name, total in counters_of(row, dataset.label).items()}
+            for row in rows
+        ]
+    )
+    configuration, set_to = _matrix([numeric_settings(each) for each in settings])
+    times = _session_times(dataset)
     runs = [(number, kernel) for number, row in enumerate(rows) for kernel in json.loads(row["kernels"])]
-    of_rows = np.array([number for number, _ in runs], dtype=np.int64)
-    counts = [
-        {name: total / (row["runs"] or 1) for name, total in counters_of(row, dataset.label).items()}
-        for row in rows
+    of_rows = [number for number, _ in runs]
+    time_s = [
+        times.get((*(rows[number][key] for key in SESSIONS.key), kernel), np.nan) for number, kernel in runs
     ]
-    names, counters = _matrix(counts)
-    numbers = [
-        {name: value for name, value in each.items() if not isinstance(value, str) and name != SCALE}
-        for each in settings
-    ]
-    configuration, set_to = _matrix(numbers)
-    times = _times(dataset)
     return Observations(
-        application=tuple(rows[number]["application"] for number, _ in runs),
+        application=tuple(rows[number]["application"] for number in of_rows),
         kernel=tuple(kernel for _, kernel in runs),
-        size=tuple(rows[number]["size"] for number, _ in runs),
-        scale=tuple(scale_of(settings[number], rows[number]["size"]) for number, _ in runs),
-        source=tuple(rows[number]["device"] for number, _ in runs),
+        size=tuple(rows[number]["size"] for number in of_rows),
+        scale=tuple(scale_of(settings[number], rows[number]["size"]) for number in of_rows),
+        source=tuple(rows[number]["device"] for number in of_rows),
         names=names,
         counters=counters[of_rows],
         configuration=configuration,
         settings=set_to[of_rows],
-        time_s=np.array(
-            [
-                times.get((*(rows[number][key] for key in SESSIONS.key), kernel), np.nan)
-                for number, kernel in runs
-            ],
-            dtype=np.float64,
-        ),
+        time_s=np.array(time_s, dtype=np.float64),
     )
 
 
@@ -138,7 +134,7 @@ def _settings(row: Mapping[str, Any]) -> Mapping[str, Setting]:
 
 
 def _matrix(rows: Sequence[Mapping[str, float]]) -> tuple[tuple[str, ...], Reals]:
-    """All names, sorted, and the values by row and name; not a number where a row has none."""
+    """All names, sorted, and the values by row and name; NaN where a row has none."""
     names = tuple(sorted({name for row in rows for name in row}))
     places = {name: place for place, name in enumerate(names)}
     values = np.full((len(rows), len(names)), np.nan)
@@ -147,7 +143,7 @@ def _matrix(rows: Sequence[Mapping[str, float]]) -> tuple[tuple[str, ...], Reals
     return names, values
 
 
-def _times(dataset: Dataset) -> dict[tuple[Any, ...], float]:
+def _session_times(dataset: Dataset) -> dict[tuple[Any, ...], float]:
     """Median time in seconds of each kernel in each session."""
     records = sound(dataset.records, dataset.sessions)
     keys, numbers = distinct(records, _RUN)
@@ -176,15 +172,11 @@ def full_devices(known: Flags) -> list[int]:
     return sorted(order[: best + 1].tolist())
 
 
-CounterKind = Literal["profiles", "sessions"]
-"""Where counters are from: profiles of no device, or sessions that counted on one."""
-
-
 def observations_of(dataset: Dataset, *, counters: CounterKind | None = None) -> Observations:
     """The runs or profiles of a dataset, whether or not anything was timed."""
     if _kind(dataset, counters) == "sessions":
         return counted_runs(dataset)
-    return profiles_seen(ProfileBatch.of(map(from_row, dataset.profiles.to_pylist())))
+    return profiles_seen(ProfileBatch.of([from_row(row) for row in dataset.profiles.to_pylist()]))
 
 
 def vectors_of(
@@ -194,7 +186,11 @@ def vectors_of(
     sources: Sequence[str] | None = None,
     counters: CounterKind | None = None,
 ) -> Vectors:
-    """The runs or profiles of a dataset whose work was timed on all of some devices."""
+    """The runs or profiles of a dataset whose work was timed on all of some devices.
+
+    By default the devices are those that make the largest full table, and the runs those that were counted on
+    one of them, if any were.
+    """
     if _kind(dataset, counters) == "sessions":
         seen = counted_runs(dataset)
         known, times_s = _times_of(dataset, seen)
@@ -210,17 +206,22 @@ def vectors_of(
     chosen = tuple(known[column] for column in columns)
     times_s = times_s[:, columns]
     timed: Flags = np.asarray(~np.isnan(times_s).any(axis=1))
-    rows = timed & _is_counted(dataset.label, seen, timed, chosen, sources)
+    rows = timed & _counted_on(dataset.label, seen, timed, chosen, sources)
     if not rows.any():
         counted = "" if sources is None else f" on {', '.join(sources)}"
         raise InputError(
             f"{dataset.label}: expected work counted{counted} with times on all of {', '.join(chosen)}, "
             "found none"
         )
-    known_devices = devices_of(dataset)
-    described = tuple(known_devices[device] for device in chosen)
-    vectors = Vectors(seen.rows(rows), chosen, times_s[rows], described)
-    _check_times(dataset.label, vectors)
+    described = devices_of(dataset)
+    vectors = Vectors(seen.rows(rows), chosen, times_s[rows], tuple(described[device] for device in chosen))
+    wrong = np.argwhere(vectors.times_s <= 0)
+    if len(wrong):
+        row, column = wrong[0]
+        work = ", ".join(vectors.observations.works[row][:3])
+        raise InputError(
+            f"{dataset.label}: records: expected times above 0, found 0 for {work} on {chosen[column]}"
+        )
     return vectors
 
 
@@ -228,17 +229,6 @@ def devices_left_out(dataset: Dataset, vectors: Vectors) -> tuple[str, ...]:
     """Devices of a dataset that have times, but are not among those that are compared; sorted."""
     timed = pc.unique(dataset.records.column("device")).to_pylist()
     return tuple(sorted(set(timed) - set(vectors.devices)))
-
-
-def _check_times(label: str, vectors: Vectors) -> None:
-    wrong = np.argwhere(vectors.times_s <= 0)
-    if len(wrong):
-        row, column = wrong[0]
-        seen = vectors.observations
-        raise InputError(
-            f"{label}: records: expected times above 0, found 0 for {seen.application[row]}, "
-            f"{seen.kernel[row]}, {seen.size[row]} on {vectors.devices[column]}"
-        )
 
 
 def _kind(dataset: Dataset, counters: CounterKind | None) -> CounterKind:
@@ -260,19 +250,17 @@ def _times_of(dataset: Dataset, seen: Observations) -> tuple[tuple[str, ...], Re
     times = work_times(dataset)
     rows = np.array([times.rows.get(work, -1) for work in seen.works], dtype=np.int64)
     times_s = np.where((rows >= 0)[:, np.newaxis], times.times_s[rows], np.nan)
-    places = {device: place for place, device in enumerate(times.devices)}
     for row, (source, own) in enumerate(zip(seen.source, seen.time_s.tolist(), strict=True)):
-        if source in places:
-            times_s[row, places[source]] = own
+        if source in times.devices:
+            times_s[row, times.devices.index(source)] = own
     return times.devices, times_s
 
 
 def _fullest(label: str, known: tuple[str, ...], seen: Observations, times_s: Reals) -> list[int]:
-    """Numbers of the devices that make the largest full table, in the order of their keys."""
-    works = seen.works
-    numbers = {work: number for number, work in enumerate(dict.fromkeys(works))}
+    """Places of the devices that make the largest full table of work."""
+    numbers = {work: number for number, work in enumerate(dict.fromkeys(seen.works))}
     timed = np.zeros((len(numbers), len(known)), dtype=np.bool_)
-    np.logical_or.at(timed, [numbers[work] for work in works], ~np.isnan(times_s))
+    np.logical_or.at(timed, [numbers[work] for work in seen.works], ~np.isnan(times_s))
     columns = full_devices(timed)
     if not columns:
         raise InputError(
@@ -283,7 +271,7 @@ def _fullest(label: str, known: tuple[str, ...], seen: Observations, times_s: Re
 
 
 def _named(label: str, known: tuple[str, ...], devices: Sequence[str]) -> list[int]:
-    """Numbers of these devices, in their order."""
+    """Places of these devices, in their order."""
     for device in devices:
         if device not in known:
             raise InputError(
@@ -295,10 +283,10 @@ def _named(label: str, known: tuple[str, ...], devices: Sequence[str]) -> list[i
     return [known.index(device) for device in devices]
 
 
-def _is_counted(
+def _counted_on(
     label: str, seen: Observations, timed: Flags, chosen: Sequence[str], sources: Sequence[str] | None
 ) -> Flags:
-    """Which rows were counted where they should be; `timed` are those with all times."""
+    """Which rows were counted on the sources; by default on the chosen devices, if there are timed ones."""
     source = np.array(seen.source)
     if sources is None:
         of_chosen: Flags = np.isin(source, list(chosen))

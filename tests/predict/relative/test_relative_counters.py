@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 
 from crosscast.predict.relative.counters import (
     AMOUNTS,
-    COUNTED,
     INTENSITIES,
     RULES,
-    counted,
+    TABLE_3,
     plain_name,
-    set_to,
+    settings_of,
+    table3_features,
 )
 from support.vectors import runs_with
 
 
 def features(counters: Mapping[str, float]) -> dict[str, float]:
     """The features that a run has."""
-    (values,) = counted(runs_with(counters)).values
-    return {name: value for name, value in zip(COUNTED, values.tolist(), strict=True) if not np.isnan(value)}
+    (values,) = table3_features(runs_with(counters))[0]
+    return {name: value for name, value in zip(TABLE_3, values.tolist(), strict=True) if not np.isnan(value)}
 
 
 PAPI = {
@@ -164,24 +164,24 @@ def test_cores_of_two_kinds_are_added_up() -> None:
     rows = runs_with(
         {"cpu_core/instructions/": 50, "branches": 5}, {"cpu_atom/instructions/": 20, "branches": 5}
     )
-    assert counted(rows).values[:, 0].tolist() == [0.1, 0.25]
+    assert table3_features(rows)[0][:, 0].tolist() == [0.1, 0.25]
 
 
 def test_each_run_takes_the_counters_of_its_own_tool() -> None:
-    found = counted(
+    values, used = table3_features(
         runs_with(PAPI, {"inst_executed": 10, "cf_executed": 1}, {"instructions": 4, "branches": 1})
     )
-    assert found.values[:, 0].tolist() == [0.2, 0.1, 0.25]
-    assert found.used[0] == {"PAPI_BR_INS", "cf_executed", "branches"}
+    assert values[:, 0].tolist() == [0.2, 0.1, 0.25]
+    assert used[0] == {"PAPI_BR_INS", "cf_executed", "branches"}
 
 
 def test_settings_are_nodes_cores_and_gpu() -> None:
     rows = runs_with({"a": 1.0}, {"a": 2.0}, settings=[{"cores": 36.0, "nodes": 2.0}, {"uses_gpu": 1.0}])
-    np.testing.assert_array_equal(set_to(rows), [[2, 36, np.nan], [np.nan, np.nan, 1]])
+    np.testing.assert_array_equal(settings_of(rows), [[2, 36, np.nan], [np.nan, np.nan, 1]])
 
 
 def test_every_rule_is_for_a_feature_and_intensities_alone_have_a_total() -> None:
-    assert {rule.feature for rule in RULES} == set(COUNTED)
+    assert {rule.feature for rule in RULES} == set(TABLE_3)
     assert all((rule.whole is not None) == (rule.feature in INTENSITIES) for rule in RULES)
     assert all(
         plain_name(name) == name for rule in RULES for name in (*rule.amount.needs, *rule.amount.may_use)
