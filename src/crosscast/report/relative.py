@@ -21,7 +21,7 @@ from crosscast.evaluation.relative import (
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence
 from crosscast.predict.relative.artefact import RelativeCard, RelativeForecast
 from crosscast.predict.relative.data import NO_SOURCE
-from crosscast.predict.warnings import listed
+from crosscast.predict.warnings import format_names
 from crosscast.report.console import console_of_numbers
 from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import NONE, factor, percent, plural, three_digits
@@ -238,7 +238,7 @@ def _selection(found: Selection) -> Table:
 def print_relative_training(card: RelativeCard, folder: Path, stream: TextIO) -> None:
     """Print a card: what the model learned from, and how good it is."""
     console = console_of_numbers(stream)
-    counters = f"Counters: {listed(card.counters, _MOST_NAMED)}."
+    counters = f"Counters: {format_names(card.counters, _MOST_NAMED)}."
     for line in (f"{folder}: {card.model}, {_trained_on(card)}", counters, ""):
         console.print(Text(line), soft_wrap=True)
     console.print(_scores(card))
@@ -265,12 +265,14 @@ def _trained_on(card: RelativeCard) -> str:
     facts = card.training
     sources = [each for each in card.sources if each != NO_SOURCE]
     counted = (
-        f"counted on {listed(sources, _MOST_NAMED)}" if sources else "with profiles that are of no device"
+        f"counted on {format_names(sources, _MOST_NAMED)}"
+        if sources
+        else "with profiles that are of no device"
     )
     return (
         f"trained on {facts.get('dataset')}: {plural(int(facts.get('runs', 0)), 'run')} of "
         f"{facts.get('kernels')} kernels ({facts.get('applications')} applications), {counted}, with times "
-        f"on {len(card.devices)} devices ({listed(card.devices, _MOST_NAMED)})."
+        f"on {len(card.devices)} devices ({format_names(card.devices, _MOST_NAMED)})."
     )
 
 

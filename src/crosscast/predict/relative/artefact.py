@@ -17,7 +17,7 @@ from crosscast.predict.relative.data import NO_SOURCE, Observations, RelativePre
 from crosscast.predict.serialization import Array, Nested, Stored, register_homes
 from crosscast.predict.store import StoredModel, decode, write
 from crosscast.predict.time.data import ProfileBatch
-from crosscast.predict.warnings import listed
+from crosscast.predict.warnings import format_names
 from crosscast.profile import Profile
 from crosscast.results import Tabular
 
@@ -462,10 +462,11 @@ class TrainedRelativeModel:
         told = np.isfinite(runs.counters[:, columns]).any(axis=1)
         if not told.all():
             row = int(np.argmin(told))
+            known = format_names(self.card.counters, _MOST_NAMED)
             raise InputError.of(
                 where=runs.label(row),
-                expected=f"counters that the model knows, such as {listed(self.card.counters, _MOST_NAMED)}",
-                found=listed(_counters_of(runs, row), _MOST_NAMED) or "none",
+                expected=f"counters that the model knows, such as {known}",
+                found=format_names(_counters_of(runs, row), _MOST_NAMED) or "none",
             )
 
     def _warnings(self, runs: Observations, row: int, unknown: Sequence[str]) -> tuple[str, ...]:
@@ -473,7 +474,7 @@ class TrainedRelativeModel:
         found = []
         ignored = [name for name in _counters_of(runs, row) if name in unknown]
         if ignored:
-            names = listed(ignored, _MOST_NAMED)
+            names = format_names(ignored, _MOST_NAMED)
             found.append(f"counters that the model does not know are passed over: {names}")
         source, sources = runs.source[row], self.card.sources
         if source not in sources and source == NO_SOURCE:
@@ -481,7 +482,7 @@ class TrainedRelativeModel:
         elif source not in sources:
             found.append(
                 f"counted on {source}, and the model was trained on what was counted on "
-                f"{listed(sources, _MOST_NAMED)}, so that nothing tells how sure this is"
+                f"{format_names(sources, _MOST_NAMED)}, so that nothing tells how sure this is"
             )
         return tuple(found)
 

@@ -20,7 +20,7 @@ from crosscast.predict.relative.counters import (
 from crosscast.predict.relative.data import NO_SOURCE, Observations
 from crosscast.predict.serialization import Array, Nested, Stored
 from crosscast.predict.trees import Trees, both_sides, trees_of_booster
-from crosscast.predict.warnings import listed
+from crosscast.predict.warnings import format_names
 
 AS_IS, LOGARITHM, ROOT = range(3)
 """Scales: shares stay; amounts become ``log(x + 1)``, signed values ``asinh(x)``."""
@@ -224,8 +224,8 @@ class FittedFeatures(Stored):
             names = [name for name, has in zip(observations.names, there[row], strict=True) if has]
             raise InputError.of(
                 where=observations.application[row],
-                expected=f"counters that the model knows, such as {listed(self.known, _MOST_NAMED)}",
-                found=f"a profile whose counters the model does not know: {listed(names, _MOST_NAMED)}",
+                expected=f"counters that the model knows, such as {format_names(self.known, _MOST_NAMED)}",
+                found=f"a profile whose counters the model does not know: {format_names(names, _MOST_NAMED)}",
             )
 
 
