@@ -12,6 +12,7 @@ import pytest
 from crosscast import bundled_dataset
 from crosscast.decide.evaluation import evaluate_configuration
 from crosscast.evaluation.relative import evaluate_relative
+from crosscast.evaluation.time import evaluate_time
 from crosscast.predict.relative.models import models_named
 from crosscast.predict.relative.observed import vectors_of
 from crosscast.tables.dataset import Dataset
@@ -80,3 +81,20 @@ def test_relative_performance_of_aiwc_2018() -> None:
 
 def test_relative_performance_of_rajaperf() -> None:
     check_relative(import_rajaperf(shared_data("cross_architecture")), golden("relative_rajaperf.json"))
+
+
+def test_times_of_the_bundled_dataset() -> None:
+    # Printed by commit a80dc47: evaluate bundled --models device-mean --probes 0,1.
+    expected = json.loads((Path(__file__).parent / "data" / "golden" / "time_bundled.json").read_text())
+    found = evaluate_time(bundled_dataset(), ["device-mean"], probes=(0, 1)).to_dict()
+    check({**found, "dataset": "bundled"}, expected)
+
+
+def test_times_of_the_published_dataset() -> None:
+    expected = golden("time_aiwc.json")
+    found = evaluate_time(import_aiwc2018(shared_data("aiwc2018")), ["device-mean"], probes=(0, 1)).to_dict()
+    results = {(each["model"], each["probes"]): each for each in expected.pop("results")}
+    for result in found.pop("results"):
+        check(result, results[result["model"], result["probes"]], result["model"])
+    # Which runs are drawn for the noise floor depends on their order, which a written dataset changes.
+    check(found, {**expected, "dataset": found["dataset"], "noise_floor": found["noise_floor"]})

@@ -1,0 +1,126 @@
+"""A model comes back as it was, damaged contents are refused, and models of format 1 forecast as before."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosscast import load_model
+from crosscast.errors import InputError
+from crosscast.predict.store import CARD, read
+from crosscast.predict.time.artefact import TrainedTimeModel, open_model, save_model
+from crosscast.predict.time.data import ProfileBatch
+from crosscast.predict.time.johnston2018 import PublishedForest
+from crosscast.predict.time.models import MODELS, DeviceMean
+from crosscast.profile import METRICS
+from support.grids import DEVICES, lawful_grid
+from support.models import arrays_path, fitted, kept, rewrite_card
+
+FORMAT_1 = Path(__file__).parents[2] / "data" / "format1"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return kept(tmp_path / "model")
+
+
+def loaded(folder: Path) -> TrainedTimeModel:
+    return open_model(read(folder, "time"))
+
+
+def refusal(folder: Path) -> str:
+    """The one sentence with which a model is refused, when it is loaded or first used."""
+    with pytest.raises(InputError) as caught:
+        _ = loaded(folder).predictor
+    text = str(caught.value)
+    assert "\n" not in text
+    assert str(folder) in text
+    return text
+
+
+def test_it_predicts_as_before_to_the_last_bit(folder: Path) -> None:
+    known, predictor, card = fitted()
+    model, devices = loaded(folder), [*DEVICES, replace(DEVICES[0], key="next")]
+    before, after = (each.predict(known.profiles, devices) for each in (predictor, model))
+    assert after.devices == before.devices
+    for name in ("centre", "low", "high"):
+        np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
+    assert (model.card, model.devices, model.folder) == (card, DEVICES, folder)
+
+
+def test_the_same_model_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    other = kept(tmp_path / "other")
+    assert (folder / CARD).read_bytes() == (other / CARD).read_bytes()
+    assert arrays_path(folder).read_bytes() == arrays_path(other).read_bytes()
+
+
+def test_predicting_needs_neither_scikit_learn_nor_scipy_nor_pyarrow(folder: Path) -> None:
+    script = (
+        "import sys, numpy as np\n"
+        "from crosscast import load_model\n"
+        "from crosscast.predict.time.data import ProfileBatch\n"
+        "from crosscast.profile import METRICS\n"
+        f"model = load_model({str(folder)!r})\n"
+        "profiles = ProfileBatch(('a',), ('k',), ('s',), np.full((1, len(METRICS)), 3.0))\n"
+        "assert model.predict(profiles, probes={'big': 1e-3}).centre.shape == (1, 4)\n"
+        "bad = {'sklearn', 'scipy', 'pyarrow', 'pandas', 'llvmlite'} & set(sys.modules)\n"
+        "assert not bad, bad\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_can_be_kept(name: str, tmp_path: Path) -> None:
+    known = lawful_grid()
+    point = PublishedForest(trees=5) if name == "published-forest" else MODELS[name]().point
+    predictor = replace(fitted()[1], point=point.fit(known, 0))
+    save_model(TrainedTimeModel(fitted()[2], predictor), tmp_path / "model")
+    after = loaded(tmp_path / "model").predict(known.profiles)
+    np.testing.assert_array_equal(after.centre, predictor.predict(known.profiles).centre)
+
+
+@pytest.mark.parametrize("name", ["model", "seed", "devices", "time_s", "training", "errors", "arrays"])
+def test_a_card_without_a_field_names_it(folder: Path, name: str) -> None:
+    rewrite_card(folder, lambda card: card.pop(name))
+    assert name in refusal(folder)
+
+
+def test_devices_are_there_once(folder: Path) -> None:
+    rewrite_card(folder, lambda card: card["devices"].append(card["devices"][0]))
+    assert "devices: expected at least one, and each once, found" in refusal(folder)
+
+
+def test_sound_checksums_of_wrong_contents_are_refused(tmp_path: Path) -> None:
+    known, predictor, card = fitted()
+    two = DeviceMean().fit(known.on([0, 1]), 0)
+    cases = {
+        "expected a model of 3 devices, found one of 4": replace(predictor, covariance=np.eye(3)),
+        "positive definite one, found another of 4 devices": replace(predictor, covariance=-np.eye(4)),
+        "quantiles: expected numbers that begin at 0": replace(predictor, quantiles=-predictor.quantiles),
+        "expected a model of 4 devices, found one of 2": replace(predictor, point=two),
+    }
+    for number, (reason, wrong) in enumerate(cases.items()):
+        save_model(TrainedTimeModel(card, wrong), tmp_path / str(number))
+        assert reason in refusal(tmp_path / str(number))
+
+
+@pytest.mark.parametrize("folder", sorted(FORMAT_1.glob("time-*")), ids=lambda path: path.name)
+def test_a_model_of_format_1_forecasts_as_it_did(folder: Path) -> None:
+    model, expected = load_model(folder), json.loads((folder / "expected.json").read_text())
+    assert isinstance(model, TrainedTimeModel)
+    asked = expected["inputs"]
+    metrics = np.array([asked["metrics"][each.name] for each in METRICS], dtype=np.float64).T
+    application, kernel, size = (tuple(asked[name]) for name in ("application", "kernel", "size"))
+    batch = ProfileBatch(application, kernel, size, metrics)
+    for output in expected["outputs"]:
+        probes = None if output["probes"] is None else np.array(output["probes"], dtype=np.float64)
+        found = model.predictor.predict(batch, probes=probes, level=asked["level"])
+        assert list(found.devices) == output["devices"]
+        for name in ("centre", "low", "high"):
+            np.testing.assert_allclose(getattr(found, name), output[name], rtol=1e-6)
