@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crosscast.arrays import Flags, Integers, Reals
+from crosscast.arrays import Arrays, Flags, Integers, Reals
 from crosscast.decide.colocation import ERROR_SAMPLES
 from crosscast.decide.colocation_gains import (
     JointErrors,
@@ -26,7 +26,6 @@ from crosscast.decide.colocation_gains import (
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import (
     FITS,
-    Answer,
     CoRunFold,
     CoRunTask,
     answers_of,
@@ -37,7 +36,8 @@ from crosscast.evaluation.corun import (
     with_mixes,
 )
 from crosscast.evaluation.loop import Progress, one_thread
-from crosscast.predict.corun.forecast import CoRunModel, LeftOut
+from crosscast.predict.corun.forecast import CoRunModel
+from crosscast.predict.intervals import Residuals
 from crosscast.tables.corun.bag import Bag
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns
@@ -109,7 +109,7 @@ class PredictedPairs:
         return weights
 
     def put(
-        self, truth: Truth, bags: Sequence[Bag], slowdowns: Reals, fits: Reals, errors: LeftOut, number: int
+        self, truth: Truth, bags: Sequence[Bag], slowdowns: Reals, fits: Reals, errors: Residuals, number: int
     ) -> None:
         """Put in pairs that were left out, with the number of their set of errors."""
         place = {solo.key: place for place, solo in enumerate(truth.solos)}
@@ -190,7 +190,7 @@ def known_pairs(
     for number, answer in enumerate(answers):
         others = _where(errors, errors.group != number)
         result.relative[number] = JointErrors.of(others).sample(2, ERROR_SAMPLES, seed)
-        result.put(truth, bags[number], answer.values["slowdown"], answer.values[FITS], others, number)
+        result.put(truth, bags[number], answer["slowdown"], answer[FITS], others, number)
     return result
 
 
@@ -227,20 +227,24 @@ def unseen_pairs(
     return found
 
 
-def _errors(folds: Sequence[CoRunFold], bags: Sequence[Sequence[Bag]], answers: Sequence[Answer]) -> LeftOut:
+def _errors(
+    folds: Sequence[CoRunFold], bags: Sequence[Sequence[Bag]], answers: Sequence[Arrays]
+) -> Residuals:
     """Errors of slowdowns on what each fold holds out."""
     rows: list[list[Reals]] = []
     for number, (fold, tested, answer) in enumerate(zip(folds, bags, answers, strict=True)):
-        true, found = measured(tested, "slowdown"), np.log(answer.values["slowdown"])
+        true, found = measured(tested, "slowdown"), np.log(answer["slowdown"])
         errors = found - np.log(true.value)
         known = np.isfinite(errors)
         group = np.full(int(known.sum()), number)
         rows.append([errors[known], group, fold.test[true.bag[known]], found[known]])
     errors, group, bag, value = (np.concatenate(each) for each in zip(*rows, strict=True))
-    return LeftOut(errors, group, tuple(fold.held_out for fold in folds), bag, value)
+    return Residuals(errors, group, tuple(fold.held_out for fold in folds), bag, value)
 
 
-def _where(errors: LeftOut, chosen: Flags) -> LeftOut:
-    bag, value = errors.bag, errors.log_value
+def _where(errors: Residuals, chosen: Flags) -> Residuals:
+    bag, value = errors.mix, errors.log_value
     assert bag is not None and value is not None
-    return LeftOut(errors.log_error[chosen], errors.group[chosen], errors.groups, bag[chosen], value[chosen])
+    return Residuals(
+        errors.log_error[chosen], errors.group[chosen], errors.groups, bag[chosen], value[chosen]
+    )

@@ -578,7 +578,7 @@ def moolchandani2022(
 
 def _train_corun(dataset: Dataset, model: str, *, device: str | None = None, **how: Any) -> Trained:
     from crosscast.evaluation.corun import of_one_device, train_corun
-    from crosscast.predict.corun.artefact import save_corun_model
+    from crosscast.predict.corun.artefact import save_model
     from crosscast.predict.corun.models import BASELINES, models_named
     from crosscast.tables.corun.view import co_runs
 
@@ -593,11 +593,7 @@ def _train_corun(dataset: Dataset, model: str, *, device: str | None = None, **h
         memory_bytes=None if not memory or memory[0] is None else int(memory[0]),
         **how,
     )
-    return Trained(
-        found.card,
-        found.predictor,
-        lambda folder: save_corun_model(found.predictor, found.errors, folder, found.card),
-    )
+    return Trained(found.card, found.predictor, lambda folder: save_model(found, folder))
 
 
 def _refuse_mixes(dataset: Dataset, instead: str) -> None:

@@ -242,8 +242,9 @@ def test_wrong_jobs_and_limits_are_refused(tmp_path: Path) -> None:
 def test_a_model_without_errors_is_refused(tmp_path: Path) -> None:
     model_pairs = constant(tmp_path / "m", 1.2)
     bare = tmp_path / "bare"
-    from crosscast.predict.corun.artefact import load_corun_model, save_corun_model
+    from crosscast.predict.corun.artefact import load_corun_model, save_model
 
-    save_corun_model(model_pairs._made[0], {}, bare, model_pairs.card)
+    predictor = model_pairs.predictor
+    save_model(TrainedCoRunModel(model_pairs.card, lambda: (predictor, {})), bare)
     with pytest.raises(InputError, match="expected a model with errors of slowdowns"):
         choose_colocation(made_jobs(2), load_corun_model(bare))

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 
 from crosscast.decide.colocation_gains import JointErrors, best_matching, expected_gain, mix_gain, pair_gain
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.predict.corun.forecast import LeftOut
+from crosscast.predict.intervals import Residuals
 
 LENGTHS = arrays(np.float64, (7, 2), elements=st.floats(0.01, 100))
 SLOWDOWNS = arrays(np.float64, (7, 2), elements=st.floats(1, 10))
@@ -54,7 +54,7 @@ def test_losses_are_cut_off_before_the_mean_and_bags_that_do_not_fit_gain_nothin
 
 
 # Two groups; the first has a bag of two and one of three, the second a bag of two.
-ERRORS = LeftOut(
+ERRORS = Residuals(
     np.array([0.1, 0.2, 0.3, 0.4, 0.5, -1.0, -2.0]),
     np.array([0, 0, 0, 0, 0, 1, 1]),
     ("a", "b"),
@@ -87,7 +87,7 @@ def test_larger_bags_take_errors_of_a_smaller_one_again() -> None:
 
 
 def test_errors_whose_bags_are_not_known_are_drawn_one_by_one() -> None:
-    alone = LeftOut(ERRORS.log_error, ERRORS.group, ERRORS.groups)
+    alone = Residuals(ERRORS.log_error, ERRORS.group, ERRORS.groups)
     drawn = JointErrors.of(alone).sample(2, 100, seed=0)
     assert (drawn[:, 0] == drawn[:, 1]).all()
 
@@ -95,7 +95,7 @@ def test_errors_whose_bags_are_not_known_are_drawn_one_by_one() -> None:
 def test_errors_are_relative_to_what_they_are_at_their_slowdown() -> None:
     values = np.log(np.array([1.0, 1.0, 2.0, 2.0]))
     errors = np.array([0.1, -0.1, 0.3, -0.3])
-    spread = LeftOut(errors, np.array([0, 0, 1, 1]), ("a", "b"), np.array([0, 0, 1, 1]), values)
+    spread = Residuals(errors, np.array([0, 0, 1, 1]), ("a", "b"), np.array([0, 0, 1, 1]), values)
     drawn = JointErrors.of(spread).sample(2, 100, seed=0)
     assert np.allclose(np.abs(drawn), 1.0)
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from sklearn.metrics import mean_absolute_percentage_error, roc_auc_score
+from sklearn.metrics import mean_absolute_percentage_error
 
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import (
@@ -21,9 +21,8 @@ from crosscast.evaluation.corun import (
     CoRunEvaluation,
     CoRunResult,
     CoRunTask,
+    Probing,
     Scored,
-    answer_of,
-    area_under_curve,
     evaluate_corun,
     folds_of,
     mean_error,
@@ -31,13 +30,13 @@ from crosscast.evaluation.corun import (
     of_one_device,
     out_of_fold_errors,
     predicted,
-    probing_of,
     train_corun,
     worst_coverage,
 )
-from crosscast.predict.corun.forecast import CoRunPrediction, LeftOut
+from crosscast.predict.corun.forecast import CoRunPrediction
 from crosscast.predict.corun.models import Mean, Sum
 from crosscast.predict.corun.process import Process
+from crosscast.predict.intervals import Residuals
 from crosscast.studies.moolchandani2022 import study_corun
 from crosscast.tables.corun.bag import Bag, Member
 from crosscast.tables.corun.view import CoRuns
@@ -62,21 +61,6 @@ def scored(true: Any, centre: Any, low: Any = None, high: Any = None, group: Any
 def test_errors_in_per_cent_are_those_of_scikit_learn(pairs: Any) -> None:
     true, centre = map(np.array, zip(*pairs, strict=True))
     assert mean_error(scored(true, centre))[0] == pytest.approx(mean_absolute_percentage_error(true, centre))
-
-
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 4)), min_size=2, max_size=30))
-def test_the_area_under_the_curve_is_that_of_scikit_learn(pairs: Any) -> None:
-    true, probability = (np.array(each, dtype=np.float64) for each in zip(*pairs, strict=True))
-    found = area_under_curve(true, probability)
-    if len(set(true)) < 2:
-        assert found is None
-    else:
-        assert found == pytest.approx(roc_auc_score(true, probability))
-
-
-def test_the_area_is_of_zeros_and_ones() -> None:
-    with pytest.raises(InputError, match="true: expected 0 and 1"):
-        area_under_curve(np.array([0.0, 0.5]), np.array([0.1, 0.2]))
 
 
 def test_the_group_that_is_held_least_is_named() -> None:
@@ -140,7 +124,7 @@ def test_a_fifth_is_held_out_at_random() -> None:
         (
             [made_bag((made_solo("bfs"), made_solo(name))) for name in NAMES],
             "leave-benchmark-out",
-            "bags without bfs to learn from",
+            "mixes without bfs to learn from",
         ),
     ],
 )
@@ -153,7 +137,7 @@ def chosen(bags: tuple[Bag, ...], name: str, probes: int) -> list[Bag]:
     co_runs = made_co_runs()
     (fold,) = (fold for fold in folds_of(bags, "leave-benchmark-out", 0) if fold.held_out == name)
     known, new = ([bags[place] for place in side.tolist()] for side in (fold.train, fold.test))
-    probing = probing_of(replace(co_runs, bags=tuple(known)), 0)
+    probing = Probing.of(replace(co_runs, bags=tuple(known)), 0)
     return [new[place] for place in probing.places(known, new, name, probes)]
 
 
@@ -187,7 +171,7 @@ def test_a_part_of_the_bags_with_other_traits_in_common_is_probed_too() -> None:
         for place, name in enumerate((*NAMES, "gem"))
     ]
     bags = tuple(made_bag(pair) for pair in combinations_with_replacement(some, 2))
-    probing = probing_of(CoRuns("some", tuple(some), bags), 0)
+    probing = Probing.of(CoRuns("some", tuple(some), bags), 0)
     known = [bag for bag in bags if NAMES[0] not in bag.applications]
     new = [bag for bag in bags if NAMES[0] in bag.applications]
     assert len(probing.places(known, new, NAMES[0], 2)) == 2
@@ -251,8 +235,8 @@ def test_scores_are_what_their_rows_say(evaluation: CoRunEvaluation) -> None:
 def test_what_came_of_held_out_bags_changes_no_prediction_and_no_interval(probes: int) -> None:
     fold = folds_of(PAIRS.bags, OUT, 0)[1]
     task = CoRunTask(QUICK, fold, OUT, probes, 0.9, 0)
-    first = answer_of(PAIRS, task)
-    known = np.flatnonzero(np.isnan(first.values["time"]))
+    first = task.run(PAIRS)[0]
+    known = np.flatnonzero(np.isnan(first["time"]))
     assert len(known) == probes
     hidden = np.delete(fold.test, known).tolist()
     turned = list(PAIRS.bags)
@@ -263,16 +247,14 @@ def test_what_came_of_held_out_bags_changes_no_prediction_and_no_interval(probes
             for one, two in zip(turned[place].members, bag.members, strict=True)
         )
         turned[place] = replace(turned[place], members=members, time_s=7.0, power_w=1.0, fits=False)
-    second = answer_of(replace(PAIRS, bags=tuple(turned)), task)
-    for name, values in first.values.items():
-        assert_array_equal(second.values[name], values)
-    for name, reach in first.reach.items():
-        assert_array_equal(second.reach[name], reach)
+    second = task.run(replace(PAIRS, bags=tuple(turned)))[0]
+    for name, values in first.items():
+        assert_array_equal(second[name], values)
 
 
 @pytest.mark.parametrize("probes", [0, 2])
 def test_widths_come_from_bags_that_are_not_known(probes: int) -> None:
-    probing = probing_of(PAIRS, 0) if probes else None
+    probing = Probing.of(PAIRS, 0) if probes else None
     errors = out_of_fold_errors(PAIRS, Mean(), OUT, 0, probes=probes, probing=probing)
     counts = np.bincount(errors["time"].group).tolist()
     assert errors["time"].groups == tuple(sorted(NAMES))
@@ -291,7 +273,7 @@ def test_a_probe_that_was_measured_again_is_neither_scored_nor_a_measure_of_widt
     twice = replace(PAIRS, bags=(*PAIRS.bags, *again))
     found = evaluate_corun(twice, [Mean()], OUT, probes=(1,), level=None)
     assert {each.rows for each in found.results if each.quantity == "time"} == {2 * 6 * 5}
-    errors = out_of_fold_errors(twice, Mean(), OUT, 0, probes=1, probing=probing_of(twice, 0))
+    errors = out_of_fold_errors(twice, Mean(), OUT, 0, probes=1, probing=Probing.of(twice, 0))
     assert np.bincount(errors["time"].group).tolist() == [2 * 5] * 6
 
 
@@ -316,7 +298,7 @@ def test_processes_seeds_and_caches_give_the_same(tmp_path: Path) -> None:
     kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert len(kept) == 8
     told: list[str] = []
-    assert results(cache=tmp_path, progress=lambda done, all_, label: told.append(label)) == first
+    assert results(cache=tmp_path, progress=lambda state: told.append(state.label)) == first
     assert told == []
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == kept
     again = tmp_path / "again"
@@ -363,7 +345,7 @@ def test_a_model_that_cannot_be_fitted_says_where() -> None:
     runs = made_co_runs(NAMES[:4])
     few = replace(runs, bags=runs.bags[:1] + tuple(replace(bag, members=tuple(
         replace(each, slowdown=None) for each in bag.members)) for bag in runs.bags[1:]))  # fmt: skip
-    with pytest.raises(InputError, match=r"^process-alone, bfs held out: made up: expected at least 3 bags"):
+    with pytest.raises(InputError, match=r"^process-alone, bfs held out: made up: expected at least 3 mixes"):
         evaluate_corun(few, [QUICK], OUT)
 
 
@@ -393,9 +375,9 @@ def test_bags_of_one_device_and_way_of_sharing_are_taken() -> None:
     assert of_one_device(runs, "gpu").bags == tuple(other)
     assert of_one_device(runs, "gpu").solos == ()
     assert of_one_device(runs, "gpu", '{"sharing": "mps"}').bags == tuple(shared)
-    with pytest.raises(InputError, match=r"^made up: expected bags on phi, found those on cpu \{\}, gpu"):
+    with pytest.raises(InputError, match=r"^made up: expected mixes on phi, found those on cpu \{\}, gpu"):
         of_one_device(runs, "phi")
-    with pytest.raises(InputError, match=r"expected bags on a device, found those on none$"):
+    with pytest.raises(InputError, match=r"expected mixes on a device, found those on none$"):
         of_one_device(CoRuns("empty", (), ()))
 
 
@@ -431,7 +413,7 @@ def test_a_study_tells_everything_as_json() -> None:
 def test_each_bag_that_is_left_out_has_a_number_and_all_its_members() -> None:
     runs = made_co_runs(bags=(2, 3))
     errors = out_of_fold_errors(runs, Mean(), "leave-benchmark-out", 0)
-    slowdown = errors["slowdown"].bag
+    slowdown = errors["slowdown"].mix
     assert slowdown is not None
     numbers, counts = np.unique(slowdown, return_counts=True)
     # A bag is left out with each of its applications.
@@ -440,7 +422,7 @@ def test_each_bag_that_is_left_out_has_a_number_and_all_its_members() -> None:
     assert sorted(counts.tolist()) == sorted(
         len(bag.members) for bag, count in zip(runs.bags, times, strict=True) for _ in range(count)
     )
-    time = errors["time"].bag
+    time = errors["time"].mix
     assert time is not None and sorted(time.tolist()) == numbers.tolist()
 
 
@@ -449,16 +431,16 @@ def test_members_of_bags_of_which_one_is_not_known_stay_with_their_bag() -> None
     first, *rest = runs.bags
     half = replace(first, members=(replace(first.members[0], slowdown=None), first.members[1]))
     errors = out_of_fold_errors(replace(runs, bags=(half, *rest)), Mean(), "leave-bag-out", 0)["slowdown"]
-    assert errors.bag is not None
-    counts = np.unique(errors.bag, return_counts=True)[1].tolist()
+    assert errors.mix is not None
+    counts = np.unique(errors.mix, return_counts=True)[1].tolist()
     assert sorted(counts) == [1] + [2] * len(rest)
 
 
 def test_numbers_of_bags_are_kept_and_checked() -> None:
-    errors = LeftOut(np.array([0.1, 0.2]), np.array([0, 0]), ("a",), np.array([7, 7]))
-    found = LeftOut.from_state(errors.state()).bag
+    errors = Residuals(np.array([0.1, 0.2]), np.array([0, 0]), ("a",), np.array([7, 7]))
+    found = Residuals.from_state(errors.state()).mix
     assert found is not None and found.tolist() == [7, 7]
-    bare = LeftOut(errors.log_error, errors.group, errors.groups)
-    assert LeftOut.from_state(bare.state()).bag is None
-    with pytest.raises(InputError, match="model: bag: expected one for each error, found others"):
-        LeftOut.from_state({**errors.state(), "bag": np.array([7])})
+    bare = Residuals(errors.log_error, errors.group, errors.groups)
+    assert Residuals.from_state(bare.state()).mix is None
+    with pytest.raises(InputError, match="model: mix: expected 2 along axis n, found 1"):
+        Residuals.from_state({**errors.state(), "mix": np.array([7])})

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from crosscast.decide.colocation import ColocationPlan, choose_colocation
 from crosscast.predict.corun.artefact import CoRunCard, TrainedCoRunModel
-from crosscast.predict.corun.forecast import CoRunForecast, Estimate
+from crosscast.predict.corun.forecast import Estimate, MixForecast
 from crosscast.report.canvas import new_figure
 from crosscast.report.colocation import print_colocation
 from crosscast.report.corun_contents import contents_lines, failure_lines
@@ -79,7 +80,7 @@ ERRORS = {
 CARD = CoRunCard(
     "process", 0, "cpu", "{}", (2, 3), ("bfs", "cfd"), None, {"dataset": "made", "bags": 21}, ERRORS
 )
-FORECAST = CoRunForecast(
+FORECAST = MixForecast(
     (A, B),
     (Estimate(1.5, 1.2, 1.9, 0.9), Estimate(2.0, 1.6, 2.5, 0.9)),
     Estimate(0.3, 0.25, 0.35, 0.9),
@@ -91,7 +92,7 @@ FORECAST = CoRunForecast(
 )
 
 
-def shown(forecast: CoRunForecast, card: CoRunCard = CARD) -> str:
+def shown(forecast: MixForecast, card: CoRunCard = CARD) -> str:
     stream = io.StringIO()
     print_corun_forecast(forecast, card, stream)
     return stream.getvalue()
@@ -134,15 +135,15 @@ def test_what_is_not_known_is_said_not_to_be() -> None:
     assert "Power: not known, as the model was trained on bags without." in text
     for absent in ("All together", "They fit", "Memory", "nan", "None"):
         assert absent not in text
-    unpowered = replace(nothing, bag=(A, replace(B, power_w=None)))
+    unpowered = replace(nothing, mix=(A, replace(B, power_w=None)))
     assert "Power: not known, as that of cfd small alone is not." in shown(unpowered)
-    elsewhere = replace(nothing, bag=(replace(A, device="gpu"), replace(B, device="gpu")))
+    elsewhere = replace(nothing, mix=(replace(A, device="gpu"), replace(B, device="gpu")))
     assert "Power: not known, as it is not translated." in shown(elsewhere)
 
 
 def test_a_card_without_errors_tells_none() -> None:
-    assert honest_corun_errors(replace(CARD, errors={})) == []
-    text = shown(FORECAST, replace(CARD, errors={}))
+    assert honest_corun_errors(structs.replace(CARD, errors={})) == []
+    text = shown(FORECAST, structs.replace(CARD, errors={}))
     assert "trained on made: 21 bags of 2 and 3 of 2 applications (bfs, cfd) on cpu." in text
     assert "Mean absolute error" not in text
 
@@ -163,7 +164,7 @@ def test_a_trained_model_shows_its_errors_beside_those_of_baselines() -> None:
 
 def test_an_error_that_is_no_number_is_not_told() -> None:
     results = [result("slowdown"), result("time", mape=None, coverage=None)]
-    lines = honest_corun_errors(replace(CARD, errors={"level": 0.9, "results": results}))
+    lines = honest_corun_errors(structs.replace(CARD, errors={"level": 0.9, "results": results}))
     assert lines == ["Mean absolute error on applications that it had not seen: slowdowns 7.25 %."]
 
 

@@ -13,11 +13,12 @@ from crosscast.predict.corun.artefact import (
     CoRunCard,
     TrainedCoRunModel,
     load_corun_model,
-    save_corun_model,
+    save_model,
 )
-from crosscast.predict.corun.forecast import CoRunPredictor, LeftOut
+from crosscast.predict.corun.forecast import CoRunPredictor
 from crosscast.predict.corun.models import FittedCoRunMean, Mean
 from crosscast.predict.corun.moolchandani2022 import Published
+from crosscast.predict.intervals import Residuals
 from crosscast.tables.corun.solo import Solo
 from support.mixes import NAMES, made_co_runs, made_solo
 
@@ -26,7 +27,7 @@ MEMORY = 16 << 20
 
 def kept(
     predictor: CoRunPredictor,
-    errors: dict[str, dict[str, LeftOut]],
+    errors: dict[str, dict[str, Residuals]],
     folder: Path,
     sizes: tuple[int, ...] = (2,),
     memory_bytes: int | None = MEMORY,
@@ -34,7 +35,7 @@ def kept(
     """A model as `crosscast train` would keep it."""
     training = {"dataset": "made up", "bags": 21}
     card = CoRunCard("made", 0, "cpu", "{}", sizes, NAMES, memory_bytes, training, {})
-    save_corun_model(predictor, errors, folder, card)
+    save_model(TrainedCoRunModel(card, lambda: (predictor, errors)), folder)
     return load_corun_model(folder)
 
 
@@ -55,7 +56,7 @@ def constant(folder: Path, slowdown: float, *, error: float = 0.0, fits: float =
     predictor = Mean().fit(runs)
     means = predictor.means.copy()
     means[:, 0], means[:, 3] = slowdown, fits
-    errors = LeftOut(
+    errors = Residuals(
         np.array([error, error, -error, -error]), np.array([0, 0, 1, 1]), ("a", "b"), np.array([0, 0, 1, 1])
     )
     both = {KNOWN: {"slowdown": errors}, NEW: {"slowdown": errors}}

@@ -7,10 +7,10 @@ from itertools import combinations
 
 import numpy as np
 
-from crosscast.predict.corun.forecast import mix_time
 from crosscast.tables.corun.bag import Bag, Member
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns
+from support.mix_times import mix_time
 
 MIXES = ("sse", "alu", "mem", "fp", "stack", "string", "shift", "control")
 COUNTERS = ("ipc", "llc_miss", "branch_miss", "l1_miss", "dtlb_miss")

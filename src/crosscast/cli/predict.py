@@ -210,7 +210,7 @@ def corun(
         raise InputError(f"{profile}: expected the profiles of at least 2 applications, found 1")
     card = None if translate is None else read_translation(translate)
     if card is None:
-        (found,) = trained.forecast([mix], level=level)
+        (found,) = trained.predict([mix], level=level)
     else:
         (found,) = translated_forecasts(trained, card, [mix], level=level)
     warn_of([found])

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
 
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.predict.corun.artefact import TrainedCoRunModel
-from crosscast.predict.corun.forecast import LeftOut, check_profile, is_plausible, mix_times
+from crosscast.predict.corun.forecast import (
+    check_profile,
+    is_plausible,
+    mix_times,
+    pairs_added_up,
+    remaining_slowdowns,
+)
+from crosscast.predict.intervals import Residuals
 from crosscast.tables.corun.solo import Solo
 from crosscast.units import format_bytes
 
@@ -117,15 +123,15 @@ class JointErrors:
     drawn as they were found: those of one mix.
     """
 
-    # Logarithms of predicted over true slowdowns, relative to their spread (`LeftOut.spread`), of shape
+    # Logarithms of predicted over true slowdowns, relative to their spread (`Residuals.spread`), of shape
     # `(m, most jobs)`
     relative: Reals
     count: Integers  # Jobs of each mix, of shape `(m,)`
 
     @classmethod
-    def of(cls, errors: LeftOut) -> JointErrors:
+    def of(cls, errors: Residuals) -> JointErrors:
         """Errors of slowdowns by their mixes; each is a mix of its own where these are not known."""
-        own = np.arange(len(errors.log_error)) if errors.bag is None else errors.bag
+        own = np.arange(len(errors.log_error)) if errors.mix is None else errors.mix
         order = np.lexsort((own, errors.group))
         group, mix = errors.group[order], own[order]
         new = np.append(True, (np.diff(group) != 0) | (np.diff(mix) != 0))
@@ -267,10 +273,7 @@ class MixPredictions:
         rows = table[np.searchsorted(known, codes)]
         slow, fits = rows[:, :-1], rows[:, -1]
         if self.from_pairs(size):
-            added = np.ones_like(slow)
-            for one, other in combinations(range(size), 2):
-                pair, _ = self.slowdowns(mixes[:, [one, other]])
-                added[:, [one, other]] += np.maximum(pair - 1.0, 0.0)
+            added = pairs_added_up(len(mixes), size, lambda *pair: self.slowdowns(mixes[:, pair])[0])
             slow = np.maximum(slow, added)
         return slow, fits
 
@@ -286,7 +289,7 @@ class MixPredictions:
     def _trained(self) -> Flags:
         return np.array([self.model.knows((solo,)) for solo in self.jobs.solos])
 
-    def errors(self, *, known: bool) -> LeftOut:
+    def errors(self, *, known: bool) -> Residuals:
         """Errors of slowdowns; see `TrainedCoRunModel.errors_of`."""
         errors = self.model.errors_of(known=known)
         if "slowdown" not in errors:
@@ -299,7 +302,7 @@ class MixPredictions:
     def _asked(self, kinds: Integers) -> Reals:
         """Slowdowns and fits of mixes of job kinds, of shape ``(m, n + 1)``."""
         first = [self.jobs.solos[place] for place in np.unique(self.jobs.kind, return_index=True)[1].tolist()]
-        found = self.model.predict([tuple(first[kind] for kind in row) for row in kinds.tolist()])
+        found = self.model.predictor.predict([tuple(first[kind] for kind in row) for row in kinds.tolist()])
         slowdown = np.concatenate(found.slowdown).reshape(kinds.shape)
         if np.isnan(slowdown).any():
             raise InputError(f"{self.model.folder}: expected a model that predicts slowdowns, found another")
@@ -315,7 +318,7 @@ class MixPredictions:
             return sample_pair_gains(lengths, slow, spreads, relative[:, None])
         gains = np.empty((len(relative), count))
         step = max(1, _AT_ONCE // count)
-        left: dict[int, Reals] = {}
+        left: dict[tuple[int, ...], Reals] = {}
         for start in range(0, len(relative), step):
             some = relative[start : start + step]
             errors = np.repeat(some, count, axis=0)
@@ -328,17 +331,13 @@ class MixPredictions:
             gains[start : start + step] = found.reshape(len(some), -1)
         return gains
 
-    def _left(self, mixes: Integers, running: Flags, found: dict[int, Reals]) -> Reals:
+    def _left(self, mixes: Integers, running: Flags, found: dict[tuple[int, ...], Reals]) -> Reals:
         """Slowdowns of the jobs that still run, of the mixes again and again; 1 elsewhere."""
-        result = np.ones(running.shape)
-        mix = np.arange(len(running)) % len(mixes)
-        codes = running @ (1 << np.arange(running.shape[1]))
-        for code in np.unique(codes).tolist():
-            places = [place for place in range(running.shape[1]) if code >> place & 1]
-            if len(places) < 2:
-                continue
-            if code not in found:
-                found[code] = np.ones(mixes.shape)
-                found[code][:, places] = self.slowdowns(mixes[:, places])[0]
-            result[codes == code] = found[code][mix[codes == code]]
-        return result
+
+        def of_subset(rows: Integers, places: Integers) -> Reals:
+            subset = tuple(places.tolist())
+            if subset not in found:
+                found[subset] = self.slowdowns(mixes[:, places])[0]
+            return found[subset][rows % len(mixes)]
+
+        return remaining_slowdowns(running, of_subset)

@@ -106,11 +106,6 @@ class Part(Protocol):
 
 
 STORED: Mapping[str, str] = {
-    "corun-mean": "crosscast.predict.corun.models:FittedCoRunMean",
-    "corun-process": "crosscast.predict.corun.process:ProcessPredictor",
-    "corun-published": "crosscast.predict.corun.moolchandani2022:PublishedCoRunPredictor",
-    "corun-sum": "crosscast.predict.corun.models:FittedSum",
-    "partition": "crosscast.predict.corun.partition:FittedPartition",
     "relative-blend": "crosscast.predict.relative.blend:BlendPredictor",
     "relative-by-times": "crosscast.predict.relative.models:ByTimesPredictor",
     "relative-extra-trees": "crosscast.predict.relative.models:ExtraTreesPredictor",

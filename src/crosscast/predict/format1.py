@@ -118,8 +118,59 @@ def _relative(card: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arr
     return card, found
 
 
+_CORUN_NUMBERS = {
+    "model.slowdowns.traits.scale": ("traits.centre", "traits.spread"),
+    "model.slowdowns.scale": (
+        *("scale.centre", "scale.per_log_member", "scale.spread", "scale.factor"),
+        "scale.idle",
+    ),
+    "model.fits.numbers": ("centre", "spread", "intercept", "slope"),
+    "model.power.scaled": ("centre", "spread", "weights"),
+    "model.power.numbers": ("intercept", "utilisation", "low", "high"),
+}
+_CORUN_SINGLE = re.compile(
+    r".*\.(time_factor|traits\.load|link|largest|noise|wanted|pressure|pressure_usual|members"
+    r"|least|level|gamma|form)"
+)
+_CORUN_REGRESSOR = re.compile(
+    r"(?P<target>model\.\d+\.(slowdown|time_s|power_w)\.)(?P<name>(?!columns|least).*)"
+)
+
+
+def _corun(card: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
+    """The kind was in the card, single numbers were arrays, and parts were flatter."""
+    kind = str(card.get("kind"))
+    made: Arrays = {"model.kind": np.array(kind)}
+    sizes = arrays["model.sizes"].tolist() if kind == "corun-published" else []
+    for name, array in arrays.items():
+        place, _, own = name.rpartition(".")
+        if name in _CORUN_NUMBERS:
+            root = "model.slowdowns" if name.startswith("model.slowdowns") else place
+            # The slowdown of idle applications was left out where there were none.
+            numbers = [*array, *([np.nan] if own == "scale" and len(array) == 4 else [])]
+            for part, number in zip(_CORUN_NUMBERS[name], numbers, strict=True):
+                made[f"{root}.{part}"] = np.array(number)
+            continue
+        if name == "model.sizes":
+            array = np.array(len(sizes)) if sizes else array.astype(np.int64)
+            name = "model.sizes.count" if sizes else name
+        elif name == "model.means":
+            array = np.where(arrays["model.known"] > 0, array, np.nan)
+        elif _CORUN_SINGLE.fullmatch(name) and array.shape == (1,):
+            array = np.array(f"corun-{array[0]}") if own == "form" else array[0]
+        if regressor := _CORUN_REGRESSOR.fullmatch(name):
+            name = f"{regressor['target']}regressor.{regressor['name'].replace('form', 'kind')}"
+        name = name.replace("slowdowns.link", "slowdowns.scale.link")
+        name = re.sub(r"^(errors\..*)\.bag$", r"\1.mix", name)
+        for number, size in enumerate(sizes):
+            name = re.sub(rf"^model\.{size}\.", f"model.sizes.{number}.", name)
+        made[name] = np.asarray(array)
+    return card, made
+
+
 FORMAT_1: dict[str, Translation] = {
     "configuration": _configuration,
+    "corun": _corun,
     "relative": _relative,
     "time": _time,
 }

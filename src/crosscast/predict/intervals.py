@@ -7,10 +7,16 @@ errors it has.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
+from crosscast.predict.serialization import Array, Stored
 
 _TINY = 1e-9
 _SHARES = 100
@@ -91,3 +97,79 @@ def check_quantiles(name: str, quantiles: Reals) -> None:
         raise InputError.of(
             field=name, expected="numbers that begin at 0 or above and rise", found=str(quantiles.ravel()[:4])
         )
+
+
+_LEAST_SHARE = 0.02
+"""Least spread over the mean error."""
+
+_FARTHEST = 100.0
+"""An interval that reaches so far says nothing; by damaged errors its limits would be no numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals(Stored):
+    """Out-of-fold residuals of one quantity, with how far an interval around a prediction reaches by them.
+
+    Residuals may spread the more the larger the predicted value is: the more an application is slowed down,
+    the less sure it is by how much.
+    """
+
+    log_error: Annotated[Reals, Array("n", least=1)]  # Logarithm of the predicted over the true value
+    group: Annotated[Integers, Array("n", low=0)]  # Number of the group that was left out, in `groups`
+    groups: Annotated[tuple[str, ...], Array("g", least=1)]  # Names of the groups; each has a residual
+    # Number of the mix of each: residuals of co-runners of one mix belong together. `None` where they do not
+    # tell. A mix that several groups leave out has a number in each
+    mix: Annotated[Integers, Array("n", low=0)] | None = None
+    # Logarithm of each predicted value; `None` where it says nothing of residuals
+    log_value: Annotated[Reals, Array("n")] | None = None
+
+    def check(self) -> None:
+        """Refuse residuals of other groups than those that have names."""
+        found = np.unique(self.group)
+        if len(found) != len(self.groups) or found[-1] >= len(self.groups):
+            expected = f"residuals of each of {len(self.groups)} groups"
+            raise InputError.of(field="group", expected=expected, found=f"those of {found.tolist()}")
+
+    def reach(self, level: float, log_value: ArrayLike = 0.0) -> Any:
+        """How far an interval reaches to both sides of predictions, in logarithms.
+
+        By `group_quantile` of the residuals relative to their spread.
+        """
+        if level not in self._reaches:
+            known = np.zeros_like(self.log_error) if self.log_value is None else self.log_value
+            relative = np.abs(self.log_error) / self.spread(known)
+            self._reaches[level] = group_quantile(relative, self.group, level)
+        return np.minimum(self._reaches[level] * self.spread(np.asarray(log_value)), _FARTHEST)
+
+    @cached_property
+    def _reaches(self) -> dict[float, float]:
+        """Reach relative to the spread by level, for one forecast after the other."""
+        return {}
+
+    def spread(self, log_value: Reals) -> Reals:
+        """How large residuals are where a value is predicted, up to a factor that is common to all.
+
+        A straight line over the logarithm of the value, level below 0. Level at 1 where values do not tell.
+        """
+        start, slope = self._line
+        spread: Reals = start + slope * np.maximum(log_value, 0.0)
+        return spread
+
+    @cached_property
+    def _line(self) -> tuple[float, float]:
+        if self.log_value is None or not self.log_error.any():
+            return 1.0, 0.0
+        weights, errors = group_weights(self.group), np.abs(self.log_error)
+        above = np.maximum(self.log_value, 0.0)
+        root = np.sqrt(weights)
+        design = np.column_stack([root, above * root])
+        start, slope = (float(each) for each in np.linalg.lstsq(design, errors * root, rcond=None)[0])
+        mean = float(weights @ errors)
+        if slope < 0:
+            return mean, 0.0
+        if start < _LEAST_SHARE * mean:
+            # Through the least that is allowed: nothing is sure to the last digit.
+            start = _LEAST_SHARE * mean
+            squares = float((weights * above) @ above)
+            slope = float((weights * above) @ (errors - start)) / squares if squares > 0 else 0.0
+        return start, max(slope, 0.0)

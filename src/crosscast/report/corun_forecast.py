@@ -7,7 +7,7 @@ from typing import TextIO
 from rich.text import Text
 
 from crosscast.predict.corun.artefact import CoRunCard
-from crosscast.predict.corun.forecast import CoRunForecast, Estimate
+from crosscast.predict.corun.forecast import Estimate, MixForecast
 from crosscast.predict.warnings import listed
 from crosscast.report.console import console_of_numbers
 from crosscast.report.corun_training import corun_trained_on, honest_corun_errors
@@ -20,7 +20,7 @@ __all__ = ["print_corun_forecast"]
 _MOST_NAMED = 5
 
 
-def print_corun_forecast(forecast: CoRunForecast, card: CoRunCard, stream: TextIO) -> None:
+def print_corun_forecast(forecast: MixForecast, card: CoRunCard, stream: TextIO) -> None:
     """Print what is predicted of one bag.
 
     Parameters
@@ -33,9 +33,9 @@ def print_corun_forecast(forecast: CoRunForecast, card: CoRunCard, stream: TextI
         Where to print; colours only on a terminal.
     """
     console = console_of_numbers(stream)
-    console.print(Text(f"{forecast.label} on {forecast.bag[0].device}", style="bold"), soft_wrap=True)
+    console.print(Text(f"{forecast.label} on {forecast.mix[0].device}", style="bold"), soft_wrap=True)
     table = number_table("application", ["alone", "slowdown", "interval", "in the bag"])
-    for solo, slowdown in zip(forecast.bag, forecast.slowdown, strict=True):
+    for solo, slowdown in zip(forecast.mix, forecast.slowdown, strict=True):
         table.add_row(
             Text(solo.name),
             NONE if solo.time_s is None else format_seconds(solo.time_s),
@@ -50,7 +50,7 @@ def print_corun_forecast(forecast: CoRunForecast, card: CoRunCard, stream: TextI
         console.print(Text(line), soft_wrap=True)
 
 
-def _whole(forecast: CoRunForecast, card: CoRunCard) -> list[str]:
+def _whole(forecast: MixForecast, card: CoRunCard) -> list[str]:
     lines = []
     time, serial = forecast.time_s, forecast.serial_s
     if time is not None:
@@ -67,9 +67,9 @@ def _whole(forecast: CoRunForecast, card: CoRunCard) -> list[str]:
             f"Power while all run: {three_digits(power.value)} W ({three_digits(power.low)} to "
             f"{three_digits(power.high)} W, {_level(power)} interval)."
         )
-    elif forecast.bag[0].device != card.device:
+    elif forecast.mix[0].device != card.device:
         lines.append("Power: not known, as it is not translated.")
-    elif unknown := list(dict.fromkeys(solo.name for solo in forecast.bag if not solo.power_w)):
+    elif unknown := list(dict.fromkeys(solo.name for solo in forecast.mix if not solo.power_w)):
         lines.append(f"Power: not known, as that of {listed(unknown, _MOST_NAMED)} alone is not.")
     else:
         lines.append("Power: not known, as the model was trained on bags without.")

@@ -347,7 +347,7 @@ def _translated_errors(
     for fold, answer in zip(folds, answers_of(here, tasks, **run), strict=True):
         left = ~shared.having(fold.held_out)
         lines = {form: TimeLine.fit(form, shared.source_s[left], shared.target_s[left]) for form in errors}
-        slowdowns = iter(answer.values["slowdown"].tolist())
+        slowdowns = iter(answer["slowdown"].tolist())
         for place in fold.test.tolist():
             bag = here.bags[place]
             predicted = [next(slowdowns) for _ in bag.members]

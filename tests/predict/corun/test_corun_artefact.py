@@ -8,23 +8,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 from crosscast.errors import InputError
-from crosscast.predict.artefact import CARD
 from crosscast.predict.corun.artefact import (
     KNOWN,
     NEW,
     CoRunCard,
     TrainedCoRunModel,
     load_corun_model,
-    save_corun_model,
+    save_model,
 )
-from crosscast.predict.corun.forecast import CoRunPredictor, LeftOut
+from crosscast.predict.corun.forecast import CoRunPredictor
 from crosscast.predict.corun.moolchandani2022 import Published
 from crosscast.predict.corun.process import Process
+from crosscast.predict.intervals import Residuals
+from crosscast.predict.store import CARD, decode
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns
 from support.mixes import NAMES, made_co_runs, made_solo
@@ -35,8 +37,8 @@ X, Y = made_solo("x"), made_solo("y")
 GROUPS = np.array([0, 0, 1, 1, 2, 2])
 
 
-def left_out(size: float) -> LeftOut:
-    return LeftOut(size * np.array([1, -1, 1, 1, -1, 1.0]), GROUPS, ("a", "b", "c"))
+def left_out(size: float) -> Residuals:
+    return Residuals(size * np.array([1, -1, 1, 1, -1, 1.0]), GROUPS, ("a", "b", "c"))
 
 
 QUANTITIES = {"slowdown": 0.1, "time": 0.2, "power": 0.05}
@@ -54,7 +56,7 @@ def kept(
     card = CoRunCard(
         "process", 0, "cpu", "{}", sizes, runs.applications, 1 << 30, {"bags": 9}, {"level": 0.9}
     )
-    save_corun_model(predictor, errors, folder, card)
+    save_model(TrainedCoRunModel(card, lambda: (predictor, errors)), folder)
     return load_corun_model(folder)
 
 
@@ -70,7 +72,7 @@ def model(predictor: CoRunPredictor, tmp_path_factory: pytest.TempPathFactory) -
 
 def test_what_was_kept_predicts_the_same_bits(predictor: CoRunPredictor, model: TrainedCoRunModel) -> None:
     bags = [(A, B), (A, X, B), (X, Y)]
-    first, second = predictor.predict(bags), model.predict(bags)
+    first, second = predictor.predict(bags), model.predictor.predict(bags)
     for one, other in zip(first.slowdown, second.slowdown, strict=True):
         assert_array_equal(one, other)
     assert_array_equal(first.time_s, second.time_s)
@@ -78,7 +80,7 @@ def test_what_was_kept_predicts_the_same_bits(predictor: CoRunPredictor, model: 
 
 
 def test_intervals_are_those_of_new_or_of_known_applications(model: TrainedCoRunModel) -> None:
-    known, new = model.forecast([(A, B), (A, X)])
+    known, new = model.predict([(A, B), (A, X)])
     for forecast, factor in ((known, 1.0), (new, 2.0)):
         for quantity, found in (
             ("slowdown", forecast.slowdown[0]),
@@ -91,7 +93,7 @@ def test_intervals_are_those_of_new_or_of_known_applications(model: TrainedCoRun
 
 
 def test_a_forecast_says_what_belongs_beside_it(model: TrainedCoRunModel) -> None:
-    (found,) = model.forecast([(A, B)], level=0.5)
+    (found,) = model.predict([(A, B)], level=0.5)
     assert found.level == 0.5
     assert found.serial_s == pytest.approx((A.time_s or 0) + (B.time_s or 0))
     assert found.memory_bytes == 2 << 20
@@ -104,16 +106,16 @@ def test_a_forecast_says_what_belongs_beside_it(model: TrainedCoRunModel) -> Non
 
 
 def test_an_application_that_is_there_twice_is_named_twice(model: TrainedCoRunModel) -> None:
-    (same,) = model.forecast([(A, B, A)])
+    (same,) = model.predict([(A, B, A)])
     assert list(same.to_dict()["slowdown"]) == ["bfs small (1)", "cfd small", "bfs small (2)"]
     first, _, last = same.slowdown
     assert first == last
-    (sizes,) = model.forecast([(A, made_solo("bfs", "tiny"))])
+    (sizes,) = model.predict([(A, made_solo("bfs", "tiny"))])
     assert list(sizes.to_dict()["slowdown"]) == ["bfs small", "bfs tiny"]
 
 
 def test_members_that_are_given_in_another_order_get_the_same(model: TrainedCoRunModel) -> None:
-    one, other = model.forecast([(A, B, X), (X, A, B)])
+    one, other = model.predict([(A, B, X), (X, A, B)])
     assert one.time_s is not None
     assert other.time_s is not None
     assert one.time_s.value == pytest.approx(other.time_s.value)
@@ -125,33 +127,33 @@ def test_members_that_are_given_in_another_order_get_the_same(model: TrainedCoRu
 def test_a_bag_larger_than_those_of_the_training_is_predicted_with_a_warning(
     model: TrainedCoRunModel,
 ) -> None:
-    (found,) = model.forecast([(A, B, C, A)])
+    (found,) = model.predict([(A, B, C, A)])
     assert found.time_s is not None
     assert found.warnings == (
-        "4 applications at once, and the model was trained on bags of 2 and 3: it is asked beyond what it "
+        "4 applications at once, and the model was trained on mixes of 2 and 3: it is asked beyond what it "
         "was tested on, and its intervals are those of these",
     )
 
 
 def test_applications_that_are_all_new_are_doubted(model: TrainedCoRunModel) -> None:
-    both, one = model.forecast([(X, Y), (A, X)])
+    both, one = model.predict([(X, Y), (A, X)])
     assert both.warnings == (
-        "x, y are all new to the model, and its intervals come from bags with one new application",
+        "x, y are all new to the model, and its intervals come from mixes with one new application",
     )
     assert one.warnings == ()
 
 
 def test_without_a_time_alone_no_time_is_told_and_said_so(model: TrainedCoRunModel) -> None:
-    (found,) = model.forecast([(A, replace(B, time_s=None, memory_bytes=None, power_w=None))])
+    (found,) = model.predict([(A, replace(B, time_s=None, memory_bytes=None, power_w=None))])
     assert (found.time_s, found.serial_s, found.power_w, found.memory_bytes) == (None,) * 4
     assert all(found.slowdown)
-    assert found.warnings == ("no time alone is known of cfd small, so that no time of the bag is told",)
+    assert found.warnings == ("no isolated time is known of cfd small, so that no time of the mix is told",)
 
 
 def test_times_that_were_never_measured_are_as_sure_as_slowdowns(
     predictor: CoRunPredictor, tmp_path: Path
 ) -> None:
-    (found,) = kept(tmp_path / "co", predictor, {"slowdown": 0.1}).forecast([(A, B)])
+    (found,) = kept(tmp_path / "co", predictor, {"slowdown": 0.1}).predict([(A, B)])
     assert found.time_s is not None
     assert found.time_s.high / found.time_s.value == pytest.approx(np.exp(0.1))
     assert found.power_w is None
@@ -164,17 +166,17 @@ def test_a_published_model_of_triples_alone_forecasts_triples(times: bool, tmp_p
         runs = replace(runs, bags=tuple(replace(bag, time_s=None) for bag in runs.bags))
     quantities = QUANTITIES if times else {"slowdown": 0.1}
     trained = kept(tmp_path / "co", Published("decision-tree").fit(runs, 0), quantities, runs)
-    (found,) = trained.forecast([(A, B, C)])
+    (found,) = trained.predict([(A, B, C)])
     assert found.time_s is not None
-    assert found.time_s.value == pytest.approx(trained.predict([(A, B, C)]).time_s[0])
-    with pytest.raises(InputError, match=r"^bag: expected as many members as in bags .* \(3\), found 2$"):
-        trained.forecast([(A, B)])
+    assert found.time_s.value == pytest.approx(trained.predictor.predict([(A, B, C)]).time_s[0])
+    with pytest.raises(InputError, match=r"^mix: expected as many applications .* \(3\), found 2$"):
+        trained.predict([(A, B)])
 
 
 @pytest.mark.parametrize(
     ("bag", "level", "message"),
     [
-        ((A,), 0.9, r"^bag: expected at least 2 applications, found 1$"),
+        ((A,), 0.9, r"^mix: expected at least 2 applications, found 1$"),
         (
             (A, replace(B, device="gpu")),
             0.9,
@@ -193,11 +195,11 @@ def test_wrong_bags_are_refused(
     model: TrainedCoRunModel, bag: tuple[Solo, ...], level: float, message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        model.forecast([bag], level=level)
+        model.predict([bag], level=level)
 
 
 def test_limits_are_numbers_whatever_errors_were_kept(predictor: CoRunPredictor, tmp_path: Path) -> None:
-    (found,) = kept(tmp_path / "co", predictor, dict.fromkeys(QUANTITIES, 1e9)).forecast([(A, B)])
+    (found,) = kept(tmp_path / "co", predictor, dict.fromkeys(QUANTITIES, 1e9)).predict([(A, B)])
     assert found.time_s is not None
     assert found.time_s.high / found.time_s.value == pytest.approx(np.exp(100))
     json.dumps(found.to_dict(), allow_nan=False)
@@ -227,24 +229,49 @@ def test_a_model_of_times_is_no_model_of_bags(tmp_path: Path) -> None:
         load_corun_model(tmp_path)
 
 
+def test_mixes_may_be_named_by_isolated_runs_of_the_training(predictor: CoRunPredictor) -> None:
+    card = CoRunCard("process", 0, "cpu", "{}", (2,), ("bfs", "cfd"), None, {}, {}, None, (A, B))
+    model = TrainedCoRunModel(card, lambda: (predictor, {NEW: {"slowdown": left_out(0.1)}}))
+    named = model.predict([["bfs/small", "cfd/small"], ["cfd/small", X]])
+    assert named.mixes == model.predict([(A, B), (B, X)]).mixes
+    with pytest.raises(InputError, match=r"^mix: expected .*\(bfs/small, cfd/small\), found 'bfs/huge'$"):
+        model.predict([["bfs/huge", "cfd/small"]])
+
+
+def test_a_forecast_is_a_table_of_co_runners(model: TrainedCoRunModel) -> None:
+    found = model.predict([(A, B), (A, B, X)])
+    table = found.to_dict()
+    assert table["co_runner"] == ["bfs small", "cfd small", "bfs small", "cfd small", "x small"]
+    assert table["mix"][:2] == ["bfs small + cfd small"] * 2
+    assert found[0].time_s is not None
+    assert table["time_s"][:2] == [found[0].time_s.value] * 2
+    assert all(
+        low < value < high
+        for low, value, high in zip(*(table[name] for name in ("low", "slowdown", "high")), strict=True)
+    )
+    assert table["fits"] == [None] * 5
+
+
 CARD_OF = CoRunCard(
-    "process", 0, "cpu", "{}", (2, 3), ("a", "b"), None, {"bags": 9}, {"level": 0.9}
-).to_dict()
+    "process", 0, "cpu", "{}", (2, 3), ("a", "b"), None, {"bags": 9}, {"level": 0.9}, None, (A,)
+)
 
 
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("sizes", [], r"^card: sizes: expected whole numbers of at least 2, found \[\]"),
-        ("sizes", [1], r"^card: sizes: expected"),
-        ("sizes", [True], r"^card: sizes: expected"),
-        ("seed", "x", r"^card: seed: expected"),
-        ("applications", [3], r"^card: applications"),
-        ("memory_bytes", 0, r"^card: memory_bytes"),
-        ("errors", [], r"^card: errors"),
+        ("sizes", [], r"^card: sizes: expected a list of length >= 1, found \[\]"),
+        ("sizes", [1], r"^card: sizes\[0\]: expected a whole number >= 2, found 1"),
+        ("sizes", [True], r"^card: sizes\[0\]: expected a whole number, found true"),
+        ("seed", "x", r"^card: seed: expected a whole number, found"),
+        ("applications", [3], r"^card: applications\[0\]: expected a text, found 3"),
+        ("memory_bytes", 0, r"^card: memory_bytes: expected a whole number >= 1, found 0"),
+        ("errors", [], r"^card: errors: expected an object, found"),
+        ("runs", [{"application": "a"}], r"^card: runs\[0\]"),
     ],
 )
 def test_a_card_with_something_wrong_names_it(field: str, value: Any, message: str) -> None:
-    assert CoRunCard.from_dict(CARD_OF, "card").to_dict() == CARD_OF
+    card = msgspec.to_builtins(CARD_OF)
+    assert decode(CoRunCard, card, "card") == CARD_OF
     with pytest.raises(InputError, match=message):
-        CoRunCard.from_dict({**CARD_OF, field: value}, "card")
+        decode(CoRunCard, {**card, field: value}, "card")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from crosscast.errors import InputError
-from crosscast.predict.corun.features import MemberRows, Traits, distinct
-from crosscast.predict.corun.slowdowns import LINKS, Scale, Sizes, Training, links_for
+from crosscast.predict.corun.features import CoRunnerRows, Traits, distinct, leaves_memory_idle
+from crosscast.predict.corun.slowdowns import LINKS, Covariance, KernelSizes, Scale, links_for
 from crosscast.tables.corun.solo import Solo
 from support.mixes import NAMES, made_solo
 
@@ -34,24 +34,24 @@ def test_traits_are_what_more_than_half_of_the_applications_have() -> None:
     ]
     found = Traits.of(solos)
     assert found.names == ("utilisation",)
-    assert_array_equal(found.traited(solos).near[:, 0], [0.5, 0.7, 0.7, 0.7, 0.9])
+    assert_array_equal(found.matrix(solos).near[:, 0], [0.5, 0.7, 0.7, 0.7, 0.9])
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
 def test_a_slowdown_with_a_microbenchmark_that_cannot_be_is_not_known(value: float) -> None:
     solos = [bare("a", slowdown_low=1.5), bare("b", slowdown_low=3.0), bare("c", slowdown_low=value)]
-    near = Traits.of(solos).traited(solos).near[:, 0]
+    near = Traits.of(solos).matrix(solos).near[:, 0]
     assert_allclose(near, np.log([1.5, 3.0, np.sqrt(4.5)]))
 
 
 def test_a_share_of_0_is_a_share() -> None:
     solos = [bare("a", utilisation=0.0), bare("b", utilisation=1.0)]
-    assert_array_equal(Traits.of(solos).traited(solos).near[:, 0], [0.0, 1.0])
+    assert_array_equal(Traits.of(solos).matrix(solos).near[:, 0], [0.0, 1.0])
 
 
 def test_traits_that_are_all_the_same_tell_nothing_and_break_nothing() -> None:
     solos = [bare(name, utilisation=0.5) for name in "abc"]
-    found = Traits.of(solos).traited(solos)
+    found = Traits.of(solos).matrix(solos)
     assert_array_equal(found.load, np.zeros(3))
 
 
@@ -60,7 +60,7 @@ def test_without_traits_the_load_is_the_lowest_rate_alone() -> None:
     both = [replace(solo, features={"v100_steps_per_s": 4.0, **solo.features}) for solo in solos]
     assert Traits.of(both).load == "k80_steps_per_s"
     # Slower is more load.
-    load = Traits.of(both).traited(both).load
+    load = Traits.of(both).matrix(both).load
     assert load[0] > load[1]
 
 
@@ -68,47 +68,52 @@ def test_without_rates_the_load_is_the_time_alone_and_what_is_not_known_is_in_th
     solos = [bare("a"), replace(bare("b"), time_s=np.e**2), replace(bare("c"), time_s=None)]
     found = Traits.of(solos)
     assert found.load == "time_s"
-    assert_allclose(found.traited(solos).load[2], 0.0, atol=1e-12)
+    assert_allclose(found.matrix(solos).load[2], 0.0, atol=1e-12)
     unknown = [replace(solo, time_s=None) for solo in solos]
-    assert_array_equal(Traits.of(unknown).traited(unknown).load, np.zeros(3))
+    assert_array_equal(Traits.of(unknown).matrix(unknown).load, np.zeros(3))
 
 
 def test_a_load_that_is_not_known_is_the_mean_of_the_training_whoever_else_is_asked_about() -> None:
     known = [bare("a", k80_steps_per_s=1.0), bare("b", k80_steps_per_s=9.0)]
     found, new = Traits.of(known), bare("c")
     for asked in ([new], [new, known[0]], [new, known[1]]):
-        assert_allclose(found.traited(asked).load[0], 0.0, atol=1e-12)
+        assert_allclose(found.matrix(asked).load[0], 0.0, atol=1e-12)
 
 
 def test_who_leaves_the_memory_system_idle_is_known_by_its_use() -> None:
     solos = [bare("a", memory_utilisation=0.001), bare("b", memory_utilisation=0.5), bare("c")]
-    assert Traits.of(solos).traited(solos).idle.tolist() == [True, False, False]
+    assert leaves_memory_idle(solos).tolist() == [True, False, False]
 
 
 def test_traits_come_back_from_their_arrays() -> None:
     found = Traits.of(THREE)
     again = Traits.from_state(found.state())
-    first, second = found.traited(THREE), again.traited(THREE)
+    first, second = found.matrix(THREE), again.matrix(THREE)
     for name in vars(first):
         assert_array_equal(getattr(first, name), getattr(second, name))
 
 
 @pytest.mark.parametrize(
-    "damage", [{"middle": np.zeros(7)}, {"scale": np.array([0.0, 0.0])}, {"load": np.array(["a", "b"])}]
+    ("name", "array", "message"),
+    [
+        ("middle", np.zeros(7), r"middle: expected 2 along axis f, found 7"),
+        ("spread", np.array(0.0), r"spread: expected more than 0, found 0.0"),
+        ("load", np.array(["a", "b"]), r"load: expected a text, found"),
+    ],
 )
-def test_damaged_arrays_of_traits_are_refused(damage: dict[str, np.ndarray]) -> None:
-    with pytest.raises(InputError, match=r"^model: traits: expected a middle for each name"):
-        Traits.from_state({**Traits.of(THREE).state(), **damage})
+def test_damaged_arrays_of_traits_are_refused(name: str, array: np.ndarray, message: str) -> None:
+    with pytest.raises(InputError, match=rf"^model: {message}"):
+        Traits.from_state({**Traits.of(THREE).state(), name: array})
 
 
 def test_rows_count_who_is_beside_whom() -> None:
     bags = [(THREE[0], THREE[2]), (THREE[1], THREE[1], THREE[0])]
     solos, places = distinct(bags)
-    rows = MemberRows.of(bags, places)
+    rows = CoRunnerRows.of(bags, places)
     assert [solo.application for solo in solos] == ["bfs", "cfd", "crc"]
     assert rows.own.tolist() == [0, 2, 1, 1, 0]
     assert rows.beside.tolist() == [[0, 0, 1], [1, 0, 0], [1, 1, 0], [1, 1, 0], [0, 2, 0]]
-    assert rows.bag.tolist() == [0, 0, 1, 1, 1]
+    assert rows.mix.tolist() == [0, 0, 1, 1, 1]
     assert rows.members.tolist() == [2, 2, 3, 3, 3]
 
 
@@ -123,9 +128,9 @@ WITH = [made_solo(name, size) for name in NAMES for size in ("small", "tiny")]
 WITHOUT = [replace(solo, features={}) for solo in WITH]
 
 
-def training(bags: list[tuple[Solo, ...]]) -> Training:
+def training(bags: list[tuple[Solo, ...]]) -> Covariance:
     solos, places = distinct(bags)
-    return Training(Traits.of(solos).traited(solos), MemberRows.of(bags, places))
+    return Covariance(Traits.of(solos).matrix(solos), CoRunnerRows.of(bags, places))
 
 
 def bags_of(solos: list[Solo], seed: int, count: int = 12) -> list[tuple[Solo, ...]]:
@@ -136,8 +141,8 @@ def bags_of(solos: list[Solo], seed: int, count: int = 12) -> list[tuple[Solo, .
     ]
 
 
-def moved(asked: Training, seed: int) -> Sizes:
-    sizes = Sizes.unfitted(asked.traited.near.shape[1])
+def moved(asked: Covariance, seed: int) -> KernelSizes:
+    sizes = KernelSizes.unfitted(asked.features.near.shape[1])
     return sizes.moved(sizes.vector + np.random.default_rng(seed).normal(0, 0.7, len(sizes.vector)))
 
 
@@ -146,7 +151,7 @@ def moved(asked: Training, seed: int) -> Sizes:
 @settings(max_examples=15, deadline=None)
 def test_it_is_symmetric_and_never_negative(solos: list[Solo], seed: int) -> None:
     asked = training(bags_of(solos, seed))
-    covariance = asked.covariance(moved(asked, seed))
+    covariance = asked.matrix(moved(asked, seed))
     assert_allclose(covariance, covariance.T, rtol=1e-12, atol=1e-12)
     assert np.linalg.eigvalsh(covariance).min() > -1e-9 * np.trace(covariance)
 
@@ -162,9 +167,7 @@ def test_its_slope_is_that_of_finite_differences(solos: list[Solo]) -> None:
     for place, found in enumerate(slope):
         step = np.zeros(len(sizes.vector))
         step[place] = 1e-5
-        up, down = (
-            (weights * asked.covariance(sizes.moved(sizes.vector + way * step))).sum() for way in (1, -1)
-        )
+        up, down = ((weights * asked.matrix(sizes.moved(sizes.vector + way * step))).sum() for way in (1, -1))
         assert found == pytest.approx((up - down) / 2e-5, rel=1e-5, abs=1e-5)
 
 
@@ -172,7 +175,7 @@ def test_the_order_of_those_beside_does_not_matter() -> None:
     bag = (WITH[0], WITH[3], WITH[5])
     orders = [(bag[0], *others) for others in permutations(bag[1:])]
     asked = training(orders)
-    covariance = asked.covariance(moved(asked, 0))
+    covariance = asked.matrix(moved(asked, 0))
     first = [0, 3]
     assert_array_equal(covariance[np.ix_(first, first)], np.full((2, 2), covariance[0, 0]))
 

@@ -15,15 +15,22 @@ from sklearn.linear_model import LogisticRegression
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.artefact import part_of, stored_name
-from crosscast.predict.corun.features import MemberRows, Traits, distinct
-from crosscast.predict.corun.forecast import CoRunPrediction, mix_time
-from crosscast.predict.corun.process import Fits, Power, Process, ProcessPredictor, fit_fits, fit_power
-from crosscast.predict.corun.slowdowns import Sizes, Training
-from crosscast.predict.corun.training import conditioned, fit_slowdowns, fitted_sizes, inverse_of
+from crosscast.predict.corun.features import CoRunnerRows, Traits, distinct
+from crosscast.predict.corun.forecast import CoRunPrediction
+from crosscast.predict.corun.process import (
+    Feasibility,
+    Power,
+    Process,
+    ProcessPredictor,
+    fit_feasibility,
+    fit_power,
+)
+from crosscast.predict.corun.slowdowns import Covariance, KernelSizes
+from crosscast.predict.corun.training import Posterior, fit_slowdowns, fitted_sizes, inverse_of
 from crosscast.tables.corun.bag import Bag, Member
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns
+from support.mix_times import mix_time
 from support.mixes import NAMES, made_bag, made_co_runs, made_solo, true_slowdowns
 
 BOTH = made_co_runs(NAMES, bags=(2, 3))
@@ -146,7 +153,7 @@ def test_what_was_kept_predicts_the_same_bits(fitted: ProcessPredictor, kind: st
     else:
         runs = BOTH if kind == "alone" else bare(BOTH)
         predictor = Process(trees=False).fit(runs, 0)
-    again = part_of(stored_name(predictor), predictor.state())
+    again = ProcessPredictor.from_state(predictor.state())
     assert_same(predictor.predict(ASKED), again.predict(ASKED))
 
 
@@ -163,14 +170,14 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_other_trees(fitted: 
 def test_small_arrays_say_what_the_whole_covariance_says(features: bool) -> None:
     """Covariances with all training rows, times what each weighs; of new applications and known ones."""
     runs = BOTH if features else bare(BOTH)
-    process, _ = fit_slowdowns(runs.bags, 0, trees=False)
+    process = fit_slowdowns(runs.bags, 0, trees=False)
     twice = (NEW[0], NEW[1], NEW[1], runs.bags[0].solos[0])
     asked = [*ASKED, twice] if features else [bag.solos[::-1] for bag in runs.bags[::9]]
     training = [bag.solos for bag in runs.bags]
     solos, places = distinct([*training, *asked])
-    rows = MemberRows.of([*training, *asked], places)
+    rows = CoRunnerRows.of([*training, *asked], places)
     n = sum(len(bag) for bag in training)
-    covariance = Training(process.traits.traited(solos), rows).covariance(process.sizes)
+    covariance = Covariance(process.traits.matrix(solos), rows).matrix(process.sizes)
     slowdown = np.array([each.slowdown for bag in runs.bags for each in bag.members], dtype=np.float64)
     values = process.scale.to(slowdown, rows.members[:n])
     inverse, _ = inverse_of(covariance[:n, :n], process.sizes.noise)
@@ -220,7 +227,7 @@ def test_members_that_leave_the_memory_system_idle_have_a_slowdown_of_their_own(
     predicted = found.predict([(idle, busy[0]), (busy[0], busy[1])]).slowdown
     assert predicted[0][0] == pytest.approx(1.01)
     assert predicted[1].min() > 1.05
-    again = part_of(stored_name(found), found.state())
+    again = ProcessPredictor.from_state(found.state())
     assert again.predict([(idle, busy[0])]).slowdown[0][0] == pytest.approx(1.01)
 
 
@@ -279,13 +286,13 @@ def test_bags_with_a_failed_member_or_without_slowdowns_teach_nothing(fitted: Pr
 
 
 def test_two_bags_are_too_few() -> None:
-    with pytest.raises(InputError, match=r"^made up: expected at least 3 bags with slowdowns .* found 2$"):
+    with pytest.raises(InputError, match=r"^made up: expected at least 3 mixes with slowdowns .* found 2$"):
         Process().fit(replace(BOTH, bags=BOTH.bags[:2]), 0)
-    with pytest.raises(InputError, match=r"^bags: expected at least 3 with slowdowns"):
+    with pytest.raises(InputError, match=r"^mixes: expected at least 3 with slowdowns"):
         fit_slowdowns(BOTH.bags[:2], 0)
 
 
-def test_a_rehearsal_takes_what_was_found(fitted: ProcessPredictor) -> None:
+def test_a_refit_takes_what_was_found(fitted: ProcessPredictor) -> None:
     part = replace(BOTH, bags=BOTH.bags[:40])
     again = Process().refit(fitted).fit(part, 0)
     assert_array_equal(again.slowdowns.sizes.variances, fitted.slowdowns.sizes.variances)
@@ -293,7 +300,7 @@ def test_a_rehearsal_takes_what_was_found(fitted: ProcessPredictor) -> None:
     assert again.found == fitted.found
 
 
-def test_a_rehearsal_finds_its_own_where_a_part_has_other_traits_in_common() -> None:
+def test_a_refit_finds_its_own_where_a_part_has_other_traits_in_common() -> None:
     """Four of seven applications have it; of six, three, which is not most."""
     known = [made_solo(name) for name in NAMES[:4]]
     others = [replace(made_solo(name), features={"utilisation": 0.5}) for name in ("nw", "gem", "hmm")]
@@ -320,13 +327,14 @@ def test_no_bags_are_predicted_as_nothing(fitted: ProcessPredictor) -> None:
 @pytest.mark.parametrize(
     ("name", "array", "message"),
     [
-        ("time_factor", np.zeros(1), r"time_factor: expected one number above 0"),
-        ("slowdowns.alone", np.zeros(2), r"expected arrays of a process of 6 applications with 2 traits"),
-        ("slowdowns.link", np.array(["root"]), r"expected arrays of a process"),
-        ("slowdowns.lengths", np.zeros((2, 2)), r"expected arrays of a process"),
-        ("slowdowns.noise", np.array([np.nan]), r"noise: expected finite numbers"),
+        ("time_factor", np.array(0.0), r"time_factor: expected more than 0, found 0.0"),
+        ("slowdowns.alone", np.zeros(2), r"alone: expected .* along axis s"),
+        ("slowdowns.scale.link", np.array("root"), r"link: expected one of speed, logarithm, found 'root'"),
+        ("slowdowns.lengths", np.ones((2, 3)), r"near and lengths: expected .* found \(6, 2, 3\)"),
+        ("slowdowns.variances", np.ones(2), r"variances: expected \d+, found 2"),
+        ("slowdowns.noise", np.array(np.nan), r"noise: expected finite numbers"),
         ("slowdowns.beside", np.zeros(6), r"beside: expected numbers along 2 axes"),
-        ("slowdowns.trees.root", np.zeros(0, np.int32), r"root: expected at least 1 along axis t"),
+        ("slowdowns.trees.root", np.zeros(0, np.int32), r"root: expected at least 1"),
     ],
 )
 def test_damaged_arrays_are_refused(fitted: ProcessPredictor, name: str, array: Reals, message: str) -> None:
@@ -366,9 +374,9 @@ def test_what_is_said_without_some_rows_is_what_a_fit_without_them_says(seed: in
     covariance, values = covariance_of(seed), random.normal(size=15)
     rows = random.choice(15, out, replace=False)
     rest = np.setdiff1d(np.arange(15), rows)
-    refit = conditioned(covariance[np.ix_(rest, rest)], 0.1, values[rest])
+    refit = Posterior.of(covariance[np.ix_(rest, rest)], 0.1, values[rest])
     assert_allclose(
-        conditioned(covariance, 0.1, values).without(rows),
+        Posterior.of(covariance, 0.1, values).without(rows),
         covariance[np.ix_(rows, rest)] @ refit.weights,
         rtol=1e-8,
         atol=1e-8,
@@ -391,7 +399,7 @@ def test_rows_that_are_all_alike_have_an_inverse() -> None:
 
 
 def test_what_is_no_covariance_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^bags: expected slowdowns and features of usual size"):
+    with pytest.raises(InputError, match=r"^mixes: expected slowdowns and features of usual size"):
         inverse_of(-np.eye(3), 0.1)
 
 
@@ -399,17 +407,17 @@ def test_sizes_that_are_fitted_are_likelier_than_others_and_find_the_noise() -> 
     solos = [made_solo(name, size) for name in NAMES[:4] for size in ("small", "tiny")]
     bags = [(first, second) for first in solos for second in solos]
     known, places = distinct(bags)
-    training = Training(Traits.of(known).traited(known), MemberRows.of(bags, places))
-    start = Sizes.unfitted(training.traited.near.shape[1])
+    training = Covariance(Traits.of(known).matrix(known), CoRunnerRows.of(bags, places))
+    start = KernelSizes.unfitted(training.features.near.shape[1])
     random = np.random.default_rng(0)
     n = len(training.rows)
-    truth = np.linalg.cholesky(training.covariance(start) + 1e-9 * np.eye(n)) @ random.normal(size=n)
+    truth = np.linalg.cholesky(training.matrix(start) + 1e-9 * np.eye(n)) @ random.normal(size=n)
     values = truth + random.normal(0, 0.2, n)
     found = fitted_sizes(training, values - values.mean())
     assert found.noise == pytest.approx(0.04, rel=0.4)
 
-    def likelihood(sizes: Sizes) -> float:
-        inverse, log_determinant = inverse_of(training.covariance(sizes), sizes.noise)
+    def likelihood(sizes: KernelSizes) -> float:
+        inverse, log_determinant = inverse_of(training.matrix(sizes), sizes.noise)
         away = (sizes.vector - start.vector) / start.prior_spread
         centred = values - values.mean()
         return float(-(centred @ inverse @ centred + log_determinant + away @ away) / 2)
@@ -443,8 +451,8 @@ def gib_of(solos: tuple[Solo, ...]) -> float:
 BAGS = [bag(pair, gib_of(pair) <= 10) for pair in PAIRS]
 
 
-def fitted_process_fits(bags: list[Bag]) -> Fits:
-    found = fit_fits(bags)
+def fitted_process_fits(bags: list[Bag]) -> Feasibility:
+    found = fit_feasibility(bags)
     assert found is not None
     return found
 
@@ -490,20 +498,20 @@ def test_it_is_not_told_where_memory_is_not_known() -> None:
     ids=["none", "all fit", "unknown", "two do not fit"],
 )
 def test_bags_that_tell_too_little_give_nothing(bags: list[Bag]) -> None:
-    assert fit_fits(bags) is None
+    assert fit_feasibility(bags) is None
 
 
 def test_applications_that_are_all_alike_give_nothing() -> None:
     same = Solo("a", "s", "d", 1.0, memory_bytes=GIB)
-    assert fit_fits([bag((same, same), fits) for fits in [True, False] * 4]) is None
+    assert fit_feasibility([bag((same, same), fits) for fits in [True, False] * 4]) is None
 
 
 def test_it_comes_back_from_its_arrays() -> None:
     found = fitted_process_fits(BAGS)
-    again = Fits.from_state(found.state())
+    again = Feasibility.from_state(found.state())
     assert_array_equal(again.probability(PAIRS), found.probability(PAIRS))
-    with pytest.raises(InputError, match=r"^model: fits: expected a name and four numbers"):
-        Fits.from_state({**found.state(), "numbers": np.zeros(4)})
+    with pytest.raises(InputError, match=r"^model: spread: expected more than 0"):
+        Feasibility.from_state({**found.state(), "spread": np.array(0.0)})
 
 
 CO_RUNS = made_co_runs(NAMES, bags=(2, 3))
@@ -595,5 +603,5 @@ def test_it_comes_back_from_its_arrays_process_power() -> None:
     again = Power.from_state(found.state())
     pairs = list(combinations_with_replacement(NEW_PROCESS_POWER, 2))
     assert_array_equal(again.watts(pairs), found.watts(pairs))
-    with pytest.raises(InputError, match=r"^model: power: expected 3 rows of 4 numbers and 4 more"):
-        Power.from_state({**found.state(), "scaled": np.zeros((3, 4))})
+    with pytest.raises(InputError, match=r"^model: spread: expected more than 0"):
+        Power.from_state({**found.state(), "spread": np.zeros(4)})

@@ -14,7 +14,6 @@ from sklearn.preprocessing import MinMaxScaler
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.artefact import part_of, stored_name
 from crosscast.predict.corun.forecast import CoRunModel, CoRunPrediction
 from crosscast.predict.corun.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
 from crosscast.predict.corun.moolchandani2022 import (
@@ -31,7 +30,7 @@ from crosscast.predict.corun.moolchandani2022 import (
     TABLE_7,
     Combination,
     FairnessChoice,
-    MemberColumns,
+    MixColumns,
     Published,
     PublishedCoRunPredictor,
     estimator,
@@ -118,9 +117,9 @@ def test_it_is_kept_as_arrays_and_damaged_ones_are_refused() -> None:
     again = FairnessChoice.from_state(state)
     np.testing.assert_array_equal(again.fairness(PAIRS), choice.fairness(PAIRS))
     for name, array in (
-        ("pressure", np.array(["weather"])),
+        ("pressure", np.array("weather")),
         ("pressure_thresholds", np.array([2.0, 1.0])),
-        ("pressure_usual", np.array([np.nan])),
+        ("pressure_usual", np.array(np.nan)),
     ):
         with pytest.raises(InputError, match=r"^model: pressure"):
             FairnessChoice.from_state({**state, name: array})
@@ -178,7 +177,7 @@ BAGS = [bag.solos for bag in made_co_runs((3,), applications=6).bags]
 
 
 def test_features_scale_as_scikit_learn_scales_them() -> None:
-    columns = MemberColumns.fit(NAMES, BAGS)
+    columns = MixColumns.fit(NAMES, BAGS)
     values, _ = columns.of(BAGS)
     fairness = columns.choice.fairness(BAGS)
     raw = np.array(
@@ -196,7 +195,7 @@ def test_features_scale_as_scikit_learn_scales_them() -> None:
 
 
 def test_the_longest_alone_comes_first() -> None:
-    _, order = MemberColumns.fit(NAMES, BAGS).of(BAGS)
+    _, order = MixColumns.fit(NAMES, BAGS).of(BAGS)
     for bag, places in zip(BAGS, order, strict=True):
         times = [bag[place].time_s or 0.0 for place in places]
         assert times == sorted(times, reverse=True)
@@ -204,26 +203,26 @@ def test_the_longest_alone_comes_first() -> None:
 
 def test_members_of_one_length_come_in_an_order_that_is_not_that_of_the_bag() -> None:
     alike = tuple(Solo(f"a{n}", "s", "d", 1.0, features={"llc_miss": n / 7, "ipc": 1.0}) for n in (3, 1, 2))
-    columns = MemberColumns.fit(("LLC_miss", "IPC"), [alike])
+    columns = MixColumns.fit(("LLC_miss", "IPC"), [alike])
     seen = [columns.of([bag])[0] for bag in permutations(alike)]
     assert all((each == seen[0]).all() for each in seen)
 
 
 def test_members_without_a_time_come_last() -> None:
     bag = (Solo("a", "s", "d", None, features={"ipc": 2.0}), Solo("b", "s", "d", 0.5, features={"ipc": 1.0}))
-    assert MemberColumns.fit(("IPC",), [bag]).of([bag])[1].tolist() == [[1, 0]]
+    assert MixColumns.fit(("IPC",), [bag]).of([bag])[1].tolist() == [[1, 0]]
 
 
 def test_what_no_member_has_is_dropped_and_named() -> None:
     bags = [tuple(without(solo, "llc_miss", "ipc") for solo in bag) for bag in BAGS]
-    columns = MemberColumns.fit(("CPU_time", "IPC", "LLC_miss"), bags)
-    assert (columns.names, columns.dropped) == (("CPU_time",), ("IPC", "LLC_miss"))
+    columns = MixColumns.fit(("CPU_time", "IPC", "LLC_miss"), bags)
+    assert (columns.columns, columns.dropped) == (("CPU_time",), ("IPC", "LLC_miss"))
 
 
 def test_what_some_lack_is_filled_with_the_median_and_flagged() -> None:
     solos = [Solo(f"a{n}", "s", "d", 1.0 + n, features={"ipc": float(n), "llc_miss": 0.0}) for n in range(3)]
     lacks = Solo("lacks", "s", "d", 9.0, features={"llc_miss": 0.0})
-    columns = MemberColumns.fit(("IPC", "LLC_miss"), [(solos[0], solos[1]), (solos[2], lacks)])
+    columns = MixColumns.fit(("IPC", "LLC_miss"), [(solos[0], solos[1]), (solos[2], lacks)])
     assert columns.titles == ("IPC", "LLC_miss", "IPC missing")
     values, _ = columns.of([(lacks, solos[2])])
     # Misses that are 0 are as measured: they are not missing, and have no flag.
@@ -233,7 +232,7 @@ def test_what_some_lack_is_filled_with_the_median_and_flagged() -> None:
 
 
 def test_what_only_a_new_member_lacks_is_filled_too() -> None:
-    columns = MemberColumns.fit(("GPU_time", "IPC"), BAGS)
+    columns = MixColumns.fit(("GPU_time", "IPC"), BAGS)
     bag = (without(BAGS[0][0], "ipc"), *BAGS[0][1:])
     values, order = columns.of([bag])
     usual = (columns.usual - columns.low) / columns.span
@@ -244,7 +243,7 @@ def test_what_only_a_new_member_lacks_is_filled_too() -> None:
 def test_bags_of_which_nothing_is_known_are_refused() -> None:
     nothing = Solo("a", "s", "d", None)
     with pytest.raises(InputError, match=r"^features: expected at least one of IPC, fairness, found none"):
-        MemberColumns.fit(("IPC", FAIRNESS), [(nothing, nothing)])
+        MixColumns.fit(("IPC", FAIRNESS), [(nothing, nothing)])
 
 
 def test_each_member_comes_first_once() -> None:
@@ -252,7 +251,7 @@ def test_each_member_comes_first_once() -> None:
 
 
 def test_damaged_columns_are_refused() -> None:
-    state = MemberColumns.fit(NAMES, BAGS).state()
+    state = MixColumns.fit(NAMES, BAGS).state()
     for name, array in (
         ("span", np.zeros(4)),
         ("usual", np.zeros(2)),
@@ -260,7 +259,7 @@ def test_damaged_columns_are_refused() -> None:
         ("columns", np.array([], dtype=np.str_)),
     ):
         with pytest.raises(InputError, match=r"^model: "):
-            MemberColumns.from_state({**state, name: array})
+            MixColumns.from_state({**state, name: array})
 
 
 def test_counters_of_the_bag_are_never_known_and_the_rest_is_where_a_member_has_it() -> None:
@@ -338,9 +337,8 @@ def test_each_predicts_what_scikit_learn_does(kind: str, quantity: str, features
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_is_kept_as_arrays(kind: str) -> None:
     fitted = fitted_to_pairs(kind)
-    again = part_of(stored_name(fitted), fitted.state())
+    again = PublishedCoRunPredictor.from_state(fitted.state())
     np.testing.assert_array_equal(flat(fitted.predict(TESTED)), flat(again.predict(TESTED)))
-    assert isinstance(again, PublishedCoRunPredictor)
     assert not any(array.dtype.hasobject for array in fitted.state().values())
 
 
@@ -414,7 +412,7 @@ def test_what_is_asked_in_one_go_does_not_matter() -> None:
 
 def test_bags_of_a_size_that_was_not_trained_for_are_refused() -> None:
     fitted = Published("linear").fit(made_co_runs((2, 4), applications=5), 0)
-    with pytest.raises(InputError, match=r"^bag: expected as many members .*\(2, 4\), found 3$"):
+    with pytest.raises(InputError, match=r"^mix: expected as many applications .*\(2, 4\), found 3$"):
         fitted.predict([TESTED[0], (*TESTED[0], TESTED[1][1])])
 
 
@@ -463,7 +461,7 @@ def test_without_power_nothing_is_said_of_power() -> None:
 
 def test_bags_of_which_nothing_is_known_or_that_failed_teach_nothing() -> None:
     nothing = made_co_runs((2,), time=False, slowed=False, power=False)
-    with pytest.raises(InputError, match=r"^made-up: expected bags with a slowdown, a time or a power"):
+    with pytest.raises(InputError, match=r"^made-up: expected mixes with a slowdown, a time or a power"):
         Published("linear").fit(nothing, 0)
     spoilt = [
         replace(bag, time_s=1e9, members=(replace(bag.members[0], failure="killed"), bag.members[1]))
@@ -509,7 +507,7 @@ def test_other_features_are_taken_where_there_are_none_of_the_paper() -> None:
     rich = {f"app{n}": solo for n, solo in enumerate(solos)}
     co_runs = with_members(made_co_runs((2,), time=False, power=False), rich)
     fitted = Published("decision-tree").fit(co_runs, 0)
-    assert fitted.of_size(2).columns.names == ("batch_size",)
+    assert fitted.of_size(2).columns.columns == ("batch_size",)
     assert np.isnan(fitted.predict([(solos[0], solos[1])]).time_s).all()
 
 
@@ -522,7 +520,7 @@ def test_other_features_are_taken_where_they_are_asked_for() -> None:
         Published("linear", others=others).fit(with_members(PAIRS_PUBLISHED_CO_RUN, more), 0)
         for others in (False, True)
     ]
-    assert ["batch_size" in each.of_size(2).columns.names for each in asked] == [False, True]
+    assert ["batch_size" in each.of_size(2).columns.columns for each in asked] == [False, True]
 
 
 def test_what_a_target_is_predicted_from_is_its_own_combination() -> None:
@@ -560,19 +558,18 @@ def test_damaged_arrays_are_refused() -> None:
         for kind in ("decision-tree", "linear", "mlp", "svr")
     }
     cases = (
-        ("linear", "sizes", np.array([3])),
-        ("linear", "sizes", np.array([], dtype=np.int64)),
-        ("linear", "2.members", np.array([3])),
-        ("linear", "2.time_s.slopes", np.zeros(3)),
-        ("linear", "2.time_s.form", np.array(["magic"])),
-        ("linear", "2.time_s.level", np.array([np.nan])),
-        ("linear", "2.time_s.columns", np.array([99])),
-        ("linear", "2.time_s.least", np.zeros(2)),
-        ("mlp", "2.time_s.hidden", np.zeros((3, 100))),
-        ("mlp", "2.time_s.bias", np.zeros(3)),
-        ("svr", "2.time_s.vectors", np.zeros((2, 2))),
-        ("svr", "2.time_s.gamma", np.zeros(2)),
-        ("decision-tree", "2.time_s.leaf_value", np.zeros((3, 2))),
+        ("linear", "sizes.count", np.array(0)),
+        ("linear", "sizes.0.members", np.array(3)),
+        ("linear", "sizes.0.time_s.regressor.slopes", np.zeros(3)),
+        ("linear", "sizes.0.time_s.regressor.kind", np.array("magic")),
+        ("linear", "sizes.0.time_s.regressor.level", np.array(np.nan)),
+        ("linear", "sizes.0.time_s.columns", np.array([99])),
+        ("linear", "sizes.0.time_s.least", np.zeros(2)),
+        ("mlp", "sizes.0.time_s.regressor.hidden", np.zeros((3, 100))),
+        ("mlp", "sizes.0.time_s.regressor.bias", np.zeros(3)),
+        ("svr", "sizes.0.time_s.regressor.vectors", np.zeros((2, 2))),
+        ("svr", "sizes.0.time_s.regressor.gamma", np.zeros(2)),
+        ("decision-tree", "sizes.0.time_s.regressor.leaf_value", np.zeros((3, 2))),
     )
     for kind, name, array in cases:
         assert name in states[kind]

@@ -17,7 +17,7 @@ from msgspec import structs
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import of_one_device, train_corun
 from crosscast.evaluation.translation import shared_times, train_translation
-from crosscast.predict.corun.artefact import TrainedCoRunModel, load_corun_model, save_corun_model
+from crosscast.predict.corun.artefact import TrainedCoRunModel, load_corun_model, save_model
 from crosscast.predict.corun.models import models_named
 from crosscast.predict.corun.translation import (
     LOGARITHMIC,
@@ -65,7 +65,7 @@ def test_a_line_takes_two_different_times() -> None:
 def trained(folder: Path, device: str) -> TrainedCoRunModel:
     (model,) = models_named(["published-linear"])
     found = train_corun(of_one_device(counted_co_runs((2,)), device), model)
-    save_corun_model(found.predictor, found.errors, folder, found.card)
+    save_model(found, folder)
     return load_corun_model(folder)
 
 
@@ -96,9 +96,9 @@ BAG = counted_co_runs((2,)).bags[1].solos
 def test_times_and_slowdowns_of_a_model_here_are_translated(
     here: TrainedCoRunModel, card: TranslationCard
 ) -> None:
-    (own,) = here.forecast([BAG], level=0.5)
+    (own,) = here.predict([BAG], level=0.5)
     (found,) = translated_forecasts(here, card, [BAG], level=0.5)
-    assert [solo.device for solo in found.bag] == ["other", "other"]
+    assert [solo.device for solo in found.mix] == ["other", "other"]
     assert found.time_s is not None
     assert own.time_s is not None
     assert found.time_s.value == pytest.approx(other_time(own.time_s.value))
@@ -114,7 +114,7 @@ def test_times_and_slowdowns_of_a_model_here_are_translated(
 def test_intervals_reach_as_far_as_both_errors_together(
     here: TrainedCoRunModel, card: TranslationCard
 ) -> None:
-    (own,) = here.forecast([BAG], level=0.5)
+    (own,) = here.predict([BAG], level=0.5)
     (found,) = translated_forecasts(here, card, [BAG], level=0.5)
     assert own.time_s is not None
     assert found.time_s is not None
@@ -129,7 +129,7 @@ def test_a_model_there_is_asked_with_translated_times(
 ) -> None:
     (found,) = translated_forecasts(there, card, [BAG], level=0.5)
     asked = tuple(replace(solo, power_w=None) for solo in bag_elsewhere(counted_co_runs((2,)).bags[1]).solos)
-    (own,) = there.forecast([asked], level=0.5)
+    (own,) = there.predict([asked], level=0.5)
     assert found.time_s is not None
     assert own.time_s is not None
     assert found.time_s.value == pytest.approx(own.time_s.value)
@@ -157,7 +157,7 @@ def test_profiles_and_models_of_other_devices_are_refused(
 
 
 def test_the_level_is_that_of_the_model(here: TrainedCoRunModel, card: TranslationCard) -> None:
-    (own,), (found,) = here.forecast([BAG]), translated_forecasts(here, card, [BAG])
+    (own,), (found,) = here.predict([BAG]), translated_forecasts(here, card, [BAG])
     for one, translated in ((own.time_s, found.time_s), *zip(own.slowdown, found.slowdown, strict=True)):
         assert one is not None
         assert translated is not None

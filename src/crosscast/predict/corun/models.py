@@ -6,77 +6,69 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 
-from crosscast.arrays import Flags, Reals
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.artefact import kept_names, kept_reals
-from crosscast.predict.corun.forecast import CoRunModel, CoRunPrediction, mix_times, with_fewer
+from crosscast.predict.corun.forecast import (
+    CoRunModel,
+    CoRunPrediction,
+    Mix,
+    mix_times,
+    remaining_slowdowns,
+    with_fewer,
+)
 from crosscast.predict.corun.moolchandani2022 import KINDS, Published
 from crosscast.predict.corun.process import Process
+from crosscast.predict.serialization import Array, Stored
 from crosscast.tables.corun.bag import Bag
-from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns
-
-_NUMBERS = ("slowdown", "place", "power_w", "fits")
-_TURNS = "members take turns"
 
 
 @dataclass(frozen=True)
 class Mean:
-    """The means of the training bags of the same size, or of all where there is none."""
+    """The means of the training mixes of the same size, or of all where there is none."""
 
-    @property
-    def name(self) -> str:
-        """Its name on the command line and in tables."""
-        return "mean"
+    name = "mean"
 
     def fit(self, co_runs: CoRuns, seed: int = 0) -> FittedCoRunMean:
-        """Fit it. Nothing is random, so the seed is not used.
-
-        Raises
-        ------
-        InputError
-            If there is no bag.
-        """
+        """Fit it; nothing is random."""
         by_size: dict[int, list[Bag]] = {}
-        for bag in co_runs.bags:
-            if not bag.failed:
-                by_size.setdefault(len(bag.members), []).append(bag)
+        for mix in co_runs.bags:
+            if not mix.failed:
+                by_size.setdefault(len(mix.members), []).append(mix)
         if not by_size:
-            raise InputError(f"{co_runs.label}: expected bags to learn from, found none")
-        every = [bag for bags in by_size.values() for bag in bags]
-        means = [_means(bags) for bags in (every, *by_size.values())]
+            raise InputError(f"{co_runs.label}: expected mixes to learn from, found none")
+        every = [mix for mixes in by_size.values() for mix in mixes]
+        means = [_means(mixes) for mixes in (every, *by_size.values())]
         return FittedCoRunMean(np.array([0, *by_size]), np.array(means))
 
 
 @dataclass(frozen=True, eq=False)
-class FittedCoRunMean:
-    """Means by size of bags.
+class FittedCoRunMean(Stored, kind="corun-mean"):
+    """Means by size of mixes."""
 
-    Parameters
-    ----------
-    sizes
-        Sizes; 0 stands for all together, of shape ``(s,)``.
-    means
-        Of each: geometric mean of the slowdowns; mean place of the time between the longest of the members
-        (0) and the sum of all (1); mean power in watts; share of the bags that fit. Not a number where not
-        known. Of shape ``(s, 4)``.
-    """
+    sizes: Annotated[Integers, Array("s", low=0, least=1)]  # Sizes; the first is 0, for all together
+    # Of each: geometric mean of the slowdowns; mean place of the time between the longest of the isolated
+    # times (0) and the sum of all (1); mean power in watts; share that fits. Not a number where not known
+    means: Annotated[Reals, Array("s 4", nan=True)]
 
-    sizes: Reals
-    means: Reals
+    def check(self) -> None:
+        """Refuse means without those of all together."""
+        if self.sizes[0] != 0:
+            raise InputError.of(field="sizes", expected="0 first", found=int(self.sizes[0]))
 
-    def predict(self, bags: Sequence[tuple[Solo, ...]]) -> CoRunPrediction:
-        """Predict bags of any sizes; see `CoRunPredictor.predict`."""
-        rows = np.array([self._row(len(bag)) for bag in bags]).reshape(-1, len(_NUMBERS))
+    def predict(self, mixes: Sequence[Mix]) -> CoRunPrediction:
+        """Predict mixes of any sizes."""
+        rows = np.array([self._row(len(mix)) for mix in mixes]).reshape(-1, 4)
         slowdown, _, power, fits = rows.T
-        times = [_time(_alone(bag), *told) for bag, told in zip(bags, rows[:, :2].tolist(), strict=True)]
+        times = [
+            _time(_isolated_s(mix), *told) for mix, told in zip(mixes, rows[:, :2].tolist(), strict=True)
+        ]
         return CoRunPrediction(
-            tuple(np.full(len(bag), each) for bag, each in zip(bags, slowdown, strict=True)),
+            tuple(np.full(len(mix), each) for mix, each in zip(mixes, slowdown, strict=True)),
             np.array(times, dtype=np.float64),
             power,
             fits,
@@ -88,41 +80,12 @@ class FittedCoRunMean:
         row: Reals = self.means[0] if len(own) == 0 else np.where(np.isnan(own[0]), self.means[0], own[0])
         return row
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again; what is not known is left out by its flag."""
-        known = ~np.isnan(self.means)
-        return {
-            "sizes": self.sizes.astype(np.float64),
-            "means": np.where(known, self.means, 0.0),
-            "known": known.astype(np.float64),
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> FittedCoRunMean:
-        """Make it from its arrays.
-
-        Raises
-        ------
-        InputError
-            If an array is missing or damaged.
-        """
-        sizes, means, known = (
-            kept_reals(state, name, axes) for name, axes in (("sizes", 1), ("means", 2), ("known", 2))
-        )
-        shape = len(sizes), len(_NUMBERS)
-        if len(sizes) == 0 or sizes[0] != 0 or means.shape != shape or known.shape != shape:
-            raise InputError(f"model: means: expected shape {shape}, found {means.shape}")
-        return cls(sizes, np.where(known > 0, means, np.nan))
-
 
 @dataclass(frozen=True)
 class Sum:
-    """One after the other: a bag takes as long as its members alone, and everybody waits for everybody."""
+    """One after the other: a mix takes as long as its jobs alone, and everybody waits for everybody."""
 
-    @property
-    def name(self) -> str:
-        """Its name on the command line and in tables."""
-        return "sum"
+    name = "sum"
 
     def fit(self, co_runs: CoRuns, seed: int = 0) -> FittedSum:
         """Nothing is fitted."""
@@ -130,74 +93,57 @@ class Sum:
 
 
 @dataclass(frozen=True)
-class FittedSum:
-    """Members that take turns."""
+class FittedSum(Stored, kind="corun-sum"):
+    """Co-runners that take turns: each is slowed down by as many as there are.
 
-    def predict(self, bags: Sequence[tuple[Solo, ...]]) -> CoRunPrediction:
-        """Predict bags of any sizes: each member is slowed down by as many as there are.
+    Power is the mean of the isolated powers over the time of each.
+    """
 
-        The power is the mean of the members' alone over the time of each.
-        """
-        times = np.array([_alone(bag).sum() for bag in bags])
-        energies = np.array([(_alone(bag) * _powers(bag)).sum() for bag in bags])
+    def predict(self, mixes: Sequence[Mix]) -> CoRunPrediction:
+        """Predict mixes of any sizes."""
+        times = np.array([_isolated_s(mix).sum() for mix in mixes])
+        powers = [np.array([run.power_w for run in mix], dtype=np.float64) for mix in mixes]
+        energies = [(_isolated_s(mix) * power).sum() for mix, power in zip(mixes, powers, strict=True)]
         with np.errstate(invalid="ignore"):
-            power = energies / times
-        slowdown = tuple(np.full(len(bag), float(len(bag))) for bag in bags)
-        return CoRunPrediction(slowdown, times, power, np.full(len(bags), np.nan))
-
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """A mark: there is nothing that was fitted."""
-        return {"rule": np.array([_TURNS])}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> FittedSum:
-        """Make it from its mark.
-
-        Raises
-        ------
-        InputError
-            If it is missing or another.
-        """
-        if (found := kept_names(state, "rule")) != (_TURNS,):
-            raise InputError(f"model: rule: expected {_TURNS!r}, found {', '.join(found)}")
-        return cls()
+            power_w = np.array(energies) / times
+        slowdown = tuple(np.full(len(mix), float(len(mix))) for mix in mixes)
+        return CoRunPrediction(slowdown, times, power_w, np.full(len(mixes), np.nan))
 
 
-def _alone(bag: tuple[Solo, ...]) -> Reals:
-    return np.array([solo.time_s for solo in bag], dtype=np.float64)
+def _isolated_s(mix: Mix) -> Reals:
+    return np.array([run.time_s for run in mix], dtype=np.float64)
 
 
-def _powers(bag: tuple[Solo, ...]) -> Reals:
-    return np.array([solo.power_w for solo in bag], dtype=np.float64)
-
-
-def _time(alone: Reals, slowdown: float, place: float) -> float:
+def _time(isolated_s: Reals, slowdown: float, place: float) -> float:
     """From where times lie between longest and sum; or from slowdowns, where no time is known."""
     if not np.isnan(place):
-        return float(alone.max() + place * (alone.sum() - alone.max()))
-    whole = np.full((1, len(alone)), slowdown)
+        return float(isolated_s.max() + place * (isolated_s.sum() - isolated_s.max()))
+    count = len(isolated_s)
+    whole = np.full((1, count), slowdown)
 
-    def left(running: Flags) -> Reals:
-        return with_fewer(whole, len(alone), running.sum(axis=1, keepdims=True))
+    def fewer(_: Integers, places: Integers) -> Reals:
+        return with_fewer(whole[:, places], count, len(places))
 
-    return float(mix_times(alone[None], whole, left).time_s[0])
+    return float(
+        mix_times(isolated_s[None], whole, partial(remaining_slowdowns, slowdowns_of=fewer)).time_s[0]
+    )
 
 
-def _means(bags: Sequence[Bag]) -> list[float]:
-    slowdowns = [member.slowdown for bag in bags for member in bag.members if member.slowdown]
+def _means(mixes: Sequence[Bag]) -> list[float]:
+    slowdowns = [member.slowdown for mix in mixes for member in mix.members if member.slowdown]
     return [
         float(np.exp(_mean(np.log(slowdowns)))),
-        _mean([_place(bag) for bag in bags]),
-        _mean([bag.power_w for bag in bags]),
-        _mean([bag.fits for bag in bags]),
+        _mean([_place(mix) for mix in mixes]),
+        _mean([mix.power_w for mix in mixes]),
+        _mean([mix.fits for mix in mixes]),
     ]
 
 
-def _place(bag: Bag) -> float | None:
-    alone = _alone(bag.solos)
-    if bag.time_s is None or not (rest := alone.sum() - alone.max()) > 0:
+def _place(mix: Bag) -> float | None:
+    isolated_s = _isolated_s(mix.solos)
+    if mix.time_s is None or not (rest := isolated_s.sum() - isolated_s.max()) > 0:
         return None
-    return float((bag.time_s - alone.max()) / rest)
+    return float((mix.time_s - isolated_s.max()) / rest)
 
 
 def _mean(values: Sequence[float | None] | Reals) -> float:

@@ -1,8 +1,4 @@
-"""Which fairness of a member stands for its fairness in a bag (paper 004, section 5.1.4).
-
-Each application has run with the microbenchmarks Low, Medium and High. In a bag, the pressure of the others
-on the last-level cache, the sum of their misses, says which of the three they resemble.
-"""
+"""The published models of Moolchandani, Kumar and Sarangi (2022): features, regressors, a model a size."""
 
 from __future__ import annotations
 
@@ -13,20 +9,25 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from crosscast.arrays import Flags, Integers, Reals
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.predict.artefact import arrays_of, kept_integers, kept_names, kept_reals
-from crosscast.predict.corun.forecast import CoRunPrediction, even_slowdown, mix_times, with_fewer
+from crosscast.predict.corun.forecast import (
+    CoRunPrediction,
+    Mix,
+    even_slowdown,
+    mix_times,
+    remaining_slowdowns,
+    with_fewer,
+)
+from crosscast.predict.serialization import Array, Nested, Stored
 from crosscast.predict.trees import (
     Trees,
     constant,
     joined,
-    kept_trees,
     trees_of_forest,
     trees_of_gradient_boosting,
     trees_of_tree,
@@ -36,7 +37,7 @@ from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns
 
 LEVELS = ("low", "medium", "high")
-"""The microbenchmarks."""
+"""The microbenchmarks with which each application has run (section 5.1.4)."""
 
 PRESSURES = ("llc_miss", "inflicted_high", "bandwidth_bytes_per_s")
 """What the pressure of an application is told by.
@@ -46,103 +47,96 @@ down, or its memory traffic.
 """
 
 
-def fairness_with(solo: Solo, level: str) -> float:
+def fairness_with(run: Solo, level: str) -> float:
     """Fairness of an application and a microbenchmark; not a number where it is not known.
 
     Where it was not written down, it is made of the slowdowns of both: the lesser over the greater.
     """
-    known = solo.features.get(f"fairness_{level}")
+    known = run.features.get(f"fairness_{level}")
     if known is not None:
         return known
-    own, other = (solo.features.get(f"{what}_{level}", math.nan) for what in ("slowdown", "inflicted"))
+    own, other = (run.features.get(f"{what}_{level}", math.nan) for what in ("slowdown", "inflicted"))
     return min(own, other) / max(own, other) if own > 0 and other > 0 else math.nan
 
 
 @dataclass(frozen=True, eq=False)
-class FairnessChoice:
-    """Thresholds of the pressure, fitted to training bags."""
+class FairnessChoice(Stored):
+    """Which fairness of an application stands for its fairness in a mix (section 5.1.4).
 
-    pressure: str  # Which of `PRESSURES` tells it; nothing where no member has any: all are medium then
-    usual: float  # What stands in for the pressure of an application that lacks it: the training median
-    thresholds: Reals  # Sums of the others' pressures above which they are medium, and high, of shape `(2,)`
+    In a mix, the pressure of the others on the last-level cache, the sum of their misses, says which of the
+    three microbenchmarks they resemble.
+    """
+
+    # Which of `PRESSURES` tells it; nothing where no application has any: all are medium then
+    pressure: str
+    pressure_usual: float  # What stands in for the pressure of one that lacks it: the training median
+    # Sums of the others' pressures above which they are medium, and high
+    pressure_thresholds: Annotated[Reals, Array("2")]
 
     @classmethod
-    def fit(cls, bags: Sequence[tuple[Solo, ...]]) -> FairnessChoice:
-        """Fit it to bags of one size.
+    def fit(cls, mixes: Sequence[Mix]) -> FairnessChoice:
+        """Fit it to mixes of one size.
 
         The paper does not say how its thresholds were found. Here they are the tertiles of the sums in the
-        training bags. Pressure is told by what most members have, and differs among them; of equals, by the
-        first.
+        training mixes. Pressure is told by what most have, and differs among them; of equals, by the first.
         """
-        known = {name: [_pressure(solo, name) for bag in bags for solo in bag] for name in PRESSURES}
-        counts = {name: _told(values) for name, values in known.items()}
+        known = {name: [_pressure(run, name) for mix in mixes for run in mix] for name in PRESSURES}
+        counts = {name: _count_known(values) for name, values in known.items()}
         best = max(PRESSURES, key=lambda name: counts[name])
         if counts[best] == 0:
             return cls("", 0.0, np.zeros(2))
         unfitted = cls(best, float(np.nanmedian(known[best])), np.zeros(2))
-        sums = unfitted.sums(bags)
-        return cls(best, unfitted.usual, np.quantile(sums, [1 / 3, 2 / 3]))
+        return replace(unfitted, pressure_thresholds=np.quantile(unfitted.sums(mixes), [1 / 3, 2 / 3]))
 
-    def sums(self, bags: Sequence[tuple[Solo, ...]]) -> Reals:
-        """Sum of the pressures of the others, for each member of ``b`` bags of ``n``, of shape ``(b, n)``."""
-        own = np.array([[_pressure(solo, self.pressure) for solo in bag] for bag in bags])
-        own = np.where(np.isnan(own), self.usual, own)
-        # Not the whole sum less the own one: of equal members, rounding would tell them apart.
+    def check(self) -> None:
+        """Refuse another pressure, and thresholds in the wrong order."""
+        if self.pressure not in ("", *PRESSURES):
+            expected = f"one of {', '.join(PRESSURES)}"
+            raise InputError.of(field="pressure", expected=expected, found=repr(self.pressure))
+        low, high = self.pressure_thresholds.tolist()
+        if low > high:
+            expected, found = "two numbers that do not fall", f"{low:g} and {high:g}"
+            raise InputError.of(field="pressure_thresholds", expected=expected, found=found)
+
+    def sums(self, mixes: Sequence[Mix]) -> Reals:
+        """Sum of the pressures of the others, for each of ``b`` mixes of ``n``, of shape (b, n)."""
+        own = np.array([[_pressure(run, self.pressure) for run in mix] for mix in mixes])
+        own = np.where(np.isnan(own), self.pressure_usual, own)
+        # Not the whole sum less the own one: of equal co-runners, rounding would tell them apart.
         others = [np.delete(own, place, axis=1).sum(axis=1) for place in range(own.shape[1])]
         return np.stack(others, axis=1)
 
-    def levels(self, bags: Sequence[tuple[Solo, ...]]) -> Integers:
-        """Places in `LEVELS` of what each member of the bags is up against, of shape ``(b, n)``."""
+    def levels(self, mixes: Sequence[Mix]) -> Integers:
+        """Places in `LEVELS` of what each is up against, of shape (b, n)."""
         if not self.pressure:
-            return np.ones((len(bags), len(bags[0])), dtype=np.int64)
-        return np.searchsorted(self.thresholds, self.sums(bags), side="left").astype(np.int64)
+            return np.ones((len(mixes), len(mixes[0])), dtype=np.int64)
+        return np.searchsorted(self.pressure_thresholds, self.sums(mixes), side="left").astype(np.int64)
 
-    def fairness(self, bags: Sequence[tuple[Solo, ...]]) -> Reals:
-        """Fairness chosen for each member, of shape ``(b, n)``; not a number where it is not known."""
-        levels = self.levels(bags).tolist()
+    def fairness(self, mixes: Sequence[Mix]) -> Reals:
+        """Fairness chosen for each, of shape (b, n); not a number where it is not known."""
+        levels = self.levels(mixes).tolist()
         return np.array(
             [
-                [fairness_with(solo, LEVELS[place]) for solo, place in zip(bag, places, strict=True)]
-                for bag, places in zip(bags, levels, strict=True)
+                [fairness_with(run, LEVELS[place]) for run, place in zip(mix, places, strict=True)]
+                for mix, places in zip(mixes, levels, strict=True)
             ]
         )
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again."""
-        return {
-            "pressure": np.array([self.pressure]),
-            "pressure_usual": np.array([self.usual]),
-            "pressure_thresholds": self.thresholds,
-        }
 
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> FairnessChoice:
-        """Make it from its arrays."""
-        names, usual = kept_names(state, "pressure"), kept_reals(state, "pressure_usual", 1)
-        thresholds = kept_reals(state, "pressure_thresholds", 1)
-        if len(names) != 1 or names[0] not in ("", *PRESSURES):
-            raise InputError(f"model: pressure: expected one of {', '.join(PRESSURES)}, found {names}")
-        if len(usual) != 1 or len(thresholds) != 2 or thresholds[0] > thresholds[1]:
-            raise InputError(
-                "model: pressure: expected its usual value and two thresholds in order, found others"
-            )
-        return cls(names[0], float(usual[0]), thresholds)
+def _pressure(run: Solo, name: str) -> float:
+    return run.features.get(name, math.nan)
 
 
-def _pressure(solo: Solo, name: str) -> float:
-    return solo.features.get(name, math.nan)
-
-
-def _told(values: Sequence[float]) -> int:
+def _count_known(values: Sequence[float]) -> int:
     """How many are known; none if they do not differ, as of a counter that does not count."""
     known = [value for value in values if not math.isnan(value)]
     return len(known) if len(set(known)) > 1 else 0
 
 
 FAIRNESS = "fairness"
-"""The fairness of a member, chosen by what the others do to the cache (section 5.1.4)."""
+"""The fairness of an application, chosen by what the others do to the cache (section 5.1.4)."""
 
-_MIX = MappingProxyType(
+_INSTRUCTIONS = MappingProxyType(
     {
         "SSE": "mix_sse",
         "ALU": "mix_alu",
@@ -155,13 +149,13 @@ _MIX = MappingProxyType(
     }
 )
 
-MIX = tuple(_MIX)
+MIX = tuple(_INSTRUCTIONS)
 """Shares of kinds of instructions: *insmix*."""
 
-_KEPT: Mapping[str, str] = MappingProxyType(
+_COLUMNS: Mapping[str, str] = MappingProxyType(
     {
         "CPU_time": "cpu_time_s",
-        **_MIX,
+        **_INSTRUCTIONS,
         "CPU_power": "cpu_power_w",
         "IPC": "ipc",
         "LLC_miss": "llc_miss",
@@ -170,9 +164,9 @@ _KEPT: Mapping[str, str] = MappingProxyType(
         "DTLB_miss": "dtlb_miss",
     }
 )
-"""Where each is among the features of a solo run."""
+"""Where each is among the features of an isolated run."""
 
-INDIVIDUAL = ("GPU_time", "GPU_power", *_KEPT)
+INDIVIDUAL = ("GPU_time", "GPU_power", *_COLUMNS)
 """Features of an application alone. The two of the GPU are those of the device at hand, whatever it is."""
 
 CONCURRENT = (
@@ -183,47 +177,46 @@ CONCURRENT = (
     "DTLB_miss_sh",
     "CPU_power_sh",
 )
-"""Counters and power of the whole bag on a CPU."""
+"""Counters and power of the whole mix on a CPU."""
 
 
-def value_of(solo: Solo, name: str) -> float:
+def value_of(run: Solo, name: str) -> float:
     """A feature of an application alone; not a number where it is not known."""
     if name == "GPU_time":
-        return math.nan if solo.time_s is None else solo.time_s
+        return math.nan if run.time_s is None else run.time_s
     if name == "GPU_power":
-        return math.nan if solo.power_w is None else solo.power_w
-    return solo.features.get(_KEPT.get(name, name), math.nan)
+        return math.nan if run.power_w is None else run.power_w
+    return run.features.get(_COLUMNS.get(name, name), math.nan)
 
 
-def unknown_features(names: Iterable[str], bags: Sequence[tuple[Solo, ...]]) -> tuple[str, ...]:
-    """Which features no member of the bags has; a combination with such a one is not available on them."""
-    solos = {id(solo): solo for bag in bags for solo in bag}.values()
+def unknown_features(names: Iterable[str], mixes: Sequence[Mix]) -> tuple[str, ...]:
+    """Which features nothing in the mixes has; a combination with such a one is not available on them."""
+    runs = {id(run): run for mix in mixes for run in mix}.values()
 
     def known(name: str) -> bool:
         if name == FAIRNESS:
-            return any(not math.isnan(fairness_with(solo, level)) for solo in solos for level in LEVELS)
-        return name not in CONCURRENT and any(not math.isnan(value_of(solo, name)) for solo in solos)
+            return any(not math.isnan(fairness_with(run, level)) for run in runs for level in LEVELS)
+        return name not in CONCURRENT and any(not math.isnan(value_of(run, name)) for run in runs)
 
     return tuple(name for name in names if not known(name))
 
 
-def other_features(bags: Sequence[tuple[Solo, ...]]) -> tuple[str, ...]:
-    """Names of what members of the bags have besides the features of the paper, sorted."""
-    found = {name for bag in bags for solo in bag for name in solo.features}
-    return tuple(sorted(found - set(_KEPT.values())))
+def other_features(mixes: Sequence[Mix]) -> tuple[str, ...]:
+    """Names of what applications of the mixes have besides the features of the paper, sorted."""
+    found = {name for mix in mixes for run in mix for name in run.features}
+    return tuple(sorted(found - set(_COLUMNS.values())))
 
 
 @dataclass(frozen=True)
 class Combination:
-    """Features that a predictor is given."""
+    """Features that a predictor is given: those of each application by the paper's names, and `FAIRNESS`."""
 
-    name: str  # Its name
-    # Features of each member, and `fairness`, as `crosscast.predict.corun.moolchandani2022` names them
+    name: str
     features: tuple[str, ...]
 
     @property
     def concurrent(self) -> tuple[str, ...]:
-        """Those that only a run of the bag itself would tell."""
+        """Those that only a run of the mix itself would tell."""
         return tuple(name for name in self.features if name in CONCURRENT)
 
 
@@ -238,7 +231,7 @@ FIGURE_7 = (
 )
 """The four schemes of figure 7; the first is of Baldini, Fink and Altman (2014)."""
 
-_ROWS = (
+_FIGURE_8_ROWS = (
     ("insmix", MIX),
     ("insmix+fairness", (*MIX, FAIRNESS)),
     ("ALU+SSE", ("ALU", "SSE")),
@@ -248,18 +241,11 @@ _ROWS = (
     ("fairness", (FAIRNESS,)),
 )
 
-_COLUMNS = (
-    ("", ()),
-    ("CPU_time", ("CPU_time",)),
-    ("GPU_time", ("GPU_time",)),
-    ("CPU_time+GPU_time", ("CPU_time", "GPU_time")),
-)
+_FIGURE_8_TIMES = ((), ("CPU_time",), ("GPU_time",), ("CPU_time", "GPU_time"))
 
 FIGURE_8 = tuple(
-    tuple(
-        Combination("+".join(filter(None, (row, column))), (*features, *times)) for column, times in _COLUMNS
-    )
-    for row, features in _ROWS
+    tuple(Combination("+".join((row, *times)), (*features, *times)) for times in _FIGURE_8_TIMES)
+    for row, features in _FIGURE_8_ROWS
 )
 """The grid of figure 8: parts of table 4 (rows) with neither time, either, or both (columns).
 
@@ -296,89 +282,80 @@ TABLE_7 = tuple(Combination(f"comb{place}", features) for place, features in enu
 """The combinations of table 7, in its order."""
 
 POWER = TABLE_7[15]
-"""``comb16``, which the paper chooses for power: it needs no run of the bag (section 7.3)."""
+"""``comb16``, which the paper chooses for power: it needs no run of the mix (section 7.3)."""
 
 
 class Regressor(Protocol):
     """A fitted function of rows of features."""
 
-    @property
-    def form(self) -> str:
-        """What it is kept as."""
-        ...
-
     def predict(self, rows: Reals) -> Reals:
-        """What it predicts of rows, of shape ``(r, f)``: of shape ``(r,)``."""
+        """What it predicts of rows, (r, f): of shape (r,)."""
         ...
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `kept_regressor` makes it again."""
+    def check_width(self, features: int) -> None:
+        """Refuse rows of so many features if it is of others."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class Grown:
+class Grown(Stored, kind="corun-trees"):
     """A decision tree, a forest or boosted trees: a sum of trees with one output."""
 
-    trees: Trees
-    form: ClassVar[str] = "trees"
+    trees: Annotated[Trees, Nested(flat=True)]
 
     def predict(self, rows: Reals) -> Reals:
         """Sum of the trees."""
         total: Reals = self.trees.sum(rows)[:, 0]
         return total
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Its arrays."""
-        return {"form": np.array([self.form]), **self.trees.state()}
+    def check_width(self, features: int) -> None:
+        """See `Regressor`."""
+        self.trees.check_width(features, 1)
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
-    """A linear function: ``slopes`` of shape ``(f,)``, and the value where all features are 0."""
+class Linear(Stored, kind="corun-linear"):
+    """A linear function."""
 
-    slopes: Reals
-    level: float
-    form: ClassVar[str] = "linear"
+    slopes: Annotated[Reals, Array("f")]
+    level: float  # Value where all features are 0
 
     def predict(self, rows: Reals) -> Reals:
         """Its values."""
         values: Reals = rows @ self.slopes + self.level
         return values
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Its arrays."""
-        return {"form": np.array([self.form]), "slopes": self.slopes, "level": np.array([self.level])}
+    def check_width(self, features: int) -> None:
+        """See `Regressor`."""
+        _check_width("slopes", len(self.slopes), features)
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class Network(Stored, kind="corun-network"):
     """A perceptron with one hidden layer of ``h`` logistic units."""
 
-    hidden: Reals  # Weights of the features, of shape `(f, h)`, and biases of the units, of shape `(h,)`
-    bias: Reals
-    output: Linear  # A linear function of the units
-    form: ClassVar[str] = "network"
+    hidden: Annotated[Reals, Array("f h")]  # Weights of the features
+    bias: Annotated[Reals, Array("h")]
+    output: Annotated[Linear, Nested(flat=True)]  # A linear function of the units
 
     def predict(self, rows: Reals) -> Reals:
         """Its values."""
         # The logistic function, without an exponential that might overflow.
         return self.output.predict(0.5 + 0.5 * np.tanh(0.5 * (rows @ self.hidden + self.bias)))
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Its arrays."""
-        own = {"form": np.array([self.form]), "hidden": self.hidden, "bias": self.bias}
-        return {**self.output.state(), **own}
+    def check_width(self, features: int) -> None:
+        """See `Regressor`."""
+        _check_width("hidden", len(self.hidden), features)
+        self.output.check_width(len(self.bias))
 
 
 @dataclass(frozen=True, eq=False)
-class Kernels:
+class Kernels(Stored, kind="corun-kernels"):
     """A linear function of how near rows are to ``m`` support vectors, by a Gaussian of the distance."""
 
-    vectors: Reals  # Of shape `(m, f)`
-    output: Linear  # A linear function of the nearness to each
+    vectors: Annotated[Reals, Array("m f")]
+    output: Annotated[Linear, Nested(flat=True)]  # A linear function of the nearness to each
     gamma: float  # How fast nearness falls with the squared distance
-    form: ClassVar[str] = "kernels"
 
     def predict(self, rows: Reals) -> Reals:
         """Its values."""
@@ -386,45 +363,15 @@ class Kernels:
         squares = np.maximum(sums - 2.0 * (rows @ self.vectors.T), 0.0)
         return self.output.predict(np.exp(-self.gamma * squares))
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Its arrays."""
-        own = {
-            "form": np.array([self.form]),
-            "vectors": self.vectors,
-            "gamma": np.array([self.gamma]),
-        }
-        return {**self.output.state(), **own}
+    def check_width(self, features: int) -> None:
+        """See `Regressor`."""
+        _check_width("vectors", self.vectors.shape[1], features)
+        self.output.check_width(len(self.vectors))
 
 
-def kept_regressor(state: Mapping[str, npt.NDArray[Any]], features: int) -> Regressor:
-    """Make a regressor of so many features from its arrays."""
-    form = kept_names(state, "form")
-    if form == ("trees",):
-        trees = kept_trees(state, features)
-        _check("leaf_value", trees.leaf_value.shape[1:], (1,))
-        return Grown(trees)
-    slopes, level = kept_reals(state, "slopes", 1), kept_reals(state, "level", 1)
-    _check("level", level.shape, (1,))
-    output = Linear(slopes, float(level[0]))
-    if form == ("linear",):
-        _check("slopes", slopes.shape, (features,))
-        return output
-    if form == ("network",):
-        hidden, bias = kept_reals(state, "hidden", 2), kept_reals(state, "bias", 1)
-        _check("hidden", hidden.shape, (features, len(slopes)))
-        _check("bias", bias.shape, slopes.shape)
-        return Network(hidden, bias, output)
-    if form == ("kernels",):
-        vectors, gamma = kept_reals(state, "vectors", 2), kept_reals(state, "gamma", 1)
-        _check("vectors", vectors.shape, (len(slopes), features))
-        _check("gamma", gamma.shape, (1,))
-        return Kernels(vectors, output, float(gamma[0]))
-    raise InputError(f"model: form: expected trees, linear, network or kernels, found {', '.join(form)}")
-
-
-def _check(name: str, found: tuple[int, ...], expected: tuple[int, ...]) -> None:
+def _check_width(field: str, found: int, expected: int) -> None:
     if found != expected:
-        raise InputError(f"model: {name}: expected shape {expected}, found {found}")
+        raise InputError.of(field=field, expected=f"weights of {expected} features", found=found)
 
 
 _BEYOND = 1e30
@@ -432,38 +379,40 @@ _BEYOND = 1e30
 
 
 @dataclass(frozen=True, eq=False)
-class MemberColumns:
-    """What makes ``k`` features, and a flag for those that may be missing, of each member of a bag."""
+class MixColumns(Stored):
+    """What makes ``k`` features, and a flag for those that may be missing, of each co-runner of a mix."""
 
-    names: tuple[str, ...]  # Names of the `k` features
-    dropped: tuple[str, ...]  # Features that were asked for, and that no training member has
-    choice: FairnessChoice  # What chooses the fairness
-    usual: Reals  # What stands in for a feature that is missing: the training median, of shape `(k,)`
-    # Places of features that were missing of some training members: each has a column that is 1 where it is
+    choice: Annotated[FairnessChoice, Nested(flat=True)]  # What chooses the fairness
+    columns: Annotated[tuple[str, ...], Array("k", least=1)]  # Names of the features
+    dropped: Annotated[tuple[str, ...], Array("d")]  # Features that were asked for, and that nothing has
+    usual: Annotated[Reals, Array("k")]  # What stands in for a feature that is missing: the training median
+    # Places of features that were missing of some in the training: each has a column that is 1 where it is
     # missing, and 0 elsewhere
-    flagged: Integers
-    # The least value among the training members, and how far the largest is above it, or 1 if they are all
-    # the same: features are scaled so that they go from 0 to 1 (section 5.3), of shape `(k,)`
-    low: Reals
-    span: Reals
+    flagged: Annotated[Integers, Array("m", low=0, below="k")]
+    # The least value in the training, and how far the largest is above it, or 1 if they are all the same:
+    # features are scaled so that they go from 0 to 1 (section 5.3)
+    low: Annotated[Reals, Array("k")]
+    span: Annotated[Reals, Array("k", above=0)]
 
     @classmethod
-    def fit(cls, names: Sequence[str], bags: Sequence[tuple[Solo, ...]]) -> MemberColumns:
-        """Fit it to training bags of one size, at least one."""
-        choice = FairnessChoice.fit(bags)
-        values = _values(names, choice, bags)
+    def fit(cls, names: Sequence[str], mixes: Sequence[Mix]) -> MixColumns:
+        """Fit it to training mixes of one size, at least one."""
+        choice = FairnessChoice.fit(mixes)
+        values = _values(names, choice, mixes)
         missing = np.isnan(values).reshape(-1, len(names))
         known = np.flatnonzero(~missing.all(axis=0)).tolist()
         if len(known) == 0:
-            raise InputError(f"features: expected at least one of {', '.join(names)}, found none in the bags")
+            raise InputError(
+                f"features: expected at least one of {', '.join(names)}, found none in the mixes"
+            )
         values = values.reshape(-1, len(names))[:, known]
         usual = np.nanmedian(values, axis=0)
         complete = np.where(np.isnan(values), usual, values)
         low, high = complete.min(axis=0), complete.max(axis=0)
         return cls(
+            choice,
             tuple(names[place] for place in known),
             tuple(name for place, name in enumerate(names) if place not in known),
-            choice,
             usual,
             np.flatnonzero(missing[:, known].any(axis=0)),
             low,
@@ -473,135 +422,123 @@ class MemberColumns:
     @property
     def titles(self) -> tuple[str, ...]:
         """Names of all columns: the features, then the flags."""
-        return *self.names, *(f"{self.names[place]} missing" for place in self.flagged)
+        return *self.columns, *(f"{self.columns[place]} missing" for place in self.flagged)
 
     def places(self, names: Sequence[str]) -> Integers:
         """Columns of some features, with their flags."""
-        wanted = [self.names.index(name) for name in names if name in self.names]
-        flags = [len(self.names) + at for at, place in enumerate(self.flagged.tolist()) if place in wanted]
+        wanted = [self.columns.index(name) for name in names if name in self.columns]
+        flags = [len(self.columns) + at for at, place in enumerate(self.flagged.tolist()) if place in wanted]
         return np.array([*wanted, *flags], dtype=np.int64)
 
-    def of(self, bags: Sequence[tuple[Solo, ...]]) -> tuple[Reals, Integers]:
-        """Columns of the members of ``b`` bags of ``n``.
+    def of(self, mixes: Sequence[Mix]) -> tuple[Reals, Integers]:
+        """Columns of ``b`` mixes of ``n``, (b, n, columns), and the places that they come from, (b, n).
 
-        The members of each bag come in an order that is that of the bag in no way: the longest job alone
+        The co-runners of each mix come in an order that is that of the mix in no way: the longest job alone
         first, and among jobs of one length by the columns.
         """
-        values = _values(self.names, self.choice, bags)
+        values = _values(self.columns, self.choice, mixes)
         missing = np.isnan(values)
         scaled = (np.where(missing, self.usual, values) - self.low) / self.span
         scaled = np.clip(scaled, -_BEYOND, _BEYOND)
         columns = np.concatenate([scaled, missing[:, :, self.flagged]], axis=2)
-        times = np.array([[value_of(solo, "GPU_time") for solo in bag] for bag in bags])
+        times = np.array([[value_of(run, "GPU_time") for run in mix] for mix in mixes])
         # The last key of `lexsort` is the first that it sorts by. Unknown times come last.
         keys = np.concatenate([columns[:, :, ::-1], -times[:, :, None]], axis=2)
         order = np.lexsort(np.moveaxis(keys, 2, 0), axis=-1)
         return np.take_along_axis(columns, order[:, :, None], axis=1), order
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again."""
-        return {
-            **self.choice.state(),
-            "columns": np.array(self.names),
-            "dropped": np.array(self.dropped, dtype=np.str_),
-            "usual": self.usual,
-            "flagged": self.flagged,
-            "low": self.low,
-            "span": self.span,
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> MemberColumns:
-        """Make it from its arrays."""
-        names = kept_names(state, "columns")
-        usual, low, span = (kept_reals(state, name, 1) for name in ("usual", "low", "span"))
-        if not names or not len(usual) == len(low) == len(span) == len(names) or (span <= 0).any():
-            raise InputError("model: columns: expected a usual value, a least one and a span of each")
-        flagged = kept_integers(state, "flagged", 1, (0, len(names)))
-        return cls(
-            names,
-            kept_names(state, "dropped"),
-            FairnessChoice.from_state(state),
-            usual,
-            flagged,
-            low,
-            span,
-        )
-
 
 def own_first(members: int) -> Integers:
-    """For each member of a bag, the places of itself and then of the others, of shape ``(n, n)``."""
+    """For each co-runner of a mix, the places of itself and then of the others, of shape (n, n)."""
     return np.array(
         [[own, *(place for place in range(members) if place != own)] for own in range(members)],
         dtype=np.int64,
     )
 
 
-def _values(names: Sequence[str], choice: FairnessChoice, bags: Sequence[tuple[Solo, ...]]) -> Reals:
-    """Features as they are, of shape ``(b, n, len(names))``."""
-    each = {id(solo): solo for bag in bags for solo in bag}
+def _values(names: Sequence[str], choice: FairnessChoice, mixes: Sequence[Mix]) -> Reals:
+    """Features as they are, of shape (b, n, names)."""
+    each = {id(run): run for mix in mixes for run in mix}
     alone = {
-        key: [np.nan if name == FAIRNESS else value_of(solo, name) for name in names]
-        for key, solo in each.items()
+        key: [np.nan if name == FAIRNESS else value_of(run, name) for name in names]
+        for key, run in each.items()
     }
-    values = np.array([[alone[id(solo)] for solo in bag] for bag in bags], dtype=np.float64)
+    values = np.array([[alone[id(run)] for run in mix] for mix in mixes], dtype=np.float64)
     if FAIRNESS in names:
-        values[:, :, list(names).index(FAIRNESS)] = choice.fairness(bags)
+        values[:, :, list(names).index(FAIRNESS)] = choice.fairness(mixes)
     return values
 
 
 TARGETS = ("slowdown", "time_s", "power_w")
-"""What may be predicted: of each member, and of the bag."""
+"""What may be predicted: of each co-runner, and of the mix."""
 
 _FEW = 16
-"""So many bags are predicted by the trees of all targets at once: each pass costs more than its rows do."""
+"""So many mixes are predicted by the trees of all targets at once: each pass costs more than its rows do."""
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class Target(Stored):
     """What predicts one of `TARGETS`."""
 
-    columns: Integers  # Columns of a member that it sees, of all members one after the other
-    regressor: Regressor  # What predicts
+    columns: Annotated[Integers, Array("c", low=0, least=1)]  # Columns of a co-runner that it sees, of each
+    regressor: Regressor
     # The least that it learned from. Nothing below it is predicted: a linear function may fall below 0, where
     # there are no times
     least: float
 
     def places(self, width: int, members: int) -> Integers:
-        """Where its features are in rows of the columns of all members, each of a width."""
+        """Where its features are in rows of the columns of all co-runners, each of a width."""
         return (np.arange(members)[:, None] * width + self.columns).ravel()
 
 
 @dataclass(frozen=True, eq=False)
-class SizePredictor:
-    """Predicts bags of ``n`` members."""
+class SizePredictor(Stored):
+    """Predicts mixes of ``n`` co-runners."""
 
-    members: int  # `n`
-    columns: MemberColumns  # Columns of each member
-    targets: Mapping[str, Target]  # What predicts each of `TARGETS` that is predicted
+    members: Annotated[int, Array(low=2, below=1 << 10)]  # `n`
+    columns: Annotated[MixColumns, Nested(flat=True)]  # Columns of each co-runner
+    slowdown: Target | None  # What predicts each of `TARGETS`; `None` for what was not known
+    time_s: Target | None
+    power_w: Target | None
 
-    def rows(self, bags: Sequence[tuple[Solo, ...]]) -> tuple[Reals, Integers]:
-        """Rows of all members' columns, from each member's view: its own, then those of the others.
+    def check(self) -> None:
+        """Refuse targets of other columns."""
+        width = len(self.columns.titles)
+        for target in self.targets.values():
+            if target.columns.max() >= width:
+                found = int(target.columns.max())
+                raise InputError.of(field="columns", expected=f"places below {width}", found=found)
+            target.regressor.check_width(len(target.columns) * self.members)
+        if not self.targets:
+            raise InputError.of(expected=f"one of {', '.join(TARGETS)}", found="none")
 
-        The first of a bag is the view of the bag, too: its members in their own order, the longest first.
+    @cached_property
+    def targets(self) -> Mapping[str, Target]:
+        """What predicts each of `TARGETS` that is predicted."""
+        return {name: target for name in TARGETS if (target := getattr(self, name)) is not None}
+
+    def rows(self, mixes: Sequence[Mix]) -> tuple[Reals, Integers]:
+        """Rows of all columns, from each co-runner's view: its own, then those of the others.
+
+        The first of a mix is the view of the mix, too: its co-runners in their own order, the longest first.
         """
-        values, order = self.columns.of(bags)
-        return values[:, own_first(self.members)].reshape(len(bags), self.members, -1), order
+        values, order = self.columns.of(mixes)
+        return values[:, own_first(self.members)].reshape(len(mixes), self.members, -1), order
 
-    def predict(self, bags: Sequence[tuple[Solo, ...]]) -> dict[str, Reals]:
-        """Predict ``b`` bags of its size."""
-        rows, order = self.rows(bags)
-        result: dict[str, Reals] = {}
-        for name, values in self._each(rows).items():
-            result[name] = np.maximum(values, self.targets[name].least)
-        if "slowdown" in result:
-            each = np.empty_like(result["slowdown"])
-            np.put_along_axis(each, order, result["slowdown"], axis=1)
-            result["slowdown"] = each
-        return result
+    def predict(self, mixes: Sequence[Mix]) -> dict[str, Reals]:
+        """Predict ``b`` mixes of its size: slowdowns of shape (b, n), the others of shape (b,)."""
+        rows, order = self.rows(mixes)
+        found = {
+            name: np.maximum(values, self.targets[name].least) for name, values in self._each(rows).items()
+        }
+        if "slowdown" in found:
+            each = np.empty_like(found["slowdown"])
+            np.put_along_axis(each, order, found["slowdown"], axis=1)
+            found["slowdown"] = each
+        return found
 
     def _each(self, rows: Reals) -> dict[str, Reals]:
-        """What the targets' regressors say: slowdowns of shape ``(b, n)``, the others of shape ``(b,)``."""
+        """What the targets' regressors say."""
         b, n, width = rows.shape
         if b <= _FEW and self._all_trees is not None:
             sums = self._all_trees.sum(rows.reshape(b, n * width))
@@ -619,7 +556,7 @@ class SizePredictor:
 
     @cached_property
     def _all_trees(self) -> Trees | None:
-        """The trees of all targets on the views of a bag side by side, with an output for each."""
+        """The trees of all targets on the views of a mix side by side, with an output for each."""
         width, parts = len(self.columns.titles) * self.members, []
         for name, target in self.targets.items():
             if not isinstance(target.regressor, Grown):
@@ -629,37 +566,6 @@ class SizePredictor:
             parts += [target.regressor.trees.reading((own + view * width).tolist()) for view in range(views)]
         outputs = np.eye(len(parts))
         return joined([trees.onto(output[None]) for trees, output in zip(parts, outputs, strict=True)])
-
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again."""
-        result = {**self.columns.state(), "members": np.array([self.members])}
-        for name, target in self.targets.items():
-            own = {"columns": target.columns, "least": np.array([target.least])}
-            for key, array in {**target.regressor.state(), **own}.items():
-                result[f"{name}.{key}"] = array
-        return result
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> SizePredictor:
-        """Make it from its arrays."""
-        members = kept_integers(state, "members", 1, (2, 1 << 10))
-        if len(members) != 1:
-            raise InputError(f"model: members: expected one integer, found {members.tolist()}")
-        columns, size = MemberColumns.from_state(state), int(members[0])
-        kept = {name: arrays_of(state, name) for name in TARGETS}
-        targets = {
-            name: _target(arrays, len(columns.titles), size) for name, arrays in kept.items() if arrays
-        }
-        if not targets:
-            raise InputError(f"model: expected arrays of one of {', '.join(TARGETS)}, found none")
-        return cls(size, columns, targets)
-
-
-def _target(state: Mapping[str, npt.NDArray[Any]], width: int, members: int) -> Target:
-    columns, least = kept_integers(state, "columns", 1, (0, width)), kept_reals(state, "least", 1)
-    if len(columns) == 0 or len(least) != 1:
-        raise InputError("model: expected columns and one least value of each target, found others")
-    return Target(columns, kept_regressor(state, len(columns) * members), float(least[0]))
 
 
 DEPTH = 10
@@ -687,8 +593,8 @@ def fit_regressor(kind: str, rows: Reals, wanted: Reals, seed: int, *, depth: in
         # A perceptron that has not converged after the default number of rounds is what the table asks for.
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted.fit(rows, (wanted - low) / span)
-    _, kept = KINDS[kind]
-    return kept(fitted, low, span)
+    _, as_arrays = KINDS[kind]
+    return as_arrays(fitted, low, span)
 
 
 def estimator(kind: str, seed: int, depth: int = DEPTH) -> Any:
@@ -705,21 +611,11 @@ def estimator(kind: str, seed: int, depth: int = DEPTH) -> Any:
     return made(sklearn, seed % 2**31, depth)
 
 
-def _tree(fitted: Any, low: float, span: float) -> Regressor:
-    return _moved(trees_of_tree(fitted), low, span)
+def _grown(trees_of: Callable[[Any], Trees]) -> Callable[[Any, float, float], Regressor]:
+    def grown(fitted: Any, low: float, span: float) -> Regressor:
+        return Grown(joined([constant(np.array([low])), trees_of(fitted).onto(np.array([[span]]))]))
 
-
-def _forest(fitted: Any, low: float, span: float) -> Regressor:
-    return _moved(trees_of_forest(fitted), low, span)
-
-
-def _boosting(fitted: Any, low: float, span: float) -> Regressor:
-    return _moved(trees_of_gradient_boosting(fitted), low, span)
-
-
-def _moved(trees: Trees, low: float, span: float) -> Grown:
-    scaled = trees.onto(np.array([[span]]))
-    return Grown(joined([constant(np.array([low])), scaled]))
+    return grown
 
 
 def _linear(fitted: Any, low: float, span: float) -> Regressor:
@@ -736,134 +632,73 @@ def _kernels(fitted: Any, low: float, span: float) -> Regressor:
     return Kernels(fitted.support_vectors_, output, float(fitted._gamma))
 
 
-_Made = Callable[[Any, int, int], Any]
-_Kept = Callable[[Any, float, float], Regressor]
-
-KINDS: Mapping[str, tuple[_Made, _Kept]] = MappingProxyType(
-    {
-        "decision-tree": (
-            lambda sk, seed, depth: sk.tree.DecisionTreeRegressor(max_depth=depth, random_state=seed),
-            _tree,
-        ),
-        "forest": (
-            lambda sk, seed, depth: sk.ensemble.RandomForestRegressor(
-                TREES, max_depth=depth, random_state=seed
+KINDS: Mapping[str, tuple[Callable[[Any, int, int], Any], Callable[[Any, float, float], Regressor]]] = (
+    MappingProxyType(
+        {
+            "decision-tree": (
+                lambda sk, seed, depth: sk.tree.DecisionTreeRegressor(max_depth=depth, random_state=seed),
+                _grown(trees_of_tree),
             ),
-            _forest,
-        ),
-        "boosting": (
-            lambda sk, seed, depth: sk.ensemble.GradientBoostingRegressor(
-                loss="squared_error", random_state=seed
+            "forest": (
+                lambda sk, seed, depth: sk.ensemble.RandomForestRegressor(
+                    TREES, max_depth=depth, random_state=seed
+                ),
+                _grown(trees_of_forest),
             ),
-            _boosting,
-        ),
-        "linear": (lambda sk, seed, depth: sk.linear_model.LinearRegression(fit_intercept=True), _linear),
-        "mlp": (
-            lambda sk, seed, depth: sk.neural_network.MLPRegressor(
-                hidden_layer_sizes=(UNITS,), activation="logistic", random_state=seed
+            "boosting": (
+                lambda sk, seed, depth: sk.ensemble.GradientBoostingRegressor(
+                    loss="squared_error", random_state=seed
+                ),
+                _grown(trees_of_gradient_boosting),
             ),
-            _network,
-        ),
-        "svr": (lambda sk, seed, depth: sk.svm.SVR(kernel="rbf"), _kernels),
-    }
+            "linear": (lambda sk, seed, depth: sk.linear_model.LinearRegression(fit_intercept=True), _linear),
+            "mlp": (
+                lambda sk, seed, depth: sk.neural_network.MLPRegressor(
+                    hidden_layer_sizes=(UNITS,), activation="logistic", random_state=seed
+                ),
+                _network,
+            ),
+            "svr": (lambda sk, seed, depth: sk.svm.SVR(kernel="rbf"), _kernels),
+        }
+    )
 )
-"""For each kind, what makes scikit-learn's regressor, and what keeps a fitted one as numbers."""
+"""The regressors of table 6: what makes scikit-learn's, and what keeps a fitted one as arrays."""
 
 
 MOST_PERMUTED = 3
-"""Bags of more members are learned from in one order only."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What is fitted."""
-
-    kind: str  # Kind of regressor; see `crosscast.predict.corun.moolchandani2022.KINDS`
-    performance: Combination  # Features that times and slowdowns, and power, are predicted from
-    power: Combination
-    permuted: bool  # Whether the members of a training bag are put in every order (section 5.2), or in one
-
-    def features(self, target: str) -> tuple[str, ...]:
-        """Features that a target is predicted from."""
-        return (self.power if target == "power_w" else self.performance).features
-
-    def depth(self, target: str) -> int:
-        """Depth of the trees for a target."""
-        return PERFORMANCE_DEPTH if self.kind == "decision-tree" and target != "power_w" else DEPTH
-
-
-def fit_size(recipe: Recipe, bags: Sequence[Bag], seed: int) -> SizePredictor | None:
-    """Fit a predictor of bags of one size; ``None`` if nothing is known of them that it could predict."""
-    wanted = {name: _known(name, bags) for name in TARGETS}
-    kept = {name: values for name, values in wanted.items() if not np.isnan(values).all()}
-    told = [name for name in TARGETS if name in kept]
-    if not told:
-        return None
-    rows_of = [
-        place for place in range(len(bags)) if any(~np.isnan(kept[name][place]).all() for name in told)
-    ]
-    solos = [bags[place].solos for place in rows_of]
-    names = dict.fromkeys(feature for name in told for feature in recipe.features(name))
-    columns = MemberColumns.fit(tuple(names), solos)
-    values, order = columns.of(solos)
-    targets = {}
-    for name in told:
-        used = columns.places(recipe.features(name))
-        if len(used) == 0:
-            continue
-        known = kept[name][rows_of]
-        known = np.take_along_axis(known, order, axis=1) if name == "slowdown" else known
-        rows, aims = _rows(values[:, :, used], known, recipe.permuted)
-        finite = ~np.isnan(aims)
-        rows, aims = rows[finite], aims[finite]
-        regressor = fit_regressor(recipe.kind, rows, aims, seed, depth=recipe.depth(name))
-        targets[name] = Target(used, regressor, float(aims.min()))
-    return SizePredictor(len(bags[0].members), columns, targets)
-
-
-def _known(target: str, bags: Sequence[Bag]) -> Reals:
-    """What is known of a target: slowdowns of shape ``(b, n)``, the others of shape ``(b,)``."""
-    if target == "slowdown":
-        return np.array([[member.slowdown for member in bag.members] for bag in bags], dtype=np.float64)
-    return np.array([getattr(bag, target) for bag in bags], dtype=np.float64)
-
-
-def _rows(values: Reals, known: Reals, permuted: bool) -> tuple[Reals, Reals]:
-    """Rows to learn from, and what is known of each."""
-    b, n, _ = values.shape
-    orders = own_first(n) if known.ndim == 2 else own_first(n)[:1]
-    if permuted and n <= MOST_PERMUTED:
-        orders = np.concatenate([_permuted(order, 1 if known.ndim == 2 else 0) for order in orders])
-    each = known[:, orders[:, 0]] if known.ndim == 2 else np.repeat(known[:, None], len(orders), axis=1)
-    return values[:, orders].reshape(b * len(orders), -1), each.ravel()
-
-
-def _permuted(order: Integers, stays: int) -> Integers:
-    """All orders of some places, of which the first few stay."""
-    head, tail = order[:stays].tolist(), order[stays:].tolist()
-    return np.array([[*head, *each] for each in permutations(tail)], dtype=np.int64)
+"""Mixes of more are learned from in one order only."""
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedCoRunPredictor:
+class PublishedCoRunPredictor(Stored, kind="corun-published"):
     """One predictor a size (sections 5.1.3 and 8).
 
-    Where the training bags of a size had slowdowns and no times, its times are made of slowdowns by
-    `crosscast.predict.corun.forecast.mix_times`, and those of fewer members are predicted, too, or taken as
-    `with_fewer` says if there is no predictor of their size. Where they had times and no slowdowns,
-    slowdowns are those of `even_slowdown`.
+    Where the training mixes of a size had slowdowns and no times, its times are made of slowdowns by
+    `mix_times`, and those of fewer co-runners are predicted, too, or taken as `with_fewer` says if there is
+    no predictor of their size. Where they had times and no slowdowns, slowdowns are those of `even_slowdown`.
     """
 
-    sizes: Mapping[int, SizePredictor]  # Predictors by number of members
+    sizes: tuple[SizePredictor, ...]  # Predictors by ascending numbers of co-runners
 
-    def predict(self, bags: Sequence[tuple[Solo, ...]]) -> CoRunPrediction:
-        """Predict bags of sizes that it was fitted to; see `CoRunPredictor.predict`."""
-        nothing = CoRunPrediction.nothing([len(bag) for bag in bags])
+    def check(self) -> None:
+        """Refuse sizes that are not ascending."""
+        found = [each.members for each in self.sizes]
+        if not found or sorted(set(found)) != found:
+            raise InputError.of(field="sizes", expected="predictors of ascending sizes", found=found)
+
+    @cached_property
+    def by_size(self) -> Mapping[int, SizePredictor]:
+        """Predictors by number of co-runners."""
+        return {each.members: each for each in self.sizes}
+
+    def predict(self, mixes: Sequence[Mix]) -> CoRunPrediction:
+        """Predict mixes of sizes that it was fitted to."""
+        nothing = CoRunPrediction.nothing([len(mix) for mix in mixes])
         slowdown, time_s, power_w = list(nothing.slowdown), nothing.time_s, nothing.power_w
-        for members in sorted({len(bag) for bag in bags}):
+        for members in sorted({len(mix) for mix in mixes}):
             predictor = self.of_size(members)
-            places = [place for place, bag in enumerate(bags) if len(bag) == members]
-            asked = [bags[place] for place in places]
+            places = [place for place, mix in enumerate(mixes) if len(mix) == members]
+            asked = [mixes[place] for place in places]
             found = self._completed(predictor.predict(asked), asked)
             for place, each in zip(places, found.get("slowdown", ()), strict=False):
                 slowdown[place] = each
@@ -872,96 +707,70 @@ class PublishedCoRunPredictor:
         return CoRunPrediction(tuple(slowdown), time_s, power_w, nothing.fits)
 
     def of_size(self, members: int) -> SizePredictor:
-        """The predictor of bags of so many members."""
-        if members not in self.sizes:
-            known = ", ".join(str(size) for size in self.sizes)
+        """The predictor of mixes of so many co-runners."""
+        if members not in self.by_size:
+            known = ", ".join(str(size) for size in self.by_size)
             raise InputError(
-                f"bag: expected as many members as in bags that the model was trained on ({known}), "
+                f"mix: expected as many applications as in mixes that the model was trained on ({known}), "
                 f"found {members}"
             )
-        return self.sizes[members]
+        return self.by_size[members]
 
     @property
     def dropped(self) -> Mapping[int, tuple[str, ...]]:
-        """By size, the features that it was to learn from, and that no training member had."""
-        return {members: each.columns.dropped for members, each in self.sizes.items()}
+        """By size, the features that it was to learn from, and that nothing in the training had."""
+        return {each.members: each.columns.dropped for each in self.sizes}
 
-    def _completed(self, found: dict[str, Reals], bags: Sequence[tuple[Solo, ...]]) -> dict[str, Reals]:
+    def _completed(self, found: dict[str, Reals], mixes: Sequence[Mix]) -> dict[str, Reals]:
         if ("slowdown" in found) == ("time_s" in found):
             return found
-        alone = np.array([[value_of(solo, "GPU_time") for solo in bag] for bag in bags])
+        isolated_s = np.array([[value_of(run, "GPU_time") for run in mix] for mix in mixes])
+        count = isolated_s.shape[1]
         if "time_s" in found:
-            every = even_slowdown(alone, found["time_s"])
-            return {**found, "slowdown": np.repeat(every[:, None], alone.shape[1], axis=1)}
+            every = even_slowdown(isolated_s, found["time_s"])
+            return {**found, "slowdown": np.repeat(every[:, None], count, axis=1)}
         slowdown = found["slowdown"]
 
-        def slowdowns_left(running: Flags) -> Reals:
-            left = running.sum(axis=1)
-            result = with_fewer(slowdown, running.shape[1], left[:, None])
-            for members in {int(count) for count in left} & set(self.sizes):
-                rows = np.flatnonzero(left == members).tolist()
-                parts = [
-                    tuple(solo for solo, runs in zip(bags[row], running[row], strict=True) if runs)
-                    for row in rows
-                ]
-                predicted = self.sizes[members].predict(parts)
-                if "slowdown" in predicted:
-                    fewer = result[rows]
-                    fewer[running[rows]] = predicted["slowdown"].ravel()
-                    result[rows] = fewer
-            return result
+        def of_subset(rows: Integers, places: Integers) -> Reals:
+            predictor = self.by_size.get(len(places))
+            if predictor is None or predictor.slowdown is None:
+                return with_fewer(slowdown[np.ix_(rows, places)], count, len(places))
+            return predictor.predict([tuple(mixes[row][place] for place in places) for row in rows])[
+                "slowdown"
+            ]
 
-        return {**found, "time_s": mix_times(alone, slowdown, slowdowns_left).time_s}
-
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays from which `from_state` makes it again."""
-        return {
-            "sizes": np.array(sorted(self.sizes)),
-            **{
-                f"{size}.{name}": array
-                for size, each in self.sizes.items()
-                for name, array in each.state().items()
-            },
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> PublishedCoRunPredictor:
-        """Make it from its arrays."""
-        sizes = kept_integers(state, "sizes", 1, (2, 1 << 16)).tolist()
-        made = {size: SizePredictor.from_state(arrays_of(state, str(size))) for size in sizes}
-        if not made or any(each.members != size for size, each in made.items()):
-            raise InputError(f"model: sizes: expected those of the predictors, found {sizes}")
-        return cls(made)
+        times = mix_times(isolated_s, slowdown, lambda running: remaining_slowdowns(running, of_subset))
+        return {**found, "time_s": times.time_s}
 
 
 @dataclass(frozen=True)
 class Published:
-    """A regressor of table 6 for each size of bags, and for each of bag time, power and slowdown.
+    """A regressor of table 6 for each size of mixes, and for each of mix time, power and slowdown.
 
-    The paper predicts bag time and power. Slowdowns, which are all that other data have, are predicted from
-    the features of times, those of the member itself first.
+    The paper predicts time and power. Slowdowns, which are all that other data have, are predicted from the
+    features of times, those of the co-runner itself first.
     """
 
-    kind: str  # Kind of regressor; see `crosscast.predict.corun.moolchandani2022.KINDS`
-    performance: Combination = PERFORMANCE  # Features that times, and power, are predicted from
+    kind: str  # Kind of regressor, see `KINDS`
+    performance: Combination = PERFORMANCE  # Features that times and slowdowns, and power, are predicted from
     power: Combination = POWER
-    # Whether training bags of two and three are put in every order, as the paper permutes benchmarks (section
-    # 5.2). What is predicted is always in one order, so that it does not depend on that of the bag. On times
-    # of pairs that follow from gavel's V100, all kinds but the perceptron err less by it, if little
+    # Whether training mixes of two and three are put in every order, as the paper permutes benchmarks
+    # (section 5.2). What is predicted is always in one order, so that it does not depend on that of the mix.
+    # On times of pairs that follow from gavel's V100, all kinds but the perceptron err less by it, if little
     permuted: bool = True
-    # Whether to take all other features of the solo runs, too, which is not as published. They are taken in
-    # any case where no training member has any feature of a combination: else there were no model
+    # Whether to take all other features of the isolated runs, too, which is not as published. They are taken
+    # in any case where nothing in the training has any feature of a combination: else there were no model
     others: bool = False
 
     def __post_init__(self) -> None:
-        """Check the kind, and that the features are known before a bag runs."""
+        """Check the kind, and that the features are known before a mix runs."""
         if self.kind not in KINDS:
             raise InputError(f"model: expected one of {', '.join(KINDS)}, found {self.kind!r}")
         for combination in (self.performance, self.power):
             if combination.concurrent:
                 raise InputError(
                     f"{combination.name}: expected features of applications alone, found "
-                    f"{', '.join(combination.concurrent)}, which only a run of the bag itself tells"
+                    f"{', '.join(combination.concurrent)}, which only a run of the mix itself tells"
                 )
 
     @property
@@ -970,29 +779,78 @@ class Published:
         return f"published-{self.kind}"
 
     def fit(self, co_runs: CoRuns, seed: int) -> PublishedCoRunPredictor:
-        """Fit it to bags in which no application failed; see `CoRunModel.fit`."""
+        """Fit it to mixes in which no application failed."""
         by_size: dict[int, list[Bag]] = {}
-        for bag in co_runs.bags:
-            if not bag.failed and len(bag.members) > 1:
-                by_size.setdefault(len(bag.members), []).append(bag)
-        fitted = {
-            members: fit_size(self._recipe(bags), bags, seed) for members, bags in sorted(by_size.items())
-        }
-        sizes = {members: each for members, each in fitted.items() if each is not None}
+        for mix in co_runs.bags:
+            if not mix.failed and len(mix.members) > 1:
+                by_size.setdefault(len(mix.members), []).append(mix)
+        fitted = [self._fit_size(mixes, seed) for _, mixes in sorted(by_size.items())]
+        sizes = tuple(each for each in fitted if each is not None)
         if not sizes:
             raise InputError(
-                f"{co_runs.label}: expected bags with a slowdown, a time or a power to learn from, found none"
+                f"{co_runs.label}: expected mixes with a slowdown, a time or a power to learn from, "
+                "found none"
             )
         return PublishedCoRunPredictor(sizes)
 
-    def _recipe(self, bags: list[Bag]) -> Recipe:
-        solos = [bag.solos for bag in bags]
+    def _fit_size(self, mixes: Sequence[Bag], seed: int) -> SizePredictor | None:
+        """A predictor of mixes of one size; ``None`` if nothing is known of them that it could predict."""
+        known = {name: _known(name, mixes) for name in TARGETS}
+        known = {name: values for name, values in known.items() if not np.isnan(values).all()}
+        if not known:
+            return None
+        told = [
+            place
+            for place in range(len(mixes))
+            if any(~np.isnan(each[place]).all() for each in known.values())
+        ]
+        every = [mix.solos for mix in mixes]
+        performance, power = (self._complete(each, every) for each in (self.performance, self.power))
+        features = {name: power if name == "power_w" else performance for name in known}
+        runs = [every[place] for place in told]
+        columns = MixColumns.fit(
+            tuple(dict.fromkeys(name for each in features.values() for name in each)), runs
+        )
+        values, order = columns.of(runs)
+        targets: dict[str, Target] = {}
+        for name, all_values in known.items():
+            used = columns.places(features[name])
+            if len(used) == 0:
+                continue
+            wanted = all_values[told]
+            wanted = np.take_along_axis(wanted, order, axis=1) if name == "slowdown" else wanted
+            rows, aims = _rows(values[:, :, used], wanted, self.permuted)
+            finite = ~np.isnan(aims)
+            rows, aims = rows[finite], aims[finite]
+            depth = PERFORMANCE_DEPTH if self.kind == "decision-tree" and name != "power_w" else DEPTH
+            targets[name] = Target(
+                used, fit_regressor(self.kind, rows, aims, seed, depth=depth), float(aims.min())
+            )
+        return SizePredictor(len(mixes[0].members), columns, *(targets.get(name) for name in TARGETS))
 
-        def complete(combination: Combination) -> Combination:
-            features = combination.features
-            if not self.others and len(unknown_features(features, solos)) < len(features):
-                return combination
-            more = tuple(name for name in other_features(solos) if name not in features)
-            return replace(combination, features=(*features, *more))
+    def _complete(self, combination: Combination, mixes: Sequence[Mix]) -> tuple[str, ...]:
+        """Features of a combination, and the others where they are to be taken."""
+        features = combination.features
+        if not self.others and len(unknown_features(features, mixes)) < len(features):
+            return features
+        return (*features, *(name for name in other_features(mixes) if name not in features))
 
-        return Recipe(self.kind, complete(self.performance), complete(self.power), self.permuted)
+
+def _known(target: str, mixes: Sequence[Bag]) -> Reals:
+    """What is known of a target: slowdowns of shape (b, n), the others of shape (b,)."""
+    if target == "slowdown":
+        return np.array([[member.slowdown for member in mix.members] for mix in mixes], dtype=np.float64)
+    return np.array([getattr(mix, target) for mix in mixes], dtype=np.float64)
+
+
+def _rows(values: Reals, known: Reals, permuted: bool) -> tuple[Reals, Reals]:
+    """Rows to learn from, and what is known of each."""
+    b, n, _ = values.shape
+    orders = own_first(n) if known.ndim == 2 else own_first(n)[:1]
+    if permuted and n <= MOST_PERMUTED:
+        stays = 1 if known.ndim == 2 else 0
+        orders = np.array(
+            [[*order[:stays], *rest] for order in orders.tolist() for rest in permutations(order[stays:])]
+        )
+    each = known[:, orders[:, 0]] if known.ndim == 2 else np.repeat(known[:, None], len(orders), axis=1)
+    return values[:, orders].reshape(b * len(orders), -1), each.ravel()

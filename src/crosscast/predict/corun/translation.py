@@ -15,7 +15,8 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.artefact import TrainedCoRunModel
-from crosscast.predict.corun.forecast import CoRunForecast, Estimate, LeftOut, is_plausible
+from crosscast.predict.corun.forecast import Estimate, MixForecast, is_plausible
+from crosscast.predict.intervals import Residuals
 from crosscast.predict.store import decode
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.whole_file import whole_file
@@ -82,9 +83,9 @@ class TranslationErrors(msgspec.Struct, frozen=True):
     groups: list[str]
 
     @property
-    def left_out(self) -> LeftOut:
+    def left_out(self) -> Residuals:
         """The same as arrays."""
-        return LeftOut(np.array(self.log_error), np.array(self.group), tuple(self.groups))
+        return Residuals(np.array(self.log_error), np.array(self.group), tuple(self.groups))
 
     def check(self, where: str) -> None:
         """Refuse errors that are none."""
@@ -184,7 +185,7 @@ def translated_forecasts(
     mixes: Sequence[tuple[Solo, ...]],
     *,
     level: float = 0.9,
-) -> list[CoRunForecast]:
+) -> list[MixForecast]:
     """Forecast mixes on the device that a card translates to, from profiles on the one that it is from.
 
     If the model is of the device of the profiles, its forecasts are translated, as published. If it is of
@@ -200,12 +201,12 @@ def translated_forecasts(
                     f"translates, found {solo.device}"
                 )
     if model.card.device == card.source:
-        return [_translated(found, card, level) for found in model.forecast(mixes, level=level)]
+        return [_translated(found, card, level) for found in model.predict(mixes, level=level)]
     if model.card.device == card.target:
         there = [tuple(_there(solo, card) for solo in mix) for mix in mixes]
         return [
             _with_wider_time(found, card, mix, level)
-            for found, mix in zip(model.forecast(there, level=level), mixes, strict=True)
+            for found, mix in zip(model.predict(there, level=level), mixes, strict=True)
         ]
     raise InputError(
         f"model: expected one of {card.source} or {card.target}, between which the card translates, found "
@@ -230,11 +231,11 @@ def _translated_s(card: TranslationCard, seconds: float) -> float:
     return found
 
 
-def _translated(found: CoRunForecast, card: TranslationCard, level: float) -> CoRunForecast:
-    mix = tuple(_there(solo, card) for solo in found.bag)
+def _translated(found: MixForecast, card: TranslationCard, level: float) -> MixForecast:
+    mix = tuple(_there(solo, card) for solo in found.mix)
     times = [solo.time_s for solo in mix if solo.time_s is not None]
     slowdowns: list[Estimate | None] = []
-    for solo, own in zip(found.bag, found.slowdown, strict=True):
+    for solo, own in zip(found.mix, found.slowdown, strict=True):
         if own is None or solo.time_s is None:
             slowdowns.append(None)
             continue
@@ -244,19 +245,19 @@ def _translated(found: CoRunForecast, card: TranslationCard, level: float) -> Co
     whole = found.time_s
     return replace(
         found,
-        bag=mix,
+        mix=mix,
         slowdown=tuple(slowdowns),
         time_s=whole and _with_both_errors(_translated_s(card, whole.value), whole, card, "time", level),
         serial_s=sum(times) if len(times) == len(mix) else None,
         power_w=None,
         fits=None,
-        warnings=(*found.warnings, *_range_warnings(card, found.bag, whole)),
+        warnings=(*found.warnings, *_range_warnings(card, found.mix, whole)),
     )
 
 
 def _with_wider_time(
-    found: CoRunForecast, card: TranslationCard, mix: Sequence[Solo], level: float
-) -> CoRunForecast:
+    found: MixForecast, card: TranslationCard, mix: Sequence[Solo], level: float
+) -> MixForecast:
     time = found.time_s
     return replace(
         found,
