@@ -7,7 +7,6 @@ from pathlib import Path
 
 from crosscast.characterization.embedding.entry import profile_of
 from crosscast.characterization.embedding.reading import read_content, read_embedded
-from crosscast.characterization.launchfiles.launches import LAUNCH_FILES, read_launches
 from crosscast.cli.datasets import dataset_named
 from crosscast.errors import InputError
 from crosscast.profile import Profile
@@ -35,14 +34,17 @@ def read_profiles(path: Path) -> tuple[list[Profile], Recorded]:
     """
     if path.is_dir() or str(path) == "bundled":
         return _of_dataset(path)
-    if path.suffix in LAUNCH_FILES:
-        return _characterized(path), {}
     if path.suffix in (".parquet", ".csv"):
         profiles = read_parquet(path) if path.suffix == ".parquet" else read_csv(path)
         if not profiles:
             raise InputError(f"{path}: expected profiles, found an empty table")
         return profiles, {}
-    return (_of_json(path) if path.suffix in (".json", ".jsonl") else list(read_embedded(path))), {}
+    if path.suffix in (".json", ".jsonl"):
+        return _of_json(path), {}
+    # Imported here: stored profiles need none of it.
+    from crosscast.characterization.launchfiles.launches import LAUNCH_FILES
+
+    return (_characterized(path) if path.suffix in LAUNCH_FILES else list(read_embedded(path))), {}
 
 
 def _of_dataset(folder: Path) -> tuple[list[Profile], Recorded]:
@@ -59,6 +61,7 @@ def _characterized(path: Path) -> list[Profile]:
     from crosscast.characterization.engine import runtime_objects
 
     runtime_objects.start()
+    from crosscast.characterization.launchfiles.launches import read_launches
     from crosscast.characterization.run import Options
     from crosscast.cli.running import run_launch
 
