@@ -11,10 +11,15 @@ import pytest
 
 from crosscast import bundled_dataset
 from crosscast.decide.evaluation import evaluate_configuration
+from crosscast.evaluation.corun import evaluate_corun, of_one_device
 from crosscast.evaluation.relative import evaluate_relative
 from crosscast.evaluation.time import evaluate_time
+from crosscast.predict.corun.models import BASELINES
+from crosscast.predict.corun.models import models_named as models_of_co_runs
 from crosscast.predict.relative.models import models_named
 from crosscast.predict.relative.observed import vectors_of
+from crosscast.tables.bundled import bundled_named
+from crosscast.tables.corun.view import co_runs
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
 from crosscast.tables.importers.powercap import import_powercap
@@ -98,3 +103,19 @@ def test_times_of_the_published_dataset() -> None:
         check(result, results[result["model"], result["probes"]], result["model"])
     # Which runs are drawn for the noise floor depends on their order, which a written dataset changes.
     check(found, {**expected, "dataset": found["dataset"], "noise_floor": found["noise_floor"]})
+
+
+def test_co_runs_of_the_bundled_dataset() -> None:
+    expected = golden("corun_bundled.json")
+    models = models_of_co_runs(BASELINES)
+    dataset = bundled_named("bundled-corun")
+    assert dataset is not None
+    found = evaluate_corun(of_one_device(co_runs(dataset)), models, baselines=BASELINES)
+    before = {(each["model"], each["quantity"], each["bag_size"]): each for each in expected["results"]}
+    for result in found.to_dict()["results"]:
+        wanted = before[result["model"], result["quantity"], result["bag_size"]]
+        if wanted["mape"] is not None:
+            # Errors were in per cent.
+            groups = {name: each / 100 for name, each in wanted["by_group"].items()}
+            wanted = {**wanted, "mape": wanted["mape"] / 100, "by_group": groups}
+        check(result, wanted, result["model"])
