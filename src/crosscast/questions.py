@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,7 +133,7 @@ def train(
     seed
         Random seed.
     jobs
-        Worker processes; by default one for each processor.
+        Worker processes; by default what joblib's ``parallel_config`` says, or one for each processor.
     cache
         Folder from which finished folds are read, and to which they are written; by default none.
     progress
@@ -206,7 +207,7 @@ def evaluate(
     seed
         Random seed.
     jobs
-        Worker processes; by default one for each processor.
+        Worker processes; by default what joblib's ``parallel_config`` says, or one for each processor.
     cache
         Folder from which finished folds are read, and to which they are written; by default none.
     progress
@@ -272,7 +273,11 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _jobs(jobs: int | None) -> int:
+def _jobs(jobs: int | None) -> int | None:
+    """Worker processes; ``None`` where the caller has told joblib's ``parallel_config`` how many."""
+    joblib = sys.modules.get("joblib")
+    if jobs is None and joblib is not None and joblib.parallel.get_active_backend()[1] != 1:
+        return None
     return processors() if jobs is None else jobs
 
 
