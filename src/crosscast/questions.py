@@ -69,23 +69,22 @@ class Evaluation(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Trained:
-    """A fitted model with its card, not yet on disk."""
+class Trained(Protocol):
+    """A fitted model with its card; each question's own has `predict`, too."""
 
-    card: Any  # The question's card, with `to_dict`
-    predictor: Any  # What was fitted
-    _write: Callable[[Path], object]
+    @property
+    def card(self) -> Any:
+        """What it was trained on, and its errors on held-out applications."""
+        ...
+
+    @property
+    def predictor(self) -> Any:
+        """What was fitted."""
+        ...
 
     def save(self, folder: str | Path) -> None:
-        """Write the model to a folder, which `crosscast.load_model` reads; a model that is there is replaced.
-
-        Raises
-        ------
-        InputError
-            If something else is there, or the folder cannot be written.
-        """
-        self._write(Path(folder))
+        """Write it to a folder, which `crosscast.load_model` reads."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ def train(
     cache: str | Path | None = None,
     progress: Progress | None = None,
     **options: Any,
-) -> Trained:
+) -> Any:
     """Fit a model to a dataset, and measure it with each application held out in turn.
 
     Parameters
@@ -146,8 +145,9 @@ def train(
 
     Returns
     -------
-    Trained
-        The model, with its card (data, errors on held-out applications); `save` writes it to a folder.
+    TrainedTimeModel, TrainedRelativeModel, TrainedConfigurationModel or TrainedCoRunModel
+        The model, as `crosscast.load_model` has it: `card` (data, errors on held-out applications), `predict`,
+        and `save`, which writes it to a folder.
 
     Raises
     ------
@@ -276,7 +276,7 @@ def processors() -> int:
 def _jobs(jobs: int | None) -> int | None:
     """Worker processes; ``None`` where the caller has told joblib's ``parallel_config`` how many."""
     joblib = sys.modules.get("joblib")
-    if jobs is None and joblib is not None and joblib.parallel.get_active_backend()[1] != 1:
+    if jobs is None and joblib is not None and joblib.parallel.get_active_backend()[1] not in (None, 1):
         return None
     return processors() if jobs is None else jobs
 
@@ -309,7 +309,6 @@ def _evaluate_time(
 
 def _train_time(dataset: Dataset, model: str, **how: Any) -> Trained:
     from crosscast.evaluation.time import train_time
-    from crosscast.predict.time.artefact import save_model
 
     count = len(dataset.records.column("configuration").unique())
     if not dataset.profiles.num_rows and count > 1:
@@ -317,8 +316,7 @@ def _train_time(dataset: Dataset, model: str, **how: Any) -> Trained:
             f"{dataset.label}: expected profiles and records, found runs on {count} configurations and no "
             "profiles: crosscast train configuration is for these"
         )
-    found = train_time(dataset, model, **how)
-    return Trained(found.card, found.predictor, lambda folder: save_model(found, folder))
+    return train_time(dataset, model, **how)
 
 
 def johnston2018(
@@ -430,17 +428,15 @@ def _train_relative(
     **how: Any,
 ) -> Trained:
     from crosscast.evaluation.relative import train_relative
-    from crosscast.predict.relative.artefact import save_model
     from crosscast.predict.relative.models import BASELINES, models_named
 
-    found = train_relative(
+    return train_relative(
         relative_vectors(dataset, devices, sources, note),
         models_named([model])[0],
         baselines=models_named(BASELINES),
         label=Path(dataset.label).name,
         **how,
     )
-    return Trained(found.card, found.predictor, lambda folder: save_model(found, folder))
 
 
 def _evaluate_configuration(
@@ -533,12 +529,10 @@ def _train_configuration(
     **how: Any,
 ) -> Trained:
     from crosscast.decide.evaluation import machine_of, train_configuration
-    from crosscast.predict.configuration.artefact import save_model
 
     surfaces = machine_of(dataset, devices=devices, power_domain=power_domain)
     chosen = None if samples is None else _samples(samples, [surfaces])
-    found = train_configuration(surfaces, model, samples=chosen, power_domain=power_domain, **how)
-    return Trained(found.card, found.predictor, lambda folder: save_model(found, folder))
+    return train_configuration(surfaces, model, samples=chosen, power_domain=power_domain, **how)
 
 
 def _evaluate_corun(

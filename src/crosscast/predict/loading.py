@@ -1,25 +1,22 @@
-"""Reading a model of any kind."""
+"""Reading a model of any question."""
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from crosscast.predict.store import read
 
-if TYPE_CHECKING:
-    from crosscast.predict.configuration.artefact import TrainedConfigurationModel
-    from crosscast.predict.corun.artefact import TrainedCoRunModel
-    from crosscast.predict.relative.artefact import TrainedRelativeModel
-    from crosscast.predict.time.artefact import TrainedTimeModel
-
 __all__ = ["load_model"]
 
+_QUESTIONS = ("time", "relative", "configuration", "corun")
 
-def load_model(
-    folder: str | Path,
-) -> TrainedTimeModel | TrainedConfigurationModel | TrainedRelativeModel | TrainedCoRunModel:
-    """Read the card of a model that `crosscast train` wrote; arrays are read when they are needed.
+
+def load_model(folder: str | Path) -> Any:
+    """Read a model that ``crosscast train`` or `crosscast.train` wrote.
+
+    The card is read and checked now, most arrays when the first prediction is made. Nothing in a model is run.
 
     Parameters
     ----------
@@ -28,29 +25,20 @@ def load_model(
 
     Returns
     -------
-    TrainedTimeModel, TrainedConfigurationModel, TrainedRelativeModel or TrainedCoRunModel
-        As its card says: a model that predicts times, one by which configurations are chosen, one that
-        predicts times relative to each other, or one of applications that share a device.
+    TrainedTimeModel, TrainedRelativeModel, TrainedConfigurationModel or TrainedCoRunModel
+        As its card says. All have `card`, `folder`, `predict` and `save`:
+
+        - ``time``: ``predict(profiles, devices=None, probes=None, level=0.9)``, seconds on each device;
+        - ``relative``: ``predict(runs, relative_to=None, level=0.9)``, ratios of times between devices;
+        - ``configuration``: ``predict(runs)``, seconds and watts at each configuration, and ``choose``;
+        - ``corun``: ``predict(mixes, level=0.9)``, slowdowns, seconds and watts of mixes.
 
     Raises
     ------
     InputError
         If the folder holds no model, a damaged one, or one of a newer format.
     """
-    stored = read(folder, ("time", "configuration", "relative", "corun"))
-    # Imported here: each needs a part of the package that the others do not.
-    if stored.question == "corun":
-        from crosscast.predict.corun import artefact as corun
-
-        return corun.open_model(stored)
-    if stored.question == "relative":
-        from crosscast.predict.relative.artefact import open_model as open_relative
-
-        return open_relative(stored)
-    if stored.question == "configuration":
-        from crosscast.predict.configuration import artefact as configuration
-
-        return configuration.open_model(stored)
-    from crosscast.predict.time import artefact as time
-
-    return time.open_model(stored)
+    stored = read(folder, _QUESTIONS)
+    # Each needs a part of the package that the others do not.
+    artefact = importlib.import_module(f"crosscast.predict.{stored.question}.artefact")
+    return artefact.open_model(stored)

@@ -131,6 +131,16 @@ class TrainedConfigurationModel:
         """Where a new kernel is run first."""
         return tuple(self.predictor.space.configurations[number] for number in self.predictor.samples)
 
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder, which `crosscast.load_model` reads; a model that is there is replaced.
+
+        Raises
+        ------
+        InputError
+            If something else is there, or the folder cannot be written.
+        """
+        save_model(self, folder)
+
     def predict(self, runs: Runs) -> SurfaceForecast:
         """Predict time and power of one kernel at every configuration.
 

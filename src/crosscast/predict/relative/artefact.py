@@ -379,6 +379,16 @@ class TrainedRelativeModel:
         """Keys of the ``d`` devices whose times its vectors compare."""
         return self.card.devices
 
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder, which `crosscast.load_model` reads; a model that is there is replaced.
+
+        Raises
+        ------
+        InputError
+            If something else is there, or the folder cannot be written.
+        """
+        save_model(self, folder)
+
     def vectors(self, runs: Observations) -> Reals:
         """Relative vectors as the model gives them, of shape ``(r, d)``."""
         predicted = self.predictor.predict(runs)

@@ -185,6 +185,16 @@ class TrainedTimeModel:
             raise InputError.of(where=where, expected=f"a model of {len(self.devices)} devices", found=found)
         return GaussianPredictor(self.devices, **vars(parts))
 
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder, which `crosscast.load_model` reads; a model that is there is replaced.
+
+        Raises
+        ------
+        InputError
+            If something else is there, or the folder cannot be written.
+        """
+        save_model(self, folder)
+
     def predict(
         self,
         profiles: Profile | Sequence[Profile] | ProfileBatch,

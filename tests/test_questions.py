@@ -1,0 +1,126 @@
+"""`crosscast.train`, `evaluate` and `load_model`: one way for all questions."""
+
+from pathlib import Path
+from typing import Any, get_args
+
+import joblib
+import numpy as np
+import pytest
+
+import crosscast
+from crosscast import questions
+from crosscast.errors import InputError
+from crosscast.questions import QUESTIONS, QuestionName
+from crosscast.tables.dataset import Dataset
+from crosscast.tables.profiles import from_row
+from support.datasets import made_dataset
+from support.johnston2018 import made_up
+from support.surfaces import configured_dataset, made_surfaces
+from support.vectors import made_counted_dataset
+
+MODELS = {"time": "device-mean", "relative": "published-linear", "configuration": "published-log"}
+
+
+@pytest.fixture(scope="module")
+def datasets() -> dict[str, Dataset]:
+    return {
+        "time": made_up(),
+        "relative": made_counted_dataset(),
+        "configuration": configured_dataset(made_surfaces(4, noise=0.01)),
+    }
+
+
+def test_there_is_an_entry_for_each_question() -> None:
+    assert tuple(QUESTIONS) == get_args(QuestionName)
+    for name, question in QUESTIONS.items():
+        assert question.name == name
+        assert question.of_registry(question.models)
+        assert question.of_registry(question.default)
+        assert question.folds
+
+
+@pytest.mark.parametrize("question", MODELS)
+def test_a_model_is_trained_saved_and_loaded(
+    datasets: dict[str, Dataset], question: QuestionName, tmp_path: Path
+) -> None:
+    trained = crosscast.train(datasets[question], question, MODELS[question], seed=3, jobs=1)
+    assert trained.card.model == MODELS[question]
+    trained.save(tmp_path / "model")
+    loaded = crosscast.load_model(tmp_path / "model")
+    assert type(loaded) is type(trained)
+    assert loaded.folder == tmp_path / "model"
+    assert loaded.card.to_dict() == trained.card.to_dict()
+    loaded.save(tmp_path / "again")
+    kept = [sorted((tmp_path / name).iterdir()) for name in ("model", "again")]
+    assert [each.read_bytes() for each in kept[0]] == [each.read_bytes() for each in kept[1]]
+
+
+@pytest.mark.parametrize("question", MODELS)
+def test_an_evaluation_is_a_table_and_an_object(
+    datasets: dict[str, Dataset], question: QuestionName, tmp_path: Path
+) -> None:
+    method = "published" if question == "configuration" else MODELS[question]
+    done = []
+    found = crosscast.evaluate(
+        datasets[question], question, [method], cache=tmp_path, progress=done.append, jobs=1
+    )
+    told = found.to_dict()
+    assert method in {each.get("model", each.get("method")) for each in told["results"]}
+    assert done[-1].done == done[-1].total
+    columns = found.columns()
+    assert len({len(column) for column in columns.values()}) == 1
+    assert "<table>" in found._repr_html_()
+    assert crosscast.evaluate(datasets[question], question, [method], cache=str(tmp_path)).to_dict() == told
+
+
+def test_times_are_predicted_by_a_trained_model(datasets: dict[str, Dataset]) -> None:
+    trained = crosscast.train(datasets["time"], "time", "device-mean", jobs=1)
+    profiles = [from_row(row) for row in datasets["time"].profiles.to_pylist()]
+    forecast = trained.predict(profiles, level=0.8)
+    assert np.isfinite(forecast.centre).all()
+
+
+def test_a_fold_may_have_its_new_name() -> None:
+    assert "leave-mix-out" in QUESTIONS["corun"].folds
+    assert "leave-bag-out" not in QUESTIONS["corun"].folds
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"question": "power"}, "question: expected one of time, relative, configuration, corun, partition"),
+        ({"models": ["magic"]}, "models: expected all or some of device-mean"),
+        ({"folds": "leave-bag-out"}, "folds: expected one of leave-application-out"),
+        ({"jobs": 0, "models": ["device-mean"]}, "jobs: expected at least 1, found 0"),
+        ({"seed": -1, "models": ["device-mean"]}, "seed: expected a number from 0"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_refused(arguments: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError) as caught:
+        crosscast.evaluate(made_dataset(), **arguments)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_an_option_of_another_question_is_an_error() -> None:
+    with pytest.raises(TypeError, match="weights"):
+        crosscast.evaluate(made_dataset(), "time", ["device-mean"], weights="rows", jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"question": "partition"}, "question: expected one for which models are kept"),
+        ({"model": "magic"}, "model: expected one of device-mean"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(arguments: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError) as caught:
+        crosscast.train(made_dataset(), **arguments)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_joblib_says_how_many_processes_unless_the_caller_does() -> None:
+    with joblib.parallel_config(n_jobs=3):
+        assert questions._jobs(None) is None
+        assert questions._jobs(2) == 2
+    assert questions._jobs(None) == questions.processors()
