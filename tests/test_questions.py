@@ -15,10 +15,16 @@ from crosscast.tables.dataset import Dataset
 from crosscast.tables.profiles import from_row
 from support.datasets import made_dataset
 from support.johnston2018 import made_up
+from support.mixes import measured_mixes
 from support.surfaces import configured_dataset, made_surfaces
 from support.vectors import made_counted_dataset
 
-MODELS = {"time": "device-mean", "relative": "published-linear", "configuration": "published-log"}
+MODELS = {
+    "time": "device-mean",
+    "relative": "published-linear",
+    "configuration": "published-log",
+    "corun": "published-linear",
+}
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +33,7 @@ def datasets() -> dict[str, Dataset]:
         "time": made_up(),
         "relative": made_counted_dataset(),
         "configuration": configured_dataset(made_surfaces(4, noise=0.01)),
+        "corun": measured_mixes(),
     }
 
 
@@ -60,7 +67,7 @@ def test_an_evaluation_is_a_table_and_an_object(
     datasets: dict[str, Dataset], question: QuestionName, tmp_path: Path
 ) -> None:
     method = "published" if question == "configuration" else MODELS[question]
-    done = []
+    done: list[Any] = []
     found = crosscast.evaluate(
         datasets[question], question, [method], cache=tmp_path, progress=done.append, jobs=1
     )

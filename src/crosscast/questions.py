@@ -102,8 +102,7 @@ class Question:
 
     def of_registry(self, name: str) -> Any:
         """A part of the registry, which is imported when it is asked for."""
-        module, _, own = name.rpartition(":")
-        return getattr(importlib.import_module(module or self.registry), own)
+        return getattr(importlib.import_module(self.registry), name)
 
 
 def train(
@@ -146,8 +145,8 @@ def train(
     Returns
     -------
     TrainedTimeModel, TrainedRelativeModel, TrainedConfigurationModel or TrainedCoRunModel
-        The model, as `crosscast.load_model` has it: `card` (data, errors on held-out applications), `predict`,
-        and `save`, which writes it to a folder.
+        The model, as `crosscast.load_model` has it: `card` (data, errors on held-out applications),
+        `predict`, and `save`, which writes it to a folder.
 
     Raises
     ------
@@ -577,7 +576,6 @@ def moolchandani2022(
 
 def _train_corun(dataset: Dataset, model: str, *, device: str | None = None, **how: Any) -> Trained:
     from crosscast.evaluation.corun import of_one_device, train_corun
-    from crosscast.predict.corun.artefact import save_model
     from crosscast.predict.corun.models import BASELINES, models_named
     from crosscast.tables.corun.view import co_runs
 
@@ -585,14 +583,13 @@ def _train_corun(dataset: Dataset, model: str, *, device: str | None = None, **h
     chosen = of_one_device(co_runs(dataset), device)
     shared = chosen.bags[0].device
     memory = [row["memory_bytes"] for row in dataset.devices.to_pylist() if row["device"] == shared]
-    found = train_corun(
+    return train_corun(
         chosen,
         models_named([model])[0],
         baselines=models_named(BASELINES),
         memory_bytes=None if not memory or memory[0] is None else int(memory[0]),
         **how,
     )
-    return Trained(found.card, found.predictor, lambda folder: save_model(found, folder))
 
 
 def _refuse_mixes(dataset: Dataset, instead: str) -> None:

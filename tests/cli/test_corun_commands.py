@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from crosscast.cli import main
 from crosscast.predict.artefact import CARD
 from crosscast.tables.corun.profile_file import write_profile
 from crosscast.tables.corun.solo import Solo
-from crosscast.tables.dataset import Dataset, write_dataset
-from support.mixes import NAMES, made_bag, made_solo
+from crosscast.tables.dataset import write_dataset
+from support.mixes import NAMES, made_solo, measured_mixes
 from support.models import kept
 
 Output = pytest.CaptureFixture[str]
@@ -23,51 +22,10 @@ QUICK = ("--model", "process-alone", "--jobs", "1", "--no-cache")
 SOLOS = [made_solo(name) for name in NAMES[:5]]
 
 
-def made(names: tuple[str, ...] = NAMES[:5], sizes: tuple[int, ...] = (2,)) -> Dataset:
-    """Bags that were measured, one of which failed."""
-    solos = [made_solo(name) for name in names]
-    bags = []
-    for members in sizes:
-        for place, chosen in enumerate(combinations_with_replacement(solos, members)):
-            bag = made_bag(chosen)
-            failed = place == 3
-            for position, member in enumerate(bag.members):
-                bags.append(
-                    {
-                        "bag": bag.name,
-                        "device": "cpu",
-                        "configuration": "{}",
-                        "repeat": 0,
-                        "position": position,
-                        "application": member.solo.application,
-                        "size": member.solo.size,
-                        "slowdown": None if failed else member.slowdown,
-                        "bag_time_s": None if failed else bag.time_s,
-                        "power_w": None if failed else bag.power_w,
-                        "failure": "killed" if failed else None,
-                    }
-                )
-    return rows.dataset(
-        devices=[rows.device("cpu", memory_bytes=1 << 34)],
-        solos=[
-            rows.solo(
-                solo.application,
-                size=solo.size,
-                time_s=solo.time_s,
-                power_w=solo.power_w,
-                memory_bytes=solo.memory_bytes,
-                features=dict(solo.features),
-            )
-            for solo in solos
-        ],
-        bags=bags,
-    )
-
-
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("dataset") / "bags"
-    write_dataset(made(), folder)
+    write_dataset(measured_mixes(), folder)
     return str(folder)
 
 
@@ -256,7 +214,7 @@ def test_a_person_sees_how_good_models_are(capsys: Output, dataset: str, protoco
 def test_wrong_options_are_one_sentence(capsys: Output, dataset: str, tmp_path: Path) -> None:
     out = ("--out", str(tmp_path / "co"))
     few = tmp_path / "few"
-    write_dataset(made(NAMES[:1]), few)
+    write_dataset(measured_mixes(NAMES[:1]), few)
     none = tmp_path / "none"
     write_dataset(rows.dataset(), none)
     quick = ("--jobs", "1", "--no-cache")

@@ -7,6 +7,7 @@ from functools import cache
 from itertools import combinations_with_replacement
 from typing import Any
 
+import dataset_rows as rows
 import numpy as np
 
 from crosscast.evaluation.corun import evaluate_corun, of_one_device
@@ -209,3 +210,44 @@ def dataset_with(rows: list[dict[str, Any]]) -> Dataset:
     keys = sorted({row["device"] for row in rows})
     devices = [{"device": key, "name": key, "type": "gpu", "sources": {}} for key in keys]
     return Dataset("made up", devices=table_of(DEVICES, devices), bags=table_of(BAGS, rows))
+
+
+def measured_mixes(names: tuple[str, ...] = NAMES[:5], sizes: tuple[int, ...] = (2,)) -> Dataset:
+    """A dataset of mixes on one device, one of which failed."""
+    solos = [made_solo(name) for name in names]
+    bags = []
+    for members in sizes:
+        for place, chosen in enumerate(combinations_with_replacement(solos, members)):
+            bag = made_bag(chosen)
+            failed = place == 3
+            for position, member in enumerate(bag.members):
+                bags.append(
+                    {
+                        "bag": bag.name,
+                        "device": "cpu",
+                        "configuration": "{}",
+                        "repeat": 0,
+                        "position": position,
+                        "application": member.solo.application,
+                        "size": member.solo.size,
+                        "slowdown": None if failed else member.slowdown,
+                        "bag_time_s": None if failed else bag.time_s,
+                        "power_w": None if failed else bag.power_w,
+                        "failure": "killed" if failed else None,
+                    }
+                )
+    return rows.dataset(
+        devices=[rows.device("cpu", memory_bytes=1 << 34)],
+        solos=[
+            rows.solo(
+                solo.application,
+                size=solo.size,
+                time_s=solo.time_s,
+                power_w=solo.power_w,
+                memory_bytes=solo.memory_bytes,
+                features=dict(solo.features),
+            )
+            for solo in solos
+        ],
+        bags=bags,
+    )

@@ -175,6 +175,6 @@ def _train(
     run.check_cache()
     dataset = without_applications(dataset_named(folder), without or [])
     with run.fitting() as how:
-        trained = questions.train(dataset, question, model, **how, **options)
+        trained: Trained = questions.train(dataset, question, model, **how, **options)
     trained.save(out)
     return trained

@@ -22,6 +22,7 @@ from crosscast.predict.corun.partition import (
     folds_without_jobs,
     folds_without_sets,
 )
+from crosscast.results import Tabular
 from crosscast.tables.corun.mixes import Mixes
 
 MIX_SPLITS: Mapping[str, Novelty] = {"leave-benchmark-out": "new job", "leave-bag-out": "known jobs"}
@@ -98,7 +99,7 @@ class PartitionResult(CoRunResult):
 
 
 @dataclass(frozen=True, eq=False)
-class PartitionEvaluation:
+class PartitionEvaluation(Tabular):
     """How models did."""
 
     mixes: Mixes  # Mixes, without copies that differ in the order of co-runners alone
@@ -107,6 +108,12 @@ class PartitionEvaluation:
     level: float
     seed: int
     results: tuple[PartitionResult, ...]  # For each model: of all sizes of parts, and of each
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The results but for those by group, by column."""
+        rows = [each.to_dict() for each in self.results]
+        names = [name for name in rows[0] if name != "by_group"] if rows else []
+        return {name: [row[name] for row in rows] for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but predictions, as ``--json`` prints it: what is not known is null."""

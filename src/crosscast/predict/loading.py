@@ -16,7 +16,7 @@ _QUESTIONS = ("time", "relative", "configuration", "corun")
 def load_model(folder: str | Path) -> Any:
     """Read a model that ``crosscast train`` or `crosscast.train` wrote.
 
-    The card is read and checked now, most arrays when the first prediction is made. Nothing in a model is run.
+    The card is read and checked now, most arrays when the first prediction is made; nothing is run.
 
     Parameters
     ----------

@@ -34,6 +34,7 @@ from crosscast.predict.corun.forecast import CoRunModel
 from crosscast.predict.corun.models import BASELINES, MODELS, models_named
 from crosscast.predict.corun.moolchandani2022 import Published
 from crosscast.predict.corun.translation import LOGARITHMIC, PLAIN, Form, TimeLine
+from crosscast.results import Tabular
 from crosscast.studies.moolchandani2022_features import (
     CombinationStudy,
     PathStudy,
@@ -424,29 +425,19 @@ def run_studies(
 
 
 @dataclass(frozen=True, eq=False)
-class CoRunStudy:
+class CoRunStudy(Tabular):
     """An evaluation with what belongs beside it."""
 
     evaluation: CoRunEvaluation  # The evaluation
     studies: CoRunStudies | None = None  # `None` if they were not asked for
 
+    def columns(self) -> dict[str, list[Any]]:
+        """A row for each result of the evaluation."""
+        return self.evaluation.columns()
+
     def to_dict(self) -> dict[str, Any]:
         """Everything but predictions, as ``--json`` prints it: what is not known is null."""
-        evaluation = self.evaluation
-        co_runs = evaluation.co_runs
-        told = {
-            "dataset": co_runs.label,
-            "target": "corun",
-            "protocol": evaluation.split,
-            "seed": evaluation.seed,
-            "level": evaluation.level,
-            "device": co_runs.bags[0].device,
-            "configuration": co_runs.bags[0].configuration,
-            "bags": len(co_runs.bags),
-            "failed_bags": sum(bag.failed for bag in co_runs.bags),
-            "applications": list(co_runs.applications),
-            "results": [result.to_dict() for result in evaluation.results],
-        }
+        told = self.evaluation.to_dict()
         return told if self.studies is None else {**told, "studies": self.studies.to_dict()}
 
 

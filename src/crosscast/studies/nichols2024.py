@@ -21,6 +21,7 @@ from crosscast.evaluation.relative import (
 from crosscast.predict.relative.data import RelativeModel, Vectors
 from crosscast.predict.relative.features import TreesOnFeatures
 from crosscast.predict.relative.nichols2024 import PublishedXGBoost
+from crosscast.results import Tabular
 
 
 @dataclass(frozen=True)
@@ -225,11 +226,15 @@ class RelativeStudies:
 
 
 @dataclass(frozen=True, eq=False)
-class RelativeStudy:
+class RelativeStudy(Tabular):
     """An evaluation with its studies, if they were asked for."""
 
     evaluation: RelativeEvaluation
     studies: RelativeStudies | None
+
+    def columns(self) -> Mapping[str, Any]:
+        """A row for each model of the evaluation."""
+        return self.evaluation.columns()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but predictions, as ``--json`` prints it."""

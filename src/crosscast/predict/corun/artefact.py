@@ -136,6 +136,16 @@ class TrainedCoRunModel:
         """Out-of-fold residuals."""
         return self._parts[1]
 
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder, which `crosscast.load_model` reads; a model that is there is replaced.
+
+        Raises
+        ------
+        InputError
+            If something else is there, or the folder cannot be written.
+        """
+        save_model(self, folder)
+
     def predict(self, mixes: Sequence[Sequence[Solo | str]], *, level: float = 0.9) -> CoRunForecast:
         """Predict mixes with intervals.
 
@@ -233,8 +243,8 @@ _ERRORS = "errors."
 def save_model(trained: TrainedCoRunModel, folder: str | Path) -> None:
     """Keep a model in a folder, in the place of the one that is there."""
     arrays = _Fitted(trained.predictor).state()
-    for whose, by_quantity in trained.errors.items():
-        for quantity, residuals in by_quantity.items():
+    for whose, by_quantity in sorted(trained.errors.items()):
+        for quantity, residuals in sorted(by_quantity.items()):
             for name, array in residuals.state().items():
                 arrays[f"{_ERRORS}{whose}.{quantity}.{name}"] = array
     store.write(folder, QUESTION, msgspec.to_builtins(trained.card), arrays)
