@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
@@ -20,6 +20,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    NoReturn,
     Protocol,
     Self,
     TypeVar,
@@ -33,21 +34,10 @@ from typing import (
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.arrays import Arrays, Flags, Integers, Reals
+from crosscast.arrays import Arrays, Flags
 from crosscast.errors import InputError
 
-__all__ = [
-    "Array",
-    "Nested",
-    "Stored",
-    "flags",
-    "integers",
-    "reals",
-    "register_homes",
-    "restore",
-    "state",
-    "texts",
-]
+__all__ = ["Array", "Nested", "Stored", "register_homes"]
 
 Given = Mapping[str, npt.NDArray[Any]]
 """Arrays by name, as they were read."""
@@ -55,6 +45,7 @@ Given = Mapping[str, npt.NDArray[Any]]
 Bound = int | float | str
 Part = TypeVar("Part", bound="Stored")
 
+_WRITTEN = "model"
 _MOST_DEPTH = 64
 _MOST_INT = np.iinfo(np.int64).max
 _AXIS = re.compile(r"(?P<size>\d+)|(?P<name>[A-Za-z_]\w*)(?P<shift>[+-]\d+)?")
@@ -69,22 +60,33 @@ class _Kind:
     one: str
     many: str
 
+    def words(self, axes: int) -> str:
+        return f"{self.many} along {axes} {'axis' if axes == 1 else 'axes'}" if axes else self.one
+
+    def fits(self, value: Any) -> bool:
+        """Whether a value may be made an array of this kind without a loss; empty tuples may."""
+        found = np.asarray(value)
+        return found.size == 0 or found.dtype.kind in ("fiu" if self is _REAL else self.dtypes)
+
 
 _REAL = _Kind("f", np.float64, "a number", "numbers")
 _INTEGER = _Kind("iu", np.int64, "an integer", "integers")
 _FLAG = _Kind("b", np.bool_, "true or false", "flags")
 _TEXT = _Kind("U", np.str_, "a text", "texts")
 
-_KIND_OF: dict[object, _Kind] = {
-    np.float64: _REAL,
-    np.int64: _INTEGER,
-    np.bool_: _FLAG,
-    np.bool: _FLAG,
-    np.str_: _TEXT,
-    float: _REAL,
-    int: _INTEGER,
-    bool: _FLAG,
-    str: _TEXT,
+_KIND_OF: Mapping[object, _Kind] = {
+    **dict.fromkeys((np.float64, float), _REAL),
+    **dict.fromkeys((np.int64, int), _INTEGER),
+    **dict.fromkeys((np.bool_, np.bool, bool), _FLAG),
+    **dict.fromkeys((np.str_, str), _TEXT),
+}
+
+_BOUNDS: Mapping[str, tuple[Callable[[npt.NDArray[Any], float], Flags], str]] = {
+    # What is not a number is outside of none of them.
+    "low": (np.less, "at least"),
+    "above": (np.less_equal, "more than"),
+    "high": (np.greater, "at most"),
+    "below": (np.greater_equal, "less than"),
 }
 
 
@@ -101,109 +103,58 @@ class Array:
     above: Bound | None = None
     high: Bound | None = None
     below: Bound | None = None
-    least: int | Mapping[str, int] = 0  # Least length of every axis, or of those that are named
+    least: int = 0  # Least length of every axis
 
     def __post_init__(self) -> None:
         """Refuse axes that are none."""
-        for axis in self.axes.split():
-            if not _AXIS.fullmatch(axis):
-                raise TypeError(f"expected names of axes, found {self.axes!r}")
+        if not all(map(_AXIS.fullmatch, self.axes.split())):
+            raise TypeError(f"expected names of axes, found {self.axes!r}")
 
     def checked(
         self, array: npt.NDArray[Any], kind: _Kind, name: str, sizes: dict[str, int], where: str
     ) -> npt.NDArray[Any]:
         """The array in the type that parts have; lengths of axes that are new are put into `sizes`."""
-        axes = self.axes.split()
-        if array.ndim != len(axes) or array.dtype.kind not in kind.dtypes:
-            found = f"{array.dtype} of shape {array.shape}"
-            raise InputError.of(where=where, field=name, expected=_words(kind, len(axes)), found=found)
-        for axis, length in zip(axes, array.shape, strict=True):
-            self._check_length(axis, length, name, sizes, where)
-        if kind is _REAL:
-            self._check_finite(array, name, where)
-        if kind is _INTEGER and array.dtype.kind == "u" and array.size and int(array.max()) > _MOST_INT:
-            raise InputError.of(
-                where=where, field=name, expected=f"integers up to {_MOST_INT}", found=str(array.max())
-            )
-        for word, limit in (("low", self.low), ("above", self.above), ("high", self.high)):
-            self._check_bound(array, word, limit, name, sizes, where)
-        self._check_bound(array, "below", self.below, name, sizes, where)
+        for expected, found in self._problems(array, kind, sizes):
+            raise InputError.of(where=where, field=name, expected=expected, found=found)
         return array if kind is _TEXT else array.astype(kind.made, copy=False)
 
-    def _check_length(self, axis: str, length: int, name: str, sizes: dict[str, int], where: str) -> None:
-        match = cast("re.Match[str]", _AXIS.fullmatch(axis))
-        if match["size"]:
-            wanted: int | None = int(match["size"])
-        else:
-            shift = int(match["shift"] or 0)
-            wanted = sizes[match["name"]] + shift if match["name"] in sizes else None
-            if wanted is None:
-                least = self.least if isinstance(self.least, int) else self.least.get(match["name"], 0)
-                if length < max(least, shift):
-                    raise InputError.of(
-                        where=where,
-                        field=name,
-                        expected=f"at least {max(least, shift)} along axis {axis}",
-                        found=length,
-                    )
-                sizes[match["name"]] = length - shift
-        if wanted is not None and length != wanted:
-            raise InputError.of(where=where, field=name, expected=f"{wanted} along axis {axis}", found=length)
-
-    def _check_finite(self, array: npt.NDArray[Any], name: str, where: str) -> None:
-        finite = np.isfinite(array)
-        if not (finite | np.isnan(array) if self.nan else finite).all():
-            wrong = ~finite & ~np.isnan(array) if self.nan else ~finite
-            expected = "finite numbers, or none" if self.nan else "finite numbers"
-            raise InputError.of(where=where, field=name, expected=expected, found=_first(array, wrong))
-
-    def _check_bound(
-        self,
-        array: npt.NDArray[Any],
-        word: str,
-        bound: Bound | None,
-        name: str,
-        sizes: Mapping[str, int],
-        where: str,
-    ) -> None:
-        if bound is None:
-            return
-        limit = sizes[bound] if isinstance(bound, str) else bound
-        wrong, expected = _BOUNDS[word]
-        outside = wrong(array, limit)
-        if outside.any():
-            raise InputError.of(
-                where=where, field=name, expected=f"{expected} {limit:g}", found=_first(array, outside)
-            )
-
-
-_BOUNDS: Mapping[str, tuple[Callable[[npt.NDArray[Any], float], Flags], str]] = {
-    # What is not a number is outside of none of them.
-    "low": (np.less, "at least"),
-    "above": (np.less_equal, "more than"),
-    "high": (np.greater, "at most"),
-    "below": (np.greater_equal, "less than"),
-}
-
-
-def _words(kind: _Kind, axes: int) -> str:
-    return f"{kind.many} along {axes} {'axis' if axes == 1 else 'axes'}" if axes else kind.one
+    def _problems(
+        self, array: npt.NDArray[Any], kind: _Kind, sizes: dict[str, int]
+    ) -> Iterator[tuple[str, object]]:
+        """What is expected and what is found instead; each holds only if there is none before it."""
+        axes = self.axes.split()
+        if array.ndim != len(axes) or array.dtype.kind not in kind.dtypes:
+            yield kind.words(len(axes)), f"{array.dtype} of shape {array.shape}"
+        for axis, length in zip(axes, array.shape, strict=True):
+            match = cast("re.Match[str]", _AXIS.fullmatch(axis))
+            known, shift = match["size"] or match["name"], int(match["shift"] or 0)
+            if match["size"] or known in sizes:
+                wanted = int(known) if match["size"] else sizes[known] + shift
+                if length != wanted:
+                    yield f"{wanted} along axis {axis}", length
+            else:
+                if length < max(self.least, shift):
+                    yield f"at least {max(self.least, shift)} along axis {axis}", length
+                sizes[known] = length - shift
+        if kind is _REAL:
+            wrong = np.isinf(array) if self.nan else ~np.isfinite(array)
+            if wrong.any():
+                yield "finite numbers, or none" if self.nan else "finite numbers", _first(array, wrong)
+        if kind is _INTEGER and array.dtype.kind == "u" and array.size and int(array.max()) > _MOST_INT:
+            yield f"integers up to {_MOST_INT}", str(array.max())
+        for field, (is_outside, words) in _BOUNDS.items():
+            bound = getattr(self, field)
+            if bound is not None:
+                limit = sizes[bound] if isinstance(bound, str) else bound
+                outside = is_outside(array, limit)
+                if outside.any():
+                    yield f"{words} {limit:g}", _first(array, outside)
 
 
 def _first(array: npt.NDArray[Any], wrong: npt.NDArray[Any]) -> str:
     """The first entry that is wrong, and where it is."""
     place = tuple(int(each) for each in np.argwhere(wrong)[0])
     return f"{array[place]}{f' at {list(place)}' if place else ''}"
-
-
-def _there(arrays: Given, name: str, expected: str, where: str) -> npt.NDArray[Any]:
-    if name not in arrays:
-        others = sorted(arrays)
-        listed = ", ".join(others[:8]) + (", ..." if len(others) > 8 else "")
-        raise InputError.of(
-            where=where, field=name, expected=expected, found=f"none among the arrays {listed}".rstrip()
-        )
-    return arrays[name]
 
 
 @dataclass(frozen=True)
@@ -242,13 +193,15 @@ class Stored:
         """Refuse fields that do not fit each other, with an `InputError`; called after it has been read."""
 
     def state(self) -> Arrays:
-        """Arrays from which `from_state` makes it again; see `state`."""
-        return state(self)
+        """Arrays by name, from which `from_state` makes it again."""
+        arrays: Arrays = {}
+        _keep(self, "", arrays)
+        return arrays
 
     @classmethod
     def from_state(cls, arrays: Given, where: str = "model") -> Self:
-        """Make it from its arrays; see `restore`."""
-        return restore(cls, arrays, where)
+        """Make it from its arrays; `where` they are from stands in front of errors."""
+        return _make(cls, arrays, "", where)
 
 
 _CLASSES: dict[str, type[Stored]] = {}
@@ -264,39 +217,25 @@ def register_homes(homes: Mapping[str, str]) -> None:
     _HOMES.update(homes)
 
 
-def _class_of(kind: str, allowed: tuple[str, ...], name: str, where: str) -> type[Stored]:
-    known = allowed or tuple(sorted({*_CLASSES, *_HOMES}))
-    if kind in known and kind not in _CLASSES and kind in _HOMES:
-        importlib.import_module(_HOMES[kind])
-    if kind not in known or kind not in _CLASSES:
-        expected = f"one of the kinds {', '.join(known)}"
-        raise InputError.of(where=where, field=f"{name}.kind", expected=expected, found=repr(kind))
-    return _CLASSES[kind]
-
-
-def state(part: Stored, where: str = "model") -> Arrays:
-    """Arrays of a part by name, from which `restore` makes it again."""
-    arrays: Arrays = {}
-    _keep(part, "", arrays, where)
-    return arrays
-
-
-def restore(cls: type[Part], arrays: Given, where: str = "model") -> Part:
-    """Make a part from its arrays."""
-    return _make(cls, arrays, "", where)
-
-
-def _keep(part: Stored, prefix: str, arrays: Arrays, where: str) -> None:
+def _keep(part: Stored, prefix: str, arrays: Arrays) -> None:
     sizes: dict[str, int] = {}
-    for name, rule in _rules(cast(Any, type(part))):
-        rule.keep(getattr(part, name), f"{prefix}{name}", arrays, sizes, where)
+    for field in _fields_of(cast(Any, type(part))):
+        value, name, before = getattr(part, field.name), f"{prefix}{field.name}", len(arrays)
+        if field.optional and value is None:
+            continue
+        field.rule.keep(value, name, arrays, sizes)
+        if field.optional and len(arrays) == before:
+            raise InputError.of(where=_WRITTEN, field=name, expected="a part with an array", found="none")
 
 
 def _make(cls: type[Part], arrays: Given, prefix: str, where: str) -> Part:
     sizes: dict[str, int] = {}
-    values = {
-        name: rule.make(arrays, f"{prefix}{name}", sizes, where) for name, rule in _rules(cast(Any, cls))
-    }
+    values: dict[str, Any] = {}
+    for field in _fields_of(cast(Any, cls)):
+        name = f"{prefix}{field.name}"
+        absent = name not in arrays and not any(each.startswith(f"{name}.") for each in arrays)
+        skipped = field.optional and absent
+        values[field.name] = None if skipped else field.rule.make(arrays, name, sizes, where)
     try:
         part = cls(**values)
         part.check()
@@ -305,95 +244,102 @@ def _make(cls: type[Part], arrays: Given, prefix: str, where: str) -> Part:
     return part
 
 
-class _Rule(Protocol):
-    """How a field is kept."""
-
-    def keep(self, value: Any, name: str, arrays: Arrays, sizes: dict[str, int], where: str) -> None:
-        """Put the arrays of a value among the others."""
-
-    def make(self, arrays: Given, name: str, sizes: dict[str, int], where: str) -> Any:
-        """Make the value of its arrays."""
-
-
 @dataclass(frozen=True, eq=False)
-class _AnArray:
-    """An array, or a tuple or single value that is kept as one."""
+class _ArrayRule:
+    """How an array is kept, or a tuple or single value as one."""
 
     kind: _Kind
     array: Array
-    made: Callable[[npt.NDArray[Any]], Any] | None = None
+    made: Callable[[npt.NDArray[Any]], Any] = lambda array: array
     choices: tuple[str, ...] = ()
 
-    def keep(self, value: Any, name: str, arrays: Arrays, sizes: dict[str, int], where: str) -> None:
-        array = np.asarray(value, dtype=self.kind.made if _fits(value, self.kind) else None)
-        arrays[name] = self.array.checked(array, self.kind, name, sizes, where)
+    def keep(self, value: Any, name: str, arrays: Arrays, sizes: dict[str, int]) -> None:
+        array = np.asarray(value, dtype=self.kind.made if self.kind.fits(value) else None)
+        arrays[name] = self.array.checked(array, self.kind, name, sizes, _WRITTEN)
         if self.kind is _TEXT and arrays[name].tolist() != (list(value) if array.ndim else value):
-            raise InputError.of(where=where, field=name, expected="texts that do not end in NUL", found=value)
+            expected = "texts that do not end in NUL"
+            raise InputError.of(where=_WRITTEN, field=name, expected=expected, found=value)
 
     def make(self, arrays: Given, name: str, sizes: dict[str, int], where: str) -> Any:
-        array = _there(arrays, name, _words(self.kind, len(self.array.axes.split())), where)
-        value = self.array.checked(array, self.kind, name, sizes, where)
-        if self.made is None:
-            return value
-        made = self.made(value)
+        if name not in arrays:
+            others = sorted(arrays)
+            listed = ", ".join(others[:8]) + (", ..." if len(others) > 8 else "")
+            expected = self.kind.words(len(self.array.axes.split()))
+            found = f"none among the arrays {listed}".rstrip()
+            raise InputError.of(where=where, field=name, expected=expected, found=found)
+        made = self.made(self.array.checked(arrays[name], self.kind, name, sizes, where))
         if self.choices and made not in self.choices:
             expected = f"one of {', '.join(self.choices)}"
             raise InputError.of(where=where, field=name, expected=expected, found=repr(made))
         return made
 
 
-def _fits(value: Any, kind: _Kind) -> bool:
-    """Whether a value may be made an array of a kind without a loss; empty tuples are of any kind."""
-    found = np.asarray(value)
-    return found.size == 0 or found.dtype.kind in {"f": "fiu", "iu": "iu"}.get(kind.dtypes, kind.dtypes)
+_KIND_NAME = _ArrayRule(_TEXT, Array(), lambda found: found.item())
 
 
 @dataclass(frozen=True, eq=False)
-class _APart:
-    """Another part, of one class or of several kinds."""
+class _PartRule:
+    """How another part is kept, of one class or of several kinds, or a tuple of them."""
 
     cls: type
     nested: Nested
+    several: bool = False
 
     @property
-    def fixed(self) -> bool:
+    def is_fixed(self) -> bool:
         return issubclass(self.cls, Stored) and is_dataclass(self.cls)
 
     def prefix(self, name: str) -> str:
         return f"{name.rpartition('.')[0]}.".lstrip(".") if self.nested.flat else f"{name}."
 
-    def keep(self, value: Any, name: str, arrays: Arrays, sizes: dict[str, int], where: str) -> None:
-        if self.fixed and type(value) is self.cls:
-            _keep(cast(Stored, value), self.prefix(name), arrays, where)
+    def keep(self, value: Any, name: str, arrays: Arrays, _: dict[str, int]) -> None:
+        if not self.several:
+            self._keep_one(value, name, arrays)
             return
-        allowed = self.nested.kinds
-        if self.fixed or not isinstance(value, Stored) or not value.kind:
-            expected = f"a {self.cls.__name__}" if self.fixed else "a part of a kind that can be kept"
-            raise InputError.of(where=where, field=name, expected=expected, found=_place(type(value)))
-        if allowed and value.kind not in allowed:
-            expected = f"one of the kinds {', '.join(allowed)}"
-            raise InputError.of(where=where, field=f"{name}.kind", expected=expected, found=repr(value.kind))
-        arrays[f"{name}.kind"] = np.array(value.kind)
-        _keep(value, self.prefix(name), arrays, where)
+        arrays[f"{name}.count"] = np.array(len(value), dtype=np.int64)
+        for place, part in enumerate(value):
+            self._keep_one(part, f"{name}.{place}", arrays)
 
-    def make(self, arrays: Given, name: str, sizes: dict[str, int], where: str) -> Any:
+    def _keep_one(self, part: Any, name: str, arrays: Arrays) -> None:
+        if not self.is_fixed and isinstance(part, Stored) and part.kind:
+            if self.nested.kinds and part.kind not in self.nested.kinds:
+                _refuse_kind(part.kind, f"one of the kinds {', '.join(self.nested.kinds)}", name, _WRITTEN)
+            arrays[f"{name}.kind"] = np.array(part.kind)
+        elif type(part) is not self.cls:
+            expected = f"a {self.cls.__name__}" if self.is_fixed else "a part of a kind that can be kept"
+            raise InputError.of(where=_WRITTEN, field=name, expected=expected, found=_place(type(part)))
+        _keep(part, self.prefix(name), arrays)
+
+    def make(self, arrays: Given, name: str, _: dict[str, int], where: str) -> Any:
+        if not self.several:
+            return self._make_one(arrays, name, where)
+        # Each has an array at least: a count from a file may be of any size.
+        rule = _ArrayRule(_INTEGER, Array(low=0, high=len(arrays)), int)
+        count = rule.make(arrays, f"{name}.count", {}, where)
+        return tuple(self._make_one(arrays, f"{name}.{place}", where) for place in range(count))
+
+    def _make_one(self, arrays: Given, name: str, where: str) -> Any:
         if name.count(".") > _MOST_DEPTH:
-            raise InputError.of(
-                where=where, expected=f"at most {_MOST_DEPTH} parts in each other", found="more"
-            )
-        if self.fixed:
-            return _make(self.cls, arrays, self.prefix(name), where)
-        kind = str(texts(arrays, f"{name}.kind", "", where=where))
-        cls = _class_of(kind, self.nested.kinds, name, where)
-        lacking = _lacking(cls, self.cls)
-        if lacking:
-            raise InputError.of(
-                where=where,
-                field=f"{name}.kind",
-                expected=f"a part that has {', '.join(lacking)}",
-                found=repr(kind),
-            )
+            expected = f"at most {_MOST_DEPTH} parts in each other"
+            raise InputError.of(where=where, expected=expected, found="more")
+        cls = self.cls if self.is_fixed else self._class_of_kind(arrays, name, where)
         return _make(cls, arrays, self.prefix(name), where)
+
+    def _class_of_kind(self, arrays: Given, name: str, where: str) -> type[Stored]:
+        kind = _KIND_NAME.make(arrays, f"{name}.kind", {}, where)
+        known = self.nested.kinds or tuple(sorted({*_CLASSES, *_HOMES}))
+        if kind in known and kind not in _CLASSES and kind in _HOMES:
+            importlib.import_module(_HOMES[kind])
+        if kind not in known or kind not in _CLASSES:
+            _refuse_kind(kind, f"one of the kinds {', '.join(known)}", name, where)
+        lacking = _lacking(_CLASSES[kind], self.cls)
+        if lacking:
+            _refuse_kind(kind, f"a part that has {', '.join(lacking)}", name, where)
+        return _CLASSES[kind]
+
+
+def _refuse_kind(kind: str, expected: str, name: str, where: str) -> NoReturn:
+    raise InputError.of(where=where, field=f"{name}.kind", expected=expected, found=repr(kind))
 
 
 def _lacking(cls: type[Stored], wanted: type) -> list[str]:
@@ -412,118 +358,63 @@ def _lacking(cls: type[Stored], wanted: type) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts:
-    """Several parts."""
+class _Field:
+    """A field of a part, and how it is kept."""
 
-    each: _APart
-
-    def keep(self, value: Any, name: str, arrays: Arrays, sizes: dict[str, int], where: str) -> None:
-        arrays[f"{name}.count"] = np.array(len(value), dtype=np.int64)
-        for place, part in enumerate(value):
-            self.each.keep(part, f"{name}.{place}", arrays, sizes, where)
-
-    def make(self, arrays: Given, name: str, sizes: dict[str, int], where: str) -> Any:
-        # Each has an array at least: a count from a file may be of any size.
-        count = int(integers(arrays, f"{name}.count", "", where=where, low=0, high=len(arrays)))
-        return tuple(self.each.make(arrays, f"{name}.{place}", sizes, where) for place in range(count))
-
-
-@dataclass(frozen=True, eq=False)
-class _Maybe:
-    """Something, or ``None``: then there are no arrays of it."""
-
-    inner: _Rule
-
-    def keep(self, value: Any, name: str, arrays: Arrays, sizes: dict[str, int], where: str) -> None:
-        before = len(arrays)
-        if value is not None:
-            self.inner.keep(value, name, arrays, sizes, where)
-            if len(arrays) == before:
-                raise InputError.of(where=where, field=name, expected="a part with an array", found="none")
-
-    def make(self, arrays: Given, name: str, sizes: dict[str, int], where: str) -> Any:
-        if isinstance(self.inner, _AnArray):
-            there = name in arrays
-        else:
-            there = any(each.startswith(f"{name}.") for each in arrays)
-        return self.inner.make(arrays, name, sizes, where) if there else None
+    name: str
+    rule: _ArrayRule | _PartRule
+    optional: bool  # Whether it may be None: then there are no arrays of it
 
 
 @cache
-def _rules(cls: type) -> tuple[tuple[str, _Rule], ...]:
-    """How each field of a class is kept; resolved once."""
+def _fields_of(cls: type) -> tuple[_Field, ...]:
+    """The fields of a class; resolved once."""
     if not is_dataclass(cls):
         raise TypeError(f"{_place(cls)}: expected a dataclass")
     hints = get_type_hints(cls, include_extras=True)
     if any(each.name == "kind" for each in fields(cls)):
         raise TypeError(f"{_place(cls)}: kind: expected another name of a field")
-    return tuple((each.name, _rule(hints[each.name], each.name)) for each in fields(cls) if each.init)
+    return tuple(_field(hints[each.name], each.name) for each in fields(cls) if each.init)
 
 
-def _rule(hint: Any, name: str) -> _Rule:
+def _field(hint: Any, name: str) -> _Field:
     extras: tuple[object, ...] = ()
     if get_origin(hint) is Annotated:
         hint, *rest = get_args(hint)
         extras = tuple(rest)
-    if get_origin(hint) in (Union, UnionType):
-        others = [each for each in get_args(hint) if each is not NoneType]
-        if len(others) == 1:
-            inner: Any = Annotated[(others[0], *extras)] if extras else others[0]
-            rule = _rule(inner, name)
-            if isinstance(rule, _APart) and rule.nested.flat:
-                raise TypeError(f"{name}: a part that may be None has arrays of its own name")
-            return _Maybe(rule)
+    optional = get_origin(hint) in (Union, UnionType) and NoneType in get_args(hint)
+    others = [each for each in get_args(hint) if each is not NoneType]
+    if optional and len(others) == 1:
+        hint = others[0]
+        if get_origin(hint) is Annotated:
+            hint, *rest = get_args(hint)
+            extras = (*rest, *extras)
     array = next((each for each in extras if isinstance(each, Array)), None)
     nested = next((each for each in extras if isinstance(each, Nested)), Nested())
-    found = _array_rule(hint, array)
-    if found is not None:
-        return found
+    if optional and nested.flat:
+        raise TypeError(f"{name}: a part that may be None has arrays of its own name")
+    rule = _array_rule(hint, array)
+    if rule is not None:
+        return _Field(name, rule, optional)
     if get_origin(hint) is tuple and len(get_args(hint)) == 2 and isinstance(get_args(hint)[0], type):
-        return _Parts(_APart(get_args(hint)[0], nested))
+        return _Field(name, _PartRule(get_args(hint)[0], nested, several=True), optional)
     if isinstance(hint, type):
-        return _APart(hint, nested)
+        return _Field(name, _PartRule(hint, nested), optional)
     raise TypeError(f"{name}: expected an annotation that can be kept, found {hint!r}")
 
 
-def _array_rule(hint: Any, array: Array | None) -> _Rule | None:
+def _array_rule(hint: Any, array: Array | None) -> _ArrayRule | None:
     """How arrays, tuples of plain values, and plain values are kept; ``None`` for others."""
     origin, words = get_origin(hint), get_args(hint)
     if origin is np.ndarray:
         kind = _KIND_OF.get(get_args(words[1])[0])
         if kind is None or array is None:
             raise TypeError(f"expected an array of a known type with its axes, found {hint!r}")
-        return _AnArray(kind, array)
+        return _ArrayRule(kind, array)
     if origin is tuple and len(words) == 2 and words[1] is Ellipsis and words[0] in _KIND_OF:
-        return _AnArray(_KIND_OF[words[0]], array or Array("_"), lambda found: tuple(found.tolist()))
+        return _ArrayRule(_KIND_OF[words[0]], array or Array("_"), lambda found: tuple(found.tolist()))
     if origin is Literal and all(isinstance(word, str) for word in words):
-        return _AnArray(_TEXT, Array(), lambda found: found.item(), words)
+        return _ArrayRule(_TEXT, Array(), lambda found: found.item(), words)
     if hint in (float, int, bool, str):
-        return _AnArray(_KIND_OF[hint], array or Array(), lambda found: found.item())
+        return _ArrayRule(_KIND_OF[hint], array or Array(), lambda found: found.item())
     return None
-
-
-def reals(arrays: Given, name: str, axes: str = "", *, where: str = "model", **limits: Any) -> Reals:
-    """Read an array of finite numbers in double precision."""
-    return _read(arrays, name, _REAL, Array(axes, **limits), where)
-
-
-def integers(arrays: Given, name: str, axes: str = "", *, where: str = "model", **limits: Any) -> Integers:
-    """Read an array of integers; see `reals`."""
-    return _read(arrays, name, _INTEGER, Array(axes, **limits), where)
-
-
-def flags(arrays: Given, name: str, axes: str = "", *, where: str = "model", **limits: Any) -> Flags:
-    """Read an array of flags; see `reals`."""
-    return _read(arrays, name, _FLAG, Array(axes, **limits), where)
-
-
-def texts(
-    arrays: Given, name: str, axes: str = "", *, where: str = "model", **limits: Any
-) -> npt.NDArray[np.str_]:
-    """Read an array of texts; see `reals`."""
-    return _read(arrays, name, _TEXT, Array(axes, **limits), where)
-
-
-def _read(arrays: Given, name: str, kind: _Kind, array: Array, where: str) -> npt.NDArray[Any]:
-    found = _there(arrays, name, _words(kind, len(array.axes.split())), where)
-    return array.checked(found, kind, name, {}, where)

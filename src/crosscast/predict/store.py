@@ -7,17 +7,18 @@ in NumPy's ``.npz`` form; nothing is unpickled, and nothing larger than the card
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, prod
 from pathlib import Path
-from typing import IO, Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import msgspec
 import numpy as np
@@ -88,6 +89,13 @@ class _Contents(msgspec.Struct, frozen=True):
     contents: dict[str, _Listed]
 
 
+class _Header(msgspec.Struct, frozen=True):
+    """What the card of every model says."""
+
+    question: Annotated[str, msgspec.Meta(min_length=1)]
+    arrays: _Contents
+
+
 def write(folder: str | Path, question: str, card: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write a model, in the place of the one that is there."""
     folder = Path(folder)
@@ -96,7 +104,9 @@ def write(folder: str | Path, question: str, card: Mapping[str, Any], arrays: Ma
     try:
         made = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
-        before = _arrays_file(folder)
+        before = None
+        with suppress(InputError):
+            before = read(folder).path
         with _new_arrays(folder, arrays, made) as listed:
             content = {
                 "format": FORMAT,
@@ -109,8 +119,8 @@ def write(folder: str | Path, question: str, card: Mapping[str, Any], arrays: Ma
             text = json.dumps({**content, "sha256": _card_digest(content)}, indent=1, allow_nan=False)
             with whole_file(folder / CARD) as temporary:
                 temporary.write_text(f"{text}\n", encoding="utf-8")
-        if before not in (None, listed["file"]):
-            (folder / str(before)).unlink(missing_ok=True)
+        if before is not None and before.name != listed["file"]:
+            before.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot write the model ({error.strerror or error})") from error
 
@@ -190,14 +200,6 @@ def _card_digest(card: Mapping[str, Any]) -> str:
     return hashlib.sha256(json_text(card).encode()).hexdigest()
 
 
-def _arrays_file(folder: Path) -> str | None:
-    """The arrays' file of the model that is there, as far as its card can be read."""
-    try:
-        return read(folder).path.name
-    except InputError:
-        return None
-
-
 @dataclass(frozen=True)
 class StoredModel:
     """A model that was read from a folder; its arrays are read when they are asked for."""
@@ -235,12 +237,8 @@ class StoredModel:
     def _check_sizes(self) -> None:
         total = sum(each.nbytes for each in self._listed.values())
         if total > _MOST_BYTES:
-            raise InputError.of(
-                where=self.where,
-                field="arrays",
-                expected=f"at most {_MOST_BYTES >> 20} MiB",
-                found=f"{total >> 20} MiB",
-            )
+            expected, found = f"at most {_MOST_BYTES >> 20} MiB", f"{total >> 20} MiB"
+            raise InputError.of(where=self.where, field="arrays", expected=expected, found=found)
         with _opened(self.path) as file:
             sizes = {info.filename.removesuffix(".npy"): info.file_size for info in file.infolist()}
         for name, each in self._listed.items():
@@ -258,7 +256,9 @@ class StoredModel:
         try:
             # First the header alone: memory is taken for what it says.
             with file.open(f"{name}.npy") as member:
-                _check_header(member, listed)
+                shape, dtype = array_header(member)
+            if (shape, dtype) != (listed.shape, listed.type):
+                raise ValueError(f"it is of type {dtype} and shape {shape}, and not as the card says")
             with file.open(f"{name}.npy") as member:
                 array: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
         except DAMAGE as error:
@@ -266,12 +266,6 @@ class StoredModel:
         if _array_digest(array) != listed.sha256:
             raise InputError(f"{self.path}: array {name} is damaged (its checksum is not the card's)")
         return array
-
-
-def _check_header(member: IO[bytes], listed: _Listed) -> None:
-    shape, dtype = array_header(member)
-    if (shape, dtype) != (listed.shape, listed.type):
-        raise ValueError(f"it is of type {dtype} and shape {shape}, and not as the card says")
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
@@ -284,25 +278,19 @@ def _opened(path: Path) -> zipfile.ZipFile:
 
 
 def read(folder: str | Path, question: str | tuple[str, ...] | None = None) -> StoredModel:
-    """Read a model's card, if it is whole and of a format that is known, and look at the sizes of its
-    arrays.
-    """
+    """Read the card of a model for one of the questions, and check the sizes of its arrays."""
     folder = Path(folder)
     path = folder / CARD
     card = _whole_card(path, folder)
-    protocol = card.pop("protocol")
-    found = card.pop("question" if protocol > 1 else "target", None if protocol > 1 else "time")
-    if not isinstance(found, str) or not found:
-        raise InputError.of(where=path, field="question", expected="a text", found=_told(found))
+    if card["protocol"] == 1:
+        card["question"] = card.pop("target", "time")
+    header = decode(_Header, card, str(path))
     wanted = (question,) if isinstance(question, str) else question
-    if wanted is not None and found not in wanted:
+    if wanted is not None and header.question not in wanted:
         expected = " or ".join(f"'crosscast train {each}'" for each in wanted)
-        raise InputError.of(
-            where=f"{folder}/",
-            expected=f"a model trained by {expected}",
-            found=f"one by 'crosscast train {found}'",
-        )
-    listed = decode(_Contents, card.pop("arrays", {}), f"{path}: arrays")
+        found = f"one by 'crosscast train {header.question}'"
+        raise InputError.of(where=f"{folder}/", expected=f"a model trained by {expected}", found=found)
+    listed = header.arrays
     if Path(listed.file).name != listed.file or "\0" in listed.file:
         expected = "the name of a file beside it"
         raise InputError.of(where=path, field="arrays.file", expected=expected, found=repr(listed.file))
@@ -310,8 +298,9 @@ def read(folder: str | Path, question: str | tuple[str, ...] | None = None) -> S
         if each.type.kind not in _KINDS:
             field, expected = f"arrays.contents.{name}.dtype", "that of numbers or texts"
             raise InputError.of(where=path, field=field, expected=expected, found=repr(each.dtype))
-    card = {name: value for name, value in card.items() if name not in _RESERVED}
-    model = StoredModel(folder, found, protocol, folder / listed.file, card, listed.contents)
+    own = {name: value for name, value in card.items() if name not in _RESERVED}
+    arrays = folder / listed.file
+    model = StoredModel(folder, header.question, card["protocol"], arrays, own, listed.contents)
     model._check_sizes()
     return model
 
@@ -399,35 +388,26 @@ def _explained(cls: type[Section], value: object, message: str) -> tuple[str | N
     return field or None, f"{types}{wrong['bounds']}", _told(found)
 
 
-def _at(cls: type[Section], whole: Any, path: str, message: str) -> tuple[str, Any]:
-    """Name of the place and the value there, of a path of msgspec.
-
-    Of an object whose entries have no fixed names it says ``[...]``: the entry is the one that it says the
-    same of when there is no other.
-    """
-    keys: list[str | int] = []
-    value = whole
+def _at(cls: type[Section], value: Any, path: str, message: str) -> tuple[str, Any]:
+    """Name of the place and the value there, of a path of msgspec."""
+    whole = value = copy.deepcopy(value)
+    place = ""
     for step in _STEP.finditer(path):
         key: str | int | None = step["name"]
         if step["number"] is not None:
             key = int(step["number"])
         elif key is None:
-            alone = ((name, _replaced(whole, keys, {name: each})) for name, each in value.items())
-            key = next((name for name, each in alone if _complaint(cls, each) == message), None)
-        if key is None:
-            break
-        keys.append(key)
+            # In an object without fixed names it says [...]: this is the entry without which all is well.
+            for name, entry in list(value.items()):
+                del value[name]
+                if _complaint(cls, whole) != message:
+                    key, value[name] = name, entry
+                    break
+            else:
+                break
+        place += f"[{key}]" if isinstance(key, int) else f".{key}"
         value = value[key]
-    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).lstrip("."), value
-
-
-def _replaced(value: Any, keys: list[str | int], new: object) -> Any:
-    """A JSON value with another one at a place."""
-    if not keys:
-        return new
-    copied = value.copy()
-    copied[keys[0]] = _replaced(value[keys[0]], keys[1:], new)
-    return copied
+    return place.lstrip("."), value
 
 
 def _complaint(cls: type[Section], value: object) -> str:
