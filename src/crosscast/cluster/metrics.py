@@ -67,6 +67,16 @@ def bounded_slowdown(wait_s: Reals, ran_s: Reals) -> Reals:
 def metrics_of(schedule: Schedule) -> Metrics:
     """Metrics over all jobs and machines.
 
+    Parameters
+    ----------
+    schedule
+        What `crosscast.simulate` gives.
+
+    Returns
+    -------
+    Metrics
+        Makespan and waits in seconds, slowdowns as ratios, and the share of processors in use.
+
     Raises
     ------
     InputError

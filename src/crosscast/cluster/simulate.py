@@ -66,6 +66,11 @@ def simulate(
     progress
         Told in a sentence that the simulator is being compiled, and from time to time how far it is.
 
+    Returns
+    -------
+    Schedule
+        When each job starts and ends, in seconds, and on which machine and processors.
+
     Raises
     ------
     InputError

@@ -313,6 +313,41 @@ def choose_colocation(
     The weight of a pair is what it is worth before it runs (`expected_gain`), and the pairs are those of the
     matching of maximum weight. A pair is left out if it takes more memory than there is, slows a job down too
     much, is more likely not to fit than to fit, or gains nothing on average.
+
+    Parameters
+    ----------
+    solos
+        Isolated runs of 2 to 1,000 jobs, as `crosscast.read_corun_profile` reads them; the same one several
+        times for equal jobs.
+    model
+        A model of co-runs on their device.
+    lengths
+        Seconds that each job takes in isolation; by default the times of the isolated runs.
+    max_slowdown
+        Largest predicted slowdown of a job, a ratio of at least 1; no limit by default.
+    sure
+        Hold the upper limits of the slowdowns' intervals to `max_slowdown`, too.
+    memory_bytes
+        Memory of the device; by default that of the model's device, if it is known.
+    group_size
+        Most jobs at a time, 2 to 5. Larger groups than pairs are searched for from the best pairs.
+    level
+        Coverage of intervals.
+    seed
+        Random seed.
+
+    Returns
+    -------
+    ColocationPlan
+        Mixes that share the device and jobs that run alone, with times and gains in seconds.
+
+    Raises
+    ------
+    InputError
+        If there are too few or too many jobs, one is of another device or fits no device, or a limit is not
+        as expected.
+    MissingExtraError
+        If what finds matchings is not installed.
     """
     if not 2 <= group_size <= LARGEST_GROUP:
         raise InputError(f"group_size: expected 2 to {LARGEST_GROUP}, found {group_size}")

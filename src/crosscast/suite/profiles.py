@@ -37,6 +37,11 @@ def profiles_of(
     launched
         Called with each profile as soon as it is there.
 
+    Returns
+    -------
+    list of Profile
+        A profile of each launch, in order.
+
     Raises
     ------
     LaunchError

@@ -44,6 +44,16 @@ def application(name: str) -> type[Application]:
 
     A folder outside the suite holds Python code, which runs: name only folders that you trust.
 
+    Parameters
+    ----------
+    name
+        A name such as ``fft``, or the path of a folder with a ``driver.py``.
+
+    Returns
+    -------
+    type of Application
+        The class, of which problems are made by their parameters and a seed.
+
     Raises
     ------
     InputError

@@ -41,6 +41,11 @@ def working_set(size: str, caches: Caches = TYPICAL) -> int:
     caches
         The caches that it is measured by.
 
+    Returns
+    -------
+    int
+        Bytes.
+
     Raises
     ------
     InputError

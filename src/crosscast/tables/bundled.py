@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import crosscast
+from crosscast.errors import InputError
 from crosscast.tables.dataset import Dataset, read_dataset
 
 __all__ = ["BUNDLED", "BUNDLED_CORUN", "bundled_dataset", "bundled_folder", "bundled_named"]
@@ -19,12 +20,28 @@ BUNDLED_CORUN = "bundled-corun"
 _FOLDERS = {BUNDLED: "suite", BUNDLED_CORUN: "corun"}
 
 
-def bundled_dataset() -> Dataset:
-    """The suite at tiny, small and medium on one and two cores of a server CPU.
+def bundled_dataset(name: str = BUNDLED) -> Dataset:
+    """A dataset that comes with the package; its folder has the commands that made it.
 
-    Its folder has the commands that made it.
+    Parameters
+    ----------
+    name
+        ``bundled``: the suite at tiny, small and medium on one and two cores of a server CPU.
+        ``bundled-corun``: its applications in isolation and in mixes on two cores.
+
+    Returns
+    -------
+    Dataset
+        Times in seconds.
+
+    Raises
+    ------
+    InputError
+        If there is no dataset of this name.
     """
-    return read_dataset(bundled_folder())
+    if name not in _FOLDERS:
+        raise InputError(f"name: expected one of {', '.join(_FOLDERS)}, found {name!r}")
+    return read_dataset(bundled_folder(name))
 
 
 def bundled_named(name: str) -> Dataset | None:

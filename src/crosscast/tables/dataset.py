@@ -202,6 +202,16 @@ def read_dataset(folder: str | Path) -> Dataset:
     application at a size; the session, records and energy of a process that measured; a solo run; a
     measurement of a bag), those of the table are left out.
 
+    Parameters
+    ----------
+    folder
+        Folder of the dataset.
+
+    Returns
+    -------
+    Dataset
+        Its tables, as Arrow tables; docs/tables.md has their columns and units.
+
     Raises
     ------
     InputError

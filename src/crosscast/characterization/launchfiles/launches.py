@@ -16,6 +16,16 @@ LAUNCH_FILES = (".toml", ".sim")
 def read_launches(path: str | Path) -> list[Launch]:
     """Read the launches of a launch file (TOML) or of Oclgrind's simulator file (``.sim``).
 
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    list of Launch
+        The launches, in order; buffers are shared where the file says so.
+
     Raises
     ------
     InputError

@@ -31,6 +31,11 @@ def read_history(path: str | Path) -> Runs:
     path
         The file, as `profiled` writes it.
 
+    Returns
+    -------
+    Runs
+        The runs by key: times in seconds, energy in joules, configurations.
+
     Raises
     ------
     InputError

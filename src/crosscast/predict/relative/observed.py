@@ -173,7 +173,25 @@ def full_devices(known: Flags) -> list[int]:
 
 
 def observations_of(dataset: Dataset, *, counters: CounterKind | None = None) -> Observations:
-    """The runs or profiles of a dataset, whether or not anything was timed."""
+    """The runs or profiles of a dataset, whether or not anything was timed.
+
+    Parameters
+    ----------
+    dataset
+        Sessions with counters (docs/counters.md), or profiles.
+    counters
+        ``sessions`` or ``profiles``, where a dataset has both; by default what it has.
+
+    Returns
+    -------
+    Observations
+        ``r`` runs with ``k`` counters, of shape ``(r, k)``, for a model of relative times.
+
+    Raises
+    ------
+    InputError
+        If there is neither.
+    """
     if _kind(dataset, counters) == "sessions":
         return counted_runs(dataset)
     return profiles_seen(ProfileBatch.of([from_row(row) for row in dataset.profiles.to_pylist()]))

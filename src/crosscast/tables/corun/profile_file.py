@@ -108,7 +108,17 @@ def _settings(solo: Solo, path: Path) -> Any:
 
 
 def read_profile(path: str | Path) -> SoloProfile:
-    """Read a solo run.
+    """Read an isolated run of an application, as ``crosscast corun profile`` writes it.
+
+    Parameters
+    ----------
+    path
+        The file, JSON.
+
+    Returns
+    -------
+    SoloProfile
+        `solo` is the isolated run (seconds, watts, features), `device` the row of its device.
 
     Raises
     ------
