@@ -9,7 +9,7 @@ import dataset_rows as rows
 import pytest
 
 from crosscast.cli import main
-from crosscast.predict.artefact import CARD
+from crosscast.predict.store import CARD
 from crosscast.tables.corun.profile_file import write_profile
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.dataset import write_dataset

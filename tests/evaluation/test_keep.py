@@ -143,4 +143,9 @@ def test_what_is_no_data_has_no_digest() -> None:
 def test_a_fingerprint_has_the_parameters_of_a_dataclass() -> None:
     assert fingerprint(Outer((), {})).endswith("Outer Outer(parts=(), facts={})")
     assert fingerprint(default_folder) == "crosscast.evaluation.keep.default_folder"
+    assert fingerprint(object()) == fingerprint(object()) == "builtins.object"
     assert "numpy" in library_versions()
+
+
+def test_a_hash_is_of_the_files_and_folders_that_are_named() -> None:
+    assert len({sources_digest((name,)) for name in ("units.py", "errors.py", "decide", "predict")}) == 4

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -253,30 +253,47 @@ def test_no_process_outlives_its_parent(
     assert said.count("Traceback") == (end == signal.SIGINT), said
 
 
-def test_rounds_are_told_as_one() -> None:
-    told: list[State] = []
-    first, second = counted_together(told.append, [2, 3])
-    first(State(1, 2, 1.0, 1.0, "a"))
-    first(State(2, 2, 2.0, 0.0, "b"))
-    second(State(1, 1, 5.0, 0.0, "c"))
-    assert [(each.done, each.total, each.elapsed_s, each.left_s) for each in told] == [
-        (1, 5, 1.0, 4.0),
-        (2, 5, 2.0, 3.0),
-        (3, 3, 7.0, 0.0),
-    ]
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        (
+            [State(1, 2, 4.0, 4.0, "a"), State(2, 2, 6.0, 0.0, "b")],
+            State(1, 3, 1.0, 2.0, "c"),
+            [(1, 5, 4.0, 4.0 + 3 * 4.0, "a"), (2, 5, 6.0, 3 * 3.0, "b"), (3, 5, 7.0, 2.0, "c")],
+        ),
+        # A round with fewer tasks than expected, and one that had nothing to do.
+        (
+            [State(2, 2, 2.0, 0.0, "b")],
+            State(1, 1, 5.0, 0.0, "c"),
+            [(2, 5, 2.0, 3.0, "b"), (3, 3, 7.0, 0.0, "c")],
+        ),
+        ([], State(1, 3, 1.0, 2.0, "c"), [(1, 3, 1.0, 2.0, "c")]),
+    ],
+)
+def test_rounds_are_told_as_one(
+    first: list[State], second: State, told: list[tuple[int, int, float, float, str]]
+) -> None:
+    found: list[State] = []
+    one, other = counted_together(found.append, [2, 3])
+    for state in first:
+        one(state)
+    other(second)
+    assert found == [State(*each) for each in told]
 
 
-def test_arguments_are_checked() -> None:
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        (lambda: check_seed(-1), "seed: expected a number from 0 to 4294967295, found -1"),
+        (lambda: check_level(1.0), "level: expected a probability between 0 and 1, found 1"),
+        (lambda: check_names(["a", "a"]), "models: expected at least one, and each once, found a, a"),
+        (lambda: check_names([], "splits"), "splits: expected at least one, and each once, found none"),
+        (lambda: run_tasks(tasks(), DATA, jobs=0), "jobs: expected at least 1, found 0"),
+    ],
+)
+def test_arguments_are_checked(check: Callable[[], object], message: str) -> None:
     check_seed(MOST_SEED)
     check_level(0.9)
     check_names(["a", "b"])
-    with pytest.raises(InputError, match="seed: expected a number from 0 to 4294967295, found -1"):
-        check_seed(-1)
-    with pytest.raises(InputError, match="level: expected a probability between 0 and 1, found 1"):
-        check_level(1.0)
-    with pytest.raises(InputError, match="models: expected at least one, and each once, found a, a"):
-        check_names(["a", "a"])
-    with pytest.raises(InputError, match="splits: expected at least one, and each once, found none"):
-        check_names([], "splits")
-    with pytest.raises(InputError, match="jobs: expected at least 1, found 0"):
-        run_tasks(tasks(), DATA, jobs=0)
+    with pytest.raises(InputError, match=message):
+        check()

@@ -15,7 +15,6 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.device import Device
-from crosscast.predict.artefact import CARD
 from crosscast.predict.configuration.artefact import (
     ConfigurationCard,
     PowerCard,
@@ -26,6 +25,7 @@ from crosscast.predict.configuration.artefact import (
 from crosscast.predict.configuration.artefact import save_model as save
 from crosscast.predict.configuration.bailey2014 import PublishedModel, PublishedPredictor
 from crosscast.predict.configuration.data import power_totals
+from crosscast.predict.store import CARD
 from crosscast.predict.time.artefact import Range, TimeCard, TrainedTimeModel, metric_ranges, save_model
 from crosscast.predict.time.data import Grid, ProfileBatch, Toolchain
 from crosscast.predict.time.forecast import GaussianPredictor, TimeForecast

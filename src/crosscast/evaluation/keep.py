@@ -55,7 +55,12 @@ class Kept:
         """An answer that was kept, or ``None``; a damaged one is as good as none."""
         try:
             with zipfile.ZipFile(self._path(ask)) as archive:
-                return {name.removesuffix(".npy"): _array(archive, name) for name in archive.namelist()}
+                arrays: Arrays = {}
+                for name in archive.namelist():
+                    with archive.open(name) as member:
+                        array = np.lib.format.read_array(member, allow_pickle=False)
+                    arrays[name.removesuffix(".npy")] = array
+                return arrays
         except DAMAGE:
             return None
 
@@ -72,12 +77,6 @@ class Kept:
         facts = {"sources": sources_digest(self.sources), "data": self.data, "ask": ask}
         name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
         return self.folder / f"{name}.npz"
-
-
-def _array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
-    with archive.open(name) as member:
-        array: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-        return array
 
 
 def digest(value: object) -> str:
@@ -153,10 +152,12 @@ def fingerprint(thing: object) -> str:
 
 @cache
 def sources_digest(names: tuple[str, ...]) -> str:
-    """A hash of files of the package, of its version, and of the versions of the libraries."""
+    """A hash of files and folders of the package, of its version, and of the versions of the libraries."""
     found = hashlib.sha256(crosscast.__version__.encode())
-    for path in _files(names):
-        found.update(path.read_bytes())
+    for name in names:
+        path = Path(crosscast.__file__).parent / name
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            found.update(file.read_bytes())
     versions = library_versions()
     for library in _LIBRARIES:
         found.update(versions.get(library, "").encode())
@@ -171,10 +172,3 @@ def library_versions() -> dict[str, str]:
         with suppress(metadata.PackageNotFoundError):
             found[name] = metadata.version(name)
     return found
-
-
-def _files(names: tuple[str, ...]) -> Iterator[Path]:
-    root = Path(crosscast.__file__).parent
-    for name in names:
-        path = root / name
-        yield from sorted(path.rglob("*.py")) if path.is_dir() else (path,)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -57,7 +58,6 @@ class Task(Protocol[Known]):
     @property
     def label(self) -> str:
         """What it is, for people, as in "combined, kmeans held out"."""
-        ...
 
     @property
     def asks(self) -> Sequence[object]:
@@ -65,15 +65,12 @@ class Task(Protocol[Known]):
 
         Of the model, that is its `crosscast.evaluation.keep.fingerprint`.
         """
-        ...
 
     def run(self, data: Known, asks: Sequence[int]) -> list[Arrays]:
         """Answers to the questions of these numbers."""
-        ...
 
     def sound(self, data: Known, ask: int, arrays: Arrays) -> bool:
         """Whether arrays that were kept may be the answer to a question."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -106,7 +103,13 @@ def run_tasks(
     """
     check_jobs(jobs)
     kept = None if cache is None else Kept(cache, digest(data), tuple(sources))
-    found = [_loaded(task, data, kept) for task in tasks]
+    found: list[dict[int, Arrays]] = [{} for _ in tasks]
+    if kept:
+        for answers, task in zip(found, tasks, strict=True):
+            for number, ask in enumerate(task.asks):
+                arrays = kept.load(ask)
+                if arrays is not None and task.sound(data, number, arrays):
+                    answers[number] = arrays
     left = {
         place: [number for number in range(len(task.asks)) if number not in found[place]]
         for place, task in enumerate(tasks)
@@ -114,8 +117,8 @@ def run_tasks(
     }
     start = time.monotonic()
     with closing(_done(tasks, data, left, jobs)) as results:
-        for done, (place, answers) in enumerate(results, 1):
-            for number, answer in zip(left[place], answers, strict=True):
+        for done, (place, answered) in enumerate(results, 1):
+            for number, answer in zip(left[place], answered, strict=True):
                 found[place][number] = answer
                 if kept:
                     kept.save(tasks[place].asks[number], answer)
@@ -124,16 +127,6 @@ def run_tasks(
                 left_s = elapsed / done * (len(left) - done)
                 progress(State(done, len(left), elapsed, left_s, tasks[place].label))
     return [[answers[number] for number in sorted(answers)] for answers in found]
-
-
-def _loaded(task: Task[Data], data: Data, kept: Kept | None) -> dict[int, Arrays]:
-    """The answers that are kept, by the number of the question."""
-    loaded = {number: kept.load(ask) for number, ask in enumerate(task.asks)} if kept else {}
-    return {
-        number: arrays
-        for number, arrays in loaded.items()
-        if arrays is not None and task.sound(data, number, arrays)
-    }
 
 
 def _done(
@@ -159,8 +152,10 @@ def _done(
             return
         in_main = threading.current_thread() is threading.main_thread()
         words = {"n_jobs": count, "initializer": _bind, "initargs": (os.getpid(), in_main)}
-    sent = _Sent.of(cloudpickle.dumps(data, protocol=pickle.HIGHEST_PROTOCOL))
-    calls = [joblib.delayed(_answered)(place, tasks[place], sent, asks) for place, asks in left.items()]
+    content = cloudpickle.dumps(data, protocol=pickle.HIGHEST_PROTOCOL)
+    # As an array: joblib maps a large one into the memory of each process, without a copy.
+    sent = hashlib.sha256(content).hexdigest(), np.frombuffer(content, np.uint8)
+    calls = [joblib.delayed(_answered)(place, tasks[place], *sent, asks) for place, asks in left.items()]
     yield from _results(joblib.Parallel(return_as="generator_unordered", batch_size=1, **words), calls)
 
 
@@ -196,33 +191,20 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-@dataclass(frozen=True, eq=False)
-class _Sent:
-    """Data on the way to processes: joblib maps a large array into the memory of each, without a copy."""
-
-    name: str
-    content: npt.NDArray[np.uint8]
-
-    @classmethod
-    def of(cls, content: bytes) -> _Sent:
-        return cls(hashlib.sha256(content).hexdigest(), np.frombuffer(content, np.uint8))
-
-    def data(self) -> Any:
-        """The data; unpacked once in each process."""
-        found = _UNPACKED.get(self.name)
-        if found is None:
-            found = (pickle.loads(self.content.data),)
-            # Only the latest: data may be large.
-            _UNPACKED.clear()
-            _UNPACKED[self.name] = found
-        return found[0]
+_UNPACKED: dict[str, Any] = {}
 
 
-_UNPACKED: dict[str, tuple[Any]] = {}
-
-
-def _answered(place: int, task: Task[Any], sent: _Sent, asks: list[int]) -> tuple[int, list[Arrays]]:
-    return place, _answers(task, sent.data(), asks)
+def _answered(
+    place: int, task: Task[Any], name: str, packed: npt.NDArray[np.uint8], asks: list[int]
+) -> tuple[int, list[Arrays]]:
+    """Place and answers, of data that are unpacked once in each process."""
+    data = _UNPACKED.get(name)
+    if data is None:
+        data = pickle.loads(packed.data)
+        # Only the latest: data may be large.
+        _UNPACKED.clear()
+        _UNPACKED[name] = data
+    return place, _answers(task, data, asks)
 
 
 def _answers(task: Task[Data], data: Data, asks: Sequence[int]) -> list[Arrays]:
@@ -281,11 +263,7 @@ def counted_together(progress: Progress, sizes: Sequence[int]) -> tuple[Progress
             )
         )
 
-    return tuple(_of_round(tell, number) for number in range(len(sizes)))
-
-
-def _of_round(tell: Callable[[int, State], None], number: int) -> Progress:
-    return lambda state: tell(number, state)
+    return tuple(partial(tell, number) for number in range(len(sizes)))
 
 
 def check_jobs(jobs: int | None) -> None:

@@ -124,7 +124,12 @@ def confidences(
             if other.baseline and other.compared == result.compared and not result.baseline
         ]
         intervals = {name: each for name, column in values.items() if (each := interval_of(column))}
-        answers.append(Confidence(intervals, _differences(result, values, rivals, better)))
+        differences = {
+            name: difference
+            for name, sign in better.items()
+            if (difference := _difference(name, sign, result, values, rivals))
+        }
+        answers.append(Confidence(intervals, differences))
     return tuple(answers)
 
 
@@ -134,33 +139,25 @@ def draw_groups(groups: int, seed: int, draws: int = DRAWS) -> Reals:
     return rng.multinomial(groups, np.full(groups, 1 / groups), size=draws).astype(np.float64)
 
 
-def _differences(
+def _difference(
+    name: str,
+    sign: int,
     result: Scored,
     drawn: Mapping[str, Reals],
     rivals: Sequence[tuple[Scored, Mapping[str, Reals]]],
-    better: Mapping[str, int],
-) -> dict[str, Difference]:
-    """Differences from the baseline that is best in each score."""
-    found = {}
-    for name, sign in better.items():
-        own = _finite(result.observed.get(name))
-        there = [
-            (score, baseline, values[name])
-            for baseline, values in rivals
-            if (score := _finite(baseline.observed.get(name))) is not None
-        ]
-        if own is None or not there:
-            continue
-        score, baseline, of_baseline = max(there, key=lambda each: sign * each[0])
-        both = np.isfinite(drawn[name]) & np.isfinite(of_baseline)
-        apart = difference_of(baseline.name, own - score, drawn[name][both] - of_baseline[both], sign)
-        if apart is not None:
-            found[name] = apart
-    return found
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not np.isfinite(value) else float(value)
+) -> Difference | None:
+    """Difference from the baseline that is best in a score; ``None`` where there is none."""
+    own = result.observed.get(name)
+    there = [
+        (score, baseline.name, values[name])
+        for baseline, values in rivals
+        if (score := baseline.observed.get(name)) is not None and np.isfinite(score)
+    ]
+    if own is None or not there:
+        return None
+    score, baseline, of_baseline = max(there, key=lambda each: sign * each[0])
+    both = np.isfinite(drawn[name]) & np.isfinite(of_baseline)
+    return difference_of(baseline, float(own - score), drawn[name][both] - of_baseline[both], sign)
 
 
 def interval_of(drawn: Reals) -> Interval | None:
