@@ -59,6 +59,9 @@ def in_options(error: InputError, app: cyclopts.App, words: Sequence[str]) -> st
     if type(error) is not InputError or (error.where and error.field):
         return text
     field = error.where or error.field or text.partition(":")[0]
+    if words[0] == "schedule" and field == "jobs":
+        # Those of a file; the option is their number.
+        return text
     plain = _UNIT.sub("", field)
     names = [field, _OTHER_NAMES.get(field, field), plain, f"{plain}s"]
     there = _options(app, words)

@@ -17,7 +17,7 @@ class Settings:
     Parameters
     ----------
     min_runs
-        Runs to record at least; 50 as in the published study (Johnston et al. 2018, section III-A).
+        Runs to record at least; 50 as in the published study (paper 000, section III-A).
     min_time_s
         Seconds that the recorded runs take at least; 2 as in the same study.
     warmups

@@ -77,7 +77,7 @@ class LaunchFile:
 
 @dataclass(frozen=True)
 class Microbenchmark:
-    """A microbenchmark that stands for neighbours (Moolchandani et al. 2022, section 5.1.4).
+    """A microbenchmark that stands for neighbours (paper 004, section 5.1.4).
 
     Parameters
     ----------

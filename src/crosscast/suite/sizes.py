@@ -28,7 +28,7 @@ class Caches:
 
 
 TYPICAL = Caches(32 << 10, 256 << 10, 8 << 20)
-"""Caches of the published study's Core i7-6700K (Johnston et al. 2018, table II), which fix the default sizes."""
+"""Caches of the published study's Core i7-6700K (paper 000, table II), which fix the default sizes."""
 
 
 def working_set(size: str, caches: Caches = TYPICAL) -> int:

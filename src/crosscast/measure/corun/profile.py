@@ -51,7 +51,7 @@ def profile_of(
 ) -> Profiled:
     """Profile an application on a device: alone, then beside each microbenchmark.
 
-    Source: Moolchandani et al. 2022, sections 5.1.1, 5.1.2 and 5.1.4. What nothing here measures is not among the
+    Source: paper 004, sections 5.1.1, 5.1.2 and 5.1.4. What nothing here measures is not among the
     features.
 
     Parameters

@@ -23,7 +23,7 @@ _GROUPS = 8
 class ImageReader(Application):
     """What the three have in common: a pool of images, and a run that goes over it.
 
-    Source: Moolchandani et al. 2022, section 5.1.4. There the images come from files; here they are made on the device,
+    Source: paper 004, section 5.1.4. There the images come from files; here they are made on the device,
     before the first run, so that nothing but the reading of them is a neighbour's load.
 
     Parameters
