@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, get_args
@@ -29,7 +29,13 @@ from crosscast.evaluation.keep import digest, fingerprint, library_versions
 from crosscast.evaluation.loop import check_jobs, check_level, check_names, check_seed, one_thread, run_tasks
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence, Scored, confidences
 from crosscast.predict.relative.artefact import RelativeCard, RelativeResiduals, TrainedRelativeModel
-from crosscast.predict.relative.data import Observations, RelativeModel, Vectors, relative_to_slowest
+from crosscast.predict.relative.data import (
+    Observations,
+    RelativeModel,
+    Vectors,
+    check_times,
+    relative_to_slowest,
+)
 from crosscast.predict.relative.models import BASELINES
 from crosscast.results import Tabular
 
@@ -67,14 +73,11 @@ BETTER = {"mae": -1, "same_order": 1, "top1": 1, "regret": -1, "typical_factor":
 def row_scores(times_s: Reals, predicted: Reals) -> RowScores:
     """Score predictions row by row."""
     if times_s.shape != predicted.shape or times_s.ndim != 2 or times_s.shape[1] < 2:
-        raise InputError(
-            f"predicted: expected the shape (r, d) of the times, with d at least 2, found {predicted.shape} "
-            f"for {times_s.shape}"
-        )
-    for name, values in (("times_s", times_s), ("predicted", predicted)):
-        wrong = ~(np.isfinite(values) & (values > 0))
-        if wrong.any():
-            raise InputError(f"{name}: expected positive numbers, found {values[wrong][0]}")
+        expected = "the shape (r, d) of the times, with d at least 2"
+        found = f"{predicted.shape} for {times_s.shape}"
+        raise InputError.of(where="predicted", expected=expected, found=found)
+    check_times(times_s, "times_s")
+    check_times(predicted, "predicted")
     vector = relative_to_slowest(times_s)
     first, second = np.triu_indices(times_s.shape[1], 1)
     order = np.sign(times_s[:, first] - times_s[:, second])
@@ -96,12 +99,9 @@ def metrics_of(scores: RowScores, weights: Reals) -> RelativeMetrics:
     counts = weights > 0
     if not counts.any():
         raise InputError("scores: expected at least one row that counts, found none")
-    weights = weights[counts]
-
-    means = {
-        name: float(np.average(values[counts], weights=weights)) for name, values in vars(scores).items()
-    }
-    median = np.quantile(scores.regret[counts], 0.5, weights=weights, method="inverted_cdf")
+    weights, rows = weights[counts], {name: values[counts] for name, values in vars(scores).items()}
+    means = {name: float(np.average(values, weights=weights)) for name, values in rows.items()}
+    median = np.quantile(rows["regret"], 0.5, weights=weights, method="inverted_cdf")
     factor = float(np.exp(means.pop("log_error")))
     return RelativeMetrics(len(weights), **means, median_regret=float(median), typical_factor=factor)
 
@@ -165,10 +165,8 @@ class RelativeSplit:
         if self.folds is None:
             return tuple(_fold(str(name), groups == name) for name in names)
         dealt = np.random.default_rng(seed).permutation(len(names))
-        count = min(self.folds, len(names))
-        return tuple(
-            _fold(f"fold {place + 1}", np.isin(groups, names[dealt[place::count]])) for place in range(count)
-        )
+        parts = [names[dealt[place :: self.folds]] for place in range(min(self.folds, len(names)))]
+        return tuple(_fold(f"fold {place}", np.isin(groups, part)) for place, part in enumerate(parts, 1))
 
 
 def _fold(name: str, held_out: Flags) -> RelativeFold:
@@ -178,37 +176,24 @@ def _fold(name: str, held_out: Flags) -> RelativeFold:
 def _published(rows: int, seed: int) -> tuple[RelativeFold, ...]:
     """The test, and after it the folds of the cross-validation within the rows that are left."""
     order = np.random.default_rng(seed).permutation(rows).astype(np.int64)
-    held_out = max(1, round(TEST_SHARE * rows))
-    test, rest = order[:held_out], order[held_out:]
-    count = min(FOLDS, len(rest))
+    test, rest = np.split(order, [max(1, round(TEST_SHARE * rows))])
+    parts = [rest[place::FOLDS] for place in range(min(FOLDS, len(rest)))]
     within = [
-        RelativeFold(
-            f"validation {place + 1}",
-            np.sort(np.concatenate([rest[other::count] for other in range(count) if other != place])),
-            np.sort(rest[place::count]),
-        )
-        for place in range(count if count > 1 else 0)
+        RelativeFold(f"validation {place}", np.setdiff1d(rest, part), np.sort(part))
+        for place, part in enumerate(parts if len(parts) > 1 else (), 1)
     ]
     return (RelativeFold("test", np.sort(rest), np.sort(test)), *within)
 
 
-SPLITS: Mapping[str, RelativeSplit] = MappingProxyType(
-    {
-        split.name: split
-        for split in (
-            RelativeSplit(PUBLISHED, "rows", _ROW, None, _WORK, _APPLICATION),
-            RelativeSplit("leave-configuration-out", "kernels at a size", _WORK, FOLDS, _WORK, _KERNEL),
-            RelativeSplit(
-                "leave-application-out", "applications", _APPLICATION, None, _APPLICATION, _APPLICATION
-            ),
-            RelativeSplit("leave-kernel-out", "kernels", _KERNEL, None, _KERNEL, _KERNEL),
-            RelativeSplit(
-                "leave-machine-out", "devices with counters", ("source",), None, _KERNEL, ("source",)
-            ),
-            RelativeSplit("leave-scale-out", "scales", ("scale",), None, _KERNEL, ("scale",)),
-        )
-    }
+_SPLITS = (
+    RelativeSplit(PUBLISHED, "rows", _ROW, None, _WORK, _APPLICATION),
+    RelativeSplit("leave-configuration-out", "kernels at a size", _WORK, FOLDS, _WORK, _KERNEL),
+    RelativeSplit("leave-application-out", "applications", _APPLICATION, None, _APPLICATION, _APPLICATION),
+    RelativeSplit("leave-kernel-out", "kernels", _KERNEL, None, _KERNEL, _KERNEL),
+    RelativeSplit("leave-machine-out", "devices with counters", ("source",), None, _KERNEL, ("source",)),
+    RelativeSplit("leave-scale-out", "scales", ("scale",), None, _KERNEL, ("scale",)),
 )
+SPLITS: Mapping[str, RelativeSplit] = MappingProxyType({split.name: split for split in _SPLITS})
 
 
 def split_named(name: str) -> RelativeSplit:
@@ -254,9 +239,7 @@ class _FoldTask:
     def run(self, data: Vectors, asks: Sequence[int]) -> list[Arrays]:
         predictor = self.model.fit(data.rows(self.fold.train), self.seed)
         predicted = predictor.predict(data.observations.rows(self.fold.test))
-        wrong = ~(np.isfinite(predicted) & (predicted > 0))
-        if wrong.any():
-            raise InputError(f"expected positive numbers as predictions, found {predicted[wrong][0]}")
+        check_times(predicted, "predicted")
         return [{"predicted": predicted}]
 
     def sound(self, data: Vectors, ask: int, arrays: Arrays) -> bool:
@@ -341,15 +324,13 @@ class RelativeEvaluation(Tabular):
 
     def columns(self) -> Mapping[str, Any]:
         """A row for each model, with its metrics and the limits of their intervals."""
-        found: dict[str, list[Any]] = {"model": [], "split": [], "weights": [], "baseline": []}
-        for result in self.results:
-            row = {"model": result.model, "split": result.split, "weights": result.weighting}
-            limits = result.confidence.intervals
-            for name, value in {**row, "baseline": result.baseline, **asdict(result.metrics)}.items():
-                found.setdefault(name, []).append(value)
-                if name in BETTER:
-                    found.setdefault(f"{name}_low", []).append(limits[name].low if name in limits else None)
-                    found.setdefault(f"{name}_high", []).append(limits[name].high if name in limits else None)
+        rows = [each.to_dict() for each in self.results]
+        names = ("model", "split", "weights", "baseline", *(each.name for each in fields(RelativeMetrics)))
+        found = {name: [row[name] for row in rows] for name in names}
+        for place, end in enumerate(("low", "high")):
+            for name in BETTER:
+                limits = [row["intervals"].get(name, (None, None)) for row in rows]
+                found[f"{name}_{end}"] = [each[place] for each in limits]
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -388,10 +369,7 @@ def evaluate_relative(
     """
     check_seed(seed)
     check_names([model.name for model in models])
-    wrong = ~(np.isfinite(vectors.times_s) & (vectors.times_s > 0))
-    if wrong.any():
-        found = vectors.times_s[wrong][0]
-        raise InputError(f"vectors: expected a time above 0 on each device, found {found}")
+    check_times(vectors.times_s, "vectors")
     split = split_named(folds)
     if weighting is None:
         # As published, but by kernel where these or their sizes are held out.
@@ -406,36 +384,30 @@ def evaluate_relative(
     answers = [np.concatenate(each[: len(tests)])[order] for each in predicted]
     scores = [row_scores(tested.times_s, each) for each in answers]
     bootstrap = _bootstrap(models, scores, baselines, tested.observations, split, weighting, seed)
+    weights = {each: row_weights(tested.observations, each) for each in WEIGHTINGS}
+    group = np.array(_groups_by(tested.observations, split.reported))
+    groups = {str(name): (group == name).astype(np.float64) for name in np.unique(group)}
     results = []
     for place, model in enumerate(models):
         inside = zip(dealt[len(tests) :], predicted[place][len(tests) :], strict=True)
         errors = [row_scores(vectors.times_s[fold.test], each).mae.mean() for fold, each in inside]
         results.append(
             RelativeResult(
-                model.name,
-                folds,
-                model.name in baselines,
-                weighting,
-                {
-                    each: metrics_of(scores[place], row_weights(tested.observations, each))
-                    for each in WEIGHTINGS
-                },
-                _per_group(scores[place], _groups_by(tested.observations, split.reported)),
-                bootstrap[place],
-                float(np.mean(errors)) if errors else None,
-                rows[order],
-                answers[place],
+                model=model.name,
+                split=folds,
+                baseline=model.name in baselines,
+                weighting=weighting,
+                by_weighting={name: metrics_of(scores[place], each) for name, each in weights.items()},
+                per_group={name: metrics_of(scores[place], each) for name, each in groups.items()},
+                confidence=bootstrap[place],
+                validation_mae=float(np.mean(errors)) if errors else None,
+                rows=rows[order],
+                predicted=answers[place],
             )
         )
     work = np.array(_groups_by(vectors.observations, _WORK))
     repeated = np.concatenate([np.isin(work[fold.test], work[fold.train]) for fold in tests])
     return RelativeEvaluation(label, vectors, split, dealt, seed, tuple(results), float(repeated.mean()))
-
-
-def _per_group(scores: RowScores, groups: Sequence[str]) -> dict[str, RelativeMetrics]:
-    """Metrics of the rows of each group, all weighted the same."""
-    group = np.array(groups)
-    return {str(name): metrics_of(scores, (group == name).astype(np.float64)) for name in np.unique(group)}
 
 
 def _bootstrap(
@@ -453,12 +425,9 @@ def _bootstrap(
 
     def draw(scores: RowScores, drawn: Reals) -> Mapping[str, Reals]:
         under = drawn @ np.bincount(group, weights)
-        means: dict[str, Reals] = {
-            name: drawn @ np.bincount(group, weights * values) / under
-            for name, values in vars(scores).items()
-        }
-        factor = np.exp(means.pop("log_error"))
-        return {**means, "typical_factor": factor}
+        sums = {name: np.bincount(group, weights * values) for name, values in vars(scores).items()}
+        means: dict[str, Reals] = {name: drawn @ each / under for name, each in sums.items()}
+        return {**means, "typical_factor": np.exp(means.pop("log_error"))}
 
     scored = [
         Scored(model.name, model.name in baselines, asdict(metrics_of(each, weights)), partial(draw, each))
@@ -514,13 +483,10 @@ def train_relative(
     left_out = [np.concatenate(each)[order] for each in predicted]
     residuals = residuals_of(vectors, left_out[0], split.groups(seen))
     weights = row_weights(seen, "applications")
+    scores = [metrics_of(row_scores(vectors.times_s, each), weights) for each in left_out]
     results: list[dict[str, Any]] = [
-        {
-            "model": each.name,
-            "split": split.name,
-            **asdict(metrics_of(row_scores(vectors.times_s, found), weights)),
-        }
-        for each, found in zip(models, left_out, strict=True)
+        {"model": each.name, "split": split.name, **asdict(metrics)}
+        for each, metrics in zip(models, scores, strict=True)
     ]
     results[0] |= {"coverage": _coverage(residuals, level)}
     card = RelativeCard(
@@ -557,23 +523,13 @@ def residuals_of(vectors: Vectors, predicted: Reals, groups: Sequence[str]) -> R
     Repeats of a kernel at a size and scale on a source count once, with the mean of their errors.
     """
     errors = np.log(relative_to_slowest(predicted)) - np.log(vectors.vector)
-    seen = vectors.observations
-    keys = [
-        (group, source, *work) for group, source, work in zip(groups, seen.source, seen.works, strict=True)
-    ]
+    keys = list(zip(groups, vectors.observations.source, vectors.observations.works, strict=True))
     repeats = {key: place for place, key in enumerate(sorted(set(keys)))}
     number = np.array([repeats[key] for key in keys], dtype=np.int64)
     sums = np.zeros((len(repeats), errors.shape[1]))
     np.add.at(sums, number, errors)
-    of_groups, group = np.unique([key[0] for key in repeats], return_inverse=True)
-    of_sources, source = np.unique([key[1] for key in repeats], return_inverse=True)
-    return RelativeResiduals(
-        tuple(of_groups.tolist()),
-        tuple(of_sources.tolist()),
-        sums / np.bincount(number)[:, None],
-        group.astype(np.int64),
-        source.astype(np.int64),
-    )
+    group, source, _ = zip(*repeats, strict=True)
+    return RelativeResiduals.of(group, source, sums / np.bincount(number)[:, None])
 
 
 def _coverage(residuals: RelativeResiduals, level: float) -> float | None:
@@ -585,10 +541,8 @@ def _coverage(residuals: RelativeResiduals, level: float) -> float | None:
     shares: dict[str, list[float]] = {}
     for errors in map(residuals.of_source, residuals.sources):
         for number, group in enumerate(errors.groups if len(errors.groups) > 1 else ()):
-            others, own = errors.without(number), errors.group == number
-            inside = [
-                np.abs(errors.relative_errors(base)[own]) <= others.reach(level, base) for base in range(d)
-            ]
+            own, others = (errors.rows(there) for there in (errors.group == number, errors.group != number))
+            inside = [np.abs(own.relative_errors(base)) <= others.reach(level, base) for base in range(d)]
             # Relative to itself, a device is always right.
             shares.setdefault(group, []).append((float(np.mean(inside)) * d - 1) / (d - 1))
     return float(np.mean([np.mean(each) for each in shares.values()])) if shares else None

@@ -355,6 +355,10 @@ def _run(forecast: RelativeForecast, row: int) -> str:
     return f"{forecast.runs.label(row)}{counted}{timed}"
 
 
+def _limits(forecast: RelativeForecast, row: int, place: int) -> tuple[float, ...]:
+    return tuple(float(each[row, place]) for each in (forecast.centre, forecast.low, forecast.high))
+
+
 def _devices(forecast: RelativeForecast, row: int) -> Table:
     than = forecast.relative_to or "the slowest"
     interval = f"{100 * forecast.reached[row]:.3g} % interval"
@@ -369,7 +373,7 @@ def _devices(forecast: RelativeForecast, row: int) -> Table:
         table.add_column("time", justify="right", no_wrap=True)
         table.add_column(interval, no_wrap=True)
     for rank, place in enumerate(forecast.order[row].tolist()):
-        device, (relative, low, high) = forecast.devices[place], forecast.relative[row, place].tolist()
+        device, (relative, low, high) = forecast.devices[place], _limits(forecast, row, place)
         itself = device == forecast.relative_to
         times: tuple[str, ...] = ()
         if timed_on is not None:
@@ -397,7 +401,7 @@ def _line_each(runs: Sequence[tuple[RelativeForecast, int]]) -> Table:
     table.add_column("interval", no_wrap=True)
     for forecast, row in runs:
         best, source = int(forecast.order[row, 0]), forecast.runs.source[row]
-        relative, low, high = forecast.relative[row, best].tolist()
+        relative, low, high = _limits(forecast, row, best)
         table.add_row(
             forecast.runs.label(row),
             NONE if source == NO_SOURCE else source,

@@ -207,9 +207,7 @@ def test_a_source_that_was_not_in_the_training_is_a_warning(folder: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["published-mean", "published-linear"])
-def test_counters_of_another_tool_are_known_if_the_model_knows_what_they_mean(
-    name: str,
-) -> None:
+def test_counters_of_another_tool_are_known_if_the_model_knows_what_they_mean(name: str) -> None:
     """perf has other names for branches than PAPI; features know both, and a mean has none."""
     model = replace(trained(), predictor=models_named([name])[0].fit(made_vectors(), 0))
     seen = one_run(names=("instructions", "branches"), counters=runs().counters[:1, :2])

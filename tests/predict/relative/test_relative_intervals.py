@@ -68,7 +68,8 @@ def test_errors_of_a_source_are_those_of_its_runs_alone() -> None:
 
 
 def test_without_a_group_the_others_are_left() -> None:
-    found = residuals(np.array([1.0, 2.0, 3.0, 4.0]), [0, 0, 1, 2]).without(1)
+    whole = residuals(np.array([1.0, 2.0, 3.0, 4.0]), [0, 0, 1, 2])
+    found = whole.rows(whole.group != 1)
     assert (found.log_error[:, 0].tolist(), found.group.tolist()) == ([1, 2, 4], [0, 0, 1])
     assert found.groups == ("g0", "g2")
 
@@ -92,11 +93,7 @@ def test_intervals_hold_a_new_group_as_often_as_they_say(level: float, groups: i
     assert level - slack <= share <= level + 1 / (groups + 1) + slack
 
 
-@given(
-    st.lists(st.floats(-5, 5), min_size=1, max_size=12),
-    st.floats(0.05, 0.95),
-    st.floats(0.05, 0.95),
-)
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=12), st.floats(0.05, 0.95), st.floats(0.05, 0.95))
 def test_a_higher_level_never_reaches_less(errors: list[float], one: float, other: float) -> None:
     found = residuals(np.array(errors))
     low, high = sorted((one, other))
@@ -328,5 +325,5 @@ def test_what_is_no_forecast_is_refused() -> None:
         with pytest.raises(InputError, match="level: expected a probability between 0 and 1"):
             case.forecast(level=level)
     for wrong in (0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(InputError, match="model: expected to predict numbers above 0"):
+        with pytest.raises(InputError, match="model: expected numbers above 0"):
             Case(np.full((1, 4), wrong), case.errors, ("x",)).forecast()

@@ -10,10 +10,16 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from crosscast.arrays import Integers, Reals
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.intervals import group_reach, group_weights, most_level
-from crosscast.predict.relative.data import NO_SOURCE, Observations, RelativePredictor, profiles_seen
+from crosscast.predict.relative.data import (
+    NO_SOURCE,
+    Observations,
+    RelativePredictor,
+    check_times,
+    profiles_seen,
+)
 from crosscast.predict.serialization import Array, Nested, Stored, register_homes
 from crosscast.predict.store import StoredModel, decode, write
 from crosscast.predict.time.data import ProfileBatch
@@ -37,7 +43,7 @@ _HOMES = {
 register_homes(_HOMES)
 
 _LEAST_S, _MOST_S = 1e-9, 1e9
-_TIMES = ("time_s", "time_low_s", "time_high_s")
+_NAMES = ("application", "kernel", "size", "scale")
 _MOST_NAMED = 5
 
 
@@ -57,14 +63,13 @@ class RelativeCard(msgspec.Struct, frozen=True, kw_only=True):
     def to_dict(self) -> dict[str, Any]:
         """The card as a JSON object."""
         found: dict[str, Any] = msgspec.to_builtins(self)
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+        return found
 
     def check(self, where: str) -> None:
         """Refuse another direction, and names that are missing or repeated."""
         if self.direction != DIRECTION:
-            raise InputError.of(
-                where=where, field="direction", expected=repr(DIRECTION), found=repr(self.direction)
-            )
+            expected, found = repr(DIRECTION), repr(self.direction)
+            raise InputError.of(where=where, field="direction", expected=expected, found=found)
         for field, least in (("devices", 2), ("sources", 1), ("counters", 1), ("configuration", 0)):
             names: tuple[str, ...] = getattr(self, field)
             if len(names) < least or len(set(names)) < len(names) or not all(names):
@@ -95,36 +100,28 @@ class RelativeResiduals(Stored):
                 expected = f"errors of each of {len(names)} {field}s"
                 raise InputError.of(field=field, expected=expected, found=f"those of {found}")
 
+    @classmethod
+    def of(cls, group: Sequence[str], source: Sequence[str], log_error: Reals) -> RelativeResiduals:
+        """Errors, each with the name of its group and of the device that counted."""
+        groups, of_group = np.unique(group, return_inverse=True)
+        sources, of_source = np.unique(source, return_inverse=True)
+        numbers = (each.astype(np.int64) for each in (of_group, of_source))
+        return cls(tuple(groups.tolist()), tuple(sources.tolist()), log_error, *numbers)
+
+    def rows(self, there: Flags) -> RelativeResiduals:
+        """Some of the errors."""
+        groups = [self.groups[number] for number in self.group[there]]
+        sources = [self.sources[number] for number in self.source[there]]
+        return self.of(groups, sources, self.log_error[there])
+
     def of_source(self, source: str) -> RelativeResiduals:
         """The errors of what was counted on a device; all of them if there are none."""
-        if source not in self.sources:
-            return self
-        own = self.source == self.sources.index(source)
-        present, group = np.unique(self.group[own], return_inverse=True)
-        return RelativeResiduals(
-            tuple(self.groups[number] for number in present),
-            (source,),
-            self.log_error[own],
-            group.astype(np.int64),
-            np.zeros(int(own.sum()), np.int64),
-        )
-
-    def without(self, group: int) -> RelativeResiduals:
-        """The errors of the other groups."""
-        others = self.group != group
-        return RelativeResiduals(
-            tuple(name for number, name in enumerate(self.groups) if number != group),
-            self.sources,
-            self.log_error[others],
-            self.group[others] - (self.group[others] > group),
-            self.source[others],
-        )
+        known = source in self.sources
+        return self.rows(self.source == self.sources.index(source)) if known else self
 
     def relative_errors(self, base: int | None) -> Reals:
         """Errors of times over that on a device, of shape ``(n, d)``."""
-        if base is None:
-            return self.log_error
-        errors: Reals = self.log_error - self.log_error[:, [base]]
+        errors: Reals = self.log_error - (0.0 if base is None else self.log_error[:, [base]])
         return errors
 
     def reach(self, level: float, base: int | None) -> Reals:
@@ -150,7 +147,9 @@ class RelativeForecast(Tabular):
     relative_to: str | None
     level: float  # probability of the intervals that was asked for
     reached: Reals  # (r,) probability that they have: less where there are too few groups
-    relative: Reals  # (r, d, 3) time over that on the device that it is relative to, and its limits
+    centre: Reals  # (r, d) time over that on the device that it is relative to
+    low: Reals  # (r, d)
+    high: Reals  # (r, d)
     order: Integers  # (r, d) places of the devices, fastest first
     fastest: Reals  # (r, d) probability that each is the fastest
     same_order: Reals  # (r,) probability that the whole order is as predicted
@@ -163,29 +162,9 @@ class RelativeForecast(Tabular):
         return len(self.runs)
 
     @property
-    def centre(self) -> Reals:
-        """Relative times, of shape ``(r, d)``."""
-        return self.relative[:, :, 0]
-
-    @property
-    def low(self) -> Reals:
-        """Lower limits of the relative times, of shape ``(r, d)``."""
-        return self.relative[:, :, 1]
-
-    @property
-    def high(self) -> Reals:
-        """Upper limits of the relative times, of shape ``(r, d)``."""
-        return self.relative[:, :, 2]
-
-    @property
-    def ranks(self) -> Integers:
-        """Place of each device in the order of the times, from 1, of shape ``(r, d)``."""
-        return np.argsort(self.order, axis=1) + 1
-
-    @property
     def recommended(self) -> tuple[str, ...]:
         """The device to take for each run."""
-        return tuple(self.in_order(row)[0] for row in range(len(self)))
+        return tuple(self.devices[place] for place in self.order[:, 0])
 
     def in_order(self, row: int) -> tuple[str, ...]:
         """The devices of a run, fastest first."""
@@ -196,16 +175,25 @@ class RelativeForecast(Tabular):
         device = self.timed_on[row]
         return None if device is None else float(self.time_s[row, self.devices.index(device), 0])
 
+    def numbers(self) -> dict[str, Reals | Integers]:
+        """Figures of each run and device by name, of shape ``(r, d)``."""
+        return {
+            "relative": self.centre,
+            "low": self.low,
+            "high": self.high,
+            "rank": np.argsort(self.order, axis=1) + 1,
+            "probability_fastest": self.fastest,
+            **dict(zip(("time_s", "time_low_s", "time_high_s"), np.moveaxis(self.time_s, 2, 0), strict=True)),
+        }
+
     def columns(self) -> Mapping[str, Any]:
         """A row for each run and device."""
-        d = len(self.devices)
-        texts = ("application", "kernel", "size", "scale", "source")
-        columns: dict[str, Any] = {name: np.repeat(np.array(getattr(self.runs, name)), d) for name in texts}
-        columns["device"] = np.tile(np.array(self.devices), len(self))
-        limits = dict(zip(("relative", "low", "high"), np.moveaxis(self.relative, 2, 0), strict=True))
-        times = dict(zip(_TIMES, np.moveaxis(self.time_s, 2, 0), strict=True))
-        numbers = {**limits, "rank": self.ranks, "probability_fastest": self.fastest, **times}
-        return columns | {name: values.ravel() for name, values in numbers.items()}
+        texts = {name: getattr(self.runs, name) for name in (*_NAMES, "source")}
+        return {
+            **{name: np.repeat(np.array(values), len(self.devices)) for name, values in texts.items()},
+            "device": np.tile(np.array(self.devices), len(self)),
+            **{name: values.ravel() for name, values in self.numbers().items()},
+        }
 
     def __getitem__(self, row: int) -> RelativeRun:
         """The forecast of one run."""
@@ -235,27 +223,14 @@ class RelativeRun(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """Everything, as the object that ``--json`` prints."""
         found, row = self.forecast, self.row
-        runs, ranks = found.runs, found.ranks[row].tolist()
-        source, timed_on = runs.source[row], found.timed_on[row]
-        devices = []
-        for place, device in enumerate(found.devices):
-            relative, low, high = found.relative[row, place].tolist()
-            times = [None] * 3 if timed_on is None else found.time_s[row, place].tolist()
-            devices.append(
-                {
-                    "device": device,
-                    "relative": relative,
-                    "low": low,
-                    "high": high,
-                    "rank": ranks[place],
-                    "probability_fastest": float(found.fastest[row, place]),
-                    **dict(zip(_TIMES, times, strict=True)),
-                    "speed_up": 1 / relative,
-                }
-            )
-        names = ("application", "kernel", "size", "scale")
+        source, timed_on = found.runs.source[row], found.timed_on[row]
+        columns = {name: values[row].tolist() for name, values in found.numbers().items()}
+        if timed_on is None:
+            columns |= {name: [None] * len(found.devices) for name in columns if name.startswith("time_")}
+        columns = {"device": found.devices, **columns, "speed_up": (1 / found.centre[row]).tolist()}
+        devices = [dict(zip(columns, each, strict=True)) for each in zip(*columns.values(), strict=True)]
         return {
-            **{name: getattr(runs, name)[row] or None for name in names},
+            **{name: getattr(found.runs, name)[row] or None for name in _NAMES},
             "source": None if source == NO_SOURCE else source,
             "relative_to": found.relative_to,
             "level": found.level,
@@ -263,7 +238,7 @@ class RelativeRun(NamedTuple):
             "devices": devices,
             "order": list(found.in_order(row)),
             "probability_same_order": float(found.same_order[row]),
-            "recommended": found.in_order(row)[0],
+            "recommended": found.recommended[row],
             "time": None if timed_on is None else {"device": timed_on, "time_s": found.timed_s(row)},
             "warnings": list(self.warnings),
         }
@@ -289,9 +264,7 @@ def forecast_of(
     if relative_to is not None and relative_to not in devices:
         expected = f"one of {', '.join(devices)}"
         raise InputError.of(where="relative_to", expected=expected, found=repr(relative_to))
-    wrong = ~(np.isfinite(predicted) & (predicted > 0))
-    if wrong.any():
-        raise InputError.of(where="model", expected="to predict numbers above 0", found=predicted[wrong][0])
+    check_times(predicted, "model")
     base = None if relative_to is None else list(devices).index(relative_to)
     errors = [residuals.of_source(source) for source in runs.source]
     logs = _logs(predicted, base)
@@ -305,13 +278,16 @@ def forecast_of(
             time_s[row] = time[1] * _limits(predicted[[row]], [errors[row]], timed, level)[0]
     shares = [_shares(logs[row], order[row], each) for row, each in enumerate(errors)]
     said = warnings or [()] * len(runs)
+    centre, low, high = np.moveaxis(_limits(predicted, errors, base, level), 2, 0)
     return RelativeForecast(
         runs=runs,
         devices=tuple(devices),
         relative_to=relative_to,
         level=level,
         reached=reached,
-        relative=_limits(predicted, errors, base, level),
+        centre=centre,
+        low=low,
+        high=high,
         order=order,
         fastest=np.array([fastest for fastest, _ in shares]).reshape(predicted.shape),
         same_order=np.array([same for _, same in shares]),
@@ -329,9 +305,8 @@ def _logs(predicted: Reals, base: int | None) -> Reals:
 
 def _limits(predicted: Reals, errors: Sequence[RelativeResiduals], base: int | None, level: float) -> Reals:
     """Centre, low and high of runs by the errors of each, of shape ``(r, d, 3)``."""
-    reaches = {
-        each.sources: each.reach(level, base) for each in {each.sources: each for each in errors}.values()
-    }
+    by_source = {each.sources: each for each in errors}
+    reaches = {sources: each.reach(level, base) for sources, each in by_source.items()}
     logs = _logs(predicted, base)
     reach = np.array([reaches[each.sources] for each in errors]).reshape(logs.shape)
     high = np.minimum(np.exp(logs + reach), np.inf if base is not None else 1.0)
@@ -392,13 +367,10 @@ class TrainedRelativeModel:
     def vectors(self, runs: Observations) -> Reals:
         """Relative vectors as the model gives them, of shape ``(r, d)``."""
         predicted = self.predictor.predict(runs)
-        expected = (len(runs), len(self.devices))
-        if predicted.shape != expected:
-            raise InputError.of(
-                where=self.folder,
-                expected=f"a model of {len(self.devices)} devices as its card says",
-                found=f"one that predicts an array of shape {predicted.shape}",
-            )
+        if predicted.shape != (len(runs), len(self.devices)):
+            expected = f"a model of {len(self.devices)} devices as its card says"
+            found = f"one that predicts an array of shape {predicted.shape}"
+            raise InputError.of(where=self.folder, expected=expected, found=found)
         return predicted
 
     def predict(
@@ -415,10 +387,8 @@ class TrainedRelativeModel:
         Where a time is known on a device, times are forecast in seconds too: by default that of each run on
         the device on which it was counted.
         """
-        if isinstance(runs, ProfileBatch):
-            runs = profiles_seen(runs)
-        elif not isinstance(runs, Observations):
-            runs = profiles_seen(ProfileBatch.of(runs))
+        if not isinstance(runs, Observations):
+            runs = profiles_seen(runs if isinstance(runs, ProfileBatch) else ProfileBatch.of(runs))
         unknown = self._unknown_counters(runs)
         self._refuse_unknown(runs, unknown)
         return forecast_of(
@@ -446,10 +416,9 @@ class TrainedRelativeModel:
         for source, own_s in zip(runs.source, runs.time_s.tolist(), strict=True):
             device, seconds = timed_on or source, own_s if time_s is None else time_s
             if device not in self.devices and time_s is not None:
+                # `NO_SOURCE` reads as what was found, too.
                 expected = f"the device that it was measured on, one of {known}"
-                raise InputError.of(
-                    where="time", expected=expected, found="none" if device == NO_SOURCE else device
-                )
+                raise InputError.of(where="time", expected=expected, found=device)
             is_known = device in self.devices and np.isfinite(seconds)
             times.append((device, seconds) if is_known else None)
         return times
@@ -463,26 +432,22 @@ class TrainedRelativeModel:
         parts: tuple[Any, ...] = (self.predictor, getattr(self.predictor, "features", None))
         for part in parts:
             if hasattr(part, "unknown_counters"):
-                found: tuple[str, ...] = part.unknown_counters(runs)
-                return found
+                return tuple(part.unknown_counters(runs))
         return tuple(name for name in runs.names if name not in self.card.counters)
 
     def _refuse_unknown(self, runs: Observations, unknown: Sequence[str]) -> None:
-        columns = [place for place, name in enumerate(runs.names) if name not in unknown]
-        told = np.isfinite(runs.counters[:, columns]).any(axis=1)
-        if not told.all():
-            row = int(np.argmin(told))
-            known = format_names(self.card.counters, _MOST_NAMED)
-            raise InputError.of(
-                where=runs.label(row),
-                expected=f"counters that the model knows, such as {known}",
-                found=format_names(_counters_of(runs, row), _MOST_NAMED) or "none",
-            )
+        for row in range(len(runs)):
+            there = runs.counters_of(row)
+            if set(there) <= set(unknown):
+                known = format_names(self.card.counters, _MOST_NAMED)
+                expected = f"counters that the model knows, such as {known}"
+                found = format_names(there, _MOST_NAMED) or "none"
+                raise InputError.of(where=runs.label(row), expected=expected, found=found)
 
     def _warnings(self, runs: Observations, row: int, unknown: Sequence[str]) -> tuple[str, ...]:
         """Applicability warnings of a run."""
         found = []
-        ignored = [name for name in _counters_of(runs, row) if name in unknown]
+        ignored = [name for name in runs.counters_of(row) if name in unknown]
         if ignored:
             names = format_names(ignored, _MOST_NAMED)
             found.append(f"counters that the model does not know are passed over: {names}")
@@ -495,12 +460,6 @@ class TrainedRelativeModel:
                 f"{format_names(sources, _MOST_NAMED)}, so that nothing tells how sure this is"
             )
         return tuple(found)
-
-
-def _counters_of(runs: Observations, row: int) -> list[str]:
-    """Counters that a run has."""
-    there = np.isfinite(runs.counters[row])
-    return [name for name, has in zip(runs.names, there, strict=True) if has]
 
 
 def save_model(trained: TrainedRelativeModel, folder: str | Path) -> None:

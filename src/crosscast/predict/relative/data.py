@@ -6,7 +6,6 @@ An entry of a vector is the time on a device over the time on the slowest device
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -72,6 +71,10 @@ class Observations:
         """Names of a row, for people."""
         return " ".join(dict.fromkeys(filter(None, self.works[row]))) or "profile"
 
+    def counters_of(self, row: int) -> list[str]:
+        """Names of the counters that a row has."""
+        return [self.names[place] for place in np.flatnonzero(np.isfinite(self.counters[row]))]
+
     def rows(self, places: Integers | Flags) -> Observations:
         """Some of the rows."""
         chosen = np.arange(len(self))[places]
@@ -106,23 +109,12 @@ class Vectors:
         """Some of the rows."""
         return replace(self, observations=self.observations.rows(places), times_s=self.times_s[places])
 
-    def on(self, devices: Sequence[str]) -> Vectors:
-        """The same with some of the devices."""
-        unknown = [device for device in devices if device not in self.devices]
-        if unknown or len(devices) < 2:
-            found = unknown[0] if unknown else ", ".join(devices)
-            raise InputError(f"devices: expected two or more of {', '.join(self.devices)}, found {found}")
-        columns = [self.devices.index(device) for device in devices]
-        described = tuple(self.described[column] for column in columns) if self.described else ()
-        return Vectors(self.observations, tuple(devices), self.times_s[:, columns], described)
-
 
 class RelativePredictor(Protocol):
     """A fitted model."""
 
     def predict(self, observations: Observations) -> Reals:
         """Relative vectors ``(r, d)``, all above 0; the largest entry of a row may be other than 1."""
-        ...
 
 
 class RelativeModel(Protocol):
@@ -131,17 +123,22 @@ class RelativeModel(Protocol):
     @property
     def name(self) -> str:
         """Name on the command line, and in tables."""
-        ...
 
     def fit(self, vectors: Vectors, seed: int) -> RelativePredictor:
         """Fit, scale, tune and select with these rows alone."""
-        ...
 
 
 def check_runs(name: str, vectors: Vectors) -> None:
     """Refuse to fit to no runs."""
     if not len(vectors):
         raise InputError(f"{name}: expected a run to learn from, found none")
+
+
+def check_times(times: Reals, where: str) -> None:
+    """Refuse times, or vectors of them, that are not above 0."""
+    wrong = ~(np.isfinite(times) & (times > 0))
+    if wrong.any():
+        raise InputError.of(where=where, expected="numbers above 0", found=times[wrong][0])
 
 
 def relative_to_slowest(times_s: Reals) -> Reals:

@@ -10,13 +10,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.predict.relative.counters import (
-    INTENSITIES,
-    SETTINGS,
-    TABLE_3,
-    settings_of,
-    table3_features,
-)
+from crosscast.predict.relative.counters import INTENSITIES, SETTINGS, TABLE_3, settings_of, table3_features
 from crosscast.predict.relative.data import NO_SOURCE, Observations
 from crosscast.predict.serialization import Array, Nested, Stored
 from crosscast.predict.trees import Trees, both_sides, trees_of_booster
