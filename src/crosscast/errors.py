@@ -19,6 +19,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "MissingExtraError",
     "SensorFault",
     "UnsupportedError",
+    "importing",
 ]
 
 
@@ -165,6 +168,26 @@ class MissingExtraError(CrosscastError):
     def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
         """Survive the way from one process to another; Python would make it anew of the message alone."""
         return type(self), (self.extra, self._purpose)
+
+
+@contextmanager
+def importing(extra: str, purpose: str) -> Iterator[None]:
+    """Say of imports that fail which optional part is not installed, and what it is needed for.
+
+    Parameters
+    ----------
+    extra, purpose
+        As those of `MissingExtraError`.
+
+    Raises
+    ------
+    MissingExtraError
+        If a package is not installed.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(extra, purpose) from error
 
 
 class EnvironmentFault(CrosscastError):

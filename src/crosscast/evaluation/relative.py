@@ -427,7 +427,8 @@ def _bootstrap(
         under = drawn @ np.bincount(group, weights)
         sums = {name: np.bincount(group, weights * values) for name, values in vars(scores).items()}
         means: dict[str, Reals] = {name: drawn @ each / under for name, each in sums.items()}
-        return {**means, "typical_factor": np.exp(means.pop("log_error"))}
+        factor = np.exp(means.pop("log_error"))
+        return {**means, "typical_factor": factor}
 
     scored = [
         Scored(model.name, model.name in baselines, asdict(metrics_of(each, weights)), partial(draw, each))

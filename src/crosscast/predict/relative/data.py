@@ -138,7 +138,7 @@ def check_times(times: Reals, where: str) -> None:
     """Refuse times, or vectors of them, that are not above 0."""
     wrong = ~(np.isfinite(times) & (times > 0))
     if wrong.any():
-        raise InputError.of(where=where, expected="numbers above 0", found=times[wrong][0])
+        raise InputError.of(where=where, expected="numbers above 0", found=float(times[wrong][0]))
 
 
 def relative_to_slowest(times_s: Reals) -> Reals:

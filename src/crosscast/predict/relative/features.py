@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import InputError, importing
 from crosscast.predict.relative.counters import INTENSITIES, SETTINGS, TABLE_3, settings_of, table3_features
 from crosscast.predict.relative.data import NO_SOURCE, Observations
 from crosscast.predict.serialization import Array, Nested, Stored
@@ -147,9 +147,7 @@ class FittedFeatures(Stored):
     """Features as the training rows fixed them."""
 
     origins: Annotated[Integers, Array("k", low=0, high=SOURCE, least=1)]
-    keys: Annotated[
-        tuple[str, ...], Array("k")
-    ]  # names of features of Table III, counters, settings, devices
+    keys: Annotated[tuple[str, ...], Array("k")]  # features of Table III, counters, settings, devices
     scales: Annotated[Integers, Array("k", low=0, high=ROOT)]
     means: Annotated[Reals, Array("k")]  # of the training rows on that scale; 0 and 1 where values stay
     deviations: Annotated[Reals, Array("k", above=0)]
@@ -168,10 +166,8 @@ class FittedFeatures(Stored):
     def names(self) -> tuple[str, ...]:
         """Names of the columns of `transform`, for people."""
         prefixes = {SOURCE: "source ", OWN_SETTING: "setting "}
-        names = [
-            f"{prefixes.get(origin, '')}{key}"
-            for origin, key in zip(self.origins.tolist(), self.keys, strict=True)
-        ]
+        origins = zip(self.origins.tolist(), self.keys, strict=True)
+        names = [f"{prefixes.get(origin, '')}{key}" for origin, key in origins]
         missing = np.flatnonzero(self.gaps) if self.fill else ()
         return (*names, *(f"{names[place]} is missing" for place in missing))
 
@@ -182,7 +178,7 @@ class FittedFeatures(Stored):
         that no training row is from has 0 in each column of devices.
         """
         source = _Source(observations)
-        self._refuse_unknown(observations, source)
+        self._refuse_unknown(source)
         columns = zip(self.origins.tolist(), self.keys, self.scales.tolist(), strict=True)
         scaled = [on_scale(source.values(origin, key), scale) for origin, key, scale in columns]
         rows: Reals = (np.column_stack(scaled) - self.means) / self.deviations
@@ -193,33 +189,27 @@ class FittedFeatures(Stored):
 
     def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
         """Counters that the rows have and the training rows did not, and that no feature is made of."""
-        known = self._known(observations, _Source(observations))
-        there: Flags = np.asarray(np.isfinite(observations.counters).any(axis=0))
-        return tuple(
-            name for name, of, has in zip(observations.names, known, there, strict=True) if has and not of
-        )
+        there = np.isfinite(observations.counters).any(axis=0)
+        unknown = np.flatnonzero(there & ~self._known(_Source(observations)))
+        return tuple(observations.names[place] for place in unknown)
 
-    def _known(self, observations: Observations, source: _Source) -> Flags:
+    def _known(self, source: _Source) -> Flags:
         """Which counters the training rows had, or a feature of Table III is made of."""
-        places = [
-            TABLE_3.index(key)
-            for origin, key in zip(self.origins, self.keys, strict=True)
-            if origin == COUNTED
-        ]
-        known = {name for place in places for name in source.used[place]}.union(self.known)
-        return np.array([name in known for name in observations.names], dtype=np.bool_)
+        counted = [key for origin, key in zip(self.origins, self.keys, strict=True) if origin == COUNTED]
+        known = set(self.known).union(*(source.used[TABLE_3.index(key)] for key in counted))
+        return np.array([name in known for name in source.observations.names], dtype=np.bool_)
 
-    def _refuse_unknown(self, observations: Observations, source: _Source) -> None:
-        there = np.isfinite(observations.counters)
-        known = self._known(observations, source)
-        strange = there.any(axis=1) & ~there[:, known].any(axis=1)
+    def _refuse_unknown(self, source: _Source) -> None:
+        rows = source.observations
+        there = np.isfinite(rows.counters)
+        strange = there.any(axis=1) & ~there[:, self._known(source)].any(axis=1)
         if strange.any() and self.known:
             row = int(np.argmax(strange))
-            names = [name for name, has in zip(observations.names, there[row], strict=True) if has]
+            names = format_names(rows.counters_of(row), _MOST_NAMED)
             raise InputError.of(
-                where=observations.application[row],
+                where=rows.application[row],
                 expected=f"counters that the model knows, such as {format_names(self.known, _MOST_NAMED)}",
-                found=f"a profile whose counters the model does not know: {format_names(names, _MOST_NAMED)}",
+                found=f"a profile whose counters the model does not know: {names}",
             )
 
 
@@ -283,10 +273,8 @@ class Boosting:
         return TreesOnFeatures(features, trees, float(vector.min()), gain)
 
     def _booster(self, rows: Reals, vector: Reals, weights: Reals | None, seed: int) -> Any:
-        try:
+        with importing("train", "fitting a model of boosted trees"):
             import xgboost
-        except ImportError as error:
-            raise MissingExtraError("train", "fitting a model of boosted trees") from error
         settings = {
             "objective": "reg:absoluteerror",
             "max_depth": self.depth,

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Annotated
 
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import InputError, importing
 from crosscast.predict.relative.data import (
     INVOCATIONS,
     NO_SOURCE,
@@ -64,10 +63,8 @@ def _centred(log_time: Reals) -> Reals:
 
 def _random_trees(count: int, rows: Reals, vectors: Vectors, seed: int, max_features: float = 1.0) -> Trees:
     """Extremely randomized trees of centred logarithms of times, to which kernels weigh the same."""
-    try:
+    with importing("train", "fitting a model"):
         from sklearn.ensemble import ExtraTreesRegressor
-    except ImportError as error:
-        raise MissingExtraError("train", "fitting a model") from error
     forest = ExtraTreesRegressor(count, max_features=max_features, random_state=seed, n_jobs=1)
     target, weights = _centred(np.log(vectors.times_s)), kernel_weights(vectors.observations)
     forest.fit(within_singles(rows), target, sample_weight=weights)
@@ -124,14 +121,12 @@ def spread_rows(vectors: Vectors) -> Vectors:
     kernels: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for row, kernel in enumerate(vectors.observations.kernels):
         kernels[kernel].append(row)
-    return vectors.rows(np.concatenate([_spread(np.array(rows), length) for rows in kernels.values()]))
-
-
-def _spread(rows: Integers, length: Reals) -> Integers:
-    if len(rows) <= _MOST_ROWS:
-        return rows
-    ordered = rows[np.argsort(length[rows], kind="stable")]
-    return np.sort(ordered[np.linspace(0, len(rows) - 1, _MOST_ROWS).round().astype(np.int64)])
+    chosen = []
+    for rows in map(np.array, kernels.values()):
+        ordered = rows[np.argsort(length[rows], kind="stable")]
+        places = np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).round().astype(np.int64)
+        chosen.append(np.sort(ordered[places]))
+    return vectors.rows(np.concatenate(chosen))
 
 
 @dataclass(frozen=True)
@@ -310,13 +305,11 @@ def are_profiles(observations: Observations) -> bool:
 
 def profiles_of(observations: Observations) -> ProfileBatch:
     """The profiles that `crosscast.predict.relative.data.profiles_seen` made rows of."""
-    metrics = np.full((len(observations), len(_METRICS)), np.nan)
-    for place, name in enumerate(observations.names):
-        if name in _METRICS:
-            metrics[:, _METRICS.index(name)] = observations.counters[:, place]
-    invocations: Reals = np.ones(len(observations))
-    if INVOCATIONS in observations.configuration:
-        invocations = observations.settings[:, observations.configuration.index(INVOCATIONS)]
+    counters = dict(zip(observations.names, observations.counters.T, strict=True))
+    settings = dict(zip(observations.configuration, observations.settings.T, strict=True))
+    missing = np.full(len(observations), np.nan)
+    metrics = np.column_stack([counters.get(name, missing) for name in _METRICS])
+    invocations = settings.get(INVOCATIONS, missing)
     counts = np.where(invocations >= 1, invocations, 1).astype(np.int64)
     return ProfileBatch(observations.application, observations.kernel, observations.size, metrics, counts)
 
@@ -333,10 +326,9 @@ class ByTimesPredictor(Stored, kind="relative-by-times"):
         What the correction learned of single devices is half chance, so half of it is kept.
         """
         if not are_profiles(observations):
-            raise InputError(
-                "profile: expected architecture-independent profiles, which the model was trained on, found "
-                "counters of a device, a profile whose counters the model does not know"
-            )
+            expected = "architecture-independent profiles, which the model was trained on"
+            found = "counters of a device, a profile whose counters the model does not know"
+            raise InputError.of(where="profile", expected=expected, found=found)
         profiles = profiles_of(observations)
         corrected, physical = self.times.log_time(profiles), self.times.physical.log_time(profiles)
         return relative_to_slowest(np.exp(0.5 * corrected + 0.5 * physical))
@@ -351,21 +343,16 @@ class ByTimes:
     def fit(self, vectors: Vectors, seed: int) -> ByTimesPredictor:
         """Fit the time model to the times of the vectors."""
         if not are_profiles(vectors.observations):
-            raise InputError(
-                f"{self.name}: expected architecture-independent profiles to learn from, found counters of "
-                f"{', '.join(sorted(set(vectors.observations.source)))}"
-            )
+            expected = "architecture-independent profiles to learn from"
+            found = f"counters of {', '.join(sorted(set(vectors.observations.source)))}"
+            raise InputError.of(where=self.name, expected=expected, found=found)
         if not vectors.described:
-            raise InputError(f"{self.name}: expected a description of each device, found none")
-        shape = vectors.times_s.shape
-        grid = Grid(
-            profiles_of(vectors.observations),
-            vectors.described,
-            np.log(vectors.times_s),
-            np.full(shape, np.nan),
-            np.ones(shape, dtype=np.int64),
+            raise InputError.of(where=self.name, expected="a description of each device", found="none")
+        log_time, profiles = np.log(vectors.times_s), profiles_of(vectors.observations)
+        spread, runs = np.full_like(log_time, np.nan), np.ones(log_time.shape, dtype=np.int64)
+        return ByTimesPredictor(
+            Combined().fit(Grid(profiles, vectors.described, log_time, spread, runs), seed)
         )
-        return ByTimesPredictor(Combined().fit(grid, seed))
 
 
 @dataclass(frozen=True)
@@ -386,17 +373,15 @@ DEFAULT_MODEL = "combined"
 BASELINES = ("published-mean", "log-mean")
 """Those that look at no counter: anything else must beat them."""
 
-MODELS: Mapping[str, Callable[[], RelativeModel]] = MappingProxyType(
-    {
-        "published-mean": PublishedMean,
-        "log-mean": LogMean,
-        "published-linear": PublishedLinear,
-        "published-forest": PublishedForest,
-        "published-xgboost": PublishedXGBoost,
-        "extra-trees": ExtraTrees,
-        "combined": CombinedRelative,
-    }
-)
+MODELS: Mapping[str, Callable[[], RelativeModel]] = {
+    "published-mean": PublishedMean,
+    "log-mean": LogMean,
+    "published-linear": PublishedLinear,
+    "published-forest": PublishedForest,
+    "published-xgboost": PublishedXGBoost,
+    "extra-trees": ExtraTrees,
+    "combined": CombinedRelative,
+}
 """What makes each model, from the trivial to the strong."""
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import InputError, importing
 from crosscast.predict.relative.data import Observations, Vectors, check_runs, relative_to_slowest
 from crosscast.predict.relative.features import Boosting, FeatureScale, FittedFeatures, TreesOnFeatures
 from crosscast.predict.serialization import Array, Nested, Stored
@@ -66,11 +66,9 @@ class PublishedLinear:
 
     def fit(self, vectors: Vectors, seed: int = 0) -> LinearPredictor:
         """Fit it; nothing is random."""
-        try:
+        with importing("train", "fitting a model"):
             from sklearn.linear_model import LinearRegression
             from threadpoolctl import threadpool_limits
-        except ImportError as error:
-            raise MissingExtraError("train", "fitting a model") from error
         check_runs(self.name, vectors)
         features, vector = self.features.fit(vectors.observations), vectors.vector
         model = LinearRegression()
@@ -119,10 +117,8 @@ class PublishedForest:
 
     def fit(self, vectors: Vectors, seed: int) -> TreesOnFeatures:
         """Fit it."""
-        try:
+        with importing("train", "fitting a model"):
             from sklearn.ensemble import RandomForestRegressor
-        except ImportError as error:
-            raise MissingExtraError("train", "fitting a model") from error
         check_runs(self.name, vectors)
         features, vector = self.features.fit(vectors.observations), vectors.vector
         forest = RandomForestRegressor(self.trees, random_state=seed)

@@ -14,7 +14,7 @@ from crosscast.errors import InputError
 from crosscast.predict.relative.data import Observations, Vectors, Work, profiles_seen
 from crosscast.predict.time.data import ProfileBatch, devices_of, grid_of
 from crosscast.tables.arrow import Table
-from crosscast.tables.cells import KERNEL_AT_A_SIZE, cells_of, run_means, sound
+from crosscast.tables.cells import CELL, KERNEL_AT_A_SIZE, run_means, sound
 from crosscast.tables.dataset import Dataset
 from crosscast.tables.keys import distinct
 from crosscast.tables.library import pc
@@ -62,21 +62,20 @@ class WorkTimes(NamedTuple):
 def work_times(dataset: Dataset) -> WorkTimes:
     """Times of a dataset but for failed sessions; runs of the same work are taken together."""
     records = sound(dataset.records, dataset.sessions)
-    cells = cells_of(records)
-    keys = cells.keys.to_pylist()
-    rows: dict[Work, int] = {}
+    cells, cell = distinct(records, CELL)
+    keys = cells.to_pylist()
     devices = tuple(sorted({key["device"] for key in keys}))
-    columns = {device: place for place, device in enumerate(devices)}
-    places = np.empty(len(keys), dtype=np.int64)
-    for number, key in enumerate(keys):
-        settings = _settings(key)
-        application, kernel, size = (key[name] for name in KERNEL_AT_A_SIZE)
-        row = rows.setdefault((application, kernel, size, scale_of(settings, size)), len(rows))
-        places[number] = row * len(devices) + columns[key["device"]]
-    filled, numbers = np.unique(places[cells.numbers], return_inverse=True)
-    times = np.full(len(rows) * len(devices), np.nan)
-    times[filled] = samples_of(numbers, run_means(records)).quantile(0.5)
-    return WorkTimes(rows, devices, times.reshape(len(rows), len(devices)))
+    scales = [scale_of(_settings(key), key["size"]) for key in keys]
+    works = [
+        (*(key[name] for name in KERNEL_AT_A_SIZE), scale) for key, scale in zip(keys, scales, strict=True)
+    ]
+    rows = {work: row for row, work in enumerate(dict.fromkeys(works))}
+    columns = [devices.index(key["device"]) for key in keys]
+    places = np.array([rows[work] for work in works], dtype=np.int64) * len(devices) + columns
+    filled, numbers = np.unique(places.astype(np.int64)[cell], return_inverse=True)
+    times_s = np.full((len(rows), len(devices)), np.nan)
+    times_s.flat[filled] = samples_of(numbers, run_means(records)).quantile(0.5)
+    return WorkTimes(rows, devices, times_s)
 
 
 def has_counters(dataset: Dataset) -> bool:
@@ -91,34 +90,31 @@ def counted_runs(dataset: Dataset) -> Observations:
     them; where a session does not say how many it had, they are those of one. Kernels of one session share
     them. The time is the median over the session's runs.
     """
-    rows = _counted(dataset).select([*SESSIONS.key, "kernels", "runs", "counters"]).to_pylist()
-    if not rows:
+    sessions = _counted(dataset).select([*SESSIONS.key, "kernels", "runs", "counters"]).to_pylist()
+    if not sessions:
         raise InputError(f"{dataset.label}: expected sessions with counters, found none")
-    settings = [_settings(row) for row in rows]
-    names, counters = _matrix(
-        [
-            {name: total / (row["runs"] or 1) for name, total in counters_of(row, dataset.label).items()}
-            for row in rows
-        ]
-    )
-    configuration, set_to = _matrix([numeric_settings(each) for each in settings])
-    times = _session_times(dataset)
-    runs = [(number, kernel) for number, row in enumerate(rows) for kernel in json.loads(row["kernels"])]
-    of_rows = [number for number, _ in runs]
-    time_s = [
-        times.get((*(rows[number][key] for key in SESSIONS.key), kernel), np.nan) for number, kernel in runs
+    rows = [
+        {**session, "kernel": kernel, "settings": _settings(session)}
+        for session in sessions
+        for kernel in json.loads(session["kernels"])
     ]
+    names, totals = _matrix([counters_of(row, dataset.label) for row in rows])
+    configuration, settings = _matrix([numeric_settings(row["settings"]) for row in rows])
+    times = _session_times(dataset)
+    application, kernel, size, source = (
+        tuple(row[name] for row in rows) for name in (*KERNEL_AT_A_SIZE, "device")
+    )
     return Observations(
-        application=tuple(rows[number]["application"] for number in of_rows),
-        kernel=tuple(kernel for _, kernel in runs),
-        size=tuple(rows[number]["size"] for number in of_rows),
-        scale=tuple(scale_of(settings[number], rows[number]["size"]) for number in of_rows),
-        source=tuple(rows[number]["device"] for number in of_rows),
+        application=application,
+        kernel=kernel,
+        size=size,
+        scale=tuple(scale_of(row["settings"], row["size"]) for row in rows),
+        source=source,
         names=names,
-        counters=counters[of_rows],
+        counters=totals / np.array([[row["runs"] or 1] for row in rows]),
         configuration=configuration,
-        settings=set_to[of_rows],
-        time_s=np.array(time_s, dtype=np.float64),
+        settings=settings,
+        time_s=np.array([times.get(tuple(row[name] for name in _RUN), np.nan) for row in rows]),
     )
 
 
@@ -136,11 +132,8 @@ def _settings(row: Mapping[str, Any]) -> Mapping[str, Setting]:
 def _matrix(rows: Sequence[Mapping[str, float]]) -> tuple[tuple[str, ...], Reals]:
     """All names, sorted, and the values by row and name; NaN where a row has none."""
     names = tuple(sorted({name for row in rows for name in row}))
-    places = {name: place for place, name in enumerate(names)}
-    values = np.full((len(rows), len(names)), np.nan)
-    for number, row in enumerate(rows):
-        values[number, [places[name] for name in row]] = list(row.values())
-    return names, values
+    values = [[row.get(name, np.nan) for name in names] for row in rows]
+    return names, np.array(values, dtype=np.float64).reshape(len(rows), len(names))
 
 
 def _session_times(dataset: Dataset) -> dict[tuple[Any, ...], float]:
@@ -148,7 +141,7 @@ def _session_times(dataset: Dataset) -> dict[tuple[Any, ...], float]:
     records = sound(dataset.records, dataset.sessions)
     keys, numbers = distinct(records, _RUN)
     medians = samples_of(numbers, run_means(records)).quantile(0.5).tolist()
-    columns = [keys.column(name).to_pylist() for name in _RUN]
+    columns = (keys.column(name).to_pylist() for name in _RUN)
     return dict(zip(zip(*columns, strict=True), medians, strict=True))
 
 
@@ -216,30 +209,24 @@ def vectors_of(
         grid = grid_of(dataset)
         seen = profiles_seen(grid.profiles)
         known, times_s = tuple(device.key for device in grid.devices), np.exp(grid.log_time)
-    columns = (
-        _fullest(dataset.label, known, seen, times_s)
-        if devices is None
-        else _named(dataset.label, known, devices)
-    )
-    chosen = tuple(known[column] for column in columns)
-    times_s = times_s[:, columns]
+    if devices is None:
+        devices = _fullest(dataset.label, known, seen, times_s)
+    _check_devices(dataset.label, known, devices)
+    chosen = tuple(devices)
+    times_s = times_s[:, [known.index(device) for device in chosen]]
     timed: Flags = np.asarray(~np.isnan(times_s).any(axis=1))
     rows = timed & _counted_on(dataset.label, seen, timed, chosen, sources)
     if not rows.any():
-        counted = "" if sources is None else f" on {', '.join(sources)}"
-        raise InputError(
-            f"{dataset.label}: expected work counted{counted} with times on all of {', '.join(chosen)}, "
-            "found none"
-        )
+        counted = "counted" if sources is None else f"counted on {', '.join(sources)}"
+        expected = f"work {counted} with times on all of {', '.join(chosen)}"
+        raise InputError.of(where=dataset.label, expected=expected, found="none")
     described = devices_of(dataset)
     vectors = Vectors(seen.rows(rows), chosen, times_s[rows], tuple(described[device] for device in chosen))
     wrong = np.argwhere(vectors.times_s <= 0)
     if len(wrong):
         row, column = wrong[0]
-        work = ", ".join(vectors.observations.works[row][:3])
-        raise InputError(
-            f"{dataset.label}: records: expected times above 0, found 0 for {work} on {chosen[column]}"
-        )
+        found = f"0 for {', '.join(vectors.observations.works[row][:3])} on {chosen[column]}"
+        raise InputError.of(where=f"{dataset.label}: records", expected="times above 0", found=found)
     return vectors
 
 
@@ -255,11 +242,10 @@ def _kind(dataset: Dataset, counters: CounterKind | None) -> CounterKind:
         there.append("profiles")
     if has_counters(dataset):
         there.append("sessions")
-    if counters is None and not there:
-        raise InputError(f"{dataset.label}: expected profiles or sessions with counters, found neither")
-    if counters is not None and counters not in there:
-        what = "sessions with counters" if counters == "sessions" else "profiles"
-        raise InputError(f"{dataset.label}: expected {what}, found none")
+    words = {None: "profiles or sessions with counters", "sessions": "sessions with counters"}
+    if (counters or next(iter(there), None)) not in there:
+        found = "none" if counters else "neither"
+        raise InputError.of(where=dataset.label, expected=words.get(counters, "profiles"), found=found)
     return counters or there[0]
 
 
@@ -274,31 +260,32 @@ def _times_of(dataset: Dataset, seen: Observations) -> tuple[tuple[str, ...], Re
     return times.devices, times_s
 
 
-def _fullest(label: str, known: tuple[str, ...], seen: Observations, times_s: Reals) -> list[int]:
-    """Places of the devices that make the largest full table of work."""
+def _fullest(label: str, known: tuple[str, ...], seen: Observations, times_s: Reals) -> list[str]:
+    """The devices that make the largest full table of work."""
     numbers = {work: number for number, work in enumerate(dict.fromkeys(seen.works))}
     timed = np.zeros((len(numbers), len(known)), dtype=np.bool_)
     np.logical_or.at(timed, [numbers[work] for work in seen.works], ~np.isnan(times_s))
     columns = full_devices(timed)
     if not columns:
-        raise InputError(
-            f"{label}: expected counted work with times on two devices or more, found none (devices with "
-            f"times: {', '.join(known) or 'none'})"
+        found = f"none (devices with times: {', '.join(known) or 'none'})"
+        raise InputError.of(
+            where=label, expected="counted work with times on two devices or more", found=found
         )
-    return columns
+    return [known[column] for column in columns]
 
 
-def _named(label: str, known: tuple[str, ...], devices: Sequence[str]) -> list[int]:
-    """Places of these devices, in their order."""
-    for device in devices:
-        if device not in known:
-            raise InputError(
-                f"devices: expected some of those with times in {label} ({', '.join(known) or 'none'}), "
-                f"found {device!r}"
-            )
+def _check_devices(label: str, known: tuple[str, ...], devices: Sequence[str]) -> None:
+    _check_known("devices", f"those with times in {label}", known, devices)
     if len(set(devices)) < max(2, len(devices)):
-        raise InputError(f"devices: expected two or more, each once, found {', '.join(devices) or 'none'}")
-    return [known.index(device) for device in devices]
+        found = ", ".join(devices) or "none"
+        raise InputError.of(where="devices", expected="two or more, each once", found=found)
+
+
+def _check_known(where: str, what: str, known: Sequence[str], names: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            expected = f"some of {what} ({', '.join(known) or 'none'})"
+            raise InputError.of(where=where, expected=expected, found=repr(name))
 
 
 def _counted_on(
@@ -307,14 +294,8 @@ def _counted_on(
     """Which rows were counted on the sources; by default on the chosen devices, if there are timed ones."""
     source = np.array(seen.source)
     if sources is None:
-        of_chosen: Flags = np.isin(source, list(chosen))
+        of_chosen: Flags = np.isin(source, chosen)
         return of_chosen if np.any(of_chosen & timed) else np.ones_like(timed)
-    there = sorted(set(seen.source))
-    for each in sources:
-        if each not in there:
-            raise InputError(
-                f"sources: expected some of those with counters in {label} ({', '.join(there)}), "
-                f"found {each!r}"
-            )
-    wanted: Flags = np.isin(source, list(sources))
+    _check_known("sources", f"those with counters in {label}", sorted(set(seen.source)), sources)
+    wanted: Flags = np.isin(source, sources)
     return wanted

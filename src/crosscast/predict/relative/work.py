@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import InputError, importing
 from crosscast.predict.relative.counters import Formula, by_plain_name, plain_name
 from crosscast.predict.relative.data import Observations
 from crosscast.predict.serialization import Array, Stored
@@ -143,7 +143,6 @@ _PULL = 0.2
 """How hard a price is pulled to where its term alone would make a third of the typical time."""
 
 _THIRD = -1.0
-_STARTS = (-2.0, -1.0, 0.0)
 _LEAST = 1e-30
 
 
@@ -203,25 +202,18 @@ def fit_prices(
 
 
 def _prices(terms: Reals, log_time: Reals, root: Reals) -> Reals:
-    try:
+    with importing("train", "fitting a model"):
         from scipy.optimize import least_squares
-    except ImportError as error:
-        raise MissingExtraError("train", "fitting a model") from error
-
     # Prices at which each term alone makes the typical time of the runs that have it.
-    typical = np.array(
-        [float(np.exp(np.median(log_time[term > 0] - np.log(term[term > 0])))) for term in terms.T]
-    )
+    typical = np.exp([np.median(log_time[term > 0] - np.log(term[term > 0])) for term in terms.T])
     scaled = terms * typical
 
     def errors(prices: Reals) -> Reals:
         found = np.log(np.maximum(scaled @ np.exp(prices), _LEAST)) - log_time
         return np.concatenate([found * root, _PULL * (prices - _THIRD)])
 
-    fits = [
-        least_squares(errors, np.full(terms.shape[1], start), loss="soft_l1", f_scale=_ROBUST)
-        for start in _STARTS
-    ]
+    starts = (np.full(terms.shape[1], start) for start in (-2.0, -1.0, 0.0))
+    fits = [least_squares(errors, start, loss="soft_l1", f_scale=_ROBUST) for start in starts]
     best = min(fits, key=lambda fit: float(fit.cost))
     found: Reals = typical * np.exp(best.x)
     return found
