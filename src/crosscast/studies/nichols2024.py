@@ -50,14 +50,10 @@ def by_source(vectors: Vectors, models: Sequence[RelativeModel], split: str, **o
     """
     rows = np.array(vectors.observations.source)
     sources = tuple(str(source) for source in np.unique(rows))
-    found = [
-        evaluate_relative(vectors.rows(rows == source), models, split, weighting="rows", **options)
-        for source in sources
-    ]
-    metrics = {
-        model.name: tuple(each.results[place].metrics for each in found) for place, model in enumerate(models)
-    }
-    return BySource(split, sources, metrics)
+    options = {**options, "weighting": "rows"}
+    found = [evaluate_relative(vectors.rows(rows == each), models, split, **options) for each in sources]
+    of_models = zip(*(each.results for each in found), strict=True)
+    return BySource(split, sources, {each[0].model: tuple(one.metrics for one in each) for each in of_models})
 
 
 SHUFFLES = 5
@@ -127,10 +123,10 @@ def importances(
             shuffled[:, fold.test] = errors[fold.test]
             for place, name in enumerate(fitted.features.names):
                 if name in names:
-                    others = _others(donors[:, place], works[fold.test], rng)
-                    shuffled[names.index(name), fold.test] = _shuffled_errors(
-                        fitted, test, own, place, others
-                    )
+                    rows = _shuffled(own, place, donors[:, place], works[fold.test], rng)
+                    again = test.rows(np.tile(np.arange(len(test)), SHUFFLES))
+                    found = _errors(fitted, again, rows).reshape(SHUFFLES, len(test))
+                    shuffled[names.index(name), fold.test] = found.mean(axis=0)
     mae = float(errors[tested].mean())
     rise = shuffled[:, tested].mean(axis=1) - mae
     gain = whole.gain / max(float(whole.gain.sum()), np.finfo(float).tiny)
@@ -151,20 +147,13 @@ def _errors(fitted: TreesOnFeatures, test: Vectors, rows: Reals) -> Reals:
     return row_scores(test.times_s, fitted.predict_features(rows)).mae
 
 
-def _others(donors: Reals, works: Integers, rng: np.random.Generator) -> Reals:
-    """Values of a feature of other rows, of shape ``(SHUFFLES, rows)``."""
-    _, place = np.unique(works, return_inverse=True)
-    given = rng.integers(len(donors), size=(SHUFFLES, int(place.max()) + 1))
-    return donors[given[:, place]]
-
-
-def _shuffled_errors(fitted: TreesOnFeatures, test: Vectors, own: Reals, place: int, others: Reals) -> Reals:
-    """Mean error of each row over the shuffles of a feature."""
+def _shuffled(own: Reals, place: int, donors: Reals, works: Integers, rng: np.random.Generator) -> Reals:
+    """The rows `SHUFFLES` times, with another row's value of a feature each time; the same for one work."""
+    _, work = np.unique(works, return_inverse=True)
+    given = rng.integers(len(donors), size=(SHUFFLES, int(work.max()) + 1))
     rows = np.tile(own, (SHUFFLES, 1))
-    rows[:, place] = others.ravel()
-    again = test.rows(np.tile(np.arange(len(test)), SHUFFLES))
-    means: Reals = _errors(fitted, again, rows).reshape(SHUFFLES, len(test)).mean(axis=0)
-    return means
+    rows[:, place] = donors[given[:, work]].ravel()
+    return rows
 
 
 COUNTS = (1, 2, 4, 8, 16, 32)
@@ -181,10 +170,11 @@ class Selection:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as an object of JSON."""
-        results = [
-            {"features": count, **asdict(each)} for count, each in zip(self.counts, self.metrics, strict=True)
-        ]
-        return {"split": self.split, "results": results}
+        results = zip(self.counts, self.metrics, strict=True)
+        return {
+            "split": self.split,
+            "results": [{"features": count, **asdict(metrics)} for count, metrics in results],
+        }
 
 
 def selection(vectors: Vectors, split: str, *, counts: Sequence[int] = COUNTS, **options: Any) -> Selection:
@@ -213,13 +203,14 @@ class RelativeStudies:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as an object of JSON."""
-        groups = {"by_scale": self.by_scale, "by_application": self.by_application}
+        scale, application = (
+            found and [result.to_dict() for result in found.results]
+            for found in (self.by_scale, self.by_application)
+        )
         return {
-            "by_source": None if self.by_source is None else self.by_source.to_dict(),
-            **{
-                name: None if found is None else [result.to_dict() for result in found.results]
-                for name, found in groups.items()
-            },
+            "by_source": self.by_source and self.by_source.to_dict(),
+            "by_scale": scale,
+            "by_application": application,
             "importances": self.importances.to_dict(),
             "selection": self.selection.to_dict(),
         }
@@ -238,8 +229,7 @@ class RelativeStudy(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but predictions, as ``--json`` prints it."""
-        studies = None if self.studies is None else self.studies.to_dict()
-        return {**self.evaluation.to_dict(), "studies": studies}
+        return {**self.evaluation.to_dict(), "studies": self.studies and self.studies.to_dict()}
 
 
 def study_relative(
