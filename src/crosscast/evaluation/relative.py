@@ -250,15 +250,6 @@ class _FoldTask:
         return bool((np.isfinite(predicted) & (predicted > 0)).all())
 
 
-def _predict_folds(
-    vectors: Vectors, models: Sequence[RelativeModel], folds: Sequence[RelativeFold], seed: int, **how: Any
-) -> list[list[Reals]]:
-    """For each model what it predicted of each fold."""
-    tasks = [_FoldTask(model, fold, seed) for model in models for fold in folds]
-    predicted = [answer["predicted"] for (answer,) in run_tasks(tasks, vectors, sources=_SOURCES, **how)]
-    return [predicted[place * len(folds) :][: len(folds)] for place in range(len(models))]
-
-
 @dataclass(frozen=True, eq=False)
 class RelativeResult:
     """How one model did in one split."""
@@ -376,7 +367,9 @@ def evaluate_relative(
         weighting = "kernels" if split.by in (_KERNEL, _WORK) else "rows"
     row_weights(vectors.observations, weighting)
     dealt = split.folds_of(vectors.observations, seed)
-    predicted = _predict_folds(vectors, models, dealt, seed, **how)
+    tasks = [_FoldTask(model, fold, seed) for model in models for fold in dealt]
+    found = iter(run_tasks(tasks, vectors, sources=_SOURCES, **how))
+    predicted = [[next(found)[0]["predicted"] for _ in dealt] for _ in models]
     tests = dealt[:1] if folds == PUBLISHED else dealt
     rows = np.concatenate([fold.test for fold in tests])
     order = np.argsort(rows)
@@ -449,10 +442,9 @@ def left_out_split(vectors: Vectors, label: str) -> RelativeSplit:
         if count >= LEAST_GROUPS:
             return split
         found.append(str(count))
-    raise InputError(
-        f"{label}: expected at least {LEAST_GROUPS} applications or kernels with counters, and times on the "
-        f"devices, to train and test a model, found {' and '.join(found)}"
-    )
+    what = "applications or kernels with counters, and times on the devices, to train and test a model"
+    expected = f"at least {LEAST_GROUPS} {what}"
+    raise InputError.of(where=label, expected=expected, found=" and ".join(found))
 
 
 def train_relative(
@@ -477,17 +469,12 @@ def train_relative(
         # First the model itself: what cannot be learned is said at once.
         predictor = model.fit(vectors, seed)
     models = [model, *(each for each in baselines if each.name != model.name)]
+    tested = evaluate_relative(vectors, models, split.name, baselines=(), seed=seed, **how).results
     seen = vectors.observations
-    folds = split.folds_of(seen, seed)
-    order = np.argsort(np.concatenate([fold.test for fold in folds]))
-    predicted = _predict_folds(vectors, models, folds, seed, **how)
-    left_out = [np.concatenate(each)[order] for each in predicted]
-    residuals = residuals_of(vectors, left_out[0], split.groups(seen))
-    weights = row_weights(seen, "applications")
-    scores = [metrics_of(row_scores(vectors.times_s, each), weights) for each in left_out]
+    residuals = residuals_of(vectors, tested[0].predicted, split.groups(seen))
     results: list[dict[str, Any]] = [
-        {"model": each.name, "split": split.name, **asdict(metrics)}
-        for each, metrics in zip(models, scores, strict=True)
+        {"model": each.model, "split": split.name, **asdict(each.by_weighting["applications"])}
+        for each in tested
     ]
     results[0] |= {"coverage": _coverage(residuals, level)}
     card = RelativeCard(

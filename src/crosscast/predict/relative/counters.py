@@ -100,11 +100,8 @@ class Formula:
             both = part + other
             amount = whole * np.divide(part, both, out=np.full(rows, np.nan), where=both > 0)
         else:
-            products = [
-                factor * np.prod([counters[name] for name in names], axis=0)
-                for factor, names in self._products
-            ]
-            amount = np.sum(products, axis=0)
+            terms = ((factor, [counters[name] for name in names]) for factor, names in self._products)
+            amount = np.sum([factor * np.prod(values, axis=0) for factor, values in terms], axis=0)
         for name in self.may_use:
             if name in counters:
                 amount = amount + np.nan_to_num(counters[name])
@@ -184,8 +181,6 @@ def table3_features(observations: Observations) -> tuple[Reals, tuple[frozenset[
 
 def settings_of(observations: Observations) -> Reals:
     """Nodes, cores and whether a GPU was used, of shape ``(r, 3)``; NaN where a run does not say."""
-    values = np.full((len(observations), len(SETTINGS)), np.nan)
-    for column, name in enumerate(SETTINGS):
-        if name in observations.configuration:
-            values[:, column] = observations.settings[:, observations.configuration.index(name)]
-    return values
+    told = dict(zip(observations.configuration, observations.settings.T, strict=True))
+    missing = np.full(len(observations), np.nan)
+    return np.column_stack([told.get(name, missing) for name in SETTINGS])
