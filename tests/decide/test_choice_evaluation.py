@@ -106,7 +106,7 @@ class Watcher:
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
         self.fits.append((surfaces.applications, tuple(samples), seed))
-        return self
+        return Policy(self.decide)
 
     def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
         self.caps.append(power_cap)
@@ -153,7 +153,7 @@ class ByTraining:
     name: str = "by training"
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
-        return Watcher(number=len(surfaces.applications))
+        return Policy(Watcher(number=len(surfaces.applications)).decide)
 
 
 def renamed(surfaces: Surfaces, names: dict[str, str]) -> Surfaces:
@@ -210,9 +210,9 @@ def test_sizes_of_a_program_weigh_equally_and_are_told_apart() -> None:
 
 def test_the_curve_ends_with_the_row_and_starts_open_loop() -> None:
     result = evaluate_machine(made_surfaces(), [FeedbackCapping()], curve=(0, 3, 11), budget=11).results[0]
-    assert result.curve.budgets == (0, 3, 11)
-    assert result.curve.metrics[0].extra_runs == 0
-    assert result.curve.metrics[-1] == result.metrics
+    assert tuple(result.curve) == (0, 3, 11)
+    assert result.curve[0].extra_runs == 0
+    assert result.curve[11] == result.metrics
     assert result.changes.max() <= 11
     unlimited = evaluate_machine(made_surfaces(), [FeedbackCapping()]).results[0]
     assert unlimited.metrics.violations == 0

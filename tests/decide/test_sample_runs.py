@@ -24,7 +24,6 @@ from crosscast.decide.samples import (
     _left_out,
     observed_of,
     read_samples,
-    sample_numbers,
     template_columns,
     two_samples,
     write_template,
@@ -34,7 +33,7 @@ from crosscast.measure.regions.history import History
 from crosscast.measure.regions.key import RegionKey
 from crosscast.measure.regions.run import RegionRun
 from crosscast.measure.regions.samples import write_samples
-from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
+from crosscast.predict.configuration.data import KernelAt, Space, Surfaces, sample_numbers
 from support.grids import linear_surfaces
 from support.models import fitted_chooser
 from support.surfaces import made_space, made_surfaces

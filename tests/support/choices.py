@@ -45,10 +45,9 @@ class Hopeful:
 
     name: str = "hopeful"
     confidence: float = 0.9
-    uses_budget: bool = False
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
-        return self
+        return Policy(self.decide, uses_budget=False)
 
     def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
         yield int(np.flatnonzero(available)[-1])
@@ -117,14 +116,7 @@ class Wanderer:
     confidence: float | None = None
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
-        return _Wandering(self.start, self.stride, self.uses_budget)
-
-
-@dataclass(frozen=True)
-class _Wandering:
-    start: int
-    stride: int
-    uses_budget: bool
+        return Policy(self.decide, self.uses_budget)
 
     def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
         there = np.flatnonzero(available).tolist()

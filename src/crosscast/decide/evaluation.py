@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property, partial
 from itertools import combinations, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from crosscast.configuration import Configuration
 from crosscast.decide.cases import Cases, Weighting, cases_of, check_weighting, joined
 from crosscast.decide.policies import CONFIDENCE, method_names, methods_of, model_of
 from crosscast.decide.power_cap import GUARD, Method, Outcome, Policy, outcomes
-from crosscast.decide.samples import Sampler, sample_numbers, two_samples
+from crosscast.decide.samples import Sampler, two_samples
 from crosscast.decide.scores import (
     REPEATS,
     ChoiceResult,
@@ -46,6 +46,7 @@ from crosscast.predict.configuration.data import (
     Surfaces,
     machines_of,
     power_totals,
+    sample_numbers,
 )
 from crosscast.predict.configuration.models import DEFAULT_MODEL, model_named
 from crosscast.results import Tabular
@@ -138,16 +139,20 @@ class ChoiceTask:
         model = model_of(self.methods[0])
         fitted = () if model is None else (model.fit(training, self.samples, self.seed),)
         cases = self.cases(data)
+        caps = list(zip(cases.kernel.tolist(), cases.power_cap.tolist(), strict=True))
         answers = []
         for method in (self.methods[number] for number in asks):
-            policy = method.fit(training, self.samples, self.seed, *fitted)
-            asked = _Asked(data, method, policy, self.samples)
-            caps = list(zip(cases.kernel.tolist(), cases.power_cap.tolist(), strict=True))
-            ends = [asked.outcomes(row, cap, self.budgets) for row, cap in caps]
-            told_less = [asked.outcomes(row, cap * (1 - GUARD), self.budgets[-1:])[0] for row, cap in caps]
+            ask = _asked(data, method, method.fit(training, self.samples, self.seed, *fitted), self.samples)
+            ends = [ask(row, cap, self.budgets) for row, cap in caps]
+            guarded = [ask(row, cap * (1 - GUARD), self.budgets[-1:])[0].number for row, cap in caps]
             found = np.array(ends, np.int64).reshape(len(cases), len(self.budgets), 2)
-            guarded = np.array([each.number for each in told_less], np.int64)
-            answers.append({"chosen": found[..., 0].T, "changes": found[..., 1].T, "guarded": guarded})
+            answers.append(
+                {
+                    "chosen": found[..., 0].T,
+                    "changes": found[..., 1].T,
+                    "guarded": np.array(guarded, np.int64),
+                }
+            )
         return answers
 
     def cases(self, surfaces: Surfaces) -> Cases:
@@ -166,41 +171,34 @@ class ChoiceTask:
         ) and all(((each >= 0) & (each < len(data.space))).all() for each in numbers)
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """A method that is asked about kernels under caps."""
+def _asked(
+    surfaces: Surfaces, method: Method, policy: Policy, samples: Sequence[int]
+) -> Callable[[int, float, Sequence[int]], list[Outcome]]:
+    """What asks a method where it ends with a kernel, by its row, under a cap, with each budget."""
 
-    surfaces: Surfaces
-    method: Method
-    policy: Policy
-    samples: Sequence[int]
-    observed: dict[int, Observed] = field(default_factory=dict)
-    runs: dict[tuple[int, int], Observed] = field(default_factory=dict)
-
-    def outcomes(self, row: int, cap: float, budgets: Sequence[int]) -> list[Outcome]:
-        known = np.isfinite(self.surfaces.time_s[row])
-        if row not in self.observed:
-            # What the policy is given of a kernel is always the same object, whatever the cap.
-            numbers = (
-                np.flatnonzero(known).tolist() if getattr(self.method, "sees_all", False) else self.samples
+    @cache
+    def run(row: int, number: int) -> Observed:
+        if not np.isfinite(surfaces.time_s[row, number]):
+            raise InputError(
+                f"{method.name}: {surfaces.kernels[row]}: expected a configuration at which it was run, "
+                f"found {surfaces.space.configurations[number]}"
             )
-            self.observed[row] = self.surfaces.observed(row, numbers)
-        ends = outcomes(
-            self.policy, self.observed[row], cap, known, budgets, lambda number: self.run(row, number)
-        )
+        return surfaces.observed(row, (number,))
+
+    @cache
+    def first(row: int) -> Observed:
+        # What the policy is given of a kernel is always the same object, whatever the cap.
+        sees_all = getattr(method, "sees_all", False)
+        return surfaces.observed(row, range(len(surfaces.space)) if sees_all else samples)
+
+    def ask(row: int, cap: float, budgets: Sequence[int]) -> list[Outcome]:
+        known = np.isfinite(surfaces.time_s[row])
+        ends = outcomes(policy, first(row), cap, known, budgets, partial(run, row))
         for end in ends:
-            self.run(row, end.number)
+            run(row, end.number)
         return ends
 
-    def run(self, row: int, number: int) -> Observed:
-        if (row, number) not in self.runs:
-            if not np.isfinite(self.surfaces.time_s[row, number]):
-                raise InputError(
-                    f"{self.method.name}: {self.surfaces.kernels[row]}: expected a configuration at which it "
-                    f"was run, found {self.surfaces.space.configurations[number]}"
-                )
-            self.runs[row, number] = self.surfaces.observed(row, (number,))
-        return self.runs[row, number]
+    return ask
 
 
 @dataclass(frozen=True, eq=False)

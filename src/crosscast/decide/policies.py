@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from crosscast.arrays import Flags, Integers, Reals
+from crosscast.arrays import Flags, Reals
 from crosscast.decide.cases import Weighting, cases_of
 from crosscast.decide.power_cap import GUARD, Decisions, Method, Policy, highest, step_down, step_up
 from crosscast.errors import InputError
@@ -65,25 +65,18 @@ class FeedbackCapping:
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
         """Nothing is learned; see `Method.fit`."""
-        space = surfaces.space
+        space, knobs = surfaces.space, self.knobs or surfaces.space.knobs
         device = self.device if self.device is not None else space.configurations[samples[0]].device
-        return _FeedbackPolicy(space, self.knobs or space.knobs, device)
 
+        def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
+            number: int | None = highest(space, available, device)
+            while number is not None:
+                run = yield number
+                if within_cap(float(run.power_w[0]), power_cap):
+                    return
+                number = step_down(space, number, available, knobs)
 
-@dataclass(frozen=True)
-class _FeedbackPolicy:
-    space: Space
-    knobs: tuple[str, ...]
-    device: str
-    uses_budget: bool = False
-
-    def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
-        number: int | None = highest(self.space, available, self.device)
-        while number is not None:
-            run = yield number
-            if within_cap(float(run.power_w[0]), power_cap):
-                return
-            number = step_down(self.space, number, available, self.knobs)
+        return Policy(decide, uses_budget=False)
 
 
 def knob_methods(space: Space) -> tuple[FeedbackCapping, ...]:
@@ -129,34 +122,22 @@ class WithFeedback:
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0, *fitted: object) -> Policy:
         """Fit the method that is corrected; see `Method.fit`."""
-        policy = self.inner.fit(surfaces, samples, seed, *fitted)
-        return _CorrectedPolicy(policy, surfaces.space, self.ups, self.returns)
+        inner = self.inner.fit(surfaces, samples, seed, *fitted)
 
+        def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
+            first = inner.decide(observed, power_cap, available, 0)
+            path = _Path(surfaces.space, available, power_cap, next(first), budget)
+            first.close()
+            path.add(observed)
+            path.add((yield path.number))
+            yield from path.down(self.returns)
+            if self.ups:
+                yield from path.up() if path.within(path.number) else path.sideways()
+            best = path.best()
+            if best is not None and best != path.number:
+                yield best
 
-@dataclass(frozen=True)
-class _CorrectedPolicy:
-    inner: Policy
-    space: Space
-    ups: bool
-    returns: bool
-
-    @property
-    def uses_budget(self) -> bool:
-        return self.ups or self.returns
-
-    def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
-        first = self.inner.decide(observed, power_cap, available, 0)
-        number = next(first)
-        first.close()
-        path = _Path(self.space, available, power_cap, number, budget)
-        path.add(observed)
-        path.add((yield number))
-        yield from path.down(self.returns)
-        if self.ups:
-            yield from path.up() if path.within(path.number) else path.sideways()
-        best = path.best()
-        if best is not None and best != path.number:
-            yield best
+        return Policy(decide, uses_budget=self.ups or self.returns)
 
 
 @dataclass
@@ -236,17 +217,16 @@ class Oracle:
 
     name: str = "oracle"
     sees_all: bool = True
-    uses_budget: bool = False
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
         """Nothing is learned; see `Method.fit`."""
-        return self
+        return Policy(_oracle, uses_budget=False)
 
-    def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
-        """Take one; see `Policy.decide`."""
-        within = within_cap(observed.power_w, power_cap)
-        fastest = np.argmin(np.where(within, observed.time_s, np.inf))
-        yield int(observed.numbers[fastest if within.any() else np.argmin(observed.power_w)])
+
+def _oracle(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
+    within = within_cap(observed.power_w, power_cap)
+    fastest = np.argmin(np.where(within, observed.time_s, np.inf))
+    yield int(observed.numbers[fastest if within.any() else np.argmin(observed.power_w)])
 
 
 @dataclass(frozen=True)
@@ -272,7 +252,19 @@ class SelectedModel:
     ) -> Policy:
         """Fit the model; see `Method.fit`."""
         fitted = self.model.fit(surfaces, samples, seed) if predictor is None else predictor
-        return _SelectedPolicy(fitted, self.confidence, self.tolerance)
+        latest: list[tuple[Observed, SurfaceForecast]] = []
+
+        def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
+            # The forecast is the same whatever the cap: a new cap needs no new one.
+            if not latest or latest[0][0] is not observed:
+                latest[:] = [(observed, fitted.forecast(observed))]
+            forecast = latest[0][1]
+            chosen = select(
+                forecast, power_cap, confidence=self.confidence, tolerance=self.tolerance, available=available
+            )
+            yield least_bad(forecast, power_cap, available) if chosen is None else chosen
+
+        return Policy(decide, uses_budget=False)
 
 
 def least_bad(forecast: SurfaceForecast, power_cap: float, available: Flags) -> int:
@@ -281,25 +273,6 @@ def least_bad(forecast: SurfaceForecast, power_cap: float, available: Flags) -> 
     probability = np.where(known, probability_under(forecast, power_cap, known), 0.0)
     power = np.where(known, forecast.power.centre, np.inf)
     return int(np.lexsort((power, -probability, ~known, ~available))[0])
-
-
-@dataclass(frozen=True)
-class _SelectedPolicy:
-    predictor: ConfigurationPredictor
-    confidence: float | None
-    tolerance: float
-    latest: list[tuple[Observed, SurfaceForecast]] = field(default_factory=list)
-    uses_budget: bool = False
-
-    def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
-        # The forecast is the same whatever the cap: a new cap needs no new one.
-        if not self.latest or self.latest[0][0] is not observed:
-            self.latest[:] = [(observed, self.predictor.forecast(observed))]
-        forecast = self.latest[0][1]
-        chosen = select(
-            forecast, power_cap, confidence=self.confidence, tolerance=self.tolerance, available=available
-        )
-        yield least_bad(forecast, power_cap, available) if chosen is None else chosen
 
 
 WORTH = 0.03
@@ -333,27 +306,21 @@ class ClosedLoopSearch:
     ) -> Policy:
         """Fit the model; see `Method.fit`."""
         fitted = self.model.fit(surfaces, samples, seed) if predictor is None else predictor
-        return _SearchPolicy(fitted, self.worth)
 
+        def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
+            posterior = fitted.posterior(observed)
+            current: int | None = None
+            for left in range(budget + 1, 0, -1):
+                forecast = posterior.forecast(observed)
+                number = next_number(
+                    forecast, power_cap, available, current=current, left=left, worth=self.worth
+                )
+                if number == current:
+                    return
+                current = number
+                observed = observed.and_run((yield number))
 
-@dataclass(frozen=True)
-class _SearchPolicy:
-    predictor: ProcessPredictor
-    worth: float
-    uses_budget: bool = True
-
-    def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
-        posterior = self.predictor.posterior(observed)
-        current: int | None = None
-        left = budget + 1
-        while left > 0:
-            forecast = posterior.forecast(observed)
-            number = next_number(forecast, power_cap, available, current=current, left=left, worth=self.worth)
-            if number == current:
-                return
-            current, left = number, left - 1
-            run = yield number
-            observed = observed.and_run(run)
+        return Policy(decide)
 
 
 def next_number(
@@ -420,16 +387,12 @@ class Fixed:
         within = within_cap(surfaces.power_w[cases.kernel], cases.power_cap[:, None])
         performance = cases.oracle_time_s[:, None] / surfaces.time_s[cases.kernel]
         scores = cases.share @ np.where(within, performance, 0.0)
-        return _FixedPolicy(np.argsort(-scores, kind="stable"))
+        best_first = np.argsort(-scores, kind="stable")
 
+        def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
+            yield int(best_first[available[best_first]][0])
 
-@dataclass(frozen=True)
-class _FixedPolicy:
-    best_first: Integers
-    uses_budget: bool = False
-
-    def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
-        yield int(self.best_first[available[self.best_first]][0])
+        return Policy(decide, uses_budget=False)
 
 
 CONFIDENCE = 0.9

@@ -82,11 +82,13 @@ Decisions = Generator[int, Observed, None]
 A run that is sent is an `Observed` of length 1."""
 
 
-class Policy(Protocol):
+class Policy(NamedTuple):
     """A method that has learned, ready for kernels that it has not seen."""
 
-    def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
-        """Choose for one kernel under one cap, with at most so many changes after the first configuration."""
+    # Chooses by a kernel's runs, under a cap, among the configurations that may be taken, with at most so
+    # many changes after the first one
+    decide: Callable[[Observed, float, Flags, int], Decisions]
+    uses_budget: bool = True  # Whether a smaller budget changes more than where it ends
 
 
 class Method(Protocol):
@@ -127,14 +129,11 @@ def outcomes(
     budgets: Sequence[int],
     run: Callable[[int], Observed],
 ) -> list[Outcome]:
-    """Where a policy ends with each budget.
-
-    A policy with an attribute ``uses_budget`` that is false is followed once, with the largest budget, as
-    smaller ones only end it earlier.
-    """
-    found = {}
-    for budget in budgets if getattr(policy, "uses_budget", True) else (max(budgets),):
-        found[budget] = rollout(policy.decide(observed, power_cap, available, budget), run, budget)
-    paths = [found[each] if each in found else found[max(budgets)] for each in budgets]
+    """Where a policy ends with each budget; one that does not use it is followed once, with the largest."""
+    found = {
+        budget: rollout(policy.decide(observed, power_cap, available, budget), run, budget)
+        for budget in (budgets if policy.uses_budget else (max(budgets),))
+    }
+    paths = [found.get(each, found[max(budgets)]) for each in budgets]
     ends = [min(each, len(path) - 1) for path, each in zip(paths, budgets, strict=True)]
     return [Outcome(path[end], end) for path, end in zip(paths, ends, strict=True)]

@@ -259,18 +259,6 @@ def _left_out(inputs: Reals, values: Reals) -> Reals:
     return squared
 
 
-def sample_numbers(space: Space, samples: Sequence[Configuration]) -> tuple[int, ...]:
-    """Numbers of sample configurations."""
-    try:
-        numbers = tuple(space.number_of(each) for each in samples)
-    except InputError as error:
-        raise InputError(f"samples: {error}") from error
-    if not numbers or len(set(numbers)) < len(numbers):
-        found = "; ".join(map(str, samples)) or "none"
-        raise InputError(f"samples: expected at least one configuration, and each once, found {found}")
-    return numbers
-
-
 @dataclass(frozen=True)
 class SampledKernel:
     """A kernel that was run."""

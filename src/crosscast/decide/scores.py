@@ -248,14 +248,6 @@ def split_half_oracle(cases: Cases, repeats: Repeats) -> Metrics:
 
 
 @dataclass(frozen=True)
-class Curve:
-    """Metrics by the number of changes that a method may make after its first configuration."""
-
-    budgets: tuple[int, ...]  # The numbers, rising
-    metrics: tuple[Metrics, ...]  # The metrics with each
-
-
-@dataclass(frozen=True)
 class Regret:
     """Share of the oracle's performance that is lost under the limit: weighted percentiles over the cases."""
 
@@ -272,18 +264,6 @@ class Regret:
         return cls(*found.tolist())
 
 
-@dataclass(frozen=True)
-class OnRepeats:
-    """Metrics on repeats other than those that the choices were made by, which are simulated."""
-
-    # Share of the cases of which the power is within the cap in another repeat, and the performance in those
-    strict: tuple[float, float | None]
-    # Share of the cases of which the power is at most 1 % above the cap in another repeat, and the
-    # performance in those
-    tolerated: tuple[float, float | None]
-    told_less: Metrics  # The metrics, without tolerance, when the method was told a cap lower by 1 %
-
-
 @dataclass(frozen=True, eq=False)
 class ChoiceResult:
     """How one method did on one machine."""
@@ -298,10 +278,12 @@ class ChoiceResult:
     inputs: Mapping[str, Metrics]  # Those of each program at each size, by both names
     # Programs of which the violations exceed what `confidence` leaves; none without it
     above: tuple[str, ...]
-    curve: Curve  # The metrics by the number of changes
+    curve: Mapping[int, Metrics]  # By how many changes the method may make after its first configuration
     regret: Regret | None  # What is lost; `None` if no case is under the limit
-    # The metrics on other repeats; `None` where it is not known how much repeats differ
-    on_repeats: OnRepeats | None
+    # On repeats other than those that the choices were made by, which are simulated, and the same when the
+    # method was told a cap lower by 1 %; `None` where it is not known how much repeats differ
+    on_repeats: Metrics | None
+    told_less: Metrics | None
     bootstrap: Confidence  # Intervals of the metrics, and differences from the best baseline
     chosen: Integers  # `(m,)` For each case the configuration where it ended, and the changes until there
     changes: Integers
@@ -318,23 +300,25 @@ class ChoiceResult:
             "baseline": self.baseline,
             **self.bootstrap.to_dict(),
             "regret": None if self.regret is None else asdict(self.regret),
-            "on_simulated_repeats": None if self.on_repeats is None else _listed(self.on_repeats),
-            "curve": [
-                {"budget": budget, **asdict(metrics)}
-                for budget, metrics in zip(self.curve.budgets, self.curve.metrics, strict=True)
-            ],
+            "on_simulated_repeats": self._on_repeats(),
+            "curve": [{"budget": budget, **asdict(metrics)} for budget, metrics in self.curve.items()],
             "programs": {name: asdict(metrics) for name, metrics in self.programs.items()},
             "inputs": {name: asdict(metrics) for name, metrics in self.inputs.items()},
         }
 
-
-def _listed(found: OnRepeats) -> dict[str, Any]:
-    names = ("under_limit_share", "under_performance", "score")
-    return {
-        "strict": dict(zip(names[:2], found.strict, strict=True)),
-        "tolerated": {"tolerance": GUARD} | dict(zip(names[:2], found.tolerated, strict=True)),
-        "told_less": {"guard": GUARD} | {name: getattr(found.told_less, name) for name in names},
-    }
+    def _on_repeats(self) -> dict[str, Any] | None:
+        again, less = self.on_repeats, self.told_less
+        if again is None or less is None:
+            return None
+        names = ("under_limit_share", "under_performance")
+        return {
+            "strict": {name: getattr(again, name) for name in names},
+            "tolerated": {
+                "tolerance": GUARD,
+                **{name: getattr(again, f"{name}_within_1pct") for name in names},
+            },
+            "told_less": {"guard": GUARD, **{name: getattr(less, name) for name in (*names, "score")}},
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,9 +372,10 @@ def results_of(
                 programs,
                 _by_program(inputs, of_inputs[place]),
                 _above(programs, confidence),
-                Curve(choices.curve, tuple(Metrics.of(each) for each in sums[place, :-1])),
+                dict(zip(choices.curve, map(Metrics.of, sums[place, :-1]), strict=True)),
                 _regret(cases, time_s[place, -1], power_w[place, -1]),
-                None if repeats is None else _on_repeats(choices, place, repeats),
+                None if repeats is None else repeats.scored(cases, choices.chosen[place, -1]),
+                None if repeats is None else repeats.scored(cases, choices.guarded[place]),
                 bootstrap[place],
                 choices.chosen[place, -1],
                 choices.changes[place, -1],
@@ -413,17 +398,3 @@ def _above(programs: dict[str, Metrics], confidence: float | None) -> tuple[str,
 def _regret(cases: Cases, time_s: Reals, power_w: Reals) -> Regret | None:
     under = within_cap(power_w, cases.power_cap)
     return Regret.of(1 - cases.oracle_time_s[under] / time_s[under], cases.share[under])
-
-
-def _on_repeats(choices: Choices, place: int, repeats: Repeats) -> OnRepeats:
-    chosen = repeats.scored(choices.cases, choices.chosen[place, -1])
-    told_less = repeats.scored(choices.cases, choices.guarded[place])
-    return OnRepeats(
-        (_known(chosen.under_limit_share), chosen.under_performance),
-        (_known(chosen.under_limit_share_within_1pct), chosen.under_performance_within_1pct),
-        told_less,
-    )
-
-
-def _known(share: float | None) -> float:
-    return np.nan if share is None else share

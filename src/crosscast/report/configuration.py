@@ -567,15 +567,16 @@ def repeats_table(results: Sequence[ChoiceResult], split_half: Metrics | None) -
         _Column("≤ 1 %", lambda each: share(each.metrics.under_limit_share_within_1pct)),
         _Column("perf.", lambda each: share(each.metrics.under_performance_within_1pct)),
     ]
+    none = Metrics()
     if split_half is not None:
         columns += [
-            _Column("again", lambda each: share(_strict(each)[0])),
-            _Column("perf.", lambda each: share(_strict(each)[1])),
-            _Column("repeats", lambda each: share(_tolerated(each)[0])),
-            _Column("perf.", lambda each: share(_tolerated(each)[1])),
-            _Column("told less", lambda each: share(_told_less(each).under_limit_share)),
-            _Column("perf.", lambda each: share(_told_less(each).under_performance)),
-            _Column("S", lambda each: share(_told_less(each).score)),
+            _Column("again", lambda each: share((each.on_repeats or none).under_limit_share)),
+            _Column("perf.", lambda each: share((each.on_repeats or none).under_performance)),
+            _Column("repeats", lambda each: share((each.on_repeats or none).under_limit_share_within_1pct)),
+            _Column("perf.", lambda each: share((each.on_repeats or none).under_performance_within_1pct)),
+            _Column("told less", lambda each: share((each.told_less or none).under_limit_share)),
+            _Column("perf.", lambda each: share((each.told_less or none).under_performance)),
+            _Column("S", lambda each: share((each.told_less or none).score)),
         ]
     table = _method_table(results, columns)
     if split_half is not None:
@@ -587,18 +588,6 @@ def repeats_table(results: Sequence[ChoiceResult], split_half: Metrics | None) -
         ]
         table.add_row(Text("split-half oracle", "dim"), "", "", *(Text(share(each), "dim") for each in cells))
     return table
-
-
-def _strict(result: ChoiceResult) -> tuple[float | None, float | None]:
-    return result.on_repeats.strict if result.on_repeats is not None else (None, None)
-
-
-def _tolerated(result: ChoiceResult) -> tuple[float | None, float | None]:
-    return result.on_repeats.tolerated if result.on_repeats is not None else (None, None)
-
-
-def _told_less(result: ChoiceResult) -> Metrics:
-    return result.on_repeats.told_less if result.on_repeats is not None else Metrics()
 
 
 def confidence_table(results: Sequence[ChoiceResult]) -> Table | None:
@@ -619,14 +608,11 @@ def confidence_table(results: Sequence[ChoiceResult]) -> Table | None:
 
 def curve_table(results: Sequence[ChoiceResult]) -> Table:
     """The score by the number of extra runs."""
-    budgets = results[0].curve.budgets
-    return _method_table(
-        results, [_Column(str(each), _score_at(place)) for place, each in enumerate(budgets)]
-    )
+    return _method_table(results, [_Column(str(each), _score_at(each)) for each in results[0].curve])
 
 
-def _score_at(place: int) -> Callable[[ChoiceResult], str]:
-    return lambda result: share(result.curve.metrics[place].score)
+def _score_at(budget: int) -> Callable[[ChoiceResult], str]:
+    return lambda result: share(result.curve[budget].score)
 
 
 def tails_table(results: Sequence[ChoiceResult]) -> Table:

@@ -599,8 +599,8 @@ def _kept_shares(result: ChoiceResult) -> tuple[float | None, ...]:
     return (
         metrics.under_limit_share,
         metrics.under_limit_share_within_1pct,
-        None if again is None else again.tolerated[0],
-        None if again is None else again.told_less.under_limit_share,
+        None if again is None else again.under_limit_share_within_1pct,
+        None if result.told_less is None else result.told_less.under_limit_share,
     )
 
 
@@ -614,9 +614,9 @@ def curve_figure(results: Sequence[ChoiceResult], title: str) -> Any:
     styles = method_styles(results)
     for result in results:
         style = styles[result.method]
-        scores = [100 * (metrics.score or 0.0) for metrics in result.curve.metrics]
+        scores = [100 * (metrics.score or 0.0) for metrics in result.curve.values()]
         axes.plot(
-            result.curve.budgets,
+            list(result.curve),
             scores,
             color=style.colour,
             linestyle=style.dashes,
@@ -633,7 +633,7 @@ def curve_figure(results: Sequence[ChoiceResult], title: str) -> Any:
     axes.set_xlabel("extra runs that are allowed after the first choice")
     axes.set_ylabel("S: performance with violations counting 0, % of the oracle's")
     axes.set_ylim(0, 100)
-    axes.set_xticks(results[0].curve.budgets)
+    axes.set_xticks(list(results[0].curve))
     tidy(axes)
     handles, labels = axes.get_legend_handles_labels()
     legend_below(figure, handles, labels, 4)

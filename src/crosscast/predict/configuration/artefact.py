@@ -22,6 +22,7 @@ from crosscast.predict.configuration.data import (
     Space,
     SurfaceForecast,
     Totals,
+    sample_numbers,
 )
 from crosscast.predict.configuration.process import FittedProcess, ProcessPredictor
 from crosscast.predict.store import StoredModel, decode, read, write
@@ -73,19 +74,12 @@ class ConfigurationCard(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def space(self) -> Space:
         """The configurations, in order."""
-        return Space(tuple(Configuration(each.device, each.settings) for each in self.configurations))
+        return Space(_configurations(self.configurations))
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
         """Numbers of the sample configurations."""
-        configurations = (Configuration(each.device, each.settings) for each in self.samples)
-        try:
-            found = [self.space.number_of(each) for each in configurations]
-        except InputError as error:
-            raise error.within("samples") from error
-        if len(set(found)) < len(found):
-            raise InputError.of(field="samples", expected="each configuration once", found=found)
-        return tuple(found)
+        return sample_numbers(self.space, _configurations(self.samples))
 
     @property
     def sample_configurations(self) -> tuple[Configuration, ...]:
@@ -101,6 +95,10 @@ class ConfigurationCard(msgspec.Struct, frozen=True, dict=True):
         """The card as a JSON object."""
         found: dict[str, Any] = {"question": QUESTION, **msgspec.to_builtins(self)}
         return found
+
+
+def _configurations(listed: Sequence[_Entry]) -> tuple[Configuration, ...]:
+    return tuple(Configuration(each.device, each.settings) for each in listed)
 
 
 def entries(configurations: Sequence[Configuration]) -> tuple[_Entry, ...]:

@@ -57,10 +57,8 @@ def check_confidence(confidence: float | None) -> None:
 
 def check_cap(power_cap: float) -> None:
     """Refuse what is no power."""
-    if not isinstance(power_cap, Real):
+    if not (isinstance(power_cap, Real) and 0 < power_cap < np.inf):
         raise InputError(f"power cap: expected watts above 0, found {power_cap!r}")
-    if not 0 < power_cap < np.inf:
-        raise InputError(f"power cap: expected watts above 0, found {power_cap}")
 
 
 _MORE_LIKELY_THAN_NOT = 0.5
@@ -144,14 +142,16 @@ class Choice(Tabular):
 
     def columns(self) -> Mapping[str, Column]:
         """The frontier: configurations with what is predicted of them."""
+        fields = Option.__dataclass_fields__
         found: dict[str, list[object]] = {
-            "configuration": [str(each.configuration) for each in self.frontier]
+            name: [getattr(each, name) for each in self.frontier] for name in fields
         }
-        for name in Option.__dataclass_fields__:
-            if name != "configuration":
-                found[name] = [getattr(each, name) for each in self.frontier]
         recommended = None if self.recommended is None else self.recommended.configuration
-        return {**found, "recommended": [each.configuration == recommended for each in self.frontier]}
+        return {
+            **found,
+            "configuration": [str(each.configuration) for each in self.frontier],
+            "recommended": [each.configuration == recommended for each in self.frontier],
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """It as a JSON object: the recommended option's fields, and the rest; what is not known is null."""

@@ -31,11 +31,9 @@ class Space:
     def __post_init__(self) -> None:
         if not self.configurations:
             raise InputError("configurations: expected at least one, found none")
-        seen = set()
-        for each in self.configurations:
-            if each in seen:
-                raise InputError(f"configurations: expected each once, found {each} twice")
-            seen.add(each)
+        most, count = Counter(self.configurations).most_common(1)[0]
+        if count > 1:
+            raise InputError(f"configurations: expected each once, found {most} twice")
         kinds: dict[str, type] = {}
         for each in self.configurations:
             for name, value in each.settings.items():
@@ -81,16 +79,12 @@ class Space:
         return self._varying(str)
 
     def _varying(self, kind: type) -> tuple[str, ...]:
-        names = {
-            name
-            for each in self.configurations
-            for name, value in each.settings.items()
-            if isinstance(value, kind)
-        }
-        values = {
+        all_settings = [each.settings for each in self.configurations]
+        names = {name for each in all_settings for name, value in each.items() if isinstance(value, kind)}
+        found = {
             (each.device, name, each.settings.get(name)) for each in self.configurations for name in names
         }
-        counts = Counter((device, name) for device, name, _ in values)
+        counts = Counter((device, name) for device, name, _ in found)
         return tuple(sorted({name for (_, name), count in counts.items() if count > 1}))
 
     @cached_property
@@ -269,34 +263,19 @@ def _surfaces(rows: Sequence[Mapping[str, str]], label: str) -> Surfaces:
         # Numbers of two forms, such as 1 and 1.0, are two keys of a table.
         at_it = space.configurations[number]
         raise InputError(f"{label}: expected each kernel once at {at_it}, found {kernels[kernel]} again")
-    domains = [json.loads(row["powers"] or "{}") for row in rows]
-    counters = [json.loads(row["counters"] or "{}") for row in rows]
-    return Surfaces(
-        label,
-        kernels,
-        space,
-        _spread([row["time_s"] for row in rows], points, shape),
-        _spread([row["power_w"] for row in rows], points, shape),
-        _by_name(domains, points, shape),
-        _by_name(counters, points, shape),
-    )
 
+    def spread(values: Sequence[object]) -> Reals:
+        surface = np.full(shape, np.nan)
+        surface[points] = np.array(values, np.float64)
+        return surface
 
-_Points = tuple[Integers, Integers]
-"""Row of the kernel and number of the configuration of each measurement point."""
+    def by_name(column: str) -> dict[str, Reals]:
+        cells = [json.loads(row[column] or "{}") for row in rows]
+        names = sorted({name for each in cells for name in each})
+        return {name: spread([each.get(name, np.nan) for each in cells]) for name in names}
 
-
-def _spread(values: Sequence[object], points: _Points, shape: tuple[int, int]) -> Reals:
-    spread = np.full(shape, np.nan)
-    spread[points] = np.array(values, np.float64)
-    return spread
-
-
-def _by_name(
-    found: Sequence[Mapping[str, float]], points: _Points, shape: tuple[int, int]
-) -> dict[str, Reals]:
-    names = sorted({name for each in found for name in each})
-    return {name: _spread([each.get(name, np.nan) for each in found], points, shape) for name in names}
+    time_s, power_w = (spread([row[name] for row in rows]) for name in ("time_s", "power_w"))
+    return Surfaces(label, kernels, space, time_s, power_w, by_name("powers"), by_name("counters"))
 
 
 Totals = Mapping[str, tuple[tuple[str, ...], ...]]
@@ -335,10 +314,8 @@ def _sets(domains: Mapping[str, Reals], power_w: Reals) -> tuple[tuple[str, ...]
 
 def total_power(sets: tuple[tuple[str, ...], ...], powers_w: Mapping[str, float]) -> float | None:
     """Power of the whole by those of its domains, in watts; ``None`` if too few of them are known."""
-    for names in sets:
-        if all(name in powers_w for name in names):
-            return sum(powers_w[name] for name in names)
-    return None
+    known = (names for names in sets if all(name in powers_w for name in names))
+    return next((sum(powers_w[name] for name in names) for names in known), None)
 
 
 def sampled(surfaces: Surfaces, samples: Sequence[int]) -> Surfaces:
@@ -350,6 +327,18 @@ def sampled(surfaces: Surfaces, samples: Sequence[int]) -> Surfaces:
         names = "; ".join(str(surfaces.space.configurations[each]) for each in samples)
         raise InputError(f"{surfaces.label}: expected a kernel that ran at all samples ({names}), found none")
     return surfaces.take(there)
+
+
+def sample_numbers(space: Space, samples: Sequence[Configuration]) -> tuple[int, ...]:
+    """Numbers of sample configurations."""
+    try:
+        numbers = tuple(space.number_of(each) for each in samples)
+    except InputError as error:
+        raise error.within("samples") from error
+    if not numbers or len(set(numbers)) < len(numbers):
+        found = "; ".join(map(str, samples)) or "none"
+        raise InputError(f"samples: expected at least one configuration, and each once, found {found}")
+    return numbers
 
 
 def sample_places(space: Space, samples: Sequence[int], observed: Observed) -> list[int]:
@@ -431,19 +420,12 @@ class Quantity:
         if not self.errors.size:
             return certain
         sure = ~(self.spread > 0)
-        scaled = distance / np.where(sure, 1, self.spread)
-        probabilities: Reals = np.where(sure | np.isnan(distance), certain, self._share_up_to(scaled))
+        # Straight between two errors, so that `quantile` is its inverse.
+        shares = np.linspace(0, 1, self.errors.size)
+        shares[-1] = 1.0
+        up_to = np.interp(distance / np.where(sure, 1, self.spread), self.errors, shares, left=0.0)
+        probabilities: Reals = np.where(sure | np.isnan(distance), certain, up_to)
         return probabilities
-
-    def _share_up_to(self, scaled: Reals) -> Reals:
-        """Share of the errors up to some, straight between two errors: so that `quantile` is its inverse."""
-        last = self.errors.size - 1
-        below = np.searchsorted(self.errors, scaled, side="right") - 1
-        inside = np.clip(below, 0, max(last - 1, 0))
-        gap = self.errors[np.minimum(inside + 1, last)] - self.errors[inside]
-        part = (scaled - self.errors[inside]) / np.where(gap > 0, gap, 1)
-        shares: Reals = np.where(below < last, (below + part) / max(last, 1), 1.0)
-        return np.where(below < 0, 0.0, shares)
 
 
 @dataclass(frozen=True)

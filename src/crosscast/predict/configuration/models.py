@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,11 +73,8 @@ class Changes(NamedTuple):
         )
 
 
-class Learned(Protocol):
-    """What a baseline has learned."""
-
-    def changes(self, point: Reals) -> tuple[Reals, Reals]:
-        """Logarithms of time and power over those at the sample, each ``(c,)``, of a kernel ``(f,)``."""
+Learned = Callable[[Reals], Reals]
+"""Logarithms ``(c,)`` over those at the sample, by a kernel's standardised features ``(f,)``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +84,8 @@ class BaselinePredictor:
     space: Space
     samples: tuple[int, ...]
     features: SampleFeatures  # What is seen of a kernel
-    learned: Learned  # How time and power change
+    time: Learned
+    power: Learned
 
     @cached_property
     def _references(self) -> Integers:
@@ -97,18 +95,38 @@ class BaselinePredictor:
         """Predict time and power; measured values stand where there are runs."""
         places = sample_places(self.space, self.samples, observed)
         point = self.features.standardized(self.features.values(observed, places))
-        time, power = self.learned.changes(point)
         runs = np.array(places)[self._references]
-        return plain_forecast(
-            observed.time_s[runs] * np.exp(time), observed.power_w[runs] * np.exp(power), observed
-        )
+        time_s = observed.time_s[runs] * np.exp(self.time(point))
+        return plain_forecast(time_s, observed.power_w[runs] * np.exp(self.power(point)), observed)
+
+
+class Baseline:
+    """A model that learns how time and power change apart, each in the same way."""
+
+    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> BaselinePredictor:
+        """Fit it to the kernels that ran at all samples; the seed draws runs where that is done."""
+        # Imported here: predicting needs it not.
+        from threadpoolctl import threadpool_limits
+
+        known = Changes.of(surfaces, samples)
+        # Threads of BLAS take longer to agree than these small matrices take.
+        with threadpool_limits(1):
+            time, power = (
+                self.learn(known, values, surfaces.space, np.random.default_rng([seed, place]))
+                for place, values in enumerate((known.time, known.power))
+            )
+        return BaselinePredictor(surfaces.space, tuple(samples), known.features, time, power)
+
+    def learn(self, known: Changes, values: Reals, space: Space, rng: np.random.Generator) -> Learned:
+        """Learn one quantity: its logarithms ``(n, c)``."""
+        raise NotImplementedError
 
 
 _LEAST_DISTANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class NearestKernels:
+class NearestKernels(Baseline):
     """Time and power change as those of the nearest training kernels did, in the weighted geometric mean.
 
     Nearest by the sample runs' features, each standardised; weighted by the inverse of the distance.
@@ -126,36 +144,20 @@ class NearestKernels:
         """Its name: ``nearest``, with the number of kernels where it is not 3."""
         return "nearest" if self.count == 3 else f"nearest-{self.count}"
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> BaselinePredictor:
-        """Remember the kernels that ran at all samples. Nothing is random, so the seed is not used."""
-        known = Changes.of(surfaces, samples)
-        learned = FittedNearest(self.count, known.points, known.time, known.power)
-        return BaselinePredictor(surfaces.space, tuple(samples), known.features, learned)
+    def learn(self, known: Changes, values: Reals, space: Space, rng: np.random.Generator) -> Learned:
+        """Remember the kernels.
 
-
-@dataclass(frozen=True, eq=False)
-class FittedNearest:
-    """``n`` kernels by their features; the rest as in `Changes`."""
-
-    count: int
-    points: Reals
-    time: Reals
-    power: Reals
-
-    def changes(self, point: Reals) -> tuple[Reals, Reals]:
-        """Weighted means over the nearest kernels; see `Learned.changes`.
-
-        A configuration that none of them ran at is told by all kernels that did; NaN where there is none.
+        A configuration that no near one ran at is told by all kernels that did; NaN where there is none.
         """
-        distances = np.sqrt(((self.points - point) ** 2).sum(axis=1))
-        weights = 1 / np.maximum(distances, _LEAST_DISTANCE)
-        near = np.argsort(distances, kind="stable")[: self.count]
-        time, power = (_mean(values[near], weights[near]) for values in (self.time, self.power))
-        lacking = np.isnan(time) | np.isnan(power)
-        if lacking.any():
-            time[lacking] = _mean(self.time[:, lacking], weights)
-            power[lacking] = _mean(self.power[:, lacking], weights)
-        return time, power
+
+        def changes(point: Reals) -> Reals:
+            distances = np.sqrt(((known.points - point) ** 2).sum(axis=1))
+            weights = 1 / np.maximum(distances, _LEAST_DISTANCE)
+            near = np.argsort(distances, kind="stable")[: self.count]
+            means = _mean(values[near], weights[near])
+            return np.where(np.isnan(means), _mean(values, weights), means)
+
+        return changes
 
 
 def _mean(values: Reals, weights: Reals) -> Reals:
@@ -176,7 +178,7 @@ _STARTS = (0.1, 2.0, 0.01)
 
 
 @dataclass(frozen=True)
-class GaussianProcess:
+class GaussianProcess(Baseline):
     """How a kernel's logarithms of time and power relative to the sample differ from the mean kernel's.
 
     The covariance is the product of one of the kernels, over principal components of the sample runs'
@@ -186,47 +188,18 @@ class GaussianProcess:
 
     name: str = field(default="gaussian-process", init=False)
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> BaselinePredictor:
-        """Fit it to the kernels that ran at all samples; the seed draws runs where there are too many."""
-        # Imported here: predicting needs it not.
-        from threadpoolctl import threadpool_limits
-
-        known = Changes.of(surfaces, samples)
+    def learn(self, known: Changes, values: Reals, space: Space, rng: np.random.Generator) -> Learned:
+        """Fit it to a part of the runs where there are too many."""
         directions = _principal(known.points)
-        kernels, settings = known.points @ directions, _coordinates(surfaces.space)
-        # Threads of BLAS take longer to agree than these small matrices take.
-        with threadpool_limits(1):
-            time, power = (
-                _fit_product(kernels, settings, values, np.random.default_rng([seed, place]))
-                for place, values in enumerate((known.time, known.power))
-            )
-        learned = FittedProduct(directions, kernels, time, power)
-        return BaselinePredictor(surfaces.space, tuple(samples), known.features, learned)
+        kernels = known.points @ directions
+        mean, lengths, weights = _fit_product(kernels, _coordinates(space), values, rng)
 
+        def changes(point: Reals) -> Reals:
+            squares = (kernels - point @ directions) ** 2
+            found: Reals = mean + weights @ np.exp(-0.5 * (squares / lengths**2).sum(axis=1))
+            return found
 
-class _Quantity(NamedTuple):
-    mean: Reals  # (c,) over the training kernels; NaN where none ran
-    lengths: Reals  # (r,) of each component of the features
-    weights: Reals  # (c, n) what a training kernel adds to each configuration, times its covariance
-
-
-@dataclass(frozen=True, eq=False)
-class FittedProduct:
-    """A fitted process whose covariance is a product."""
-
-    directions: Reals  # (f, r) principal components of the features
-    kernels: Reals  # (n, r) the training kernels in them
-    time: _Quantity
-    power: _Quantity
-
-    def changes(self, point: Reals) -> tuple[Reals, Reals]:
-        """Means of the process; see `Learned.changes`."""
-        squares = (self.kernels - point @ self.directions) ** 2
-        time, power = (
-            each.mean + each.weights @ np.exp(-0.5 * (squares / each.lengths**2).sum(axis=1))
-            for each in (self.time, self.power)
-        )
-        return time, power
+        return changes
 
 
 def _principal(points: Reals) -> Reals:
@@ -254,7 +227,12 @@ def _coordinates(space: Space) -> Reals:
     return scaled
 
 
-def _fit_product(kernels: Reals, settings: Reals, values: Reals, rng: np.random.Generator) -> _Quantity:
+def _fit_product(
+    kernels: Reals, settings: Reals, values: Reals, rng: np.random.Generator
+) -> tuple[Reals, Reals, Reals]:
+    """Of kernels ``(n, r)`` and settings ``(c, s)``: the mean ``(c,)`` over kernels, NaN where none ran; the
+    lengths ``(r,)``; and ``(c, n)`` what a kernel adds to each configuration, times its covariance.
+    """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
@@ -266,7 +244,7 @@ def _fit_product(kernels: Reals, settings: Reals, values: Reals, rng: np.random.
     kernel, configuration = np.nonzero(known)
     rows = np.hstack([kernels[kernel], settings[configuration]])
     if not rows.size:
-        return _Quantity(mean, np.ones(kernels.shape[1]), np.zeros(values.T.shape))
+        return mean, np.ones(kernels.shape[1]), np.zeros(values.T.shape)
     wanted = (values - mean)[kernel, configuration]
     variance, length, noise = _STARTS
     lengths = RBF(np.full(rows.shape[1], length), (0.1, 100.0))
@@ -284,7 +262,7 @@ def _fit_product(kernels: Reals, settings: Reals, values: Reals, rng: np.random.
     scale = np.broadcast_to(covariance.k1.k2.length_scale, rows.shape[1:]).astype(np.float64)
     apart = settings / scale[kernels.shape[1] :]
     alike = np.exp(-0.5 * ((apart[:, None, :] - apart[None, :, :]) ** 2).sum(axis=2))
-    return _Quantity(mean, scale[: kernels.shape[1]], covariance.k1.k1.constant_value * alike @ weights.T)
+    return mean, scale[: kernels.shape[1]], covariance.k1.k1.constant_value * alike @ weights.T
 
 
 def _drawn(count: int, most: int, rng: np.random.Generator) -> Any:
@@ -295,7 +273,7 @@ _PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 
 @dataclass(frozen=True)
-class GlobalRegression:
+class GlobalRegression(Baseline):
     """Ridge regression of the logarithms of time and power relative to the sample.
 
     On the settings, products of two of them, and products of these with the features of the sample runs. The
@@ -304,34 +282,13 @@ class GlobalRegression:
 
     name: str = field(default="regression", init=False)
 
-    def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> BaselinePredictor:
-        """Fit it to the kernels that ran at all samples. Nothing is random, so the seed is not used."""
-        # Imported here: predicting needs it not.
-        from threadpoolctl import threadpool_limits
-
-        known = Changes.of(surfaces, samples)
-        settings = design_of(surfaces.space).with_constants
-        # Threads of BLAS take longer to agree than these small matrices take.
-        with threadpool_limits(1):
-            coefficients = [_coefficients(known, values, settings) for values in (known.time, known.power)]
-        unknown = ~np.isfinite(known.time).any(axis=0)
-        time, power = (np.where(unknown, np.nan, each @ settings.T) for each in coefficients)
-        return BaselinePredictor(
-            surfaces.space, tuple(samples), known.features, FittedRegression(time, power)
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class FittedRegression:
-    """What each feature adds to the logarithms at ``c`` configurations."""
-
-    time: Reals  # (1 + f, c) the first row is added whatever the features; NaN where no training kernel ran
-    power: Reals
-
-    def changes(self, point: Reals) -> tuple[Reals, Reals]:
-        """See `Learned.changes`."""
-        terms = np.concatenate(([1.0], point))
-        return terms @ self.time, terms @ self.power
+    def learn(self, known: Changes, values: Reals, space: Space, rng: np.random.Generator) -> Learned:
+        """Fit it; NaN where no training kernel ran."""
+        settings = design_of(space).with_constants
+        ran = np.isfinite(values).any(axis=0)
+        # (1 + f, c) What each feature adds; the first row is added whatever the features.
+        added = np.where(ran, _coefficients(known, values, settings) @ settings.T, np.nan)
+        return lambda point: np.concatenate(([1.0], point)) @ added
 
 
 def _coefficients(known: Changes, values: Reals, settings: Reals) -> Reals:
