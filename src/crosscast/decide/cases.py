@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
@@ -74,29 +73,27 @@ def cases_of(
     for row in np.flatnonzero(np.ones(len(surfaces.kernels)) if rows is None else rows):
         frontier = pareto_frontier(surfaces.time_s[row], surfaces.power_w[row])
         lacking = [number for number in samples if not surfaces.known[row, number]]
-        if lacking:
-            reason = f"no run at the sample configuration {surfaces.space.configurations[lacking[0]]}"
-            left_out.append(LeftOut(surfaces.kernels[row], reason))
-        elif len(frontier) < 2:
-            reason = f"{len(frontier)} configuration on its frontier"
-            left_out.append(LeftOut(surfaces.kernels[row], reason))
-        else:
+        if not lacking and len(frontier) >= 2:
             kernels.append(int(row))
             places.append(frontier)
+            continue
+        reason = f"{len(frontier)} configuration on its frontier"
+        if lacking:
+            reason = f"no run at the sample configuration {surfaces.space.configurations[lacking[0]]}"
+        left_out.append(LeftOut(surfaces.kernels[row], reason))
     counts = np.array([len(each) for each in places], np.int64)
     weights = _weights(surfaces, kernels, samples, weighting)
     kernel = np.repeat(np.array(kernels, np.int64), counts)
     oracle = np.concatenate([np.zeros(0, np.int64), *places])
-    programs = tuple(sorted({surfaces.kernels[row].application for row in kernels}))
-    of_program = {name: place for place, name in enumerate(programs)}
+    programs, program = np.unique([surfaces.kernels[row].application for row in kernel], return_inverse=True)
     return Cases(
         kernel,
         surfaces.power_w[kernel, oracle],
         oracle,
         surfaces.time_s[kernel, oracle],
         np.repeat(weights / np.maximum(counts, 1), counts),
-        programs,
-        np.array([of_program[surfaces.kernels[row].application] for row in kernel], np.int64),
+        tuple(programs.tolist()),
+        program.astype(np.int64),
         tuple(left_out),
     )
 
@@ -104,42 +101,35 @@ def cases_of(
 def _weights(surfaces: Surfaces, rows: Sequence[int], samples: Sequence[int], weighting: str) -> Reals:
     """``(k,)`` Weight of each kernel at a size; those of a program sum to 1."""
     at = [surfaces.kernels[row] for row in rows]
-    by_program = np.array([each.application for each in at], object)
     weights = np.ones(len(rows))
-    if weighting == "time":
-        by_size = np.array([f"{each.application}\0{each.size}" for each in at], object)
-        weights = _scaled(surfaces.time_s[rows, samples[0]] if len(rows) else weights, by_size)
-    return _scaled(weights, by_program)
+    if weighting == "time" and rows:
+        times = surfaces.time_s[rows, samples[0]]
+        weights = _scaled(times, [f"{each.application}\0{each.size}" for each in at])
+    return _scaled(weights, [each.application for each in at])
 
 
-def _scaled(weights: Reals, groups: npt.NDArray[np.object_]) -> Reals:
+def _scaled(weights: Reals, groups: Sequence[str]) -> Reals:
     """Weights that sum to 1 in each group."""
     scaled = np.zeros(len(weights))
-    for group in set(groups.tolist()):
-        inside = groups == group
+    for group in set(groups):
+        inside = np.array(groups) == group
         scaled[inside] = weights[inside] / weights[inside].sum()
     return scaled
 
 
 def joined(parts: Sequence[Cases]) -> Cases:
     """The cases of all parts, which have no program in common, one after the other."""
-    programs = tuple(sorted({name for part in parts for name in part.programs}))
-    program = [
-        np.array([programs.index(name) for name in part.programs], np.int64)[part.program] for part in parts
-    ]
-
-    def whole(name: str) -> npt.NDArray[Any]:
-        return np.concatenate([getattr(part, name) for part in parts])
-
+    names = [part.programs[place] for part in parts for place in part.program.tolist()]
+    programs, program = np.unique(names, return_inverse=True)
+    columns = ("kernel", "power_cap", "oracle", "oracle_time_s", "share")
+    whole: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in columns
+    }
     return Cases(
-        whole("kernel"),
-        whole("power_cap"),
-        whole("oracle"),
-        whole("oracle_time_s"),
-        whole("share"),
-        programs,
-        np.concatenate(program),
-        tuple(sorted(each for part in parts for each in part.left_out)),
+        **whole,
+        programs=tuple(programs.tolist()),
+        program=program.astype(np.int64),
+        left_out=tuple(sorted(each for part in parts for each in part.left_out)),
     )
 
 
@@ -147,10 +137,6 @@ def by_input(cases: Cases, surfaces: Surfaces) -> Cases:
     """The same cases with each program at each size in place of a program, named by both."""
     at = [surfaces.kernels[row] for row in cases.kernel]
     names = [f"{each.application} {each.size}" for each in at]
-    programs = tuple(sorted(set(names)))
-    return replace(
-        cases,
-        share=_scaled(cases.share, np.array(names, object)),
-        programs=programs,
-        program=np.array([programs.index(name) for name in names], np.int64),
-    )
+    programs, program = np.unique(names, return_inverse=True)
+    share = _scaled(cases.share, names)
+    return replace(cases, share=share, programs=tuple(programs.tolist()), program=program.astype(np.int64))

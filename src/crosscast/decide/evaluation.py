@@ -509,12 +509,12 @@ def errors_left_out(
     done = run_tasks(tasks, surfaces, cache=cache, sources=_SOURCES, progress=progress, jobs=jobs)
     found = {task.held_out: each for task, (each,) in zip(tasks, done, strict=True) if len(each["time"])}
 
-    def rmse(name: str, errors: Sequence[Arrays]) -> float | None:
-        squares = [float(np.mean(each[name] ** 2)) for each in errors]
-        return float(np.sqrt(np.mean(squares))) if squares else None
-
-    def mean(values: list[float]) -> float | None:
+    def mean(values: Sequence[float]) -> float | None:
         return float(np.mean(values)) if values else None
+
+    def rmse(name: str, errors: Sequence[Arrays]) -> float | None:
+        square = mean([float(np.mean(each[name] ** 2)) for each in errors])
+        return None if square is None else float(np.sqrt(square))
 
     everything: dict[str, Any] = {
         "protocol": "leave-application-out",
@@ -525,9 +525,9 @@ def errors_left_out(
     for name in ("time", "power"):
         everything[f"rmse_log_{name}"] = rmse(name, list(found.values()))
         absolute = [float(np.median(np.abs(np.expm1(each[name])))) for each in found.values()]
-        inside = [each[f"{name}_inside"] for each in found.values() if each[f"{name}_inside"].size]
+        inside = [each[f"{name}_inside"] for each in found.values()]
         everything[f"median_ape_{name}"] = mean(absolute)
-        everything[f"coverage_{name}"] = mean([float(np.mean(each)) for each in inside])
+        everything[f"coverage_{name}"] = mean([float(np.mean(each)) for each in inside if each.size])
     everything["by_program"] = {
         program: {f"rmse_log_{name}": rmse(name, [each]) for name in ("time", "power")}
         for program, each in found.items()

@@ -100,24 +100,20 @@ def metric_values(of_programs: Reals, weights: Reals) -> Mapping[str, Reals]:
     sums = weights @ of_programs
     under, performance, power, over, over_power, over_performance, changes, close, close_performance = sums.T
     total = weights.sum(axis=1)
+    # Weights of cases may add up to a little more than 1.
+    under_share, over_share, close_share = (np.minimum(each / total, 1.0) for each in (under, over, close))
     return {
-        "under_limit_share": _share(under, total),
+        "under_limit_share": under_share,
         "under_performance": _over(performance, under),
         "under_power": _over(power, under),
         "over_power": _over(over_power, over),
         "over_performance": _over(over_performance, over),
         "score": performance / total,
         "extra_runs": changes / total,
-        "violations": _share(over, total),
-        "under_limit_share_within_1pct": _share(close, total),
+        "violations": over_share,
+        "under_limit_share_within_1pct": close_share,
         "under_performance_within_1pct": _over(close_performance, close),
     }
-
-
-def _share(sums: Reals, total: Reals) -> Reals:
-    # Weights of cases may add up to a little more than 1.
-    shares: Reals = np.minimum(sums / total, 1.0)
-    return shares
 
 
 def _over(sums: Reals, weights: Reals) -> Reals:

@@ -131,19 +131,15 @@ class Selector:
     def configuration(self, key: RegionKey) -> Configuration | None:
         """Choose what to run a region on; none is what the program does by default."""
         with self._lock:
-            number = self._number(key)
+            kernel = self._kernel(key)
+            if kernel.lacks_power:
+                return None
+            number = next((each for each in self._predictor.samples if each not in kernel.given), None)
+            if number is None:
+                if kernel.chosen_for != self._power_cap:
+                    self._choose(key, kernel)
+                number = kernel.chosen
         return None if number is None else self._predictor.space.configurations[number]
-
-    def _number(self, key: RegionKey) -> int | None:
-        kernel = self._kernel(key)
-        if kernel.lacks_power:
-            return None
-        for number in self._predictor.samples:
-            if number not in kernel.given:
-                return number
-        if kernel.chosen_for != self._power_cap:
-            self._choose(key, kernel)
-        return kernel.chosen
 
     def _kernel(self, key: RegionKey) -> _Kernel:
         kernel = self._kernels.get(key)
@@ -157,16 +153,14 @@ class Selector:
         cap, forecast = self._power_cap, self._forecast(kernel)
         kernel.chosen = select(forecast, cap, objective=self._objective, confidence=self._confidence)
         kernel.chosen_for = cap
-        if kernel.chosen is not None and self._searches(forecast):
+        searches = self._limit and self._confidence is None and forecast.power.errors.size
+        if kernel.chosen is not None and searches:
             kernel.changes_left = _MOST_CHANGES
             kernel.chosen = self._next(forecast, None, _MOST_CHANGES + 1)
         if kernel.chosen is None:
             say_once(
                 f"{key}: no configuration is expected to keep to {cap:g} W, so it runs as it does by default"
             )
-
-    def _searches(self, forecast: SurfaceForecast) -> bool:
-        return self._limit and self._confidence is None and bool(forecast.power.errors.size)
 
     def _next(self, forecast: SurfaceForecast, current: int | None, left: int) -> int:
         everything = np.ones(len(forecast.measured), np.bool_)

@@ -35,7 +35,7 @@ def test_events_are_divided_and_rates_and_the_total_are_logarithms() -> None:
     }
     found = columns.matrix(np.array([1.0]), np.array([1.0]), {}, counters)
     np.testing.assert_allclose(found[1:, 0], [0.5, np.log1p(1e6), 2e-3, np.log1p(300)])
-    assert (columns.divided.tolist(), columns.counted.tolist()) == ([3], [2, 4])
+    assert [each.tolist() for each in columns.places[1:]] == [[3], [2, 4]]
 
 
 def test_without_instructions_in_a_run_its_events_are_not_known() -> None:

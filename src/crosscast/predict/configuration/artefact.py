@@ -93,8 +93,7 @@ class ConfigurationCard(msgspec.Struct, frozen=True, dict=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The card as a JSON object."""
-        found: dict[str, Any] = {"question": QUESTION, **msgspec.to_builtins(self)}
-        return found
+        return {"question": QUESTION, **msgspec.to_builtins(self)}
 
 
 def _configurations(listed: Sequence[_Entry]) -> tuple[Configuration, ...]:

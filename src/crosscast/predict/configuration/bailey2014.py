@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -91,7 +91,7 @@ def dissimilarities(correlations: Reals) -> Reals:
 
 
 class TreeNode(NamedTuple):
-    """A node, as plain data for text and drawings; `None` in a leaf but for the last two."""
+    """A node, as plain data for text and drawings; the first four are `None` in a leaf."""
 
     feature: str | None  # Name of the feature that it asks for
     threshold: float | None  # Kernels whose feature is at most this go left
@@ -137,14 +137,17 @@ class ClassificationTree(Stored):
         """All nodes, the root first."""
         found = []
         for number, feature in enumerate(self.feature.tolist()):
-            counts = tuple(self.counts[number].tolist())
-            cluster = int(self.counts[number].argmax())
-            if feature < 0:
-                found.append(TreeNode(None, None, None, None, cluster, counts))
-                continue
-            left, right = int(self.left[number]), int(self.right[number])
-            threshold = float(self.threshold[number])
-            found.append(TreeNode(self.names[feature], threshold, left, right, cluster, counts))
+            leaf = feature < 0
+            found.append(
+                TreeNode(
+                    None if leaf else self.names[feature],
+                    None if leaf else float(self.threshold[number]),
+                    None if leaf else int(self.left[number]),
+                    None if leaf else int(self.right[number]),
+                    int(self.counts[number].argmax()),
+                    tuple(self.counts[number].tolist()),
+                )
+            )
         return tuple(found)
 
     @property
@@ -154,19 +157,18 @@ class ClassificationTree(Stored):
 
     def text(self) -> str:
         """The tree for people: a line a branch, further in the deeper it is."""
-        return "\n".join(self._lines(0, ""))
+        nodes = self.nodes
 
-    def _lines(self, number: int, indent: str) -> list[str]:
-        node = self.nodes[number]
-        if node.left is None or node.right is None:
-            kernels = f"{sum(node.counts)} training kernel{'s' if sum(node.counts) != 1 else ''}"
-            return [f"{indent}cluster {node.cluster} ({kernels})"]
-        return [
-            f"{indent}{node.feature} <= {node.threshold:.6g}",
-            *self._lines(node.left, f"{indent}|   "),
-            f"{indent}{node.feature} > {node.threshold:.6g}",
-            *self._lines(node.right, f"{indent}|   "),
-        ]
+        def lines(node: TreeNode, indent: str) -> Iterator[str]:
+            if node.left is None or node.right is None:
+                count = sum(node.counts)
+                yield f"{indent}cluster {node.cluster} ({count} training kernel{'s' if count != 1 else ''})"
+                return
+            for sign, below in (("<=", node.left), (">", node.right)):
+                yield f"{indent}{node.feature} {sign} {node.threshold:.6g}"
+                yield from lines(nodes[below], f"{indent}|   ")
+
+        return "\n".join(lines(nodes[0], ""))
 
 
 def fit_classification_tree(
@@ -240,27 +242,24 @@ def fit_cluster_models(
     """
     count = int(clusters.max()) + 1
     both = design.with_constants
-    variables = both if logarithms else design.matrix
-    shape = count, len(design.devices)
-    performance = np.full((count, variables.shape[1]), np.nan)
-    power = np.full((count, both.shape[1]), np.nan)
-    least_performance, least_power = np.full(shape, np.nan), np.full(shape, np.nan)
-    for number in range(len(design.devices)):
-        on_it = design.on_device[:, number] > 0
-        known = np.isfinite(relative) & np.isfinite(power_w) & on_it
-        for cluster in range(count):
-            rows = known & (clusters == cluster)[:, None]
-            kernel, configuration = np.nonzero(rows if rows.any() else known)
-            if not len(kernel):
-                continue
-            ratios, watts = relative[kernel, configuration], power_w[kernel, configuration]
-            least_performance[cluster, number], least_power[cluster, number] = ratios.min(), watts.min()
-            if logarithms:
-                np.log(ratios, out=ratios)
-                np.log(watts, out=watts)
-            for of, coefficients, wanted in ((variables, performance, ratios), (both, power, watts)):
-                own = of[on_it].any(axis=0)
-                coefficients[cluster, own] = np.linalg.lstsq(of[configuration][:, own], wanted, rcond=None)[0]
+    known = np.isfinite(relative) & np.isfinite(power_w)
+    found = []
+    for variables, values in ((both if logarithms else design.matrix, relative), (both, power_w)):
+        coefficients = np.full((count, variables.shape[1]), np.nan)
+        least = np.full((count, len(design.devices)), np.nan)
+        for number, on_it in enumerate(design.on_device.T > 0):
+            own = variables[on_it].any(axis=0)
+            for cluster in range(count):
+                rows = known & on_it & (clusters == cluster)[:, None]
+                kernel, configuration = np.nonzero(rows if rows.any() else known & on_it)
+                if len(kernel):
+                    wanted = values[kernel, configuration]
+                    least[cluster, number] = wanted.min()
+                    coefficients[cluster, own] = np.linalg.lstsq(
+                        variables[configuration][:, own], np.log(wanted) if logarithms else wanted, rcond=None
+                    )[0]
+        found.append((coefficients, least))
+    (performance, least_performance), (power, least_power) = found
     return ClusterModels(logarithms, performance, power, least_performance, least_power)
 
 
@@ -327,8 +326,7 @@ class Clusters(Stored):
         """One sentence for people."""
         if self.nothing_to_cluster:
             return "nothing to cluster: Kendall's tau is 1 for every pair of kernels, so there is one cluster"
-        count = len(self.sizes)
-        sizes = ", ".join(str(each) for each in self.sizes)
+        count, sizes = len(self.sizes), ", ".join(map(str, self.sizes))
         start = f"{count} cluster{'s' if count != 1 else ''} of {sizes} kernels"
         if self.asked is None:
             return f"{start}, as many as predict best inside the training data"
@@ -342,9 +340,8 @@ class Training:
     """``n`` training kernels."""
 
     design: Design  # Variables of the c configurations
-    correlations: (
-        Reals  # (n, n) rank correlations of their frontiers; NaN where two share less than two points
-    )
+    # (n, n) rank correlations of their frontiers; NaN where two share less than two points
+    correlations: Reals
     features: Reals  # (n, f) features of their sample runs, in watts, as ratios and as counts
     relative: Reals  # (n, c) performance relative to that at the sample of the same device
     power_w: Reals  # (n, c)
@@ -370,8 +367,14 @@ class Training:
     def take(self, rows: Flags) -> Training:
         """Some of the kernels alone."""
         correlations = self.correlations[np.ix_(rows, rows)]
-        parts = (each[rows] for each in (self.features, self.relative, self.power_w, self.groups))
-        return Training(self.design, correlations, *parts)  # type: ignore[arg-type]
+        return Training(
+            self.design,
+            correlations,
+            self.features[rows],
+            self.relative[rows],
+            self.power_w[rows],
+            self.groups[rows],
+        )
 
     def groupings(self, most: int) -> tuple[Integers, ...]:
         """Clusters, for each number of them from 1 on; see `groupings`."""
@@ -530,22 +533,18 @@ class PublishedPredictor:
     def __post_init__(self) -> None:
         """Refuse models of other configurations."""
         self.fitted.features.check_samples(len(self.samples))
-        models, design = self.fitted.models, self._design
-        widths = [len(design.names), len(design.names) + len(design.devices), len(design.devices)]
-        widths[0] = widths[1] if models.logarithms else widths[0]
+        models, design = self.fitted.models, design_of(self.space)
+        both = len(design.names) + len(design.devices)
+        widths = [both if models.logarithms else len(design.names), both, len(design.devices)]
         found = [each.shape[1] for each in (models.performance, models.power, models.least_power)]
         if found != widths:
             expected = f"coefficients of {widths} variables and devices"
             raise InputError.of(where="model", field="models", expected=expected, found=found)
 
     @cached_property
-    def _design(self) -> Design:
-        return design_of(self.space)
-
-    @cached_property
     def _surfaces(self) -> tuple[Reals, Reals, Integers]:
         """Relative performance and power of each cluster, and the samples they are scaled from."""
-        models, design = self.fitted.models, self._design
+        models, design = self.fitted.models, design_of(self.space)
         references = reference_samples(self.space, self.samples)
         return models.relative_performance(design), models.power_w(design), references
 

@@ -41,7 +41,7 @@ class SampleColumns:
         self, time_s: Reals, power_w: Reals, domains: Mapping[str, Reals], counters: Mapping[str, Reals]
     ) -> Reals:
         """``(..., q, s)`` Logarithms of powers and relative times, and counters; NaN where not known."""
-        logarithms, divided, counted = self._places
+        logarithms, divided, counted = self.places
         raw = np.empty((*time_s.shape[:-1], len(self.sources), time_s.shape[-1]))
         for place, source in enumerate(self.sources):
             kind, _, name = source.partition(":")
@@ -60,7 +60,7 @@ class SampleColumns:
         return found
 
     @cached_property
-    def _places(self) -> tuple[Integers, Integers, Integers]:
+    def places(self) -> tuple[Integers, Integers, Integers]:
         """Places of the sources in logarithms, of counters divided by the total, and of other counts."""
         found: tuple[list[int], list[int], list[int]] = [], [], []
         for place, source in enumerate(self.sources):
@@ -72,16 +72,6 @@ class SampleColumns:
                 found[2 if is_rate or self.total in ("", name) else 1].append(place)
         logarithms, divided, counted = (np.array(each, np.int64) for each in found)
         return logarithms, divided, counted
-
-    @property
-    def divided(self) -> Integers:
-        """Places of the counters that are divided by the total."""
-        return self._places[1]
-
-    @property
-    def counted(self) -> Integers:
-        """Places of the counters that are logarithms, of one more than they are."""
-        return self._places[2]
 
 
 def counts_in(counters: Mapping[str, Reals]) -> frozenset[str]:
@@ -117,12 +107,12 @@ class SampleFeatures(Stored):
         # The domain that is the whole tells nothing more.
         domains = {name: values for name, values in domains.items() if not np.allclose(values, power)}
         counters = {name: values[:, at] for name, values in surfaces.counters.items()}
-        sources = (
-            "time",
-            "power",
-            *(f"domain:{name}" for name in sorted(domains)),
-            *(f"counter:{name}" for name in sorted(counters)),
-        )
+        named = [
+            f"{kind}:{name}"
+            for kind, of in (("domain", domains), ("counter", counters))
+            for name in sorted(of)
+        ]
+        sources = ("time", "power", *named)
         total = next((name for name in _TOTALS if name in counters), "")
         columns = SampleColumns(sources, counts_in(counters), total)
         matrix = columns.matrix(time, power, domains, counters).reshape(len(time), -1)
@@ -182,8 +172,12 @@ class SampleFeatures(Stored):
         return weighted
 
     @cached_property
+    def _is_counter(self) -> Flags:
+        return np.array([name.startswith("counter:") for name in self.names], np.bool_)
+
+    @cached_property
     def _weights(self) -> Reals:
-        counters = np.array([name.startswith("counter:") for name in self.names], np.bool_)
+        counters = self._is_counter
         others = max(int((~counters).sum()), 1)
         return np.where(counters, np.sqrt(others / max(int(counters.sum()), 1)), 1.0)
 
@@ -194,23 +188,19 @@ class SampleFeatures(Stored):
         found = []
         for place, sample in zip(places.tolist(), samples.tolist(), strict=True):
             kind, _, name = columns.sources[place].partition(":")
-            name = f"{name} / {self.total}" if place in columns.divided else name
+            name = f"{name} / {self.total}" if place in columns.places[1] else name
             words = {"time": "time_ratio", "power": "power_w", "domain": f"{name}_power_w", "counter": name}
             found.append(f"{words[kind]} at sample {sample + 1}")
         return tuple(found)
 
     def readable(self, values: Reals) -> Reals:
         """Values, of shape ``(..., f)``, with logarithms turned back: in watts, as ratios, as counts."""
-        logarithms, counted = self._logarithms
+        # Logarithms are those of powers and times, and those of one more than was counted.
+        others = ~self._is_counter
+        counted = np.isin(self._parts[2], self._parts[0].places[2])
+        logarithms = others | counted
         plain: Reals = np.where(logarithms, np.exp(np.where(logarithms, values, 0.0)), values) - counted
         return plain
-
-    @cached_property
-    def _logarithms(self) -> tuple[Flags, Reals]:
-        """Which features are logarithms, and 1 for those of one more than was counted."""
-        others = np.array([not name.startswith("counter:") for name in self.names], np.bool_)
-        counted = np.isin(self._parts[2], self._parts[0].counted)
-        return others | counted, counted.astype(np.float64)
 
 
 def _tells(values: Reals) -> bool:

@@ -24,7 +24,6 @@ from crosscast.predict.configuration.data import (
 from crosscast.predict.configuration.features import SampleFeatures
 from crosscast.predict.configuration.gaussian_process import (
     Covariance,
-    Marginals,
     Posterior,
     SparseProcess,
     TrainingCovariances,
@@ -193,29 +192,20 @@ class KernelPosterior:
             name: each.condition_on(observed.numbers, logs[name]) for name, each in self.quantities.items()
         }
         time = after.pop(TIME)
-        power = sum_of_parts(after)
-        sound = positive(observed.time_s) & positive(observed.power_w)
-        measured = np.zeros(len(power.mean), np.bool_)
-        measured[observed.numbers[sound]] = True
-        return SurfaceForecast(
-            _quantity(time, self.errors[0], observed, observed.time_s),
-            _quantity(power, self.errors[1], observed, observed.power_w),
-            measured,
-        )
-
-
-def _quantity(logarithm: Marginals, errors: Reals, observed: Observed, values: Reals) -> Quantity:
-    centre, spread = np.exp(logarithm.mean), np.sqrt(logarithm.variance)
-    known = positive(values)
-    centre[observed.numbers[known]] = values[known]
-    spread[observed.numbers[known]] = 0.0
-    return Quantity(centre, spread, errors)
-
-
-def positive(values: Reals) -> Flags:
-    """What can have been measured: finite numbers above 0, which a sensor that fails does not return."""
-    found: Flags = (values > 0) & np.isfinite(values)
-    return found
+        found = []
+        measured = np.ones(len(time.mean), np.bool_)
+        for logarithm, errors, values in (
+            (time, self.errors[0], observed.time_s),
+            (sum_of_parts(after), self.errors[1], observed.power_w),
+        ):
+            centre, spread = np.exp(logarithm.mean), np.sqrt(logarithm.variance)
+            # What can have been measured: a sensor that fails returns no finite number above 0.
+            known = (values > 0) & np.isfinite(values)
+            at = observed.numbers[known]
+            centre[at], spread[at] = values[known], 0.0
+            found.append(Quantity(centre, spread, errors))
+            measured &= np.isin(np.arange(len(measured)), at)
+        return SurfaceForecast(found[0], found[1], measured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,19 +368,17 @@ class _Training:
     def _mean(self, name: str, programs: Flags) -> Reals:
         """``(c,)`` Mean over programs, each of the mean over its kernels; 0 where none ran."""
         relative = self.relative[name]
+        ran = np.isfinite(relative)
         weights = np.zeros(relative.shape)
         for program in np.flatnonzero(programs):
             rows = self.programs == program
-            ran = np.isfinite(relative[rows])
-            weights[rows] = ran / np.maximum(ran.sum(axis=0), 1)
+            weights[rows] = ran[rows] / np.maximum(ran[rows].sum(axis=0), 1)
         total = weights.sum(axis=0)
-        sums = (weights * np.where(np.isfinite(relative), relative, 0.0)).sum(axis=0)
-        mean: Reals = sums / np.where(total > 0, total, 1.0)
-        return mean
+        sums = (weights * np.where(ran, relative, 0.0)).sum(axis=0)
+        return np.asarray(sums / np.where(total > 0, total, 1.0))
 
     def _values(self, name: str, mean: Reals) -> Reals:
-        values: Reals = (self.relative[name] - mean)[self.kernels, self.configurations]
-        return values
+        return np.asarray((self.relative[name] - mean)[self.kernels, self.configurations])
 
     def _fitted(self, covariances: Mapping[str, TrainingCovariances], programs: Flags) -> FittedProcess:
         """Fit with some of the programs alone; nothing is known of its errors."""
@@ -422,12 +410,6 @@ class _Training:
                 for kept, values, each in zip(found, true, (forecast.time, forecast.power), strict=True):
                     errors = np.log(values) - np.log(each.centre)
                     kept.append((errors / np.where(asked, each.spread, 1.0))[asked])
-        time, power = (_quantiles(factor * np.concatenate(errors)) for errors in found)
-        return time, power
-
-
-def _quantiles(errors: Reals) -> Reals:
-    if not errors.size:
-        return errors
-    kept: Reals = np.quantile(errors, np.linspace(0, 1, _ERRORS))
-    return kept
+        shares = np.linspace(0, 1, _ERRORS)
+        time, power = (factor * np.concatenate(errors) for errors in found)
+        return tuple(np.quantile(each, shares) if each.size else each for each in (time, power))
