@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,10 +34,14 @@ def whole() -> RelativeStudy:
     return study_relative(VECTORS, MODELS, "published", label="made up [1]", studies=True)
 
 
-def printed(study: RelativeStudy) -> str:
+def text_of(show: Callable[..., None], *what: Any) -> str:
     stream = io.StringIO()
-    print_relative_evaluation(study, stream)
+    show(*what, stream)
     return stream.getvalue()
+
+
+def printed(study: RelativeStudy) -> str:
+    return text_of(print_relative_evaluation, study)
 
 
 def test_a_table_has_every_model_with_its_numbers(whole: RelativeStudy) -> None:
@@ -81,16 +87,8 @@ def test_studies_are_printed_with_their_caution(whole: RelativeStudy) -> None:
 
 def test_every_study_has_a_picture(whole: RelativeStudy, tmp_path: Path) -> None:
     paths = write_relative_figures(whole, tmp_path / "new")
-    names = {path.stem for path in paths}
-    assert names == {
-        "models",
-        "sources-mae",
-        "sources-same-order",
-        "scales",
-        "applications",
-        "importances",
-        "selection",
-    }
+    names = "models sources-mae sources-same-order scales applications importances selection"
+    assert {path.stem for path in paths} == set(names.split())
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
 
 
@@ -107,11 +105,10 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 
 
 def shown(count: int, relative_to: str | None = None) -> list[str]:
-    stream = io.StringIO()
     model = trained()
-    runs = made_vectors().observations.rows(np.arange(count))
-    print_relative_forecasts([model.predict(runs, relative_to=relative_to)], model.card, stream)
-    return [line.rstrip() for line in stream.getvalue().splitlines()]
+    forecast = model.predict(made_vectors().observations.rows(np.arange(count)), relative_to=relative_to)
+    text = text_of(print_relative_forecasts, [forecast], model.card)
+    return [line.rstrip() for line in text.splitlines()]
 
 
 def test_devices_are_in_the_order_of_their_times() -> None:
@@ -135,15 +132,12 @@ def test_a_device_that_is_more_often_the_fastest_than_the_first_is_named() -> No
     found = trained().predict(made_vectors().observations.rows(np.array([0])))
     second = found.in_order(0)[1]
     fastest = np.where(np.array(found.devices) == second, 0.7, 0.15)[None]
-    stream = io.StringIO()
-    print_relative_forecasts([replace(found, fastest=fastest)], trained().card, stream)
-    assert f"More often than that, {second} is the fastest (70 %)." in stream.getvalue()
+    text = text_of(print_relative_forecasts, [replace(found, fastest=fastest)], trained().card)
+    assert f"More often than that, {second} is the fastest (70 %)." in text
 
 
 def printed_card(card: RelativeCard) -> str:
-    stream = io.StringIO()
-    print_relative_training(card, Path("rpv"), stream)
-    return stream.getvalue()
+    return text_of(print_relative_training, card, Path("rpv"))
 
 
 def test_a_card_is_printed_with_the_baselines_and_what_was_left_out() -> None:

@@ -80,14 +80,8 @@ def test_a_study_is_an_object_of_json(study: RelativeStudy) -> None:
 
 def test_what_there_is_one_of_is_not_studied() -> None:
     rows = VECTORS.observations
-    one = VECTORS.rows(
-        np.array(
-            [
-                source == "cpu" and size == "size0" and application == "app00"
-                for source, size, application in zip(rows.source, rows.size, rows.application, strict=True)
-            ]
-        )
-    )
+    texts = zip(rows.source, rows.size, rows.application, strict=True)
+    one = VECTORS.rows(np.array([each == ("cpu", "size0", "app00") for each in texts]))
     studies = study_relative(one, [PublishedMean()], "leave-kernel-out", studies=True).studies
     assert studies is not None
     assert (studies.by_source, studies.by_scale, studies.by_application) == (None, None, None)

@@ -13,7 +13,7 @@ import numpy as np
 
 from crosscast.configuration import Configuration
 from crosscast.evaluation.relative import train_relative
-from crosscast.predict.relative.artefact import TrainedRelativeModel, save_model
+from crosscast.predict.relative.artefact import TrainedRelativeModel
 from crosscast.predict.relative.data import Observations, Vectors
 from crosscast.predict.relative.models import BASELINES, models_named
 from crosscast.tables.dataset import Dataset
@@ -100,7 +100,7 @@ def trained(model: str = "published-linear") -> TrainedRelativeModel:
 def kept_relative(folder: Path, model: str = "published-linear", **changed: Any) -> Path:
     """The model in a folder, with a card that says other things if asked to."""
     found = trained(model)
-    save_model(replace(found, card=msgspec.structs.replace(found.card, **changed)), folder)
+    replace(found, card=msgspec.structs.replace(found.card, **changed)).save(folder)
     return folder
 
 

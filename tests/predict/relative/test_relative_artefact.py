@@ -17,7 +17,7 @@ import pytest
 import crosscast
 from crosscast.errors import InputError
 from crosscast.evaluation.relative import train_relative
-from crosscast.predict.relative.artefact import TrainedRelativeModel, open_model, save_model
+from crosscast.predict.relative.artefact import TrainedRelativeModel, open_model
 from crosscast.predict.relative.data import NO_SOURCE, Observations
 from crosscast.predict.relative.models import MODELS, models_named
 from crosscast.predict.relative.nichols2024 import FixedVector, PublishedMean
@@ -57,7 +57,7 @@ def refusal(folder: Path) -> str:
 def test_every_model_predicts_as_before_to_the_last_bit(name: str, tmp_path: Path) -> None:
     found = trained()
     predictor = models_named([name])[0].fit(made_vectors(), 0)
-    save_model(replace(found, predictor=predictor), tmp_path / "rpv")
+    replace(found, predictor=predictor).save(tmp_path / "rpv")
     model = load(tmp_path / "rpv")
     np.testing.assert_array_equal(model.vectors(runs()), predictor.predict(runs()))
     assert model.card == found.card
@@ -90,7 +90,7 @@ def test_the_same_model_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_forecasting_needs_neither_scikit_learn_nor_xgboost_nor_pyarrow(tmp_path: Path) -> None:
     predictor = models_named(["published-xgboost"])[0].fit(made_vectors(), 0)
-    save_model(replace(trained(), predictor=predictor), tmp_path / "rpv")
+    replace(trained(), predictor=predictor).save(tmp_path / "rpv")
     script = (
         "import sys, numpy as np\n"
         "import crosscast\n"
@@ -138,7 +138,7 @@ def test_a_card_that_is_no_card_of_it_is_refused(
 
 def test_a_model_of_other_devices_than_its_errors_is_refused(tmp_path: Path) -> None:
     two = FixedVector(np.array([0.5, 1.0]))
-    save_model(replace(trained(), predictor=two), tmp_path / "rpv")
+    replace(trained(), predictor=two).save(tmp_path / "rpv")
     assert "expected a model of 3 devices as its card says, found one that predicts" in refusal(
         tmp_path / "rpv"
     )
@@ -150,7 +150,7 @@ def test_a_model_of_an_unknown_kind_is_not_kept(tmp_path: Path) -> None:
             return None
 
     with pytest.raises(InputError, match=r"of a kind that can be kept, found .*Own"):
-        save_model(replace(trained(), predictor=Own()), tmp_path / "rpv")
+        replace(trained(), predictor=Own()).save(tmp_path / "rpv")
     assert not (tmp_path / "rpv").exists()
 
 
@@ -159,7 +159,7 @@ def test_training_again_replaces_the_whole_model(folder: Path) -> None:
     found = trained()
     wider = replace(found.residuals, log_error=2 * found.residuals.log_error)
     card = msgspec.structs.replace(found.card, seed=7)
-    save_model(replace(found, residuals=wider, card=card), folder)
+    replace(found, residuals=wider, card=card).save(folder)
     assert not old.exists()
     model = load(folder)
     assert model.card.seed == 7

@@ -85,17 +85,9 @@ def test_misses_are_requests_that_do_not_hit() -> None:
 
 
 def test_counters_of_amd_serve_two_features_as_in_the_table() -> None:
-    found = features(
-        {
-            "VALUInsts": 60,
-            "SALUInsts": 20,
-            "LDSInsts": 15,
-            "GDSInsts": 5,
-            "TCC_MISS_sum": 40,
-            "TCC_EA_RDREQ": 30,
-        }
-        | {"TCC_EA_WRREQ": 10, "MemUnitStalled": 12}
-    )
+    instructions = {"VALUInsts": 60, "SALUInsts": 20, "LDSInsts": 15, "GDSInsts": 5}
+    memory = {"TCC_MISS_sum": 40, "TCC_EA_RDREQ": 30, "TCC_EA_WRREQ": 10, "MemUnitStalled": 12}
+    found = features(instructions | memory)
     assert found == pytest.approx(
         {
             "store intensity": 0.2,

@@ -261,9 +261,8 @@ def forecast_of(
     """
     if not 0 < level < 1:
         raise InputError.of(where="level", expected="a probability between 0 and 1", found=f"{level:g}")
-    if relative_to is not None and relative_to not in devices:
-        expected = f"one of {', '.join(devices)}"
-        raise InputError.of(where="relative_to", expected=expected, found=repr(relative_to))
+    if relative_to is not None:
+        _check_device("relative_to", relative_to, devices)
     check_times(predicted, "model")
     base = None if relative_to is None else list(devices).index(relative_to)
     errors = [residuals.of_source(source) for source in runs.source]
@@ -295,6 +294,11 @@ def forecast_of(
         time_s=time_s,
         warnings=tuple((*one, *_too_few(level, most)) for one, most in zip(said, reached, strict=True)),
     )
+
+
+def _check_device(where: str, device: str, devices: Sequence[str]) -> None:
+    if device not in devices:
+        raise InputError.of(where=where, expected=f"one of {', '.join(devices)}", found=repr(device))
 
 
 def _logs(predicted: Reals, base: int | None) -> Reals:
@@ -362,7 +366,7 @@ class TrainedRelativeModel:
         InputError
             If something else is there, or the folder cannot be written.
         """
-        save_model(self, folder)
+        write(folder, QUESTION, self.card.to_dict(), _Parts(self.predictor, self.residuals).state())
 
     def vectors(self, runs: Observations) -> Reals:
         """Relative vectors as the model gives them, of shape ``(r, d)``."""
@@ -406,9 +410,8 @@ class TrainedRelativeModel:
         self, runs: Observations, timed_on: str | None, time_s: float | None
     ) -> list[tuple[str, float] | None]:
         """Device and time of each run that has one."""
-        known = ", ".join(self.devices)
-        if timed_on is not None and timed_on not in self.devices:
-            raise InputError.of(where="source", expected=f"one of {known}", found=repr(timed_on))
+        if timed_on is not None:
+            _check_device("source", timed_on, self.devices)
         if time_s is not None and not _LEAST_S <= time_s <= _MOST_S:
             expected = f"from {_LEAST_S:g} to {_MOST_S:g} seconds"
             raise InputError.of(where="time", expected=expected, found=f"{time_s:g}")
@@ -417,7 +420,7 @@ class TrainedRelativeModel:
             device, seconds = timed_on or source, own_s if time_s is None else time_s
             if device not in self.devices and time_s is not None:
                 # `NO_SOURCE` reads as what was found, too.
-                expected = f"the device that it was measured on, one of {known}"
+                expected = f"the device that it was measured on, one of {', '.join(self.devices)}"
                 raise InputError.of(where="time", expected=expected, found=device)
             is_known = device in self.devices and np.isfinite(seconds)
             times.append((device, seconds) if is_known else None)
@@ -460,12 +463,6 @@ class TrainedRelativeModel:
                 f"{format_names(sources, _MOST_NAMED)}, so that nothing tells how sure this is"
             )
         return tuple(found)
-
-
-def save_model(trained: TrainedRelativeModel, folder: str | Path) -> None:
-    """Write a model, in the place of the one that is there."""
-    parts = _Parts(trained.predictor, trained.residuals)
-    write(folder, QUESTION, trained.card.to_dict(), parts.state())
 
 
 def open_model(stored: StoredModel) -> TrainedRelativeModel:
