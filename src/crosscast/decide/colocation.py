@@ -69,7 +69,7 @@ class JobAlone:
     job: int  # Its place among those that were given
     solo: Solo
     time_s: float
-    reasons: Mapping[str, int]  # With how many of the other jobs it does not share, by reason (`_REASONS`)
+    reasons: Mapping[str, int]  # With how many of the other jobs it does not share, by reason: see `_alone`
     reason: str  # The same as a sentence without a full stop
 
 
@@ -130,8 +130,6 @@ class ColocationPlan:
 ALLOWED, MEMORY, SLOWER, UNLIKELY, LOSES = range(5)
 """What a limit says of a mix: nothing; too much memory, too slow, likely not to fit; or nothing is gained."""
 
-_REASONS = {MEMORY: "memory", SLOWER: "slowdown", UNLIKELY: "fits", LOSES: "gain", ALLOWED: "taken"}
-
 
 @dataclass(frozen=True, eq=False)
 class MixJudge:
@@ -172,11 +170,9 @@ class MixJudge:
         return gains
 
     def _too_slow(self, mixes: Integers, slow: Reals) -> Flags:
-        limit = self.limits.max_slowdown
-        if limit is None:
-            return np.zeros(len(mixes), dtype=np.bool_)
+        limit = np.inf if self.limits.max_slowdown is None else self.limits.max_slowdown
         most = slow
-        if self.limits.sure:
+        if self.limits.sure and np.isfinite(limit):
             new, known = (
                 self.predictions.errors(known=each).reach(self.limits.level, np.log(slow))
                 for each in (False, True)
@@ -203,14 +199,12 @@ def best_groups(judge: MixJudge, pairs: Iterable[Group], most: int) -> list[Grou
     jobs = judge.predictions.jobs
     least = _LEAST * float(jobs.length_s.sum())
     groups: list[Group] = list(pairs)
-    taken = {job for pair in groups for job in pair}
-    groups += [(job,) for job in range(len(jobs)) if job not in taken]
+    groups += [(job,) for job in sorted(set(range(len(jobs))).difference(*groups))]
     before: list[Group] = []
     while groups != before:
         before = groups
-        groups = _merged(judge, groups, most, least)
-        groups = _moved(judge, groups, most, least)
-        groups = _dissolved(judge, groups, most, least)
+        for step in (_merged, _moved, _dissolved):
+            groups = step(judge, groups, most, least)
     return groups
 
 
@@ -236,10 +230,7 @@ def _merged(judge: MixJudge, groups: list[Group], most: int, least: float) -> li
         groups = sorted([*kept, *(found[pair] for pair in pairs)])
 
 
-_Move = tuple[int, int, Group, Group]
-
-
-def _moves(groups: list[Group], most: int) -> Iterator[_Move]:
+def _moves(groups: list[Group], most: int) -> Iterator[tuple[int, int, Group, Group]]:
     """Moves of one job: from which group, to which, and what becomes of both."""
     for source, group in enumerate(groups):
         for job in group:
@@ -422,19 +413,21 @@ def _estimate(value: float, samples: Reals, level: float) -> Estimate:
 
 def _alone(judge: MixJudge, job: int, status: Integers) -> JobAlone:
     jobs, limits = judge.predictions.jobs, judge.limits
-    counts = {name: int((status == code).sum()) for code, name in _REASONS.items() if (status == code).any()}
     limit = f"{limits.max_slowdown:g}×" if limits.max_slowdown is not None else ""
-    sentences = {
-        "memory": "there is not the memory for both",
-        "slowdown": f"one of both {'may' if limits.sure else 'would'} slow down more than {limit}",
-        "fits": "it is more likely not to fit than to fit",
-        "gain": "nothing is gained",
-        "taken": "less is gained than where these run now",
+    reasons = {
+        MEMORY: ("memory", "there is not the memory for both"),
+        SLOWER: ("slowdown", f"one of both {'may' if limits.sure else 'would'} slow down more than {limit}"),
+        UNLIKELY: ("fits", "it is more likely not to fit than to fit"),
+        LOSES: ("gain", "nothing is gained"),
+        ALLOWED: ("taken", "less is gained than where these run now"),
     }
-    found = [(counts[name], text) for name, text in sentences.items() if name in counts]
+    found = [
+        (int(count), *reason) for code, reason in reasons.items() if (count := (status == code).sum()) > 0
+    ]
     others = len(jobs) - 1
     if len(found) == 1:
-        reason = f"with {f'all {others} others' if others > 1 else 'the only other job'} {found[0][1]}"
+        reason = f"with {f'all {others} others' if others > 1 else 'the only other job'} {found[0][-1]}"
     else:
-        reason = f"of {others} others, " + ", ".join(f"with {count} {text}" for count, text in found)
+        reason = f"of {others} others, " + ", ".join(f"with {count} {text}" for count, _, text in found)
+    counts = {name: count for count, name, _ in found}
     return JobAlone(int(jobs.given[job]), jobs.solos[job], float(jobs.length_s[job]), counts, reason)

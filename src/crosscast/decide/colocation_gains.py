@@ -10,6 +10,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError, MissingExtraError
+from crosscast.evaluation.loop import check_level
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.predict.corun.forecast import (
     check_profile,
@@ -48,14 +49,12 @@ def pair_gain(lengths: Reals, slowdowns: Reals) -> Reals:
     """
     ends = lengths * slowdowns
     first = np.minimum(ends[..., 0], ends[..., 1])
-    gain: Reals = first * (1.0 / slowdowns[..., 0] + 1.0 / slowdowns[..., 1] - 1.0)
-    return gain
+    return np.asarray(first * (1.0 / slowdowns[..., 0] + 1.0 / slowdowns[..., 1] - 1.0))
 
 
 def mix_gain(lengths: Reals, slowdowns: Reals, slowdowns_left: Callable[[Flags], Reals]) -> Reals:
     """Gain of ``m`` mixes of ``n`` jobs each, of shape ``(m,)``; see `mix_times`."""
-    gain: Reals = lengths.sum(axis=1) - mix_times(lengths, slowdowns, slowdowns_left).time_s
-    return gain
+    return np.asarray(lengths.sum(axis=1) - mix_times(lengths, slowdowns, slowdowns_left).time_s)
 
 
 def expected_gain(gains: Reals, fits: Reals) -> Reals:
@@ -64,20 +63,17 @@ def expected_gain(gains: Reals, fits: Reals) -> Reals:
     Mixes that prove slower than one job after another, or do not fit, are broken up: they gain nothing. The
     mean of gains above 0 is not the gain of the mean: as losses are cut off, what is uncertain is a chance.
     """
-    worth: Reals = np.maximum(gains, 0.0).mean(axis=0) * np.where(np.isnan(fits), 1.0, fits)
-    return worth
+    return np.asarray(np.maximum(gains, 0.0).mean(axis=0) * np.where(np.isnan(fits), 1.0, fits))
 
 
 def may_share(gains: Reals, fits: Reals) -> Flags:
     """Mixes that gain something on average, and are no more likely not to fit than to fit."""
-    allowed: Flags = (gains.mean(axis=0) > 0) & ~(fits < LIKELY)
-    return allowed
+    return np.asarray((gains.mean(axis=0) > 0) & ~(fits < LIKELY))
 
 
 def sample_slowdowns(slowdowns: Reals, spreads: Reals, relative: Reals) -> Reals:
     """True slowdowns, if predictions err so; nobody is faster in a mix than alone, but for noise."""
-    true: Reals = np.maximum(slowdowns * np.exp(-relative * spreads), 1.0)
-    return true
+    return np.maximum(slowdowns * np.exp(-relative * spreads), 1.0)
 
 
 def sample_pair_gains(lengths: Reals, slowdowns: Reals, spreads: Reals, relative: Reals) -> Reals:
@@ -171,12 +167,11 @@ class ColocationLimits:
 
     def __post_init__(self) -> None:
         """Check them."""
+        check_level(self.level)
         if self.max_slowdown is not None and not 1 <= self.max_slowdown < np.inf:
             raise InputError(f"max_slowdown: expected a number of at least 1, found {self.max_slowdown:g}")
         if self.memory_bytes is not None and self.memory_bytes < 1:
             raise InputError(f"memory_bytes: expected a number above 0, found {self.memory_bytes}")
-        if not 0 < self.level < 1:
-            raise InputError(f"level: expected a probability between 0 and 1, found {self.level:g}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,9 +180,7 @@ class ColocationJobs:
 
     solos: tuple[Solo, ...]  # The jobs
     given: Integers  # Place of each among those that were given, of shape `(n,)`
-    kind: (
-        Integers  # Its job kind: equal where all that a model sees is equal; it never falls, of shape `(n,)`
-    )
+    kind: Integers  # Its job kind, of shape `(n,)`: equal where all that a model sees is; it never falls
     length_s: Reals  # Times alone, in seconds, of shape `(n,)`
     memory_bytes: Reals  # Memory that each takes; 0 where it is not known, of shape `(n,)`
 
@@ -293,10 +286,8 @@ class MixPredictions:
         """Errors of slowdowns; see `TrainedCoRunModel.errors_of`."""
         errors = self.model.errors_of(known=known)
         if "slowdown" not in errors:
-            found = ", ".join(errors) or "none"
-            raise InputError(
-                f"{self.model.folder}: expected a model with errors of slowdowns, found errors of {found}"
-            )
+            expected, found = "a model with errors of slowdowns", f"errors of {', '.join(errors) or 'none'}"
+            raise InputError.of(where=self.model.folder, expected=expected, found=found)
         return errors["slowdown"]
 
     def _asked(self, kinds: Integers) -> Reals:

@@ -91,21 +91,18 @@ def shared_times(co_runs: CoRuns, source: str, target: str) -> SharedTimes:
                 rows.append((a * one.slowdown, b * other.slowdown, a, b, count, names))
     found = sorted(frozenset[str]().union(*(row[-1] for row in rows)))
     if len(found) < _LEAST:
-        raise InputError(
-            f"{co_runs.label}: expected at least {_LEAST} applications that were timed on {source} and on "
-            f"{target}, found {', '.join(found) or 'none'}"
-        )
-    times = np.array([row[:4] for row in rows], dtype=np.float64).T
-    members = np.array([row[4] for row in rows], dtype=np.int64)
+        expected = f"at least {_LEAST} applications that were timed on {source} and on {target}"
+        raise InputError.of(where=co_runs.label, expected=expected, found=", ".join(found) or "none")
+    source_s, target_s, alone_source_s, alone_target_s = np.array([row[:4] for row in rows], np.float64).T
     return SharedTimes(
         co_runs.label,
         source,
         target,
-        source_s=times[0],
-        target_s=times[1],
-        alone_source_s=times[2],
-        alone_target_s=times[3],
-        members=members,
+        source_s,
+        target_s,
+        alone_source_s,
+        alone_target_s,
+        members=np.array([row[4] for row in rows], dtype=np.int64),
         applications=tuple(row[5] for row in rows),
     )
 

@@ -127,10 +127,10 @@ def _split(count: int, seed: int) -> tuple[Integers, Integers]:
     return trained, tested
 
 
-def _lookup(train: Rows) -> Reals:
-    """The mean of each cell's own rows, which knows no feature."""
+def _lookup(train: Rows, test: Rows) -> KnownCells:
+    """Errors of the mean of each cell's own rows, which knows no feature."""
     means = train.means()
-    return np.where(np.isnan(means), train.response.mean(), means)
+    return known_cells(np.where(np.isnan(means), train.response.mean(), means), test)
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def headline(runs: Runs, *, trees: int, seed: int) -> Headline:
         rows=len(runs),
         trained_rows=len(trained),
         forest=known_cells(forest, test),
-        lookup=known_cells(_lookup(train), test),
+        lookup=_lookup(train, test),
         relative_log_by_unit={
             unit: _relative(forest - np.log(scale), cells - np.log(scale)) for unit, scale in _UNITS.items()
         },
@@ -283,8 +283,7 @@ def recycled(kernel: Integers, drawn: Integers) -> Flags:
     >>> recycled(np.array([0, 0, 0, 0, 1, 1, 2]), np.array([0, 1])).tolist()
     [True, False, True, False, False, True, False]
     """
-    picked: Flags = np.resize(drawn, len(kernel)) == kernel
-    return picked
+    return np.asarray(np.resize(drawn, len(kernel)) == kernel)
 
 
 def learn(runs: Runs, *, kernels: int, samples: int, trees: int, seed: int) -> LearningPoint:
@@ -417,7 +416,7 @@ def energy(runs: Runs, *, trees: int, seed: int) -> Energy | None:
         r2=forest.r2,
         mae_log=forest.mae_log,
         mape=forest.mape_rows,
-        lookup_mape=known_cells(_lookup(train), test).mape_rows,
+        lookup_mape=_lookup(train, test).mape_rows,
         held_out_median_ape=float(np.median(_ape(predicted - means))),
         held_out_rmse_log=_rmse(predicted - means),
         baseline_median_ape=float(np.median(_ape(baseline - means))),

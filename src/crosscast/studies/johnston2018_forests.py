@@ -195,10 +195,8 @@ def grow(rows: Rows, trees: int, tried: int, node_sizes: Sequence[int], seed: in
     # About ten numbers of trees a decade, and the last.
     count = 1 + round(10 * np.log10(max(trees, 2)))
     taken = {*np.round(np.logspace(0, np.log10(trees), count)).astype(int).tolist(), trees}
-    sums, means = (
-        np.zeros((len(node_sizes), len(rows.response))),
-        np.zeros((len(node_sizes), len(rows.features))),
-    )
+    sums = np.zeros((len(node_sizes), len(rows.response)))
+    means = np.zeros((len(node_sizes), len(rows.features)))
     out_of_bag = np.zeros(len(rows.response), dtype=np.int64)
     errors = []
     for number, drawn in enumerate(draw_trees(rows, trees, tried=tried, seed=seed), start=1):

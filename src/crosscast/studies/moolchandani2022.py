@@ -216,6 +216,7 @@ class SizeStudy:
 
     def to_dict(self) -> dict[str, Any]:
         """As an object of JSON."""
+        names = ("bag_size", "quantity", "rows", "mape")
         return {
             "sizes": list(self.sizes),
             "one_predictor_a_size": list(self.of_one_size),
@@ -223,10 +224,7 @@ class SizeStudy:
                 {
                     "model": each.model,
                     "fitted_to": fitted_to,
-                    "bag_size": each.bag_size,
-                    "quantity": each.quantity,
-                    "rows": each.rows,
-                    "mape": each.mape,
+                    **{name: getattr(each, name) for name in names},
                 }
                 for fitted_to, each in self.results
             ],
@@ -276,9 +274,9 @@ def size_study(co_runs: CoRuns, models: Sequence[CoRunModel], seed: int, **run: 
 
 def _folds(folds: Sequence[CoRunFold], train: Flags, test: Flags) -> list[CoRunFold]:
     """The same folds with some of the mixes; none where nothing is left to fit to, or to test on."""
-    cut = [
-        CoRunFold(fold.held_out, fold.train[train[fold.train]], fold.test[test[fold.test]]) for fold in folds
-    ]
+    cut = (
+        CoRunFold(each.held_out, each.train[train[each.train]], each.test[test[each.test]]) for each in folds
+    )
     return [fold for fold in cut if len(fold.train) and len(fold.test)]
 
 
@@ -288,9 +286,7 @@ class TranslatedErrors:
 
     model: str  # The model that predicts slowdowns on the first device
     form: str  # Form of the line
-    own_mape: (
-        float  # Its mean absolute relative error there: of times of jobs in mixes, and of slowdowns alike
-    )
+    own_mape: float  # Its mean absolute relative error there: of times in mixes, and of slowdowns alike
     time_mape: float  # Errors of what is made of that on the other device
     slowdown_mape: float
     rows: int  # Co-runners
@@ -394,13 +390,15 @@ class CoRunStudies:
 
     def to_dict(self) -> dict[str, Any]:
         """As an object of JSON; what could not be run says why."""
-        return {name: _object(study) for name, study in vars(self).items()}
-
-
-def _object(study: Any) -> Any:
-    if isinstance(study, str):
-        return {"not_made": study}
-    return [each.to_dict() for each in study] if isinstance(study, tuple) else study.to_dict()
+        found: dict[str, Any] = {}
+        for name, study in vars(self).items():
+            if isinstance(study, str):
+                found[name] = {"not_made": study}
+            else:
+                found[name] = (
+                    [each.to_dict() for each in study] if isinstance(study, tuple) else study.to_dict()
+                )
+        return found
 
 
 def run_studies(

@@ -253,8 +253,7 @@ class DecisionPaths:
     @property
     def share(self) -> Reals:
         """Share of the mixes on whose path each feature is, of shape ``(k,)``: figure 9."""
-        share: Reals = (self.times > 0).mean(axis=0)
-        return share
+        return np.asarray((self.times > 0).mean(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,12 +357,12 @@ def path_study(co_runs: CoRuns, target: str, seed: int, **run: Any) -> PathStudy
     tasks = [_PathTask(model, fold, quantity, seed) for fold in folds_of(chosen.bags, SPLITS[0], seed)]
     parts = [arrays for (arrays,) in run_tasks(tasks, chosen, sources=SOURCES, **run)]
     names = list(dict.fromkeys(name for part in parts for name in part["features"].tolist()))
-    # Where no training mix told a feature, no tree split at it.
-    times = np.zeros((sum(len(part["times"]) for part in parts), len(names)), dtype=np.int64)
-    start = 0
+    rows = []
     for part in parts:
-        stop = start + len(part["times"])
-        times[start:stop, [names.index(name) for name in part["features"].tolist()]] = part["times"]
-        start = stop
+        # Where no training mix told a feature, no tree split at it.
+        times = np.zeros((len(part["times"]), len(names)), dtype=np.int64)
+        times[:, [names.index(name) for name in part["features"].tolist()]] = part["times"]
+        rows.append(times)
+    times = np.concatenate(rows)
     order = sorted(range(len(names)), key=lambda place: (-times[:, place].mean(), place))
     return PathStudy(tuple(names[place] for place in order), times[:, order], quantity, as_published)

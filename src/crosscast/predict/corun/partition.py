@@ -39,10 +39,8 @@ def features_of(shared: Reals, judged: Flags) -> Reals:
     of the others does not matter.
     """
     if shared.ndim != 3 or shared.shape[1] < 2 or judged.shape != shared.shape[:2]:
-        raise InputError(
-            f"shared: expected the shape (n, k, l), k at least 2, and judged (n, k), found {shared.shape} "
-            f"and {judged.shape}"
-        )
+        expected = "the shape (n, k, l), k at least 2, and judged (n, k)"
+        raise InputError.of(where="shared", expected=expected, found=f"{shared.shape} and {judged.shape}")
     wrong = ~(np.isfinite(shared) & (shared > 0))
     if wrong.any():
         raise InputError(f"shared: expected times above 0, found {shared[wrong][0]:g}")
@@ -55,8 +53,7 @@ def features_of(shared: Reals, judged: Flags) -> Reals:
         statistics = [getattr(others, name)(axis=1) for name in ("mean", "max", "min", "std")]
         own.append(np.concatenate([logs[:, place], *statistics], axis=1))
     count = np.broadcast_to(judged.mean(axis=1)[:, None, None], (*judged.shape, 1))
-    features: Reals = np.concatenate([np.stack(own, axis=1), count], axis=2)[judged]
-    return features
+    return np.asarray(np.concatenate([np.stack(own, axis=1), count], axis=2)[judged])
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,15 +143,9 @@ class Effort:
 
 
 _EVERY = 1 << 40
-_WHOLE: Mapping[Novelty, Effort] = {
-    "known jobs": Effort(100, _EVERY, 2000),
-    # Trees and kernels that know fewer co-runners are as good where the job is new.
-    "new job": Effort(50, 4000, 2000),
-}
-_WITHIN: Mapping[Novelty, Effort] = {
-    "known jobs": Effort(30, _EVERY, 1000),
-    "new job": Effort(20, 1500, 800),
-}
+# Trees and kernels that know fewer co-runners are as good where the job is new.
+_WHOLE = {"known jobs": Effort(100, _EVERY, 2000), "new job": Effort(50, 4000, 2000)}
+_WITHIN = {"known jobs": Effort(30, _EVERY, 1000), "new job": Effort(20, 1500, 800)}
 
 Fitted = Callable[[Reals], Reals]
 """What was learned: from features of shape ``(r, f)`` to relative times on parts, of shape ``(r, s)``.
@@ -304,17 +295,13 @@ class FittedPartition:
         """
         count = len(self.errors)
         place = min(count, int(np.ceil((count + 1) * level - _TINY))) - 1
-        quantile: Reals = np.sort(self.errors, axis=0)[max(place, 0)]
-        return quantile
+        return np.asarray(np.sort(self.errors, axis=0)[max(place, 0)])
 
     def predict(self, shared: Reals, judged: Flags, level: float = 0.9) -> PartitionPrediction:
         """Predict co-runners of mixes."""
         if shared.shape[2:] != (len(self.levels),):
             raise InputError(f"shared: expected {len(self.levels)} levels, found shape {shared.shape}")
         centre, half_width = self.fitted(features_of(shared, judged)), self.half_width(level)
+        low, high = np.clip([centre - half_width, centre + half_width], 0.0, 1.0)
         # By rounding, a prediction of 1 may be below a time of 1.
-        return PartitionPrediction(
-            centre,
-            np.clip(centre - half_width, 0.0, 1.0) - _TINY,
-            np.clip(centre + half_width, 0.0, 1.0) + _TINY,
-        )
+        return PartitionPrediction(centre, low - _TINY, high + _TINY)

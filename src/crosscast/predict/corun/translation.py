@@ -48,10 +48,9 @@ class TimeLine(msgspec.Struct, frozen=True):
         >>> round(float(line(np.array([3.0]))[0]), 6)
         1.75
         """
-        if len(np.unique(times)) < 2:
-            raise InputError(
-                f"times: expected at least 2 different ones to draw a line, found {len(np.unique(times))}"
-            )
+        different = len(np.unique(times))
+        if different < 2:
+            raise InputError(f"times: expected at least 2 different ones to draw a line, found {different}")
         x, y = (np.log(times), np.log(wanted)) if form == LOGARITHMIC else (times, wanted)
         middle = x.mean()
         slope = float(((x - middle) * (y - y.mean())).sum() / ((x - middle) ** 2).sum())
@@ -60,15 +59,12 @@ class TimeLine(msgspec.Struct, frozen=True):
     def __call__(self, times: Reals) -> Reals:
         """Times on the other device, in seconds, of the shape of ``times``."""
         if self.form == LOGARITHMIC:
-            result: Reals = np.exp(self.intercept + self.slope * np.log(times))
-            return result
-        straight: Reals = np.maximum(self.slope * times + self.intercept, self.least_s)
-        return straight
+            return np.asarray(np.exp(self.intercept + self.slope * np.log(times)))
+        return np.maximum(self.slope * times + self.intercept, self.least_s)
 
     def slowdown(self, alone: Reals, slowdown: Reals) -> Reals:
         """Slowdown on the other device of work that takes so long alone, and so much longer in a mix."""
-        result: Reals = self(alone * slowdown) / self(alone)
-        return result
+        return np.asarray(self(alone * slowdown) / self(alone))
 
 
 FORMAT = "crosscast machine translation card"
@@ -89,14 +85,14 @@ class TranslationErrors(msgspec.Struct, frozen=True):
 
     def check(self, where: str) -> None:
         """Refuse errors that are none."""
+        field = f"{where}: group"
         if not self.group or len(self.group) != len(self.log_error):
             found = f"{len(self.group)} for {len(self.log_error)}"
-            raise InputError(f"{where}: group: expected one for each error, found {found}")
+            raise InputError.of(where=field, expected="one for each error", found=found)
         if sorted(set(self.group)) != [*range(len(self.groups))]:
+            expected = f"all places in groups, 0 to {len(self.groups) - 1}"
             found = f"{min(self.group)} to {max(self.group)}"
-            raise InputError(
-                f"{where}: group: expected all places in groups, 0 to {len(self.groups) - 1}, found {found}"
-            )
+            raise InputError.of(where=field, expected=expected, found=found)
 
 
 class TranslationCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,14 +117,11 @@ class TranslationCard(msgspec.Struct, frozen=True, kw_only=True):
     def check(self, where: str) -> None:
         """Refuse fields that do not fit each other."""
         if self.shortest_s > self.longest_s:
-            raise InputError(
-                f"{where}: shortest_s: expected a number up to longest_s, {self.longest_s:g}, found "
-                f"{self.shortest_s:g}"
-            )
+            expected, found = f"a number up to longest_s, {self.longest_s:g}", f"{self.shortest_s:g}"
+            raise InputError.of(where=where, field="shortest_s", expected=expected, found=found)
         if "time" not in self.errors:
-            raise InputError(
-                f"{where}: errors: expected those of times, found {', '.join(self.errors) or 'none'}"
-            )
+            found = ", ".join(self.errors) or "none"
+            raise InputError.of(where=where, field="errors", expected="those of times", found=found)
         for name, errors in self.errors.items():
             errors.check(f"{where}: errors.{name}")
 
