@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -145,14 +145,11 @@ class Rule:
     whole: Formula | None  # all instructions, for an intensity
 
 
-def _read_rules() -> Iterator[Rule]:
-    text = files(__package__).joinpath("table3.csv").read_text(encoding="utf-8")
-    for row in csv.DictReader(text.splitlines()):
-        whole = Formula(row["over"]) if row["over"] else None
-        yield Rule(row["tool"], row["feature"], Formula(row["counters"]), whole)
-
-
-RULES = tuple(_read_rules())
+_TABLE = files(__package__).joinpath("table3.csv").read_text(encoding="utf-8")
+RULES = tuple(
+    Rule(row["tool"], row["feature"], Formula(row["counters"]), Formula(row["over"]) if row["over"] else None)
+    for row in csv.DictReader(_TABLE.splitlines())
+)
 """All ways to features; a run takes the first to a feature that it has the counters for."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -244,35 +244,37 @@ class TreesOnFeatures(Stored, kind="relative-trees"):
 
 
 @dataclass(frozen=True)
-class Boosting:
+class VectorBoosting:
     """Settings of XGBoost with trees of their own for each entry of the vector, minimising the MAE."""
 
     rounds: int  # trees for each entry
     rate: float
     depth: int = 6
-    # Only so many features, those of the most gain in a first fit to the same rows; `None` for all.
+    # Only so many features, those of the most gain in a first fit to the same rows (section VI-B of Nichols
+    # et al. 2024); `None` for all.
     selected: int | None = None
 
-    def fit(
+    def boost(
         self, features: FittedFeatures, rows: Reals, vector: Reals, seed: int, weights: Reals | None = None
     ) -> TreesOnFeatures:
         """Fit in one thread: the same rows and seed give the same trees.
 
         `rows` are what the features make of the training runs.
         """
-        places: Sequence[int] = range(rows.shape[1])
-        booster = self._booster(rows, vector, weights, seed)
-        gain = _average_gain(booster, places, rows.shape[1])
+        places = list(range(rows.shape[1]))
+        booster, gain = self._booster(rows, places, vector, weights, seed)
         if self.selected is not None:
             # Of features of the same gain, the first.
             places = sorted(np.argsort(-gain, kind="stable")[: self.selected].tolist())
-            booster = self._booster(rows[:, places], vector, weights, seed)
-            gain = _average_gain(booster, places, rows.shape[1])
+            booster, gain = self._booster(rows, places, vector, weights, seed)
         sides = [*places, *(place + rows.shape[1] for place in places)]
         trees = trees_of_booster(booster, vector.shape[1]).reading(sides)
         return TreesOnFeatures(features, trees, float(vector.min()), gain)
 
-    def _booster(self, rows: Reals, vector: Reals, weights: Reals | None, seed: int) -> Any:
+    def _booster(
+        self, rows: Reals, places: list[int], vector: Reals, weights: Reals | None, seed: int
+    ) -> tuple[Any, Reals]:
+        """Trees on some of the features, and the mean gain of their splits at each of all features."""
         with importing("train", "fitting a model of boosted trees"):
             import xgboost
         settings = {
@@ -285,13 +287,10 @@ class Boosting:
             "nthread": 1,
             "verbosity": 0,
         }
-        data = xgboost.DMatrix(rows.astype(np.float32), label=vector, weight=weights, nthread=1)
-        return xgboost.train(settings, data, num_boost_round=self.rounds)
-
-
-def _average_gain(booster: Any, places: Sequence[int], features: int) -> Reals:
-    """Mean gain of the splits at each of all features, of a booster on some; 0 where there is none."""
-    gain = np.zeros(features)
-    for name, value in booster.get_score(importance_type="gain").items():
-        gain[places[int(name.removeprefix("f"))]] = max(float(value), 0.0)
-    return gain
+        some = rows[:, places].astype(np.float32)
+        data = xgboost.DMatrix(some, label=vector, weight=weights, nthread=1)
+        booster: Any = xgboost.train(settings, data, num_boost_round=self.rounds)
+        gain = np.zeros(rows.shape[1])
+        for name, value in booster.get_score(importance_type="gain").items():
+            gain[places[int(name.removeprefix("f"))]] = max(float(value), 0.0)
+        return booster, gain

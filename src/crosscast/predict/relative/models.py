@@ -25,7 +25,7 @@ from crosscast.predict.relative.data import (
     kernel_weights,
     relative_to_slowest,
 )
-from crosscast.predict.relative.features import Boosting, FeatureScale, FittedFeatures, TreesOnFeatures
+from crosscast.predict.relative.features import FeatureScale, FittedFeatures, TreesOnFeatures, VectorBoosting
 from crosscast.predict.relative.nichols2024 import (
     LogMean,
     PublishedForest,
@@ -177,8 +177,8 @@ def fit_trees(vectors: Vectors, seed: int, effort: Effort = FULL) -> MixedTrees:
     seen = intensities_of(vectors.observations, base)
     features = _FEATURES.fit(seen)
     rows, weights = features.transform(seen), kernel_weights(seen)
-    boosting = Boosting(effort.rounds, effort.rate)
-    boosted = boosting.fit(features, rows, vectors.vector, seed, weights / weights.mean())
+    boosting = VectorBoosting(effort.rounds, effort.rate)
+    boosted = boosting.boost(features, rows, vectors.vector, seed, weights / weights.mean())
     grown = _random_trees(effort.trees, rows, vectors, seed, _SHARE_OF_FEATURES)
     return MixedTrees(boosted, grown, base)
 

@@ -10,7 +10,7 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.errors import InputError, importing
 from crosscast.predict.relative.data import Observations, Vectors, check_runs, relative_to_slowest
-from crosscast.predict.relative.features import Boosting, FeatureScale, FittedFeatures, TreesOnFeatures
+from crosscast.predict.relative.features import FeatureScale, FittedFeatures, TreesOnFeatures, VectorBoosting
 from crosscast.predict.serialization import Array, Nested, Stored
 from crosscast.predict.trees import trees_of_forest
 
@@ -128,7 +128,7 @@ class PublishedForest:
 
 
 @dataclass(frozen=True)
-class PublishedXGBoost:
+class PublishedXGBoost(VectorBoosting):
     """XGBoost minimising the mean absolute error, with missing features left to it.
 
     The paper names neither depth nor rounds nor rate; the first two are XGBoost's defaults. With its own rate
@@ -138,8 +138,6 @@ class PublishedXGBoost:
 
     rounds: int = 100
     rate: float = 0.1
-    depth: int = 6
-    selected: int | None = None  # only so many features, those of the most gain (section VI-B)
     features: FeatureScale = field(default_factory=FeatureScale)
 
     @property
@@ -151,6 +149,4 @@ class PublishedXGBoost:
         """Fit it, in one thread: the same rows and seed give the same trees."""
         check_runs(self.name, vectors)
         features = self.features.fit(vectors.observations)
-        rows = features.transform(vectors.observations)
-        boosting = Boosting(self.rounds, self.rate, self.depth, self.selected)
-        return boosting.fit(features, rows, vectors.vector, seed)
+        return self.boost(features, features.transform(vectors.observations), vectors.vector, seed)
