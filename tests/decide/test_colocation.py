@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,6 @@ from crosscast.errors import InputError
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.tables.corun.solo import Solo
 from support.corun_models import MEMORY, constant, made_jobs, trained
-from support.mixes import NAMES, made_solo
 
 
 @pytest.fixture(scope="module")
@@ -211,32 +211,28 @@ def test_more_jobs_than_two_share_if_that_is_asked(tmp_path: Path) -> None:
     assert any("at least what those in its pairs add up to" in each for each in plan.shared[0].warnings)
 
 
-def one_of_another_device() -> list[Solo]:
-    return [made_solo(NAMES[0]), replace(made_solo(NAMES[1]), device="gpu")]
+JOBS = made_jobs(2)
+WRONG: list[tuple[list[Solo], dict[str, Any], str]] = [
+    (JOBS[:1], {}, "jobs: expected 2 to 1,000, found 1"),
+    ([JOBS[0], replace(JOBS[1], device="gpu")], {}, "device: expected the profile to be of cpu"),
+    ([replace(JOBS[0], time_s=None), JOBS[1]], {}, "its time alone, a number of seconds above 0, found none"),
+    (JOBS, {"lengths": [1.0, -1.0]}, "found -1"),
+    (JOBS, {"lengths": [1.0] * 3}, "lengths: expected one for each of 2 jobs, found 3"),
+    (JOBS, {"memory_bytes": 1 << 10}, "memory_bytes: expected at most the 1 KiB of cpu, found 1 MiB"),
+    (JOBS, {"memory_bytes": 0}, "memory_bytes: expected a number above 0, found 0"),
+    (JOBS, {"max_slowdown": 0.5}, "max_slowdown: expected a number of at least 1, found 0.5"),
+    (JOBS, {"group_size": 6}, "group_size: expected 2 to 5, found 6"),
+    (JOBS, {"level": 1.0}, "level: expected a probability between 0 and 1, found 1"),
+]
 
 
-def test_wrong_jobs_and_limits_are_refused(tmp_path: Path) -> None:
-    model_pairs, jobs = constant(tmp_path / "m", 1.2), made_jobs(2)
-    with pytest.raises(InputError, match="jobs: expected 2 to 1,000, found 1"):
-        choose_colocation(jobs[:1], model_pairs)
-    with pytest.raises(InputError, match=r"device: expected the profile to be of cpu.*found gpu"):
-        choose_colocation(one_of_another_device(), model_pairs)
-    with pytest.raises(InputError, match="expected its time alone, a number of seconds above 0, found none"):
-        choose_colocation([replace(jobs[0], time_s=None), jobs[1]], model_pairs)
-    with pytest.raises(InputError, match="found -1"):
-        choose_colocation(jobs, model_pairs, lengths=[1.0, -1.0])
-    with pytest.raises(InputError, match="lengths: expected one for each of 2 jobs, found 3"):
-        choose_colocation(jobs, model_pairs, lengths=[1.0] * 3)
-    with pytest.raises(InputError, match="memory_bytes: expected at most the 1 KiB of cpu, found 1 MiB"):
-        choose_colocation(jobs, model_pairs, memory_bytes=1 << 10)
-    with pytest.raises(InputError, match="memory_bytes: expected a number above 0, found 0"):
-        choose_colocation(jobs, model_pairs, memory_bytes=0)
-    with pytest.raises(InputError, match=r"max_slowdown: expected a number of at least 1, found 0\.5"):
-        choose_colocation(jobs, model_pairs, max_slowdown=0.5)
-    with pytest.raises(InputError, match="group_size: expected 2 to 5, found 6"):
-        choose_colocation(jobs, model_pairs, group_size=6)
-    with pytest.raises(InputError, match="level: expected a probability between 0 and 1, found 1"):
-        choose_colocation(jobs, model_pairs, level=1.0)
+@pytest.mark.parametrize(("jobs", "words", "message"), WRONG)
+def test_wrong_jobs_and_limits_are_refused(
+    tmp_path: Path, jobs: list[Solo], words: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        choose_colocation(jobs, constant(tmp_path / "m", 1.2), **words)
+    assert message in str(caught.value)
 
 
 def test_a_model_without_errors_is_refused(tmp_path: Path) -> None:

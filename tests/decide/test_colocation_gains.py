@@ -30,11 +30,9 @@ def test_both_members_of_a_pair_are_treated_alike(lengths: np.ndarray, slowdowns
     assert pair_gain(lengths, slowdowns).tolist() == pair_gain(lengths[:, ::-1], slowdowns[:, ::-1]).tolist()
 
 
-def test_jobs_that_do_not_disturb_each_other_save_the_shorter() -> None:
+def test_a_pair_gains_what_is_counted_by_hand() -> None:
+    # Jobs that do not disturb each other save the shorter; those that take longer together lose.
     assert pair_gain(np.array([2.0, 3.0]), np.ones(2)).tolist() == 2.0
-
-
-def test_a_pair_that_takes_longer_together_has_a_gain_below_zero() -> None:
     assert pair_gain(np.ones(2), np.array([3.0, 3.0])) == pytest.approx(-1.0)
 
 
@@ -63,22 +61,16 @@ ERRORS = Residuals(
 PAIRS = [{0.1, 0.2}, {0.3, 0.4}, {0.3, 0.5}, {0.4, 0.5}, {-1.0, -2.0}]
 
 
-def test_members_of_a_pair_get_the_errors_of_one_bag() -> None:
-    drawn = JointErrors.of(ERRORS).sample(2, 200, seed=0)
-    assert drawn.shape == (400, 2)
-    found = {frozenset(row) for row in drawn.tolist()}
-    assert found == {frozenset(pair) for pair in PAIRS}
-
-
-def test_each_draw_is_there_in_both_orders() -> None:
-    drawn = JointErrors.of(ERRORS).sample(2, 50, seed=0).tolist()
+def test_members_of_a_pair_get_the_errors_of_one_mix_in_both_orders() -> None:
+    drawn = JointErrors.of(ERRORS).sample(2, 200, seed=0).tolist()
+    assert len(drawn) == 400
+    assert {frozenset(row) for row in drawn} == {frozenset(pair) for pair in PAIRS}
     assert sorted(drawn) == sorted(row[::-1] for row in drawn)
 
 
 def test_the_same_seed_draws_the_same() -> None:
-    bags = JointErrors.of(ERRORS)
-    assert bags.sample(3, 9, seed=4).tolist() == bags.sample(3, 9, seed=4).tolist()
-    assert bags.sample(3, 9, seed=4).tolist() != bags.sample(3, 9, seed=5).tolist()
+    first, again, other = (JointErrors.of(ERRORS).sample(3, 9, seed).tolist() for seed in (4, 4, 5))
+    assert first == again != other
 
 
 def test_larger_bags_take_errors_of_a_smaller_one_again() -> None:
@@ -141,11 +133,8 @@ def test_networkx_finds_no_more(seed: int) -> None:
     assert total(weights, best_matching(weights)) == pytest.approx(total(weights, theirs), rel=1e-9)
 
 
-def test_what_is_worth_nothing_is_never_a_pair() -> None:
+def test_a_weight_makes_a_pair_however_tiny_but_not_if_it_is_none() -> None:
     assert best_matching(np.array([[0.0, np.nan, -1.0], [9.0, 0.0, 0.0], [9.0, 9.0, 0.0]])) == []
-
-
-def test_a_tiny_weight_beside_a_large_one_is_still_a_pair() -> None:
     weights = np.zeros((4, 4))
     weights[0, 1], weights[2, 3] = 1e9, 1e-9
     assert best_matching(weights) == [(0, 1), (2, 3)]

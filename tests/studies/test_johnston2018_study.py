@@ -68,14 +68,22 @@ def rows(runs: Runs) -> Rows:
     return runs.rows()
 
 
+def scaled(factor: float) -> Runs:
+    """The same with one kernel that takes so many times as long."""
+    return runs_of(made_up(scale={"crc32": factor}))
+
+
+def row_of(runs: Runs, kernel: str, size: str) -> int:
+    return list(zip(runs.grid.profiles.kernel, runs.grid.profiles.size, strict=True)).index((kernel, size))
+
+
 def test_each_record_is_a_row(exact: Runs) -> None:
     assert len(exact) == CELLS * RUNS
     assert np.bincount(exact.cell).tolist() == [RUNS] * CELLS
 
 
 def test_times_are_logarithms_of_microseconds_of_their_cell(exact: Runs) -> None:
-    profiles = exact.grid.profiles
-    place = list(zip(profiles.kernel, profiles.size, strict=True)).index(("add", "large"))
+    place = row_of(exact, "add", "large")
     device = [each.key for each in exact.grid.devices].index("gpu")
     own = exact.log_us[exact.cell == place * len(SPEEDS) + device]
     np.testing.assert_allclose(own, np.log(64 * 10_000 / 2e10 * 1e6))
@@ -85,8 +93,7 @@ def test_features_are_those_of_the_first_invocation_by_the_published_definitions
     names = dict(zip(exact.columns, exact.features.T, strict=True))
     own = {"opcode", "total_instruction_count", "work_items", "granularity", "global_memory_address_entropy"}
     assert set(names) == {*own, "operand_sum"}
-    profiles = exact.grid.profiles
-    place = list(zip(profiles.kernel, profiles.size, strict=True)).index(("add", "tiny"))
+    place = row_of(exact, "add", "tiny")
     assert names["total_instruction_count"][place] == 10_000
     assert names["operand_sum"][place] == 20_000
     assert names["granularity"][place] == 0.5
@@ -135,9 +142,7 @@ def test_more_trees_than_were_grown_err_less_along_one_over_trees() -> None:
     grown = Grown(trees, (0.2 + 3 / trees)[:, None], np.empty((1, 0)))
     for more in (15, 80, 10_000):
         assert grown.error(more, 0) == pytest.approx(0.2 + 3 / more)
-
-
-def test_noise_does_not_make_more_trees_worse() -> None:
+    # Noise does not make more trees worse.
     grown = Grown(np.array([10, 20, 40]), np.array([[0.1], [0.2], [0.3]]), np.empty((1, 0)))
     assert grown.error(1000, 0) == pytest.approx(0.3)
 
@@ -190,8 +195,7 @@ def test_real_time_and_logarithm_tell_the_same_errors(runs: Runs) -> None:
 
 def test_a_kernel_that_is_left_out_has_no_part_in_the_error_out_of_the_bag() -> None:
     plain, slower = (
-        leave_kernel_out(runs_of(made_up(scale={"crc32": factor})), kernel="crc32", grown=6, steps=5, seed=0)
-        for factor in (1.0, 1000.0)
+        leave_kernel_out(scaled(factor), kernel="crc32", grown=6, steps=5, seed=0) for factor in (1.0, 1000.0)
     )
     assert slower.oob_error == pytest.approx(plain.oob_error)
     assert (slower.trees, slower.tried) == (plain.trees, plain.tried)
@@ -234,17 +238,11 @@ def test_numbers_of_kernels_end_with_all() -> None:
 
 
 def test_an_application_that_is_held_out_is_not_learned_from(runs: Runs) -> None:
-    plain, slower = (
-        leave_application_out(runs_of(made_up(scale={"crc32": factor})), trees=5, seed=0)
-        for factor in (1.0, 1000.0)
-    )
-    assert plain is not None
-    assert slower is not None
+    plain, slower = (leave_application_out(scaled(factor), trees=5, seed=0) for factor in (1.0, 1000.0))
+    assert plain and slower
     own = [place for place, name in enumerate(runs.grid.profiles.application) if name == "crc"]
     np.testing.assert_array_equal(np.array(plain.predicted)[own], np.array(slower.predicted)[own])
-    assert plain.rmse_log is not None
-    assert slower.rmse_log is not None
-    assert slower.rmse_log > plain.rmse_log
+    assert plain.rmse_log and slower.rmse_log and slower.rmse_log > plain.rmse_log
 
 
 def test_its_predictions_are_those_of_the_point_model(runs: Runs) -> None:

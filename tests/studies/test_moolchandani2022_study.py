@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -37,11 +38,18 @@ from support.mixes import APPLICATIONS, counted_co_runs, made_co_runs, made_solo
 WAY: dict[str, Any] = {"progress": None, "cache": None, "jobs": 1}
 
 
+Kind = TypeVar("Kind")
+
+
+def made(name: str, kind: type[Kind]) -> Kind:
+    """A study of the made-up mixes, by the name of its field."""
+    study = getattr(studied().studies, name)
+    assert isinstance(study, kind)
+    return study
+
+
 def performance() -> CombinationStudy:
-    studies = studied().studies
-    assert studies is not None
-    assert isinstance(studies.performance, CombinationStudy)
-    return studies.performance
+    return made("performance", CombinationStudy)
 
 
 def test_every_published_combination_is_made_or_named_with_what_it_lacks() -> None:
@@ -51,8 +59,7 @@ def test_every_published_combination_is_made_or_named_with_what_it_lacks() -> No
     assert not set(study.names) & set(study.missing)
     assert study.names[:2] == ("ALU+SSE", "ALU+SSE+GPU_time")
     assert study.missing["MEM+CPU_time"] == ("CPU_time",)
-    power = studied().studies.power  # type: ignore[union-attr]
-    assert isinstance(power, CombinationStudy)
+    power = made("power", CombinationStudy)
     assert {*power.names, *power.missing} == {*(each.name for each in TABLE_7), "GPU_power", EVERYTHING}
 
 
@@ -94,10 +101,7 @@ def test_without_times_of_bags_slowdowns_are_predicted_and_without_power_nothing
 
 
 def test_each_bag_is_followed_once_for_each_of_its_applications() -> None:
-    studies = studied().studies
-    assert studies is not None
-    study = studies.performance_paths
-    assert isinstance(study, PathStudy)
+    study = made("performance_paths", PathStudy)
     pairs = [bag for bag in counted_co_runs().bags if bag.device == "cpu" and len(bag.members) == 2]
     assert len(study.times) == sum(len(bag.applications) for bag in pairs)
     # All that is known was taken, as the published features are not all there.
@@ -118,10 +122,7 @@ def test_two_applications_leave_nothing_to_leave_out() -> None:
 
 
 def study() -> SizeStudy:
-    studies = studied().studies
-    assert studies is not None
-    assert isinstance(studies.sizes, SizeStudy)
-    return studies.sizes
+    return made("sizes", SizeStudy)
 
 
 def errors(model: str, quantity: str = "slowdown") -> dict[tuple[str, int], float | None]:
@@ -132,13 +133,10 @@ def errors(model: str, quantity: str = "slowdown") -> dict[tuple[str, int], floa
     }
 
 
-def test_models_of_one_size_are_fitted_to_that_size_alone() -> None:
+def test_models_of_one_size_are_fitted_to_that_size_alone_and_others_in_three_ways() -> None:
     assert study().sizes == (2, 3)
     assert study().of_one_size == ("published-linear",)
     assert set(errors("published-linear")) == {(OWN, 2), (OWN, 3)}
-
-
-def test_others_are_fitted_in_three_ways() -> None:
     assert set(errors("mean")) == {(OWN, 2), (OWN, 3), (ALL, 2), (ALL, 3), (fitted_to_fewest(2), 3)}
 
 
@@ -170,13 +168,22 @@ def blob(level: float, place: int) -> Bag:
     return Bag(f"b{level} {place}", "cpu", members)
 
 
-def test_three_clusters_are_found_where_there_are_three_and_named_by_their_application() -> None:
-    found = cluster_mixes([blob(level, place) for level in LEVELS for place in range(8)], 0)
+BLOBS = [blob(level, place) for level in LEVELS for place in range(8)]
+
+
+def clustered(bags: Sequence[Bag]) -> ClusterStudy:
+    found = cluster_mixes(bags, 0)
     assert isinstance(found, ClusterStudy)
+    return found
+
+
+def test_three_clusters_are_found_where_there_are_three_and_named_by_their_application() -> None:
+    found = clustered(BLOBS)
     assert found.features == ("fairness", "LLC misses", "L1 misses")
     assert found.best == 3
     assert found.as_published
     assert found.scores[3] > 0.9
+    assert found.silhouettes.mean() == pytest.approx(found.scores[3])
     assert [each.application for each in found.clusters] == ["app0.9", "app0.5", "app0.1"]
     assert [each.bags for each in found.clusters] == [8, 8, 8]
     assert all(each.share == 1.0 for each in found.clusters)
@@ -185,28 +192,15 @@ def test_three_clusters_are_found_where_there_are_three_and_named_by_their_appli
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_silhouettes_are_those_of_the_labels() -> None:
-    found = cluster_mixes([blob(level, place) for level in LEVELS for place in range(8)], 0)
-    assert isinstance(found, ClusterStudy)
-    assert found.silhouettes.mean() == pytest.approx(found.scores[3])
-
-
 def test_without_counters_other_features_stand_in_and_are_named() -> None:
-    found = cluster_mixes(made_co_runs(bags=(2,)).bags, 0)
-    assert isinstance(found, ClusterStudy)
-    assert found.features == (
-        "fairness",
-        "slowdown of High, summed",
-        "bandwidth in bytes/s, summed",
-    )
+    found = clustered(made_co_runs(bags=(2,)).bags)
+    assert found.features == ("fairness", "slowdown of High, summed", "bandwidth in bytes/s, summed")
 
 
 def test_bags_that_were_measured_twice_count_once_and_those_that_failed_not_at_all() -> None:
-    bags = [blob(level, place) for level in LEVELS for place in range(8)]
-    broken = replace(bags[0], members=(replace(bags[0].members[0], failure="crashed"), bags[0].members[1]))
-    found = cluster_mixes([*bags, replace(bags[1], repeat=1), broken], 0)
-    assert isinstance(found, ClusterStudy)
-    assert len(found.values) == len(bags)
+    first, second = BLOBS[:2]
+    broken = replace(first, members=(replace(first.members[0], failure="crashed"), first.members[1]))
+    assert len(clustered([*BLOBS, replace(second, repeat=1), broken]).values) == len(BLOBS)
 
 
 @pytest.mark.parametrize("count", [0, 8])

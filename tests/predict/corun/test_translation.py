@@ -82,12 +82,12 @@ def card() -> TranslationCard:
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> TrainedCoRunModel:
-    return trained(tmp_path_factory.mktemp("models") / "cpu", "cpu")
+    return trained(tmp_path_factory.mktemp("models"), "cpu")
 
 
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> TrainedCoRunModel:
-    return trained(tmp_path_factory.mktemp("models") / "other", "other")
+    return trained(tmp_path_factory.mktemp("models"), "other")
 
 
 BAG = counted_co_runs((2,)).bags[1].solos
@@ -99,12 +99,10 @@ def test_times_and_slowdowns_of_a_model_here_are_translated(
     (own,) = here.predict([BAG], level=0.5)
     (found,) = translated_forecasts(here, card, [BAG], level=0.5)
     assert [solo.device for solo in found.mix] == ["other", "other"]
-    assert found.time_s is not None
-    assert own.time_s is not None
+    assert own.time_s and found.time_s
     assert found.time_s.value == pytest.approx(other_time(own.time_s.value))
     for one, translated in zip(own.slowdown, found.slowdown, strict=True):
-        assert one is not None
-        assert translated is not None
+        assert one and translated
         assert translated.value == pytest.approx(one.value**EXPONENT)
     assert found.serial_s == pytest.approx(sum(other_time(solo.time_s or 0) for solo in BAG))
     assert own.power_w is not None
@@ -116,8 +114,7 @@ def test_intervals_reach_as_far_as_both_errors_together(
 ) -> None:
     (own,) = here.predict([BAG], level=0.5)
     (found,) = translated_forecasts(here, card, [BAG], level=0.5)
-    assert own.time_s is not None
-    assert found.time_s is not None
+    assert own.time_s and found.time_s
     model, both = (math.log(each.high / each.value) for each in (own.time_s, found.time_s))
     assert both == pytest.approx(math.hypot(model, card.errors["time"].left_out.reach(0.5)))
     assert both > max(model, 0.09)
@@ -130,8 +127,7 @@ def test_a_model_there_is_asked_with_translated_times(
     (found,) = translated_forecasts(there, card, [BAG], level=0.5)
     asked = tuple(replace(solo, power_w=None) for solo in bag_elsewhere(counted_co_runs((2,)).bags[1]).solos)
     (own,) = there.predict([asked], level=0.5)
-    assert found.time_s is not None
-    assert own.time_s is not None
+    assert own.time_s and found.time_s
     assert found.time_s.value == pytest.approx(own.time_s.value)
     assert found.time_s.high > own.time_s.high
     assert any("is taken as it is on cpu" in warning for warning in found.warnings)
@@ -159,8 +155,7 @@ def test_profiles_and_models_of_other_devices_are_refused(
 def test_the_level_is_that_of_the_model(here: TrainedCoRunModel, card: TranslationCard) -> None:
     (own,), (found,) = here.predict([BAG]), translated_forecasts(here, card, [BAG])
     for one, translated in ((own.time_s, found.time_s), *zip(own.slowdown, found.slowdown, strict=True)):
-        assert one is not None
-        assert translated is not None
+        assert one and translated
         assert translated.reached == one.reached == 0.9
 
 
