@@ -66,22 +66,18 @@ def test_draws_are_of_pairs_and_of_the_best_baseline() -> None:
     assert set(other.differences) == {"error"}
 
 
-def test_results_of_another_number_of_probes_are_not_compared() -> None:
-    errors = np.arange(4.0)
-    results = [scored("mean", errors, baseline=True, compared=0), scored("other", errors, compared=3)]
-    assert not confidences(results, 4, BETTER, seed=0)[1].differences
-
-
-def test_a_baseline_without_a_score_is_not_compared_with() -> None:
+def test_a_baseline_without_a_score_or_with_other_probes_is_not_compared_with() -> None:
     errors = np.arange(4.0)
     results = [
         scored("none", np.full(4, np.nan), baseline=True),
         scored("mean", errors, baseline=True),
         scored("other", errors),
+        scored("probed", errors, compared=3),
     ]
     found = confidences(results, 4, BETTER, seed=0)
     assert found[2].differences["error"].baseline == "mean"
     assert not found[0].intervals
+    assert not found[3].differences
 
 
 def test_a_seed_says_the_draws() -> None:
@@ -90,11 +86,8 @@ def test_a_seed_says_the_draws() -> None:
     assert confidences(result, 9, BETTER, 1, draws=50) != confidences(result, 9, BETTER, 2, draws=50)
 
 
-def test_too_few_groups_say_nothing() -> None:
+def test_too_few_groups_say_nothing_and_a_bootstrap_without_draws_is_refused() -> None:
     assert confidences([scored("mean", np.ones(1))], 1, BETTER, 0, fewest=2) == (Confidence({}),)
-
-
-def test_a_bootstrap_without_draws_is_refused() -> None:
     with pytest.raises(InputError, match="draws: expected at least 1, found 0"):
         confidences([], 3, BETTER, 0, draws=0)
 
@@ -145,10 +138,8 @@ def test_weighting_groups_is_repeating_their_values(pairs: list[tuple[float, int
 
 
 def test_groups_without_a_value_do_not_count() -> None:
-    of_groups, weights = (
-        np.array([np.nan, 4.0, 2.0]),
-        np.array([[5.0, 1.0, 1.0], [5.0, 1.0, 0.0], [1.0, 0, 0]]),
-    )
+    of_groups = np.array([np.nan, 4.0, 2.0])
+    weights = np.array([[5.0, 1.0, 1.0], [5.0, 1.0, 0.0], [1.0, 0, 0]])
     assert average(of_groups, weights).tolist()[:2] == [3.0, 4.0]
     assert least(of_groups, weights).tolist()[:2] == [2.0, 4.0]
     assert np.isnan([average(of_groups, weights)[2], least(of_groups, weights)[2]]).all()
