@@ -352,9 +352,9 @@ def test_a_new_cap_needs_no_new_forecast() -> None:
     assert [each is one for each in model.asked] == [True, False, True]
 
 
-def test_it_chooses_once() -> None:
-    decisions = SelectedModel(Knowing(), "m").fit(TWO, SAMPLES)
-    steps = decisions.decide(TWO.observed(ROW, SAMPLES), 200.0, ALL, 5)
+@pytest.mark.parametrize("method", [SelectedModel(Knowing(), "m"), Fixed()], ids=lambda each: each.name)
+def test_it_chooses_once(method: Method) -> None:
+    steps = method.fit(TWO, SAMPLES).decide(TWO.observed(ROW, SAMPLES), 200.0, ALL, 5)
     number = next(steps)
     with pytest.raises(StopIteration):
         steps.send(TWO.observed(ROW, (number,)))
@@ -463,17 +463,14 @@ def test_without_changes_it_takes_what_is_best_on_average(
     assert settled.number == next_number(forecast, 250.0, ALL, current=None, left=1)
 
 
-def test_under_a_cap_below_all_powers_it_ends_where_the_power_is_least(policy: Policy) -> None:
+@pytest.mark.parametrize(("cap", "surface"), [(1.0, SIX.power_w), (1e4, SIX.time_s)])
+def test_beyond_all_powers_it_ends_where_the_power_is_least_or_as_fast_as_any(
+    policy: Policy, cap: float, surface: Reals
+) -> None:
     for row in ROWS:
-        settled, _ = followed(policy, row, 1.0, 8)
+        settled, _ = followed(policy, row, cap, 8)
         # But for the noise of runs.
-        assert SIX.power_w[row, settled.number] < 1.03 * SIX.power_w[row].min()
-
-
-def test_with_a_cap_above_all_powers_it_ends_as_fast_as_any(policy: Policy) -> None:
-    for row in ROWS:
-        settled, _ = followed(policy, row, 1e4, 8)
-        assert SIX.time_s[row, settled.number] < 1.03 * SIX.time_s[row].min()
+        assert surface[row, settled.number] < 1.03 * surface[row].min()
 
 
 def forecast(
@@ -568,16 +565,6 @@ def test_no_other_configuration_scores_better_on_the_training_kernels(seed: int)
     everything[number] = False
     other = next(policy.decide(observed, 1.0, everything, 0))
     assert scores[other] == pytest.approx(sorted(scores)[-2])
-
-
-def test_it_chooses_once_fixed() -> None:
-    surfaces = made_surfaces()
-    decisions = (
-        Fixed().fit(surfaces, (11, 0)).decide(surfaces.observed(0, (11, 0)), 1.0, surfaces.known[0], 9)
-    )
-    number = next(decisions)
-    with pytest.raises(StopIteration):
-        decisions.send(surfaces.observed(0, (number,)))
 
 
 def test_without_a_training_kernel_under_caps_there_is_none() -> None:

@@ -291,11 +291,30 @@ def read_samples(path: str | Path, card: ConfigurationCard) -> SampleFile:
     times are averaged, and their powers are energy over time.
     """
     path = Path(path)
-    reader = _Reader(path, SettingColumns(card.space), card)
-    rows = _history(path) if is_history(path, "samples") else _csv(path, reader)
+    columns = SettingColumns(card.space)
+    kernels: dict[str, _Read] = {}
+    unknown: dict[str, None] = {}
+    rows = _history(path) if is_history(path, "samples") else _csv(path, columns)
     for where, row in rows:
-        reader.add(where, row)
-    return reader.finish()
+        number = columns.number(row, where)
+        device = card.space.configurations[number].device
+        name, names = _kernel(row, path)
+        kernel = kernels.setdefault(name, _Read(names))
+        kernel.aggregates.setdefault(number, Aggregate()).add(*_measured(row, where, card, device))
+        kernel.lines[number] = where
+        known = {*columns.known, *KERNEL, *TIMES, DEVICE, POWER, *card.counters}
+        known.update(map(domain_column, _domains(card, device)))
+        unknown.update(dict.fromkeys(name for name in row if name not in known))
+    if not kernels:
+        raise InputError(f"{path}: expected a row for each run, found none")
+    found = []
+    for name, kernel in kernels.items():
+        _check_runs(kernel, f"{path}: {name}" if len(kernels) > 1 else str(path), card)
+        observed = observed_of(kernel.aggregates, card.domains, card.counters)
+        runs = tuple(kernel.aggregates[number].runs for number in observed.numbers.tolist())
+        found.append(SampledKernel(name, kernel.names, observed, runs))
+    notes = [f"columns that the model does not know: {', '.join(unknown)}"] if unknown else []
+    return SampleFile(tuple(found), tuple(f"{path}: {note}" for note in [*notes, *_missed(found, card)]))
 
 
 @dataclass
@@ -307,92 +326,67 @@ class _Read:
     lines: dict[int, str] = field(default_factory=dict)
 
 
-@dataclass
-class _Reader:
-    path: Path
-    columns: SettingColumns
-    card: ConfigurationCard
-    kernels: dict[str, _Read] = field(default_factory=dict)
-    unknown: dict[str, None] = field(default_factory=dict)
+def _domains(card: ConfigurationCard, device: str) -> tuple[str, ...]:
+    """Those that the model knows, and those that make up the power of a device."""
+    return tuple(dict.fromkeys((*card.domains, *(name for names in card.totals[device] for name in names))))
 
-    def add(self, where: str, row: _Row) -> None:
-        """Take note of a run."""
-        number = self.columns.number(row, where)
-        device = self.card.space.configurations[number].device
-        counters = {name: _number(row, name, where) for name in self.card.counters if _there(row, name)}
-        columns = {name: domain_column(name) for name in self._domains(device)}
-        domains = {
-            name: _number(row, column, where, "watts of at least 0", 0.0)
-            for name, column in columns.items()
-            if _there(row, column)
-        }
-        time_s = next((_positive(row, name, where) for name in TIMES if _there(row, name)), None)
-        if time_s is None:
-            raise InputError(f"{where}: {TIME}: expected seconds above 0, found nothing")
-        power_w = total_power(self.card.totals[device], domains)
-        if power_w is None and _there(row, POWER):
-            power_w = _positive(row, POWER, where)
-        if power_w is not None and not power_w > 0:
-            raise InputError(f"{where}: {POWER}: expected watts above 0, found a sum of {power_w:g}")
-        name, names = _kernel(row, self.path)
-        kernel = self.kernels.setdefault(name, _Read(names))
-        kernel.aggregates.setdefault(number, Aggregate()).add(time_s, power_w, domains, counters)
-        kernel.lines[number] = where
-        known = {*self.columns.known, *KERNEL, *TIMES, DEVICE, POWER, *self.card.counters}
-        known |= {domain_column(name) for name in (*self.card.domains, *self._domains(device))}
-        self.unknown.update(dict.fromkeys(name for name in row if name not in known))
 
-    def _domains(self, device: str) -> tuple[str, ...]:
-        totals = (name for names in self.card.totals[device] for name in names)
-        return tuple(dict.fromkeys((*self.card.domains, *totals)))
+def _measured(
+    row: _Row, where: str, card: ConfigurationCard, device: str
+) -> tuple[float, float | None, dict[str, float], dict[str, float]]:
+    """Time, power, powers of domains and counters of a run."""
+    counters = {name: _number(row, name, where) for name in card.counters if _there(row, name)}
+    columns = {name: domain_column(name) for name in _domains(card, device)}
+    domains = {
+        name: _number(row, column, where, "watts of at least 0", 0.0)
+        for name, column in columns.items()
+        if _there(row, column)
+    }
+    time_s = next((_positive(row, name, where) for name in TIMES if _there(row, name)), None)
+    if time_s is None:
+        raise InputError(f"{where}: {TIME}: expected seconds above 0, found nothing")
+    power_w = total_power(card.totals[device], domains)
+    if power_w is None and _there(row, POWER):
+        power_w = _positive(row, POWER, where)
+    if power_w is not None and not power_w > 0:
+        raise InputError(f"{where}: {POWER}: expected watts above 0, found a sum of {power_w:g}")
+    return time_s, power_w, domains, counters
 
-    def finish(self) -> SampleFile:
-        """Check that nothing is missing."""
-        if not self.kernels:
-            raise InputError(f"{self.path}: expected a row for each run, found none")
-        found = tuple(self._sampled(name, read) for name, read in self.kernels.items())
-        return SampleFile(found, tuple(self._notes(found)))
 
-    def _sampled(self, name: str, read: _Read) -> SampledKernel:
-        observed = observed_of(read.aggregates, self.card.domains, self.card.counters)
-        told = set(observed.numbers.tolist())
-        for number in self.card.numbers:
-            if number not in read.aggregates:
-                about = f"{name}: " if len(self.kernels) > 1 else ""
-                raise InputError(
-                    f"{self.path}: {about}expected a run at {self.card.space.configurations[number]}, which "
-                    f"the model needs, found none"
-                )
-        for number in read.aggregates:
-            if number not in told:
-                device = self.card.space.configurations[number].device
-                raise InputError(
-                    f"{read.lines[number]}: {POWER}: expected watts above 0{self._instead(device)}, found "
-                    "nothing"
-                )
-        runs = tuple(read.aggregates[number].runs for number in observed.numbers.tolist())
-        return SampledKernel(name, read.names, observed, runs)
+def _check_runs(kernel: _Read, where: str, card: ConfigurationCard) -> None:
+    """Refuse a kernel that lacks a run at a sample, or whose power is not known somewhere."""
+    for number in card.numbers:
+        if number not in kernel.aggregates:
+            raise InputError(
+                f"{where}: expected a run at {card.space.configurations[number]}, which the model needs, "
+                "found none"
+            )
+    for number, aggregate in kernel.aggregates.items():
+        if aggregate.power_w is None:
+            device = card.space.configurations[number].device
+            sets = [" and ".join(map(domain_column, names)) for names in card.totals[device]]
+            instead = f" (or {', or '.join(sets)})" if sets else ""
+            line = kernel.lines[number]
+            raise InputError(f"{line}: {POWER}: expected watts above 0{instead}, found nothing")
 
-    def _instead(self, device: str) -> str:
-        sets = [" and ".join(map(domain_column, names)) for names in self.card.totals[device]]
-        return f" (or {', or '.join(sets)})" if sets else ""
 
-    def _notes(self, kernels: Sequence[SampledKernel]) -> Iterator[str]:
-        if self.unknown:
-            yield f"{self.path}: columns that the model does not know: {', '.join(self.unknown)}"
-        for what, names, values in (
-            ("powers", self.card.domains, [each.observed.domains for each in kernels]),
-            ("counters", self.card.counters, [each.observed.counters for each in kernels]),
-        ):
-            absent = [name for name in names if any(not math.isfinite(sum(each[name])) for each in values)]
-            # Where the whole is one domain, its own column is not missed.
-            whole = {names[0] for sets in self.card.totals.values() for names in sets if len(names) == 1}
-            missed = [name for name in absent if what == "counters" or name not in whole]
-            if missed:
-                yield (
-                    f"{self.path}: {what} that the model has learned from are not in every row, so it is "
-                    f"less sure: {', '.join(missed)}"
-                )
+def _wholes(card: ConfigurationCard) -> set[str]:
+    """Domains that are the whole: the column of the whole stands for theirs."""
+    return {names[0] for sets in card.totals.values() for names in sets if len(names) == 1}
+
+
+def _missed(kernels: Sequence[SampledKernel], card: ConfigurationCard) -> Iterator[str]:
+    powers = [name for name in card.domains if name not in _wholes(card)]
+    for what, names, values in (
+        ("powers", powers, [each.observed.domains for each in kernels]),
+        ("counters", card.counters, [each.observed.counters for each in kernels]),
+    ):
+        missed = [name for name in names if any(not math.isfinite(sum(each[name])) for each in values)]
+        if missed:
+            yield (
+                f"{what} that the model has learned from are not in every row, so it is less sure: "
+                f"{', '.join(missed)}"
+            )
 
 
 def _history(path: Path) -> Iterator[tuple[str, _Row]]:
@@ -403,9 +397,9 @@ def _history(path: Path) -> Iterator[tuple[str, _Row]]:
             yield f"{path}: {key}", {"kernel": str(key), **row}
 
 
-def _csv(path: Path, reader: _Reader) -> Iterator[tuple[str, _Row]]:
+def _csv(path: Path, columns: SettingColumns) -> Iterator[tuple[str, _Row]]:
     where, header, rows = csv_rows(path, "samples", f"{TIME} and {POWER}", _MOST_BYTES)
-    for name in reader.columns.needed:
+    for name in columns.needed:
         if name not in header:
             found = ", ".join(header)
             raise InputError(f"{where}: expected a column {name}, found {found[:200]}")
@@ -440,9 +434,7 @@ def _kernel(row: _Row, path: Path) -> tuple[str, tuple[str, ...]]:
 
 def template_columns(card: ConfigurationCard) -> tuple[str, ...]:
     """What is to be filled in for each run: time, power, the power of each domain, counters."""
-    # A domain that is the whole has the column of the whole.
-    whole = {names[0] for sets in card.totals.values() for names in sets if len(names) == 1}
-    domains = [domain_column(name) for name in card.domains if name not in whole]
+    domains = [domain_column(name) for name in card.domains if name not in _wholes(card)]
     return (TIME, POWER, *domains, *card.counters)
 
 

@@ -149,10 +149,12 @@ def test_what_the_nearest_lack_comes_from_all_others_and_from_none_is_unknown() 
     assert found.time.centre[5] != pytest.approx(expected[5], rel=1e-6)
 
 
-def test_fewer_kernels_than_asked_for_are_all_taken() -> None:
+@every_baseline
+def test_one_application_is_enough(model: ConfigurationModel) -> None:
     surfaces = made_surfaces(1)
-    found = NearestKernels(3).fit(surfaces, SAMPLES).forecast(surfaces.observed(0, SAMPLES))
+    found = model.fit(surfaces, SAMPLES).forecast(surfaces.observed(0, SAMPLES))
     assert np.isfinite(found.time.centre).all()
+    assert np.isfinite(found.power.centre).all()
 
 
 def test_names_say_how_many() -> None:
@@ -219,10 +221,11 @@ def test_it_predicts_what_scikit_learn_does_gaussian_process(
     )
 
 
-def test_the_same_seed_gives_the_same_bytes(surfaces: Surfaces) -> None:
+@every_baseline
+def test_the_same_seed_gives_the_same_bytes(model: ConfigurationModel, surfaces: Surfaces) -> None:
     few = surfaces.take(np.arange(6))
     observed = surfaces.observed(7, SAMPLES)
-    first, second = (GaussianProcess().fit(few, SAMPLES, 3).forecast(observed) for _ in range(2))
+    first, second = (model.fit(few, SAMPLES, 3).forecast(observed) for _ in range(2))
     assert first.time.centre.tobytes() == second.time.centre.tobytes()
 
 
@@ -297,12 +300,6 @@ def test_cells_that_did_not_run_do_not_count_and_columns_that_never_ran_are_unkn
     assert found.time.centre[3] == np.delete(found.time.centre, 6)[3]
     expected = log_linear().time_s[2]
     np.testing.assert_allclose(np.delete(found.time.centre, 6), np.delete(expected, 6), rtol=0.01)
-
-
-def test_one_application_is_enough() -> None:
-    surfaces = made_surfaces(1)
-    found = GlobalRegression().fit(surfaces, SAMPLES).forecast(surfaces.observed(0, SAMPLES))
-    assert np.isfinite(found.power.centre).all()
 
 
 def test_it_does_not_read_what_is_asked_of_it_from_other_kernels() -> None:

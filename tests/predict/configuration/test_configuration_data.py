@@ -324,25 +324,25 @@ def surfaces(power_w: list[float], devices: str = "aab", **domains: list[float])
     )
 
 
-def test_the_sum_of_two_domains_is_found() -> None:
+@pytest.mark.parametrize(
+    ("domains", "expected"),
+    [
+        # A domain that is the whole comes before sums of others.
+        (
+            {"node": [3.0, 5.0, 7.0], "cpu": [1.0, 2.0, 3.0], "gpu": [2.0, 3.0, 4.0]},
+            {"a": (("node",), ("cpu", "gpu")), "b": (("node",), ("cpu", "gpu"))},
+        ),
+        # Each device has sets of its own.
+        (
+            {"board": [3.0, 5.0, np.nan], "chip": [1.0, 2.0, 7.0]},
+            {"a": (("board",),), "b": (("chip",),)},
+        ),
+        ({"chip": [1.0, 2.0, 3.0]}, {"a": (), "b": ()}),
+    ],
+)
+def test_domains_whose_sum_is_the_power_are_found(domains: dict[str, list[float]], expected: Any) -> None:
+    assert power_totals(surfaces([3.0, 5.0, 7.0], **domains)) == expected
     assert power_totals(made_surfaces()) == {"node": (("cpu", "gpu"),)}
-
-
-def test_a_domain_that_is_the_whole_comes_before_sums_of_others() -> None:
-    found = power_totals(
-        surfaces([3.0, 5.0, 7.0], node=[3.0, 5.0, 7.0], cpu=[1.0, 2.0, 3.0], gpu=[2.0, 3.0, 4.0])
-    )
-    assert found == {"a": (("node",), ("cpu", "gpu")), "b": (("node",), ("cpu", "gpu"))}
-
-
-def test_each_device_has_sets_of_its_own() -> None:
-    nan = float("nan")
-    found = power_totals(surfaces([3.0, 5.0, 7.0], board=[3.0, 5.0, nan], chip=[1.0, 2.0, 7.0]))
-    assert found == {"a": (("board",),), "b": (("chip",),)}
-
-
-def test_no_set_is_found_where_no_sum_is_the_power() -> None:
-    assert power_totals(surfaces([3.0, 5.0, 7.0], chip=[1.0, 2.0, 3.0])) == {"a": (), "b": ()}
 
 
 def test_the_first_set_that_is_known_is_the_power() -> None:
