@@ -134,12 +134,13 @@ class Selector:
             kernel = self._kernel(key)
             if kernel.lacks_power:
                 return None
-            number = next((each for each in self._predictor.samples if each not in kernel.given), None)
-            if number is None:
-                if kernel.chosen_for != self._power_cap:
-                    self._choose(key, kernel)
-                number = kernel.chosen
-        return None if number is None else self._predictor.space.configurations[number]
+            for number in self._predictor.samples:
+                if number not in kernel.given:
+                    return self._predictor.space.configurations[number]
+            if kernel.chosen_for != self._power_cap:
+                self._choose(key, kernel)
+            chosen = kernel.chosen
+        return None if chosen is None else self._predictor.space.configurations[chosen]
 
     def _kernel(self, key: RegionKey) -> _Kernel:
         kernel = self._kernels.get(key)

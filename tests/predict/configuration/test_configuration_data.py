@@ -340,7 +340,7 @@ def surfaces(power_w: list[float], devices: str = "aab", **domains: list[float])
         ({"chip": [1.0, 2.0, 3.0]}, {"a": (), "b": ()}),
     ],
 )
-def test_domains_whose_sum_is_the_power_are_found(domains: dict[str, list[float]], expected: Any) -> None:
+def test_domains_whose_sum_is_the_power_are_found(domains: Any, expected: Any) -> None:
     assert power_totals(surfaces([3.0, 5.0, 7.0], **domains)) == expected
     assert power_totals(made_surfaces()) == {"node": (("cpu", "gpu"),)}
 

@@ -192,8 +192,7 @@ class KernelPosterior:
             name: each.condition_on(observed.numbers, logs[name]) for name, each in self.quantities.items()
         }
         time = after.pop(TIME)
-        found = []
-        measured = np.ones(len(time.mean), np.bool_)
+        found, sound = [], np.ones(len(observed), np.bool_)
         for logarithm, errors, values in (
             (time, self.errors[0], observed.time_s),
             (sum_of_parts(after), self.errors[1], observed.power_w),
@@ -204,7 +203,9 @@ class KernelPosterior:
             at = observed.numbers[known]
             centre[at], spread[at] = values[known], 0.0
             found.append(Quantity(centre, spread, errors))
-            measured &= np.isin(np.arange(len(measured)), at)
+            sound &= known
+        measured = np.zeros(len(time.mean), np.bool_)
+        measured[observed.numbers[sound]] = True
         return SurfaceForecast(found[0], found[1], measured)
 
 
