@@ -9,7 +9,7 @@ from crosscast import errors
 from crosscast.errors import CrosscastError, InputError, KernelFault, MissingExtraError
 
 
-@pytest.mark.parametrize("name", errors.__all__)
+@pytest.mark.parametrize("name", [name for name in errors.__all__ if isinstance(getattr(errors, name), type)])
 def test_every_error_survives_the_way_between_processes(name: str) -> None:
     kind = getattr(errors, name)
     words = ("train", "fitting a model") if kind is MissingExtraError else ("jobs: expected at least 1",)
