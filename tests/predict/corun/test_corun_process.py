@@ -328,7 +328,7 @@ def test_no_bags_are_predicted_as_nothing(fitted: ProcessPredictor) -> None:
     ("name", "array", "message"),
     [
         ("time_factor", np.array(0.0), r"time_factor: expected more than 0, found 0.0"),
-        ("slowdowns.alone", np.zeros(2), r"alone: expected .* along axis s"),
+        ("slowdowns.alone", np.zeros(2), r"beside: expected 2 along axis s, found 6"),
         ("slowdowns.scale.link", np.array("root"), r"link: expected one of speed, logarithm, found 'root'"),
         ("slowdowns.lengths", np.ones((2, 3)), r"near and lengths: expected .* found \(6, 2, 3\)"),
         ("slowdowns.variances", np.ones(2), r"variances: expected \d+, found 2"),
