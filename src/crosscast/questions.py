@@ -332,13 +332,13 @@ def relative_vectors(
 ) -> Vectors:
     """Runs or profiles with the times of their work on several devices; `note` hears of devices left out."""
     from crosscast.predict.relative.observed import devices_left_out, vectors_of
-    from crosscast.predict.warnings import listed
+    from crosscast.predict.warnings import format_names
 
     vectors = vectors_of(dataset, devices=devices, sources=sources)
     left_out = devices_left_out(dataset, vectors) if devices is None and note is not None else ()
     if left_out and note is not None:
         note(
-            f"devices without times of all this work are left out: {listed(left_out, _MOST_NAMED)}; "
+            f"devices without times of all this work are left out: {format_names(left_out, _MOST_NAMED)}; "
             "--devices takes others"
         )
     return vectors

@@ -111,9 +111,9 @@ def _only(option: str, name: str | None, observations: Observations, names: Sequ
         return observations
     import numpy as np
 
-    from crosscast.predict.warnings import listed
+    from crosscast.predict.warnings import format_names
 
     if name not in names:
-        known = listed(list(dict.fromkeys(names)), _MOST_NAMED)
+        known = format_names(list(dict.fromkeys(names)), _MOST_NAMED)
         raise InputError(f"{option}: expected one of {known}, found {name!r}")
     return observations.rows(np.array([each == name for each in names]))

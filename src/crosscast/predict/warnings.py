@@ -31,6 +31,3 @@ def outside_training(features: Iterable[tuple[str, float, float, float]]) -> lis
     return (
         [f"outside of what the model was trained on: {format_names(beyond, _MOST_NAMED)}"] if beyond else []
     )
-
-
-listed = format_names

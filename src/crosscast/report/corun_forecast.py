@@ -8,7 +8,7 @@ from rich.text import Text
 
 from crosscast.predict.corun.artefact import CoRunCard
 from crosscast.predict.corun.forecast import Estimate, MixForecast
-from crosscast.predict.warnings import listed
+from crosscast.predict.warnings import format_names
 from crosscast.report.console import console_of_numbers
 from crosscast.report.corun_training import corun_trained_on, honest_corun_errors
 from crosscast.report.number_table import number_table
@@ -70,7 +70,7 @@ def _whole(forecast: MixForecast, card: CoRunCard) -> list[str]:
     elif forecast.mix[0].device != card.device:
         lines.append("Power: not known, as it is not translated.")
     elif unknown := list(dict.fromkeys(solo.name for solo in forecast.mix if not solo.power_w)):
-        lines.append(f"Power: not known, as that of {listed(unknown, _MOST_NAMED)} alone is not.")
+        lines.append(f"Power: not known, as that of {format_names(unknown, _MOST_NAMED)} alone is not.")
     else:
         lines.append("Power: not known, as the model was trained on bags without.")
     if forecast.fits is not None:

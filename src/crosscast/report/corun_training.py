@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from rich.text import Text
 
 from crosscast.predict.corun.artefact import CoRunCard
-from crosscast.predict.warnings import listed
+from crosscast.predict.warnings import format_names
 from crosscast.report.console import console_of_numbers
 from crosscast.report.corun_errors import corun_error_table
 from crosscast.report.numbers import percent, plural, three_digits
@@ -53,8 +53,8 @@ def corun_trained_on(card: CoRunCard) -> str:
     sizes = " and ".join(map(str, card.sizes))
     return (
         f"trained on {facts.get('dataset')}: {plural(int(facts.get('bags', 0)), 'bag')} of {sizes} of "
-        f"{plural(len(card.applications), 'application')} ({listed(card.applications, _MOST_NAMED)}) on "
-        f"{card.device}."
+        f"{plural(len(card.applications), 'application')} ({format_names(card.applications, _MOST_NAMED)}) "
+        f"on {card.device}."
     )
 
 
