@@ -13,7 +13,7 @@ import crosscast
 from crosscast.cli import main
 from crosscast.measure.regions.key import RegionKey
 from crosscast.measure.regions.run import RegionRun
-from crosscast.predict.configuration.artefact import TrainedConfigurationModel, load_model, save_model
+from crosscast.predict.configuration.artefact import TrainedConfigurationModel, load_model
 from crosscast.predict.configuration.process import ProcessModel
 from crosscast.tables.dataset import write_dataset
 from support.models import fitted_chooser, kept, kept_chooser
@@ -32,7 +32,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fitted = ProcessModel().fit(SURFACES, SAMPLES)
     card = fitted_chooser()[1]
     card = msgspec.structs.replace(card, kind="process")
-    save_model(TrainedConfigurationModel(card, fitted), folder)
+    TrainedConfigurationModel(card, fitted).save(folder)
     return folder
 
 

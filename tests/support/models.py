@@ -22,7 +22,6 @@ from crosscast.predict.configuration.artefact import (
     entries,
     load_model,
 )
-from crosscast.predict.configuration.artefact import save_model as save
 from crosscast.predict.configuration.bailey2014 import PublishedModel, PublishedPredictor
 from crosscast.predict.configuration.data import power_totals
 from crosscast.predict.store import CARD
@@ -126,7 +125,7 @@ def fitted_chooser() -> tuple[PublishedPredictor, ConfigurationCard]:
 def kept_chooser(folder: Path, **changed: Any) -> Path:
     """The model in a folder, with a card that says other things if asked to."""
     predictor, card = fitted_chooser()
-    save(TrainedConfigurationModel(msgspec.structs.replace(card, **changed), predictor), folder)
+    TrainedConfigurationModel(msgspec.structs.replace(card, **changed), predictor).save(folder)
     return folder
 
 

@@ -16,7 +16,7 @@ from crosscast.errors import InputError
 from crosscast.predict.configuration.bailey2014 import PUBLISHED_CLUSTERS, PublishedModel
 from crosscast.predict.configuration.choice import (
     Objective,
-    check_confidence,
+    check_asked,
     merit,
     probability_under,
     select,
@@ -456,7 +456,7 @@ def methods_of(
     space: Space, names: Sequence[str] | None = None, confidence: float = CONFIDENCE
 ) -> tuple[Method, ...]:
     """Methods for the configurations of a machine, in the order of tables."""
-    check_confidence(confidence)
+    check_asked(confidence=confidence)
     own = {each.name: each for each in knob_methods(space)}
     known = {**_by_name(confidence), **own}
     wanted = {*MAIN, *own} if names is None else set(names)

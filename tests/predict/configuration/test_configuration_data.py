@@ -202,8 +202,6 @@ def test_only_what_ran_is_observed() -> None:
     observed = surfaces.observed(0, (5, 3, 0))
     assert observed.numbers.tolist() == [5, 0]
     assert observed.time_s.tolist() == surfaces.time_s[0, [5, 0]].tolist()
-    assert observed.place(0) == 1
-    assert observed.place(3) is None
 
 
 def test_kernels_are_named_by_what_tells_them_apart() -> None:

@@ -220,7 +220,7 @@ def same(one: SurfaceForecast, other: SurfaceForecast, relative: float = 1e-9) -
 
 
 def test_it_comes_back_from_its_arrays(fitted: ProcessPredictor) -> None:
-    back = FittedProcess.from_state(fitted.fitted.state()).predictor(fitted.space, SAMPLES)
+    back = ProcessPredictor(fitted.space, SAMPLES, FittedProcess.from_state(fitted.fitted.state()))
     same(back.forecast(observed(5)), fitted.forecast(observed(5)), 0.0)
     assert back.fitted.domains == ("cpu", "gpu")
 
@@ -241,7 +241,9 @@ def test_arrays_that_do_not_fit_are_refused(
 ) -> None:
     state = fitted.fitted.state()
     with pytest.raises(InputError, match=f"model: {sentence}"):
-        FittedProcess.from_state({**state, name: change(state[name])}).predictor(fitted.space, SAMPLES)
+        ProcessPredictor(
+            fitted.space, SAMPLES, FittedProcess.from_state({**state, name: change(state[name])})
+        )
 
 
 def test_logarithms_of_parts_are_not_numbers_where_they_are_not_told() -> None:
