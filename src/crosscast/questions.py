@@ -527,7 +527,7 @@ def _train_configuration(
     samples: Sequence[Configuration] | str | None = None,
     **how: Any,
 ) -> Trained:
-    from crosscast.decide.evaluation import machine_of, train_configuration
+    from crosscast.decide.training import machine_of, train_configuration
 
     surfaces = machine_of(dataset, devices=devices, power_domain=power_domain)
     chosen = None if samples is None else _samples(samples, [surfaces])
