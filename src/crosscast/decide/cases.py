@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -55,7 +55,8 @@ class Cases:
 def check_weighting(weighting: str) -> None:
     """Refuse a weighting that there is not."""
     if weighting not in get_args(Weighting):
-        raise InputError(f"weighting: expected one of {', '.join(get_args(Weighting))}, found {weighting!r}")
+        expected = f"one of {', '.join(get_args(Weighting))}"
+        raise InputError.of(field="weighting", expected=expected, found=repr(weighting))
 
 
 def cases_of(
@@ -70,19 +71,25 @@ def cases_of(
     """
     check_weighting(weighting)
     kernels, places, left_out = [], [], []
-    for row in np.flatnonzero(np.ones(len(surfaces.kernels)) if rows is None else rows):
+    for row in np.flatnonzero(np.ones(len(surfaces.kernels)) if rows is None else rows).tolist():
         frontier = pareto_frontier(surfaces.time_s[row], surfaces.power_w[row])
         lacking = [number for number in samples if not surfaces.known[row, number]]
-        if not lacking and len(frontier) >= 2:
-            kernels.append(int(row))
-            places.append(frontier)
-            continue
-        reason = f"{len(frontier)} configuration on its frontier"
         if lacking:
             reason = f"no run at the sample configuration {surfaces.space.configurations[lacking[0]]}"
+        elif len(frontier) < 2:
+            reason = f"{len(frontier)} configuration on its frontier"
+        else:
+            kernels.append(row)
+            places.append(frontier)
+            continue
         left_out.append(LeftOut(surfaces.kernels[row], reason))
+    at = [surfaces.kernels[row] for row in kernels]
+    weights = np.ones(len(kernels))
+    if weighting == "time" and kernels:
+        times = surfaces.time_s[kernels, samples[0]]
+        weights = _scaled(times, [f"{each.application}\0{each.size}" for each in at])
+    weights = _scaled(weights, [each.application for each in at])
     counts = np.array([len(each) for each in places], np.int64)
-    weights = _weights(surfaces, kernels, samples, weighting)
     kernel = np.repeat(np.array(kernels, np.int64), counts)
     oracle = np.concatenate([np.zeros(0, np.int64), *places])
     programs, program = np.unique([surfaces.kernels[row].application for row in kernel], return_inverse=True)
@@ -98,16 +105,6 @@ def cases_of(
     )
 
 
-def _weights(surfaces: Surfaces, rows: Sequence[int], samples: Sequence[int], weighting: str) -> Reals:
-    """``(k,)`` Weight of each kernel at a size; those of a program sum to 1."""
-    at = [surfaces.kernels[row] for row in rows]
-    weights = np.ones(len(rows))
-    if weighting == "time" and rows:
-        times = surfaces.time_s[rows, samples[0]]
-        weights = _scaled(times, [f"{each.application}\0{each.size}" for each in at])
-    return _scaled(weights, [each.application for each in at])
-
-
 def _scaled(weights: Reals, groups: Sequence[str]) -> Reals:
     """Weights that sum to 1 in each group."""
     scaled = np.zeros(len(weights))
@@ -121,16 +118,10 @@ def joined(parts: Sequence[Cases]) -> Cases:
     """The cases of all parts, which have no program in common, one after the other."""
     names = [part.programs[place] for part in parts for place in part.program.tolist()]
     programs, program = np.unique(names, return_inverse=True)
+    left_out = tuple(sorted(each for part in parts for each in part.left_out))
     columns = ("kernel", "power_cap", "oracle", "oracle_time_s", "share")
-    whole: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in columns
-    }
-    return Cases(
-        **whole,
-        programs=tuple(programs.tolist()),
-        program=program.astype(np.int64),
-        left_out=tuple(sorted(each for part in parts for each in part.left_out)),
-    )
+    arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in columns)
+    return Cases(*arrays, tuple(programs.tolist()), program.astype(np.int64), left_out)
 
 
 def by_input(cases: Cases, surfaces: Surfaces) -> Cases:

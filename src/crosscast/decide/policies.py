@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 import numpy as np
 
-from crosscast.arrays import Flags, Reals
+from crosscast.arrays import Flags
 from crosscast.decide.cases import Weighting, cases_of
 from crosscast.decide.power_cap import GUARD, Decisions, Method, Policy, highest, step_down, step_up
 from crosscast.errors import InputError
@@ -220,13 +219,13 @@ class Oracle:
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
         """Nothing is learned; see `Method.fit`."""
-        return Policy(_oracle, uses_budget=False)
 
+        def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
+            within = within_cap(observed.power_w, power_cap)
+            fastest = np.argmin(np.where(within, observed.time_s, np.inf))
+            yield int(observed.numbers[fastest if within.any() else np.argmin(observed.power_w)])
 
-def _oracle(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
-    within = within_cap(observed.power_w, power_cap)
-    fastest = np.argmin(np.where(within, observed.time_s, np.inf))
-    yield int(observed.numbers[fastest if within.any() else np.argmin(observed.power_w)])
+        return Policy(decide, uses_budget=False)
 
 
 @dataclass(frozen=True)
@@ -350,21 +349,14 @@ def next_number(
     if left == 1:
         number = int(np.argmax(expected))
         return number if expected[number] > expected[current] + needed else current
-    gains = _gains(forecast, within, worths, max(kept[best], 0.0), objective)
+    # By how much each configuration is expected to be better than the best that is measured.
+    times = np.stack([forecast.time.quantile(share) for share in _QUANTILES])
+    better = np.maximum(merit(times, forecast.power.centre, objective) - max(kept[best], 0.0), 0.0)
+    gains = np.where(np.isfinite(worths), within * better.mean(axis=0), 0.0)
     number = int(np.argmax(np.where(available & ~forecast.measured, gains, -1.0)))
     if gains[number] > needed and not forecast.measured[number]:
         return number
     return best if kept[best] > expected[current] else current
-
-
-def _gains(
-    forecast: SurfaceForecast, within: Reals, worths: Reals, best: float, objective: Objective
-) -> Reals:
-    """``(c,)`` By how much each configuration is expected to be better than the best that is measured."""
-    times = np.stack([forecast.time.quantile(share) for share in _QUANTILES])
-    values = merit(times, forecast.power.centre, objective)
-    better: Reals = within * np.maximum(values - best, 0.0).mean(axis=0)
-    return np.where(np.isfinite(worths), better, 0.0)
 
 
 @dataclass(frozen=True)
@@ -401,20 +393,13 @@ CONFIDENCE = 0.9
 
 def _by_name(confidence: float) -> Mapping[str, Method]:
     """All methods that every machine has, in the order of tables."""
-    baselines: list[ConfigurationModel] = [
-        PublishedModel(),
-        PublishedModel(PUBLISHED_CLUSTERS),
-        PublishedModel(logarithms=True),
-        NearestKernels(),
-        GlobalRegression(),
-        GaussianProcess(),
-    ]
     methods: list[Method] = [
         Fixed(),
         FeedbackCapping(),
         WithFeedback(FeedbackCapping(), "limiter-returns", returns=True),
     ]
-    for model in baselines:
+    published = (PublishedModel(), PublishedModel(PUBLISHED_CLUSTERS), PublishedModel(logarithms=True))
+    for model in (*published, NearestKernels(), GlobalRegression(), GaussianProcess()):
         selected = SelectedModel(model, model.name, baseline=True)
         methods += [selected, WithFeedback(selected, f"{model.name}+fl")]
         if isinstance(model, NearestKernels):
@@ -427,7 +412,7 @@ def _by_name(confidence: float) -> Mapping[str, Method]:
         ClosedLoopSearch(),
         Oracle(),
     ]
-    return MappingProxyType({method.name: method for method in methods})
+    return {method.name: method for method in methods}
 
 
 _METHODS = _by_name(CONFIDENCE)
@@ -447,9 +432,10 @@ def check_method_names(names: Sequence[str], spaces: Sequence[Space]) -> None:
     known = tuple(dict.fromkeys(name for space in spaces for name in method_names(space)))
     for place, name in enumerate(names):
         if name not in known:
-            raise InputError(f"methods: expected all or some of {', '.join(known)}, found {name!r}")
+            expected = f"all or some of {', '.join(known)}"
+            raise InputError.of(field="methods", expected=expected, found=repr(name))
         if name in names[:place]:
-            raise InputError(f"methods: expected each once, found {name} twice")
+            raise InputError.of(field="methods", expected="each once", found=f"{name} twice")
 
 
 def methods_of(
