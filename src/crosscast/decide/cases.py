@@ -25,10 +25,9 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """Kernels at a size under a cap: `m` cases.
+    """Kernels at a size under a cap: `m` cases (Bailey et al. 2014, section V-B).
 
-    The caps are the powers at the configurations of the kernel's true Pareto frontier, and the oracle
-    chooses that configuration: no other that keeps to the cap is as fast (Bailey et al. 2014, section V-B).
+    The caps are the powers on the kernel's true Pareto frontier, where the oracle's choices lie.
     """
 
     kernel: Integers  # `(m,)` Kernel, by its row in the surfaces
@@ -62,12 +61,10 @@ def check_weighting(weighting: str) -> None:
 def cases_of(
     surfaces: Surfaces, samples: Sequence[int], rows: Flags | None = None, weighting: Weighting = "time"
 ) -> Cases:
-    """The cases of kernels.
+    """The cases of kernels that ran at all samples and have two configurations on their frontier at least.
 
-    Kernels that lack a run at a sample configuration, or have fewer than two configurations on their
-    frontier, have none. Caps weigh equally within a kernel. The kernels of a program are weighted by how
-    much of its time is spent in each, as published (section V-D): its sizes equally, and within a size by the
-    time at the first sample configuration; or (`equal`) all kernels at a size equally.
+    Sizes of a program weigh equally, and in a size kernels by the time at the first sample, as published
+    (section V-D); or (`equal`) all kernels at a size equally. Caps weigh equally within a kernel.
     """
     check_weighting(weighting)
     kernels, places, left_out = [], [], []

@@ -66,11 +66,9 @@ _LEAST_COMMON = 3
 def duplicates(
     programs: Sequence[str], together: Sequence[Sequence[str]] = ()
 ) -> tuple[tuple[str, ...], ...]:
-    """Programs that are probably variants of each other.
+    """Programs that are probably variants of each other; groups that share a program are one.
 
-    Names of variants begin alike: with at least 3 letters in common, and at least half of the shorter name
-    (``cfd`` and ``cfd_double``; ``busspeeddownload`` and ``busspeedreadback``). Case does not matter. Groups
-    that share a program are one.
+    Their names begin alike, in any case: with 3 letters, and at least half of the shorter name.
     """
 
     def begin_alike(one: str, other: str) -> bool:
@@ -120,9 +118,9 @@ class ChoiceTask:
     def run(self, data: Surfaces, asks: Sequence[int]) -> list[Arrays]:
         """Fit the model to the other applications, and let methods choose for those that are held out.
 
-        Returns ``chosen`` and ``changes``, ``(budgets, m)``: the configuration where a method ended in each
-        case, and the changes until there; ``guarded`` ``(m,)``: where it ended with the last budget when told
-        a cap lower by `GUARD`.
+        Returns ``chosen`` and ``changes``, ``(budgets, m)``: where a method ended in each case, and the
+        changes until there; ``guarded`` ``(m,)``: where it ended with the last budget when told a cap lower
+        by `GUARD`.
         """
         training = data.take(~data.rows_of(self.held_out))
         model = model_of(self.methods[0])
@@ -258,10 +256,7 @@ def evaluate_machine(
     cache: Path | None = None,
     jobs: int | None = 1,
 ) -> MachineChoices:
-    """Fit methods to all applications but one, let them choose for that one, for each; and score the choices.
-
-    The choice of the sample configurations is part of what is learned.
-    """
+    """Fit methods, samples included, to all applications but one, let them choose there, and score it."""
     check_seed(seed)
     check_weighting(weighting)
     names = [method.name for method in methods]

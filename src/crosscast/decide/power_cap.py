@@ -41,16 +41,13 @@ def step_up(space: Space, number: int, available: Flags, knobs: Sequence[str], s
 
 
 def highest(space: Space, available: Flags, device: str | None = None) -> int:
-    """The configuration with all knobs at their maximum, or the one that comes nearest to it.
-
-    That is the one with the highest sum of the ranks of its settings, and the last of several.
-    """
+    """The configuration with the highest sum of the ranks of its settings, and the last of several."""
     numbers, ranks = _ranked(space, available, device)
     return int(numbers[len(numbers) - 1 - np.argmax(ranks[::-1])])
 
 
 def lowest(space: Space, available: Flags, device: str | None = None) -> int:
-    """The configuration with all knobs at their minimum, or the one that comes nearest; as `highest`."""
+    """The configuration with the lowest sum of the ranks of its settings, and the first of several."""
     numbers, ranks = _ranked(space, available, device)
     return int(numbers[np.argmin(ranks)])
 

@@ -169,11 +169,8 @@ _COMMON = 0.9
 def two_samples(surfaces: Surfaces, seed: int = 0) -> tuple[int, ...]:
     """Choose two sample configurations by the training kernels.
 
-    On one device the highest configuration and the lowest are taken: what a kernel does without limits, and
-    how much they cost it. Of several devices, two are taken, and the highest or lowest configuration of each:
-    those from whose times and powers a linear regression predicts best what a kernel takes elsewhere, each
-    training kernel left out, among pairs at which most kernels have run. (The paper has two devices, and
-    takes one configuration of each: Bailey et al. 2014, table II.)
+    On one device the highest and the lowest; of several, the corners of two (Bailey et al. 2014, table II,
+    take one of each), of those that most kernels ran at the pair by which a regression predicts best.
     """
     known, space = surfaces.known, surfaces.space
     ran = known.sum(axis=0)
@@ -253,13 +250,9 @@ class SampleFile:
 
 
 def read_samples(path: str | Path, card: ConfigurationCard) -> SampleFile:
-    """Read runs of kernels.
+    """Read runs of kernels, a row each; docs/choosing.md tells the columns.
 
-    A row is a run: ``device`` (where there are several), what each setting that varies was set to, ``time_s``
-    (or ``runtime_s``) in seconds, ``power_w`` or the powers ``<domain>_w`` that make it up, in watts, and
-    counters by their names; with ``application``, ``kernel``, ``size`` for several kernels in a file. Rows at
-    other configurations than the samples are welcome. Several rows at one configuration are repeats: their
-    times are averaged, and their powers are energy over time.
+    Of repeats at one configuration times are averaged, and powers are energy over time.
     """
     path = Path(path)
     columns = SettingColumns(card.space)
@@ -395,10 +388,7 @@ def template_columns(card: ConfigurationCard) -> tuple[str, ...]:
 
 
 def write_template(path: Path, card: ConfigurationCard) -> None:
-    """Write a CSV file with a row for each sample configuration, whose measurements are to be filled in.
-
-    A file that is there is left as it is: it may have been filled in.
-    """
+    """Write a CSV file with a row for each sample, to be filled in; none that is there is replaced."""
     if path.is_file():
         raise InputError(f"{path}: expected no such file, as it may have been filled in; found one")
     columns = SettingColumns(card.space)

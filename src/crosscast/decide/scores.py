@@ -22,9 +22,8 @@ from crosscast.predict.configuration.data import Surfaces
 class Metrics:
     """How good choices are, as fractions; ``None`` where no case defines one (Bailey et al. 2014, table III).
 
-    A case is under the limit if the measured power keeps to the cap, else over it. Performance relative to
-    the oracle is the oracle's time over that of the choice; power relative to it the choice's power over the
-    oracle's. Cases are weighted as `crosscast.decide.cases.cases_of` says, programs equally.
+    A case is under the limit if the measured power keeps to the cap, else over it. Performance and power are
+    relative to the oracle's. Cases are weighted as `cases_of` says, programs equally.
     """
 
     under_limit_share: float | None = None  # Share of the cases that are under the limit
@@ -71,11 +70,7 @@ BETTER: Mapping[str, int] = MappingProxyType(
 
 
 def program_sums(cases: Cases, time_s: Reals, power_w: Reals, changes: Reals | Integers) -> Reals:
-    """``(..., p, 9)`` What metrics are made of: weighted sums over the cases of each program.
-
-    Those under the limit, their performance and power; those over it, their power and performance; changes;
-    those within 1 %, their performance.
-    """
+    """``(..., p, 9)`` Sums over the cases of each program, weighted: what metrics are made of."""
     performance = cases.oracle_time_s / time_s
     power = power_w / cases.power_cap
     under = within_cap(power_w, cases.power_cap)
@@ -130,23 +125,17 @@ _NORMAL = 1.482602218505602
 
 
 class RepeatNoise(NamedTuple):
-    """Standard deviation of the logarithm from repeat to repeat, of each of `n` kernels.
-
-    A repeat is as noisy as a measurement point, which may be the mean of several runs.
-    """
+    """Standard deviation of the logarithm from repeat to repeat, of each of `n` kernels."""
 
     time: Reals  # `(n,)` That of time and of power
     power: Reals
 
 
 def repeat_noise(surfaces: Surfaces) -> RepeatNoise | None:
-    """Estimate it by how far neighbouring configurations are from a line.
+    """Estimate it by how far neighbouring configurations along a knob are from a line, in the logarithm.
 
-    Along each numeric knob, with all else the same, each configuration is compared with the line through the
-    neighbours on both sides, in the logarithm. Were the surface linear there, these differences would be
-    noise alone; their median absolute value gives a standard deviation that few bends do not move. It is
-    taken along the knob where it is the least, as this is one that hardly bends the surface. Where a surface
-    is curved along all knobs, the estimate is thus too high.
+    Where the surface is linear these are noise alone, and their median absolute value moves with few bends.
+    The knob of the least is taken; a surface that is curved along all knobs gives too high an estimate.
     """
     space, count = surfaces.space, len(surfaces.kernels)
     logs = np.log(np.concatenate([surfaces.time_s, surfaces.power_w]))
@@ -181,11 +170,9 @@ REPEATS = 20
 
 
 class Repeats(NamedTuple):
-    """Simulated repeats of all runs, `r` in each half.
+    """Simulated repeats of all runs, `r` in each half: the data has none of its own.
 
-    The data has no repeats of its own; how much these differ is estimated by `repeat_noise`. What was
-    measured is a repeat too, as far from the truth as any other. So a repeat differs from it by the noise of
-    both, as the halves do from each other.
+    What was measured is as far from the truth as a repeat, so a repeat differs from it by the noise of both.
     """
 
     time_s: Reals  # `(2, r, n, c)` Times and powers
@@ -194,8 +181,7 @@ class Repeats(NamedTuple):
     def scored(self, cases: Cases, numbers: Integers) -> Metrics:
         """Metrics of choices when the chosen configurations are run again, means over the repeats.
 
-        Those within 1 % are the ones with a guard: limits lie exactly on measured points, so that without one
-        noise alone fails every other choice of the oracle.
+        Limits lie on measured points: without a guard noise alone fails every other choice of the oracle.
         """
         repeats = np.arange(self.time_s.shape[1])[:, None]
         time_s = self.time_s[1][repeats, cases.kernel, numbers]
@@ -216,11 +202,7 @@ def simulated_repeats(surfaces: Surfaces, noise: RepeatNoise, seed: int) -> Repe
 
 
 def split_half_oracle(cases: Cases, repeats: Repeats) -> Metrics:
-    """How an oracle does that knows one repeat of all runs, and is scored on another one.
-
-    The caps are those of the cases, so they lie on measured points. It takes the fastest configuration that
-    keeps to the cap in the first repeat, or what needs the least power if none does.
-    """
+    """How an oracle does that knows one repeat of all runs, and is scored on another one."""
     numbers = []
     for time_s, power_w in zip(repeats.time_s[0], repeats.power_w[0], strict=True):
         power = power_w[cases.kernel]

@@ -155,11 +155,10 @@ class TrainedConfigurationModel:
         *,
         level: float = LEVEL,
     ) -> Choice:
-        """Choose the best configuration for a kernel under a power cap in watts; see `Choice`.
+        """Choose the best configuration under a power cap in watts, by runs as `predict` takes them.
 
-        `runs` are as `predict` takes them; what is best is ``time`` (or ``performance``), ``energy`` or
-        ``edp``. With a `confidence` the cap is kept with that probability, without it on average. Intervals
-        hold with the probability `level`.
+        What is best is ``time`` (or ``performance``), ``energy`` or ``edp``; the cap is kept with the
+        probability `confidence`, without one on average; intervals hold with the probability `level`.
         """
         best: Objective = "performance" if objective == "time" else objective
         words: dict[str, Any] = {"objective": best, "confidence": confidence, "level": level}

@@ -31,9 +31,7 @@ _SAME = 1e-9
 def groupings(apart: Reals, most: int) -> tuple[Integers, ...]:
     """Groups of ``n`` kernels by dissimilarities ``(n, n)``, for each number of groups from 1 on.
 
-    By average linkage: the paper takes relational clustering from R's fossil, which works on dissimilarities
-    alone too, but starts at random and may end elsewhere each time. The groups of one number are parts of
-    those of a smaller one.
+    By average linkage; the relational clustering of R's fossil, which the paper takes, starts at random.
     """
     # Imported here: predicting needs it not.
     from scipy.cluster.hierarchy import cut_tree, linkage
@@ -80,11 +78,7 @@ def rank_correlations(frontiers: Sequence[Integers]) -> Reals:
 
 
 def dissimilarities(correlations: Reals) -> Reals:
-    """``(1 - tau) / 2``: 0 for the same order, 1 for the opposite one, of the same shape.
-
-    Two frontiers that share fewer than two configurations are 1/2 apart, as orders that have nothing to do
-    with each other.
-    """
+    """``(1 - tau) / 2``: 0 for the same order, 1 for the opposite one, 1/2 where none is defined."""
     apart: Reals = (1 - np.where(np.isnan(correlations), 0.0, correlations)) / 2
     return apart
 
@@ -182,10 +176,7 @@ def fit_classification_tree(
 
 @dataclass(frozen=True, eq=False)
 class ClusterModels(Stored):
-    """Linear models of ``k`` clusters over ``p`` variables of `Design` and the constants of ``d`` devices.
-
-    NaN stands for a device of which nothing was learned.
-    """
+    """Linear models of ``k`` clusters over ``p`` variables of `Design` and the constants of ``d`` devices."""
 
     logarithms: bool  # Whether the models are of the logarithms of performance and power
     # (k, p) of the performance relative to that at the sample; (k, p + d) with the devices' constants if of
@@ -220,10 +211,9 @@ class ClusterModels(Stored):
 def fit_cluster_models(
     design: Design, relative: Reals, power_w: Reals, clusters: Integers, *, logarithms: bool
 ) -> ClusterModels:
-    """Fit the models by least squares, all kernels of a cluster together.
+    """Fit the models by least squares, all kernels of a cluster together, with the smallest coefficients.
 
-    A cluster without a run on a device takes the model of all kernels there. Where the variables are more
-    than the configurations that were run, the smallest coefficients are taken.
+    A cluster without a run on a device takes the model of all kernels there.
     """
     count = int(clusters.max()) + 1
     both = design.with_constants
@@ -353,9 +343,8 @@ def choose_amounts(
 ) -> Amounts:
     """Choose the numbers of the least error, of equals the smaller ones; both are rising.
 
-    The error is that of the whole model, clusters, tree and all, on the kernels of each application in turn
-    when it is fitted to the others: the mean square of the logarithms of performance and of power, where
-    applications count the same. With one application there is none to leave out: the largest are taken.
+    The error is the mean square of the logarithms of performance and power on each application, left out in
+    turn; with one application there is none to leave out, and the largest are taken.
     """
     if max(clusters) == 1:
         return Amounts(1, min(depths))  # One cluster leaves nothing to ask.
@@ -431,10 +420,7 @@ class PublishedModel:
         return f"published{'-log' if self.logarithms else ''}{count}"
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> PublishedPredictor:
-        """Group the kernels that ran at all samples; fit each group's models, and the tree.
-
-        The tree's depth is chosen as the number of clusters is, inside the training data.
-        """
+        """Group the kernels that ran at all samples; fit each group's models and the tree."""
         # Imported here: predicting needs it not.
         from threadpoolctl import threadpool_limits
 

@@ -73,7 +73,7 @@ def select(
     available: Flags | None = None,
     within: Reals | None = None,
 ) -> int | None:
-    """Select a configuration: the best that keeps to the cap with a confidence, or else the best on average.
+    """Select the best that keeps to the cap with a confidence, or else the best on average.
 
     `within` are the probabilities of keeping to it, where they are known already.
     """

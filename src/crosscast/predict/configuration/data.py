@@ -146,10 +146,7 @@ class Observed:
         return len(self.numbers)
 
     def and_run(self, run: Observed) -> Observed:
-        """These runs and others, which replace those at the same configurations.
-
-        A domain or counter that one side does not know is NaN there.
-        """
+        """These runs and others, which replace those at the same place; what one side lacks is NaN."""
         kept = ~np.isin(self.numbers, run.numbers)
         before, after = np.full(len(self), np.nan), np.full(len(run), np.nan)
 
@@ -338,8 +335,7 @@ def sample_places(space: Space, samples: Sequence[int], observed: Observed) -> l
 def reference_samples(space: Space, samples: Sequence[int]) -> Integers:
     """``(c,)`` The sample from which each configuration is scaled, by its place among the samples.
 
-    The first sample on the same device; the first of all, where a device has none. In the paper each device
-    has one (Bailey et al. 2014, section III-B).
+    The first on the same device (Bailey et al. 2014, section III-B), or of all, where a device has none.
     """
     numbers = [space.device_numbers[each] for each in samples]
     first = [numbers.index(device) if device in numbers else 0 for device in range(len(space.devices))]
@@ -366,10 +362,7 @@ def pareto_frontier(time_s: Reals, power_w: Reals) -> Integers:
 
 @dataclass(frozen=True)
 class Quantity:
-    """Time or power at every configuration.
-
-    The logarithm of the true value, less that of the centre, over `spread`, is distributed as `errors`.
-    """
+    """Time or power: the logarithm of the true value is that of `centre` plus `spread` times an error."""
 
     centre: Reals  # `(c,)` Median
     spread: Reals  # `(c,)` How far the logarithm may be off; 0 where it was measured
@@ -385,10 +378,7 @@ class Quantity:
         return values
 
     def probability_within(self, limit: float) -> Reals:
-        """``(c,)`` Probability that the true value is at most `limit`; 0 or 1 if nothing is known.
-
-        It is 0 where there is no forecast.
-        """
+        """``(c,)`` Probability that the true value is at most `limit`; 0 or 1 without errors."""
         distance: Reals = np.log(limit) - np.log(self.centre)
         certain: Reals = (distance >= 0).astype(np.float64)
         if not self.errors.size:

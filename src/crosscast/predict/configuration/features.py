@@ -91,10 +91,9 @@ def counts_in(counters: Mapping[str, Reals]) -> frozenset[str]:
 class SampleFeatures(Stored):
     """What is told of a kernel: ``f`` features of its runs at ``s`` sample configurations.
 
-    Logarithms of power, of each domain's power and of the time relative to that at the first sample;
-    counters as they are, but those that reach above 100: events are divided by the instructions where these
-    were counted, else in logarithms, as rates are. A feature that no training kernel has, or that is the same
-    for all, is left out.
+    Logarithms of powers and of times relative to the first sample; counters, divided by the instructions or
+    in logarithms where they count. A feature that no training kernel has, or that is the same for all, is
+    left out.
     """
 
     names: Annotated[tuple[str, ...], Array("f")]  # `source@sample`, the sample by its place among them
@@ -153,10 +152,9 @@ class SampleFeatures(Stored):
         return SampleColumns(sources, frozenset(self.counts), self.total), samples, places
 
     def standardized(self, values: Reals) -> Reals:
-        """Values with mean 0 and deviation 1 over the training kernels, of the same shape.
+        """Values with mean 0 and deviation 1 over the training kernels, at most three deviations off.
 
-        They are limited, so that nothing is stranger than three deviations. Counters, which may be many,
-        together weigh as much as all other features together.
+        Counters, which may be many, together weigh as much as all other features together.
         """
         limited = np.clip((values - self.centre) / self.scale, -_LIMIT, _LIMIT)
         weighted: Reals = limited * self._weights
@@ -232,11 +230,9 @@ class Design:
 
 
 def design_of(space: Space) -> Design:
-    """Variables of the configurations of a space, apart for each device.
+    """Variables of the configurations of each device: numbers that vary, words by value, products of two.
 
-    They are the numbers that vary on the device, one variable for each value of a setting of words, and the
-    products of two of them (Bailey et al. 2014, section III-B: first-order interactions). A device on which
-    nothing varies has the variable 1.
+    Bailey et al. 2014, section III-B: first-order interactions. Where nothing varies there is the variable 1.
     """
     names: list[str] = []
     columns: list[Reals] = []

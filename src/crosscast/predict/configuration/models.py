@@ -96,10 +96,7 @@ _LEAST_DISTANCE = 1e-6
 
 @dataclass(frozen=True)
 class NearestKernels(Baseline):
-    """Time and power change as those of the nearest training kernels did, in the weighted geometric mean.
-
-    Nearest by the sample runs' features, each standardised; weighted by the inverse of the distance.
-    """
+    """Time and power change as those of the nearest training kernels did, weighted by inverse distance."""
 
     count: int = 3  # How many kernels
 
@@ -148,9 +145,8 @@ _STARTS = (0.1, 2.0, 0.01)
 class GaussianProcess(Baseline):
     """How a kernel's logarithms of time and power relative to the sample differ from the mean kernel's.
 
-    The covariance is the product of one of the kernels, over principal components of the sample runs'
-    features, and one of the configurations, over their settings; both are squared exponentials. Lengths are
-    the likeliest for a part of the runs, as each step costs the cube of their number.
+    The covariance is a product of squared exponentials: over principal components of the features, and
+    settings.
     """
 
     name: str = field(default="gaussian-process", init=False)
@@ -241,10 +237,9 @@ _PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 @dataclass(frozen=True)
 class GlobalRegression(Baseline):
-    """Ridge regression of the logarithms of time and power relative to the sample.
+    """Ridge regression on the settings, products of two of them, and products of these with the features.
 
-    On the settings, products of two of them, and products of these with the features of the sample runs. The
-    penalty is that of the least error when each training application is left out in turn.
+    The penalty is that of the least error when each training application is left out in turn.
     """
 
     name: str = field(default="regression", init=False)

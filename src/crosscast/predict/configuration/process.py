@@ -42,10 +42,7 @@ _BEYOND = 0.3
 
 
 def power_parts(surfaces: Surfaces) -> tuple[str, ...]:
-    """Domains whose powers add up to the power, sorted; `TOTAL` alone where none do.
-
-    Parts are easier to predict than their sum: each follows its own cap.
-    """
+    """Domains whose powers add up to the power, as each follows its own cap; else `TOTAL`."""
     known = surfaces.known
     power_w = surfaces.power_w[known]
     parts = {
@@ -114,10 +111,7 @@ class SettingInputs:
         )
 
     def points(self, features: SampleFeatures, observed: Observed, places: Sequence[int]) -> Reals:
-        """``(c, f + s)`` Features of a kernel, and the settings as they look from it.
-
-        A cap counts by how far it is below what the kernel takes without it.
-        """
+        """``(c, f + s)`` Features, and settings: a cap as how far it is below what the kernel takes."""
         at = np.array(places)
         own = features.standardized(features.values(observed, places))
         columns = [np.broadcast_to(own, (len(self.fixed), len(own))), self.fixed]
@@ -132,10 +126,7 @@ class SettingInputs:
 
 @dataclass(frozen=True, eq=False)
 class FittedQuantity(Stored):
-    """What was learned of time, or of the power of one domain.
-
-    Its logarithm relative to the sample run from which a configuration is scaled is `mean` plus the process.
-    """
+    """What was learned of the logarithm of time, or of the power of a domain, relative to the sample run."""
 
     mean: Annotated[Reals, Array("c")]  # Mean over the training programs
     process: Annotated[SparseProcess, Nested(flat=True)]  # How kernels differ from it
@@ -266,11 +257,10 @@ _ERRORS = 201
 class ProcessModel:
     """A Gaussian process over kernels and configurations together.
 
-    Logarithms of time, and of the power of each domain, relative to the sample run, are a mean over the
-    training programs plus a process over the features that the sample runs give a kernel and over the
-    settings; a cap is seen as how far it is below what the kernel takes without it. The logarithms stabilise
-    the variance, as section VI of Bailey et al. 2014 proposes. The kernel's own runs, the samples and any
-    others, are measurements of it. How wrong it is, is learned by leaving each training program out.
+    Logarithms of time and of each domain's power, relative to the sample run, are a mean over the training
+    programs plus a process over the features of the sample runs and the settings; they stabilise the
+    variance, as section VI of Bailey et al. 2014 proposes. How wrong it is, is learned by leaving each
+    program out.
     """
 
     name: str = field(default="model", init=False)
@@ -375,8 +365,7 @@ class _Training:
     def _errors(self, covariances: Mapping[str, TrainingCovariances]) -> tuple[Reals, Reals]:
         """Quantiles of standardised errors on each program, left out: of time and of power.
 
-        What the covariance was learned from has the program in it, so they are a little small. And they are
-        those of few programs: a normal variable of which there are `n` values lies about their mean with
+        They are of few programs: a normal variable of which there are `n` values lies about their mean with
         ``(n + 1) / (n - 1)`` times their variance.
         """
         surfaces, groups = self.runs.surfaces, self.runs.groups
