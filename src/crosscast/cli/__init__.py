@@ -41,10 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Imported here so that `import crosscast.cli` stays as quick as `import crosscast`.
     import cyclopts
 
-    from crosscast.cli.app import app
+    from crosscast.cli.app import app_for
     from crosscast.cli.usage import in_options, misuse
 
     words = list(sys.argv[1:] if argv is None else argv)
+    app = app_for(words)
     try:
         with _raising_terminated():
             code = app(words, exit_on_error=False, print_error=False, result_action="return_value")
