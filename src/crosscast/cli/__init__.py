@@ -17,6 +17,7 @@ __all__ = ["main"]
 INTERRUPTED = 130
 TERMINATED = 143
 BAD_USAGE = 2
+_OF_ONE_THREAD = (["choose"], ["colocate"], ["predict"])
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -46,6 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     words = list(sys.argv[1:] if argv is None else argv)
     app = app_for(words)
+    if words[:1] in _OF_ONE_THREAD:
+        # To start threads of linear algebra takes longer than what they do here.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with _raising_terminated():
             code = app(words, exit_on_error=False, print_error=False, result_action="return_value")

@@ -74,7 +74,8 @@ def app_for(words: Sequence[str]) -> cyclopts.App:
         name="crosscast",
         help="Predict run time and power on devices and configurations you have not measured.",
         version=crosscast.__version__,
-        help_format="markdown",
+        # The list alone has no markup, and needs no parser of it.
+        help_format="markdown" if any(word in COMMANDS for word in words) else "plaintext",
         # `main` says it in its own words, with its own exit code.
         suppress_keyboard_interrupt=False,
     )
