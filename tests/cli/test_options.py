@@ -42,7 +42,7 @@ def commands(app: cyclopts.App, *before: str) -> Iterator[tuple[str, cyclopts.Ap
 
 COMMANDS = {
     name: command
-    for name, command in commands(listed.app_for(listed.COMMANDS))
+    for name, command in commands(listed.app_for([*listed.COMMANDS]))
     if name.split()[0] in ("train", "predict", "choose", "colocate", "evaluate", "reproduce", "report")
 }
 
@@ -53,7 +53,7 @@ def options_of(command: cyclopts.App) -> set[str]:
 
 
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
-    app = listed.app_for(listed.COMMANDS)
+    app = listed.app_for([*listed.COMMANDS])
     own = {name: app[name].help.split("\n\n")[0].replace("\n", " ") for name in listed.COMMANDS}
     assert {name: text for name, (_, text) in listed.COMMANDS.items()} == own
 
