@@ -472,8 +472,3 @@ def model_named(name: str) -> Gaussian:
     if name not in MODELS:
         raise InputError(f"model: expected one of {', '.join(MODELS)}, found {name!r}")
     return MODELS[name]()
-
-
-def with_baselines(names: Sequence[str]) -> list[Gaussian]:
-    """Models by name, each once, and the baselines after them."""
-    return [model_named(name) for name in dict.fromkeys([*names, *BASELINES])]
