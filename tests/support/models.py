@@ -26,9 +26,10 @@ from crosscast.predict.configuration.artefact import save_model as save
 from crosscast.predict.configuration.bailey2014 import PublishedModel, PublishedPredictor
 from crosscast.predict.configuration.data import power_totals
 from crosscast.predict.store import CARD
-from crosscast.predict.time.artefact import Range, TimeCard, TrainedTimeModel, metric_ranges, save_model
+from crosscast.predict.time.artefact import Range, TimeCard, TrainedTimeModel, metric_ranges
 from crosscast.predict.time.data import Grid, ProfileBatch, Toolchain
-from crosscast.predict.time.forecast import GaussianPredictor, TimeForecast
+from crosscast.predict.time.forecast import TimeForecast
+from crosscast.predict.time.gaussian import GaussianPredictor
 from crosscast.predict.time.physical import Physical
 from crosscast.predict.time.unseen import fit_unseen
 from crosscast.profile import METRICS
@@ -99,7 +100,7 @@ def _result(probes: int, error: float) -> dict[str, Any]:
 def kept(folder: Path, **changed: Any) -> Path:
     """The model in a folder, with a card that says other things if asked to."""
     _, predictor, card = fitted()
-    save_model(TrainedTimeModel(msgspec.structs.replace(card, **changed), predictor), folder)
+    TrainedTimeModel(msgspec.structs.replace(card, **changed), predictor).save(folder)
     return folder
 
 

@@ -18,7 +18,7 @@ from crosscast.errors import InputError
 from crosscast.predict.serialization import Array, Nested, Stored
 from crosscast.predict.time.combined import Combined
 from crosscast.predict.time.data import Grid, ProfileBatch, application_weights, impute
-from crosscast.predict.time.forecast import Gaussian
+from crosscast.predict.time.gaussian import Gaussian
 from crosscast.predict.time.johnston2018 import PublishedForest
 from crosscast.predict.time.physical import Physical
 from crosscast.predict.trees import Trees, constant, joined, trees_of_boosting, trees_of_forest
