@@ -388,8 +388,8 @@ def evaluate_time(
         own = slice(number * len(asked), (number + 1) * len(asked))
         answered = list(zip(tasks[own], answers[own], strict=True))
         for ask, count in enumerate(counts):
-            sets = range(len(asked[0][1][ask]))
-            outcomes = tuple(_outcome(grid, folds, answered, ask, place) for place in sets)
+            places = range(len(asked[0][1][ask]))
+            outcomes = tuple(_outcome(grid, folds, answered, ask, place) for place in places)
             results.append(Result(model.name, folds, count, level, grid.applications, outcomes))
     noise, always = noise_floor(dataset, grid, seed, level), always_the_same(grid, level)
     label = "" if dataset is None else dataset.label

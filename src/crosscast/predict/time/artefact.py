@@ -229,8 +229,10 @@ class TrainedTimeModel:
                 expected = f"a device that the model knows ({', '.join(keys)})"
                 raise InputError.of(where="probe", expected=expected, found=repr(key))
             if not _LEAST_S <= seconds <= _MOST_S:
-                expected = f"a time from {_LEAST_S:g} to {_MOST_S:g} seconds"
-                raise InputError.of(where="probe", field=key, expected=expected, found=f"{seconds:g}")
+                raise InputError(
+                    f"probe: {key}: expected a time from {_LEAST_S:g} to {_MOST_S:g} seconds, "
+                    f"found {seconds:g}"
+                )
             times[0, keys.index(key)] = seconds
         return times if probes else None
 
@@ -297,9 +299,10 @@ class TrainedTimeModel:
             beyond = max(low / seconds, seconds / high)
             interval = f"{format_seconds(low)} to {format_seconds(high)}"
             if beyond > _ABSURD:
-                expected = f"about {interval} ({100 * _FAR:g} % interval of the model)"
-                found = f"{format_seconds(seconds)}: is it in seconds, and of this kernel?"
-                raise InputError.of(where="probe", field=key, expected=expected, found=found)
+                raise InputError(
+                    f"probe: {key}: expected about {interval} ({100 * _FAR:g} % interval of the model), "
+                    f"found {format_seconds(seconds)}: is it in seconds, and of this kernel?"
+                )
             if beyond > 1:
                 yield (
                     row,

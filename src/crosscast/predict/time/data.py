@@ -117,10 +117,9 @@ class ProfileBatch:
     def take(self, rows: Integers | Flags) -> ProfileBatch:
         """Some of the profiles, by their numbers or by a flag for each."""
         places = np.arange(len(self))[rows].tolist()
-        application, kernel, size, toolchains = (
-            tuple(each[place] for place in places) if each else ()
-            for each in (self.application, self.kernel, self.size, self.toolchains)
-        )
+        names = self.names
+        application, kernel, size = (tuple(names[i][part] for i in places) for part in range(3))
+        toolchains = tuple(self.toolchains[i] for i in places) if self.toolchains else ()
         metrics, invocations = self.metrics[places], self.invocations[places]
         return ProfileBatch(application, kernel, size, metrics, invocations, toolchains)
 

@@ -247,7 +247,9 @@ class GaussianPredictor:
         return TimeForecast(
             profiles,
             tuple(keys[place] for place in places),
-            *(np.exp(each) for each in (mean, mean - half, mean + half)),
+            np.exp(mean),
+            np.exp(mean - half),
+            np.exp(mean + half),
             level,
             known[:, places],
             posterior=Posterior(self, centre, measured - centre),
