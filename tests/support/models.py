@@ -20,12 +20,11 @@ from crosscast.predict.configuration.artefact import (
     PowerCard,
     TrainedConfigurationModel,
     entries,
-    load_model,
 )
 from crosscast.predict.configuration.artefact import save_model as save
 from crosscast.predict.configuration.bailey2014 import PublishedModel, PublishedPredictor
 from crosscast.predict.configuration.data import power_totals
-from crosscast.predict.store import CARD
+from crosscast.predict.store import CARD, load_model
 from crosscast.predict.time.artefact import Range, TimeCard, TrainedTimeModel, metric_ranges
 from crosscast.predict.time.data import Grid, ProfileBatch, Toolchain
 from crosscast.predict.time.forecast import TimeForecast
@@ -132,7 +131,8 @@ def kept_chooser(folder: Path, **changed: Any) -> Path:
 
 
 def loaded_chooser(folder: Path) -> TrainedConfigurationModel:
-    return load_model(kept_chooser(folder))
+    found: TrainedConfigurationModel = load_model(kept_chooser(folder), "configuration")
+    return found
 
 
 Fit = Callable[[Grid, int], None]

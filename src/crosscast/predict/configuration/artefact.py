@@ -25,7 +25,7 @@ from crosscast.predict.configuration.data import (
     sample_numbers,
 )
 from crosscast.predict.configuration.process import FittedProcess, ProcessPredictor
-from crosscast.predict.store import StoredModel, decode, read, write
+from crosscast.predict.store import StoredModel, decode, write
 
 QUESTION = "configuration"
 
@@ -245,8 +245,3 @@ def open_model(stored: StoredModel) -> TrainedConfigurationModel:
     except InputError as error:
         raise error if str(error).startswith(str(stored.folder)) else error.within(stored.where) from error
     return TrainedConfigurationModel(card, predictor, stored.folder)
-
-
-def load_model(folder: str | Path) -> TrainedConfigurationModel:
-    """Read a model from its folder."""
-    return open_model(read(folder, QUESTION))
