@@ -115,7 +115,7 @@ def write(folder: str | Path, question: str, card: Mapping[str, Any], arrays: Ma
     }
     text = json.dumps({**content, "sha256": _card_digest(content)}, indent=1, allow_nan=False)
     # The model that is there may have the same arrays.
-    new_folder, new_arrays = not folder.exists(), not path.exists()
+    new_folder, new_arrays, written = not folder.exists(), not path.exists(), False
     try:
         folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -123,12 +123,12 @@ def write(folder: str | Path, question: str, card: Mapping[str, Any], arrays: Ma
                 temporary.write_bytes(npz_bytes(arrays))
             with whole_file(folder / CARD) as temporary:
                 temporary.write_text(f"{text}\n", encoding="utf-8")
-        except BaseException:
-            if new_arrays:
+            written = True
+        finally:
+            if new_arrays and not written:
                 path.unlink(missing_ok=True)
             if new_folder and not any(folder.iterdir()):
                 folder.rmdir()
-            raise
         for other in folder.iterdir():
             if other != path and re.fullmatch(_ARRAYS, other.name):
                 other.unlink(missing_ok=True)
