@@ -23,9 +23,10 @@ from crosscast.arrays import Reals
 from crosscast.decide.selector import Selector
 from crosscast.measure.regions.key import RegionKey
 from crosscast.measure.regions.run import RegionRun
-from crosscast.predict.configuration.artefact import TrainedConfigurationModel, load_model
+from crosscast.predict.configuration.artefact import TrainedConfigurationModel
 from crosscast.predict.configuration.choice import select
 from crosscast.predict.configuration.data import Observed, SurfaceForecast
+from crosscast.predict.store import load_model
 
 _SELECTION_S = 0.001
 _REPEATS = 300
@@ -34,7 +35,7 @@ _REPEATS = 300
 def main() -> int:
     """Run the benchmark and return the exit status."""
     options = _options()
-    model = load_model(options.model)
+    model = load_model(options.model, "configuration")
     observed = _observed(model)
     forecast = model.predictor.forecast(observed)
     caps = np.quantile(forecast.power.centre[np.isfinite(forecast.power.centre)], np.linspace(0.1, 1, 50))
@@ -42,7 +43,7 @@ def main() -> int:
     confident = _selecting(forecast, caps, 0.9) if forecast.power.errors.size else []
     asking, moving = _online(model, observed, caps)
     rows = {
-        "load": [_seconds(lambda: load_model(options.model)) for _ in range(20)],
+        "load": [_seconds(lambda: load_model(options.model, "configuration")) for _ in range(20)],
         "forecast of a kernel": [
             _seconds(lambda: model.predictor.forecast(observed)) for _ in range(_REPEATS)
         ],

@@ -36,9 +36,10 @@ from crosscast.arrays import Reals
 from crosscast.decide.colocation import choose_colocation
 from crosscast.evaluation.corun import of_one_device, out_of_fold_errors, refit_of
 from crosscast.evaluation.loop import one_thread
-from crosscast.predict.corun.artefact import KNOWN, CoRunCard, TrainedCoRunModel, load_corun_model, save_model
+from crosscast.predict.corun.artefact import KNOWN, CoRunCard, TrainedCoRunModel, save_model
 from crosscast.predict.corun.forecast import CoRunModel
 from crosscast.predict.corun.models import DEFAULT_MODEL, MODELS, models_named
+from crosscast.predict.store import load_model
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns, co_runs
 from crosscast.tables.dataset import read_dataset
@@ -140,7 +141,7 @@ def _pairing_time(runs: CoRuns, model: CoRunModel, solos: Sequence[Solo], seed: 
             for number, solo in enumerate(itertools.islice(itertools.cycle(solos), _JOBS))
         ]
         lengths = np.exp(random.standard_normal(_JOBS)).tolist()
-        trained = load_corun_model(folder)
+        trained = load_model(folder, "corun")
         times = []
         for _ in range(3):
             start = time.perf_counter()

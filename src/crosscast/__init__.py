@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from crosscast.measure.opencl.profiled_queue import ProfiledQueue
     from crosscast.measure.regions.profiled import profiled
     from crosscast.measure.regions.reading import read_history
-    from crosscast.predict.loading import load_model
     from crosscast.predict.relative.observed import observations_of as read_runs
+    from crosscast.predict.store import load_model
     from crosscast.profile import METRICS, Profile
     from crosscast.questions import QUESTIONS, evaluate, train
     from crosscast.report.page.document import write_report
@@ -112,7 +112,7 @@ _HOMES = {
     "evaluate": "crosscast.questions:evaluate",
     "expect_close": "crosscast.suite.application:expect_close",
     "join": "crosscast.tables.joined:join",
-    "load_model": "crosscast.predict.loading:load_model",
+    "load_model": "crosscast.predict.store:load_model",
     "profiled": "crosscast.measure.regions.profiled:profiled",
     "profiles_of": "crosscast.suite.profiles:profiles_of",
     "read_corun_profile": "crosscast.tables.corun.profile_file:read_profile",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.cli.app import app
+from crosscast.cli.app import app_for
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -30,7 +30,7 @@ def commands_in(text: str) -> list[str]:
 def test_commands_are_understood(path: Path) -> None:
     for command in commands_in(path.read_text(encoding="utf-8")):
         words = [word for word in shlex.split(command)[1:] if word != "--help"]
-        chain, apps, left = app.parse_commands(words)
+        chain, apps, left = app_for(words).parse_commands(words)
         assert chain, command
         assert apps[-1].default_command or not left or left[0].startswith(("-", "...")), command
         options = {word.partition("=")[0] for word in words if word.startswith("--")}

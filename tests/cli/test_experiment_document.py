@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.cli.app import app
+from crosscast.cli.app import app_for
 from crosscast.cluster.placements.registry import PLACEMENTS
 
 _DOCS = Path(__file__).parents[2] / "docs"
@@ -21,7 +21,7 @@ def document() -> str:
 @pytest.mark.parametrize("option", ["--job-seconds", "--job-procs", "--job-source", "--gpu-applications"])
 def test_every_option_that_shapes_jobs_is_there(document: str, option: str) -> None:
     assert f"`{option} " in document
-    assert option in {each.name for each in app["evaluate"]["jobs"].assemble_argument_collection()}
+    assert option in {each.name for each in app_for([])["evaluate"]["jobs"].assemble_argument_collection()}
 
 
 def test_every_placement_has_a_line_in_both_tables(document: str) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import cyclopts
 import pytest
 
+from crosscast.cli import app as listed
 from crosscast.cli import main
-from crosscast.cli.app import app
 from crosscast.cli.options import names_in
 from crosscast.cli.places import cache_folder, check_place
 from crosscast.cli.predict import warn_of
@@ -42,7 +42,7 @@ def commands(app: cyclopts.App, *before: str) -> Iterator[tuple[str, cyclopts.Ap
 
 COMMANDS = {
     name: command
-    for name, command in commands(app)
+    for name, command in commands(listed.app_for([*listed.COMMANDS]))
     if name.split()[0] in ("train", "predict", "choose", "colocate", "evaluate", "reproduce", "report")
 }
 
@@ -50,6 +50,12 @@ COMMANDS = {
 def options_of(command: cyclopts.App) -> set[str]:
     arguments = command.assemble_argument_collection()
     return {each.name for each in arguments if each.name.startswith("--")}
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    app = listed.app_for([*listed.COMMANDS])
+    own = {name: app[name].help.split("\n\n")[0].replace("\n", " ") for name in listed.COMMANDS}
+    assert {name: text for name, (_, text) in listed.COMMANDS.items()} == own
 
 
 def test_there_is_a_command_for_each_question() -> None:

@@ -18,6 +18,7 @@ from crosscast.decide.colocation import ColocationPlan, Group, MixJudge, best_gr
 from crosscast.decide.colocation_gains import ColocationJobs, ColocationLimits, MixPredictions
 from crosscast.errors import InputError
 from crosscast.predict.corun.artefact import TrainedCoRunModel
+from crosscast.predict.store import load_model
 from crosscast.tables.corun.solo import Solo
 from support.corun_models import MEMORY, constant, made_jobs, trained
 
@@ -238,9 +239,9 @@ def test_wrong_jobs_and_limits_are_refused(
 def test_a_model_without_errors_is_refused(tmp_path: Path) -> None:
     model_pairs = constant(tmp_path / "m", 1.2)
     bare = tmp_path / "bare"
-    from crosscast.predict.corun.artefact import load_corun_model, save_model
+    from crosscast.predict.corun.artefact import save_model
 
     predictor = model_pairs.predictor
     save_model(TrainedCoRunModel(model_pairs.card, lambda: (predictor, {})), bare)
     with pytest.raises(InputError, match="expected a model with errors of slowdowns"):
-        choose_colocation(made_jobs(2), load_corun_model(bare))
+        choose_colocation(made_jobs(2), load_model(bare, "corun"))

@@ -82,7 +82,7 @@ def test_too_few_groups_are_refused(split: str, sentence: str) -> None:
 
 
 def test_an_unknown_split_names_the_known_ones() -> None:
-    with pytest.raises(InputError, match=r"split: expected one of leave-application-out, .*found 'rows'"):
+    with pytest.raises(InputError, match=r"folds: expected one of leave-application-out, .*found 'rows'"):
         folds_of(random_grid(), "rows")
 
 
@@ -274,7 +274,7 @@ def test_what_a_model_refuses_says_which_model_and_fold() -> None:
         ({"jobs": 0}, "jobs: expected at least 1"),
         ({"seed": -1}, "seed: expected a number from 0 to 4294967295, found -1"),
         ({"seed": 1 << 32}, "seed: expected"),
-        ({"folds": "rows"}, "split: expected one of"),
+        ({"folds": "rows"}, "folds: expected one of"),
     ],
 )
 def test_bad_arguments_are_refused(words: dict[str, object], sentence: str) -> None:

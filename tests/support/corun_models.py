@@ -12,13 +12,13 @@ from crosscast.predict.corun.artefact import (
     NEW,
     CoRunCard,
     TrainedCoRunModel,
-    load_corun_model,
     save_model,
 )
 from crosscast.predict.corun.forecast import CoRunPredictor
 from crosscast.predict.corun.models import FittedCoRunMean, Mean
 from crosscast.predict.corun.moolchandani2022 import Published
 from crosscast.predict.intervals import Residuals
+from crosscast.predict.store import load_model
 from crosscast.tables.corun.solo import Solo
 from support.mixes import NAMES, made_co_runs, made_solo
 
@@ -36,7 +36,8 @@ def kept(
     training = {"dataset": "made up", "bags": 21}
     card = CoRunCard("made", 0, "cpu", "{}", sizes, NAMES, memory_bytes, training, {})
     save_model(TrainedCoRunModel(card, lambda: (predictor, errors)), folder)
-    return load_corun_model(folder)
+    found: TrainedCoRunModel = load_model(folder, "corun")
+    return found
 
 
 def trained(folder: Path, bags: tuple[int, ...] = (2,)) -> TrainedCoRunModel:

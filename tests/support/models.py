@@ -20,14 +20,14 @@ from crosscast.predict.configuration.artefact import (
     PowerCard,
     TrainedConfigurationModel,
     entries,
-    load_model,
 )
 from crosscast.predict.configuration.bailey2014 import PublishedModel, PublishedPredictor
 from crosscast.predict.configuration.data import power_totals
-from crosscast.predict.store import CARD
-from crosscast.predict.time.artefact import Range, TimeCard, TrainedTimeModel, metric_ranges, save_model
+from crosscast.predict.store import CARD, load_model
+from crosscast.predict.time.artefact import Range, TimeCard, TrainedTimeModel, metric_ranges
 from crosscast.predict.time.data import Grid, ProfileBatch, Toolchain
-from crosscast.predict.time.forecast import GaussianPredictor, TimeForecast
+from crosscast.predict.time.forecast import TimeForecast
+from crosscast.predict.time.gaussian import GaussianPredictor
 from crosscast.predict.time.physical import Physical
 from crosscast.predict.time.unseen import fit_unseen
 from crosscast.profile import METRICS
@@ -98,7 +98,7 @@ def _result(probes: int, error: float) -> dict[str, Any]:
 def kept(folder: Path, **changed: Any) -> Path:
     """The model in a folder, with a card that says other things if asked to."""
     _, predictor, card = fitted()
-    save_model(TrainedTimeModel(msgspec.structs.replace(card, **changed), predictor), folder)
+    TrainedTimeModel(msgspec.structs.replace(card, **changed), predictor).save(folder)
     return folder
 
 
@@ -130,7 +130,8 @@ def kept_chooser(folder: Path, **changed: Any) -> Path:
 
 
 def loaded_chooser(folder: Path) -> TrainedConfigurationModel:
-    return load_model(kept_chooser(folder))
+    found: TrainedConfigurationModel = load_model(kept_chooser(folder), "configuration")
+    return found
 
 
 Fit = Callable[[Grid, int], None]

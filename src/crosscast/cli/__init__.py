@@ -17,6 +17,7 @@ __all__ = ["main"]
 INTERRUPTED = 130
 TERMINATED = 143
 BAD_USAGE = 2
+_OF_ONE_THREAD = (["choose"], ["colocate"], ["predict"])
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -41,10 +42,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Imported here so that `import crosscast.cli` stays as quick as `import crosscast`.
     import cyclopts
 
-    from crosscast.cli.app import app
+    from crosscast.cli.app import app_for
     from crosscast.cli.usage import in_options, misuse
 
     words = list(sys.argv[1:] if argv is None else argv)
+    app = app_for(words)
+    if words[:1] in _OF_ONE_THREAD:
+        # To start threads of linear algebra takes longer than what they do here.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with _raising_terminated():
             code = app(words, exit_on_error=False, print_error=False, result_action="return_value")

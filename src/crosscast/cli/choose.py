@@ -52,10 +52,10 @@ def sample(*, model: ModelFolder, template: Path | None = None, json: JsonFlag =
         Write a CSV file to be filled in with the runs.
     """
     from crosscast.decide.samples import template_columns, write_template
-    from crosscast.predict.configuration.artefact import load_model
+    from crosscast.predict.store import load_model
     from crosscast.report.configuration import print_samples_to_run
 
-    card = load_model(model).card
+    card = load_model(model, "configuration").card
     if template is not None:
         write_template(template, card)
         print(f"wrote {template}", file=sys.stderr)
@@ -100,13 +100,13 @@ def configuration(
         Figure (`.png`, `.svg`, `.pdf`) of all configurations, the predicted frontier and the choices.
     """
     # Imported here: `--help` needs no NumPy.
-    from crosscast.predict.configuration.artefact import load_model
+    from crosscast.predict.store import load_model
     from crosscast.report.configuration import print_chosen
 
     if plot is not None:
         check_picture("--plot", plot)
         check_file("--plot", plot)
-    trained = load_model(model)
+    trained = load_model(model, "configuration")
     caps = _caps(power_cap)
     found = _chosen(trained, samples, kernel, caps, objective, cap_probability, level)
     if plot is not None:

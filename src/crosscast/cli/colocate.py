@@ -56,10 +56,10 @@ def colocate(
     """
     # Imported here: `--help` needs no NumPy.
     from crosscast.decide.colocation import choose_colocation
-    from crosscast.predict.corun.artefact import load_corun_model
+    from crosscast.predict.store import load_model
     from crosscast.report.colocation import print_colocation
 
-    trained = load_corun_model(model)
+    trained = load_model(model, "corun")
     files = (profile, *more)
     solos = isolated_runs(files)
     if seed < 0:

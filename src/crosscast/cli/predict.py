@@ -84,10 +84,9 @@ def time(
         How often a kernel is launched in a run; by default as often as in FILE.
     """
     # Imported here: `--help` needs no NumPy.
-    from crosscast.predict.store import read
-    from crosscast.predict.time.artefact import open_model
+    from crosscast.predict.store import load_model
 
-    trained = open_model(read(model, "time"))
+    trained = load_model(model, "time")
     known = [device.key for device in trained.devices]
     probes = _probes(probe, known)
     chosen = _chosen(devices, device_file, known)
@@ -137,12 +136,11 @@ def relative(
     """
     # Imported here: `--help` needs no NumPy.
     from crosscast.cli.counted import Wanted, read_observations
-    from crosscast.predict.relative.artefact import QUESTION, open_model
     from crosscast.predict.relative.data import NO_SOURCE
-    from crosscast.predict.store import read
+    from crosscast.predict.store import load_model
     from crosscast.report.relative import print_relative_forecasts
 
-    trained = open_model(read(model, QUESTION))
+    trained = load_model(model, "relative")
     _check_device("--relative-to", relative_to, trained.devices)
     known = dict.fromkeys((*trained.card.sources, *trained.devices))
     _check_device("--source", source, [each for each in known if each != NO_SOURCE])
@@ -199,12 +197,12 @@ def corun(
         slowdowns on the other. The model may be of either.
     """
     # Imported here: `--help` needs no NumPy.
-    from crosscast.predict.corun.artefact import load_corun_model
     from crosscast.predict.corun.translation import read_translation, translated_forecasts
+    from crosscast.predict.store import load_model
     from crosscast.report.corun_forecast import print_corun_forecast
     from crosscast.report.corun_translation import translated_by
 
-    trained = load_corun_model(model)
+    trained = load_model(model, "corun")
     mix = tuple(isolated_runs((profile, *more)))
     if len(mix) < 2:
         raise InputError(f"{profile}: expected the profiles of at least 2 applications, found 1")

@@ -17,7 +17,7 @@ from crosscast.errors import InputError
 from crosscast.measure.regions.key import RegionKey
 from crosscast.measure.regions.notice import say_once
 from crosscast.measure.regions.run import RegionRun
-from crosscast.predict.configuration.artefact import TrainedConfigurationModel, load_model
+from crosscast.predict.configuration.artefact import TrainedConfigurationModel
 from crosscast.predict.configuration.choice import (
     LEVEL,
     Choice,
@@ -28,6 +28,7 @@ from crosscast.predict.configuration.choice import (
     within_cap,
 )
 from crosscast.predict.configuration.data import ConfigurationPredictor, SurfaceForecast, Totals, total_power
+from crosscast.predict.store import load_model
 
 _MOST_KEYS = 10_000
 
@@ -88,7 +89,7 @@ class Selector:
         confidence: float | None = None,
         limit: bool = True,
     ) -> None:
-        loaded = load_model(model) if isinstance(model, (str, Path)) else model
+        loaded = load_model(model, "configuration") if isinstance(model, (str, Path)) else model
         self._totals: Totals = {}
         self._names: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None)
         if isinstance(loaded, TrainedConfigurationModel):

@@ -9,10 +9,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from itertools import combinations
+from itertools import combinations, product
 from math import comb
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from crosscast.evaluation.time_scores import (
 from crosscast.predict.time.artefact import Effect, Range, TimeCard, TrainedTimeModel, metric_ranges
 from crosscast.predict.time.data import Grid, Toolchain, grid_of
 from crosscast.predict.time.forecast import Model, PointPredictor, Predictor
-from crosscast.predict.time.models import BASELINES, DEFAULT_MODEL, model_named, with_baselines
+from crosscast.predict.time.models import BASELINES, DEFAULT_MODEL, model_named
 from crosscast.results import Tabular
 from crosscast.tables.arrow import notes_of
 from crosscast.tables.bundled import bundled_dataset
@@ -67,51 +67,33 @@ class Fold:
 def folds_of(grid: Grid, name: str) -> list[Fold]:
     """The folds of a grid."""
     if name not in FOLDS:
-        raise InputError(f"split: expected one of {', '.join(FOLDS)}, found {name!r}")
-    if name == DEFAULT_FOLDS:
-        return _without_rows(grid, name, "application")
-    if name == _KERNEL:
-        return _without_rows(grid, name, "kernel")
-    if name == _DEVICE:
-        return _without_devices(grid, name)
-    return [
-        Fold(
-            f"{rows.held_out} on {devices.held_out}",
-            rows.train_rows,
-            rows.test_rows,
-            devices.train_devices,
-            devices.test_devices,
+        raise InputError.of(where="folds", expected=f"one of {', '.join(FOLDS)}", found=repr(name))
+    kernels, devices = (("", every, every) for every in map(np.arange, grid.log_time.shape))
+    by_kernel, by_device = [kernels], [devices]
+    if name != _DEVICE:
+        profiles, per_kernel = grid.profiles, name == _KERNEL
+        names = [f"{a}/{k}" if per_kernel else a for a, k, _ in profiles.names]
+        noun = "kernel" if per_kernel else "application"
+        by_kernel = _sides(
+            name, f"{noun}s", names, profiles.groups("kernel" if per_kernel else "application")
         )
-        for rows in _without_rows(grid, name, "application")
-        for devices in _without_devices(grid, name)
-    ]
-
-
-def _without_rows(grid: Grid, name: str, by: Literal["application", "kernel"]) -> list[Fold]:
-    groups, devices = grid.profiles.groups(by), np.arange(len(grid.devices))
-    numbers = np.unique(groups)
-    _check_groups(name, len(numbers), f"{by}s")
-    folds = []
-    for number in numbers:
-        test = np.flatnonzero(groups == number)
-        application, kernel, _ = grid.profiles.names[test[0]]
-        held_out = application if by == "application" else f"{application}/{kernel}"
-        folds.append(Fold(held_out, np.flatnonzero(groups != number), test, devices, devices))
-    return folds
-
-
-def _without_devices(grid: Grid, name: str) -> list[Fold]:
-    devices, rows = np.arange(len(grid.devices)), np.arange(len(grid.profiles))
-    _check_groups(name, len(devices), "devices")
+    if name in (_DEVICE, _BOTH):
+        by_device = _sides(name, "devices", [device.key for device in grid.devices], devices[1])
     return [
-        Fold(device.key, rows, rows, devices[devices != place], devices[devices == place])
-        for place, device in enumerate(grid.devices)
+        Fold(" on ".join(filter(None, (kernel[0], device[0]))), *kernel[1:], *device[1:])
+        for kernel, device in product(by_kernel, by_device)
     ]
 
 
-def _check_groups(name: str, count: int, noun: str) -> None:
-    if count < 2:
-        raise InputError(f"{name}: expected at least 2 {noun} to split by, found {count}")
+def _sides(
+    name: str, noun: str, labels: Sequence[str], groups: Integers
+) -> list[tuple[str, Integers, Integers]]:
+    """Label of each group, what is not in it, and what is."""
+    numbers = np.unique(groups)
+    if len(numbers) < 2:
+        raise InputError.of(where=name, expected=f"at least 2 {noun} to split by", found=len(numbers))
+    sides = [(np.flatnonzero(groups != number), np.flatnonzero(groups == number)) for number in numbers]
+    return [(labels[test[0]], train, test) for train, test in sides]
 
 
 MOST_SETS = 200
@@ -125,7 +107,7 @@ def probe_sets(devices: int, probes: int, seed: int) -> tuple[tuple[int, ...], .
     ((0, 1), (0, 2), (1, 2))
     """
     if not 0 <= probes < devices:
-        raise InputError(f"probes: expected 0 to {devices - 1} of {devices} devices, found {probes}")
+        raise InputError.of(where="probes", expected=f"0 to {devices - 1} of {devices} devices", found=probes)
     if comb(devices, probes) <= MOST_SETS:
         return tuple(combinations(range(devices), probes))
     rng = np.random.default_rng(seed)
@@ -133,16 +115,6 @@ def probe_sets(devices: int, probes: int, seed: int) -> tuple[tuple[int, ...], .
     while len(drawn) < MOST_SETS:
         drawn.add(tuple(sorted(rng.choice(devices, probes, replace=False).tolist())))
     return tuple(sorted(drawn))
-
-
-def _known_sets(grid: Grid, name: str, fold: Fold, probes: int, seed: int) -> Flags:
-    """Devices whose times are told, of shape ``(s, d)`` for ``s`` sets that are tried."""
-    d = len(grid.devices)
-    sets = [fold.train_devices.tolist()] if name == _DEVICE else probe_sets(d, probes, seed)
-    known = np.zeros((len(sets), d), dtype=np.bool_)
-    for place, chosen in enumerate(sets):
-        known[place, list(chosen)] = True
-    return known
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +127,7 @@ class _Task:
 
     model: Model
     fold: Fold
-    knowns: Sequence[Flags]
+    knowns: Sequence[Flags]  # For each question, devices whose times are known, of shape `(s, d)`
     seed: int
     level: float
 
@@ -177,7 +149,7 @@ class _Task:
         ]
 
     def run(self, data: Grid, asks: Sequence[int]) -> list[Arrays]:
-        # The model sees nothing of the held-out side but the profiles and the times that are told.
+        # The model sees nothing of the held-out side but the profiles and the known times.
         train = data.take(self.fold.train_rows).on(self.fold.train_devices.tolist())
         predictor = self.model.fit(train, self.seed)
         return [self._answer(data, predictor, self.knowns[ask]) for ask in asks]
@@ -200,25 +172,20 @@ class _Task:
             probes=told[:, fold.train_devices] if known.any() else None,
             level=self.level,
         )
-        arrays = {"centre": forecast.centre, "low": forecast.low, "high": forecast.high}
-        if any(array.shape != (len(rows), d) for array in arrays.values()):
-            raise CrosscastError(
-                f"model {self.model.name}: expected forecasts of shape {(len(rows), d)}, found "
-                f"{[array.shape for array in arrays.values()]}"
-            )
-        if not all((array >= 0).all() for array in arrays.values()) or (forecast.centre == 0).any():
-            raise CrosscastError(
-                f"model {self.model.name}, {fold.held_out} held out: expected times as forecasts, found what "
-                "is none"
-            )
-        # An interval may begin at 0.
+        arrays = {name: getattr(forecast, name) for name in ("centre", "low", "high")}
+        for name, array in arrays.items():
+            # An interval may begin at 0.
+            wrong = ~((array > 0) | ((array == 0) & (name != "centre")))
+            if array.shape != (len(rows), d) or wrong.any():
+                found = f"{array[wrong][0]:g}" if wrong.any() else f"shape {array.shape}"
+                expected = f"times above 0 s of shape {(len(rows), d)} as {name}"
+                raise CrosscastError(f"model {self.label}: expected {expected}, found {found}")
         with np.errstate(divide="ignore"):
-            shape = (sets, len(fold.test_rows), d)
-            return {name: np.log(array).reshape(shape) for name, array in arrays.items()}
+            return {name: np.log(each).reshape(sets, -1, d) for name, each in arrays.items()}
 
 
 def _outcome(
-    grid: Grid, name: str, tasks: Sequence[_Task], answers: Sequence[Arrays], ask: int, place: int
+    grid: Grid, name: str, answered: Sequence[tuple[_Task, Sequence[Arrays]]], ask: int, place: int
 ) -> Outcome:
     """The answers of all folds for one set of known times.
 
@@ -226,7 +193,7 @@ def _outcome(
     no measured time to forecast.
     """
     parts = []
-    for task, answer in zip(tasks, answers, strict=True):
+    for task, answers in answered:
         fold, told = task.fold, task.knowns[ask][place]
         measured = grid.log_time[fold.test_rows]
         finite = np.isfinite(measured)
@@ -237,7 +204,7 @@ def _outcome(
         if name != _DEVICE:
             # A kernel that lacks one of a few probes was not asked as the others were.
             asked &= finite[:, told].all(axis=1)
-        forecast = [answer[each][place] for each in ("centre", "low", "high")]
+        forecast = [answers[ask][each][place] for each in ("centre", "low", "high")]
         arrays = (measured, *forecast, scored & ~known, known, fold.test_rows)
         parts.append([array[asked] for array in arrays])
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
@@ -286,6 +253,7 @@ class Result:
     def to_dict(self, devices: Sequence[Device]) -> dict[str, Any]:
         """Scores, also within applications and on devices alone; devices have none of choices."""
         of_choices = ("top1", "slowdown", "within", "kendall")
+        on_devices = {device.key: asdict(self.on(place).scores) for place, device in enumerate(devices)}
         return {
             "model": self.model,
             "split": self.folds,
@@ -295,44 +263,25 @@ class Result:
             "slowdown_mean_without": {name: each.slowdown_mean for name, each in self.without.items()},
             "applications": {name: asdict(each) for name, each in self.applications.items()},
             "devices": {
-                device.key: {
-                    name: value
-                    for name, value in asdict(self.on(place).scores).items()
-                    if not name.startswith(of_choices)
-                }
-                for place, device in enumerate(devices)
+                key: {name: value for name, value in scores.items() if not name.startswith(of_choices)}
+                for key, scores in on_devices.items()
             },
         }
 
 
 @dataclass(frozen=True, eq=False)
 class TimeEvaluation(Tabular):
-    """How models of times did on a dataset.
+    """How models of times did on a dataset."""
 
-    Parameters
-    ----------
-    label
-        Which dataset.
-    grid
-        What the models learned from and were asked about.
-    folds, seed, level
-        What was held out, the start of all random numbers, and the probability that intervals were to hold.
-    results
-        A result for each model and number of probes, in the order in which they were named.
-    noise
-        The noise floor: one run of a cell as the forecast of its median; without scores for a grid alone.
-    always
-        The device that would have been the best to take for all kernels, and how its choice did; ``None``
-        where there is no choice.
-    """
-
-    label: str
-    grid: Grid
-    folds: str
+    label: str  # Which dataset
+    grid: Grid  # What the models learned from and were asked about
+    folds: str  # What was held out
     seed: int
     level: float
-    results: tuple[Result, ...]
-    noise: Result
+    results: tuple[Result, ...]  # One for each model and number of probes, in the order of their names
+    noise: Result  # One run of a cell as the forecast of its median; without scores for a grid alone
+    # The device that would have been the best to take for all kernels, and how its choice did; `None` where
+    # there is no choice
     always: tuple[str, Result] | None
 
     @cached_property
@@ -340,13 +289,13 @@ class TimeEvaluation(Tabular):
         """For each result, how far its scores would move with other applications (a bootstrap over these)."""
         scored = [
             Scored(
-                result.model,
-                result.model in BASELINES,
-                asdict(result.scores),
-                partial(score_values, result.tallies),
-                result.probes,
+                each.model,
+                each.model in BASELINES,
+                asdict(each.scores),
+                partial(score_values, each.tallies),
+                each.probes,
             )
-            for result in self.results
+            for each in self.results
         ]
         return confidences(scored, len(self.grid.applications), BETTER, self.seed)
 
@@ -381,9 +330,7 @@ class TimeEvaluation(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Everything but the forecasts, as the object that ``--json`` prints: what is not known is null."""
         present = {result.model for result in self.results}
-        always = None
-        if self.always is not None:
-            always = {"device": self.always[0], **self.always[1].to_dict(())}
+        device, always = self.always or (None, None)
         return {
             "protocol": self.folds,
             "dataset": self.label,
@@ -397,13 +344,13 @@ class TimeEvaluation(Tabular):
                 for result, confidence in zip(self.results, self.confidences, strict=True)
             ],
             "noise_floor": self.noise.to_dict(self.grid.devices),
-            "always_the_same": always,
+            "always_the_same": None if always is None else {"device": device, **always.to_dict(())},
         }
 
 
 def evaluate_time(
     data: Dataset | Grid,
-    models: Sequence[str] | Sequence[Model] = (DEFAULT_MODEL,),
+    models: Sequence[Model],
     folds: str = DEFAULT_FOLDS,
     *,
     probes: Sequence[int] = (0,),
@@ -415,73 +362,38 @@ def evaluate_time(
 ) -> TimeEvaluation:
     """Fit models to all groups but one, predict that one, for each group; and score the forecasts.
 
-    Parameters
-    ----------
-    data
-        A dataset with profiles and records, or its grid alone, without single runs.
-    models
-        Names of models, beside which the baselines are put; or models, and these alone.
-    folds
-        What is held out, one of `FOLDS`.
-    probes
-        Numbers of devices that a kernel is measured on before the others are predicted. It is scored on the
-        others; scores are means over all sets of so many devices (at most `MOST_SETS`).
-        Where a device is held out, each kernel's times on all others are known.
-    seed, level
-        Start of all random numbers, and probability that the intervals are to hold.
-    progress, cache, jobs
-        As `crosscast.evaluation.loop.run_tasks` has them.
-
-    Raises
-    ------
-    InputError
-        If the data are too few for the folds or a model, or an argument is none.
+    A grid alone has no single runs, and so no noise floor. With probes, a kernel is measured on so many
+    devices and scored on the others; scores are means over all sets of so many devices (at most
+    `MOST_SETS`). Where a device is held out, each kernel's times on all others are known.
     """
     check_seed(seed)
     check_level(level)
-    named = [each for each in models if isinstance(each, str)]
-    chosen = with_baselines(named) if named else cast("Sequence[Model]", models)
-    check_names([model.name for model in chosen])
-    grid = data if isinstance(data, Grid) else grid_of(data)
-    tasks, counts = _tasks(grid, chosen, folds, probes, seed, level)
-    answers = run_tasks(tasks, grid, cache=cache, sources=_SOURCES, progress=progress, jobs=jobs)
-    results = []
-    step = len(tasks) // len(chosen)
-    for first, model in zip(range(0, len(tasks), step), chosen, strict=True):
-        of_model = slice(first, first + step)
-        for ask, count in enumerate(counts):
-            found = [each[ask] for each in answers[of_model]]
-            outcomes = tuple(
-                _outcome(grid, folds, tasks[of_model], found, ask, place)
-                for place in range(len(tasks[first].knowns[ask]))
-            )
-            results.append(Result(model.name, folds, count, level, grid.applications, outcomes))
-    return TimeEvaluation(
-        "" if isinstance(data, Grid) else data.label,
-        grid,
-        folds,
-        seed,
-        level,
-        tuple(results),
-        noise_floor(None if isinstance(data, Grid) else data, grid, seed, level),
-        always_the_same(grid, level),
-    )
-
-
-def _tasks(
-    grid: Grid, models: Sequence[Model], folds: str, probes: Sequence[int], seed: int, level: float
-) -> tuple[list[_Task], list[int]]:
-    """The tasks of each model in turn, and the numbers of probes."""
+    check_names([model.name for model in models])
+    dataset, grid = (None, data) if isinstance(data, Grid) else (data, grid_of(data))
     counts = list(dict.fromkeys(probes))
     if folds == _DEVICE:
         counts = [len(grid.devices) - 1]
     elif folds == _BOTH and any(probes):
-        raise InputError(f"probes: expected 0 with {folds}, found {max(probes)}")
-    asked = [
-        (fold, [_known_sets(grid, folds, fold, count, seed) for count in counts])
-        for fold in folds_of(grid, folds)
-    ]
-    return [_Task(model, fold, knowns, seed, level) for model in models for fold, knowns in asked], counts
+        raise InputError.of(where="probes", expected=f"0 with {folds}", found=max(probes))
+    d = len(grid.devices)
+    asked = []
+    for fold in folds_of(grid, folds):
+        told = fold.train_devices.tolist()
+        sets = [[told] if folds == _DEVICE else probe_sets(d, count, seed) for count in counts]
+        asked.append((fold, [np.array([np.isin(np.arange(d), one) for one in each]) for each in sets]))
+    tasks = [_Task(model, fold, knowns, seed, level) for model in models for fold, knowns in asked]
+    answers = run_tasks(tasks, grid, cache=cache, sources=_SOURCES, progress=progress, jobs=jobs)
+    results = []
+    for number, model in enumerate(models):
+        own = slice(number * len(asked), (number + 1) * len(asked))
+        answered = list(zip(tasks[own], answers[own], strict=True))
+        for ask, count in enumerate(counts):
+            places = range(len(asked[0][1][ask]))
+            outcomes = tuple(_outcome(grid, folds, answered, ask, place) for place in places)
+            results.append(Result(model.name, folds, count, level, grid.applications, outcomes))
+    noise, always = noise_floor(dataset, grid, seed, level), always_the_same(grid, level)
+    label = "" if dataset is None else dataset.label
+    return TimeEvaluation(label, grid, folds, seed, level, tuple(results), noise, always)
 
 
 _NOISE, _ONE_RUN = "noise-floor", "one run of each cell"
@@ -498,8 +410,8 @@ def noise_floor(dataset: Dataset | None, grid: Grid, seed: int, level: float = 0
     """
     if dataset is None:
         none = grid.take(np.arange(0))
-        nothing = _reference(none, none.log_time, none.log_time, none.log_time, True)
-        return Result(_NOISE, _ONE_RUN, 0, level, grid.applications, (nothing,))
+        outcomes = [_reference(none, none.log_time, none.log_time, none.log_time)]
+        return Result(_NOISE, _ONE_RUN, 0, level, grid.applications, tuple(outcomes))
     records = sound(dataset.records, dataset.sessions)
     cells, numbers = distinct(records, CELL)
     samples = samples_of(numbers, np.log(run_means(records)))
@@ -522,14 +434,14 @@ def noise_floor(dataset: Dataset | None, grid: Grid, seed: int, level: float = 0
     starts = np.cumsum(samples.counts) - samples.counts
     drawn = (np.random.default_rng(seed).random((_RUNS, len(starts))) * samples.counts).astype(np.int64)
     runs = [put(samples.values[starts + places]) for places in drawn]
-    outcomes = tuple(_reference(grid, run, run - above, run + below, True) for run in runs)
-    return Result(_NOISE, _ONE_RUN, 0, level, grid.applications, outcomes)
+    outcomes = [_reference(grid, run, run - above, run + below) for run in runs]
+    return Result(_NOISE, _ONE_RUN, 0, level, grid.applications, tuple(outcomes))
 
 
-def _reference(grid: Grid, centre: Reals, low: Reals, high: Reals, scored: bool) -> Outcome:
-    """An outcome of all kernels, of which nothing was told."""
-    rows, shape = np.arange(len(grid.profiles)), centre.shape
-    flags = np.full(shape, scored), np.zeros(shape, dtype=np.bool_)
+def _reference(grid: Grid, centre: Reals, low: Reals, high: Reals, scored: bool = True) -> Outcome:
+    """An outcome of all kernels, without known times."""
+    flags = np.full(centre.shape, scored), np.zeros(centre.shape, dtype=np.bool_)
+    rows = np.arange(len(grid.profiles))
     return Outcome(grid.profiles.application, grid.log_time, centre, low, high, *flags, rows)
 
 
@@ -543,7 +455,7 @@ def always_the_same(grid: Grid, level: float = 0.9) -> tuple[str, Result] | None
     for place in np.flatnonzero(np.isfinite(grid.log_time).all(axis=0)).tolist():
         centre, nothing = np.ones(grid.log_time.shape), np.full(grid.log_time.shape, np.nan)
         centre[:, place] = 0.0
-        outcome = _reference(grid, centre, nothing, nothing, False)
+        outcome = _reference(grid, centre, nothing, nothing, scored=False)
         result = Result("always-the-same", "in hindsight", 0, level, grid.applications, (outcome,))
         if result.scores.slowdown_mean is not None:
             candidates.append((result.scores.slowdown_mean, (grid.devices[place].key, result)))
@@ -560,26 +472,25 @@ def effect_of(point: PointPredictor, grid: Grid, others: Grid, toolchain: Toolch
     Launches are taken for the same if application, kernel, size and work-items are, and the instructions
     within a factor of 2: the sizes of a suite have been set anew now and then.
     """
-    keys = [
-        list(zip(each.profiles.names, each.profiles.metric("work_items").tolist(), strict=True))
-        for each in (grid, others)
-    ]
-    there = {key: place for place, key in enumerate(keys[1])}
-    counts, of_others = (each.profiles.metric("total_instruction_count") for each in (grid, others))
-    pairs = [
-        (place, there[key])
-        for place, key in enumerate(keys[0])
-        if key in there and 1 / _ALIKE <= of_others[there[key]] / counts[place] <= _ALIKE
-    ]
-    if not pairs:
+    ours_of, theirs_of = (
+        {key: row for row, key in enumerate(zip(each.names, each.metric("work_items").tolist(), strict=True))}
+        for each in (grid.profiles, others.profiles)
+    )
+    shared = [key for key in ours_of if key in theirs_of]
+    ours, theirs = (
+        each.profiles.take(np.array([rows[key] for key in shared], dtype=np.int64))
+        for each, rows in ((grid, ours_of), (others, theirs_of))
+    )
+    ratio = theirs.metric("total_instruction_count") / ours.metric("total_instruction_count")
+    alike = (ratio >= 1 / _ALIKE) & (ratio <= _ALIKE)
+    if not alike.any():
         return None
-    ours, theirs = np.array(pairs, dtype=np.int64).T
-    known = grid.profiles.take(ours)
+    known = ours.take(alike)
     # How often a kernel was launched is the run's affair, not the compiler's.
-    foreign = replace(others.profiles.take(theirs), invocations=known.invocations)
+    foreign = replace(theirs.take(alike), invocations=known.invocations)
     apart = point.log_time(foreign) - point.log_time(known)
     low, middle, high = np.exp(np.quantile(apart, (_OUTER, 0.5, 1 - _OUTER))).tolist()
-    return Effect(toolchain.compiler, toolchain.options, len(pairs), middle, low, high)
+    return Effect(toolchain.compiler, toolchain.options, len(known), middle, low, high)
 
 
 LEAST_APPLICATIONS = 4
@@ -599,35 +510,23 @@ def train_time(
     cache: Path | None = None,
     jobs: int | None = 1,
 ) -> TrainedTimeModel:
-    """Fit a model to a dataset, and measure it with each application left out in turn.
-
-    Parameters
-    ----------
-    dataset
-        Profiles and records of at least four applications.
-    model
-        Name of the model.
-    seed
-        Start of all random numbers.
-    progress, cache, jobs
-        As `crosscast.evaluation.loop.run_tasks` has them.
-
-    Raises
-    ------
-    InputError
-        If there are too few applications, or no such model.
-    """
-    made = model_named(model)
+    """Fit a model to a dataset, and measure it with each application left out in turn."""
+    made, *baselines = (model_named(name) for name in dict.fromkeys([model, *BASELINES]))
     grid = grid_of(dataset)
     found = len(grid.applications)
     if found < LEAST_APPLICATIONS:
-        raise InputError(
-            f"{dataset.label}: expected at least {LEAST_APPLICATIONS} applications with profiles and records "
-            f"to train and test a model, found {found}"
+        expected = (
+            f"at least {LEAST_APPLICATIONS} applications with profiles and records to train and test a model"
         )
-    probes = range(min(_MOST_PROBES, len(grid.devices) - 1) + 1)
+        raise InputError.of(where=dataset.label, expected=expected, found=found)
     evaluation = evaluate_time(
-        dataset, [model], probes=probes, seed=seed, progress=progress, cache=cache, jobs=jobs
+        dataset,
+        [made, *baselines],
+        probes=range(min(_MOST_PROBES, len(grid.devices) - 1) + 1),
+        seed=seed,
+        progress=progress,
+        cache=cache,
+        jobs=jobs,
     )
     predictor = made.fit(grid, seed)
     toolchains = tuple(sorted(set(_toolchains(dataset, grid))))
@@ -655,13 +554,13 @@ def train_time(
 
 def _errors(evaluation: TimeEvaluation, model: str) -> dict[str, Any]:
     """What the card says of the evaluation: by application and device of the model alone, to stay small."""
+
+    def whole(result: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in result.items() if name not in _IN_PARTS}
+
     kept = {name: value for name, value in evaluation.to_dict().items() if name in _ERRORS}
-    results = [each if each["model"] == model else _whole(each) for each in kept["results"]]
-    return {**kept, "results": results, "noise_floor": _whole(kept["noise_floor"])}
-
-
-def _whole(result: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in result.items() if name not in _IN_PARTS}
+    results = [each if each["model"] == model else whole(each) for each in kept["results"]]
+    return {**kept, "results": results, "noise_floor": whole(kept["noise_floor"])}
 
 
 def _toolchains(dataset: Dataset, grid: Grid) -> Iterator[Toolchain]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.errors import InputError
 from crosscast.evaluation.resampling import Grouped, average, least
 
 
@@ -27,21 +26,6 @@ class Outcome:
     scored: Flags  # Cells whose errors count: those held out
     known: Flags  # Cells whose measured times the model was told
     rows: Integers  # `(n,)` Number of each kernel in its grid
-
-    def __post_init__(self) -> None:
-        """Check the shapes."""
-        shape = self.measured.shape
-        arrays = (self.centre, self.low, self.high, self.scored, self.known)
-        if not (
-            len(shape) == 2
-            and len(self.application) == len(self.rows) == shape[0]
-            and all(array.shape == shape for array in arrays)
-        ):
-            shapes = [array.shape for array in (self.measured, *arrays)]
-            raise InputError(
-                f"outcome: expected a name a kernel and arrays of one shape (n, d), found "
-                f"{len(self.application)} names and shapes {shapes}"
-            )
 
     @property
     def counted(self) -> Flags:
@@ -79,13 +63,8 @@ def choices(outcome: Outcome) -> dict[str, Reals]:
     taken = np.take_along_axis(outcome.measured, chosen[:, None], axis=1)[:, 0]
     slowdown = np.exp(taken - fastest)
     slowdown[there.sum(axis=1) < 2] = np.nan
-    shares = [np.where(np.isnan(slowdown), np.nan, slowdown <= most) for most in (1.0, NEAR)]
-    return {
-        "slowdown": slowdown,
-        "fastest": shares[0],
-        "within_10": shares[1],
-        "kendall_tau": _kendall(outcome),
-    }
+    top1, near = (np.where(np.isnan(slowdown), np.nan, slowdown <= most) for most in (1.0, NEAR))
+    return {"slowdown": slowdown, "fastest": top1, "within_10": near, "kendall_tau": _kendall(outcome)}
 
 
 def _kendall(outcome: Outcome) -> Reals:
@@ -93,22 +72,16 @@ def _kendall(outcome: Outcome) -> Reals:
 
     `scipy.stats.kendalltau` takes one row at a time, and there are thousands with probes.
     """
-    expected = np.where(outcome.counted, outcome.centre, np.nan)
-    orders = [_pair_order(times) for times in (expected, np.where(outcome.counted, outcome.measured, np.nan))]
+    one, other = np.triu_indices(outcome.measured.shape[1], 1)
+    times = [np.where(outcome.counted, each, np.nan) for each in (outcome.centre, outcome.measured)]
+    # For each pair of devices, -1, 0 or 1 as the first is faster, equal or slower.
+    orders = [np.sign(each[:, one] - each[:, other]) for each in times]
     there = ~np.isnan(orders[0] + orders[1])
     first, second = (np.where(there, order, 0.0) for order in orders)
-    agreement = (first * second).sum(axis=1)
     untied = np.sqrt((first**2).sum(axis=1) * (second**2).sum(axis=1))
-    tau = np.full(len(agreement), np.nan)
-    np.divide(agreement, untied, out=tau, where=untied > 0)
+    tau = np.full(len(untied), np.nan)
+    np.divide((first * second).sum(axis=1), untied, out=tau, where=untied > 0)
     return tau
-
-
-def _pair_order(times: Reals) -> Reals:
-    """For each row and each pair of devices, -1, 0 or 1 as the first is faster, equal or slower."""
-    first, second = np.triu_indices(times.shape[1], 1)
-    order: Reals = np.sign(times[:, first] - times[:, second])
-    return order
 
 
 Tally = Mapping[str, Grouped]
@@ -119,21 +92,21 @@ def tally_of(outcome: Outcome, applications: Sequence[str], level: float) -> Tal
     """Tally an outcome, with the applications in the order in which they will be weighted."""
     places = {name: place for place, name in enumerate(applications)}
     numbers = np.array([places[name] for name in outcome.application], dtype=np.int64)
-    rows, columns = np.nonzero(outcome.counted)
-    measured, centre = outcome.measured[rows, columns], outcome.centre[rows, columns]
-    low, high = outcome.low[rows, columns], outcome.high[rows, columns]
+    cells = np.nonzero(outcome.counted)
+    arrays = (outcome.measured, outcome.centre, outcome.low, outcome.high)
+    measured, centre, low, high = (each[cells] for each in arrays)
     missed = np.maximum(low - measured, 0) + np.maximum(measured - high, 0)
     # A forecast that is off by more than the largest number is off by infinity.
     with np.errstate(over="ignore"):
-        cells: dict[str, Reals | Flags] = {
+        of_cells = {
             "error": centre - measured,
             "ape": np.abs(np.expm1(centre - measured)),
-            "covered": (low <= measured) & (measured <= high),
+            "covered": ((low <= measured) & (measured <= high)).astype(np.float64),
             "width": np.exp(high - low),
             "interval_score": high - low + 2 / (1 - level) * missed,
         }
     count = len(applications)
-    tally = {name: Grouped(each.astype(np.float64), numbers[rows], count) for name, each in cells.items()}
+    tally = {name: Grouped(each, numbers[cells[0]], count) for name, each in of_cells.items()}
     for name, values in choices(outcome).items():
         there = ~np.isnan(values)
         tally[name] = Grouped(values[there], numbers[there], count)
@@ -143,26 +116,27 @@ def tally_of(outcome: Outcome, applications: Sequence[str], level: float) -> Tal
 def _tally_scores(tally: Tally, weights: Reals) -> dict[str, Reals]:
     """The values of `Scores` by name, each of shape ``(b,)``; not a number where nothing defines one.
 
-    The coverage of the worst application is not there, as one outcome does not say which one that is. The
-    weights, how often each application is there, are of shape ``(b, g)``.
+    The weights, how often each application is there, are of shape ``(b, g)``. The coverage of the worst
+    application is not here, as one outcome does not say which one that is.
     """
-    square = tally["error"].map(np.square)
+    error, ape, slowdown = tally["error"], tally["ape"], tally["slowdown"]
+    square = error.map(np.square)
     return {
         "rmse_log": np.sqrt(square.mean(weights)),
         "rmse_log_by_application": average(np.sqrt(square.means()), weights),
-        "mae_log": tally["error"].map(np.abs).mean(weights),
-        "median_ape": tally["ape"].median(weights),
-        "median_ape_by_application": average(tally["ape"].medians(), weights),
-        "mape": tally["ape"].mean(weights),
-        "mape_by_application": average(tally["ape"].means(), weights),
+        "mae_log": error.map(np.abs).mean(weights),
+        "median_ape": ape.median(weights),
+        "median_ape_by_application": average(ape.medians(), weights),
+        "mape": ape.mean(weights),
+        "mape_by_application": average(ape.means(), weights),
         "coverage": average(tally["covered"].means(), weights),
         "coverage_over_cells": tally["covered"].mean(weights),
         "width": tally["width"].median(weights),
         "interval_score": tally["interval_score"].mean(weights),
         "top1": tally["fastest"].mean(weights),
-        "slowdown_mean": tally["slowdown"].mean(weights),
-        "slowdown_geomean": np.exp(tally["slowdown"].map(np.log).mean(weights)),
-        "slowdown_mean_by_application": average(tally["slowdown"].means(), weights),
+        "slowdown_mean": slowdown.mean(weights),
+        "slowdown_geomean": np.exp(slowdown.map(np.log).mean(weights)),
+        "slowdown_mean_by_application": average(slowdown.means(), weights),
         "within_10": tally["within_10"].mean(weights),
         "kendall_tau": tally["kendall_tau"].mean(weights),
     }
@@ -202,11 +176,6 @@ class Scores:
     # Mean of the interval score (Gneiting and Raftery 2007, eq. 43) in natural logarithms
     interval_score: float | None = None
 
-    @classmethod
-    def of(cls, values: Mapping[str, float]) -> Scores:
-        """Scores by name; what is not finite is ``None``."""
-        return cls(**{name: float(value) if np.isfinite(value) else None for name, value in values.items()})
-
 
 HIGHER_IS_BETTER = frozenset({"top1", "within_10", "kendall_tau"})
 
@@ -229,10 +198,9 @@ def scores(outcomes: Sequence[Outcome], level: float) -> Scores:
 def weighted_scores(tallies: Sequence[Tally], weights: Reals) -> list[Scores]:
     """Scores with the applications weighted in ``b`` ways."""
     values = score_values(tallies, weights)
-    return [
-        Scores.of({name: float(column[place]) for name, column in values.items()})
-        for place in range(len(weights))
-    ]
+    rows = zip(*(column.tolist() for column in values.values()), strict=True)
+    known = [(value if np.isfinite(value) else None for value in row) for row in rows]
+    return [Scores(**dict(zip(values, row, strict=True))) for row in known]
 
 
 def score_values(tallies: Sequence[Tally], weights: Reals) -> dict[str, Reals]:

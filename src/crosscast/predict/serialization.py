@@ -110,18 +110,13 @@ class Array:
         if not all(map(_AXIS.fullmatch, self.axes.split())):
             raise TypeError(f"expected names of axes, found {self.axes!r}")
 
-    def checked(
-        self, array: npt.NDArray[Any], kind: _Kind, name: str, sizes: dict[str, int], where: str
-    ) -> npt.NDArray[Any]:
-        """The array in the type that parts have; lengths of axes that are new are put into `sizes`."""
-        for expected, found in self._problems(array, kind, sizes):
-            raise InputError.of(where=where, field=name, expected=expected, found=found)
-        return array if kind is _TEXT else array.astype(kind.made, copy=False)
-
-    def _problems(
+    def problems(
         self, array: npt.NDArray[Any], kind: _Kind, sizes: dict[str, int]
     ) -> Iterator[tuple[str, object]]:
-        """What is expected and what is found instead; each holds only if there is none before it."""
+        """What is expected and what is found instead; each holds only if there is none before it.
+
+        Lengths of axes that are new are put into `sizes`.
+        """
         axes = self.axes.split()
         if array.ndim != len(axes) or array.dtype.kind not in kind.dtypes:
             yield kind.words(len(axes)), f"{array.dtype} of shape {array.shape}"
@@ -217,15 +212,64 @@ def register_homes(homes: Mapping[str, str]) -> None:
     _HOMES.update(homes)
 
 
+@dataclass(frozen=True, eq=False)
+class _Field:
+    """A field of a part, and how it is kept: as an array, as another part, or as several."""
+
+    name: str
+    optional: bool = False  # Whether it may be None: then there are no arrays of it
+    kind: _Kind | None = None  # What its array holds; `None` for other parts
+    array: Array = Array()
+    made: Callable[[npt.NDArray[Any]], Any] = lambda array: array  # Its value, of an array that fits
+    choices: tuple[str, ...] = ()
+    cls: type = object  # Class of a part, or what it has to be like
+    nested: Nested = Nested()
+    several: bool = False
+    fixed: bool = True  # Whether parts are of that class, and need no kind
+
+
 def _keep(part: Stored, prefix: str, arrays: Arrays) -> None:
     sizes: dict[str, int] = {}
     for field in _fields_of(cast(Any, type(part))):
         value, name, before = getattr(part, field.name), f"{prefix}{field.name}", len(arrays)
         if field.optional and value is None:
             continue
-        field.rule.keep(value, name, arrays, sizes)
+        if field.kind is not None:
+            arrays[name] = _kept_array(field, field.kind, value, name, sizes)
+        elif field.several:
+            arrays[f"{name}.count"] = np.array(len(value), dtype=np.int64)
+            for place, each in enumerate(value):
+                _keep_part(field, each, f"{name}.{place}", arrays)
+        else:
+            _keep_part(field, value, name, arrays)
         if field.optional and len(arrays) == before:
             raise InputError.of(where=_WRITTEN, field=name, expected="a part with an array", found="none")
+
+
+def _kept_array(field: _Field, kind: _Kind, value: Any, name: str, sizes: dict[str, int]) -> npt.NDArray[Any]:
+    array = np.asarray(value, dtype=kind.made if kind.fits(value) else None)
+    for expected, found in field.array.problems(array, kind, sizes):
+        raise InputError.of(where=_WRITTEN, field=name, expected=expected, found=found)
+    if kind is _TEXT and array.tolist() != (list(value) if array.ndim else value):
+        expected = "texts that do not end in NUL"
+        raise InputError.of(where=_WRITTEN, field=name, expected=expected, found=value)
+    return array if kind is _TEXT else array.astype(kind.made, copy=False)
+
+
+def _prefix(field: _Field, name: str) -> str:
+    """What stands in front of the names of a part's arrays."""
+    return f"{name.rpartition('.')[0]}.".lstrip(".") if field.nested.flat else f"{name}."
+
+
+def _keep_part(field: _Field, part: Any, name: str, arrays: Arrays) -> None:
+    if not field.fixed and isinstance(part, Stored) and part.kind:
+        if field.nested.kinds and part.kind not in field.nested.kinds:
+            _refuse_kind(part.kind, f"one of the kinds {', '.join(field.nested.kinds)}", name, _WRITTEN)
+        arrays[f"{name}.kind"] = np.array(part.kind)
+    elif type(part) is not field.cls:
+        expected = f"a {field.cls.__name__}" if field.fixed else "a part of a kind that can be kept"
+        raise InputError.of(where=_WRITTEN, field=name, expected=expected, found=_place(type(part)))
+    _keep(part, _prefix(field, name), arrays)
 
 
 def _make(cls: type[Part], arrays: Given, prefix: str, where: str) -> Part:
@@ -233,9 +277,19 @@ def _make(cls: type[Part], arrays: Given, prefix: str, where: str) -> Part:
     values: dict[str, Any] = {}
     for field in _fields_of(cast(Any, cls)):
         name = f"{prefix}{field.name}"
-        absent = name not in arrays and not any(each.startswith(f"{name}.") for each in arrays)
-        skipped = field.optional and absent
-        values[field.name] = None if skipped else field.rule.make(arrays, name, sizes, where)
+        if field.optional and name not in arrays and not any(each.startswith(f"{name}.") for each in arrays):
+            values[field.name] = None
+        elif field.kind is not None:
+            values[field.name] = _made_array(field, field.kind, arrays, name, sizes, where)
+        elif field.several:
+            # Each has an array at least: a count from a file may be of any size.
+            counted = _Field("count", kind=_INTEGER, array=Array(low=0, high=len(arrays)), made=int)
+            count = _made_array(counted, _INTEGER, arrays, f"{name}.count", {}, where)
+            values[field.name] = tuple(
+                _made_part(field, arrays, f"{name}.{place}", where) for place in range(count)
+            )
+        else:
+            values[field.name] = _made_part(field, arrays, name, where)
     try:
         part = cls(**values)
         part.check()
@@ -244,108 +298,52 @@ def _make(cls: type[Part], arrays: Given, prefix: str, where: str) -> Part:
     return part
 
 
-@dataclass(frozen=True, eq=False)
-class _ArrayRule:
-    """How an array is kept, or a tuple or single value as one."""
-
-    kind: _Kind
-    array: Array
-    made: Callable[[npt.NDArray[Any]], Any] = lambda array: array
-    choices: tuple[str, ...] = ()
-
-    def keep(self, value: Any, name: str, arrays: Arrays, sizes: dict[str, int]) -> None:
-        array = np.asarray(value, dtype=self.kind.made if self.kind.fits(value) else None)
-        arrays[name] = self.array.checked(array, self.kind, name, sizes, _WRITTEN)
-        if self.kind is _TEXT and arrays[name].tolist() != (list(value) if array.ndim else value):
-            expected = "texts that do not end in NUL"
-            raise InputError.of(where=_WRITTEN, field=name, expected=expected, found=value)
-
-    def make(self, arrays: Given, name: str, sizes: dict[str, int], where: str) -> Any:
-        if name not in arrays:
-            others = sorted(arrays)
-            listed = ", ".join(others[:8]) + (", ..." if len(others) > 8 else "")
-            expected = self.kind.words(len(self.array.axes.split()))
-            found = f"none among the arrays {listed}".rstrip()
-            raise InputError.of(where=where, field=name, expected=expected, found=found)
-        made = self.made(self.array.checked(arrays[name], self.kind, name, sizes, where))
-        if self.choices and made not in self.choices:
-            expected = f"one of {', '.join(self.choices)}"
-            raise InputError.of(where=where, field=name, expected=expected, found=repr(made))
-        return made
+def _made_array(
+    field: _Field, kind: _Kind, arrays: Given, name: str, sizes: dict[str, int], where: str
+) -> Any:
+    if name not in arrays:
+        others = sorted(arrays)
+        listed = ", ".join(others[:8]) + (", ..." if len(others) > 8 else "")
+        expected = kind.words(len(field.array.axes.split()))
+        found = f"none among the arrays {listed}".rstrip()
+        raise InputError.of(where=where, field=name, expected=expected, found=found)
+    array = arrays[name]
+    for wanted, problem in field.array.problems(array, kind, sizes):
+        raise InputError.of(where=where, field=name, expected=wanted, found=problem)
+    made = field.made(array if kind is _TEXT else array.astype(kind.made, copy=False))
+    if field.choices and made not in field.choices:
+        expected = f"one of {', '.join(field.choices)}"
+        raise InputError.of(where=where, field=name, expected=expected, found=repr(made))
+    return made
 
 
-_KIND_NAME = _ArrayRule(_TEXT, Array(), lambda found: found.item())
-
-
-@dataclass(frozen=True, eq=False)
-class _PartRule:
-    """How another part is kept, of one class or of several kinds, or a tuple of them."""
-
-    cls: type
-    nested: Nested
-    several: bool = False
-
-    @property
-    def is_fixed(self) -> bool:
-        return issubclass(self.cls, Stored) and is_dataclass(self.cls)
-
-    def prefix(self, name: str) -> str:
-        return f"{name.rpartition('.')[0]}.".lstrip(".") if self.nested.flat else f"{name}."
-
-    def keep(self, value: Any, name: str, arrays: Arrays, _: dict[str, int]) -> None:
-        if not self.several:
-            self._keep_one(value, name, arrays)
-            return
-        arrays[f"{name}.count"] = np.array(len(value), dtype=np.int64)
-        for place, part in enumerate(value):
-            self._keep_one(part, f"{name}.{place}", arrays)
-
-    def _keep_one(self, part: Any, name: str, arrays: Arrays) -> None:
-        if not self.is_fixed and isinstance(part, Stored) and part.kind:
-            if self.nested.kinds and part.kind not in self.nested.kinds:
-                _refuse_kind(part.kind, f"one of the kinds {', '.join(self.nested.kinds)}", name, _WRITTEN)
-            arrays[f"{name}.kind"] = np.array(part.kind)
-        elif type(part) is not self.cls:
-            expected = f"a {self.cls.__name__}" if self.is_fixed else "a part of a kind that can be kept"
-            raise InputError.of(where=_WRITTEN, field=name, expected=expected, found=_place(type(part)))
-        _keep(part, self.prefix(name), arrays)
-
-    def make(self, arrays: Given, name: str, _: dict[str, int], where: str) -> Any:
-        if not self.several:
-            return self._make_one(arrays, name, where)
-        # Each has an array at least: a count from a file may be of any size.
-        rule = _ArrayRule(_INTEGER, Array(low=0, high=len(arrays)), int)
-        count = rule.make(arrays, f"{name}.count", {}, where)
-        return tuple(self._make_one(arrays, f"{name}.{place}", where) for place in range(count))
-
-    def _make_one(self, arrays: Given, name: str, where: str) -> Any:
-        if name.count(".") > _MOST_DEPTH:
-            expected = f"at most {_MOST_DEPTH} parts in each other"
-            raise InputError.of(where=where, expected=expected, found="more")
-        cls = self.cls if self.is_fixed else self._class_of_kind(arrays, name, where)
-        return _make(cls, arrays, self.prefix(name), where)
-
-    def _class_of_kind(self, arrays: Given, name: str, where: str) -> type[Stored]:
-        kind = _KIND_NAME.make(arrays, f"{name}.kind", {}, where)
-        known = self.nested.kinds or tuple(sorted({*_CLASSES, *_HOMES}))
+def _made_part(field: _Field, arrays: Given, name: str, where: str) -> Any:
+    if name.count(".") > _MOST_DEPTH:
+        expected = f"at most {_MOST_DEPTH} parts in each other"
+        raise InputError.of(where=where, expected=expected, found="more")
+    cls = field.cls
+    if not field.fixed:
+        kind = _made_array(_KIND_FIELD, _TEXT, arrays, f"{name}.kind", {}, where)
+        known = field.nested.kinds or tuple(sorted({*_CLASSES, *_HOMES}))
         if kind in known and kind not in _CLASSES and kind in _HOMES:
             importlib.import_module(_HOMES[kind])
         if kind not in known or kind not in _CLASSES:
             _refuse_kind(kind, f"one of the kinds {', '.join(known)}", name, where)
-        lacking = _lacking(_CLASSES[kind], self.cls)
-        if lacking:
+        cls = _CLASSES[kind]
+        if lacking := _lacking(cast(Any, cls), field.cls):
             _refuse_kind(kind, f"a part that has {', '.join(lacking)}", name, where)
-        return _CLASSES[kind]
+    return _make(cls, arrays, _prefix(field, name), where)
 
 
 def _refuse_kind(kind: str, expected: str, name: str, where: str) -> NoReturn:
     raise InputError.of(where=where, field=f"{name}.kind", expected=expected, found=repr(kind))
 
 
-def _lacking(cls: type[Stored], wanted: type) -> list[str]:
+@cache
+def _lacking(cls: type[Stored], wanted: type) -> tuple[str, ...]:
     """What a class lacks to stand for another: members of a protocol, or the other among its bases."""
     if not getattr(wanted, "_is_protocol", False):
-        return [] if issubclass(cls, wanted) else [f"the base {wanted.__name__}"]
+        return () if issubclass(cls, wanted) else (f"the base {wanted.__name__}",)
     members = {
         name
         for base in wanted.__mro__
@@ -354,16 +352,7 @@ def _lacking(cls: type[Stored], wanted: type) -> list[str]:
         if not name.startswith("_")
     }
     own = {field.name for field in fields(cast(Any, cls))}
-    return sorted(name for name in members if name not in own and not hasattr(cls, name))
-
-
-@dataclass(frozen=True, eq=False)
-class _Field:
-    """A field of a part, and how it is kept."""
-
-    name: str
-    rule: _ArrayRule | _PartRule
-    optional: bool  # Whether it may be None: then there are no arrays of it
+    return tuple(sorted(name for name in members if name not in own and not hasattr(cls, name)))
 
 
 @cache
@@ -378,43 +367,42 @@ def _fields_of(cls: type) -> tuple[_Field, ...]:
 
 
 def _field(hint: Any, name: str) -> _Field:
-    extras: tuple[object, ...] = ()
-    if get_origin(hint) is Annotated:
-        hint, *rest = get_args(hint)
-        extras = tuple(rest)
-    optional = get_origin(hint) in (Union, UnionType) and NoneType in get_args(hint)
-    others = [each for each in get_args(hint) if each is not NoneType]
-    if optional and len(others) == 1:
-        hint = others[0]
+    """How a field with an annotation is kept."""
+    extras: list[object] = []
+    optional = False
+    while get_origin(hint) is Annotated or (get_origin(hint) in (Union, UnionType) and not optional):
         if get_origin(hint) is Annotated:
-            hint, *rest = get_args(hint)
-            extras = (*rest, *extras)
+            hint, *more = get_args(hint)
+            extras = [*more, *extras]
+        else:
+            others = [each for each in get_args(hint) if each is not NoneType]
+            if len(others) != 1:
+                break
+            optional, hint = True, others[0]
     array = next((each for each in extras if isinstance(each, Array)), None)
     nested = next((each for each in extras if isinstance(each, Nested)), Nested())
     if optional and nested.flat:
         raise TypeError(f"{name}: a part that may be None has arrays of its own name")
-    rule = _array_rule(hint, array)
-    if rule is not None:
-        return _Field(name, rule, optional)
-    if get_origin(hint) is tuple and len(get_args(hint)) == 2 and isinstance(get_args(hint)[0], type):
-        return _Field(name, _PartRule(get_args(hint)[0], nested, several=True), optional)
-    if isinstance(hint, type):
-        return _Field(name, _PartRule(hint, nested), optional)
-    raise TypeError(f"{name}: expected an annotation that can be kept, found {hint!r}")
-
-
-def _array_rule(hint: Any, array: Array | None) -> _ArrayRule | None:
-    """How arrays, tuples of plain values, and plain values are kept; ``None`` for others."""
     origin, words = get_origin(hint), get_args(hint)
     if origin is np.ndarray:
         kind = _KIND_OF.get(get_args(words[1])[0])
         if kind is None or array is None:
             raise TypeError(f"expected an array of a known type with its axes, found {hint!r}")
-        return _ArrayRule(kind, array)
-    if origin is tuple and len(words) == 2 and words[1] is Ellipsis and words[0] in _KIND_OF:
-        return _ArrayRule(_KIND_OF[words[0]], array or Array("_"), lambda found: tuple(found.tolist()))
+        return _Field(name, optional, kind, array)
+    if origin is tuple and words[1:] == (Ellipsis,) and words[0] in _KIND_OF:
+        return _Field(
+            name, optional, _KIND_OF[words[0]], array or Array("_"), lambda all_: tuple(all_.tolist())
+        )
     if origin is Literal and all(isinstance(word, str) for word in words):
-        return _ArrayRule(_TEXT, Array(), lambda found: found.item(), words)
+        return _Field(name, optional, _TEXT, Array(), lambda found: found.item(), words)
     if hint in (float, int, bool, str):
-        return _ArrayRule(_KIND_OF[hint], array or Array(), lambda found: found.item())
-    return None
+        return _Field(name, optional, _KIND_OF[hint], array or Array(), lambda found: found.item())
+    several = origin is tuple and words[1:] == (Ellipsis,)
+    cls = words[0] if several else hint
+    if not isinstance(cls, type) or get_origin(cls) is not None:
+        raise TypeError(f"{name}: expected an annotation that can be kept, found {hint!r}")
+    fixed = issubclass(cls, Stored) and is_dataclass(cls)
+    return _Field(name, optional, cls=cls, nested=nested, several=several, fixed=fixed)
+
+
+_KIND_FIELD = _Field("kind", kind=_TEXT, made=lambda found: found.item())

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import importlib
 import json
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite, prod
 from pathlib import Path
@@ -27,12 +27,21 @@ import numpy.typing as npt
 import crosscast
 from crosscast.arrays import Arrays, npz_bytes
 from crosscast.errors import InputError
-from crosscast.predict.format1 import FORMAT_1
 from crosscast.tables.array_file import DAMAGE, array_header
 from crosscast.tables.schema import json_text
 from crosscast.tables.whole_file import whole_file
 
-__all__ = ["CARD", "FORMAT", "PROTOCOL", "StoredModel", "check_folder", "decode", "read", "write"]
+__all__ = [
+    "CARD",
+    "FORMAT",
+    "PROTOCOL",
+    "StoredModel",
+    "check_folder",
+    "decode",
+    "load_model",
+    "read",
+    "write",
+]
 
 CARD = "card.json"
 """Name of the card's file."""
@@ -47,13 +56,15 @@ It stays when a field is added that earlier versions of Crosscast may pass over.
 but a ``target``, with ``time`` for none.
 """
 
+_QUESTIONS = ("time", "relative", "configuration", "corun")
 _MOST_CARD_BYTES = 16 << 20
 _MOST_BYTES = 1 << 30
 """Size of all arrays together that is read; no model is nearly as large."""
 
 _MOST_HEADER_BYTES = 4096
 _KINDS = "fiubU"
-_OURS = re.compile(r"arrays-[0-9a-f]{16}\.npz|\.(arrays-[0-9a-f]{16}\.\d+\.npz|card\.\d+\.json)")
+_ARRAYS = r"arrays-[0-9a-f]{16}\.npz"
+_OURS = re.compile(rf"{_ARRAYS}|\.(arrays-[0-9a-f]{{16}}\.\d+\.npz|card\.\d+\.json)")
 """What a crash may leave of a model: its arrays without a card, and files that were being written."""
 
 _RESERVED = frozenset({"format", "protocol", "made_by", "question", "arrays", "sha256"})
@@ -67,19 +78,6 @@ class _Listed(msgspec.Struct, frozen=True):
     dtype: str
     shape: tuple[Annotated[int, msgspec.Meta(ge=0)], ...]
     sha256: str
-
-    @property
-    def type(self) -> np.dtype[Any]:
-        """Its type, as NumPy knows it; that of objects for what is none."""
-        try:
-            return np.dtype(self.dtype)
-        except (TypeError, ValueError, SyntaxError):
-            return np.dtype(object)
-
-    @property
-    def nbytes(self) -> int:
-        """Size of its values."""
-        return self.type.itemsize * prod(self.shape)
 
 
 class _Contents(msgspec.Struct, frozen=True):
@@ -101,26 +99,39 @@ def write(folder: str | Path, question: str, card: Mapping[str, Any], arrays: Ma
     folder = Path(folder)
     check_folder(folder)
     _check_written(folder / CARD, card, arrays)
+    listed = {
+        name: {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": _array_digest(array)}
+        for name, array in arrays.items()
+    }
+    whole = hashlib.sha256("".join(str(each["sha256"]) for each in listed.values()).encode()).hexdigest()
+    path = folder / f"arrays-{whole[:16]}.npz"
+    content = {
+        "format": FORMAT,
+        "protocol": PROTOCOL,
+        "made_by": f"crosscast {crosscast.__version__}",
+        "question": question,
+        **card,
+        "arrays": {"file": path.name, "contents": listed},
+    }
+    text = json.dumps({**content, "sha256": _card_digest(content)}, indent=1, allow_nan=False)
+    # The model that is there may have the same arrays.
+    new_folder, new_arrays, written = not folder.exists(), not path.exists(), False
     try:
-        made = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
-        before = None
-        with suppress(InputError):
-            before = read(folder).path
-        with _new_arrays(folder, arrays, made) as listed:
-            content = {
-                "format": FORMAT,
-                "protocol": PROTOCOL,
-                "made_by": f"crosscast {crosscast.__version__}",
-                "question": question,
-                **card,
-                "arrays": listed,
-            }
-            text = json.dumps({**content, "sha256": _card_digest(content)}, indent=1, allow_nan=False)
+        try:
+            with whole_file(path) as temporary:
+                temporary.write_bytes(npz_bytes(arrays))
             with whole_file(folder / CARD) as temporary:
                 temporary.write_text(f"{text}\n", encoding="utf-8")
-        if before is not None and before.name != listed["file"]:
-            before.unlink(missing_ok=True)
+            written = True
+        finally:
+            if new_arrays and not written:
+                path.unlink(missing_ok=True)
+            if new_folder and not any(folder.iterdir()):
+                folder.rmdir()
+        for other in folder.iterdir():
+            if other != path and re.fullmatch(_ARRAYS, other.name):
+                other.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot write the model ({error.strerror or error})") from error
 
@@ -164,31 +175,6 @@ def _numbers(value: object, place: str) -> Iterator[tuple[str, float]]:
             yield from _numbers(each, f"{place}[{number}]")
 
 
-@contextmanager
-def _new_arrays(folder: Path, arrays: Mapping[str, npt.NDArray[Any]], made: bool) -> Iterator[dict[str, Any]]:
-    """Write arrays into a file named after its contents; it goes again if what follows fails."""
-    listed = {
-        name: {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": _array_digest(array)}
-        for name, array in arrays.items()
-    }
-    whole = hashlib.sha256("".join(str(each["sha256"]) for each in listed.values()).encode()).hexdigest()
-    path = folder / f"arrays-{whole[:16]}.npz"
-    # The model that is there may have the same arrays.
-    new = not path.exists()
-    done = False
-    try:
-        with whole_file(path) as temporary:
-            temporary.write_bytes(npz_bytes(arrays))
-        yield {"file": path.name, "contents": listed}
-        done = True
-    finally:
-        if not done:
-            if new:
-                path.unlink(missing_ok=True)
-            if made and not any(folder.iterdir()):
-                folder.rmdir()
-
-
 def _array_digest(array: npt.NDArray[Any]) -> str:
     """Hash of type, shape and values."""
     digest = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
@@ -205,67 +191,18 @@ class StoredModel:
     """A model that was read from a folder; its arrays are read when they are asked for."""
 
     folder: Path  # Where it is
+    where: str  # The card's file, for messages
     question: str  # What it answers
     protocol: int  # Format that it was written in
+    card: dict[str, Any]  # The fields of the card that are the question's
     path: Path  # File of its arrays
-    _card: dict[str, Any]
-    _listed: Mapping[str, _Listed]
-
-    @property
-    def where(self) -> str:
-        """The card's file, for messages."""
-        return str(self.folder / CARD)
-
-    @property
-    def card(self) -> dict[str, Any]:
-        """The fields of the card that are the question's, in the form of format 2."""
-        return self._card if self._is_current else self._translated[0]
+    listed: Mapping[str, _Listed]  # What the card says of them
 
     @cached_property
     def arrays(self) -> Arrays:
-        """The arrays by name, in the form of format 2."""
-        return self._read() if self._is_current else self._translated[1]
-
-    @property
-    def _is_current(self) -> bool:
-        return self.protocol == PROTOCOL or self.question not in FORMAT_1
-
-    @cached_property
-    def _translated(self) -> tuple[dict[str, Any], Arrays]:
-        return FORMAT_1[self.question](self._card, self._read())
-
-    def _check_sizes(self) -> None:
-        total = sum(each.nbytes for each in self._listed.values())
-        if total > _MOST_BYTES:
-            expected, found = f"at most {_MOST_BYTES >> 20} MiB", f"{total >> 20} MiB"
-            raise InputError.of(where=self.where, field="arrays", expected=expected, found=found)
+        """The arrays by name."""
         with _opened(self.path) as file:
-            sizes = {info.filename.removesuffix(".npy"): info.file_size for info in file.infolist()}
-        for name, each in self._listed.items():
-            if name not in sizes:
-                raise InputError(f"{self.path}: expected an array {name!r} as its card says, found none")
-            if not 0 < sizes[name] - each.nbytes <= _MOST_HEADER_BYTES:
-                expected = f"{each.nbytes} bytes and a header as its card says"
-                raise InputError.of(where=self.path, field=name, expected=expected, found=sizes[name])
-
-    def _read(self) -> Arrays:
-        with _opened(self.path) as file:
-            return {name: self._read_array(file, name, each) for name, each in self._listed.items()}
-
-    def _read_array(self, file: zipfile.ZipFile, name: str, listed: _Listed) -> npt.NDArray[Any]:
-        try:
-            # First the header alone: memory is taken for what it says.
-            with file.open(f"{name}.npy") as member:
-                shape, dtype = array_header(member)
-            if (shape, dtype) != (listed.shape, listed.type):
-                raise ValueError(f"it is of type {dtype} and shape {shape}, and not as the card says")
-            with file.open(f"{name}.npy") as member:
-                array: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-        except DAMAGE as error:
-            raise InputError(f"{self.path}: array {name} is damaged ({error})") from error
-        if _array_digest(array) != listed.sha256:
-            raise InputError(f"{self.path}: array {name} is damaged (its checksum is not the card's)")
-        return array
+            return {name: _read_array(self.path, file, name, each) for name, each in self.listed.items()}
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
@@ -275,6 +212,54 @@ def _opened(path: Path) -> zipfile.ZipFile:
         raise InputError(f"{path}: expected the arrays of the model, found no such file") from error
     except DAMAGE as error:
         raise InputError(f"{path}: cannot read the arrays of the model ({error})") from error
+
+
+def _read_array(path: Path, file: zipfile.ZipFile, name: str, listed: _Listed) -> npt.NDArray[Any]:
+    try:
+        # First the header alone: memory is taken for what it says.
+        with file.open(f"{name}.npy") as member:
+            shape, dtype = array_header(member)
+        if (shape, dtype) != (listed.shape, np.dtype(listed.dtype)):
+            raise ValueError(f"it is of type {dtype} and shape {shape}, and not as the card says")
+        with file.open(f"{name}.npy") as member:
+            array: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+    except DAMAGE as error:
+        raise InputError(f"{path}: array {name} is damaged ({error})") from error
+    if _array_digest(array) != listed.sha256:
+        raise InputError(f"{path}: array {name} is damaged (its checksum is not the card's)")
+    return array
+
+
+def load_model(folder: str | Path, question: str | None = None) -> Any:
+    """Read a model that ``crosscast train`` or `crosscast.train` wrote.
+
+    The card is read and checked now, most arrays when the first prediction is made; nothing is run.
+
+    Parameters
+    ----------
+    folder
+        Folder of the model.
+    question
+        What it must answer; by default any question.
+
+    Returns
+    -------
+    TrainedTimeModel, TrainedRelativeModel, TrainedConfigurationModel or TrainedCoRunModel
+        As its card says. All have `card`, `folder`, `predict` and `save`:
+
+        - ``time``: ``predict(profiles, devices=None, probes=None, level=0.9)``, seconds on each device;
+        - ``relative``: ``predict(runs, relative_to=None, level=0.9)``, ratios of times between devices;
+        - ``configuration``: ``predict(runs)``, seconds and watts at each configuration, and ``choose``;
+        - ``corun``: ``predict(mixes, level=0.9)``, slowdowns, seconds and watts of mixes.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no model, a damaged one, one of a newer format, or one of another question.
+    """
+    stored = read(folder, _QUESTIONS if question is None else question)
+    # Each needs a part of the package that the others do not.
+    return importlib.import_module(f"crosscast.predict.{stored.question}.artefact").open_model(stored)
 
 
 def read(folder: str | Path, question: str | tuple[str, ...] | None = None) -> StoredModel:
@@ -294,15 +279,45 @@ def read(folder: str | Path, question: str | tuple[str, ...] | None = None) -> S
     if Path(listed.file).name != listed.file or "\0" in listed.file:
         expected = "the name of a file beside it"
         raise InputError.of(where=path, field="arrays.file", expected=expected, found=repr(listed.file))
-    for name, each in listed.contents.items():
-        if each.type.kind not in _KINDS:
+    _check_sizes(path, folder / listed.file, listed.contents)
+    own = {name: value for name, value in card.items() if name not in _RESERVED}
+    protocol, arrays = card["protocol"], folder / listed.file
+    model = StoredModel(folder, str(path), header.question, protocol, own, arrays, listed.contents)
+    if protocol < PROTOCOL:
+        from crosscast.predict.format1 import FORMAT_1
+
+        if header.question in FORMAT_1:
+            own, translated = FORMAT_1[header.question](own, model.arrays)
+            model = replace(model, card=own)
+            vars(model)["arrays"] = translated
+    return model
+
+
+def _check_sizes(path: Path, file: Path, listed: Mapping[str, _Listed]) -> None:
+    """Refuse arrays that are of no known type, or larger than the card says."""
+    sizes = {}
+    for name, each in listed.items():
+        try:
+            dtype = np.dtype(each.dtype)
+        except (TypeError, ValueError, SyntaxError):
+            dtype = np.dtype(object)
+        if dtype.kind not in _KINDS:
             field, expected = f"arrays.contents.{name}.dtype", "that of numbers or texts"
             raise InputError.of(where=path, field=field, expected=expected, found=repr(each.dtype))
-    own = {name: value for name, value in card.items() if name not in _RESERVED}
-    arrays = folder / listed.file
-    model = StoredModel(folder, header.question, card["protocol"], arrays, own, listed.contents)
-    model._check_sizes()
-    return model
+        sizes[name] = dtype.itemsize * prod(each.shape)
+    total = sum(sizes.values())
+    if total > _MOST_BYTES:
+        expected, found = f"at most {_MOST_BYTES >> 20} MiB", f"{total >> 20} MiB"
+        raise InputError.of(where=path, field="arrays", expected=expected, found=found)
+    with _opened(file) as archive:
+        there = {info.filename: info.file_size for info in archive.infolist()}
+    for name, size in sizes.items():
+        found_size = there.get(f"{name}.npy")
+        if found_size is None:
+            raise InputError(f"{file}: expected an array {name!r} as its card says, found none")
+        if not 0 < found_size - size <= _MOST_HEADER_BYTES:
+            expected = f"{size} bytes and a header as its card says"
+            raise InputError.of(where=file, field=name, expected=expected, found=found_size)
 
 
 def _whole_card(path: Path, folder: Path) -> dict[str, Any]:
@@ -330,18 +345,14 @@ def _whole_card(path: Path, folder: Path) -> dict[str, Any]:
             f"{path}: expected a model of format {PROTOCOL} or older, found format {protocol}: a newer "
             "Crosscast wrote it"
         )
-    if not _is_whole(card):
-        raise InputError(f"{path}: the card is damaged (its checksum does not match): train the model again")
-    return card
-
-
-def _is_whole(card: dict[str, Any]) -> bool:
-    """Whether the checksum is that of the rest; it is taken out."""
     try:
-        return bool(card.pop("sha256", None) == _card_digest(card))
+        is_whole = card.pop("sha256", None) == _card_digest(card)
     except (ValueError, RecursionError):
         # A number beyond all others, such as 1e999, which Python reads.
-        return False
+        is_whole = False
+    if not is_whole:
+        raise InputError(f"{path}: the card is damaged (its checksum does not match): train the model again")
+    return card
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -1,4 +1,7 @@
-"""Predicted times on a terminal: a table a kernel, the device to take, and how good the model is."""
+"""Predicted times on a terminal: a table a kernel, the device to take, and how good the model is.
+
+Plain text, as importing rich takes longer than to predict.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,9 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 import numpy as np
-from rich.table import Table
-from rich.text import Text
 
 from crosscast.predict.time.artefact import TimeCard
 from crosscast.predict.time.forecast import Recommendation, TimeForecast
-from crosscast.report.console import console_of_numbers
 from crosscast.report.numbers import percent
 from crosscast.units import format_count, format_seconds
 
@@ -19,24 +19,22 @@ __all__ = ["honest_errors", "print_predictions", "trained_on"]
 
 
 def print_predictions(forecast: TimeForecast, card: TimeCard, probes: int, stream: TextIO) -> None:
-    """Print what was predicted, by a model with this card, of kernels measured on so many devices.
-
-    Colours are there only on a terminal.
-    """
-    console = console_of_numbers(stream)
+    """Print what was predicted, by a model with this card, of kernels measured on so many devices."""
     for row, label in enumerate(forecast.labels):
         count = int(forecast.profiles.invocations[row])
         subject = label if count == 1 else f"{label}, one of {format_count(count)} launches"
-        console.print(Text(subject, style="bold"), soft_wrap=True)
-        console.print(_table(forecast, row))
-        console.print(Text(_advice(forecast.recommended[row])), soft_wrap=True)
-        console.print()
+        print(_bold(subject, stream), file=stream)
+        for line in _table(forecast, row, stream):
+            print(line, file=stream)
+        print(f"{_advice(forecast.recommended[row])}\n", file=stream)
     comparison = _comparison(forecast)
     if comparison:
-        console.print(Text(comparison), soft_wrap=True)
-    console.print(Text(f"{card.model}, {trained_on(card)}"), soft_wrap=True)
-    for line in honest_errors(card, probes):
-        console.print(Text(line), soft_wrap=True)
+        print(comparison, file=stream)
+    print(f"{card.model}, {trained_on(card)}", *honest_errors(card, probes), sep="\n", file=stream)
+
+
+def _bold(text: str, stream: TextIO) -> str:
+    return f"\033[1m{text}\033[0m" if stream.isatty() else text
 
 
 def _comparison(forecast: TimeForecast) -> str:
@@ -55,28 +53,33 @@ def _comparison(forecast: TimeForecast) -> str:
     )
 
 
-def _table(forecast: TimeForecast, row: int) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("device", no_wrap=True)
-    table.add_column("time", justify="right", no_wrap=True)
-    table.add_column(f"{100 * forecast.level:g} % interval", no_wrap=True)
-    table.add_column("rank", justify="right", no_wrap=True)
+def _table(forecast: TimeForecast, row: int, stream: TextIO) -> list[str]:
+    """Devices with their times, the fastest first; what is a number is on the right of its column."""
     recorded = None if forecast.recorded is None else forecast.recorded[row]
     compared = recorded is not None and bool(np.isfinite(recorded).any())
-    if compared:
-        table.add_column("recorded", justify="right", no_wrap=True)
-        table.add_column("predicted/recorded", justify="right", no_wrap=True)
+    more = ("recorded", "predicted/recorded") if compared else ()
+    lines = [("device", "time", f"{100 * forecast.level:g} % interval", "rank", *more)]
     for rank, place in enumerate(np.argsort(forecast.ranks[row]).tolist(), 1):
         time, low, high = (float(each[row, place]) for each in (forecast.centre, forecast.low, forecast.high))
-        between = f"{format_seconds(low)} to {format_seconds(high)}"
-        table.add_row(
-            Text(forecast.devices[place], style="bold" if rank == 1 else ""),
-            format_seconds(time),
-            "measured" if forecast.is_measured[row, place] else between,
-            str(rank),
-            *(_recorded(time, float(recorded[place])) if compared and recorded is not None else ()),
+        lines.append(
+            (
+                forecast.devices[place],
+                format_seconds(time),
+                "measured"
+                if forecast.is_measured[row, place]
+                else f"{format_seconds(low)} to {format_seconds(high)}",
+                str(rank),
+                *(_recorded(time, float(recorded[place])) if compared and recorded is not None else ()),
+            )
         )
-    return table
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    sides = ["<", ">", "<", ">", ">", ">"]
+    heading, (first, *others), *rest = (
+        [f"{cell:{side}{width}}" for cell, side, width in zip(line, sides, widths, strict=False)]
+        for line in lines
+    )
+    fastest = "  ".join([_bold(first, stream), *others])
+    return [_bold("  ".join(heading), stream), fastest, *map("  ".join, rest)]
 
 
 def _recorded(time: float, recorded: float) -> tuple[str, str]:

@@ -18,13 +18,12 @@ from crosscast.errors import InputError
 from crosscast.predict.configuration.artefact import (
     KINDS,
     TrainedConfigurationModel,
-    load_model,
 )
 from crosscast.predict.configuration.choice import choice_of
 from crosscast.predict.configuration.data import Observed
 from crosscast.predict.configuration.models import MODELS, NearestKernels, model_named
 from crosscast.predict.format1 import FORMAT_1 as FORMATS
-from crosscast.predict.store import CARD, read
+from crosscast.predict.store import CARD, load_model, read
 from crosscast.predict.time import artefact as times
 from support.models import fitted_chooser, kept, kept_chooser, rewrite_card
 from support.surfaces import made_surfaces
@@ -78,7 +77,7 @@ def test_each_kind_of_artefact_is_loaded_as_what_it_is(folder: Path, tmp_path: P
     with pytest.raises(
         InputError, match=r"expected a model trained by 'crosscast train configuration', found"
     ):
-        load_model(of_times)
+        load_model(of_times, "configuration")
 
 
 def test_a_model_takes_the_place_of_one_of_another_kind(tmp_path: Path) -> None:
@@ -196,15 +195,17 @@ def test_a_model_of_format_1_forecasts_as_it_did_and_can_be_written_again(name: 
 
 
 @pytest.mark.parametrize("name", ["configuration-model", "configuration-published"])
-def test_a_damaged_model_of_format_1_is_refused(name: str) -> None:
+def test_a_damaged_model_of_format_1_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    translation = FORMATS["configuration"]
+    monkeypatch.delitem(FORMATS, "configuration")
     stored = read(FORMAT_1 / name)
-    arrays = stored._read()
+    arrays = stored.arrays
     for lacking in arrays:
         if lacking.removeprefix("plain:") in ("configuration_device", "configuration_settings", "samples"):
             continue
         rest = {each: values for each, values in arrays.items() if each != lacking}
         with pytest.raises(InputError, match="model: "):
-            card, found = FORMATS["configuration"](stored._card, rest)
+            card, found = translation(stored.card, rest)
             KINDS[card["kind"]][0].from_state(found)
             pytest.fail(lacking)
 

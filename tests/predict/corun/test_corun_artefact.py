@@ -19,14 +19,13 @@ from crosscast.predict.corun.artefact import (
     NEW,
     CoRunCard,
     TrainedCoRunModel,
-    load_corun_model,
     save_model,
 )
 from crosscast.predict.corun.forecast import CoRunPredictor
 from crosscast.predict.corun.moolchandani2022 import Published
 from crosscast.predict.corun.process import Process
 from crosscast.predict.intervals import Residuals
-from crosscast.predict.store import CARD, decode
+from crosscast.predict.store import CARD, decode, load_model
 from crosscast.tables.corun.solo import Solo
 from crosscast.tables.corun.view import CoRuns
 from support.mixes import NAMES, made_co_runs, made_solo
@@ -57,7 +56,8 @@ def kept(
         "process", 0, "cpu", "{}", sizes, runs.applications, 1 << 30, {"bags": 9}, {"level": 0.9}
     )
     save_model(TrainedCoRunModel(card, lambda: (predictor, errors)), folder)
-    return load_corun_model(folder)
+    found: TrainedCoRunModel = load_model(folder, "corun")
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +213,7 @@ def test_a_damaged_array_is_said_when_it_is_asked_for(predictor: CoRunPredictor,
     content[middle : middle + 200] = bytes(200)
     path.write_bytes(bytes(content))
     with pytest.raises(InputError, match=r"damaged|cannot read"):
-        load_corun_model(tmp_path / "co").predict([(A, B)])
+        load_model(tmp_path / "co", "corun").predict([(A, B)])
 
 
 def test_a_damaged_card_is_refused(predictor: CoRunPredictor, tmp_path: Path) -> None:
@@ -221,12 +221,12 @@ def test_a_damaged_card_is_refused(predictor: CoRunPredictor, tmp_path: Path) ->
     path = tmp_path / "co" / CARD
     path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
     with pytest.raises(InputError, match=r"the card is damaged"):
-        load_corun_model(tmp_path / "co")
+        load_model(tmp_path / "co", "corun")
 
 
 def test_a_model_of_times_is_no_model_of_bags(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"expected a folder that crosscast train wrote"):
-        load_corun_model(tmp_path)
+        load_model(tmp_path, "corun")
 
 
 def test_mixes_may_be_named_by_isolated_runs_of_the_training(predictor: CoRunPredictor) -> None:

@@ -17,7 +17,7 @@ from msgspec import structs
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import of_one_device, train_corun
 from crosscast.evaluation.translation import shared_times, train_translation
-from crosscast.predict.corun.artefact import TrainedCoRunModel, load_corun_model, save_model
+from crosscast.predict.corun.artefact import TrainedCoRunModel, save_model
 from crosscast.predict.corun.models import models_named
 from crosscast.predict.corun.translation import (
     LOGARITHMIC,
@@ -29,6 +29,7 @@ from crosscast.predict.corun.translation import (
     translated_forecasts,
     write_translation,
 )
+from crosscast.predict.store import load_model
 from crosscast.tables.corun.solo import Solo
 from support.mixes import EXPONENT, bag_elsewhere, counted_co_runs, other_time
 
@@ -66,7 +67,8 @@ def trained(folder: Path, device: str) -> TrainedCoRunModel:
     (model,) = models_named(["published-linear"])
     found = train_corun(of_one_device(counted_co_runs((2,)), device), model)
     save_model(found, folder)
-    return load_corun_model(folder)
+    read: TrainedCoRunModel = load_model(folder, "corun")
+    return read
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +238,7 @@ def test_a_card_and_a_model_of_format_1_forecast_as_they_did() -> None:
     told = json.loads((folder / "translation" / "expected.json").read_text())
     card = read_translation(folder / "translation" / "translation.json")
     mixes = [tuple(Solo(**solo) for solo in mix) for mix in told["inputs"]["mixes"]]
-    model = load_corun_model(folder / told["inputs"]["model"])
+    model = load_model(folder / told["inputs"]["model"], "corun")
     found = translated_forecasts(model, card, mixes, level=told["inputs"]["level"])
     for forecast, wanted in zip(found, told["outputs"], strict=True):
         output = forecast.to_dict()

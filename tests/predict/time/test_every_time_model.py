@@ -13,7 +13,7 @@ import pytest
 
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.predict.time.data import Grid
-from crosscast.predict.time.forecast import Gaussian
+from crosscast.predict.time.gaussian import Gaussian
 from crosscast.predict.time.models import (
     DEFAULT_MODEL,
     MODELS,

@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.time.data import Grid, device_groups
-from crosscast.predict.time.forecast import (
+from crosscast.predict.time.gaussian import (
     Gaussian,
     GaussianPredictor,
     Scatter,
     conditional,
     covariance_of,
     shared_shifts,
-    spread,
 )
 from crosscast.predict.time.physical import Physical
 from support.grids import DEVICES
@@ -114,13 +113,13 @@ def test_the_spread_of_a_device_alone_is_its_standard_deviation() -> None:
     scatter = Scatter(covariance, shared_shifts(DEVICES))
     errors = np.array([[np.nan, 2.0, np.nan, 0.3], [np.nan] * 4])
     _, sd = conditional(np.zeros((2, 4)), scatter, errors)
-    np.testing.assert_allclose(spread(scatter, errors, np.eye(4)), sd, rtol=2e-3)
+    np.testing.assert_allclose(scatter.moments(errors, np.eye(4))[1], sd, rtol=2e-3)
 
 
 def test_what_devices_share_cancels_in_their_difference() -> None:
     scatter = Scatter(0.01 * np.eye(4) + 0.5, np.ones((1, 4), dtype=np.bool_))
     nothing = np.full((1, 4), np.nan)
-    apart = spread(scatter, nothing, np.array([[1.0, -1.0, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0]]))
+    _, apart = scatter.moments(nothing, np.array([[1.0, -1.0, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0]]))
     assert apart[0] == pytest.approx([np.sqrt(0.02), np.sqrt(0.505 + 2 * 0.03 / 1.03)])
 
 

@@ -15,7 +15,8 @@ from crosscast.errors import InputError
 from crosscast.predict.store import read
 from crosscast.predict.time.artefact import Effect, TrainedTimeModel, metric_ranges, open_model
 from crosscast.predict.time.data import ProfileBatch, Toolchain
-from crosscast.predict.time.forecast import GaussianPredictor, TimeForecast
+from crosscast.predict.time.forecast import TimeForecast
+from crosscast.predict.time.gaussian import GaussianPredictor
 from crosscast.predict.time.physical import PhysicalPredictor
 from crosscast.profile import Profile
 from support.grids import DEVICES, NAMES, profiles_of
@@ -164,7 +165,7 @@ def test_a_time_beyond_the_training_is_named(model: TrainedTimeModel) -> None:
 def test_another_toolchain_is_named_with_how_much_instructions_matter(model: TrainedTimeModel) -> None:
     asked = told(OWN.take(np.array([LONGEST])), Toolchain("gcc", ("-O0",)))
     (warning,) = model.predict(asked).warnings[0]
-    assert "was made with gcc -O0, those that the model was trained on with clang 22" in warning
+    assert "its profile was made with gcc -O0, and those of the model's training with clang 22" in warning
     assert "25 % more instructions would change the predicted times by +" in warning
 
 

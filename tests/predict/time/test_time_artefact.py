@@ -14,7 +14,7 @@ import pytest
 from crosscast import load_model
 from crosscast.errors import InputError
 from crosscast.predict.store import CARD, read
-from crosscast.predict.time.artefact import TrainedTimeModel, open_model, save_model
+from crosscast.predict.time.artefact import TrainedTimeModel, open_model
 from crosscast.predict.time.data import ProfileBatch
 from crosscast.predict.time.johnston2018 import PublishedForest
 from crosscast.predict.time.models import MODELS, DeviceMean
@@ -80,7 +80,7 @@ def test_every_model_can_be_kept(name: str, tmp_path: Path) -> None:
     known = lawful_grid()
     point = PublishedForest(trees=5) if name == "published-forest" else MODELS[name]().point
     predictor = replace(fitted()[1], point=point.fit(known, 0))
-    save_model(TrainedTimeModel(fitted()[2], predictor), tmp_path / "model")
+    TrainedTimeModel(fitted()[2], predictor).save(tmp_path / "model")
     after = loaded(tmp_path / "model").predict(known.profiles)
     np.testing.assert_array_equal(after.centre, predictor.predict(known.profiles).centre)
 
@@ -106,7 +106,7 @@ def test_sound_checksums_of_wrong_contents_are_refused(tmp_path: Path) -> None:
         "expected a model of 4 devices, found one of 2": replace(predictor, point=two),
     }
     for number, (reason, wrong) in enumerate(cases.items()):
-        save_model(TrainedTimeModel(card, wrong), tmp_path / str(number))
+        TrainedTimeModel(card, wrong).save(tmp_path / str(number))
         assert reason in refusal(tmp_path / str(number))
 
 

@@ -46,11 +46,11 @@ def test_kernels_are_launched_once_unless_said() -> None:
 
 
 def test_shapes_that_do_not_fit_are_refused(lawful: Grid) -> None:
-    with pytest.raises(InputError, match="profiles: expected names of one length"):
+    with pytest.raises(InputError, match="profiles: sizes: expected 1, one a profile, found 0"):
         ProfileBatch(("a",), ("k",), (), np.zeros((1, len(METRICS))))
-    with pytest.raises(InputError, match="profiles: expected invocations of shape"):
+    with pytest.raises(InputError, match="profiles: invocations: expected 1, one a profile, found 2"):
         ProfileBatch(("a",), ("k",), ("s",), np.zeros((1, len(METRICS))), np.array([1, 2]))
-    with pytest.raises(InputError, match="grid: expected times, spreads and runs of shape"):
+    with pytest.raises(InputError, match="grid: log_time: expected shape"):
         Grid(lawful.profiles, lawful.devices[:2], lawful.log_time, lawful.spread, lawful.runs)
 
 

@@ -16,7 +16,7 @@ from crosscast.arrays import Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.time.data import Grid, grid_of
-from crosscast.predict.time.forecast import Gaussian, GaussianPredictor
+from crosscast.predict.time.gaussian import Gaussian, GaussianPredictor
 from crosscast.predict.time.physical import Physical
 from crosscast.predict.time.unseen import (
     Descriptors,

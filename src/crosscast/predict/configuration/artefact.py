@@ -26,7 +26,7 @@ from crosscast.predict.configuration.data import (
 )
 from crosscast.predict.configuration.process import FittedProcess, ProcessPredictor
 from crosscast.predict.serialization import Stored
-from crosscast.predict.store import StoredModel, decode, read, write
+from crosscast.predict.store import StoredModel, decode, write
 
 QUESTION = "configuration"
 
@@ -181,8 +181,3 @@ def open_model(stored: StoredModel) -> TrainedConfigurationModel:
     except InputError as error:
         raise error if str(error).startswith(str(stored.folder)) else error.within(stored.where) from error
     return TrainedConfigurationModel(card, made, stored.folder)
-
-
-def load_model(folder: str | Path) -> TrainedConfigurationModel:
-    """Read a model from its folder."""
-    return open_model(read(folder, QUESTION))

@@ -268,8 +268,3 @@ def open_model(stored: StoredModel) -> TrainedCoRunModel:
         return _Fitted.from_state(stored.arrays, where).model, errors
 
     return TrainedCoRunModel(card, parts, stored.folder)
-
-
-def load_corun_model(folder: str | Path) -> TrainedCoRunModel:
-    """Read the card of a model of co-running; its arrays are read when they are needed."""
-    return open_model(store.read(folder, QUESTION))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,13 +19,8 @@ from crosscast.predict.intervals import check_quantiles
 from crosscast.predict.serialization import Array, Stored, register_homes
 from crosscast.predict.store import StoredModel, decode, write
 from crosscast.predict.time.data import ProfileBatch, Toolchain
-from crosscast.predict.time.forecast import (
-    GaussianPredictor,
-    PointPredictor,
-    Posterior,
-    TimeForecast,
-    conditional,
-)
+from crosscast.predict.time.forecast import PointPredictor, TimeForecast
+from crosscast.predict.time.gaussian import GaussianPredictor, Posterior
 from crosscast.predict.time.unseen import UnseenDevices
 from crosscast.predict.warnings import outside_training
 from crosscast.profile import METRICS, Profile
@@ -67,8 +63,16 @@ class Effect(msgspec.Struct, frozen=True):
     options: tuple[str, ...]
     kernels: int  # Kernels at a size that were profiled with both
     factor: float  # Median of the predicted time from its profile over that from the training's
-    low: float  # What 10 % of these ratios lie below and 90 %
+    low: float  # What 10 % of these ratios lie below, and 90 %
     high: float
+
+    @property
+    def sentence(self) -> str:
+        """It in words."""
+        return (
+            f"on {self.kernels} kernels profiled with both, that gives {self.factor:.2f} times the predicted "
+            f"time in the median, and {self.low:.2g} to {self.high:.2g} times for 80 % of them"
+        )
 
 
 class TimeCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,15 +105,13 @@ def metric_ranges(point: PointPredictor, profiles: ProfileBatch) -> tuple[Metric
         before = point.log_time(some)
         for place, each in enumerate(METRICS):
             values = profiles.metrics[np.isfinite(profiles.metrics[:, place]), place]
-            if values.size == 0:
-                continue
             metrics = some.metrics.copy()
             metrics[:, place] = np.nan
             try:
                 required, same = False, np.array_equal(point.log_time(replace(some, metrics=metrics)), before)
             except InputError:
                 required, same = True, False
-            if not same:
+            if values.size and not same:
                 found.append(MetricRange(each.name, required, float(values.min()), float(values.max())))
     return tuple(found)
 
@@ -150,17 +152,10 @@ _COUNTS = [
 
 @dataclass(frozen=True, eq=False)
 class TrainedTimeModel:
-    """A model of the times of kernels on devices.
+    """A model of the times of kernels on devices."""
 
-    Parameters
-    ----------
-    card
-        What it was trained on, and how good it was.
-    source
-        What predicts, or the folder that it is read from when the first forecast is asked for.
-    """
-
-    card: TimeCard
+    card: TimeCard  # What it was trained on, and how good it was
+    # What predicts, or the folder that it is read from when the first forecast is asked for
     source: GaussianPredictor | StoredModel
 
     @property
@@ -178,22 +173,17 @@ class TrainedTimeModel:
         """What predicts."""
         if isinstance(self.source, GaussianPredictor):
             return self.source
-        where = str(self.source.path)
+        where, d = str(self.source.path), len(self.devices)
         parts = _Parts.from_state(self.source.arrays, where)
-        if len(parts.covariance) != len(self.devices):
-            found = len(parts.covariance)
-            raise InputError.of(where=where, expected=f"a model of {len(self.devices)} devices", found=found)
+        if len(parts.covariance) != d:
+            raise InputError.of(where=where, expected=f"a model of {d} devices", found=len(parts.covariance))
         return GaussianPredictor(self.devices, **vars(parts))
 
     def save(self, folder: str | Path) -> None:
-        """Write the model to a folder, which `crosscast.load_model` reads; a model that is there is replaced.
-
-        Raises
-        ------
-        InputError
-            If something else is there, or the folder cannot be written.
-        """
-        save_model(self, folder)
+        """Write the model to a folder for `crosscast.load_model`; a model that is there is replaced."""
+        fitted = self.predictor
+        parts = _Parts(fitted.point, fitted.covariance, fitted.quantiles, fitted.unseen)
+        write(folder, QUESTION, self.card.to_dict(), parts.state())
 
     def predict(
         self,
@@ -203,30 +193,13 @@ class TrainedTimeModel:
         probes: Mapping[str, float] | Reals | None = None,
         level: float = 0.9,
     ) -> TimeForecast:
-        """Predict times of kernels on devices.
+        """Predict times of kernels on devices, with intervals, the device to take, and warnings.
 
-        Parameters
-        ----------
-        profiles
-            Profiles of launches, as `crosscast.characterize` gives them. Those of one kernel are taken as
-            invocations in one run.
-        devices
-            Keys of devices that the model knows, or descriptions of others; by default all that it knows.
-        probes
-            Measured times in seconds: of one kernel by key of the device, or of all of shape ``(n, d)`` with
-            the devices that the model knows, not a number where not measured.
-        level
-            Probability that the intervals are to hold.
-
-        Returns
-        -------
-        TimeForecast
-            Times with intervals, the device to take, and warnings.
-
-        Raises
-        ------
-        InputError
-            If a metric that the model needs is missing, a device is not known or a probe is absurd.
+        Profiles of launches of one kernel, as `crosscast.characterize` gives them, are taken as invocations
+        in one run. Devices are keys of those that the model knows, or descriptions of others; by default all
+        that it knows. Probes are measured times in seconds: of one kernel by key of the device, or of all of
+        shape ``(n, d)`` with the devices that the model knows, not a number where not measured. The level is
+        the probability that the intervals are to hold.
         """
         if isinstance(profiles, Profile):
             profiles = [profiles]
@@ -234,37 +207,37 @@ class TrainedTimeModel:
         measured = self._probes(batch, probes) if isinstance(probes, Mapping) else probes
         forecast = self.predictor.predict(batch, devices, probes=measured, level=level)
         found: list[list[str]] = [[] for _ in range(len(batch))]
-        for row, sentence in (
-            *self._other_toolchains(forecast),
-            *self._outside(batch),
-            *self._times_outside(forecast),
-            *self._far_probes(forecast),
-        ):
+        warned = (
+            self._other_toolchains(forecast),
+            self._outside(batch),
+            self._times_outside(forecast),
+            self._far_probes(forecast),
+        )
+        for row, sentence in chain.from_iterable(warned):
             found[row].append(sentence)
         return replace(forecast, warnings=tuple(map(tuple, found)))
 
     def _probes(self, batch: ProfileBatch, probes: Mapping[str, float]) -> Reals | None:
         """Measured times of one kernel as a predictor takes them."""
         if probes and len(batch) > 1:
-            names = ", ".join(batch.kernel)
-            raise InputError(f"probe: expected one kernel to predict, found {len(batch)} ({names})")
+            found = f"{len(batch)} ({', '.join(batch.kernel)})"
+            raise InputError.of(where="probe", expected="one kernel to predict", found=found)
         keys = [device.key for device in self.devices]
         times = np.full((len(batch), len(keys)), np.nan)
         for key, seconds in probes.items():
             if key not in keys:
-                raise InputError(
-                    f"probe: expected a device that the model knows ({', '.join(keys)}), found {key!r}"
-                )
+                expected = f"a device that the model knows ({', '.join(keys)})"
+                raise InputError.of(where="probe", expected=expected, found=repr(key))
             if not _LEAST_S <= seconds <= _MOST_S:
                 raise InputError(
-                    f"probe: {key}: expected a time from {_LEAST_S:g} to {_MOST_S:g} seconds, found "
-                    f"{seconds:g}"
+                    f"probe: {key}: expected a time from {_LEAST_S:g} to {_MOST_S:g} seconds, "
+                    f"found {seconds:g}"
                 )
             times[0, keys.index(key)] = seconds
         return times if probes else None
 
     def _other_toolchains(self, forecast: TimeForecast) -> Iterator[tuple[int, str]]:
-        """For profiles of other toolchains: by how much, if it was measured, or how counts matter."""
+        """How profiles of other toolchains change predictions: as was measured, or as counts matter."""
         trained = " and ".join(map(str, self.card.toolchains))
         effects = {Toolchain(each.compiler, each.options): each for each in self.card.other_toolchains}
         for row, toolchains in enumerate(forecast.profiles.toolchains):
@@ -272,29 +245,23 @@ class TrainedTimeModel:
                 if each in self.card.toolchains:
                     continue
                 effect = effects.get(each)
-                if effect is None:
-                    said = self._if_more_instructions(forecast, row)
-                else:
-                    said = (
-                        f"on {effect.kernels} kernels profiled with both, that gives {effect.factor:.2f} "
-                        f"times the predicted time in the median, and {effect.low:.2g} to "
-                        f"{effect.high:.2g} times for 80 % of them"
-                    )
-                made = f"its profile was made with {each}, those that the model was trained on with {trained}"
-                yield row, f"{made}: {said}"
+                said = self._if_more_instructions(forecast, row) if effect is None else effect.sentence
+                profile = (
+                    f"its profile was made with {each}, and those of the model's training with {trained}"
+                )
+                yield row, f"{profile}: {said}"
 
     def _if_more_instructions(self, forecast: TimeForecast, row: int) -> str:
         """How the prediction moves with the counts of instructions, which is what compilers change most."""
         one = forecast.profiles.take(np.array([row]))
         metrics = one.metrics.copy()
         metrics[:, _COUNTS] *= _MORE_INSTRUCTIONS
-        moved = (
-            self.predictor.point.log_time(replace(one, metrics=metrics)) - _posterior(forecast).centre[row]
-        )
+        moved = self.predictor.point.log_time(replace(one, metrics=metrics)) - _made_of(forecast).centre[row]
+        more, change = 100 * (_MORE_INSTRUCTIONS - 1), 100 * np.expm1(np.median(moved))
         return (
-            f"what that changes was not measured; {_MORE_INSTRUCTIONS - 1:.0%} more instructions would "
-            f"change the predicted times by {np.expm1(np.median(moved)):+.0%}"
-        ).replace("%", " %")
+            f"the effect of that was not measured; {more:.0f} % more instructions would change the predicted "
+            f"times by {change:+.0f} %"
+        )
 
     def _outside(self, batch: ProfileBatch) -> Iterator[tuple[int, str]]:
         known = {metric.name for metric in METRICS}
@@ -311,50 +278,42 @@ class TrainedTimeModel:
         least, most = forecast.centre.min(axis=1), forecast.centre.max(axis=1)
         for row in np.flatnonzero((least < low) | (most > high)).tolist():
             worst = format_seconds(float(most[row] if most[row] > high else least[row]))
-            yield (
-                row,
-                f"a predicted time of {worst} is outside of the times that the model was trained on "
-                f"({format_seconds(low)} to {format_seconds(high)})",
-            )
+            trained = f"{format_seconds(low)} to {format_seconds(high)}"
+            known = f"the times that the model was trained on ({trained})"
+            yield row, f"a predicted time of {worst} is outside of {known}"
 
     def _far_probes(self, forecast: TimeForecast) -> Iterator[tuple[int, str]]:
         """Compare measured times with the forecast without them."""
-        posterior = _posterior(forecast)
+        posterior, predictor = _made_of(forecast), self.predictor
         places = np.argwhere(np.isfinite(posterior.errors)).tolist()
         if not places:
             return
-        predictor = self.predictor
-        _, sd = conditional(posterior.centre, predictor.scatter, np.full(posterior.centre.shape, np.nan))
+        # Without probes, all kernels are as unsure.
+        nothing = np.full((1, len(predictor.keys)), np.nan)
+        sd = predictor.scatter.moments(nothing, np.eye(len(predictor.keys)))[1][0]
         half = predictor.factors(0, _FAR) * sd
         for row, place in places:
             key, middle = predictor.keys[place], posterior.centre[row, place]
             seconds = float(np.exp(middle + posterior.errors[row, place]))
-            low, high = (float(np.exp(middle + side * half[row, place])) for side in (-1, 1))
+            low, high = (float(np.exp(middle + side * half[place])) for side in (-1, 1))
             beyond = max(low / seconds, seconds / high)
-            expected = f"{format_seconds(low)} to {format_seconds(high)}"
+            interval = f"{format_seconds(low)} to {format_seconds(high)}"
             if beyond > _ABSURD:
                 raise InputError(
-                    f"probe: {key}: expected about {expected} ({100 * _FAR:g} % interval of the model), "
+                    f"probe: {key}: expected about {interval} ({100 * _FAR:g} % interval of the model), "
                     f"found {format_seconds(seconds)}: is it in seconds, and of this kernel?"
                 )
             if beyond > 1:
                 yield (
                     row,
                     f"the time measured on {key}, {format_seconds(seconds)}, is outside of the model's "
-                    f"{100 * _FAR:g} % interval ({expected}): check its unit and kernel",
+                    f"{100 * _FAR:g} % interval ({interval}): check its unit and kernel",
                 )
 
 
-def _posterior(forecast: TimeForecast) -> Posterior:
+def _made_of(forecast: TimeForecast) -> Posterior:
     assert forecast.posterior is not None
     return forecast.posterior
-
-
-def save_model(trained: TrainedTimeModel, folder: str | Path) -> None:
-    """Write a model, in the place of the one that is there."""
-    predictor = trained.predictor
-    parts = _Parts(predictor.point, predictor.covariance, predictor.quantiles, predictor.unseen)
-    write(folder, QUESTION, trained.card.to_dict(), parts.state())
 
 
 def open_model(stored: StoredModel) -> TrainedTimeModel:

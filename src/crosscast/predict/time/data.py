@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -64,45 +65,40 @@ class ProfileBatch:
         n = len(self.application)
         if self.invocations.size == 0:
             object.__setattr__(self, "invocations", np.ones(n, dtype=np.int64))
-        if self.invocations.shape != (n,):
-            raise InputError(
-                f"profiles: expected invocations of shape ({n},), found {self.invocations.shape}"
-            )
-        if not (len(self.kernel) == len(self.size) == n and self.metrics.shape == (n, len(METRICS))):
-            raise InputError(
-                f"profiles: expected names of one length n and metrics of shape (n, {len(METRICS)}), found "
-                f"lengths {n}, {len(self.kernel)} and {len(self.size)} and shape {self.metrics.shape}"
+        lengths = {"kernels": len(self.kernel), "sizes": len(self.size), "invocations": len(self.invocations)}
+        for name, found in lengths.items():
+            if found != n:
+                raise InputError.of(where="profiles", field=name, expected=f"{n}, one a profile", found=found)
+        if self.metrics.shape != (n, len(METRICS)):
+            expected = f"shape ({n}, {len(METRICS)})"
+            raise InputError.of(
+                where="profiles", field="metrics", expected=expected, found=self.metrics.shape
             )
 
     @classmethod
     def of(cls, profiles: Iterable[Profile], *, invocations: int | None = None) -> ProfileBatch:
         """Group launches to kernels; metrics are means over the launches in which they are defined."""
         if invocations is not None and invocations < 1:
-            raise InputError(f"invocations: expected at least 1, found {invocations}")
+            raise InputError.of(where="invocations", expected="at least 1", found=invocations)
         launches: dict[tuple[str, str, str, str], list[Profile]] = {}
         for each in profiles:
             program = str(each.program.get("sha256") or "")
             key = (each.application or "", each.kernel, each.size or "", program)
             launches.setdefault(key, []).append(each)
         if not launches:
-            raise InputError("profiles: expected at least one, found none")
+            raise InputError.of(where="profiles", expected="at least one", found="none")
         means = []
         for group in launches.values():
             rows = [[each.metrics.get(metric.name) for metric in METRICS] for each in group]
             values = np.array(rows, dtype=np.float64)
-            defined = ~np.isnan(values)
-            sums, counts = np.where(defined, values, 0.0).sum(axis=0), defined.sum(axis=0)
+            counts = (~np.isnan(values)).sum(axis=0)
+            sums = np.nansum(values, axis=0)
             means.append(np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0))
-        return cls(
-            tuple(key[0] for key in launches),
-            tuple(key[1] for key in launches),
-            tuple(key[2] for key in launches),
-            np.stack(means),
-            np.array([invocations or len(group) for group in launches.values()], dtype=np.int64),
-            tuple(
-                tuple(sorted({Toolchain.of(each.program) for each in group})) for group in launches.values()
-            ),
-        )
+        applications, kernels, sizes, _ = zip(*launches, strict=True)
+        counts = np.array([invocations or len(group) for group in launches.values()], dtype=np.int64)
+        toolchains = [{Toolchain.of(each.program) for each in group} for group in launches.values()]
+        made = tuple(tuple(sorted(each)) for each in toolchains)
+        return cls(applications, kernels, sizes, np.stack(means), counts, made)
 
     def __len__(self) -> int:
         """Number of kernels at a size."""
@@ -121,23 +117,21 @@ class ProfileBatch:
     def take(self, rows: Integers | Flags) -> ProfileBatch:
         """Some of the profiles, by their numbers or by a flag for each."""
         places = np.arange(len(self))[rows].tolist()
-        return ProfileBatch(
-            tuple(self.application[i] for i in places),
-            tuple(self.kernel[i] for i in places),
-            tuple(self.size[i] for i in places),
-            self.metrics[places],
-            self.invocations[places],
-            tuple(self.toolchains[i] for i in places) if self.toolchains else (),
-        )
+        names = self.names
+        application, kernel, size = (tuple(names[i][part] for i in places) for part in range(3))
+        toolchains = tuple(self.toolchains[i] for i in places) if self.toolchains else ()
+        metrics, invocations = self.metrics[places], self.invocations[places]
+        return ProfileBatch(application, kernel, size, metrics, invocations, toolchains)
 
     def groups(self, by: Literal["application", "kernel"]) -> Integers:
         """A number for each profile, equal where they are of one application, or of one of its kernels."""
-        names = [
-            (application, kernel if by == "kernel" else "")
-            for application, kernel in zip(self.application, self.kernel, strict=True)
-        ]
-        order = {name: place for place, name in enumerate(sorted(set(names)))}
-        return np.array([order[name] for name in names], dtype=np.int64)
+        return _numbered([name[: 1 if by == "application" else 2] for name in self.names])
+
+
+def _numbered(keys: Sequence[Any]) -> Integers:
+    """Place of each key in the order of all that differ."""
+    places = {key: place for place, key in enumerate(sorted(set(keys)))}
+    return np.array([places[key] for key in keys], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,11 +147,10 @@ class Grid:
     def __post_init__(self) -> None:
         """Check the shapes."""
         shape = (len(self.profiles), len(self.devices))
-        if not (self.log_time.shape == self.spread.shape == self.runs.shape == shape):
-            raise InputError(
-                f"grid: expected times, spreads and runs of shape {shape}, found {self.log_time.shape}, "
-                f"{self.spread.shape} and {self.runs.shape}"
-            )
+        for name in ("log_time", "spread", "runs"):
+            found = getattr(self, name).shape
+            if found != shape:
+                raise InputError.of(where="grid", field=name, expected=f"shape {shape}", found=found)
 
     @property
     def applications(self) -> tuple[str, ...]:
@@ -166,27 +159,19 @@ class Grid:
 
     def take(self, rows: Integers | Flags) -> Grid:
         """The grid of some of the kernels."""
-        return Grid(
-            self.profiles.take(rows), self.devices, self.log_time[rows], self.spread[rows], self.runs[rows]
-        )
+        cells = (self.log_time[rows], self.spread[rows], self.runs[rows])
+        return Grid(self.profiles.take(rows), self.devices, *cells)
 
     def on(self, devices: Sequence[int]) -> Grid:
         """The grid of some of the devices, by their numbers."""
         places = list(devices)
-        return Grid(
-            self.profiles,
-            tuple(self.devices[i] for i in places),
-            self.log_time[:, places],
-            self.spread[:, places],
-            self.runs[:, places],
-        )
+        cells = (self.log_time[:, places], self.spread[:, places], self.runs[:, places])
+        return Grid(self.profiles, tuple(self.devices[place] for place in places), *cells)
 
 
 def device_groups(devices: Sequence[Device]) -> Integers:
     """A number for each device, from 0, equal where they are of one type and vendor. Of shape ``(d,)``."""
-    kinds = [(device.type, device.vendor) for device in devices]
-    order = {kind: place for place, kind in enumerate(sorted(set(kinds)))}
-    return np.array([order[kind] for kind in kinds], dtype=np.int64)
+    return _numbered([(device.type, device.vendor) for device in devices])
 
 
 def application_weights(profiles: ProfileBatch, power: float = 0.75) -> Reals:
@@ -205,10 +190,11 @@ def impute(grid: Grid) -> Grid:
     """
     known = np.isfinite(grid.log_time)
     if not known.any():
-        raise InputError("grid: expected kernels with times, found none")
+        raise InputError.of(where="grid", expected="kernels with times", found="none")
     lacking = [grid.devices[place].key for place in np.flatnonzero(~known.any(axis=0))]
     if lacking:
-        raise InputError(f"grid: expected times on every device, found none on {', '.join(lacking)}")
+        found = f"none on {', '.join(lacking)}"
+        raise InputError.of(where="grid", expected="times on every device", found=found)
     measured = grid.take(np.flatnonzero(known.any(axis=1)))
     times = measured.log_time
     effects = device_effects(times)
@@ -236,11 +222,7 @@ def devices_of(dataset: Dataset) -> dict[str, Device]:
     """The devices of a dataset, by key."""
     found = {}
     for row in dataset.devices.to_pylist():
-        numbers = {
-            name: float(value)
-            for name, value in row.items()
-            if isinstance(value, int | float) and not isinstance(value, bool)
-        }
+        numbers = {name: float(value) for name, value in row.items() if type(value) in (int, float)}
         texts = {name: row[name] or "" for name in ("name", "vendor", "type", "series")}
         found[row["device"]] = Device(row["device"], **texts, numbers=numbers)
     return found
@@ -257,31 +239,26 @@ def grid_of(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean")
     joined = join(dataset, invocations=invocations)
     joined = joined.filter(pc.is_valid(joined.column("total_instruction_count")))
     if joined.num_rows == 0:
-        raise InputError(f"{dataset.label}: expected a kernel with a profile and records, found none")
+        raise InputError.of(where=dataset.label, expected="a kernel with a profile and records", found="none")
     _check_configurations(dataset.label, joined)
     kernels, rows = distinct(joined, KERNEL_AT_A_SIZE)
     names, columns = distinct(joined, ("device",))
-    devices = devices_of(dataset)
-    shape = (kernels.num_rows, names.num_rows)
-    log_time, spread = np.full(shape, np.nan), np.full(shape, np.nan)
-    runs = np.zeros(shape, dtype=np.int64)
-    metrics = np.full((kernels.num_rows, len(METRICS)), np.nan)
+    log_time, spread = np.full((2, kernels.num_rows, names.num_rows), np.nan)
+    runs = np.zeros(log_time.shape, dtype=np.int64)
     log_time[rows, columns] = np.log(joined.column("time_median_s").to_numpy())
     runs[rows, columns] = joined.column("runs").to_numpy()
     spread[rows, columns] = _log_spreads(dataset, joined)
+    metrics = np.empty((kernels.num_rows, len(METRICS)))
     for place, each in enumerate(METRICS):
         metrics[rows, place] = joined.column(each.name).to_numpy()
     # Of each kernel at a size, as many invocations as there are profiles.
     wanted, found = key_numbers([kernels, dataset.profiles], KERNEL_AT_A_SIZE)
     counts = np.bincount(found, minlength=int(wanted.max()) + 1)[wanted]
-    texts = [tuple(kernels.column(name).to_pylist()) for name in KERNEL_AT_A_SIZE]
-    return Grid(
-        ProfileBatch(texts[0], texts[1], texts[2], metrics, counts),
-        tuple(devices[key] for key in names.column("device").to_pylist()),
-        log_time,
-        spread,
-        runs,
-    )
+    application, kernel, size = (tuple(kernels.column(name).to_pylist()) for name in KERNEL_AT_A_SIZE)
+    described = devices_of(dataset)
+    devices = tuple(described[key] for key in names.column("device").to_pylist())
+    profiles = ProfileBatch(application, kernel, size, metrics, counts)
+    return Grid(profiles, devices, log_time, spread, runs)
 
 
 def recorded_times(dataset: Dataset) -> dict[tuple[str, str, str], dict[str, float]]:
@@ -300,16 +277,13 @@ def recorded_times(dataset: Dataset) -> dict[tuple[str, str, str], dict[str, flo
 
 
 def _check_configurations(label: str, joined: Table) -> None:
-    from crosscast.tables.keys import distinct, key_numbers
+    from crosscast.tables.keys import distinct
 
     pairs, _ = distinct(joined, ("device", "configuration"))
-    (numbers,) = key_numbers([pairs], ("device",))
-    counts = np.bincount(numbers)
-    if counts.max() > 1:
-        device = pairs.column("device")[int(np.argmax(counts[numbers] > 1))].as_py()
-        raise InputError(
-            f"{label}: records: expected one configuration a device, found {counts.max()} of {device!r}"
-        )
+    device, count = Counter(pairs.column("device").to_pylist()).most_common(1)[0]
+    if count > 1:
+        found = f"{count} of {device!r}"
+        raise InputError.of(where=f"{label}: records", expected="one configuration a device", found=found)
 
 
 def _log_spreads(dataset: Dataset, joined: Table) -> Reals:
@@ -320,9 +294,8 @@ def _log_spreads(dataset: Dataset, joined: Table) -> Reals:
 
     records = sound(dataset.records, dataset.sessions)
     keys, numbers = distinct(records, CELL)
-    spreads = samples_of(numbers, np.log(run_means(records))).sd()
+    # Each cell of the joined view is one of these.
     wanted, known = key_numbers([joined, keys], CELL)
-    by_number = np.full(int(max(wanted.max(), known.max())) + 1, np.nan)
-    by_number[known] = spreads
-    spread: Reals = by_number[wanted]
-    return spread
+    spreads = np.empty(len(known))
+    spreads[known] = samples_of(numbers, np.log(run_means(records))).sd()
+    return spreads[wanted]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from crosscast.errors import InputError
 from crosscast.predict.serialization import Array, Nested, Stored
 from crosscast.predict.time.combined import Combined
 from crosscast.predict.time.data import Grid, ProfileBatch, application_weights, impute
-from crosscast.predict.time.forecast import Gaussian
+from crosscast.predict.time.gaussian import Gaussian
 from crosscast.predict.time.johnston2018 import PublishedForest
 from crosscast.predict.time.physical import Physical
 from crosscast.predict.trees import Trees, constant, joined, trees_of_boosting, trees_of_forest
@@ -26,103 +26,71 @@ from crosscast.predict.trees import Trees, constant, joined, trees_of_boosting, 
 _LARGEST = 1e30
 
 
-@dataclass(frozen=True)
-class Feature:
+class Feature(NamedTuple):
     """One feature."""
 
     name: str  # Its name in artefacts
-    meaning: str  # Why it should tell something about time
     needs: tuple[str, ...]  # Metrics that it is made of
     formula: Callable[..., Reals]  # Makes it from these metrics, each of shape `(n,)`
 
 
-def _log(amount: Reals) -> Reals:
-    return np.log1p(amount)
+def _log_ratio(amount: Reals, whole: Reals) -> Reals:
+    return np.log1p(amount) - np.log1p(whole)
 
 
-def _log_ratio(amount: Reals, other: Reals) -> Reals:
-    return np.log1p(amount) - np.log1p(other)
+def _log_steps(lanes: int, instructions: Reals, items: Reals) -> Reals:
+    """Logarithm of the steps that so many lanes take if each works on a work-item at a time."""
+    return np.log1p(instructions) - np.log(np.clip(items, 1.0, lanes))
 
 
-def _log_each(amount: Reals, items: Reals) -> Reals:
-    return np.log1p(amount / np.maximum(items, 1.0))
-
-
-def _steps_on(lanes: int) -> Callable[[Reals, Reals], Reals]:
-    """Logarithm of the steps that `lanes` lanes take if each works on a work-item at a time."""
-
-    def steps(instructions: Reals, items: Reals) -> Reals:
-        return np.log1p(instructions) - np.log(np.clip(items, 1.0, lanes))
-
-    return steps
-
-
-def _same(amount: Reals) -> Reals:
-    return amount
-
-
-def _difference(more: Reals, less: Reals) -> Reals:
-    return more - less
-
-
-def _log_sum(one: Reals, other: Reals) -> Reals:
-    return np.log1p(one + other)
-
-
-def _sum_ratio(one: Reals, other: Reals, whole: Reals) -> Reals:
-    return np.log1p(one + other) - np.log1p(whole)
-
-
-_WORK = ("total_instruction_count", "work_items")
-_ALL_BITS = "global_memory_address_entropy"
-_LINES = "local_memory_address_entropy_6"
+_INSTRUCTIONS, _ITEMS, _MEMORY = "total_instruction_count", "work_items", "total_memory_footprint"
+_ENTROPY, _LINES = "global_memory_address_entropy", "local_memory_address_entropy_6"
 _KIBIBYTES = "local_memory_address_entropy_10"
+_ACCESSES = ("total_reads", "total_writes")
 
 FEATURES: tuple[Feature, ...] = (
-    Feature("instructions", "work, as one lane sees it", ("total_instruction_count",), _log),
+    # Work as one lane sees it, as many lanes see it that few work-items leave idle, and as endless lanes do.
+    Feature("instructions", (_INSTRUCTIONS,), np.log1p),
     *(
-        Feature(
-            f"steps_on_{lanes}", f"work, as {lanes} lanes see it that few work-items leave idle", _WORK, f
-        )
-        for lanes, f in ((lanes, _steps_on(lanes)) for lanes in (16, 256, 4096, 65536))
+        Feature(f"steps_on_{lanes}", (_INSTRUCTIONS, _ITEMS), partial(_log_steps, lanes))
+        for lanes in (16, 256, 4096, 65536)
     ),
-    Feature("instructions_per_item", "work, as endless lanes see it", _WORK, _log_ratio),
-    Feature("work_items", "how much can be done at once", ("work_items",), _log),
-    Feature("work_groups", "what is handed out to compute units", ("work_groups",), _log),
-    Feature("imbalance", "work that the longest work-item has more", ("load_imbalance",), _log),
-    Feature("barriers_per_item", "how often lanes wait", ("total_barriers_hit", "work_items"), _log_each),
-    Feature("between_barriers", "work between waits", ("median_itb",), _log),
-    Feature("simd_width", "elements that an instruction makes", ("mean_simd_width",), _same),
-    Feature("footprint", "data that has to come from memory once", ("total_memory_footprint",), _log),
+    Feature("instructions_per_item", (_INSTRUCTIONS, _ITEMS), _log_ratio),
+    # How much can be done at once, what is handed out to compute units, and work that one work-item has more.
+    Feature("work_items", (_ITEMS,), np.log1p),
+    Feature("work_groups", ("work_groups",), np.log1p),
+    Feature("imbalance", ("load_imbalance",), np.log1p),
+    # How often lanes wait, and work between waits.
     Feature(
-        "footprint_per_instruction",
-        "data for the work that is done on it",
-        ("total_memory_footprint", "total_instruction_count"),
-        _log_ratio,
+        "barriers_per_item",
+        ("total_barriers_hit", _ITEMS),
+        lambda barriers, items: np.log1p(barriers / np.maximum(items, 1.0)),
     ),
-    Feature(
-        "footprint_per_item",
-        "data of a work-item; where it is much, neighbours are far apart",
-        ("total_memory_footprint", "work_items"),
-        _log_ratio,
-    ),
-    Feature("hot_share", "how even accesses are", ("footprint_90", "total_memory_footprint"), _log_ratio),
-    Feature("accesses", "loads and stores", ("total_reads", "total_writes"), _log_sum),
+    Feature("between_barriers", ("median_itb",), np.log1p),
+    # Elements that an instruction makes.
+    Feature("simd_width", ("mean_simd_width",), np.positive),
+    # Data that has to come from memory once; for the work on it; and of a work-item: where that is much,
+    # neighbours are far apart.
+    Feature("footprint", (_MEMORY,), np.log1p),
+    Feature("footprint_per_instruction", (_MEMORY, _INSTRUCTIONS), _log_ratio),
+    Feature("footprint_per_item", (_MEMORY, _ITEMS), _log_ratio),
+    # How even accesses are, how many there are, how many among the work, and what local memory serves.
+    Feature("hot_share", ("footprint_90", _MEMORY), _log_ratio),
+    Feature("accesses", _ACCESSES, lambda reads, writes: np.log1p(reads + writes)),
     Feature(
         "accesses_per_instruction",
-        "loads and stores among the work",
-        ("total_reads", "total_writes", "total_instruction_count"),
-        _sum_ratio,
+        (*_ACCESSES, _INSTRUCTIONS),
+        lambda reads, writes, instructions: _log_ratio(reads + writes, instructions),
     ),
-    Feature("local_accesses", "what local memory serves", ("local_accesses",), _log),
-    Feature(
-        "address_entropy", "bits of addresses: how much is accessed, and how evenly", (_ALL_BITS,), _same
-    ),
-    Feature("within_lines", "bits of it within 64 B", (_ALL_BITS, _LINES), _difference),
-    Feature("within_kibibytes", "bits of it between 64 B and 1 KiB", (_LINES, _KIBIBYTES), _difference),
-    Feature("branches", "places where lanes may part", ("unique_branches",), _log),
-    Feature("branch_entropy", "how unlike branches go", ("yokota_branch_entropy",), _same),
-    Feature("opcodes", "kinds of instructions", ("opcode",), _log),
+    Feature("local_accesses", ("local_accesses",), np.log1p),
+    # Bits of addresses: how much is accessed and how evenly; those within 64 B, and between that and 1 KiB.
+    Feature("address_entropy", (_ENTROPY,), np.positive),
+    Feature("within_lines", (_ENTROPY, _LINES), np.subtract),
+    Feature("within_kibibytes", (_LINES, _KIBIBYTES), np.subtract),
+    # Places where lanes may part, how unlike they go there, and kinds of instructions.
+    Feature("branches", ("unique_branches",), np.log1p),
+    Feature("branch_entropy", ("yokota_branch_entropy",), np.positive),
+    Feature("opcodes", ("opcode",), np.log1p),
 )
 """All features, in the order in which they are shown to models."""
 
@@ -139,8 +107,8 @@ def choose_features(profiles: ProfileBatch, among: Collection[str] = tuple(_BY_N
         each.name for each in FEATURES if each.name in among and all(sound[need] for need in each.needs)
     )
     if not names:
-        lacking = ", ".join(name for name in sound if not sound[name])
-        raise InputError(f"profiles: expected metrics that all kernels have, found some without {lacking}")
+        lacking = f"some without {', '.join(name for name in sound if not sound[name])}"
+        raise InputError.of(where="profiles", expected="metrics that all kernels have", found=lacking)
     return names
 
 
@@ -151,10 +119,11 @@ def feature_matrix(names: Sequence[str], profiles: ProfileBatch) -> Reals:
         sound = _sound(values)
         if not sound.all():
             row = int(np.argmin(sound))
-            found = "none" if np.isnan(values[row]) else f"{values[row]:g}"
-            raise InputError(
-                f"profile of {'/'.join(profiles.names[row])}: {name}: expected a number from 0 to "
-                f"{_LARGEST:g}, which the model needs, found {found}"
+            raise InputError.of(
+                where=f"profile of {'/'.join(profiles.names[row])}",
+                field=name,
+                expected=f"a number from 0 to {_LARGEST:g}, which the model needs",
+                found="none" if np.isnan(values[row]) else f"{values[row]:g}",
             )
     chosen = [_BY_NAME[name] for name in names]
     return np.column_stack([each.formula(*(metrics[need] for need in each.needs)) for each in chosen])
@@ -173,10 +142,8 @@ def _sound(values: Reals) -> Flags:
 def _check_features(names: Sequence[str]) -> None:
     unknown = sorted(set(names) - set(_BY_NAME))
     if unknown or not names or len(set(names)) != len(names):
-        found = ", ".join(unknown or names) or "none"
-        raise InputError.of(
-            field="features", expected=f"some of {', '.join(_BY_NAME)}, each once", found=found
-        )
+        expected, found = f"some of {', '.join(_BY_NAME)}, each once", ", ".join(unknown or names) or "none"
+        raise InputError.of(field="features", expected=expected, found=found)
 
 
 @dataclass(frozen=True)
@@ -262,21 +229,13 @@ class FittedNearest(Stored, kind="nearest"):
 # trees of its own. What each part sees was chosen once, by hand, in view of the errors on held-out
 # applications of the published dataset and of the bundled one. That choice is not nested in their evaluation.
 
-LEVEL = (
-    "instructions",
-    "steps_on_16",
-    "steps_on_256",
-    "steps_on_4096",
-    "steps_on_65536",
-    "instructions_per_item",
-    "work_items",
-    "work_groups",
-    "barriers_per_item",
-    "simd_width",
-    "footprint",
-    "accesses",
-    "within_lines",
+_GROWING = (
+    *("instructions", "steps_on_16", "steps_on_256", "steps_on_4096", "steps_on_65536"),
+    *("instructions_per_item", "footprint", "accesses"),
 )
+"""Features with which the level may grow but not fall: more work or more data never takes less time."""
+
+LEVEL = (*_GROWING, "work_items", "work_groups", "barriers_per_item", "simd_width", "within_lines")
 """Features from which the level is predicted."""
 
 PREFERENCE = ("instructions_per_item", "work_items", "footprint_per_item", "within_lines")
@@ -287,7 +246,7 @@ PREFERENCE = ("instructions_per_item", "work_items", "footprint_per_item", "with
 class TwoParts:
     """What trees are fitted to, of ``n`` kernels on ``d`` devices."""
 
-    features: tuple[str, ...]  # The features of both parts
+    features: tuple[str, ...]  # Of both parts
     rows: Reals  # `(n, f)` Their values, rounded to single precision, in which trees compare
     level: Reals  # `(n,)` Mean over the devices of the logarithm of the time
     preference: Reals  # `(n, d)` What is left
@@ -348,42 +307,19 @@ class ExtraTrees:
         """Fit it to a grid that may have cells without a time."""
         parts = two_parts(grid)
         seeds = np.random.default_rng(seed).integers(2**31, size=2).tolist()
-        level = self._level(parts, seeds[0]).onto(np.ones((1, len(grid.devices))))
-        return FittedTrees(parts.features, joined([level, self._preference(parts, seeds[1])]))
-
-    def _level(self, parts: TwoParts, seed: int) -> Trees:
-        from crosscast.predict.scikit import ExtraTreesRegressor
-
-        places = parts.level_places
-        forest = ExtraTreesRegressor(
-            self.trees, min_samples_leaf=self.level_leaf, max_features=0.5, random_state=seed
-        )
-        forest.fit(parts.rows[:, places], parts.level, sample_weight=parts.weights)
-        return trees_of_forest(forest).reading(places)
-
-    def _preference(self, parts: TwoParts, seed: int) -> Trees:
-        from crosscast.predict.scikit import ExtraTreesRegressor
-
-        places = parts.preference_places
-        forest = ExtraTreesRegressor(self.trees, min_samples_leaf=self.preference_leaf, random_state=seed)
+        leaf = {"min_samples_leaf": self.level_leaf, "max_features": 0.5}
+        level = self._forest(parts, parts.level_places, parts.level, seeds[0], **leaf)
         wanted = parts.preference if parts.preference.shape[1] > 1 else parts.preference[:, 0]
+        leaf = {"min_samples_leaf": self.preference_leaf}
+        preference = self._forest(parts, parts.preference_places, wanted, seeds[1], **leaf)
+        return FittedTrees(parts.features, joined([level.onto(np.ones((1, len(grid.devices)))), preference]))
+
+    def _forest(self, parts: TwoParts, places: list[int], wanted: Reals, seed: int, **leaf: float) -> Trees:
+        from crosscast.predict.scikit import ExtraTreesRegressor
+
+        forest = ExtraTreesRegressor(self.trees, random_state=seed, **leaf)
         forest.fit(parts.rows[:, places], wanted, sample_weight=parts.weights)
         return trees_of_forest(forest).reading(places)
-
-
-_GROWING = frozenset(
-    (
-        "instructions",
-        "steps_on_16",
-        "steps_on_256",
-        "steps_on_4096",
-        "steps_on_65536",
-        "instructions_per_item",
-        "footprint",
-        "accesses",
-    )
-)
-"""Features with which the level may grow but not fall: more work or more data never takes less time."""
 
 
 @dataclass(frozen=True)
@@ -407,21 +343,17 @@ class Boosting:
         growing = [int(parts.features[place] in _GROWING) for place in parts.level_places]
         level = self._boosted(parts, parts.level_places, parts.level, seed, growing)
         mean = np.average(parts.preference, axis=0, weights=parts.weights)
-        scores, axes = _principal(parts.preference - mean, min(self.directions, d - 1))
+        centred = parts.preference - mean
+        axes = np.linalg.svd(centred, full_matrices=False)[2][: min(self.directions, d - 1)]
         preferences = [
             self._boosted(parts, parts.preference_places, score, seed).onto(axis[None, :])
-            for score, axis in zip(scores.T, axes, strict=True)
+            for score, axis in zip((centred @ axes.T).T, axes, strict=True)
         ]
         everywhere = level.onto(np.ones((1, d)))
         return FittedTrees(parts.features, joined([everywhere, constant(mean), *preferences]))
 
     def _boosted(
-        self,
-        parts: TwoParts,
-        places: list[int],
-        wanted: Reals,
-        seed: int,
-        growing: list[int] | None = None,
+        self, parts: TwoParts, places: list[int], wanted: Reals, seed: int, growing: list[int] | None = None
     ) -> Trees:
         from crosscast.predict.scikit import HistGradientBoostingRegressor, threadpool_limits
 
@@ -439,13 +371,6 @@ class Boosting:
         with threadpool_limits(1):
             model.fit(parts.rows[:, places], wanted, sample_weight=parts.weights)
         return trees_of_boosting(model).reading(places)
-
-
-def _principal(rows: Reals, count: int) -> tuple[Reals, Reals]:
-    """First principal directions ``(count, d)`` of rows, behind the rows' scores on them, ``(n, count)``."""
-    _, _, axes = np.linalg.svd(rows, full_matrices=False)
-    first: Reals = axes[:count]
-    return rows @ first.T, first
 
 
 DEFAULT_MODEL = "combined"
@@ -470,10 +395,5 @@ MODELS: Mapping[str, Callable[[], Gaussian]] = {
 def model_named(name: str) -> Gaussian:
     """Make a model."""
     if name not in MODELS:
-        raise InputError(f"model: expected one of {', '.join(MODELS)}, found {name!r}")
+        raise InputError.of(where="model", expected=f"one of {', '.join(MODELS)}", found=repr(name))
     return MODELS[name]()
-
-
-def with_baselines(names: Sequence[str]) -> list[Gaussian]:
-    """Models by name, each once, and the baselines after them."""
-    return [model_named(name) for name in dict.fromkeys([*names, *BASELINES])]
