@@ -271,7 +271,7 @@ def evaluate_machine(
     if not together and groups == (programs,):
         # Names that all begin alike tell nothing apart.
         groups = ()
-    folds = {ALONE: tuple((name,) for name in programs)}
+    folds: dict[str, tuple[tuple[str, ...], ...]] = {ALONE: tuple((name,) for name in programs)}
     folds |= {TOGETHER: folds_together(programs, groups)} if groups else {}
     sampler = sampler_of(surfaces, samples)
     by_fold = {

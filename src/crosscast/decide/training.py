@@ -118,8 +118,8 @@ def errors_left_out(
             by_program[program][f"rmse_log_{name}"] = float(np.sqrt(square))
         absolute = [float(np.median(np.abs(np.expm1(each[name])))) for each in found.values()]
         inside = [each[f"{name}_inside"] for each in found.values()]
-        square = mean(list(squares.values()))
-        errors[f"rmse_log_{name}"] = None if square is None else float(np.sqrt(square))
+        whole = mean(list(squares.values()))
+        errors[f"rmse_log_{name}"] = None if whole is None else float(np.sqrt(whole))
         errors[f"median_ape_{name}"] = mean(absolute)
         errors[f"coverage_{name}"] = mean([float(np.mean(each)) for each in inside if each.size])
     return {**errors, "by_program": by_program}

@@ -130,8 +130,8 @@ class ClassificationTree(Stored):
         found = []
         columns = (self.feature, self.threshold, self.left, self.right, self.counts)
         for feature, *below, counts in zip(*(each.tolist() for each in columns), strict=True):
-            asked = (self.names[feature], *below) if feature >= 0 else (None,) * 4
-            found.append(TreeNode(*asked, int(np.argmax(counts)), tuple(counts)))
+            at: Any = (self.names[feature], *below) if feature >= 0 else (None,) * 4
+            found.append(TreeNode._make((*at, int(np.argmax(counts)), tuple(counts))))
         return tuple(found)
 
     def text(self) -> str:
@@ -263,12 +263,11 @@ class Clusters(Stored):
         """What was found, for ``n`` kernels."""
         pairs = correlations[np.triu_indices(len(kernels), 1)]
         known = pairs[np.isfinite(pairs)]
-        ends = (float(known.min()), float(known.max())) if known.size else (None, None)
-        applications, names, sizes = zip(
-            *(kernels[row] for row in np.argsort(clusters, kind="stable")), strict=True
-        )
+        low, high = (float(known.min()), float(known.max())) if known.size else (None, None)
+        ordered = [kernels[row] for row in np.argsort(clusters, kind="stable")]
+        applications, names, sizes = zip(*ordered, strict=True)
         counts = tuple(np.bincount(clusters).tolist())
-        return cls(applications, names, sizes, counts, asked, *ends, len(pairs) - len(known))
+        return cls(applications, names, sizes, counts, asked, low, high, len(pairs) - len(known))
 
     def check(self) -> None:
         """Refuse sizes of other kernels, and a range with one end."""
@@ -352,7 +351,7 @@ def choose_amounts(
     applications = np.unique(training.groups)
     if len(pairs) == 1 or len(applications) < 2:
         return pairs[-1]
-    words = {"logarithms": logarithms, "seed": seed}
+    words: dict[str, Any] = {"logarithms": logarithms, "seed": seed}
     errors = [_left_out_errors(training, each, clusters, depths, **words) for each in applications]
     mean = np.mean(errors, axis=0).ravel()
     # What differs by rounding alone is equal.

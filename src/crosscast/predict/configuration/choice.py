@@ -52,9 +52,10 @@ def check_asked(
 ) -> None:
     """Refuse a cap that is no power, a confidence that is no probability, and an objective there is not."""
     if not (isinstance(power_cap, Real) and 0 < power_cap < np.inf):
-        raise InputError.of(field="power cap", expected="watts above 0", found=power_cap)
+        raise InputError.of(field="power cap", expected="watts above 0", found=repr(power_cap))
     if confidence is not None and not (isinstance(confidence, Real) and 0 < confidence < 1):
-        raise InputError.of(field="confidence", expected="a probability between 0 and 1", found=confidence)
+        expected = "a probability between 0 and 1"
+        raise InputError.of(field="confidence", expected=expected, found=repr(confidence))
     if objective not in OBJECTIVES:
         expected = f"one of {', '.join(OBJECTIVES)}"
         raise InputError.of(field="objective", expected=expected, found=repr(objective))
@@ -186,15 +187,23 @@ def choice_of(
     within = probability_under(forecast, power_cap, np.ones(len(space), np.bool_))
     number = select(forecast, power_cap, objective=objective, confidence=confidence, within=within)
     tails = ((1 - level) / 2, (1 + level) / 2)
-    intervals = [(each.quantile(tail), each.errors) for each in (time, power) for tail in tails]
-    intervals.append((within, power.errors))
+    intervals = {
+        f"{name}_{end}_{unit}": (quantity.quantile(tail), quantity.errors)
+        for name, unit, quantity in (("time", "s", time), ("power", "w", power))
+        for end, tail in zip(("low", "high"), tails, strict=True)
+    }
+    intervals["probability_under"] = (within, power.errors)
     fastest = float(np.nanmin(time.centre))
 
     def option(number: int) -> Option:
         measured = bool(forecast.measured[number])
         at, time_s, power_w = space.configurations[number], time.centre[number], power.centre[number]
-        known = [float(values[number]) if measured or errors.size else None for values, errors in intervals]
-        return Option(at, float(time_s), float(power_w), *known, measured, float(fastest / time_s))
+        known: dict[str, Any] = {
+            name: float(values[number]) if measured or errors.size else None
+            for name, (values, errors) in intervals.items()
+        }
+        known |= {"measured": measured, "relative_performance": float(fastest / time_s)}
+        return Option(at, float(time_s), float(power_w), **known)
 
     least = option(int(np.nanargmin(power.centre)))
     frontier = tuple(option(each) for each in pareto_frontier(time.centre, power.centre).tolist())
