@@ -1,9 +1,9 @@
 """How many functions one question crosses: a profile through a model of times, a sample, a mix of three.
 
 ``python -m benchmarks.walks`` loads each model anew (those of ``tests/data/format1``, as format 2), asks it,
-and prints how many functions of the rooms of prediction ran, each once, and in how many files. The second walk
-counts: the first imports modules and reads annotations. Comprehensions, lambdas and what Python calls by itself
-(``__init__``, ``__len__`` and the like) do not count. ``--list`` names the functions.
+and prints how many functions of the rooms of prediction ran, each once, and in how many files. The second
+walk counts: the first imports modules and reads annotations. Comprehensions, lambdas and what Python calls by
+itself (``__init__``, ``__len__`` and the like) do not count. ``--list`` names the functions.
 
 At a80dc47, before the rebuild, the same rule gives 65, 106 and 91; a reader had counted 57, 108 and 84.
 """
