@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from crosscast.errors import InputError
 
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from crosscast.configuration import Configuration
     from crosscast.decide.evaluation import ConfigurationEvaluation
     from crosscast.evaluation.loop import Progress
-    from crosscast.evaluation.partition import PartitionEvaluation
     from crosscast.evaluation.relative import HeldOutPredictions
-    from crosscast.evaluation.time import TimeEvaluation
     from crosscast.predict.configuration.data import Surfaces
     from crosscast.predict.relative.data import Observations, Vectors
     from crosscast.studies.johnston2018 import Johnston2018
@@ -29,10 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "QUESTIONS",
-    "Evaluation",
     "Question",
     "QuestionName",
-    "Trained",
     "evaluate",
     "model_names",
     "train",
@@ -61,48 +57,24 @@ _RECORDED_FOLDS = {"leave-mix-out": "leave-bag-out"}
 Note = Callable[[str], None]
 
 
-class Evaluation(Protocol):
-    """How models did on data that they were not fitted to."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but single predictions, as ``crosscast evaluate --json`` prints it."""
-        ...
-
-
-class Trained(Protocol):
-    """A fitted model with its card; each question's own has `predict`, too."""
-
-    @property
-    def card(self) -> Any:
-        """What it was trained on, and its errors on held-out applications."""
-        ...
-
-    @property
-    def predictor(self) -> Any:
-        """What was fitted."""
-        ...
-
-    def save(self, folder: str | Path) -> None:
-        """Write it to a folder, which `crosscast.load_model` reads."""
-        ...
-
-
 @dataclass(frozen=True)
 class Question:
     """A question: how its data are read, and its models, folds, evaluation and training."""
 
     name: QuestionName
-    registry: str  # Module of the names below
     folds: tuple[str, ...]  # What can be held out; the first by default
     evaluate: Callable[..., Any]
-    train: Callable[..., Trained] | None = None
+    train: Callable[..., Any] | None = None
+    registry: str = ""  # Module of the names below, if not that of the question's models
     models: str = "MODELS"
     default: str = "DEFAULT_MODEL"
     baselines: str = "BASELINES"
 
     def of_registry(self, name: str) -> Any:
         """A part of the registry, which is imported when it is asked for."""
-        return getattr(importlib.import_module(self.registry), name)
+        return getattr(
+            importlib.import_module(self.registry or f"crosscast.predict.{self.name}.models"), name
+        )
 
 
 def train(
@@ -169,9 +141,8 @@ def train(
     name = asked.of_registry(asked.default) if model is None else model
     if name not in known:
         raise InputError(f"model: expected one of {', '.join(known)}, found {name!r}")
-    return asked.train(
-        dataset, name, seed=seed, jobs=_jobs(jobs), cache=_folder(cache), progress=progress, **options
-    )
+    folder = None if cache is None else Path(cache)
+    return asked.train(dataset, name, seed=seed, jobs=_jobs(jobs), cache=folder, progress=progress, **options)
 
 
 def evaluate(
@@ -247,7 +218,7 @@ def evaluate(
         _RECORDED_FOLDS.get(split, split),
         seed=seed,
         jobs=_jobs(jobs),
-        cache=_folder(cache),
+        cache=None if cache is None else Path(cache),
         progress=progress,
         **options,
     )
@@ -280,33 +251,20 @@ def _jobs(jobs: int | None) -> int | None:
     return processors() if jobs is None else jobs
 
 
-def _folder(cache: str | Path | None) -> Path | None:
-    return None if cache is None else Path(cache)
-
-
 def _question(name: str) -> Question:
     if name not in QUESTIONS:
         raise InputError(f"question: expected one of {', '.join(QUESTIONS)}, found {name!r}")
     return QUESTIONS[name]
 
 
-def _evaluate_time(
-    dataset: Dataset,
-    models: Sequence[str] | None,
-    folds: str,
-    *,
-    probes: Sequence[int] = (0,),
-    level: float = 0.9,
-    **how: Any,
-) -> TimeEvaluation:
+def _evaluate_time(dataset: Dataset, models: Sequence[str] | None, folds: str, **how: Any) -> Any:
     from crosscast.evaluation.time import evaluate_time
     from crosscast.predict.time.models import model_named
 
-    made = [model_named(name) for name in model_names("time", models)]
-    return evaluate_time(dataset, made, folds, probes=probes, level=level, **how)
+    return evaluate_time(dataset, [model_named(name) for name in model_names("time", models)], folds, **how)
 
 
-def _train_time(dataset: Dataset, model: str, **how: Any) -> Trained:
+def _train_time(dataset: Dataset, model: str, **how: Any) -> Any:
     from crosscast.evaluation.time import train_time
 
     count = len(dataset.records.column("configuration").unique())
@@ -392,29 +350,12 @@ def held_out_work(
     return held_out_predictions(vectors, models_named([name])[0], folds, jobs=_jobs(jobs), **how)
 
 
-def nichols2024(
-    dataset: Dataset,
-    *,
-    devices: Sequence[str] | None = None,
-    sources: Sequence[str] | None = None,
-    note: Note | None = None,
-    jobs: int | None = None,
-    **how: Any,
-) -> RelativeStudy:
+def nichols2024(dataset: Dataset, *, jobs: int | None = None, **how: Any) -> RelativeStudy:
     """The models and the random split of Nichols et al. 2024, our model beside them, and the studies."""
-    from crosscast.predict.relative.models import DEFAULT_MODEL, MODELS, models_named
-    from crosscast.studies.nichols2024 import study_relative
+    from crosscast.predict.relative.models import DEFAULT_MODEL, MODELS
 
     names = [DEFAULT_MODEL, *(name for name in MODELS if name.startswith("published-")), "log-mean"]
-    return study_relative(
-        relative_vectors(dataset, devices, sources, note),
-        models_named(names),
-        "published",
-        label=dataset.label,
-        studies=True,
-        jobs=_jobs(jobs),
-        **how,
-    )
+    return _evaluate_relative(dataset, names, "published", studies=True, jobs=_jobs(jobs), **how)
 
 
 def _train_relative(
@@ -425,7 +366,7 @@ def _train_relative(
     sources: Sequence[str] | None = None,
     note: Note | None = None,
     **how: Any,
-) -> Trained:
+) -> Any:
     from crosscast.evaluation.relative import train_relative
     from crosscast.predict.relative.models import BASELINES, models_named
 
@@ -494,15 +435,9 @@ def bailey2014(
 
     machines = machines_of(configured(dataset, domain=power_domain), dataset.label, devices)
     limiters = [each.name for machine in machines for each in knob_methods(machine.space)]
-    return _evaluate_configuration(
-        dataset,
-        [*limiters, "published", "published+fl", "oracle"],
-        get_args(ConfigurationFolds)[0],
-        devices=devices,
-        power_domain=power_domain,
-        jobs=_jobs(jobs),
-        **how,
-    )
+    names = [*limiters, "published", "published+fl", "oracle"]
+    words = {"devices": devices, "power_domain": power_domain, "jobs": _jobs(jobs), **how}
+    return _evaluate_configuration(dataset, names, get_args(ConfigurationFolds)[0], **words)
 
 
 def _samples(samples: Sequence[Configuration] | str, machines: Sequence[Surfaces]) -> Sequence[Configuration]:
@@ -526,7 +461,7 @@ def _train_configuration(
     power_domain: str | None = None,
     samples: Sequence[Configuration] | str | None = None,
     **how: Any,
-) -> Trained:
+) -> Any:
     from crosscast.decide.training import machine_of, train_configuration
 
     surfaces = machine_of(dataset, devices=devices, power_domain=power_domain)
@@ -534,52 +469,31 @@ def _train_configuration(
     return train_configuration(surfaces, model, samples=chosen, power_domain=power_domain, **how)
 
 
-def _evaluate_corun(
-    dataset: Dataset,
-    models: Sequence[str] | None,
-    folds: str,
-    *,
-    device: str | None = None,
-    probes: Sequence[int] = (0,),
-    level: float = 0.9,
-    **how: Any,
-) -> CoRunStudy:
+def _evaluate_corun(dataset: Dataset, models: Sequence[str] | None, folds: str, **how: Any) -> CoRunStudy:
     from crosscast.predict.corun.models import BASELINES, models_named
     from crosscast.studies.moolchandani2022 import study_corun
     from crosscast.tables.corun.view import co_runs
 
-    _refuse_mixes(dataset, "crosscast evaluate partition")
+    _refuse_mixes(dataset)
     names = [name for name in model_names("corun", models) if name not in BASELINES]
-    return study_corun(
-        co_runs(dataset),
-        models_named(names),
-        folds,
-        baselines=models_named(BASELINES),
-        device=device,
-        probes=probes,
-        level=level,
-        **how,
-    )
+    baselines = models_named(BASELINES)
+    return study_corun(co_runs(dataset), models_named(names), folds, baselines=baselines, **how)
 
 
-def moolchandani2022(
-    dataset: Dataset, *, device: str | None = None, jobs: int | None = None, **how: Any
-) -> CoRunStudy:
+def moolchandani2022(dataset: Dataset, *, jobs: int | None = None, **how: Any) -> CoRunStudy:
     """The models of Moolchandani et al. 2022 beside ours, each application held out, and its studies."""
     from crosscast.predict.corun.models import DEFAULT_MODEL, MODELS
 
     names = [DEFAULT_MODEL, *(name for name in MODELS if name.startswith("published-"))]
-    return _evaluate_corun(
-        dataset, names, get_args(CoRunFolds)[0], device=device, studies=True, jobs=_jobs(jobs), **how
-    )
+    return _evaluate_corun(dataset, names, get_args(CoRunFolds)[0], studies=True, jobs=_jobs(jobs), **how)
 
 
-def _train_corun(dataset: Dataset, model: str, *, device: str | None = None, **how: Any) -> Trained:
+def _train_corun(dataset: Dataset, model: str, *, device: str | None = None, **how: Any) -> Any:
     from crosscast.evaluation.corun import of_one_device, train_corun
     from crosscast.predict.corun.models import BASELINES, models_named
     from crosscast.tables.corun.view import co_runs
 
-    _refuse_mixes(dataset, "crosscast evaluate partition")
+    _refuse_mixes(dataset)
     chosen = of_one_device(co_runs(dataset), device)
     shared = chosen.bags[0].device
     memory = [row["memory_bytes"] for row in dataset.devices.to_pylist() if row["device"] == shared]
@@ -592,75 +506,42 @@ def _train_corun(dataset: Dataset, model: str, *, device: str | None = None, **h
     )
 
 
-def _refuse_mixes(dataset: Dataset, instead: str) -> None:
+def _refuse_mixes(dataset: Dataset) -> None:
     from crosscast.tables.corun.mixes import has_mixes
 
     if has_mixes(dataset.bags):
         raise InputError(
             f"{dataset.label}: expected mixes with slowdowns, found mixes on parts of a GPU, whose times are "
-            f"relative to others: {instead} is for these"
+            "relative to others: crosscast evaluate partition is for these"
         )
 
 
 def _evaluate_partition(
-    dataset: Dataset,
-    models: Sequence[str] | None,
-    folds: str,
-    *,
-    device: str | None = None,
-    level: float = 0.9,
-    **how: Any,
-) -> PartitionEvaluation:
+    dataset: Dataset, models: Sequence[str] | None, folds: str, *, device: str | None = None, **how: Any
+) -> Any:
     from crosscast.evaluation.partition import evaluate_partition
     from crosscast.predict.corun.partition import PARTITION_MODELS
     from crosscast.tables.corun.mixes import mixes_of
 
     names = model_names("partition", list(PARTITION_MODELS) if models is None else models)
-    return evaluate_partition(mixes_of(dataset, device), names, folds, level=level, **how)
+    return evaluate_partition(mixes_of(dataset, device), names, folds, **how)
 
 
-QUESTIONS: Mapping[str, Question] = MappingProxyType(
-    {
-        each.name: each
-        for each in (
-            Question(
-                "time",
-                "crosscast.predict.time.models",
-                get_args(TimeFolds),
-                _evaluate_time,
-                _train_time,
-            ),
-            Question(
-                "relative",
-                "crosscast.predict.relative.models",
-                get_args(RelativeFolds),
-                _evaluate_relative,
-                _train_relative,
-            ),
-            Question(
-                "configuration",
-                "crosscast.predict.configuration.models",
-                get_args(ConfigurationFolds),
-                _evaluate_configuration,
-                _train_configuration,
-            ),
-            Question(
-                "corun",
-                "crosscast.predict.corun.models",
-                get_args(CoRunFolds),
-                _evaluate_corun,
-                _train_corun,
-            ),
-            Question(
-                "partition",
-                "crosscast.predict.corun.partition",
-                get_args(PartitionFolds),
-                _evaluate_partition,
-                models="PARTITION_MODELS",
-                default="PARTITION_BASELINES",
-                baselines="PARTITION_BASELINES",
-            ),
-        )
-    }
+_KEPT = (
+    Question("time", get_args(TimeFolds), _evaluate_time, _train_time),
+    Question("relative", get_args(RelativeFolds), _evaluate_relative, _train_relative),
+    Question("configuration", get_args(ConfigurationFolds), _evaluate_configuration, _train_configuration),
+    Question("corun", get_args(CoRunFolds), _evaluate_corun, _train_corun),
 )
+_PARTITION = Question(
+    "partition",
+    get_args(PartitionFolds),
+    _evaluate_partition,
+    registry="crosscast.predict.corun.partition",
+    models="PARTITION_MODELS",
+    default="PARTITION_BASELINES",
+    baselines="PARTITION_BASELINES",
+)
+
+QUESTIONS: Mapping[str, Question] = MappingProxyType({each.name: each for each in (*_KEPT, _PARTITION)})
 """The questions by name."""

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.trees import Trees, constant, joined, kept_trees, trees_of_boosting, trees_of_forest
+from crosscast.predict.trees import Trees, constant, joined, trees_of_boosting, trees_of_forest
 
 State = dict[str, npt.NDArray[Any]]
 
@@ -34,19 +34,14 @@ def grown(seed: int = 0, trees: int = 7, o: int = 3) -> Trees:
 
 def refusal(state: State, features: int = 4) -> str:
     with pytest.raises(InputError) as caught:
-        kept_trees(state, features)
+        Trees.from_state(state).check_width(features)
     return str(caught.value)
 
 
-def test_trees_one_by_one_are_those_of_the_sum() -> None:
-    trees = grown()
-    rows = sample(1, n=9000)[0]
-    each = trees.each(rows)
-    assert each.shape == (7, 9000, 3)
-    np.testing.assert_allclose(each.sum(axis=0), trees.sum(rows), atol=1e-12)
-    for place in range(7):
-        alone = replace(trees, root=trees.root[place : place + 1])
-        np.testing.assert_array_equal(alone.sum(rows[:50]), each[place, :50])
+def test_a_sum_is_that_of_the_trees_one_by_one() -> None:
+    trees, rows = grown(), sample(1, n=9000)[0]
+    alone = [replace(trees, root=trees.root[place : place + 1]).sum(rows) for place in range(7)]
+    np.testing.assert_allclose(np.sum(alone, axis=0), trees.sum(rows), atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [ExtraTreesRegressor, RandomForestRegressor])
@@ -172,7 +167,8 @@ def test_a_state_with_any_one_node_changed_is_refused_or_still_trees(data: st.Da
     array = state[name].copy()
     array[data.draw(st.integers(0, len(array) - 1))] = data.draw(st.integers(-200, 200))
     try:
-        trees = kept_trees({**state, name: array}, 4)
+        trees = Trees.from_state({**state, name: array})
+        trees.check_width(4)
     except InputError:
         return
     assert np.isfinite(trees.sum(sample(2)[0])).all()

@@ -14,7 +14,7 @@ from crosscast.cli.options import RUN, DatasetFolder, Device, Devices, Names, Ru
 from crosscast.cli.places import check_place
 
 if TYPE_CHECKING:
-    from crosscast.questions import QuestionName, Trained
+    from crosscast.questions import QuestionName
 
 __all__ = ["app"]
 
@@ -163,7 +163,7 @@ def _train(
     without: list[str] | None,
     run: RunOptions,
     **options: Any,
-) -> Trained:
+) -> Any:
     # Imported here: `--help` needs no pyarrow.
     from crosscast import questions
     from crosscast.predict.store import check_folder
@@ -175,6 +175,6 @@ def _train(
     run.check_cache()
     dataset = without_applications(dataset_named(folder), without or [])
     with run.fitting() as how:
-        trained: Trained = questions.train(dataset, question, model, **how, **options)
+        trained = questions.train(dataset, question, model, **how, **options)
     trained.save(out)
     return trained

@@ -239,9 +239,9 @@ def _keep(part: Stored, prefix: str, arrays: Arrays) -> None:
         elif field.several:
             arrays[f"{name}.count"] = np.array(len(value), dtype=np.int64)
             for place, each in enumerate(value):
-                _keep_part(field, each, f"{name}.{place}", arrays)
+                _keep_part(field, each, f"{name}.{place}", f"{name}.{place}.", arrays)
         else:
-            _keep_part(field, value, name, arrays)
+            _keep_part(field, value, name, prefix if field.nested.flat else f"{name}.", arrays)
         if field.optional and len(arrays) == before:
             raise InputError.of(where=_WRITTEN, field=name, expected="a part with an array", found="none")
 
@@ -256,12 +256,7 @@ def _kept_array(field: _Field, kind: _Kind, value: Any, name: str, sizes: dict[s
     return array if kind is _TEXT else array.astype(kind.made, copy=False)
 
 
-def _prefix(field: _Field, name: str) -> str:
-    """What stands in front of the names of a part's arrays."""
-    return f"{name.rpartition('.')[0]}.".lstrip(".") if field.nested.flat else f"{name}."
-
-
-def _keep_part(field: _Field, part: Any, name: str, arrays: Arrays) -> None:
+def _keep_part(field: _Field, part: Any, name: str, prefix: str, arrays: Arrays) -> None:
     if not field.fixed and isinstance(part, Stored) and part.kind:
         if field.nested.kinds and part.kind not in field.nested.kinds:
             _refuse_kind(part.kind, f"one of the kinds {', '.join(field.nested.kinds)}", name, _WRITTEN)
@@ -269,7 +264,7 @@ def _keep_part(field: _Field, part: Any, name: str, arrays: Arrays) -> None:
     elif type(part) is not field.cls:
         expected = f"a {field.cls.__name__}" if field.fixed else "a part of a kind that can be kept"
         raise InputError.of(where=_WRITTEN, field=name, expected=expected, found=_place(type(part)))
-    _keep(part, _prefix(field, name), arrays)
+    _keep(part, prefix, arrays)
 
 
 def _make(cls: type[Part], arrays: Given, prefix: str, where: str) -> Part:
@@ -283,11 +278,11 @@ def _make(cls: type[Part], arrays: Given, prefix: str, where: str) -> Part:
             values[field.name] = _made_array(field, field.kind, arrays, name, sizes, where)
         elif field.several:
             # Each has an array at least: a count from a file may be of any size.
-            counted = _Field("count", kind=_INTEGER, array=Array(low=0, high=len(arrays)), made=int)
-            count = _made_array(counted, _INTEGER, arrays, f"{name}.count", {}, where)
-            values[field.name] = tuple(
-                _made_part(field, arrays, f"{name}.{place}", where) for place in range(count)
-            )
+            counted = _Field("count", array=Array(low=0, high=len(arrays)), made=int)
+            count = range(_made_array(counted, _INTEGER, arrays, f"{name}.count", {}, where))
+            values[field.name] = tuple(_made_part(field, arrays, f"{name}.{place}", where) for place in count)
+        elif field.nested.flat:
+            values[field.name] = _make(cast(Any, field.cls), arrays, prefix, where)
         else:
             values[field.name] = _made_part(field, arrays, name, where)
     try:
@@ -332,7 +327,7 @@ def _made_part(field: _Field, arrays: Given, name: str, where: str) -> Any:
         cls = _CLASSES[kind]
         if lacking := _lacking(cast(Any, cls), field.cls):
             _refuse_kind(kind, f"a part that has {', '.join(lacking)}", name, where)
-    return _make(cls, arrays, _prefix(field, name), where)
+    return _make(cast(Any, cls), arrays, f"{name}.", where)
 
 
 def _refuse_kind(kind: str, expected: str, name: str, where: str) -> NoReturn:

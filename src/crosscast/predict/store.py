@@ -113,7 +113,8 @@ def write(folder: str | Path, question: str, card: Mapping[str, Any], arrays: Ma
         **card,
         "arrays": {"file": path.name, "contents": listed},
     }
-    text = json.dumps({**content, "sha256": _card_digest(content)}, indent=1, allow_nan=False)
+    content["sha256"] = hashlib.sha256(json_text(content).encode()).hexdigest()
+    text = json.dumps(content, indent=1, allow_nan=False)
     # The model that is there may have the same arrays.
     new_folder, new_arrays, written = not folder.exists(), not path.exists(), False
     try:
@@ -182,10 +183,6 @@ def _array_digest(array: npt.NDArray[Any]) -> str:
     return digest.hexdigest()
 
 
-def _card_digest(card: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json_text(card).encode()).hexdigest()
-
-
 @dataclass(frozen=True)
 class StoredModel:
     """A model that was read from a folder; its arrays are read when they are asked for."""
@@ -201,8 +198,22 @@ class StoredModel:
     @cached_property
     def arrays(self) -> Arrays:
         """The arrays by name."""
+        found: Arrays = {}
         with _opened(self.path) as file:
-            return {name: _read_array(self.path, file, name, each) for name, each in self.listed.items()}
+            for name, each in self.listed.items():
+                try:
+                    # First the header alone: memory is taken for what it says.
+                    with file.open(f"{name}.npy") as member:
+                        shape, dtype = array_header(member)
+                    if (shape, dtype) != (each.shape, np.dtype(each.dtype)):
+                        raise ValueError(f"it is of type {dtype} and shape {shape}, and not as the card says")
+                    with file.open(f"{name}.npy") as member:
+                        found[name] = np.lib.format.read_array(member, allow_pickle=False)
+                except DAMAGE as error:
+                    raise InputError(f"{self.path}: array {name} is damaged ({error})") from error
+                if _array_digest(found[name]) != each.sha256:
+                    raise InputError(f"{self.path}: array {name} is damaged (its checksum is not the card's)")
+        return found
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
@@ -212,22 +223,6 @@ def _opened(path: Path) -> zipfile.ZipFile:
         raise InputError(f"{path}: expected the arrays of the model, found no such file") from error
     except DAMAGE as error:
         raise InputError(f"{path}: cannot read the arrays of the model ({error})") from error
-
-
-def _read_array(path: Path, file: zipfile.ZipFile, name: str, listed: _Listed) -> npt.NDArray[Any]:
-    try:
-        # First the header alone: memory is taken for what it says.
-        with file.open(f"{name}.npy") as member:
-            shape, dtype = array_header(member)
-        if (shape, dtype) != (listed.shape, np.dtype(listed.dtype)):
-            raise ValueError(f"it is of type {dtype} and shape {shape}, and not as the card says")
-        with file.open(f"{name}.npy") as member:
-            array: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-    except DAMAGE as error:
-        raise InputError(f"{path}: array {name} is damaged ({error})") from error
-    if _array_digest(array) != listed.sha256:
-        raise InputError(f"{path}: array {name} is damaged (its checksum is not the card's)")
-    return array
 
 
 def load_model(folder: str | Path, question: str | None = None) -> Any:
@@ -346,7 +341,8 @@ def _whole_card(path: Path, folder: Path) -> dict[str, Any]:
             "Crosscast wrote it"
         )
     try:
-        is_whole = card.pop("sha256", None) == _card_digest(card)
+        told = card.pop("sha256", None)
+        is_whole = told == hashlib.sha256(json_text(card).encode()).hexdigest()
     except (ValueError, RecursionError):
         # A number beyond all others, such as 1e999, which Python reads.
         is_whole = False

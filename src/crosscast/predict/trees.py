@@ -8,7 +8,7 @@ sums, multiples and projections of forests are forests again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any
@@ -76,24 +76,12 @@ class Trees(Stored):
     def sum(self, rows: Reals) -> Reals:
         """Sum of all trees. Of shape ``(n, o)``. A row's sum does not depend on the other rows."""
         total = np.empty((len(rows), self.leaf_value.shape[1]))
-        for part, leaves in self._parts(rows):
-            total[part] = self.leaf_value.take(leaves, axis=0).sum(axis=0)
-        return total
-
-    def each(self, rows: Reals) -> Reals:
-        """Value of each tree, of shape ``(t, n, o)``."""
-        values = np.empty((len(self.root), len(rows), self.leaf_value.shape[1]))
-        for part, leaves in self._parts(rows):
-            values[:, part] = self.leaf_value.take(leaves, axis=0)
-        return values
-
-    def _parts(self, rows: Reals) -> Iterator[tuple[slice, Integers]]:
-        """Some of the rows at a time, and their leaves."""
         singles = rows.astype(np.float32)
         step = max(1, _AT_ONCE // len(self.root))
         for first in range(0, len(rows), step):
             part = slice(first, first + step)
-            yield part, self._leaves(singles[part])
+            total[part] = self.leaf_value.take(self._leaves(singles[part]), axis=0).sum(axis=0)
+        return total
 
     def _leaves(self, rows: Singles) -> Integers:
         """Leaf in which each row comes to rest, in each tree, of shape ``(t, n)``."""
@@ -129,13 +117,6 @@ class Trees(Stored):
     def onto(self, directions: Reals) -> Trees:
         """Trees whose sums are those of these times a matrix."""
         return replace(self, leaf_value=self.leaf_value @ directions)
-
-
-def kept_trees(arrays: Mapping[str, npt.NDArray[Any]], features: int) -> Trees:
-    """Read trees that are on so many features."""
-    trees = Trees.from_state(arrays)
-    trees.check_width(features)
-    return trees
 
 
 def constant(value: Reals) -> Trees:
