@@ -14,15 +14,14 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.configuration import Configuration, Setting, setting_text
+from crosscast.data.files import csv_rows, whole_file
+from crosscast.data.schema import DEVICE_COLUMN, KERNEL, POWER, TIME, TIMES, domain_column
 from crosscast.decide.power_cap import highest, lowest
 from crosscast.errors import InputError
-from crosscast.measure.regions.reading import is_history, read_history
+from crosscast.measure.regions.file import is_history, read_history
 from crosscast.measure.regions.samples import samples_of
 from crosscast.predict.configuration.artefact import ConfigurationCard
 from crosscast.predict.configuration.data import KernelAt, Observed, Space, Surfaces, total_power
-from crosscast.tables.csv_rows import csv_rows
-from crosscast.tables.run_columns import DEVICE, KERNEL, POWER, TIME, TIMES, domain_column
-from crosscast.tables.whole_file import whole_file
 
 _TOTAL = ""
 """Name under which the power of the whole is averaged."""
@@ -109,14 +108,16 @@ class SettingColumns:
     @cached_property
     def needed(self) -> tuple[str, ...]:
         """Columns that must be there: the device if there are several, and the settings that vary on one."""
-        device = (DEVICE,) if len(self.space.devices) > 1 else ()
+        device = (DEVICE_COLUMN,) if len(self.space.devices) > 1 else ()
         return (*device, *sorted({*self.space.knobs, *self.space.words}))
 
     def cells(self, number: int) -> dict[str, str]:
         """What the needed columns, and the device, hold for a configuration."""
         configuration = self.space.configurations[number]
-        columns = {name: configuration.settings.get(name, "") for name in self.needed if name != DEVICE}
-        return {DEVICE: configuration.device} | {name: _text(value) for name, value in columns.items()}
+        columns = {
+            name: configuration.settings.get(name, "") for name in self.needed if name != DEVICE_COLUMN
+        }
+        return {DEVICE_COLUMN: configuration.device} | {name: _text(value) for name, value in columns.items()}
 
     def number(self, cells: _Row, where: str) -> int:
         """Number of the configuration of a row."""
@@ -150,12 +151,12 @@ class SettingColumns:
 
     def _device(self, cells: _Row, where: str) -> str:
         devices = self.space.devices
-        if not _there(cells, DEVICE) and len(devices) == 1:
+        if not _there(cells, DEVICE_COLUMN) and len(devices) == 1:
             return devices[0]
-        if cells.get(DEVICE, "") not in devices:
-            found = cells.get(DEVICE) or "nothing"
-            raise InputError(f"{where}: {DEVICE}: expected one of {', '.join(devices)}, found {found}")
-        return str(cells[DEVICE])
+        if cells.get(DEVICE_COLUMN, "") not in devices:
+            found = cells.get(DEVICE_COLUMN) or "nothing"
+            raise InputError(f"{where}: {DEVICE_COLUMN}: expected one of {', '.join(devices)}, found {found}")
+        return str(cells[DEVICE_COLUMN])
 
 
 def _there(row: _Row, name: str) -> bool:
@@ -302,7 +303,7 @@ def read_samples(path: str | Path, card: ConfigurationCard) -> SampleFile:
         kernel = kernels.setdefault(name, _Read(names))
         kernel.aggregates.setdefault(number, Aggregate()).add(*_measured(row, where, card, device))
         kernel.lines[number] = where
-        known = {*columns.known, *KERNEL, *TIMES, DEVICE, POWER, *card.counters}
+        known = {*columns.known, *KERNEL, *TIMES, DEVICE_COLUMN, POWER, *card.counters}
         known.update(map(domain_column, _domains(card, device)))
         unknown.update(dict.fromkeys(name for name in row if name not in known))
     if not kernels:
