@@ -20,12 +20,12 @@ from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
+from crosscast.tables.corun.solo import Solo
 
 import crosscast
 from crosscast.predict.configuration.choice import choice_of
 from crosscast.predict.configuration.data import Observed
 from crosscast.profile import METRICS
-from crosscast.tables.corun.solo import Solo
 
 _MODELS = Path(__file__).parents[1] / "tests" / "data" / "format1"
 _ROOMS = ("predict", "decide", "evaluation")

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from crosscast.arrays import Reals
+from crosscast.data.schema import json_text
 from crosscast.device import Device
 from crosscast.predict.configuration.artefact import (
     ConfigurationCard,
@@ -31,7 +32,6 @@ from crosscast.predict.time.gaussian import GaussianPredictor
 from crosscast.predict.time.physical import Physical
 from crosscast.predict.time.unseen import fit_unseen
 from crosscast.profile import METRICS
-from crosscast.tables.schema import json_text
 from support.grids import DEVICES, lawful_grid
 from support.surfaces import made_surfaces
 

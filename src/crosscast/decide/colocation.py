@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
+from crosscast.data.corun import Solo
 from crosscast.decide.colocation_gains import (
     LIKELY,
     ColocationJobs,
@@ -22,7 +23,6 @@ from crosscast.decide.colocation_gains import (
 from crosscast.errors import InputError
 from crosscast.predict.corun.artefact import TrainedCoRunModel, corun_warnings
 from crosscast.predict.corun.forecast import Estimate
-from crosscast.tables.corun.solo import Solo
 
 LARGEST_GROUP = 5
 """Most jobs of a mix, which is what Moolchandani et al. 2022 measured (section 8)."""

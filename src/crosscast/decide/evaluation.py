@@ -13,6 +13,8 @@ import numpy as np
 
 from crosscast.arrays import Arrays
 from crosscast.configuration import Configuration
+from crosscast.data.dataset import Dataset
+from crosscast.data.views import configured
 from crosscast.decide.cases import Cases, Weighting, cases_of, check_weighting, joined
 from crosscast.decide.policies import CONFIDENCE, methods_of, model_of
 from crosscast.decide.power_cap import GUARD, Method, Outcome, Policy, outcomes
@@ -41,8 +43,6 @@ from crosscast.predict.configuration.data import (
     sample_numbers,
 )
 from crosscast.results import Tabular
-from crosscast.tables.configured import configured
-from crosscast.tables.dataset import Dataset
 
 if TYPE_CHECKING:
     from crosscast.results import Column

@@ -14,15 +14,14 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.configuration import Configuration, Setting, setting_text
+from crosscast.data.files import csv_rows, whole_file
+from crosscast.data.schema import DEVICE_COLUMN, KERNEL, POWER, TIME, TIMES, domain_column
 from crosscast.decide.power_cap import highest, lowest
 from crosscast.errors import InputError
-from crosscast.measure.regions.reading import is_history, read_history
+from crosscast.measure.regions.file import is_history, read_history
 from crosscast.measure.regions.samples import samples_of
 from crosscast.predict.configuration.artefact import ConfigurationCard
 from crosscast.predict.configuration.data import KernelAt, Observed, Space, Surfaces, total_power
-from crosscast.tables.csv_rows import csv_rows
-from crosscast.tables.run_columns import DEVICE, KERNEL, POWER, TIME, TIMES, domain_column
-from crosscast.tables.whole_file import whole_file
 
 _TOTAL = ""
 """Name under which the power of the whole is averaged."""
@@ -104,22 +103,24 @@ class SettingColumns:
     @cached_property
     def needed(self) -> tuple[str, ...]:
         """Columns that must be there: the device if there are several, and the settings that vary on one."""
-        device = (DEVICE,) if len(self.space.devices) > 1 else ()
+        device = (DEVICE_COLUMN,) if len(self.space.devices) > 1 else ()
         return (*device, *sorted({*self.space.knobs, *self.space.words}))
 
     def cells(self, number: int) -> dict[str, str]:
         """What the needed columns, and the device, hold for a configuration."""
         configuration = self.space.configurations[number]
-        columns = {name: configuration.settings.get(name, "") for name in self.needed if name != DEVICE}
-        return {DEVICE: configuration.device} | {name: _text(value) for name, value in columns.items()}
+        columns = {
+            name: configuration.settings.get(name, "") for name in self.needed if name != DEVICE_COLUMN
+        }
+        return {DEVICE_COLUMN: configuration.device} | {name: _text(value) for name, value in columns.items()}
 
     def number(self, cells: _Row, where: str) -> int:
         """Number of the configuration of a row."""
         devices = self.space.devices
-        device = cells.get(DEVICE) or (devices[0] if len(devices) == 1 else "nothing")
+        device = cells.get(DEVICE_COLUMN) or (devices[0] if len(devices) == 1 else "nothing")
         if device not in devices:
             expected = f"one of {', '.join(devices)}"
-            raise InputError.of(where=where, field=DEVICE, expected=expected, found=device)
+            raise InputError.of(where=where, field=DEVICE_COLUMN, expected=expected, found=device)
         own = [each for each in self.space.configurations if each.device == device]
         names = {name for each in self.space.configurations for name in each.settings}
         told = {name: cells[name] for name in sorted(names) if cells.get(name, "") != ""}
@@ -257,7 +258,7 @@ def read_samples(path: str | Path, card: ConfigurationCard) -> SampleFile:
     path = Path(path)
     columns = SettingColumns(card.space)
     settings = {name for each in card.space.configurations for name in each.settings}
-    known = {*settings, *KERNEL, *TIMES, DEVICE, POWER, *card.counters}
+    known = {*settings, *KERNEL, *TIMES, DEVICE_COLUMN, POWER, *card.counters}
     known.update(domain_column(name) for device in card.totals for name in _domains(card, device))
     kernels: dict[str, _Read] = {}
     unknown: dict[str, None] = {}

@@ -14,9 +14,7 @@ from crosscast.configuration import Configuration
 from crosscast.decide.policies import next_number
 from crosscast.decide.samples import Aggregate, observed_of
 from crosscast.errors import InputError
-from crosscast.measure.regions.key import RegionKey
-from crosscast.measure.regions.notice import say_once
-from crosscast.measure.regions.run import RegionRun
+from crosscast.measure.regions.key import RegionKey, RegionRun, say_once
 from crosscast.predict.configuration.artefact import TrainedConfigurationModel
 from crosscast.predict.configuration.choice import (
     LEVEL,

@@ -18,6 +18,8 @@ import msgspec
 import numpy as np
 
 from crosscast.arrays import Arrays, Flags, Integers, Reals
+from crosscast.data.dataset import Dataset
+from crosscast.data.schema import size_order
 from crosscast.evaluation.loop import Progress, check_seed, run_tasks
 from crosscast.evaluation.time_scores import Outcome, Scores, scores
 from crosscast.predict.time.johnston2018 import PublishedForest, Rows
@@ -37,8 +39,6 @@ from crosscast.studies.johnston2018_published import (
     TRAINED_SHARE,
     TRIED,
 )
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.size_order import size_order
 from crosscast.units import microseconds
 
 NODE_SIZES = tuple(range(1, 51))  # Those of figure 1

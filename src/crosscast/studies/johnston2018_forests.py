@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
+from crosscast.data.dataset import Dataset
+from crosscast.data.views import KERNEL_AT_A_SIZE, run_means, sound
 from crosscast.errors import InputError
 from crosscast.predict.time.data import Grid, grid_of
 from crosscast.predict.time.johnston2018 import Rows, device_codes, draw_trees
 from crosscast.profile import METRICS
 from crosscast.studies.johnston2018_published import NODE_SIZE, START, TREE_COUNTS, TRIED
-from crosscast.tables.cells import KERNEL_AT_A_SIZE, run_means, sound
-from crosscast.tables.dataset import Dataset
 from crosscast.units import microseconds
 
 _FEWEST_APPLICATIONS = 3

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
+from crosscast.data.table import Table, table_of
+from crosscast.data.views import CONFIGURED
 from crosscast.errors import InputError
 from crosscast.predict.configuration.data import (
     KernelAt,
@@ -27,8 +29,6 @@ from crosscast.predict.configuration.data import (
     sampled,
     total_power,
 )
-from crosscast.tables.arrow import Table, table_of
-from crosscast.tables.configured import CONFIGURED
 from support.grids import linear_space
 from support.surfaces import made_surfaces
 

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Flags, Reals
 from crosscast.configuration import Configuration, Setting
+from crosscast.data.sources.configurations import import_gpu_dvfs, import_powercap
+from crosscast.data.views import configured
 from crosscast.errors import InputError
 from crosscast.predict.configuration.bailey2014 import PublishedModel
 from crosscast.predict.configuration.data import (
@@ -36,9 +38,6 @@ from crosscast.predict.configuration.process import (
     logarithms,
     power_parts,
 )
-from crosscast.tables.configured import configured
-from crosscast.tables.importers.gpu_dvfs import import_gpu_dvfs
-from crosscast.tables.importers.powercap import import_powercap
 from support.grids import linear_samples, linear_space, linear_surfaces
 from support.shared import shared_data
 from support.surfaces import made_space, made_surfaces

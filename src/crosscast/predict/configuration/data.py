@@ -17,7 +17,7 @@ from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.tables.arrow import Table
+    from crosscast.data.table import Table
 
 
 @dataclass(frozen=True)
