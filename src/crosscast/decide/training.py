@@ -11,6 +11,8 @@ import numpy as np
 
 from crosscast.arrays import Arrays
 from crosscast.configuration import Configuration
+from crosscast.data.dataset import Dataset
+from crosscast.data.views import configured
 from crosscast.decide.evaluation import SOURCES, evaluate_machine, sampler_of
 from crosscast.decide.policies import method_names, methods_of
 from crosscast.decide.samples import Sampler, two_samples
@@ -26,8 +28,6 @@ from crosscast.predict.configuration.artefact import (
 )
 from crosscast.predict.configuration.data import ConfigurationModel, Surfaces, machines_of, power_totals
 from crosscast.predict.configuration.models import DEFAULT_MODEL, model_named
-from crosscast.tables.configured import configured
-from crosscast.tables.dataset import Dataset
 
 _LEAST_PROGRAMS = 3
 """Fewer leave too few to train on when one is held out."""
