@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.arrays import Arrays, Flags, Integers, Reals
-from crosscast.decide.colocation import ERROR_SAMPLES
 from crosscast.decide.colocation_gains import (
+    ERROR_SAMPLES,
     JointErrors,
     best_matching,
     expected_gain,

@@ -16,8 +16,13 @@ from crosscast.evaluation.loop import State
 from crosscast.predict.time.johnston2018 import PublishedForest, Rows, draw_trees
 from crosscast.studies import johnston2018
 from crosscast.studies.johnston2018 import (
+    FIGURE_3_MAE,
+    MAE_LOG,
     NODE_SIZES,
     PRESETS,
+    R2,
+    RELATIVE_LOG,
+    WORST_KERNEL,
     Headline,
     Johnston2018,
     counts_of,
@@ -26,21 +31,21 @@ from crosscast.studies.johnston2018 import (
     learn,
     leave_application_out,
     leave_kernel_out,
+    published_kernel,
     recycled,
     reproduce,
+    table_3,
     tune,
 )
-from crosscast.studies.johnston2018_forests import Grown, Runs, Surface, anneal, grow, runs_of
-from crosscast.studies.johnston2018_published import (
-    FIGURE_3_MAE,
-    MAE_LOG,
+from crosscast.studies.johnston2018_forests import (
     MOST_TREES,
-    R2,
-    RELATIVE_LOG,
     TREE_COUNTS,
-    WORST_KERNEL,
-    published_kernel,
-    table_3,
+    Grown,
+    Runs,
+    Surface,
+    anneal,
+    grow,
+    runs_of,
 )
 from crosscast.tables.arrow import table_of
 from crosscast.tables.dataset import Dataset

@@ -11,8 +11,8 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.report.canvas import FORMATS, new_figure, save_figure
-from crosscast.studies.johnston2018 import NODE_SIZES, Johnston2018
-from crosscast.studies.johnston2018_published import FIGURE_3_MAE, NODE_SIZE, TREES, TRIED
+from crosscast.studies.johnston2018 import FIGURE_3_MAE, NODE_SIZES, Johnston2018
+from crosscast.studies.johnston2018_forests import NODE_SIZE, TREES, TRIED
 from crosscast.tables.size_order import SIZES, size_order
 from crosscast.tables.whole_file import make_folder
 from crosscast.units import microseconds
