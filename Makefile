@@ -39,10 +39,10 @@ unit: $(STAMP)
 
 # The datasets that come with the package; run these on a machine with nothing else to do.
 data: $(STAMP)
-	$(BIN)/crosscast dataset build --out src/crosscast/data/suite --suite all --sizes tiny,small,medium --devices all
+	$(BIN)/crosscast dataset build --out src/crosscast/data/bundled/suite --suite all --sizes tiny,small,medium --devices all
 
 data-corun: $(STAMP)
-	$(BIN)/crosscast corun campaign --out src/crosscast/data/corun --suite all --sizes small,medium --bags 2,3 \
+	$(BIN)/crosscast corun campaign --out src/crosscast/data/bundled/corun --suite all --sizes small,medium --bags 2,3 \
 	    --most-bags 160 --rounds 2 --device pocl:0
 
 format: $(STAMP)

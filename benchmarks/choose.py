@@ -21,8 +21,7 @@ from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.arrays import Reals
 from crosscast.decide.selector import Selector
-from crosscast.measure.regions.key import RegionKey
-from crosscast.measure.regions.run import RegionRun
+from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.predict.configuration.artefact import TrainedConfigurationModel
 from crosscast.predict.configuration.choice import select
 from crosscast.predict.configuration.data import Observed, SurfaceForecast

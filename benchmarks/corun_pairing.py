@@ -33,6 +33,8 @@ from benchmarks.pair_experiment import (
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.arrays import Reals
+from crosscast.data.corun import CoRuns, Solo, co_runs
+from crosscast.data.dataset import read_dataset
 from crosscast.decide.colocation import choose_colocation
 from crosscast.evaluation.corun import of_one_device, out_of_fold_errors, refit_of
 from crosscast.evaluation.loop import one_thread
@@ -40,9 +42,6 @@ from crosscast.predict.corun.artefact import KNOWN, CoRunCard, TrainedCoRunModel
 from crosscast.predict.corun.forecast import CoRunModel
 from crosscast.predict.corun.models import DEFAULT_MODEL, MODELS, models_named
 from crosscast.predict.store import load_model
-from crosscast.tables.corun.solo import Solo
-from crosscast.tables.corun.view import CoRuns, co_runs
-from crosscast.tables.dataset import read_dataset
 
 _ASKED = {
     ("known", EQUAL): 0.50,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosscast.cluster.jobs import Jobs
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.placement import Bound, Completion, Placement, Preferred
+from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Placement, Preferred
 
 __all__ = ["LARGE", "MACHINES", "four_placements", "long_workload", "machines_workload"]
 

@@ -20,11 +20,10 @@ import pyopencl as cl
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.kernel import Program
-from crosscast.measure.loop import Watch, measuring_loop
-from crosscast.measure.opencl.devices import OpenCLDevice, find
-from crosscast.measure.opencl.queue import OpenCLQueue
-from crosscast.measure.sensors.null import NullSensor
-from crosscast.measure.settings import Settings
+from crosscast.measure.energy import NullSensor
+from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, find
+from crosscast.measure.session import Watch, measuring_loop
+from crosscast.measure.subjects import Settings
 from crosscast.suite.application import Application, Parameters, Queue
 
 _SOURCE = """

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
-from crosscast.decide.evaluation import machine_of
+from crosscast.data.dataset import read_dataset
 from crosscast.decide.samples import two_samples
+from crosscast.decide.training import machine_of
 from crosscast.predict.configuration.data import ConfigurationModel, Surfaces
 from crosscast.predict.configuration.models import MODELS, model_named
-from crosscast.tables.dataset import read_dataset
 
 _FIT_S = 10.0
 

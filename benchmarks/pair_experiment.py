@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.arrays import Arrays, Flags, Integers, Reals
+from crosscast.data.corun import Bag, CoRuns, Solo
 from crosscast.decide.colocation_gains import (
     ERROR_SAMPLES,
     JointErrors,
@@ -38,9 +39,6 @@ from crosscast.evaluation.corun import (
 from crosscast.evaluation.loop import Progress, one_thread
 from crosscast.predict.corun.forecast import CoRunModel
 from crosscast.predict.intervals import Residuals
-from crosscast.tables.corun.bag import Bag
-from crosscast.tables.corun.solo import Solo
-from crosscast.tables.corun.view import CoRuns
 
 EQUAL, LOGNORMAL = "equal", "lognormal"
 """Lengths of jobs: all 1, or with a logarithm of mean 0 and standard deviation 1."""

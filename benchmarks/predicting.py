@@ -26,10 +26,10 @@ from benchmarks.command_line import environment
 from benchmarks.table import milliseconds, text_table
 from benchmarks.verdict import Verdict
 from crosscast.arrays import Reals
+from crosscast.data.dataset import read_dataset
 from crosscast.predict.store import read
 from crosscast.predict.time.artefact import open_model
 from crosscast.predict.time.data import Grid, ProfileBatch, grid_of
-from crosscast.tables.dataset import read_dataset
 
 _LOAD_S = 0.050
 _ONE_S = 0.001

@@ -25,10 +25,9 @@ import numpy as np
 import crosscast
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
-from crosscast.measure.counters import available
-from crosscast.measure.regions.history import History
-from crosscast.measure.regions.metering import Metering
-from crosscast.measure.sensors.rapl_meter import RaplMeter
+from crosscast.measure.cpu_counters import available
+from crosscast.measure.meters import RaplMeter
+from crosscast.measure.regions.history import History, Metering
 
 Loop = Callable[[int], None]
 """Enters and leaves an empty region so many times."""
@@ -145,7 +144,7 @@ def _launches(words: dict[str, Any]) -> dict[str, Loop]:
     """Launches of a kernel that does nothing: bare, and by the queue that profiles."""
     import pyopencl as cl
 
-    from crosscast.measure.opencl.devices import devices
+    from crosscast.measure.opencl import devices
 
     handle = devices()[0].handle
     context = cl.Context([handle])

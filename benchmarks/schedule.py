@@ -23,12 +23,9 @@ from benchmarks.made_workloads import LARGE, MACHINES, four_placements, long_wor
 from benchmarks.peers.accasim import has_accasim, run_accasim
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
-from crosscast.cluster.jobs import Jobs
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.policy import policy_named
-from crosscast.cluster.schedule import Schedule
+from crosscast.cluster.jobs import Jobs, Machine, Schedule, policy_named
 from crosscast.cluster.simulate import simulate
-from crosscast.cluster.traces.swf_reading import read_swf
+from crosscast.cluster.swf import read_swf
 
 _TIMES_FASTER = 100.0
 _HPC2N_S = 3.0

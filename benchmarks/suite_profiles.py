@@ -10,9 +10,8 @@ import json
 import sys
 import time
 
-from crosscast.suite.profiles import profiles_of
-from crosscast.suite.registry import application
-from crosscast.suite.sizes import working_set
+from crosscast.suite.application import working_set
+from crosscast.suite.registry import application, profiles_of
 
 
 def main() -> int:

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 import crosscast
+from crosscast.data.corun import Solo
 from crosscast.predict.configuration.choice import choice_of
 from crosscast.predict.configuration.data import Observed
 from crosscast.profile import METRICS
-from crosscast.tables.corun.solo import Solo
 
 _MODELS = Path(__file__).parents[1] / "tests" / "data" / "format1"
 _ROOMS = ("predict", "decide", "evaluation")

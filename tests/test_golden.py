@@ -10,6 +10,11 @@ from typing import Any
 import pytest
 
 from crosscast import bundled_dataset
+from crosscast.data.corun import co_runs
+from crosscast.data.dataset import Dataset, bundled_named
+from crosscast.data.sources.aiwc import import_aiwc2018
+from crosscast.data.sources.configurations import import_powercap
+from crosscast.data.sources.counted import import_rajaperf
 from crosscast.decide.evaluation import evaluate_configuration
 from crosscast.evaluation.corun import evaluate_corun, of_one_device
 from crosscast.evaluation.relative import evaluate_relative
@@ -19,12 +24,6 @@ from crosscast.predict.corun.models import models_named as models_of_co_runs
 from crosscast.predict.relative.models import models_named
 from crosscast.predict.relative.observed import vectors_of
 from crosscast.predict.time.models import model_named
-from crosscast.tables.bundled import bundled_named
-from crosscast.tables.corun.view import co_runs
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
-from crosscast.tables.importers.powercap import import_powercap
-from crosscast.tables.importers.rajaperf import import_rajaperf
 from support.shared import DATA, shared_data
 
 

@@ -20,7 +20,7 @@ LAYERS = {
     "fields": 0,
     "units": 0,
     "profile": 0,
-    "tables": 1,
+    "data": 1,
     "environment": 0,
     "kernel": 1,
     "device": 1,

@@ -9,10 +9,10 @@ import pytest
 
 import crosscast
 from crosscast import questions
+from crosscast.data.dataset import Dataset
+from crosscast.data.profiles import from_row
 from crosscast.errors import InputError
 from crosscast.questions import QUESTIONS, QuestionName
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.profiles import from_row
 from support.datasets import made_dataset
 from support.johnston2018 import made_up
 from support.mixes import measured_mixes

@@ -12,30 +12,35 @@ if TYPE_CHECKING:
     from crosscast import errors
     from crosscast.characterization import characterize
     from crosscast.characterization.launchfiles.launches import read_launches
-    from crosscast.cluster.machines import Machine
+    from crosscast.cluster.jobs import Machine
     from crosscast.cluster.metrics import metrics_of as schedule_metrics
     from crosscast.cluster.simulate import simulate
-    from crosscast.cluster.traces.swf_reading import read_swf
+    from crosscast.cluster.swf import read_swf
     from crosscast.configuration import Configuration
+    from crosscast.data.dataset import Dataset, bundled_dataset, read_dataset
+    from crosscast.data.isolated_runs import read_profile as read_corun_profile
+    from crosscast.data.views import join
     from crosscast.decide.colocation import choose_colocation as colocate
     from crosscast.decide.selector import Selector
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
-    from crosscast.measure.opencl.profiled_queue import ProfiledQueue
-    from crosscast.measure.regions.profiled import profiled
-    from crosscast.measure.regions.reading import read_history
+    from crosscast.measure.regions.file import read_history
+    from crosscast.measure.regions.profiled_queue import ProfiledQueue
+    from crosscast.measure.regions.recorder import profiled
     from crosscast.predict.relative.observed import observations_of as read_runs
     from crosscast.predict.store import load_model
     from crosscast.profile import METRICS, Profile
     from crosscast.questions import QUESTIONS, evaluate, train
     from crosscast.report.page.document import write_report
-    from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close, whole_groups
-    from crosscast.suite.profiles import profiles_of
-    from crosscast.suite.registry import application
-    from crosscast.suite.sizes import working_set
-    from crosscast.tables.bundled import bundled_dataset
-    from crosscast.tables.corun.profile_file import read_profile as read_corun_profile
-    from crosscast.tables.dataset import Dataset, read_dataset
-    from crosscast.tables.joined import join
+    from crosscast.suite.application import (
+        Application,
+        Array,
+        Parameters,
+        Queue,
+        expect_close,
+        whole_groups,
+        working_set,
+    )
+    from crosscast.suite.registry import application, profiles_of
 
 __version__ = "0.1.0"
 
@@ -89,43 +94,43 @@ _HOMES = {
     "Application": "crosscast.suite.application:Application",
     "Array": "crosscast.suite.application:Array",
     "Configuration": "crosscast.configuration:Configuration",
-    "Dataset": "crosscast.tables.dataset:Dataset",
+    "Dataset": "crosscast.data.dataset:Dataset",
     "Image": "crosscast.kernel:Image",
     "Kernel": "crosscast.kernel:Kernel",
     "Launch": "crosscast.kernel:Launch",
     "Local": "crosscast.kernel:Local",
     "METRICS": "crosscast.profile:METRICS",
-    "Machine": "crosscast.cluster.machines:Machine",
+    "Machine": "crosscast.cluster.jobs:Machine",
     "Parameter": "crosscast.kernel:Parameter",
     "Parameters": "crosscast.suite.application:Parameters",
     "Profile": "crosscast.profile:Profile",
-    "ProfiledQueue": "crosscast.measure.opencl.profiled_queue:ProfiledQueue",
+    "ProfiledQueue": "crosscast.measure.regions.profiled_queue:ProfiledQueue",
     "Program": "crosscast.kernel:Program",
     "QUESTIONS": "crosscast.questions:QUESTIONS",
     "Queue": "crosscast.suite.application:Queue",
     "Sampler": "crosscast.kernel:Sampler",
     "Selector": "crosscast.decide.selector:Selector",
     "application": "crosscast.suite.registry:application",
-    "bundled_dataset": "crosscast.tables.bundled:bundled_dataset",
+    "bundled_dataset": "crosscast.data.dataset:bundled_dataset",
     "characterize": "crosscast.characterization:characterize",
     "colocate": "crosscast.decide.colocation:choose_colocation",
     "evaluate": "crosscast.questions:evaluate",
     "expect_close": "crosscast.suite.application:expect_close",
-    "join": "crosscast.tables.joined:join",
+    "join": "crosscast.data.views:join",
     "load_model": "crosscast.predict.store:load_model",
-    "profiled": "crosscast.measure.regions.profiled:profiled",
-    "profiles_of": "crosscast.suite.profiles:profiles_of",
-    "read_corun_profile": "crosscast.tables.corun.profile_file:read_profile",
-    "read_dataset": "crosscast.tables.dataset:read_dataset",
-    "read_history": "crosscast.measure.regions.reading:read_history",
+    "profiled": "crosscast.measure.regions.recorder:profiled",
+    "profiles_of": "crosscast.suite.registry:profiles_of",
+    "read_corun_profile": "crosscast.data.isolated_runs:read_profile",
+    "read_dataset": "crosscast.data.dataset:read_dataset",
+    "read_history": "crosscast.measure.regions.file:read_history",
     "read_launches": "crosscast.characterization.launchfiles.launches:read_launches",
     "read_runs": "crosscast.predict.relative.observed:observations_of",
-    "read_swf": "crosscast.cluster.traces.swf_reading:read_swf",
+    "read_swf": "crosscast.cluster.swf:read_swf",
     "schedule_metrics": "crosscast.cluster.metrics:metrics_of",
     "simulate": "crosscast.cluster.simulate:simulate",
     "train": "crosscast.questions:train",
     "whole_groups": "crosscast.suite.application:whole_groups",
-    "working_set": "crosscast.suite.sizes:working_set",
+    "working_set": "crosscast.suite.application:working_set",
     "write_report": "crosscast.report.page.document:write_report",
 }
 """Where each name is, as in ``module:name``."""

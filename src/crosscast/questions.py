@@ -15,6 +15,7 @@ from crosscast.errors import InputError
 
 if TYPE_CHECKING:
     from crosscast.configuration import Configuration
+    from crosscast.data.dataset import Dataset
     from crosscast.decide.evaluation import ConfigurationEvaluation
     from crosscast.evaluation.loop import Progress
     from crosscast.evaluation.relative import HeldOutPredictions
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from crosscast.studies.johnston2018 import Johnston2018
     from crosscast.studies.moolchandani2022 import CoRunStudy
     from crosscast.studies.nichols2024 import RelativeStudy
-    from crosscast.tables.dataset import Dataset
 
 __all__ = [
     "QUESTIONS",
@@ -393,11 +393,11 @@ def _evaluate_configuration(
     seed: int,
     **how: Any,
 ) -> ConfigurationEvaluation:
+    from crosscast.data.views import configured
     from crosscast.decide.evaluation import evaluate_configuration
     from crosscast.decide.policies import CONFIDENCE, check_method_names, method_names
     from crosscast.decide.samples import two_samples
     from crosscast.predict.configuration.data import machines_of
-    from crosscast.tables.configured import configured
 
     del folds  # There is one way.
     machines = machines_of(configured(dataset, domain=power_domain), dataset.label, devices)
@@ -429,9 +429,9 @@ def bailey2014(
     **how: Any,
 ) -> ConfigurationEvaluation:
     """The model and policies of Bailey et al. 2014, each benchmark held out, and the offline stage."""
+    from crosscast.data.views import configured
     from crosscast.decide.policies import knob_methods
     from crosscast.predict.configuration.data import machines_of
-    from crosscast.tables.configured import configured
 
     machines = machines_of(configured(dataset, domain=power_domain), dataset.label, devices)
     limiters = [each.name for machine in machines for each in knob_methods(machine.space)]
@@ -462,7 +462,7 @@ def _train_configuration(
     samples: Sequence[Configuration] | str | None = None,
     **how: Any,
 ) -> Any:
-    from crosscast.decide.evaluation import machine_of, train_configuration
+    from crosscast.decide.training import machine_of, train_configuration
 
     surfaces = machine_of(dataset, devices=devices, power_domain=power_domain)
     chosen = None if samples is None else _samples(samples, [surfaces])
@@ -470,9 +470,9 @@ def _train_configuration(
 
 
 def _evaluate_corun(dataset: Dataset, models: Sequence[str] | None, folds: str, **how: Any) -> CoRunStudy:
+    from crosscast.data.corun import co_runs
     from crosscast.predict.corun.models import BASELINES, models_named
     from crosscast.studies.moolchandani2022 import study_corun
-    from crosscast.tables.corun.view import co_runs
 
     _refuse_mixes(dataset)
     names = [name for name in model_names("corun", models) if name not in BASELINES]
@@ -489,9 +489,9 @@ def moolchandani2022(dataset: Dataset, *, jobs: int | None = None, **how: Any) -
 
 
 def _train_corun(dataset: Dataset, model: str, *, device: str | None = None, **how: Any) -> Any:
+    from crosscast.data.corun import co_runs
     from crosscast.evaluation.corun import of_one_device, train_corun
     from crosscast.predict.corun.models import BASELINES, models_named
-    from crosscast.tables.corun.view import co_runs
 
     _refuse_mixes(dataset)
     chosen = of_one_device(co_runs(dataset), device)
@@ -507,7 +507,7 @@ def _train_corun(dataset: Dataset, model: str, *, device: str | None = None, **h
 
 
 def _refuse_mixes(dataset: Dataset) -> None:
-    from crosscast.tables.corun.mixes import has_mixes
+    from crosscast.data.corun import has_mixes
 
     if has_mixes(dataset.bags):
         raise InputError(
@@ -519,9 +519,9 @@ def _refuse_mixes(dataset: Dataset) -> None:
 def _evaluate_partition(
     dataset: Dataset, models: Sequence[str] | None, folds: str, *, device: str | None = None, **how: Any
 ) -> Any:
+    from crosscast.data.corun import mixes_of
     from crosscast.evaluation.partition import evaluate_partition
     from crosscast.predict.corun.partition import PARTITION_MODELS
-    from crosscast.tables.corun.mixes import mixes_of
 
     names = model_names("partition", list(PARTITION_MODELS) if models is None else models)
     return evaluate_partition(mixes_of(dataset, device), names, folds, **how)

@@ -11,12 +11,11 @@ import pytest
 
 import crosscast
 from crosscast.cli import main
-from crosscast.measure.regions.key import RegionKey
-from crosscast.measure.regions.run import RegionRun
-from crosscast.predict.configuration.artefact import TrainedConfigurationModel, save_model
+from crosscast.data.dataset import write_dataset
+from crosscast.measure.regions.key import RegionKey, RegionRun
+from crosscast.predict.configuration.artefact import TrainedConfigurationModel
 from crosscast.predict.configuration.process import ProcessModel
 from crosscast.predict.store import load_model
-from crosscast.tables.dataset import write_dataset
 from support.models import fitted_chooser, kept, kept_chooser
 from support.surfaces import configured_dataset, made_surfaces
 
@@ -33,7 +32,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fitted = ProcessModel().fit(SURFACES, SAMPLES)
     card = fitted_chooser()[1]
     card = msgspec.structs.replace(card, kind="process")
-    save_model(TrainedConfigurationModel(card, fitted), folder)
+    TrainedConfigurationModel(card, fitted).save(folder)
     return folder
 
 

@@ -9,10 +9,10 @@ import dataset_rows as rows
 import pytest
 
 from crosscast.cli import main
+from crosscast.data.corun import Solo
+from crosscast.data.dataset import write_dataset
+from crosscast.data.isolated_runs import write_profile
 from crosscast.predict.store import CARD
-from crosscast.tables.corun.profile_file import write_profile
-from crosscast.tables.corun.solo import Solo
-from crosscast.tables.dataset import write_dataset
 from support.mixes import NAMES, made_solo, measured_mixes
 from support.models import kept
 

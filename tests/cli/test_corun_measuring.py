@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from crosscast.cli import main
-from crosscast.measure.corun import piece_work
-from crosscast.measure.opencl import describe
-from crosscast.measure.opencl.devices import devices
-from crosscast.tables.corun.profile_file import read_profile
-from crosscast.tables.corun.view import co_runs
-from crosscast.tables.dataset import read_dataset
+from crosscast.data.corun import co_runs
+from crosscast.data.dataset import read_dataset
+from crosscast.data.isolated_runs import read_profile
+from crosscast.measure import opencl as describe
+from crosscast.measure.corun import campaign as piece_work
+from crosscast.measure.opencl import devices
 
 Output = pytest.CaptureFixture[str]
 CPU = devices()[0]

@@ -10,9 +10,9 @@ import dataset_rows as rows
 import pytest
 
 from crosscast.cli import main
-from crosscast.tables.corun.bag import Bag
-from crosscast.tables.corun.profile_file import write_profile
-from crosscast.tables.dataset import write_dataset
+from crosscast.data.corun import Bag
+from crosscast.data.dataset import write_dataset
+from crosscast.data.isolated_runs import write_profile
 from support.mixes import counted_co_runs, other_time, studied
 
 Output = pytest.CaptureFixture[str]

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from crosscast.cli import main
-from crosscast.measure.opencl.describe import known_row
-from crosscast.measure.opencl.devices import devices
+from crosscast.data.dataset import Dataset, parts, read_dataset, write_dataset
+from crosscast.data.description import describe
+from crosscast.data.files import locked
+from crosscast.data.schema import DEVICES
+from crosscast.data.table import table_of
+from crosscast.measure.opencl import devices, known_row
 from crosscast.suite.registry import names
-from crosscast.tables.arrow import table_of
-from crosscast.tables.dataset import Dataset, locked, parts, read_dataset, write_dataset
-from crosscast.tables.description import describe
-from crosscast.tables.devices import DEVICES
 from support.processes import NOTE, is_gone, noted, wait_until
 
 Folder = Callable[..., Path]

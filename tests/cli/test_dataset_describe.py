@@ -8,13 +8,10 @@ import dataset_rows as rows
 import pytest
 
 from crosscast.cli import main
-from crosscast.tables.arrow import table_of
-from crosscast.tables.dataset import Dataset, write_dataset
-from crosscast.tables.devices import DEVICES
-from crosscast.tables.energy import ENERGY
-from crosscast.tables.profiles import PROFILES
-from crosscast.tables.records import RECORDS
-from crosscast.tables.sessions import SESSIONS
+from crosscast.data.dataset import Dataset, write_dataset
+from crosscast.data.profiles import PROFILES
+from crosscast.data.schema import DEVICES, ENERGY, RECORDS, SESSIONS
+from crosscast.data.table import table_of
 
 Output = pytest.CaptureFixture[str]
 

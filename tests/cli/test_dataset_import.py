@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from crosscast.cli import main
+from crosscast.data.dataset import read_dataset
+from crosscast.data.profiles import write_parquet
 from crosscast.profile import Profile
-from crosscast.tables.dataset import read_dataset
-from crosscast.tables.profiles import write_parquet
 
 ProfileMaker = Callable[..., Profile]
 Output = pytest.CaptureFixture[str]

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from crosscast.cli import main
-from crosscast.measure.opencl.devices import devices
+from crosscast.measure.opencl import devices
 
 Output = pytest.CaptureFixture[str]
 

@@ -12,9 +12,9 @@ from crosscast.characterization.embedding.compiled import compile_module
 from crosscast.characterization.embedding.reading import read_embedded
 from crosscast.characterization.embedding.spirv import take_out
 from crosscast.cli import main
+from crosscast.data.profiles import read_parquet, write_csv, write_parquet
 from crosscast.kernel import Program
 from crosscast.profile import Profile
-from crosscast.tables.profiles import read_parquet, write_csv, write_parquet
 
 Command = Callable[..., int]
 Output = pytest.CaptureFixture[str]

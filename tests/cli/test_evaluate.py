@@ -11,15 +11,12 @@ import pyarrow.compute as pc
 import pytest
 
 from crosscast.cli import main
-from crosscast.cluster.jobs_table import read_job_types
-from crosscast.cluster.placements.registry import PLACEMENTS
+from crosscast.cluster.job_types import read_job_types
+from crosscast.cluster.placements import PLACEMENTS
+from crosscast.data.dataset import Dataset, bundled_dataset, write_dataset
+from crosscast.data.schema import DEVICES, RECORDS, SESSIONS
+from crosscast.data.table import table_of
 from crosscast.predict.time import models as registry
-from crosscast.tables.arrow import table_of
-from crosscast.tables.bundled import bundled_dataset
-from crosscast.tables.dataset import Dataset, write_dataset
-from crosscast.tables.devices import DEVICES
-from crosscast.tables.records import RECORDS
-from crosscast.tables.sessions import SESSIONS
 from support.choices import PROGRAMS, named_surfaces, other_machine
 from support.datasets import made_dataset
 from support.mixes import dataset_with, made_mixes, rows_of

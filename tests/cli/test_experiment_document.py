@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crosscast.cli.app import app_for
-from crosscast.cluster.placements.registry import PLACEMENTS
+from crosscast.cluster.placements import PLACEMENTS
 
 _DOCS = Path(__file__).parents[2] / "docs"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crosscast.cli import main
-from crosscast.tables.dataset import read_dataset
+from crosscast.data.dataset import read_dataset
 
 Output = pytest.CaptureFixture[str]
 

@@ -8,13 +8,10 @@ from typing import Any
 import pytest
 
 from crosscast.cli import main
-from crosscast.measure.opencl.devices import devices
+from crosscast.data.schema import ENERGY, RECORDS, SESSIONS, Schema
+from crosscast.data.table import Table, check, table_of
+from crosscast.measure.opencl import devices
 from crosscast.suite.registry import names
-from crosscast.tables.arrow import Table, check, table_of
-from crosscast.tables.energy import ENERGY
-from crosscast.tables.records import RECORDS
-from crosscast.tables.schema import Schema
-from crosscast.tables.sessions import SESSIONS
 from support.processes import NOTE, noted
 
 Folder = Callable[..., Path]

@@ -9,8 +9,7 @@ import pytest
 
 from crosscast.cli import app as listed
 from crosscast.cli import main
-from crosscast.cli.options import names_in
-from crosscast.cli.places import cache_folder, check_place
+from crosscast.cli.options import cache_folder, check_place, names_in
 from crosscast.cli.predict import warn_of
 from crosscast.errors import InputError
 

@@ -10,8 +10,8 @@ import pytest
 
 from crosscast.characterization.embedding.source import embed
 from crosscast.cli import main
+from crosscast.data.profiles import write_csv, write_parquet
 from crosscast.profile import Profile
-from crosscast.tables.profiles import write_csv, write_parquet
 from support.grids import NAMES, profiles_of
 from support.models import TOOLCHAIN, kept
 

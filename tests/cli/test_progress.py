@@ -3,7 +3,7 @@ import io
 import pytest
 
 from crosscast.characterization.run import Progress
-from crosscast.cli.progress import ProgressLine, describe, time_left
+from crosscast.cli.running import ProgressLine, describe, time_left
 
 
 class Terminal(io.StringIO):

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from crosscast.cli import main
+from crosscast.data.dataset import write_dataset
 from crosscast.predict.relative.artefact import open_model
 from crosscast.predict.store import CARD, read
-from crosscast.tables.dataset import write_dataset
 from support.datasets import made_dataset
 from support.johnston2018 import made_up
 from support.models import kept_chooser

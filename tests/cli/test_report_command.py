@@ -7,8 +7,8 @@ from types import MappingProxyType
 import pytest
 
 from crosscast.cli import main
+from crosscast.data.dataset import write_dataset
 from crosscast.predict.time import models as registry
-from crosscast.tables.dataset import write_dataset
 from support.datasets import made_dataset
 from support.models import MeanModel
 

@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from crosscast.cli import main
-from crosscast.tables.bundled import bundled_dataset
-from crosscast.tables.dataset import write_dataset
+from crosscast.data.dataset import bundled_dataset, write_dataset
 from support.choices import PROGRAMS, named_surfaces
 from support.surfaces import configured_dataset
 from support.vectors import made_counted_dataset

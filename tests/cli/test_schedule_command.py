@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from crosscast.cli import main
-from crosscast.cluster.job_types import JobTypes
-from crosscast.cluster.jobs_table import write_job_types
-from crosscast.cluster.placements.registry import PLACEMENTS
-from crosscast.cluster.traces.swf_reading import read_swf
+from crosscast.cluster.job_types import JobTypes, write_job_types
+from crosscast.cluster.placements import PLACEMENTS
+from crosscast.cluster.swf import read_swf
 
 Output = pytest.CaptureFixture[str]
 
@@ -456,6 +455,6 @@ def test_a_simulation_can_be_interrupted(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("crosscast.cluster.experiment.timed.simulate", interrupted)
+    monkeypatch.setattr("crosscast.cluster.experiment.simulate", interrupted)
     assert run(trace, "--out", str(tmp_path / "s.csv")) == 130
     assert not (tmp_path / "s.csv").exists()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from crosscast.cli.schedule import schedule
-from crosscast.cluster.placements.registry import PLACEMENTS
-from crosscast.cluster.policy import ORDERS
+from crosscast.cluster.jobs import ORDERS
+from crosscast.cluster.placements import PLACEMENTS
 
 _DOCUMENT = Path(__file__).parents[2] / "docs" / "scheduling.md"
 

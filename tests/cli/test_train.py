@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 import pytest
 
 from crosscast.cli import main
+from crosscast.data.dataset import read_dataset, write_dataset
 from crosscast.evaluation.keep import digest
 from crosscast.predict.store import CARD, read
 from crosscast.predict.time.artefact import TrainedTimeModel, open_model
 from crosscast.predict.time.data import Grid, grid_of
-from crosscast.tables.dataset import read_dataset, write_dataset
 from support.johnston2018 import made_up
 
 Output = pytest.CaptureFixture[str]

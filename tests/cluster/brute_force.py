@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from crosscast.cluster.jobs import Jobs
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.placement import Bound, Completion, Placement
-from crosscast.cluster.policy import Policy
+from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Placement, Policy
 
 
 @dataclass

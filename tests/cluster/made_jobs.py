@@ -6,10 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosscast.cluster.jobs import Jobs
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.placement import Bound, Completion, Placement, Preferred
-from crosscast.cluster.policy import ORDERS, Order, Policy
+from crosscast.cluster.jobs import (
+    ORDERS,
+    Bound,
+    Completion,
+    Jobs,
+    Machine,
+    Order,
+    Placement,
+    Policy,
+    Preferred,
+)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.cluster.machines_file import read_machines
-from crosscast.tables.published_devices import published_devices
+from crosscast.cluster.jobs import read_machines
+from crosscast.data.sources.aiwc import published_devices
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.cluster.machines import Machine
+from crosscast.cluster.jobs import Machine
 from crosscast.cluster.simulate import simulate
-from crosscast.cluster.traces.swf_reading import read_swf
+from crosscast.cluster.swf import read_swf
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "made-cluster.swf"
 

@@ -8,18 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.cluster.experiment.run import Setup, run_experiment
-from crosscast.cluster.experiment.summary import PlacementSummary
-from crosscast.cluster.experiment.type_workload import type_workload
-from crosscast.cluster.held_out_jobs import held_out_jobs
-from crosscast.cluster.job_shape import JobShape
-from crosscast.cluster.job_types import JobTypes
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.machines_file import read_machines
+from crosscast.cluster.experiment import PlacementSummary, Setup, run_experiment, type_workload
+from crosscast.cluster.job_types import JobShape, JobTypes, held_out_jobs
+from crosscast.cluster.jobs import Machine, read_machines
+from crosscast.data.sources.aiwc import import_aiwc2018
 from crosscast.evaluation.relative import held_out_predictions
 from crosscast.predict.relative.nichols2024 import LogMean
 from crosscast.predict.relative.observed import vectors_of
-from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
 from support.shared import shared_data
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "four-clusters.toml"

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from crosscast.cluster.experiment.type_workload import type_workload
-from crosscast.cluster.held_out_jobs import held_out_jobs
-from crosscast.cluster.job_shape import JobShape
-from crosscast.cluster.jobs_table import read_job_types, write_job_types
-from crosscast.cluster.machines import Machine
+from crosscast.cluster.experiment import type_workload
+from crosscast.cluster.job_types import JobShape, held_out_jobs, read_job_types, write_job_types
+from crosscast.cluster.jobs import Machine
 from crosscast.evaluation.relative import HeldOutPredictions, held_out_predictions
 from crosscast.predict.relative.data import NO_SOURCE
 from crosscast.predict.relative.models import models_named

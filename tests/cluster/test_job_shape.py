@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.cluster.job_shape import JobShape
+from crosscast.cluster.job_types import JobShape
 from crosscast.errors import InputError
 from crosscast.predict.relative.data import NO_SOURCE, Observations
 from support.vectors import DEVICES, made_vectors

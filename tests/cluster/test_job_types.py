@@ -3,7 +3,7 @@ import pytest
 from made_types import made_types
 
 from crosscast.cluster.job_types import for_machines
-from crosscast.cluster.machines import Machine
+from crosscast.cluster.jobs import Machine
 from crosscast.errors import InputError
 
 

@@ -5,11 +5,9 @@ import numpy as np
 import pytest
 from made_types import made_types
 
-from crosscast.cluster.job_types import JobTypes
-from crosscast.cluster.jobs_table import JOB_TYPES, read_job_types, write_job_types
+from crosscast.cluster.job_types import JOB_TYPES, JobTypes, read_job_types, write_job_types
+from crosscast.data.table import table_of, write_table
 from crosscast.errors import InputError
-from crosscast.tables.arrow import table_of
-from crosscast.tables.parquet import write_table
 
 ROW = {"application": "lud", "uses_gpu": 0, "times": {"cpu": 2.0, "gpu": 0.5}}
 

@@ -9,12 +9,9 @@ import numpy as np
 import pytest
 from brute_force import Plain
 
-from crosscast.cluster.jobs import Jobs
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.placement import Bound
-from crosscast.cluster.policy import Policy
+from crosscast.cluster.jobs import Bound, Jobs, Machine, Policy
 from crosscast.cluster.simulate import simulate
-from crosscast.cluster.traces.swf_reading import read_swf
+from crosscast.cluster.swf import read_swf
 from support.shared import shared_data
 
 KTH = ("KTH-SP2-1996-2.1-cln", 100)

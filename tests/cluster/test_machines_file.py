@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.machines_file import read_machines
+from crosscast.cluster.jobs import Machine, read_machines
 from crosscast.errors import InputError
 
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.cluster.number_text import texts_of
+from crosscast.cluster.jobs import texts_of
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))

@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 from hypothesis import given, settings
 
-from crosscast.cluster.rectangles import Rectangles, rectangles
-from crosscast.cluster.schedule import Schedule
+from crosscast.cluster.jobs import Schedule
+from crosscast.cluster.metrics import Rectangles, rectangles
 from support.schedules import schedule_of, schedules
 
 

@@ -4,10 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosscast.cluster.jobs import Jobs
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.schedule import Schedule
-from crosscast.cluster.schedule_file import COLUMNS, write_schedule
+from crosscast.cluster.jobs import COLUMNS, Jobs, Machine, Schedule, write_schedule
 from crosscast.errors import InputError
 
 

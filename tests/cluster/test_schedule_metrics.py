@@ -9,12 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from crosscast.cluster.metrics import bounded_slowdown, metrics_of
-from crosscast.cluster.per_machine import per_machine
-from crosscast.cluster.per_user import per_user
-from crosscast.cluster.queue_length import queue_length
-from crosscast.cluster.schedule import Schedule
-from crosscast.cluster.utilisation import occupied, processor_seconds
+from crosscast.cluster.jobs import Schedule
+from crosscast.cluster.metrics import (
+    bounded_slowdown,
+    metrics_of,
+    occupied,
+    per_machine,
+    per_user,
+    processor_seconds,
+    queue_length,
+)
 from crosscast.errors import InputError
 from support.schedules import NAMES, schedule_of, schedules
 

@@ -12,11 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_jobs import Case, made_case
 
-from crosscast.cluster.jobs import Jobs, Reals
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.placement import Bound, Completion, Preferred
-from crosscast.cluster.policy import ORDERS, Policy
-from crosscast.cluster.schedule import Schedule
+from crosscast.cluster.jobs import (
+    ORDERS,
+    Bound,
+    Completion,
+    Jobs,
+    Machine,
+    Policy,
+    Preferred,
+    Reals,
+    Schedule,
+)
 from crosscast.cluster.simulate import simulate
 from crosscast.errors import InputError, MissingExtraError
 

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from crosscast.cluster.jobs_table import JOB_TYPES
-from crosscast.cluster.machines_file import read_machines
-from crosscast.cluster.schedule_file import COLUMNS
-from crosscast.cluster.traces.swf_fields import FIELDS
+from crosscast.cluster.job_types import JOB_TYPES
+from crosscast.cluster.jobs import COLUMNS, read_machines
+from crosscast.cluster.swf import FIELDS
 
 _DOCUMENT = (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from crosscast.configuration import Configuration
-from crosscast.decide.evaluation import errors_left_out, machine_of, train_configuration
 from crosscast.decide.samples import two_samples
+from crosscast.decide.training import errors_left_out, machine_of, train_configuration
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
 from crosscast.predict.configuration.bailey2014 import PublishedModel
@@ -63,7 +63,7 @@ class Off:
         return self
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
-        (row,) = np.flatnonzero(self.surfaces.time_s[:, 11] == observed.time_s[observed.place(11) or 0])
+        (row,) = np.flatnonzero(self.surfaces.time_s[:, 11] == observed.time_s[observed.numbers == 11])
         measured = np.isin(np.arange(12), observed.numbers)
         errors = np.linspace(-1, 1, 101)
         time, power = (

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crosscast.data.corun import Solo
 from crosscast.decide.colocation import ColocationPlan, best_groups, choose_colocation
 from crosscast.decide.colocation_gains import ColocationJobs, Group, MixJudge
 from crosscast.errors import InputError
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.predict.store import load_model
-from crosscast.tables.corun.solo import Solo
 from support.corun_models import MEMORY, constant, made_jobs, trained
 
 

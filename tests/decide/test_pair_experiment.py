@@ -99,8 +99,8 @@ def test_other_lengths_are_refused() -> None:
 
 
 def test_the_mean_keeps_on_published_pairs_what_is_known_of_it() -> None:
-    from crosscast.tables.corun.view import co_runs
-    from crosscast.tables.importers.gavel_pairs import import_gavel_pairs
+    from crosscast.data.corun import co_runs
+    from crosscast.data.sources.corun import import_gavel_pairs
 
     runs = of_one_device(co_runs(import_gavel_pairs(shared_data("gpu_corun"))), "v100")
     truth = Truth.of(runs.bags)

@@ -30,8 +30,7 @@ from crosscast.decide.samples import (
 )
 from crosscast.errors import InputError
 from crosscast.measure.regions.history import History
-from crosscast.measure.regions.key import RegionKey
-from crosscast.measure.regions.run import RegionRun
+from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.regions.samples import write_samples
 from crosscast.predict.configuration.data import KernelAt, Space, Surfaces, sample_numbers
 from support.grids import linear_surfaces

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.metrics import mean_absolute_percentage_error
 
+from crosscast.data.corun import Bag, CoRuns, Member
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import (
     SPLITS,
@@ -38,8 +39,6 @@ from crosscast.predict.corun.models import Mean, Sum
 from crosscast.predict.corun.process import Process
 from crosscast.predict.intervals import Residuals
 from crosscast.studies.moolchandani2022 import study_corun
-from crosscast.tables.corun.bag import Bag, Member
-from crosscast.tables.corun.view import CoRuns
 from support.mixes import NAMES, made_bag, made_co_runs, made_solo
 
 VALUES = st.floats(0.1, 10)

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from crosscast.data.corun import mixes_of
+from crosscast.data.sources.corun import import_miso
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
 from crosscast.evaluation.partition import (
@@ -18,8 +20,6 @@ from crosscast.evaluation.partition import (
     evaluate_partition,
     folds_of_mixes,
 )
-from crosscast.tables.corun.mixes import mixes_of
-from crosscast.tables.importers.miso import import_miso
 from support.mixes import made_mixes
 from support.shared import shared_data
 

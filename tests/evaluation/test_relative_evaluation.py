@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from crosscast.arrays import Reals
+from crosscast.data.sources.counted import import_rajaperf
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
 from crosscast.evaluation.relative import (
@@ -43,7 +44,6 @@ from crosscast.predict.relative.nichols2024 import (
     PublishedXGBoost,
 )
 from crosscast.predict.relative.observed import vectors_of
-from crosscast.tables.importers.rajaperf import import_rajaperf
 from support.shared import shared_data
 from support.vectors import COUNTERS, DEVICES, made_vectors, trained
 

@@ -15,10 +15,10 @@ from scipy.stats import kendalltau
 from sklearn.metrics import mean_absolute_error, mean_absolute_percentage_error, root_mean_squared_error
 
 from crosscast.arrays import Reals
+from crosscast.data.dataset import bundled_dataset
 from crosscast.evaluation.time import always_the_same, effect_of, noise_floor
 from crosscast.evaluation.time_scores import Outcome, Scores, scores
 from crosscast.predict.time.data import Grid, ProfileBatch, Toolchain, grid_of
-from crosscast.tables.bundled import bundled_dataset
 from support.grids import NAMES, lawful_grid
 from support.models import make_grid
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.measure.answering_process import AnsweringProcess, heard
+from crosscast.measure.processes import AnsweringProcess, heard
 
 Start = Callable[[str], AnsweringProcess]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from crosscast.measure.background import Background
+from crosscast.measure.meters import Background
 from support.processes import wait_until
 
 # Libraries have threads of their own, of which Python warns from 3.12 on.

@@ -9,22 +9,19 @@ from typing import Any
 
 import pytest
 
+from crosscast.data import table as parquet
+from crosscast.data.dataset import Dataset, parts, read_dataset, write_part
+from crosscast.data.description import describe
+from crosscast.data.files import locked
 from crosscast.errors import CheckFailed, DeviceFault, EnvironmentFault, InputError, MissingExtraError
 from crosscast.measure import campaign
-from crosscast.measure.campaign import Outcome, State, run_campaign
-from crosscast.measure.child import run_job
-from crosscast.measure.jobs import CharacterizeJob, DescribeJob, Job, MixJob, SessionJob
-from crosscast.measure.opencl.describe import known_row
-from crosscast.measure.opencl.devices import devices, find
-from crosscast.measure.plan import DescribePiece, MeasurePiece, Plan
+from crosscast.measure.campaign import DescribePiece, MeasurePiece, Outcome, Plan, State, run_campaign
+from crosscast.measure.opencl import devices, find, known_row
+from crosscast.measure.processes import CharacterizeJob, DescribeJob, Job, MixJob, SessionJob, run_job
 from crosscast.measure.session import session_row
-from crosscast.measure.settings import Settings
-from crosscast.measure.subjects import SuiteProblem, identity
+from crosscast.measure.subjects import Settings, SuiteProblem, identity
+from crosscast.suite.application import TYPICAL
 from crosscast.suite.registry import selected
-from crosscast.suite.sizes import TYPICAL
-from crosscast.tables import parquet
-from crosscast.tables.dataset import Dataset, locked, parts, read_dataset, write_part
-from crosscast.tables.description import describe
 
 Folder = Callable[..., Path]
 Answer = dict[str, Any]

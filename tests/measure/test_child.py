@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from crosscast.errors import CheckFailed, CrosscastError, DeviceFault, InputError, MissingExtraError
-from crosscast.measure.child import run_job
-from crosscast.measure.jobs import CharacterizeJob, DescribeJob, Job, SessionJob, render_job
-from crosscast.measure.opencl.devices import devices
-from crosscast.measure.settings import Settings
-from crosscast.measure.subjects import SuiteProblem, identity
+from crosscast.measure.opencl import devices
+from crosscast.measure.processes import CharacterizeJob, DescribeJob, Job, SessionJob, render_job, run_job
+from crosscast.measure.subjects import Settings, SuiteProblem, identity
 from support.processes import NOTE, is_gone, noted, wait_until
 
 Folder = Callable[..., Path]
@@ -153,8 +151,8 @@ def test_the_process_ends_with_the_one_that_asked(make_application: Folder) -> N
     folder = make_application(kernels=("endless",), init=NOTE)
     script = (
         "import sys\n"
-        "from crosscast.measure.child import run_job\n"
-        "from crosscast.measure.jobs import read_job\n"
+        "from crosscast.measure.processes import run_job\n"
+        "from crosscast.measure.processes import read_job\n"
         "run_job(read_job(sys.argv[1]), 60)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script, render_job(session(folder))])

@@ -9,8 +9,7 @@ from mmap import mmap
 
 import pytest
 
-from crosscast.measure.counters import EVENTS, Counters, available
-from crosscast.measure.perf_events import Count, LinuxPerf
+from crosscast.measure.cpu_counters import EVENTS, Count, Counters, LinuxPerf, available
 
 Answer = Callable[[int, int], Count]
 """Tells what a counter of an event (its number) and a thread holds."""

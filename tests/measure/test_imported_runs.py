@@ -5,16 +5,15 @@ from pathlib import Path
 import pytest
 
 from crosscast.configuration import Configuration
+from crosscast.data.dataset import TABLES
+from crosscast.data.sources.source import store
+from crosscast.data.views import configured
 from crosscast.errors import InputError
 from crosscast.measure.imported_runs import import_runs
-from crosscast.measure.regions.key import RegionKey
-from crosscast.measure.regions.line import to_line
-from crosscast.measure.regions.run import RegionRun
+from crosscast.measure.regions.file import to_line
+from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.regions.samples import write_samples
 from crosscast.predict.configuration.data import machines_of
-from crosscast.tables.configured import configured
-from crosscast.tables.dataset import TABLES
-from crosscast.tables.importers.storing import store
 
 POWERS = {"package-0": 30.0, "gpu": 20.0, "package-0/dram": 4.0}
 

@@ -2,9 +2,9 @@
 
 import json
 
-from crosscast.measure.counters import available
+from crosscast.measure.cpu_counters import available
 from crosscast.measure.inventory import inventory
-from crosscast.measure.opencl.devices import devices
+from crosscast.measure.opencl import devices
 
 
 def test_every_device_is_listed_with_all_that_is_known() -> None:

@@ -2,9 +2,8 @@
 
 import pytest
 
-from crosscast.measure.jobs import CharacterizeJob, DescribeJob, Job, SessionJob, read_job, render_job
-from crosscast.measure.settings import Settings
-from crosscast.measure.subjects import LaunchFile, SuiteProblem
+from crosscast.measure.processes import CharacterizeJob, DescribeJob, Job, SessionJob, read_job, render_job
+from crosscast.measure.subjects import LaunchFile, Settings, SuiteProblem
 
 PROBLEM = SuiteProblem("crc", "tiny", {"bytes": 31740}, 7)
 

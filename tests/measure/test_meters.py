@@ -12,10 +12,7 @@ from test_nvml import BUS_ID, Gpu, NVMLError, forever, install
 from test_rapl import RANGE_UJ, at, make_zone
 
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError, SensorFault
-from crosscast.measure.sensors.meters import open_meters
-from crosscast.measure.sensors.nvml_meter import NvmlMeter
-from crosscast.measure.sensors.rapl_meter import RaplMeter
-from crosscast.measure.sensors.replay_meter import ReplayMeter
+from crosscast.measure.meters import NvmlMeter, RaplMeter, ReplayMeter, open_meters
 from support.processes import wait_until
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crosscast.errors import MissingExtraError
-from crosscast.measure.needs import expect_installed
+from crosscast.measure.subjects import expect_installed
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,7 +1,6 @@
 """The sensor that measures nothing."""
 
-from crosscast.measure.sensors.null import NullSensor
-from crosscast.measure.sensors.sensor import Sensor
+from crosscast.measure.energy import NullSensor, Sensor
 
 
 def test_it_is_a_sensor_that_asks_for_nothing_and_says_nothing() -> None:

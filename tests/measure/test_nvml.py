@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from crosscast.errors import EnvironmentFault, MissingExtraError, SensorFault
-from crosscast.measure.sensors.nvml import NvmlSensor
+from crosscast.measure.energy import NvmlSensor
 
 BUS_ID = "0000:65:00.0"
 

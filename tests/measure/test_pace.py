@@ -1,6 +1,6 @@
 """Pace: guesses before a piece of a kind was done, means of what was taken after."""
 
-from crosscast.measure.pace import Pace
+from crosscast.measure.campaign import Pace
 
 
 class Short:

@@ -8,18 +8,16 @@ from typing import Any
 
 import pytest
 
+from crosscast.data.dataset import Dataset
+from crosscast.data.profiles import PROFILES
+from crosscast.data.schema import DEVICES, SESSIONS
+from crosscast.data.table import table_of
 from crosscast.errors import InputError
-from crosscast.measure.opencl.devices import devices
-from crosscast.measure.plan import CharacterizePiece, DescribePiece, MeasurePiece, Plan, missing, pieces
-from crosscast.measure.settings import Settings
-from crosscast.measure.subjects import identity
+from crosscast.measure.campaign import CharacterizePiece, DescribePiece, MeasurePiece, Plan, missing, pieces
+from crosscast.measure.opencl import devices
+from crosscast.measure.subjects import Settings, identity
+from crosscast.suite.application import TYPICAL, Caches
 from crosscast.suite.registry import selected
-from crosscast.suite.sizes import TYPICAL, Caches
-from crosscast.tables.arrow import table_of
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.devices import DEVICES
-from crosscast.tables.profiles import PROFILES
-from crosscast.tables.sessions import SESSIONS
 
 Row = dict[str, Any]
 Folder = Callable[..., Path]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crosscast.errors import EnvironmentFault, SensorFault
-from crosscast.measure.sensors.rapl import RaplSensor
+from crosscast.measure.energy import RaplSensor
 
 RANGE_UJ = 262_143_328_850
 

@@ -5,9 +5,7 @@ from pathlib import Path
 import pytest
 
 from crosscast.errors import InputError, SensorFault
-from crosscast.measure.sensors.null import NullSensor
-from crosscast.measure.sensors.replay import ReplaySensor, record
-from crosscast.measure.sensors.sensor import Reading
+from crosscast.measure.energy import NullSensor, Reading, ReplaySensor, record
 
 HEADER = "domain,time_s,energy_j\n"
 

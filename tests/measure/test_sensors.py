@@ -9,12 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError, SensorFault
-from crosscast.measure.sensors.available import Availability, open_sensor, sensors
-from crosscast.measure.sensors.null import NullSensor
-from crosscast.measure.sensors.rapl import RaplSensor
-from crosscast.measure.sensors.replay import ReplaySensor
-from crosscast.measure.sensors.sampler import Sampler
-from crosscast.measure.sensors.sensor import Reading
+from crosscast.measure.energy import (
+    Availability,
+    NullSensor,
+    RaplSensor,
+    Reading,
+    ReplaySensor,
+    Sampler,
+    open_sensor,
+    sensors,
+)
 
 
 @pytest.fixture

@@ -8,18 +8,13 @@ from typing import Any
 import pyopencl as cl
 import pytest
 
+from crosscast.data.schema import ENERGY, RECORDS, SESSIONS
+from crosscast.data.table import check, table_of
 from crosscast.errors import CheckFailed, CompileError, DeviceFault, InputError, SensorFault
-from crosscast.measure.opencl.devices import OpenCLDevice, devices
-from crosscast.measure.opencl.queue import OpenCLQueue
-from crosscast.measure.sensors.null import NullSensor
-from crosscast.measure.sensors.sensor import Reading, Sensor
+from crosscast.measure.energy import NullSensor, Reading, Sensor
+from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, devices
 from crosscast.measure.session import Measured, measure_here
-from crosscast.measure.settings import Settings
-from crosscast.measure.subjects import SuiteProblem, load
-from crosscast.tables.arrow import check, table_of
-from crosscast.tables.energy import ENERGY
-from crosscast.tables.records import RECORDS
-from crosscast.tables.sessions import SESSIONS
+from crosscast.measure.subjects import Settings, SuiteProblem, load
 
 Folder = Callable[..., Path]
 QUICK = Settings(min_runs=4, min_time_s=0.0, warmups=2)
@@ -122,7 +117,7 @@ def test_runs_go_on_until_the_time_has_passed(device: OpenCLDevice, make_applica
 def test_progress_is_told(
     device: OpenCLDevice, make_application: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crosscast.measure.loop._REPORT_S", 0.0)
+    monkeypatch.setattr("crosscast.measure.session._REPORT_S", 0.0)
     told: list[tuple[int, float]] = []
     found = measured(device, make_application(), report=lambda runs, elapsed: told.append((runs, elapsed)))
     assert [runs for runs, _ in told] == list(range(1, found.session["runs"] + 1))

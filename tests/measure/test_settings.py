@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.measure.settings import Settings
+from crosscast.measure.subjects import Settings
 
 
 def test_the_defaults_are_those_of_the_published_study() -> None:

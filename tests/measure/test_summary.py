@@ -2,9 +2,9 @@
 
 import pytest
 
-from crosscast.measure.summary import summaries
-from crosscast.tables.arrow import Table, table_of
-from crosscast.tables.records import RECORDS
+from crosscast.data.schema import RECORDS
+from crosscast.data.table import Table, table_of
+from crosscast.measure.inventory import summaries
 
 
 def records(times: dict[str, list[list[float]]]) -> Table:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from crosscast.configuration import Configuration
+from crosscast.data.views import configured
 from crosscast.errors import InputError
 from crosscast.measure.imported_runs import import_runs
 from crosscast.predict.configuration.data import machines_of
-from crosscast.tables.configured import configured
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sweep.py"
 

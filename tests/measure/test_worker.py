@@ -6,10 +6,9 @@ import signal
 import subprocess
 import sys
 
-from crosscast.measure.jobs import DescribeJob, SessionJob, render_job
-from crosscast.measure.opencl.devices import devices
-from crosscast.measure.settings import Settings
-from crosscast.measure.subjects import SuiteProblem
+from crosscast.measure.opencl import devices
+from crosscast.measure.processes import DescribeJob, SessionJob, render_job
+from crosscast.measure.subjects import Settings, SuiteProblem
 
 
 def worker(job: str, parent: int) -> "subprocess.CompletedProcess[str]":

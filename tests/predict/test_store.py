@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.data.schema import json_text
 from crosscast.errors import InputError
 from crosscast.predict import format1
 from crosscast.predict.store import CARD, check_folder, decode, read, write
-from crosscast.tables.schema import json_text
 
 CARD_FIELDS = {"model": "combined", "seed": 1, "errors": {"rmse": 0.5, "none": None}}
 ARRAYS = {

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosscast.report.axis_scale import WIDE, logarithmic_axis, spread_axis
-from crosscast.report.canvas import new_figure
+from crosscast.report.figures import WIDE, logarithmic_axis, new_figure, spread_axis
 
 
 def drawn(values: np.ndarray[Any, Any], scale: Callable[..., None]) -> Any:

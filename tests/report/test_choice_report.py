@@ -22,7 +22,8 @@ from crosscast.predict.configuration.artefact import entries
 from crosscast.predict.configuration.bailey2014 import TreeNode
 from crosscast.predict.configuration.choice import Choice, choice_of, within_cap
 from crosscast.predict.configuration.data import Quantity, Space, SurfaceForecast, pareto_frontier
-from crosscast.report import canvas, configuration_figures
+from crosscast.report import configuration_figures
+from crosscast.report import figures as canvas
 from crosscast.report.configuration import (
     frontier_of,
     honest_errors,

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from crosscast.report.console import PLAIN_WIDTH, console_of_numbers, console_on
+from crosscast.report.text import PLAIN_WIDTH, console_of_numbers, console_on
 
 
 class Terminal(io.StringIO):

@@ -5,11 +5,11 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from crosscast.measure.corun.calibration import Calibration, Level
-from crosscast.measure.corun.work import Work
+from crosscast.data.corun import Solo
+from crosscast.measure.corun.crew import Work
+from crosscast.measure.corun.profile import Calibration, Level
 from crosscast.measure.subjects import Microbenchmark
-from crosscast.report.corun_profile import CoRunProfile, print_corun_profile
-from crosscast.tables.corun.solo import Solo
+from crosscast.report.corun import CoRunProfile, print_corun_profile
 
 LEVELS = tuple(
     Level(name, Work(Microbenchmark(name, {}), 3), 0.2, rate, rate)

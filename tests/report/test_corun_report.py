@@ -11,17 +11,20 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from crosscast.data.description import BagCount, CoRunContents, CoRunFailure, SoloCount
 from crosscast.decide.colocation import ColocationPlan, choose_colocation
 from crosscast.predict.corun.artefact import CoRunCard, TrainedCoRunModel
 from crosscast.predict.corun.forecast import Estimate, MixForecast
-from crosscast.report.canvas import new_figure
-from crosscast.report.colocation import print_colocation
-from crosscast.report.corun_contents import contents_lines, failure_lines
-from crosscast.report.corun_evaluation import print_corun_evaluation
+from crosscast.report.corun import (
+    honest_corun_errors,
+    print_colocation,
+    print_corun_evaluation,
+    print_corun_forecast,
+    print_corun_training,
+)
 from crosscast.report.corun_figures import error_scale, write_corun_figures
-from crosscast.report.corun_forecast import print_corun_forecast
-from crosscast.report.corun_training import honest_corun_errors, print_corun_training
-from crosscast.tables.corun.contents import BagCount, CoRunContents, CoRunFailure, SoloCount
+from crosscast.report.dataset import contents_lines, failure_lines
+from crosscast.report.figures import new_figure
 from support.corun_models import constant, made_jobs
 from support.mixes import made_solo, studied
 

@@ -4,9 +4,9 @@ import io
 from types import SimpleNamespace
 from typing import Any
 
+from crosscast.measure.energy import Availability
 from crosscast.measure.inventory import Entry
-from crosscast.measure.sensors.available import Availability
-from crosscast.report.devices import print_devices
+from crosscast.report.dataset import print_devices
 
 
 def entry(name: str, *sensors: Availability, **facts: Any) -> Entry:

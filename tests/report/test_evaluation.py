@@ -11,9 +11,9 @@ import pytest
 from crosscast.errors import InputError
 from crosscast.evaluation.time import TimeEvaluation, evaluate_time
 from crosscast.predict.time.forecast import Model
-from crosscast.report.canvas import new_figure, save_figure
-from crosscast.report.evaluation import print_evaluation
-from crosscast.report.evaluation_figures import write_figures
+from crosscast.report.figures import new_figure, save_figure
+from crosscast.report.time import print_evaluation
+from crosscast.report.time_figures import write_figures
 from support.models import MeanModel, Oracle, random_grid
 
 GRID = random_grid()

@@ -6,7 +6,7 @@ import pytest
 
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.profile import METRICS, Profile
-from crosscast.report.kiviat import AXES, Axis, write_kiviat
+from crosscast.report.profiles import AXES, Axis, write_kiviat
 
 ProfileMaker = Callable[..., Profile]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crosscast.report.measurement import Measurement, print_measurement
+from crosscast.report.dataset import Measurement, print_measurement
 
 CELL = {"application": "sums", "size": "tiny", "device": "cpu", "configuration": "{}", "repeat": 0}
 

@@ -4,8 +4,7 @@ from io import StringIO
 
 from rich.text import Text
 
-from crosscast.report.console import console_of_numbers
-from crosscast.report.number_table import number_table, print_table
+from crosscast.report.text import console_of_numbers, number_table, print_table
 
 
 def test_names_are_on_the_left_and_as_they_are_numbers_on_the_right() -> None:

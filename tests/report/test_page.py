@@ -13,19 +13,17 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from crosscast.data.dataset import Dataset
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.evaluation.time import evaluate_time
 from crosscast.report.numbers import factor, of_log, percent
-from crosscast.report.page.closer import MOST_PANELS as MOST_KERNELS
-from crosscast.report.page.closer import cells as every_cell
-from crosscast.report.page.closer import closer
+from crosscast.report.page.application import MOST_PANELS as MOST_KERNELS
+from crosscast.report.page.application import MOST_PROFILES, closer
+from crosscast.report.page.application import cells as every_cell
 from crosscast.report.page.document import page_of, write_page
-from crosscast.report.page.forecasts import MOST_PANELS, panels
-from crosscast.report.page.profiles import MOST_PROFILES
-from crosscast.report.page.scores import headline, in_full
+from crosscast.report.page.errors import MOST_PANELS, headline, in_full, panels
 from crosscast.report.page.subject import Subject
-from crosscast.tables.dataset import Dataset
 from support.datasets import made_dataset
 from support.models import MeanModel
 

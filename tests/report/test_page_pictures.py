@@ -7,9 +7,8 @@ from xml.etree import ElementTree
 import matplotlib
 import pytest
 
-from crosscast.report.canvas import new_figure
-from crosscast.report.page.pictures import drawn, picture, plain, written
-from crosscast.report.page.time_axis import scale_times
+from crosscast.report.figures import new_figure
+from crosscast.report.page.markup import drawn, picture, plain, scale_times, written
 
 
 def figure(title: str = "title") -> Any:

@@ -8,17 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosscast.cluster.experiment.run import Setup, run_experiment
-from crosscast.cluster.jobs import Jobs
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.placements.workload import Workload
-from crosscast.cluster.queue_length import queue_length
-from crosscast.cluster.steps import Steps
+from crosscast.cluster.experiment import Setup, run_experiment
+from crosscast.cluster.jobs import Jobs, Machine
+from crosscast.cluster.metrics import Steps, queue_length
+from crosscast.cluster.placements import Workload
 from crosscast.errors import InputError
-from crosscast.report import gantt as timeline
-from crosscast.report.gantt import gantt, write_gantt
-from crosscast.report.placement_figure import placement_figure
-from crosscast.report.queue_figure import queue_figure
+from crosscast.report import schedule_figures as timeline
+from crosscast.report.schedule_figures import gantt, placement_figure, queue_figure, write_gantt
 from support.schedules import schedule_of
 
 ROWS = [(100.0, 100.0, 140.0, 2), (100.0, 100.0, 160.0, 1), (110.0, 160.0, 200.0, 4)]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from crosscast.profile import CATEGORIES, METRICS, Profile
-from crosscast.report.table import format_value, print_table
+from crosscast.report.profiles import format_value, print_table
 
 ProfileMaker = Callable[..., Profile]
 

@@ -11,6 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from crosscast.data.dataset import Dataset
+from crosscast.data.schema import ENERGY, RECORDS
+from crosscast.data.sources.aiwc import import_aiwc2018
+from crosscast.data.table import table_of
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
 from crosscast.predict.time.johnston2018 import PublishedForest, Rows, draw_trees
@@ -47,11 +51,6 @@ from crosscast.studies.johnston2018_forests import (
     grow,
     runs_of,
 )
-from crosscast.tables.arrow import table_of
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.energy import ENERGY
-from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
-from crosscast.tables.records import RECORDS
 from support.johnston2018 import KERNELS, RUNS, SIZES, SMALL, SPEEDS, made_up
 from support.shared import shared_data
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
+from crosscast.data.corun import Bag, Member
 from crosscast.evaluation.corun import evaluate_corun, of_one_device
 from crosscast.predict.corun.models import models_named
 from crosscast.predict.corun.moolchandani2022 import FIGURE_8, TABLE_7, Combination, Published
@@ -32,7 +33,6 @@ from crosscast.studies.moolchandani2022_features import (
     path_study,
     why_missing,
 )
-from crosscast.tables.corun.bag import Bag, Member
 from support.mixes import APPLICATIONS, counted_co_runs, made_co_runs, made_solo, studied
 
 WAY: dict[str, Any] = {"progress": None, "cache": None, "jobs": 1}

@@ -6,7 +6,7 @@ import pytest
 from crosscast.errors import CheckFailed
 from crosscast.suite.cfd.driver import Cfd
 from crosscast.suite.cfd.mesh import FAR_FIELD, WALL, Mesh, make_mesh
-from crosscast.suite.profiles import profiles_of
+from crosscast.suite.registry import profiles_of
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,12 @@ import pytest
 
 from crosscast.characterization import run
 from crosscast.characterization.toolchain import compile_opencl
+from crosscast.data.schema import SIZES
 from crosscast.errors import CheckFailed, CompileError
 from crosscast.kernel import Argument, Program
-from crosscast.measure.opencl.devices import devices
-from crosscast.measure.opencl.queue import OpenCLQueue
-from crosscast.suite.application import Application, Array, Queue
-from crosscast.suite.profiles import profiles_of
-from crosscast.suite.registry import application, names
-from crosscast.suite.sizes import SIZES, working_set
+from crosscast.measure.opencl import OpenCLQueue, devices
+from crosscast.suite.application import Application, Array, Queue, working_set
+from crosscast.suite.registry import application, names, profiles_of
 
 PUBLISHED = {
     "kmeans": {"kmeansPoint"},

@@ -4,7 +4,7 @@ import pytest
 
 from crosscast.errors import CheckFailed
 from crosscast.suite.crc.driver import Crc
-from crosscast.suite.profiles import profiles_of
+from crosscast.suite.registry import profiles_of
 
 
 @pytest.mark.parametrize("nbytes", [8 << 10, 50_001, 8 << 20])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from crosscast.errors import CheckFailed
 from crosscast.suite.application import Parameters
 from crosscast.suite.csr.driver import Csr
-from crosscast.suite.profiles import profiles_of
+from crosscast.suite.registry import profiles_of
 
 
 def nbytes(parameters: Parameters) -> int:

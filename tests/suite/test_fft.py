@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from crosscast.errors import CheckFailed
 from crosscast.suite.fft.driver import Fft
-from crosscast.suite.profiles import profiles_of
+from crosscast.suite.registry import profiles_of
 
 
 @given(st.integers(8 << 10, 1 << 30))

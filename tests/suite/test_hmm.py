@@ -5,7 +5,7 @@ import pytest
 
 from crosscast.errors import CheckFailed
 from crosscast.suite.hmm.driver import Hmm
-from crosscast.suite.profiles import profiles_of
+from crosscast.suite.registry import profiles_of
 
 
 @pytest.mark.parametrize("nbytes", [8 << 10, 50_000, 256 << 10, 8 << 20])

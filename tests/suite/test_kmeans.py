@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from crosscast.errors import CheckFailed
 from crosscast.suite.application import Parameters
 from crosscast.suite.kmeans.driver import Kmeans
-from crosscast.suite.profiles import profiles_of
+from crosscast.suite.registry import profiles_of
 
 
 def nbytes(parameters: Parameters) -> int:

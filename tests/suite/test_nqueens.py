@@ -7,7 +7,7 @@ import pytest
 
 from crosscast.errors import CheckFailed
 from crosscast.suite.nqueens.driver import _BYTES_A_BOARD, _PROBLEMS, _SOLUTIONS, Nqueens
-from crosscast.suite.profiles import profiles_of
+from crosscast.suite.registry import profiles_of
 
 
 @pytest.mark.parametrize(("side", "placed", "boards"), _PROBLEMS[:-1])

@@ -6,7 +6,7 @@ import pytest
 from crosscast.characterization.run import Options
 from crosscast.errors import CheckFailed
 from crosscast.suite.nw.driver import Nw
-from crosscast.suite.profiles import profiles_of
+from crosscast.suite.registry import profiles_of
 
 
 @pytest.mark.parametrize("nbytes", [8 << 10, 50_001, 8 << 20])

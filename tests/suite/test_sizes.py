@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.data.schema import SIZES
 from crosscast.errors import InputError
-from crosscast.suite.sizes import SIZES, TYPICAL, Caches, working_set
+from crosscast.suite.application import TYPICAL, Caches, working_set
 
 capacities = st.lists(st.integers(1, 1 << 40), min_size=3, max_size=3).map(sorted)
 

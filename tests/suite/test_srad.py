@@ -5,7 +5,7 @@ import pytest
 
 from crosscast.characterization.run import Options
 from crosscast.errors import CheckFailed
-from crosscast.suite.profiles import profiles_of
+from crosscast.suite.registry import profiles_of
 from crosscast.suite.srad.driver import Srad
 
 

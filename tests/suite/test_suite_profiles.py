@@ -12,8 +12,7 @@ from crosscast.characterization.run import Options
 from crosscast.errors import CheckFailed, InputError, KernelTimeout, LaunchError, MissingExtraError
 from crosscast.profile import Profile
 from crosscast.suite.application import Application, check_result
-from crosscast.suite.profiles import profiles_of
-from crosscast.suite.registry import application, names
+from crosscast.suite.registry import application, names, profiles_of
 
 HEAT = Path(__file__).parents[2] / "examples" / "heat"
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crosscast.errors import CheckFailed
-from crosscast.suite.profiles import profiles_of
+from crosscast.suite.registry import profiles_of
 from crosscast.suite.swat.driver import Swat
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from crosscast.data.corun import Solo
 from crosscast.evaluation.corun import out_of_fold_errors
 from crosscast.predict.corun.artefact import (
     KNOWN,
@@ -19,7 +20,6 @@ from crosscast.predict.corun.models import FittedCoRunMean, Mean
 from crosscast.predict.corun.moolchandani2022 import Published
 from crosscast.predict.intervals import Residuals
 from crosscast.predict.store import load_model
-from crosscast.tables.corun.solo import Solo
 from support.mixes import NAMES, made_co_runs, made_solo
 
 MEMORY = 16 << 20

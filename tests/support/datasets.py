@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.data.dataset import Dataset
+from crosscast.data.profiles import PROFILES
+from crosscast.data.schema import DEVICES, RECORDS, SESSIONS
+from crosscast.data.table import table_of
 from crosscast.profile import METRICS
-from crosscast.tables.arrow import table_of
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.devices import DEVICES
-from crosscast.tables.profiles import PROFILES
-from crosscast.tables.records import RECORDS
-from crosscast.tables.sessions import SESSIONS
 
 RUNS = 3
 APPLICATIONS = ("bfs", "crc", "fft", "lud")

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.data.dataset import Dataset
+from crosscast.data.profiles import PROFILES
+from crosscast.data.schema import DEVICES, ENERGY, RECORDS
+from crosscast.data.table import table_of
 from crosscast.studies.johnston2018 import Preset
-from crosscast.tables.arrow import table_of
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.devices import DEVICES
-from crosscast.tables.energy import ENERGY
-from crosscast.tables.profiles import PROFILES
-from crosscast.tables.records import RECORDS
 
 KERNELS = {"sums": ("add", "scale"), "lud": ("lud_diagonal",), "kmeans": ("kmeansPoint",), "crc": ("crc32",)}
 SIZES = {"tiny": 1, "large": 64}

@@ -10,6 +10,10 @@ from typing import Any
 import dataset_rows as rows
 import numpy as np
 
+from crosscast.data.corun import DUMMY, Bag, CoRuns, Member, Mixes, Solo
+from crosscast.data.dataset import Dataset
+from crosscast.data.schema import BAGS, DEVICES
+from crosscast.data.table import table_of
 from crosscast.evaluation.corun import evaluate_corun, of_one_device
 from crosscast.predict.corun.models import models_named
 from crosscast.studies.moolchandani2022 import (
@@ -20,14 +24,6 @@ from crosscast.studies.moolchandani2022 import (
     translation_studies,
 )
 from crosscast.studies.moolchandani2022_features import combination_study, path_study
-from crosscast.tables.arrow import table_of
-from crosscast.tables.bags import BAGS
-from crosscast.tables.corun.bag import Bag, Member
-from crosscast.tables.corun.mixes import DUMMY, Mixes
-from crosscast.tables.corun.solo import Solo
-from crosscast.tables.corun.view import CoRuns
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.devices import DEVICES
 
 NAMES = ("bfs", "cfd", "crc", "csr", "dwt", "fft")
 

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from crosscast.arrays import Reals
+from crosscast.data.schema import json_text
 from crosscast.device import Device
 from crosscast.predict.configuration.artefact import (
     ConfigurationCard,
@@ -21,7 +22,6 @@ from crosscast.predict.configuration.artefact import (
     TrainedConfigurationModel,
     entries,
 )
-from crosscast.predict.configuration.artefact import save_model as save
 from crosscast.predict.configuration.bailey2014 import PublishedModel, PublishedPredictor
 from crosscast.predict.configuration.data import power_totals
 from crosscast.predict.store import CARD, load_model
@@ -32,7 +32,6 @@ from crosscast.predict.time.gaussian import GaussianPredictor
 from crosscast.predict.time.physical import Physical
 from crosscast.predict.time.unseen import fit_unseen
 from crosscast.profile import METRICS
-from crosscast.tables.schema import json_text
 from support.grids import DEVICES, lawful_grid
 from support.surfaces import made_surfaces
 
@@ -126,7 +125,7 @@ def fitted_chooser() -> tuple[PublishedPredictor, ConfigurationCard]:
 def kept_chooser(folder: Path, **changed: Any) -> Path:
     """The model in a folder, with a card that says other things if asked to."""
     predictor, card = fitted_chooser()
-    save(TrainedConfigurationModel(msgspec.structs.replace(card, **changed), predictor), folder)
+    TrainedConfigurationModel(msgspec.structs.replace(card, **changed), predictor).save(folder)
     return folder
 
 

@@ -7,9 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from crosscast.tables.corun.bag import Bag, Member
-from crosscast.tables.corun.solo import Solo
-from crosscast.tables.corun.view import CoRuns
+from crosscast.data.corun import Bag, CoRuns, Member, Solo
 from support.mix_times import mix_time
 
 MIXES = ("sse", "alu", "mem", "fp", "stack", "string", "shift", "control")

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crosscast.tables.arrow import table_of
-from crosscast.tables.dataset import Dataset, validate
-from crosscast.tables.devices import DEVICES
-from crosscast.tables.profiles import PROFILES
-from crosscast.tables.records import RECORDS
-from crosscast.tables.schema import json_text
-from crosscast.tables.sessions import SESSIONS
+from crosscast.data.dataset import Dataset, validate
+from crosscast.data.profiles import PROFILES
+from crosscast.data.schema import DEVICES, RECORDS, SESSIONS, json_text
+from crosscast.data.table import table_of
 
 Row = dict[str, Any]
 

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from crosscast.cluster.jobs import Jobs
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.schedule import Schedule
+from crosscast.cluster.jobs import Jobs, Machine, Schedule
 
 NAMES = ("ada", "bob", "cyd")
 

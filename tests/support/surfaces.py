@@ -6,14 +6,11 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.configuration import Configuration
+from crosscast.data.dataset import Dataset
+from crosscast.data.schema import DEVICES, ENERGY, RECORDS, json_text
+from crosscast.data.table import table_of
 from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
 from crosscast.predict.configuration.gaussian_process import Covariance
-from crosscast.tables.arrow import table_of
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.devices import DEVICES
-from crosscast.tables.energy import ENERGY
-from crosscast.tables.records import RECORDS
-from crosscast.tables.schema import json_text
 
 CPU_CAPS = (60.0, 80.0, 100.0)
 GPU_CAPS = (100.0, 150.0, 200.0, 250.0)

@@ -12,17 +12,17 @@ import msgspec
 import numpy as np
 
 from crosscast.configuration import Configuration
-from crosscast.evaluation.relative import train_relative
-from crosscast.predict.relative.artefact import TrainedRelativeModel
-from crosscast.predict.relative.data import Observations, Vectors
-from crosscast.predict.relative.models import BASELINES, models_named
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.importers.configured_runs import (
+from crosscast.data.dataset import Dataset
+from crosscast.data.sources.runs import (
     ConfiguredRun,
     dataset_of,
     device_row,
     with_own_sessions,
 )
+from crosscast.evaluation.relative import train_relative
+from crosscast.predict.relative.artefact import TrainedRelativeModel
+from crosscast.predict.relative.data import Observations, Vectors
+from crosscast.predict.relative.models import BASELINES, models_named
 
 DEVICES = ("cpu", "fast", "gpu")
 COUNTERS = ("PAPI_TOT_INS", "PAPI_BR_INS", "PAPI_LD_INS", "PAPI_L2_LDM")

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from crosscast.tables.arrow import table_of
-from crosscast.tables.bags import BAGS
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.devices import DEVICES
-from crosscast.tables.energy import ENERGY
-from crosscast.tables.profiles import PROFILES
-from crosscast.tables.records import RECORDS
-from crosscast.tables.sessions import SESSIONS
-from crosscast.tables.solos import SOLOS
+from crosscast.data.dataset import Dataset
+from crosscast.data.profiles import PROFILES
+from crosscast.data.schema import BAGS, DEVICES, ENERGY, RECORDS, SESSIONS, SOLOS
+from crosscast.data.table import table_of
 
 Row = dict[str, Any]
 PIECE = {"application": "sums", "size": "tiny", "device": "cpu", "configuration": "{}", "repeat": 0}

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from crosscast.data.profiles import render_aiwc, write_aiwc
 from crosscast.errors import InputError
 from crosscast.profile import Profile
-from crosscast.tables.aiwc import render_aiwc, write_aiwc
 
 PUBLISHED = (
     ("Total Instruction Count", "Compute", 123456789),

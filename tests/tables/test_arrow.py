@@ -1,8 +1,8 @@
 import pyarrow as pa
 import pytest
 
-from crosscast.errors import InputError
-from crosscast.tables.arrow import (
+from crosscast.data.schema import Column, Schema
+from crosscast.data.table import (
     cast,
     check,
     concatenated,
@@ -11,7 +11,7 @@ from crosscast.tables.arrow import (
     notes_of,
     table_of,
 )
-from crosscast.tables.schema import Column, Schema
+from crosscast.errors import InputError
 
 SCHEMA = Schema(
     "things",

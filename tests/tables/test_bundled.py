@@ -7,11 +7,9 @@ import pytest
 
 import crosscast
 from crosscast.cli import main
-from crosscast.suite.profiles import profiles_of
-from crosscast.suite.registry import application, names
-from crosscast.tables.bundled import bundled_folder
-from crosscast.tables.dataset import SPARE, TABLES
-from crosscast.tables.description import describe
+from crosscast.data.dataset import SPARE, TABLES, bundled_folder
+from crosscast.data.description import describe
+from crosscast.suite.registry import application, names, profiles_of
 
 SIZES = ("tiny", "small", "medium")
 MOST_BYTES = 5_000_000
@@ -41,7 +39,7 @@ def test_it_is_small() -> None:
 
 def test_it_was_made_from_the_kernels_and_sizes_as_they_are_now(dataset: crosscast.Dataset) -> None:
     from crosscast.kernel import Program
-    from crosscast.suite.sizes import working_set
+    from crosscast.suite.application import working_set
 
     for session in dataset.sessions.to_pylist():
         kind = application(session["application"])

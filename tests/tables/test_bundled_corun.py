@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from crosscast.data.corun import CoRuns, co_runs
+from crosscast.data.dataset import BUNDLED_CORUN, bundled_folder, bundled_named
 from crosscast.kernel import Program
+from crosscast.suite.application import working_set
 from crosscast.suite.registry import application, names
-from crosscast.suite.sizes import working_set
-from crosscast.tables.bundled import BUNDLED_CORUN, bundled_folder, bundled_named
-from crosscast.tables.corun.view import CoRuns, co_runs
 
 MOST_BYTES = 2_000_000
 

@@ -4,8 +4,7 @@ import json
 
 import dataset_rows as rows
 
-from crosscast.tables.configurations import DeviceConfigurations
-from crosscast.tables.description import describe
+from crosscast.data.description import DeviceConfigurations, describe
 
 
 def set_to(device: str, run: int = 0, **settings: float | str) -> rows.Row:

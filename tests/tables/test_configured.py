@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.data.dataset import Dataset, bundled_dataset
+from crosscast.data.schema import json_text
+from crosscast.data.table import check
+from crosscast.data.views import CONFIGURED, configured
 from crosscast.errors import InputError
-from crosscast.tables.arrow import check
-from crosscast.tables.bundled import bundled_dataset
-from crosscast.tables.configured import CONFIGURED, configured
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.schema import json_text
 
 Row = dict[str, Any]
 

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.data.dataset import check_corun_rows
+from crosscast.data.schema import BAGS, SOLOS
+from crosscast.data.table import table_of
 from crosscast.errors import InputError
-from crosscast.tables.arrow import table_of
-from crosscast.tables.bags import BAGS
-from crosscast.tables.corun_rows import check_corun_rows
-from crosscast.tables.solos import SOLOS
 
 
 def check(solos: list[rows.Row], bags: list[rows.Row]) -> None:

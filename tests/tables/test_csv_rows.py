@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.data.files import csv_rows
 from crosscast.errors import InputError
-from crosscast.tables.csv_rows import csv_rows
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=10).map(str.strip)
 

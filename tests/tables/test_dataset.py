@@ -12,27 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crosscast.errors import InputError
-from crosscast.tables.arrow import Table, notes_of, table_of
-from crosscast.tables.bags import BAGS
-from crosscast.tables.dataset import (
+from crosscast.data.dataset import (
     SPARE,
     TABLES,
     Dataset,
-    locked,
     merge_parts,
     parts,
     read_dataset,
     write_dataset,
     write_part,
 )
-from crosscast.tables.devices import DEVICES
-from crosscast.tables.energy import ENERGY
-from crosscast.tables.profiles import PROFILES
-from crosscast.tables.records import RECORDS
-from crosscast.tables.schema import Schema
-from crosscast.tables.sessions import SESSIONS
-from crosscast.tables.solos import SOLOS
+from crosscast.data.files import locked
+from crosscast.data.profiles import PROFILES
+from crosscast.data.schema import BAGS, DEVICES, ENERGY, RECORDS, SESSIONS, SOLOS, Schema
+from crosscast.data.table import Table, notes_of, table_of
+from crosscast.errors import InputError
 
 FULL = rows.dataset(
     profiles=[rows.profile(), rows.profile("scale"), rows.profile(invocation=1)],

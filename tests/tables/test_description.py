@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crosscast.tables.arrow import table_of
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.description import describe
-from crosscast.tables.profiles import PROFILES
+from crosscast.data.dataset import Dataset
+from crosscast.data.description import describe
+from crosscast.data.profiles import PROFILES
+from crosscast.data.table import table_of
 
 
 def test_names_and_counts_are_those_of_the_tables() -> None:

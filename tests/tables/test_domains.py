@@ -2,7 +2,7 @@
 
 import pytest
 
-from crosscast.tables.domains import whole_of
+from crosscast.data.views import whole_of
 
 
 @pytest.mark.parametrize(

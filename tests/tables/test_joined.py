@@ -10,15 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.data.dataset import Dataset
+from crosscast.data.profiles import PROFILES
+from crosscast.data.schema import DEVICES, RECORDS
+from crosscast.data.table import check, read_table, table_of, write_table
+from crosscast.data.views import JOINED, join
 from crosscast.errors import InputError
 from crosscast.profile import METRICS
-from crosscast.tables.arrow import check, table_of
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.devices import DEVICES
-from crosscast.tables.joined import JOINED, join
-from crosscast.tables.parquet import read_table, write_table
-from crosscast.tables.profiles import PROFILES
-from crosscast.tables.records import RECORDS
 from support.shared import shared_data
 
 

@@ -2,7 +2,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.tables.keys import key_numbers
+from crosscast.data.table import key_numbers
 
 rows = st.lists(st.tuples(st.sampled_from(["a", "b", "\x1f", "", None]), st.integers(0, 2)), max_size=9)
 

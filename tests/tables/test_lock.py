@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from crosscast.data.files import locked
 from crosscast.errors import InputError
-from crosscast.tables.lock import locked
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from crosscast.tables.lock import locked
+from crosscast.data.files import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.data.schema import Column, Schema
+from crosscast.data.table import Table, concatenated, read_table, table_of, write_table, write_tables
 from crosscast.errors import InputError
-from crosscast.tables.arrow import Table, concatenated, table_of
-from crosscast.tables.parquet import read_table, write_table, write_tables
-from crosscast.tables.schema import Column, Schema
 
 COLUMNS = (
     Column("name", "text", required=True),

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.errors import InputError, MissingExtraError
-from crosscast.profile import METRICS, Profile
-from crosscast.tables.profiles import (
+from crosscast.data.profiles import (
     COLUMNS,
     csv_header,
     csv_row,
@@ -23,6 +21,8 @@ from crosscast.tables.profiles import (
     write_csv,
     write_parquet,
 )
+from crosscast.errors import InputError, MissingExtraError
+from crosscast.profile import METRICS, Profile
 
 ProfileMaker = Callable[..., Profile]
 DATA = Path(__file__).parent / "data"
@@ -163,7 +163,7 @@ def test_a_cell_that_no_profile_has_is_named(
 def test_csv_needs_no_pyarrow(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['pyarrow'] = None\n"
-        "from pathlib import Path; from crosscast.tables.profiles import read_csv, write_csv\n"
+        "from pathlib import Path; from crosscast.data.profiles import read_csv, write_csv\n"
         f"write_csv(read_csv(Path({str(DATA / 'profiles-1.csv')!r})), Path({str(tmp_path / 'p.csv')!r}))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

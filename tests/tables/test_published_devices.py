@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from crosscast.tables.arrow import table_of
-from crosscast.tables.devices import DEVICES
-from crosscast.tables.published_devices import published_devices
+from crosscast.data.schema import DEVICES
+from crosscast.data.sources.aiwc import published_devices
+from crosscast.data.table import table_of
 
 ROWS = {row["device"]: row for row in published_devices()}
 

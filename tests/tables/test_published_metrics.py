@@ -1,7 +1,7 @@
 """The published tool's names and ours."""
 
+from crosscast.data.profiles import PUBLISHED_METRICS
 from crosscast.profile import METRICS
-from crosscast.tables.published_metrics import PUBLISHED_METRICS
 
 
 def test_each_name_is_there_once() -> None:

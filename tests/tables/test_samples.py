@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.tables.samples import samples_of
+from crosscast.data.table import samples_of
 
 times = st.floats(0, 1e6)
 groups = st.lists(st.lists(times, min_size=1, max_size=9), max_size=5)

@@ -2,12 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.tables.devices import DEVICES
-from crosscast.tables.energy import ENERGY
-from crosscast.tables.profiles import PROFILES
-from crosscast.tables.records import RECORDS
-from crosscast.tables.schema import Schema, json_text
-from crosscast.tables.sessions import SESSIONS
+from crosscast.data.profiles import PROFILES
+from crosscast.data.schema import DEVICES, ENERGY, RECORDS, SESSIONS, Schema, json_text
 
 SCHEMAS = (PROFILES, DEVICES, RECORDS, SESSIONS, ENERGY)
 

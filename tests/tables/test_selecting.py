@@ -3,9 +3,8 @@
 import pytest
 
 import crosscast
+from crosscast.data.dataset import applications_of, validate, without_applications
 from crosscast.errors import InputError
-from crosscast.tables.dataset import validate
-from crosscast.tables.selecting import applications_of, without_applications
 
 
 def test_a_dataset_without_two_applications_has_the_others() -> None:

@@ -4,12 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.profile import METRICS
-from crosscast.tables.configured import CONFIGURED
-from crosscast.tables.dataset import TABLES
-from crosscast.tables.joined import JOINED
-from crosscast.tables.schema import Schema
-from crosscast.tables.warnings_of import (
+from crosscast.data.dataset import TABLES
+from crosscast.data.description import (
     LEAST_LOOP_S,
     LEAST_RUNS,
     LEAST_TICKS,
@@ -17,6 +13,9 @@ from crosscast.tables.warnings_of import (
     MOST_LOAD,
     MOST_SPREAD,
 )
+from crosscast.data.schema import Schema
+from crosscast.data.views import CONFIGURED, JOINED
+from crosscast.profile import METRICS
 
 _DOCUMENT = (Path(__file__).parents[2] / "docs" / "tables.md").read_text(encoding="utf-8")
 _METRICS = {metric.name for metric in METRICS}

@@ -1,7 +1,7 @@
 import dataset_rows as rows
 import pytest
 
-from crosscast.tables.warnings_of import RecordWarning, warnings_of
+from crosscast.data.description import RecordWarning, warnings_of
 
 STEADY = [rows.record(run, [1e-3]) for run in range(50)]
 

@@ -12,8 +12,8 @@ from crosscast.characterization.engine.counts import Counts
 from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.characterization.metrics import control
 from crosscast.characterization.metrics.coverage import covering
+from crosscast.data.profiles import PUBLISHED_METRICS
 from crosscast.profile import MetricValue
-from crosscast.tables.published_metrics import PUBLISHED_METRICS
 
 __all__ = ["Row", "published_metrics"]
 

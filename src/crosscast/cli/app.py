@@ -29,7 +29,7 @@ COMMANDS = {
     ),
     "dataset": ("crosscast.cli.dataset:app", "Import, build and describe datasets."),
     "devices": (
-        "crosscast.cli.devices:devices",
+        "crosscast.cli.measure:devices",
         "List the OpenCL devices of this machine, with what their drivers say and the sensors that work.",
     ),
     "embed": (

@@ -1,25 +1,340 @@
-"""``crosscast characterize``: the architecture-independent profile of each launch."""
+"""The short notation of ``--arg``: translated to the table of a launch file, which says what it means."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter as Option
 
+from crosscast.characterization import default_local_size
+from crosscast.characterization.launchfiles import launchfile, simfile
+from crosscast.characterization.launchfiles.argument_table import build_argument
 from crosscast.cli.options import Flag, Whole
 from crosscast.errors import InputError
+from crosscast.fields import Fields
+from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
+from crosscast.profile import Profile
 from crosscast.units import parse_bytes
 
 if TYPE_CHECKING:
     from crosscast.characterization import run
-    from crosscast.cli.inputs import Direct
-    from crosscast.cli.outputs import Outputs
 
-__all__ = ["characterize"]
 
-_Repeated = Annotated[tuple[str, ...], Parameter(negative="", show_default=False, allow_leading_hyphen=True)]
+_FILL_FIELDS = {
+    "zeros": (),
+    "constant": ("value",),
+    "arange": ("start", "step"),
+    "uniform": ("low", "high"),
+    "normal": ("mean", "sd"),
+}
+_FORMS = (
+    "TYPE=VALUE, TYPE:LENGTH[:FILL], TYPE@FILE, local:BYTES, null, "
+    "image:TYPE:ORDER:SHAPE[:FILL] or sampler[:WORDS]"
+)
+
+
+def parse_argument(text: str) -> Fields:
+    """Translate one ``--arg``.
+
+    >>> dict(parse_argument("float:1024:uniform:-1:1").items())
+    {'type': 'float', 'length': 1024, 'fill': 'uniform', 'low': -1, 'high': 1}
+    >>> dict(parse_argument("int=512").items())
+    {'type': 'int', 'value': 512}
+    """
+    where = f"--arg {text}"
+    head, colon, rest = text.partition(":")
+    if text == "null":
+        return Fields({"null": True}, where)
+    if head == "local" and colon:
+        return Fields({"local": _number(where, rest)}, where)
+    if head == "sampler":
+        return Fields({"sampler": _sampler(where, rest)}, where)
+    if head == "image" and colon:
+        return Fields({"image": _image(where, rest)}, where)
+    # A file's name may hold `:` and `=`, a number may not hold `@`: the first mark decides.
+    mark = min((text.find(m) for m in "=@:" if m in text), default=-1)
+    if mark < 1:
+        raise InputError(f"{where}: expected {_FORMS}")
+    kind, rest = text[:mark], text[mark + 1 :]
+    if text[mark] == "@":
+        return Fields({"type": kind, "file": rest}, where)
+    if text[mark] == "=":
+        return Fields({"type": kind, "value": _value(where, rest)}, where)
+    length, _, fill = rest.partition(":")
+    return Fields({"type": kind, "length": _number(where, length), **_fill(where, fill)}, where)
+
+
+def _number(where: str, text: str) -> int | float:
+    """Whole (also ``0x10``) or real number."""
+    for read in (lambda t: int(t, 0), float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    raise InputError(f"{where}: expected a number, found {text!r}")
+
+
+def _value(where: str, text: str) -> Any:
+    """One number, or several between commas for a vector or a struct."""
+    numbers = [_number(where, part) for part in text.split(",")]
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
+def _fill(where: str, text: str) -> dict[str, Any]:
+    """``FILL[:NUMBER[:NUMBER]]``; empty is zeros."""
+    if not text:
+        return {}
+    name, *numbers = text.split(":")
+    if name not in _FILL_FIELDS:
+        raise InputError(f"{where}: fill: expected one of {', '.join(_FILL_FIELDS)}, found {name!r}")
+    names = _FILL_FIELDS[name]
+    if len(numbers) > len(names):
+        raise InputError(
+            f"{where}: fill: {name} takes at most {len(names)} numbers ({', '.join(names) or 'none'}), "
+            f"found {len(numbers)}"
+        )
+    values = {field: _number(where, number) for field, number in zip(names, numbers, strict=False)}
+    return {"fill": name, **values}
+
+
+def _image(where: str, text: str) -> dict[str, Any]:
+    """``TYPE:ORDER:HEIGHTxWIDTH[:FILL]``."""
+    kind, *rest = text.split(":", 3)
+    if len(rest) < 2:
+        raise InputError(f"{where}: expected image:TYPE:ORDER:SHAPE[:FILL], such as image:uchar:RGBA:480x640")
+    shape = [_number(where, extent) for extent in rest[1].split("x")]
+    return {"type": kind, "channel_order": rest[0], "shape": shape, **_fill(where, ":".join(rest[2:]))}
+
+
+def _sampler(where: str, text: str) -> dict[str, Any]:
+    """Words between colons: an addressing mode, ``linear``, ``normalized_coords``."""
+    table: dict[str, Any] = {}
+    for word in filter(None, text.split(":")):
+        if word in ("linear", "normalized_coords"):
+            table[word] = True
+        else:
+            table["addressing"] = word
+    return table
+
+
+@dataclass(frozen=True)
+class Direct:
+    """What the command line says about a launch, as it stands there.
+
+    Parameters
+    ----------
+    kernel, global_size, local_size, offset, seed, standard
+        Value of the option; ``None`` if it was not given.
+    args
+        Each ``--arg``.
+    options
+        Compiler options.
+    """
+
+    kernel: str | None = None  # Value of the option; `None` if it was not given
+    global_size: str | None = None
+    local_size: str | None = None
+    offset: str | None = None
+    args: tuple[str, ...] = ()  # Each `--arg`
+    seed: int | None = None
+    options: tuple[str, ...] = ()  # Compiler options
+    standard: str | None = None
+
+    def refuse(self, path: Path, names: Sequence[str]) -> None:
+        """Refuse options that the file itself decides."""
+        flags = {
+            "--kernel": self.kernel,
+            "--global": self.global_size,
+            "--local": self.local_size,
+            "--offset": self.offset,
+            "--arg": self.args,
+            "--seed": self.seed,
+            "--option, -D and -I": self.options,
+            "--std": self.standard,
+        }
+        for flag in names:
+            if flags[flag]:
+                raise InputError(f"{flag}: {path} itself says this; leave the option out or edit the file")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What to run.
+
+    Parameters
+    ----------
+    launches
+        The launches, in order.
+    simfile
+        The simulator file that holds the only launch, if it is one.
+    """
+
+    launches: list[Launch]  # The launches, in order
+    simfile: simfile.SimFile | None = None  # The simulator file that holds the only launch, if it is one
+
+
+_IN_SIMFILE = ("--kernel", "--global", "--local", "--offset", "--arg", "--seed")
+_IN_LAUNCHFILE = (*_IN_SIMFILE, "--option, -D and -I", "--std")
+
+
+def read_inputs(path: Path, direct: Direct) -> Inputs:
+    """Read FILE: a launch file, a simulator file, or a program with its launch on the command line."""
+    if path.suffix == ".toml":
+        direct.refuse(path, _IN_LAUNCHFILE)
+        return Inputs(launchfile.read(path))
+    if path.suffix == ".sim":
+        direct.refuse(path, _IN_SIMFILE)
+        sim = simfile.read(path, options=direct.options, standard=direct.standard or "1.2")
+        return Inputs([sim.launch], sim)
+    program = Program.from_file(path, options=direct.options, standard=direct.standard or "1.2")
+    return Inputs([_launch(program, direct)])
+
+
+def _launch(program: Program, direct: Direct) -> Launch:
+    """The launch that the command line describes."""
+    if direct.global_size is None:
+        raise InputError("--global is missing, expected the global size, such as --global 512,512")
+    global_size = _sizes("--global", direct.global_size)
+    local_size = (
+        default_local_size(global_size) if direct.local_size is None else _sizes("--local", direct.local_size)
+    )
+    offset = () if direct.offset is None else _sizes("--offset", direct.offset)
+    kernel = _kernel(program, direct.kernel)
+    # Sizes are checked before arrays are made.
+    Launch(kernel, global_size, local_size, (), offset)
+    args = tuple(_argument(text, index, direct.seed or 0) for index, text in enumerate(direct.args))
+    return Launch(kernel, global_size, local_size, args, offset)
+
+
+def _kernel(program: Program, name: str | None) -> Kernel:
+    """Kernel `name`, or the only one there is."""
+    if name is not None:
+        return Kernel(program, name)
+    # Imported here, as the frontend brings the compiler.
+    from crosscast.characterization import frontend
+
+    names = frontend.kernel_names(program)
+    if len(names) != 1:
+        found = f"found {', '.join(names)}" if names else "found none"
+        raise InputError(f"--kernel is missing, expected one kernel in {program.label}, {found}")
+    return Kernel(program, names[0])
+
+
+def _argument(text: str, index: int, seed: int) -> Argument:
+    def parameter() -> Parameter:
+        raise InputError(f"--arg {text}: the type is missing")
+
+    return build_argument(parse_argument(text), Path(), (seed, index), parameter)
+
+
+def _sizes(flag: str, text: str) -> tuple[int, ...]:
+    """One to three whole numbers between commas."""
+    try:
+        return tuple(int(part) for part in text.replace("x", ",").split(","))
+    except ValueError:
+        raise InputError(f"{flag}: expected 1 to 3 whole numbers such as 512,512, found {text!r}") from None
+
+
+@dataclass
+class Outputs:
+    """Receives each profile when it is done, and writes the files at the end.
+
+    Parameters
+    ----------
+    form
+        What standard output gets: a table for people, JSON, or CSV.
+    aiwc_folder
+        Folder for the published tool's CSV files, if wanted.
+    parquet, plot
+        Path of the Parquet table and of the Kiviat picture, if wanted.
+    profiles
+        What has arrived.
+    """
+
+    # What standard output gets: a table for people, JSON, or CSV
+    form: Literal["table", "json", "csv"] = "table"
+    aiwc_folder: Path | None = None  # Folder for the published tool's CSV files, if wanted
+    parquet: Path | None = None  # Path of the Parquet table and of the Kiviat picture, if wanted
+    plot: Path | None = None
+    profiles: list[Profile] = field(default_factory=list)  # What has arrived
+
+    def prepare(self) -> None:
+        """Refuse what cannot be written, before a long run rather than after it."""
+        if self.aiwc_folder is not None and self.aiwc_folder.exists() and not self.aiwc_folder.is_dir():
+            raise InputError(f"--out: expected a folder, found the file {self.aiwc_folder}")
+        for flag, path in (("--parquet", self.parquet), ("--plot", self.plot)):
+            if path is not None and not path.absolute().parent.is_dir():
+                raise InputError(f"{flag}: the folder {path.absolute().parent} does not exist")
+        if self.parquet is not None:
+            from crosscast.data.profiles import require_pyarrow
+
+            require_pyarrow()
+        if self.plot is not None:
+            from crosscast.report.figures import require_matplotlib
+            from crosscast.report.profiles import check_format
+
+            require_matplotlib()
+            check_format(self.plot)
+
+    def add(self, profile: Profile, dump: str | None = None) -> None:
+        """Take a finished profile, with the text of the arguments to dump if there is one."""
+        self.profiles.append(profile)
+        if self.form == "json":
+            row = profile.to_dict() if dump is None else {**profile.to_dict(), "dump": dump}
+            print(json.dumps(row, allow_nan=False), flush=True)
+        elif self.form == "csv":
+            self._print_csv(profile)
+            print(profile.printed + (dump or ""), end="", file=sys.stderr, flush=True)
+        else:
+            print(profile.printed + (dump or ""), end="", flush=True)
+        if self.aiwc_folder is not None:
+            self._write_aiwc(profile, self.aiwc_folder)
+
+    def finish(self) -> None:
+        """Show the table and write the files, with the profiles that have arrived."""
+        if not self.profiles:
+            return
+        if self.form == "table":
+            from crosscast.report.profiles import print_table
+
+            print_table(self.profiles, sys.stdout)
+        if self.parquet is not None:
+            from crosscast.data.profiles import write_parquet
+
+            self._write("--parquet", self.parquet, write_parquet)
+        if self.plot is not None:
+            from crosscast.report.profiles import write_kiviat
+
+            self._write("--plot", self.plot, write_kiviat)
+
+    def _write(self, flag: str, path: Path, write: Callable[[list[Profile], Path], None]) -> None:
+        try:
+            write(self.profiles, path)
+        except OSError as error:
+            raise InputError(f"{flag}: cannot write {path} ({error.strerror or error})") from error
+        print(f"wrote {path}", file=sys.stderr)
+
+    def _write_aiwc(self, profile: Profile, folder: Path) -> None:
+        from crosscast.data.files import make_folder
+        from crosscast.data.profiles import write_aiwc
+
+        make_folder("--out", folder)
+        print(f"wrote {write_aiwc(profile, folder)}", file=sys.stderr)
+
+    def _print_csv(self, profile: Profile) -> None:
+        from crosscast.data.profiles import csv_header, csv_row
+
+        if len(self.profiles) == 1:
+            print(csv_header())
+        print(csv_row(profile), flush=True)
+
+
+_Repeated = Annotated[tuple[str, ...], Option(negative="", show_default=False, allow_leading_hyphen=True)]
 
 
 def characterize(
@@ -27,16 +342,14 @@ def characterize(
     /,
     *more: Path,
     kernel: str | None = None,
-    global_size: Annotated[str | None, Parameter(name="--global")] = None,
-    local_size: Annotated[str | None, Parameter(name="--local")] = None,
+    global_size: Annotated[str | None, Option(name="--global")] = None,
+    local_size: Annotated[str | None, Option(name="--local")] = None,
     offset: str | None = None,
     arg: _Repeated = (),
     seed: Whole | None = None,
-    define: Annotated[
-        tuple[str, ...], Parameter(name=["--define", "-D"], negative="", show_default=False)
-    ] = (),
+    define: Annotated[tuple[str, ...], Option(name=["--define", "-D"], negative="", show_default=False)] = (),
     include: Annotated[
-        tuple[str, ...], Parameter(name=["--include", "-I"], negative="", show_default=False)
+        tuple[str, ...], Option(name=["--include", "-I"], negative="", show_default=False)
     ] = (),
     option: _Repeated = (),
     std: Literal["1.0", "1.1", "1.2", "2.0", "3.0"] | None = None,
@@ -121,8 +434,6 @@ def characterize(
 
     runtime_objects.start()
     from crosscast.characterization import run
-    from crosscast.cli.inputs import Direct
-    from crosscast.cli.outputs import Outputs
 
     if json and csv:
         raise InputError("--json and --csv both want standard output: choose one")
@@ -154,7 +465,6 @@ def characterize(
 def _run(files: Sequence[Path], direct: Direct, outputs: Outputs, options: run.Options) -> None:
     """Run every launch; what is finished is shown even if a later one fails."""
     from crosscast.characterization.launchfiles.simfile import render_dumps
-    from crosscast.cli.inputs import read_inputs
     from crosscast.cli.running import run_launch
 
     try:

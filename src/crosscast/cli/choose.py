@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.options import JsonFlag, Level, ModelFolder
-from crosscast.cli.places import check_file, check_picture
+from crosscast.cli.options import JsonFlag, Level, ModelFolder, check_file, check_picture
 from crosscast.cli.predict import model_facts
 from crosscast.errors import InputError
 

@@ -57,7 +57,7 @@ def colocate(
     # Imported here: `--help` needs no NumPy.
     from crosscast.decide.colocation import choose_colocation
     from crosscast.predict.store import load_model
-    from crosscast.report.colocation import print_colocation
+    from crosscast.report.corun import print_colocation
 
     trained = load_model(model, "corun")
     files = (profile, *more)

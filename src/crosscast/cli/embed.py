@@ -222,7 +222,7 @@ def _run(subject: _Subject) -> list[Profile]:
 
 def _chosen(subject: _Subject, table: Path) -> list[Profile]:
     """The profiles of a table that were made from the source, with or without profiles in it."""
-    from crosscast.tables.profiles import read_csv, read_parquet
+    from crosscast.data.profiles import read_csv, read_parquet
 
     profiles = read_csv(table) if table.suffix == ".csv" else read_parquet(table)
     hashes = {subject.program.sha256, subject.bare.sha256}

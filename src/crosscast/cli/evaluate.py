@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.datasets import dataset_named
 from crosscast.cli.options import (
     EVALUATION,
     RUN,
@@ -25,10 +24,11 @@ from crosscast.cli.options import (
     Numbers,
     RunOptions,
     Whole,
+    check_file,
+    dataset_named,
     emit,
     warn,
 )
-from crosscast.cli.places import check_file
 from crosscast.errors import InputError
 from crosscast.questions import CoRunFolds, PartitionFolds, QuestionName, RelativeFolds, TimeFolds
 
@@ -69,12 +69,12 @@ def time(
     found = _evaluate(dataset, "time", models, folds, run, probes=probes or [0], level=level)
 
     def show() -> None:
-        from crosscast.report.evaluation import print_evaluation
+        from crosscast.report.time import print_evaluation
 
         print_evaluation(found, sys.stdout)
 
     def draw(folder: Path) -> list[Path]:
-        from crosscast.report.evaluation_figures import write_figures
+        from crosscast.report.time_figures import write_figures
 
         return write_figures(found, folder)
 
@@ -210,7 +210,7 @@ def partition(
     found = _evaluate(dataset, "partition", models, folds, run, device=device, level=level)
 
     def show() -> None:
-        from crosscast.report.corun_partition import print_partition_evaluation
+        from crosscast.report.corun import print_partition_evaluation
 
         print_partition_evaluation(found, sys.stdout)
 
@@ -257,9 +257,7 @@ def jobs(
         Applications that users know to run on GPUs, separated by commas; by default all.
     """
     from crosscast import questions
-    from crosscast.cluster.held_out_jobs import held_out_jobs
-    from crosscast.cluster.job_shape import JobShape
-    from crosscast.cluster.jobs_table import write_job_types
+    from crosscast.cluster.job_types import JobShape, held_out_jobs, write_job_types
 
     check_file("--out", out)
     if out.suffix != ".parquet":
@@ -354,7 +352,7 @@ def show_corun(found: Any, run: EvaluationOptions) -> None:
     """Print and draw an evaluation of co-runs."""
 
     def show() -> None:
-        from crosscast.report.corun_evaluation import print_corun_evaluation
+        from crosscast.report.corun import print_corun_evaluation
 
         print_corun_evaluation(found, sys.stdout)
 

@@ -1,21 +1,59 @@
-"""``crosscast measure``: the time, and where a sensor works the energy, of launches on a device."""
+"""What is to be measured, as a person names it."""
 
 from __future__ import annotations
 
 import json as json_format
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from crosscast.cli.options import Flag, Whole
-from crosscast.cli.progress import StatusLine
-from crosscast.cli.subject import subject_of
+from crosscast.cli.running import StatusLine
 from crosscast.errors import InputError
 from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
-    from crosscast.measure.settings import Settings
+    from crosscast.measure.subjects import LaunchFile, Settings, SuiteProblem
 
-__all__ = ["measure"]
+
+def subject_of(what: str, size: str | None) -> LaunchFile | SuiteProblem:
+    """Find what a person names: a launch file, or an application at a size.
+
+    Parameters
+    ----------
+    what
+        Launch file, or name or folder of an application.
+    size
+        Size of the application's problem.
+
+    Raises
+    ------
+    InputError
+        If there is no such thing, or a size is missing or too much.
+    MissingExtraError
+        If an application needs what is not installed.
+    """
+    from crosscast.characterization.launchfiles.launches import LAUNCH_FILES
+    from crosscast.measure.subjects import LaunchFile, SuiteProblem, expect_installed, fitted
+    from crosscast.suite.application import working_set
+    from crosscast.suite.registry import application, names
+
+    path = Path(what)
+    if path.suffix in LAUNCH_FILES and not path.is_dir():
+        if size is not None:
+            raise InputError(f"--size: {what} is a launch file, whose sizes are what they are")
+        return LaunchFile(str(path))
+    if path.is_file() and what not in names():
+        raise InputError(
+            f"{what}: expected an application or a launch file ({', '.join(LAUNCH_FILES)}), which names a "
+            "source and says what to launch, found neither"
+        )
+    kind = application(what)
+    if size is None:
+        raise InputError(f"{what}: an application needs --size (tiny, small, medium or large)")
+    expect_installed([what])
+    nbytes = working_set(size)
+    return SuiteProblem(what, size, fitted(kind, nbytes), seed=0, most_bytes=nbytes)
 
 
 def measure(
@@ -64,11 +102,10 @@ def measure(
     """
     subject = subject_of(what, size)
     # Imported here: `--help` needs no OpenCL.
-    from crosscast.measure.child import run_job
-    from crosscast.measure.jobs import SessionJob
-    from crosscast.measure.opencl.devices import devices, find
-    from crosscast.measure.settings import Settings
-    from crosscast.report.measurement import Measurement, print_measurement
+    from crosscast.measure.opencl import devices, find
+    from crosscast.measure.processes import SessionJob, run_job
+    from crosscast.measure.subjects import Settings
+    from crosscast.report.dataset import Measurement, print_measurement
 
     if repeats < 1:
         raise InputError(f"--repeats: expected at least 1, found {repeats}")
@@ -99,3 +136,24 @@ class _Status(StatusLine):
             least, seconds = self._settings.min_runs, format_seconds(self._settings.min_time_s)
             done = f"{runs} runs in {format_seconds(elapsed_s)}"
             self.show(f"{self._what}: {done}, of at least {least} in {seconds}")
+
+
+def devices(*, json: Flag = False) -> None:
+    """List the OpenCL devices of this machine, with what their drivers say and the sensors that work.
+
+    Of a CPU, 1, 2, 4, ... compute units are devices of their own: `pocl:0/1` is one core of `pocl:0`.
+
+    Parameters
+    ----------
+    json
+        Print a JSON list, one object a device.
+    """
+    # Imported here: `--help` needs no OpenCL.
+    from crosscast.measure.inventory import inventory
+    from crosscast.report.dataset import print_devices
+
+    found = inventory()
+    if json:
+        print(json_format.dumps([entry.to_dict() for entry in found], allow_nan=False))
+    else:
+        print_devices(found, sys.stdout)

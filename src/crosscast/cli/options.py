@@ -1,52 +1,80 @@
-"""Options that several commands share: their types, and what they are checked for before any work."""
+"""Where results go, looked at before the work that makes them."""
 
 from __future__ import annotations
 
 import json as json_format
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter, Token
 
-from crosscast.cli.places import cache_folder, check_place
+from crosscast.cache_home import cache_home
 from crosscast.errors import InputError
 
-__all__ = [
-    "EVALUATION",
-    "RUN",
-    "Application",
-    "DatasetFolder",
-    "Device",
-    "Devices",
-    "EvaluationOptions",
-    "Flag",
-    "JsonFlag",
-    "Kernel",
-    "Level",
-    "ModelFolder",
-    "Models",
-    "Names",
-    "Numbers",
-    "Probes",
-    "Repeated",
-    "RunOptions",
-    "Whole",
-    "emit",
-    "names_in",
-    "numbers_in",
-    "warn",
-]
+if TYPE_CHECKING:
+    from crosscast.data.dataset import Dataset
+
+
+_INSTEAD = "set XDG_CACHE_HOME to another folder, or give --no-cache"
+
+
+def check_place(option: str, folder: Path) -> None:
+    """Refuse a folder that cannot be made or written into, before a long run rather than after it."""
+    obstacle = _obstacle(folder)
+    if obstacle:
+        raise InputError(f"{option}: cannot write into the folder {folder} ({obstacle})")
+
+
+def check_file(option: str, path: Path) -> None:
+    """Refuse a file whose folder is not there, or that is a folder."""
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{option}: the folder {path.absolute().parent} does not exist")
+    if path.is_dir():
+        raise InputError(f"{option}: expected a file, found the folder {path}")
+
+
+def check_picture(option: str, path: Path) -> None:
+    """Refuse a figure whose suffix is not one of a known format, or where matplotlib is not installed."""
+    from crosscast.report.figures import FORMATS, require_matplotlib
+
+    require_matplotlib()
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"{option}: expected a file name with {', '.join(FORMATS)}, found {path.name!r}")
+
+
+def cache_folder(named: Path | None, none: bool) -> Path | None:
+    """Folder of the cache: the named one, or by default one of the user's; or none."""
+    if none or named is not None:
+        return None if none else named
+    try:
+        folder = cache_home() / "evaluate"
+    except RuntimeError as error:
+        # What `Path.home` raises where the user is not known, as in some containers.
+        raise InputError(f"this user has no home folder to keep forecasts in: {_INSTEAD}") from error
+    obstacle = _obstacle(folder)
+    if obstacle:
+        raise InputError(f"cannot keep forecasts in {folder} ({obstacle}): {_INSTEAD}")
+    return folder
+
+
+def _obstacle(folder: Path) -> str:
+    """What keeps a folder from being made or written into; empty if nothing does."""
+    there = folder.absolute()
+    while not os.access(there, os.F_OK) and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        return f"{there} is no folder"
+    return "" if os.access(there, os.W_OK | os.X_OK) else f"{there} is not to be written into"
 
 
 def names_in(option: str, text: str) -> list[str]:
     """Names separated by commas, each once, with or without spaces between them.
 
-    Examples
-    --------
     >>> names_in("--suite", "bfs, fft,bfs")
     ['bfs', 'fft']
     """
@@ -140,7 +168,7 @@ class RunOptions:
     @contextmanager
     def fitting(self, noun: str = "fits") -> Iterator[dict[str, Any]]:
         """The keyword arguments of fits, whose progress shows on standard error meanwhile."""
-        from crosscast.cli.progress import FitStatus
+        from crosscast.cli.running import FitStatus
 
         cache = cache_folder(self.cache, self.no_cache)
         with FitStatus(noun) as status:
@@ -157,8 +185,8 @@ class EvaluationOptions(RunOptions):
     def check_figures(self) -> None:
         """Refuse figures that cannot be drawn or written, before a long run rather than after it."""
         if self.figures is not None:
-            from crosscast.report.canvas import require_matplotlib
-            from crosscast.tables.whole_file import make_folder
+            from crosscast.data.files import make_folder
+            from crosscast.report.figures import require_matplotlib
 
             require_matplotlib()
             make_folder("--figures", self.figures)
@@ -186,3 +214,12 @@ def emit(json: bool, to_dict: Callable[[], Mapping[str, Any]], show: Callable[[]
 def warn(text: str) -> None:
     """Print a warning on standard error."""
     print(f"crosscast: warning: {text}", file=sys.stderr)
+
+
+def dataset_named(folder: Path) -> Dataset:
+    """Read the dataset of a folder, or one that comes with Crosscast for ``bundled`` or ``bundled-corun``."""
+    # Imported here: `--help` needs no pyarrow.
+    from crosscast.data.dataset import bundled_named, read_dataset
+
+    bundled = None if folder.exists() else bundled_named(str(folder))
+    return read_dataset(folder) if bundled is None else bundled

@@ -24,12 +24,12 @@ from crosscast.cli.options import (
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.cli.profiles import Recorded
+    from crosscast.cli.files import Recorded
+    from crosscast.data.corun import Solo
     from crosscast.device import Device
     from crosscast.predict.relative.data import Observations
     from crosscast.predict.time.data import ProfileBatch
     from crosscast.profile import Profile
-    from crosscast.tables.corun.solo import Solo
 
 __all__ = ["app", "isolated_runs", "warn_of"]
 
@@ -135,7 +135,7 @@ def relative(
         How long the run took on that device, in seconds, to predict seconds.
     """
     # Imported here: `--help` needs no NumPy.
-    from crosscast.cli.counted import Wanted, read_observations
+    from crosscast.cli.files import Wanted, read_observations
     from crosscast.predict.relative.data import NO_SOURCE
     from crosscast.predict.store import load_model
     from crosscast.report.relative import print_relative_forecasts
@@ -199,8 +199,7 @@ def corun(
     # Imported here: `--help` needs no NumPy.
     from crosscast.predict.corun.translation import read_translation, translated_forecasts
     from crosscast.predict.store import load_model
-    from crosscast.report.corun_forecast import print_corun_forecast
-    from crosscast.report.corun_translation import translated_by
+    from crosscast.report.corun import print_corun_forecast, translated_by
 
     trained = load_model(model, "corun")
     mix = tuple(isolated_runs((profile, *more)))
@@ -254,7 +253,7 @@ def model_facts(card: Any) -> dict[str, Any]:
 
 def isolated_runs(files: Sequence[Path]) -> list[Solo]:
     """Isolated runs of applications, from files that ``crosscast corun profile`` wrote."""
-    from crosscast.tables.corun.profile_file import read_profile
+    from crosscast.data.isolated_runs import read_profile
 
     return [read_profile(file).solo for file in files]
 
@@ -268,7 +267,7 @@ def _print_all(noun: str, found: Sequence[Mapping[str, Any]], card: Any) -> None
 def _batch(
     files: Sequence[Path], application: str | None, kernel: str | None, invocations: int | None
 ) -> tuple[ProfileBatch, Recorded]:
-    from crosscast.cli.profiles import read_profiles
+    from crosscast.cli.files import read_profiles
     from crosscast.predict.time.data import ProfileBatch
 
     profiles: list[Profile] = []
@@ -318,7 +317,7 @@ def _chosen(
     """The devices to predict; ``None`` for all that the model knows."""
     if named is None and not files:
         return None
-    from crosscast.cli.device_file import read_device
+    from crosscast.cli.files import read_device
 
     for name in named or ():
         if name not in known:

@@ -6,9 +6,7 @@ import json as json_format
 import sys
 from pathlib import Path
 
-from crosscast.cli.datasets import dataset_named
-from crosscast.cli.options import RUN, Names, RunOptions
-from crosscast.cli.places import check_place
+from crosscast.cli.options import RUN, Names, RunOptions, check_place, dataset_named
 from crosscast.errors import InputError
 
 __all__ = ["report"]
@@ -46,7 +44,7 @@ def report(
     """
     # Imported here: `--help` needs no pyarrow.
     from crosscast.report.page.document import write_report
-    from crosscast.report.page.scores import headline
+    from crosscast.report.page.errors import headline
 
     _check(out)
     run.check_cache()
@@ -59,7 +57,7 @@ def report(
 
 def _check(out: Path) -> None:
     """Refuse a page that cannot be drawn or written, before a long run rather than after it."""
-    from crosscast.report.canvas import require_matplotlib
+    from crosscast.report.figures import require_matplotlib
 
     require_matplotlib()
     if out.is_dir():

@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import cyclopts
 
-from crosscast.cli.datasets import dataset_named
 from crosscast.cli.evaluate import Sources, show_configuration, show_corun, show_relative
-from crosscast.cli.options import EVALUATION, DatasetFolder, Device, Devices, EvaluationOptions, emit, warn
+from crosscast.cli.options import (
+    EVALUATION,
+    DatasetFolder,
+    Device,
+    Devices,
+    EvaluationOptions,
+    dataset_named,
+    emit,
+    warn,
+)
 
 if TYPE_CHECKING:
-    from crosscast.tables.dataset import Dataset
+    from crosscast.data.dataset import Dataset
 
 __all__ = ["app"]
 

@@ -9,17 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from crosscast.cli.options import names_in
-from crosscast.cli.places import check_file, check_picture
-from crosscast.cli.progress import StatusLine
-from crosscast.cli.schedule_files import ScheduleFiles
-from crosscast.cli.schedule_options import policies_of, prepare_simulator
+from crosscast.cli.options import check_file, check_picture, names_in
+from crosscast.cli.running import StatusLine
+from crosscast.cli.schedule_files import ScheduleFiles, policies_of, prepare_simulator
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.cluster.experiment.table import JobTable
+    from crosscast.cluster.experiment_jobs import JobTable
 
-__all__ = ["ExperimentOptions", "schedule_experiment"]
 
 _ESTIMATES = ("exact", "predicted")
 _SEED = 0
@@ -36,7 +33,7 @@ class ExperimentOptions:
         As `crosscast.cli.schedule.schedule` has them.
     """
 
-    policy: str = "easy"
+    policy: str = "easy"  # As `crosscast.cli.schedule.schedule` has them
     queue: str | None = None
     backfill: str | None = None
     estimates: str | None = None
@@ -83,7 +80,7 @@ def schedule_experiment(path: Path, options: ExperimentOptions, files: ScheduleF
     seeds = _seeds(options)
     placements = None if options.place is None else names_in("--place", options.place)
     if placements is not None:
-        from crosscast.cluster.placements.registry import check_placements
+        from crosscast.cluster.placements import check_placements
 
         check_placements(placements)
         files.prepare(len(placements) * len(seeds))
@@ -91,10 +88,10 @@ def schedule_experiment(path: Path, options: ExperimentOptions, files: ScheduleF
         check_file("--plot", options.plot)
         check_picture("--plot", options.plot)
     prepare_simulator()
-    from crosscast.cluster.experiment.run import Setup, interarrival_of_load, run_experiment
-    from crosscast.cluster.experiment.table import read_job_table
-    from crosscast.cluster.machines_file import read_machines
-    from crosscast.report.experiments import experiment_facts, print_experiment
+    from crosscast.cluster.experiment import Setup, interarrival_of_load, run_experiment
+    from crosscast.cluster.experiment_jobs import read_job_table
+    from crosscast.cluster.jobs import read_machines
+    from crosscast.report.schedule import experiment_facts, print_experiment
 
     table = read_job_table(
         path, read_machines(options.machines), options.speeds, placements, predicted=estimates == "predicted"
@@ -124,7 +121,7 @@ def schedule_experiment(path: Path, options: ExperimentOptions, files: ScheduleF
         )
     files.write(table.label)
     if options.plot is not None:
-        from crosscast.report.placement_figure import write_placement_figure
+        from crosscast.report.schedule_figures import write_placement_figure
 
         write_placement_figure(found, options.plot, f"{table.label}: {found.results[0].jobs:,} jobs")
         print(f"wrote {options.plot}", file=sys.stderr)
@@ -156,7 +153,7 @@ def _seeds(options: ExperimentOptions) -> range:
 
 def _jobs(options: ExperimentOptions, table: JobTable) -> int | None:
     """How many jobs are drawn; ``None`` if the table's own are taken as they are."""
-    from crosscast.cluster.experiment.draw import PUBLISHED_JOBS
+    from crosscast.cluster.experiment import PUBLISHED_JOBS
 
     if options.jobs is not None:
         return options.jobs

@@ -1,21 +1,85 @@
-"""Files that ``crosscast schedule`` writes: schedules, and pictures of them."""
+"""What ``crosscast schedule`` is asked, and the files that it writes."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from crosscast.cli.places import check_file, check_picture
+from crosscast.cli.options import check_file, check_picture, names_in
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.cluster.schedule import Schedule
-    from crosscast.cluster.steps import Steps
+    from crosscast.cluster.jobs import Policy, Schedule
+    from crosscast.cluster.metrics import Steps
 
-__all__ = ["ScheduleFiles"]
+
+def policies_of(policy: str, queue: str | None, backfill: str | None) -> list[Policy]:
+    """All combinations of what was typed; nothing is backfilled with ``fcfs``.
+
+    Parameters
+    ----------
+    policy, queue, backfill
+        Names with commas between.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, or orders of backfilling are given and no policy backfills.
+    """
+    from crosscast.cluster.jobs import policy_named
+
+    policies = names_in("--policy", policy)
+    queues = [None] if queue is None else names_in("--queue", queue)
+    backfills = [None] if backfill is None else names_in("--backfill", backfill)
+    found = [
+        policy_named(name, first, second)
+        for name in policies
+        for first in queues
+        for second in ([None] if name == "fcfs" and "easy" in policies else backfills)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def refuse_unused(given: Mapping[str, object], reason: str) -> None:
+    """Refuse options that would be passed over.
+
+    Parameters
+    ----------
+    given
+        Value of each option; ``None`` or false if it was not typed.
+    reason
+        Why there is nothing to say.
+
+    Raises
+    ------
+    InputError
+        If one was typed.
+    """
+    for option, value in given.items():
+        if value is not None and value is not False:
+            raise InputError(f"{option}: {reason}; leave the option out")
+
+
+def prepare_simulator() -> None:
+    """Have the simulator compiled, and say so where that takes a while."""
+    from crosscast.cluster.experiment import prepare
+
+    prepare(lambda text: print(text, file=sys.stderr, flush=True))
+
+
+def elapsed(option: str, text: str | None) -> float | None:
+    """Read a time since the first submission, in seconds; ``None`` where nothing was typed."""
+    if text is None:
+        return None
+    from crosscast.units import parse_elapsed
+
+    try:
+        return parse_elapsed(text)
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from error
 
 
 @dataclass
@@ -32,12 +96,14 @@ class ScheduleFiles:
         What the colours of the timeline tell; ``None`` if nothing was said.
     """
 
-    out: Path | None = None
+    out: Path | None = None  # Paths of the schedule as CSV and as SWF, and of the two pictures, if wanted
     swf_out: Path | None = None
     timeline: Path | None = None
     queue_length: Path | None = None
+    # What the pictures show, in seconds since the first submission; `None` for all
     from_s: float | None = None
     to_s: float | None = None
+    # What the colours of the timeline tell; `None` if nothing was said
     colour: Literal["wait", "user"] | None = None
     _schedule: Schedule | None = field(default=None, init=False)
     _label: str = field(default="", init=False)
@@ -95,7 +161,7 @@ class ScheduleFiles:
             The schedule.
         """
         if self.queue_length is not None:
-            from crosscast.cluster.queue_length import queue_length
+            from crosscast.cluster.metrics import queue_length
 
             self._queues[label] = queue_length(schedule)
         if self.out or self.swf_out or self.timeline:
@@ -119,14 +185,14 @@ class ScheduleFiles:
         from_s, to_s = self._window()
         # Pictures first: if there is nothing to draw, no file is written.
         if self.timeline is not None and self._schedule is not None:
-            from crosscast.report.gantt import write_gantt
+            from crosscast.report.schedule_figures import write_gantt
 
             jobs = f"{title}: {len(self._schedule.jobs):,} jobs, {self._label}"
             colour = self.colour or "wait"
             write_gantt(self._schedule, self.timeline, jobs, colour=colour, from_s=from_s, to_s=to_s)
             _tell(self.timeline)
         if self.queue_length is not None:
-            from crosscast.report.queue_figure import write_queue_figure
+            from crosscast.report.schedule_figures import write_queue_figure
 
             about = f"{title}: jobs that wait"
             write_queue_figure(
@@ -149,8 +215,8 @@ class ScheduleFiles:
         return from_s, to_s
 
     def _write_schedule(self, schedule: Schedule) -> None:
-        from crosscast.cluster.schedule_file import write_schedule
-        from crosscast.cluster.traces.swf_writing import write_swf
+        from crosscast.cluster.jobs import write_schedule
+        from crosscast.cluster.swf import write_swf
 
         writers: list[tuple[Path | None, Callable[[Schedule, Path], None]]] = [
             (self.out, write_schedule),

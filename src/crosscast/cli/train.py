@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.datasets import dataset_named
-from crosscast.cli.options import RUN, DatasetFolder, Device, Devices, Names, RunOptions, emit, warn
-from crosscast.cli.places import check_place
+from crosscast.cli.options import (
+    RUN,
+    DatasetFolder,
+    Device,
+    Devices,
+    Names,
+    RunOptions,
+    check_place,
+    dataset_named,
+    emit,
+    warn,
+)
 
 if TYPE_CHECKING:
     from crosscast.questions import QuestionName
@@ -46,7 +55,7 @@ def time(
     trained = _train(dataset, "time", out, model, without, run)
 
     def show() -> None:
-        from crosscast.report.training import print_training
+        from crosscast.report.time import print_training
 
         print_training(trained.card, out, sys.stdout)
 
@@ -148,7 +157,7 @@ def corun(
     trained = _train(dataset, "corun", out, model, without, run, device=device)
 
     def show() -> None:
-        from crosscast.report.corun_training import print_corun_training
+        from crosscast.report.corun import print_corun_training
 
         print_corun_training(trained.card, out, sys.stdout)
 
@@ -166,8 +175,8 @@ def _train(
 ) -> Any:
     # Imported here: `--help` needs no pyarrow.
     from crosscast import questions
+    from crosscast.data.dataset import without_applications
     from crosscast.predict.store import check_folder
-    from crosscast.tables.selecting import without_applications
 
     # What cannot be written is refused before the work.
     check_folder(out)

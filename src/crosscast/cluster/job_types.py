@@ -2,58 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.cluster.jobs import Integers, Reals
-from crosscast.cluster.machines import Machine
+from crosscast.cluster.jobs import Integers, Machine, Reals
+from crosscast.data.schema import Column, Schema
+from crosscast.data.table import Table, read_table, table_of, write_table
 from crosscast.errors import InputError
-
-__all__ = ["JobTypes", "Texts", "for_machines"]
+from crosscast.evaluation.relative import HeldOutPredictions
+from crosscast.predict.relative.data import NO_SOURCE, Observations
 
 Texts = tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
 class JobTypes:
-    """``n`` types of jobs, with times on ``d`` devices.
+    """``n`` types of jobs, with times on ``d`` devices."""
 
-    Parameters
-    ----------
-    devices
-        The devices; one may be there several times, for several machines of it.
-    application
-        Application of each.
-    kernel, size, user, source, model
-        Texts of each, or ``None`` where there is none.
-    procs
-        Processors or nodes that a job of each occupies, of shape ``(n,)``.
-    uses_gpu
-        Whether its users know that it runs on GPUs, of shape ``(n,)``.
-    repeats
-        Invocations that a job of each is, of shape ``(n,)``.
-    submit_s
-        When each is submitted, in seconds, of shape ``(n,)``; ``None`` if times are to be drawn.
-    times_s
-        Measured time of an invocation in seconds, of shape ``(n, d)``; not a number where none was measured.
-    predicted
-        Predicted time relative to the slowest device, of shape ``(n, d)``; not a number where nothing was
-        predicted.
-    """
-
-    devices: tuple[str, ...]
-    application: tuple[str, ...]
-    kernel: Texts
+    devices: tuple[str, ...]  # The devices; one may be there several times, for several machines of it
+    application: tuple[str, ...]  # Application of each
+    kernel: Texts  # Texts of each, or `None` where there is none
     size: Texts
-    procs: Integers
-    uses_gpu: npt.NDArray[np.bool_]
-    repeats: Integers
+    procs: Integers  # Processors or nodes that a job of each occupies, of shape `(n,)`
+    uses_gpu: npt.NDArray[np.bool_]  # Whether its users know that it runs on GPUs, of shape `(n,)`
+    repeats: Integers  # Invocations that a job of each is, of shape `(n,)`
+    # When each is submitted, in seconds, of shape `(n,)`; `None` if times are to be drawn
     submit_s: Reals | None
     user: Texts
+    # Measured time of an invocation in seconds, of shape `(n, d)`; not a number where none was measured
     times_s: Reals
+    # Predicted time relative to the slowest device, of shape `(n, d)`; not a number where nothing was
+    # predicted
     predicted: Reals
     source: Texts
     model: Texts
@@ -72,11 +58,6 @@ def for_machines(types: JobTypes, machines: Sequence[Machine]) -> JobTypes:
     """The types with a column for each machine, in the order of the machines: that of its device.
 
     Devices without a machine are left out.
-
-    Raises
-    ------
-    InputError
-        If no type has a time on a machine's device, or a type has a time on none of the machines' devices.
     """
     columns = []
     for machine in machines:
@@ -103,3 +84,274 @@ def for_machines(types: JobTypes, machines: Sequence[Machine]) -> JobTypes:
         )
     devices = tuple(types.devices[column] for column in columns)
     return replace(types, devices=devices, times_s=times, predicted=types.predicted[:, columns])
+
+
+_NODES = "nodes"
+_MOST_PROCS = 2**31 - 1
+_MOST_REPEATS = 2**53
+
+
+@dataclass(frozen=True)
+class JobShape:
+    """What a dataset does not say of jobs."""
+
+    # Processors or nodes that jobs occupy; at least 1. There is a type of job for each of several numbers,
+    # which all take as long: twice the nodes do twice the work. A number may be there several times, for jobs
+    # of it to be drawn as much more often. By default the `nodes` that a run was set to, or 1 where nothing
+    # says
+    job_procs: Sequence[int] | None = None
+    # How long jobs take, in seconds: each is its kernel, repeated as often as comes closest to this at the
+    # geometric mean over all devices, and at least once. By default jobs are one invocation, as in section
+    # VII of Nichols et al. 2024
+    job_s: float | None = None
+    # Applications that users know to run on GPUs; by default all, as what was measured on GPUs does
+    gpu_applications: Collection[str] | None = None
+    # For profiles of no device: the device on which a job's time is known, by which predicted vectors are
+    # seconds; by default none
+    job_source: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        counts = self.job_procs
+        if counts is not None and not (counts and all(1 <= count <= _MOST_PROCS for count in counts)):
+            found = ", ".join(map(str, counts)) or "none"
+            raise InputError(f"job_procs: expected numbers from 1 to {_MOST_PROCS}, found {found}")
+        if self.job_s is not None and not (self.job_s > 0 and np.isfinite(self.job_s)):
+            raise InputError(f"job_s: expected a time above 0 s, found {self.job_s}")
+
+    def check(self, seen: Observations, devices: Sequence[str]) -> None:
+        """Refuse what does not fit the runs that jobs are to be made of."""
+        applications = sorted(set(seen.application))
+        for name in self.gpu_applications or ():
+            if name not in applications:
+                raise InputError(
+                    f"gpu_applications: expected some of {', '.join(applications)}, found {name!r}"
+                )
+        if self.job_source is not None:
+            own = sorted(set(seen.source) - {NO_SOURCE})
+            if own:
+                raise InputError(
+                    f"job_source: expected it of profiles, which are of no device, found counters of "
+                    f"{', '.join(own)}"
+                )
+            if self.job_source not in devices:
+                raise InputError(
+                    f"job_source: expected one of {', '.join(devices)}, found {self.job_source!r}"
+                )
+        if self.job_procs is None:
+            for row in range(len(seen)):
+                _nodes(seen, row)
+
+    def procs_of(self, seen: Observations, row: int) -> Sequence[int]:
+        """Processors of each type of job of a run's work."""
+        return [_nodes(seen, row)] if self.job_procs is None else self.job_procs
+
+    def uses_gpu(self, application: str) -> bool:
+        """Whether users know an application as one for GPUs."""
+        return self.gpu_applications is None or application in self.gpu_applications
+
+    def repeats_of(self, times_s: Reals) -> Integers:
+        """How often jobs run their kernels, of shape ``(c,)``."""
+        if self.job_s is None:
+            return np.ones(len(times_s), dtype=np.int64)
+        typical_s = np.exp(np.log(times_s).mean(axis=1))
+        repeats = np.maximum(np.round(self.job_s / typical_s), 1)
+        if repeats.max() > _MOST_REPEATS:
+            raise InputError(
+                f"job_s: expected at most 2^53 times as long as each kernel, found {self.job_s:g} s for one "
+                f"of {typical_s.min():g} s"
+            )
+        counted: Integers = repeats.astype(np.int64)
+        return counted
+
+
+def _nodes(seen: Observations, row: int) -> int:
+    """Nodes of a run, where its settings say."""
+    if _NODES not in seen.configuration:
+        return 1
+    nodes = float(seen.settings[row, seen.configuration.index(_NODES)])
+    if np.isnan(nodes):
+        return 1
+    if not (nodes.is_integer() and 1 <= nodes <= _MOST_PROCS):
+        raise InputError(
+            f"setting {_NODES}: {seen.application[row]}, {seen.kernel[row]}: expected a whole number from 1 "
+            f"to {_MOST_PROCS}, found {nodes:g}"
+        )
+    return int(nodes)
+
+
+JOB_TYPES = Schema(
+    "job types",
+    1,
+    (
+        Column("application", "text", title="application that is run", required=True),
+        Column("kernel", "text", title="kernel of it; empty for all of them"),
+        Column("size", "text", title="problem size"),
+        Column("procs", "integer", "count", "processors or nodes that a job occupies; empty is 1", least=1),
+        Column("uses_gpu", "integer", "1", "1 if its users know that it runs on GPUs, else 0", True, 0),
+        Column("repeats", "integer", "count", "invocations that a job is; empty is 1", least=1),
+        Column(
+            "submit_s", "real", "s", "when it is submitted; empty in all rows if times are drawn", least=0
+        ),
+        Column("user", "text", title="who submits it"),
+        Column("times", "json", "s", "measured time of an invocation, by device", required=True),
+        Column("predicted", "json", "1", "predicted time relative to the slowest device, by device"),
+        Column("source", "text", title="device that the counters of the prediction are from"),
+        Column("model", "text", title="model that predicted"),
+    ),
+    key=(),
+)
+"""Version 1."""
+
+_MOST_DEVICES = 1000
+_TEXTS = ("application", "kernel", "size", "user", "source", "model")
+
+
+def read_job_types(path: str | Path) -> JobTypes:
+    """Read a table of job types."""
+    return _types_of(read_table(path, JOB_TYPES), str(path))
+
+
+def write_job_types(types: JobTypes, path: str | Path) -> None:
+    """Write a table of job types; the same types give the same bytes."""
+    rows = [
+        {
+            **{name: getattr(types, name)[row] for name in _TEXTS},
+            "procs": int(types.procs[row]),
+            "uses_gpu": int(types.uses_gpu[row]),
+            "repeats": int(types.repeats[row]),
+            "submit_s": None if types.submit_s is None else float(types.submit_s[row]),
+            "times": _by_device(types.devices, types.times_s[row]),
+            "predicted": _by_device(types.devices, types.predicted[row]) or None,
+        }
+        for row in range(len(types))
+    ]
+    table = table_of(JOB_TYPES, rows)
+    _types_of(table, JOB_TYPES.table)
+    write_table(table, path)
+
+
+def _by_device(devices: Sequence[str], values: Reals) -> dict[str, float]:
+    return {
+        device: value for device, value in zip(devices, values.tolist(), strict=True) if not math.isnan(value)
+    }
+
+
+def _types_of(table: Table, label: str) -> JobTypes:
+    if not table.num_rows:
+        raise InputError(f"{label}: expected a row for each type of job, found none")
+    cells: dict[str, list[Any]] = table.to_pydict()
+    times = _vectors(label, "times", cells["times"], above_0=True)
+    predicted = _vectors(label, "predicted", cells["predicted"], above_0=False)
+    for row, vector in enumerate(times, start=1):
+        if not vector:
+            raise InputError(f"{label}: column 'times', row {row}: expected a time on a device, found none")
+    devices = tuple(sorted({device for vector in (*times, *predicted) for device in vector}))
+    if len(devices) > _MOST_DEVICES:
+        raise InputError(f"{label}: expected at most {_MOST_DEVICES} devices, found {len(devices)}")
+    for row, flag in enumerate(cells["uses_gpu"], start=1):
+        if flag > 1:
+            raise InputError(f"{label}: column 'uses_gpu', row {row}: expected 0 or 1, found {flag}")
+    return JobTypes(
+        devices=devices,
+        procs=_counts(cells["procs"]),
+        uses_gpu=np.array(cells["uses_gpu"], dtype=np.bool_),
+        repeats=_counts(cells["repeats"]),
+        submit_s=_submits(label, cells["submit_s"]),
+        times_s=_matrix(devices, times),
+        predicted=_matrix(devices, predicted),
+        **{name: tuple(cells[name]) for name in _TEXTS},
+    )
+
+
+def _counts(cells: Sequence[int | None]) -> npt.NDArray[np.int64]:
+    return np.array([1 if cell is None else cell for cell in cells], dtype=np.int64)
+
+
+def _submits(label: str, cells: Sequence[float | None]) -> Reals | None:
+    if all(cell is None for cell in cells):
+        return None
+    if None in cells:
+        row = cells.index(None) + 1
+        raise InputError(
+            f"{label}: column 'submit_s', row {row}: expected a time, as in other rows, found none"
+        )
+    return np.array(cells, dtype=np.float64)
+
+
+def _vectors(
+    label: str, name: str, cells: Sequence[str | None], *, above_0: bool
+) -> list[Mapping[str, float]]:
+    """Numbers by device, of each row."""
+    # Types that were drawn with replacement share their vectors.
+    known: dict[str | None, Mapping[str, float]] = {None: {}}
+    for row, cell in enumerate(cells, start=1):
+        if cell not in known:
+            known[cell] = _vector(f"{label}: column {name!r}, row {row}", json.loads(str(cell)), above_0)
+    return [known[cell] for cell in cells]
+
+
+def _vector(where: str, value: Any, above_0: bool) -> Mapping[str, float]:
+    expected = "a number above 0" if above_0 else "a number of at least 0"
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: expected {expected} for each device, found {str(value)[:60]}")
+    for device, number in value.items():
+        is_number = isinstance(number, int | float) and not isinstance(number, bool)
+        # A whole number may be too large for any other.
+        if (
+            not is_number
+            or not 0 <= number <= 1e300
+            or (above_0 and number == 0)
+            or not math.isfinite(number)
+        ):
+            raise InputError(f"{where}: {device[:60]}: expected {expected}, found {str(number)[:60]}")
+    return {device: float(number) for device, number in value.items()}
+
+
+def _matrix(devices: Sequence[str], vectors: Sequence[Mapping[str, float]]) -> Reals:
+    places = {device: place for place, device in enumerate(devices)}
+    matrix = np.full((len(vectors), len(devices)), np.nan)
+    for row, vector in zip(matrix, vectors, strict=True):
+        for device, number in vector.items():
+            row[places[device]] = number
+    return matrix
+
+
+_AS_MEASURED = JobShape()
+
+
+def held_out_jobs(predictions: HeldOutPredictions, shape: JobShape = _AS_MEASURED) -> JobTypes:
+    """Make types of jobs for the experiment of section VII of Nichols et al. 2024.
+
+    Each kernel at a size and scale is a type for each source that its counters are from: repeats of the same
+    work on the same source are one, with the medians of their times and the means of their predictions.
+    """
+    vectors = predictions.vectors
+    seen = vectors.observations
+    shape.check(seen, vectors.devices)
+    keys = zip(seen.application, seen.kernel, seen.size, seen.scale, seen.source, strict=True)
+    rows: dict[tuple[str, ...], list[int]] = {}
+    for row, key in enumerate(keys):
+        rows.setdefault(key, []).append(row)
+    cells = sorted(rows)
+    times_s = np.array([np.median(vectors.times_s[rows[cell]], axis=0) for cell in cells])
+    predicted = np.array([predictions.predicted[rows[cell]].mean(axis=0) for cell in cells])
+    procs = [shape.procs_of(seen, rows[cell][0]) for cell in cells]
+    # Several widths of one kernel's jobs, side by side.
+    place = np.repeat(np.arange(len(cells)), [len(widths) for widths in procs])
+    kinds = [cells[each] for each in place]
+    return JobTypes(
+        devices=vectors.devices,
+        application=tuple(kind[0] for kind in kinds),
+        kernel=tuple(kind[1] for kind in kinds),
+        size=tuple(kind[2] for kind in kinds),
+        procs=np.concatenate(procs).astype(np.int64),
+        uses_gpu=np.array([shape.uses_gpu(kind[0]) for kind in kinds]),
+        repeats=shape.repeats_of(times_s)[place],
+        submit_s=None,
+        user=(None,) * len(kinds),
+        times_s=times_s[place],
+        predicted=predicted[place],
+        source=tuple(shape.job_source if kind[4] == NO_SOURCE else kind[4] for kind in kinds),
+        model=(predictions.model,) * len(kinds),
+    )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.data.files import whole_file
 from crosscast.errors import InputError
-
-__all__ = ["Integers", "Jobs", "Reals"]
+from crosscast.fields import Fields
 
 Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -20,37 +25,18 @@ class Jobs:
     """``n`` jobs in the order in which they are submitted; ties keep the order in which they are given.
 
     Times of a job are per machine, of shape ``(n, m)``, or ``(n, 1)`` where they are the same on all.
-
-    Parameters
-    ----------
-    number
-        Number of each job in its trace, of shape ``(n,)``, for people and files.
-    submit_s
-        When each is submitted, in seconds from any start, of shape ``(n,)``; never less than the one before.
-    procs
-        Processors (or nodes: what machines are counted in) that each occupies, of shape ``(n,)``; at least 1.
-    run_s
-        How long each runs, in seconds; infinite on a machine that cannot run it.
-    estimate_s
-        How long the scheduler thinks it will run, in seconds.
-    user
-        Place of each job's user in `users`, of shape ``(n,)``; ``None`` if nothing is known of users.
-    users
-        Names of users.
-
-    Raises
-    ------
-    InputError
-        If the arrays do not fit together, or hold what they must not; the message names the field and job.
     """
 
-    number: Integers
+    number: Integers  # Number of each job in its trace, of shape `(n,)`, for people and files
+    # When each is submitted, in seconds from any start, of shape `(n,)`; never less than the one before
     submit_s: Reals
+    # Processors (or nodes: what machines are counted in) that each occupies, of shape `(n,)`; at least 1
     procs: Integers
-    run_s: Reals
-    estimate_s: Reals
+    run_s: Reals  # How long each runs, in seconds; infinite on a machine that cannot run it
+    estimate_s: Reals  # How long the scheduler thinks it will run, in seconds
+    # Place of each job's user in `users`, of shape `(n,)`; `None` if nothing is known of users
     user: Integers | None = None
-    users: tuple[str, ...] = field(default=())
+    users: tuple[str, ...] = field(default=())  # Names of users
 
     def __post_init__(self) -> None:
         """Check the arrays."""
@@ -87,3 +73,227 @@ class Jobs:
     def with_estimates(self, estimate_s: Reals) -> Jobs:
         """The jobs with other estimates, of shape ``(n, m)`` or ``(n, 1)``; exact ones are `run_s`."""
         return replace(self, estimate_s=estimate_s)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine with a pool of equal processors (or nodes: whatever its jobs are counted in).
+
+    Parameters
+    ----------
+    name
+        Its name.
+    procs
+        How many it has; at least 1.
+    has_gpu
+        Whether users take it for a GPU machine.
+    device
+        Device of the dataset whose times jobs have here; by default the one of its name.
+    """
+
+    name: str
+    procs: int
+    has_gpu: bool = False
+    device: str | None = None
+
+
+def check_machines(machines: Sequence[Machine]) -> None:
+    """Refuse machines that cannot be told apart, or have no processors."""
+    if not machines:
+        raise InputError("machines: expected at least one, found none")
+    names = [machine.name for machine in machines]
+    for machine in machines:
+        if machine.procs < 1:
+            raise InputError(f"machines: {machine.name}: procs: expected at least 1, found {machine.procs}")
+        if names.count(machine.name) > 1:
+            raise InputError(f"machines: expected each name once, found {machine.name!r} more than once")
+
+
+_MOST_BYTES = 1 << 20
+
+
+def read_machines(path: str | Path) -> list[Machine]:
+    """Read machines."""
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise InputError(f"{path}: expected machines in at most {_MOST_BYTES >> 20} MiB, found more")
+        fields = Fields(tomllib.loads(content.decode("utf-8")), str(path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the machines ({error.strerror})") from error
+    except RecursionError as error:
+        raise InputError(f"{path}: expected machines in TOML, found lists that are too deep") from error
+    except ValueError as error:
+        # Of TOML, of UTF-8, and of numbers with too many digits.
+        raise InputError(f"{path}: expected machines in TOML ({error})") from error
+    machines = [_machine(table) for table in fields.tables("machine")]
+    fields.finish()
+    try:
+        check_machines(machines)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    return machines
+
+
+def _machine(table: Fields) -> Machine:
+    table.require("name", "a text")
+    name, device, has_gpu = table.text("name"), table.text("device"), table.flag("gpu")
+    counts = {field: table.integer(field, 1) for field in ("procs", "nodes")}
+    given = [count for count in counts.values() if count is not None]
+    table.finish()
+    if len(given) != 1:
+        found = "both" if given else "neither"
+        raise InputError(f"{table.where}: expected procs or nodes, found {found}")
+    return Machine(str(name), given[0], has_gpu=has_gpu, device=device)
+
+
+_EXACT = 2.0**53
+
+
+def texts_of(numbers: Reals, missing: str) -> list[str]:
+    """Write each number: whole ones without a fraction, others as short as they are read back the same.
+
+    >>> import numpy as np
+    >>> texts_of(np.array([3.0, 0.1, np.nan]), "-1")
+    ['3', '0.1', '-1']
+    """
+    absent = np.isnan(numbers)
+    # Taken in one step where that is all there is, as in most columns.
+    if not absent.any() and (np.abs(numbers) <= _EXACT).all() and (numbers == np.floor(numbers)).all():
+        return list(map(str, numbers.astype(np.int64).tolist()))
+    return [
+        missing if none else _text(value)
+        for none, value in zip(absent.tolist(), numbers.tolist(), strict=True)
+    ]
+
+
+def _text(value: float) -> str:
+    return str(int(value)) if value.is_integer() and abs(value) <= _EXACT else repr(value)
+
+
+def group_means(group: Integers, values: Reals, groups: int) -> tuple[list[int], list[float | None]]:
+    """Number and mean of the values of each group.
+
+    >>> group_means(np.array([0, 2, 0]), np.array([1.0, 5.0, 2.0]), 3)
+    ([2, 0, 1], [1.5, None, 5.0])
+    """
+    counts = np.bincount(group, minlength=groups).tolist()
+    sums = np.bincount(group, weights=values, minlength=groups).tolist()
+    return counts, [each / count if count else None for each, count in zip(sums, counts, strict=True)]
+
+
+Order = Literal["fcfs", "lcfs", "shortest", "longest", "narrowest", "widest", "smallest-area", "largest-area"]
+"""First or last come first; by estimated time; by processors; by their product. Ties: first come first."""
+
+ORDERS: tuple[str, ...] = get_args(Order)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How a queue is worked off."""
+
+    queue: Order = "fcfs"  # Order of the queue, R1
+    # Order in which jobs behind the head are tried that do not delay it (EASY), R2; `None` if none may pass
+    # it
+    backfill: Order | None = "fcfs"
+
+
+def policy_named(name: str, queue: str | None = None, backfill: str | None = None) -> Policy:
+    """The policy ``fcfs`` (nobody passes the head) or ``easy``, first come first served unless said."""
+    if name not in ("fcfs", "easy"):
+        raise InputError(f"policy: expected fcfs or easy, found {name!r}")
+    for argument, order in (("queue", queue), ("backfill", backfill)):
+        if order is not None and order not in ORDERS:
+            raise InputError(f"{argument}: expected one of {', '.join(ORDERS)}, found {order!r}")
+    if name == "fcfs" and backfill is not None:
+        raise InputError(
+            f"backfill: expected policy easy, as with fcfs nobody passes the head, found {backfill!r}"
+        )
+    first: Order = queue or "fcfs"  # type: ignore[assignment]
+    second: Order | None = (backfill or "fcfs") if name == "easy" else None  # type: ignore[assignment]
+    return Policy(first, second)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Each job waits for one machine."""
+
+    machine: Integers  # Place of each job's machine, of shape `(n,)`
+
+
+@dataclass(frozen=True)
+class Preferred:
+    """Each job starts on the first machine of its list that has room when its turn comes.
+
+    Algorithm 2 of Nichols et al. 2024: where all are full, it waits for the first of its list, by which its
+    reservation is made.
+    """
+
+    # Places of machines, the best first, of shape `(n, m)`; −1 at the end of rows of jobs that cannot run on
+    # all
+    order: Integers
+
+
+@dataclass(frozen=True)
+class Completion:
+    """Each job is bound, when it is submitted, to the machine where it should be finished first.
+
+    A machine's wait is the work that is bound to it, waiting or running, in processor-seconds by the same
+    predictions, over its processors; the job's own predicted time is added (minimum completion time).
+    """
+
+    # Predicted time of each job on each machine in seconds, of shape `(n, m)`; infinite where it cannot run
+    predicted_s: Reals
+
+
+Placement = Bound | Preferred | Completion
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A schedule of ``n`` jobs."""
+
+    jobs: Jobs  # What was scheduled, and where
+    machines: Sequence[Machine]
+    machine: Integers  # Place of the machine that each job ran on, of shape `(n,)`
+    start_s: Reals  # When each started and ended, in seconds, of shape `(n,)`
+    end_s: Reals
+    # When each was to start at the latest, as of the moment when it first waited at the head of the queue;
+    # not a number for jobs that never did
+    reserved_s: Reals
+
+    @property
+    def wait_s(self) -> Reals:
+        """How long each job waited, in seconds."""
+        return self.start_s - self.jobs.submit_s
+
+    @property
+    def ran_s(self) -> Reals:
+        """How long each job ran, in seconds."""
+        return self.end_s - self.start_s
+
+
+COLUMNS = ("job", "submit", "start", "end", "machine", "procs")
+"""Number of the job, three times in seconds, name of the machine, processors of the job."""
+
+
+def write_schedule(schedule: Schedule, path: str | Path) -> None:
+    """Write a schedule, a row for each job in the order of their submission."""
+    path = Path(path)
+    names = [machine.name for machine in schedule.machines]
+    jobs = schedule.jobs
+    columns = (
+        jobs.number.tolist(),
+        *(texts_of(times, "") for times in (jobs.submit_s, schedule.start_s, schedule.end_s)),
+        [names[place] for place in schedule.machine.tolist()],
+        jobs.procs.tolist(),
+    )
+    try:
+        with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow(COLUMNS)
+            rows.writerows(zip(*columns, strict=True))
+    except OSError as error:
+        raise InputError(f"{path}: cannot write the schedule ({error.strerror})") from error

@@ -1,17 +1,139 @@
-"""How good a schedule is, for those who own machines and those who wait for them."""
+"""Counts that change from time to time, and stay as they are in between."""
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from crosscast.cluster.jobs import Reals
-from crosscast.cluster.schedule import Schedule
-from crosscast.cluster.utilisation import processor_seconds
+from crosscast.cluster.jobs import Integers, Reals, Schedule, group_means
 from crosscast.errors import InputError
 
-__all__ = ["TAU_S", "Metrics", "bounded_slowdown", "metrics_of"]
+
+@dataclass(frozen=True)
+class Steps:
+    """A step function: 0 before its first time."""
+
+    time_s: Reals  # When it changes, in seconds, ascending, of shape `(k,)`
+    count: Integers  # What it is from each time until the next, of shape `(k,)`
+
+    def at(self, time_s: Reals) -> Integers:
+        """What it is at each of these times; at a change, what it is from then on."""
+        place = np.searchsorted(self.time_s, time_s, side="right")
+        found: Integers = np.concatenate(([0], self.count))[place]
+        return found
+
+    def mean(self, start_s: float, end_s: float) -> float:
+        """Its mean between two times, the second after the first."""
+        inside = self.time_s[(self.time_s > start_s) & (self.time_s < end_s)]
+        borders = np.concatenate(([start_s], inside, [end_s]))
+        return float((self.at(borders[:-1]) * np.diff(borders)).sum() / (end_s - start_s))
+
+
+def steps_of(time_s: Reals, change: Integers) -> Steps:
+    """Add changes up in the order of their times; those of one time happen together.
+
+    >>> steps = steps_of(np.array([0.0, 4.0, 2.0, 2.0]), np.array([1, -1, 3, -3]))
+    >>> steps.time_s.tolist(), steps.count.tolist()
+    ([0.0, 4.0], [1, 0])
+    """
+    order = np.argsort(time_s)
+    times = time_s[order]
+    first = np.flatnonzero(np.diff(times, prepend=-np.inf) > 0)
+    total = np.add.reduceat(change[order], first) if len(first) else change[:0]
+    changed = total != 0
+    return Steps(times[first][changed], np.cumsum(total)[changed])
+
+
+def processor_seconds(schedule: Schedule) -> Reals:
+    """Processor-seconds that jobs occupied on each machine, of shape ``(m,)``."""
+    used: Reals = np.bincount(
+        schedule.machine, weights=schedule.jobs.procs * schedule.ran_s, minlength=len(schedule.machines)
+    ).astype(np.float64)
+    return used
+
+
+def occupied(schedule: Schedule, machine: int | None = None) -> Steps:
+    """Processors that are occupied at each moment, on one machine or on all."""
+    own = slice(None) if machine is None else schedule.machine == machine
+    procs = schedule.jobs.procs[own]
+    return steps_of(
+        np.concatenate((schedule.start_s[own], schedule.end_s[own])), np.concatenate((procs, -procs))
+    )
+
+
+def queue_length(schedule: Schedule) -> Steps:
+    """Jobs that are submitted and have not started; one that starts at once never waits."""
+    submit_s = schedule.jobs.submit_s
+    one = np.ones(len(submit_s), dtype=np.int64)
+    return steps_of(np.concatenate((submit_s, schedule.start_s)), np.concatenate((one, -one)))
+
+
+@dataclass(frozen=True)
+class Rectangles:
+    """``k`` rectangles of time and processors; a job has several if its processors are not side by side."""
+
+    job: Integers  # Place of the job, of shape `(k,)`
+    start_s: Reals  # From when until when, in seconds, of shape `(k,)`
+    end_s: Reals
+    first: Integers  # The first processor, from 0, and how many there are, of shape `(k,)`
+    procs: Integers
+
+    def __len__(self) -> int:
+        """Number of rectangles."""
+        return len(self.job)
+
+
+def rectangles(schedule: Schedule, machine: int, from_s: float = -np.inf, to_s: float = np.inf) -> Rectangles:
+    """Give each job of a machine the first processors side by side that are free, or else the first ones.
+
+    A schedule says how many processors a job has, not which: any that are free will do.
+    """
+    start_s, end_s = schedule.start_s, schedule.end_s
+    runs = (schedule.machine == machine) & (end_s > start_s) & (end_s > from_s) & (start_s < to_s)
+    jobs = np.flatnonzero(runs)
+    jobs = jobs[np.argsort(start_s[jobs], kind="stable")]
+    free = np.ones(schedule.machines[machine].procs, dtype=np.bool_)
+    running: list[tuple[float, int]] = []
+    held: dict[int, Integers] = {}
+    found: list[tuple[int, int, int]] = []
+    for job, start, end, procs in zip(
+        jobs.tolist(),
+        start_s[jobs].tolist(),
+        end_s[jobs].tolist(),
+        schedule.jobs.procs[jobs].tolist(),
+        strict=True,
+    ):
+        while running and running[0][0] <= start:
+            free[held.pop(heapq.heappop(running)[1])] = True
+        taken = _take(free, procs)
+        free[taken] = False
+        held[job] = taken
+        heapq.heappush(running, (end, job))
+        found += [(job, first, count) for first, count in _pieces(taken)]
+    columns = np.array(found, dtype=np.int64).reshape(-1, 3)
+    place = columns[:, 0]
+    return Rectangles(place, start_s[place], end_s[place], columns[:, 1], columns[:, 2])
+
+
+def _take(free: npt.NDArray[np.bool_], procs: int) -> Integers:
+    """The first free processors side by side, else the first free ones."""
+    places = np.flatnonzero(free)
+    # Those that are followed by as many free ones as are needed.
+    fits = places[procs - 1 :] - places[: len(places) - procs + 1] == procs - 1
+    at = int(np.argmax(fits)) if fits.any() else 0
+    return places[at : at + procs]
+
+
+def _pieces(places: Integers) -> list[tuple[int, int]]:
+    """First and number of those side by side."""
+    cuts = np.flatnonzero(np.diff(places) > 1) + 1
+    firsts = [0, *cuts.tolist()]
+    ends = [*cuts.tolist(), len(places)]
+    return [(int(places[first]), end - first) for first, end in zip(firsts, ends, strict=True)]
+
 
 TAU_S = 10.0
 """Shorter jobs count as this long in slowdowns, in seconds (section VII-A of Nichols et al. 2024)."""
@@ -19,29 +141,16 @@ TAU_S = 10.0
 
 @dataclass(frozen=True)
 class Metrics:
-    """Metrics of a schedule; less is better in all but `utilisation`.
+    """Metrics of a schedule; less is better in all but `utilisation`."""
 
-    Parameters
-    ----------
-    jobs
-        How many jobs ran.
-    makespan_s
-        From the first submission to the last end, in seconds.
-    average_bounded_slowdown
-        Mean of `bounded_slowdown` over the jobs.
-    mean_wait_s, median_wait_s, wait_p95_s
-        Mean, median and 95th percentile of waits, in seconds.
-    utilisation
-        Processor-seconds that jobs occupied over those that the machines had in the makespan; ``None`` if
-        that is 0 s.
-    """
-
-    jobs: int
-    makespan_s: float
-    average_bounded_slowdown: float
-    mean_wait_s: float
+    jobs: int  # How many jobs ran
+    makespan_s: float  # From the first submission to the last end, in seconds
+    average_bounded_slowdown: float  # Mean of `bounded_slowdown` over the jobs
+    mean_wait_s: float  # Mean, median and 95th percentile of waits, in seconds
     median_wait_s: float
     wait_p95_s: float
+    # Processor-seconds that jobs occupied over those that the machines had in the makespan; `None` if that is
+    # 0 s
     utilisation: float | None
 
 
@@ -50,13 +159,6 @@ def bounded_slowdown(wait_s: Reals, ran_s: Reals) -> Reals:
 
     The formula of section VII-A of Nichols et al. 2024: ``max((wait + run) / max(run, TAU_S), 1)``.
 
-    Parameters
-    ----------
-    wait_s, ran_s
-        How long each job waited and ran, in seconds, of any one shape.
-
-    Examples
-    --------
     >>> bounded_slowdown(np.array([0.0, 9.0, 30.0]), np.array([2.0, 11.0, 30.0])).tolist()
     [1.0, 1.8181818181818181, 2.0]
     """
@@ -100,3 +202,60 @@ def metrics_of(schedule: Schedule) -> Metrics:
         wait_p95_s=p95_s,
         utilisation=work / capacity if capacity > 0 else None,
     )
+
+
+@dataclass(frozen=True)
+class MachineMetrics:
+    """Metrics of the jobs that ran on a machine; ``None`` where none did, or time is 0 s."""
+
+    machine: str  # Its name
+    procs: int  # How many processors it has
+    jobs: int  # How many jobs ran on it
+    # Share of its processor-seconds that jobs occupied, in the makespan of the whole schedule
+    utilisation: float | None
+    mean_wait_s: float | None  # As in `crosscast.cluster.metrics.Metrics`, of its jobs
+    average_bounded_slowdown: float | None
+
+
+def per_machine(schedule: Schedule) -> list[MachineMetrics]:
+    """Metrics of each machine, in their order."""
+    count = len(schedule.machines)
+    jobs, waits = group_means(schedule.machine, schedule.wait_s, count)
+    _, slowdowns = group_means(schedule.machine, bounded_slowdown(schedule.wait_s, schedule.ran_s), count)
+    makespan_s = float(schedule.end_s.max() - schedule.jobs.submit_s[0]) if len(schedule.jobs) else 0.0
+    used = processor_seconds(schedule).tolist()
+    return [
+        MachineMetrics(
+            machine=machine.name,
+            procs=machine.procs,
+            jobs=jobs[place],
+            utilisation=used[place] / (machine.procs * makespan_s) if makespan_s > 0 else None,
+            mean_wait_s=waits[place],
+            average_bounded_slowdown=slowdowns[place],
+        )
+        for place, machine in enumerate(schedule.machines)
+    ]
+
+
+@dataclass(frozen=True)
+class UserMetrics:
+    """Metrics of a user's jobs."""
+
+    user: str  # The user's name, as the trace has it
+    jobs: int  # How many jobs ran
+    mean_wait_s: float  # As in `crosscast.cluster.metrics.Metrics`, of these jobs
+    average_bounded_slowdown: float
+
+
+def per_user(schedule: Schedule) -> list[UserMetrics]:
+    """Metrics of each user with a job, in the order of the trace; empty if nothing is known of users."""
+    user, users = schedule.jobs.user, schedule.jobs.users
+    if user is None:
+        return []
+    jobs, waits = group_means(user, schedule.wait_s, len(users))
+    _, slowdowns = group_means(user, bounded_slowdown(schedule.wait_s, schedule.ran_s), len(users))
+    return [
+        UserMetrics(name, jobs[place], wait_s, slowdown)
+        for place, (name, wait_s, slowdown) in enumerate(zip(users, waits, slowdowns, strict=True))
+        if wait_s is not None and slowdown is not None
+    ]

@@ -6,14 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from crosscast.cluster.jobs import Jobs
-from crosscast.cluster.machines import Machine, check_machines
-from crosscast.cluster.placement import Bound, Placement
-from crosscast.cluster.policy import ORDERS, Policy
-from crosscast.cluster.schedule import Schedule
+from crosscast.cluster.jobs import ORDERS, Bound, Jobs, Machine, Placement, Policy, Schedule, check_machines
 from crosscast.errors import InputError, MissingExtraError
-
-__all__ = ["simulate"]
 
 _EASY = Policy()
 

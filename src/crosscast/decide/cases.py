@@ -25,10 +25,9 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """Kernels at a size under a cap: `m` cases.
+    """Kernels at a size under a cap: `m` cases (Bailey et al. 2014, section V-B).
 
-    The caps are the powers at the configurations of the kernel's true Pareto frontier, and the oracle
-    chooses that configuration: no other that keeps to the cap is as fast (Bailey et al. 2014, section V-B).
+    The caps are the powers on the kernel's true Pareto frontier, where the oracle's choices lie.
     """
 
     kernel: Integers  # `(m,)` Kernel, by its row in the surfaces
@@ -55,34 +54,39 @@ class Cases:
 def check_weighting(weighting: str) -> None:
     """Refuse a weighting that there is not."""
     if weighting not in get_args(Weighting):
-        raise InputError(f"weighting: expected one of {', '.join(get_args(Weighting))}, found {weighting!r}")
+        expected = f"one of {', '.join(get_args(Weighting))}"
+        raise InputError.of(field="weighting", expected=expected, found=repr(weighting))
 
 
 def cases_of(
     surfaces: Surfaces, samples: Sequence[int], rows: Flags | None = None, weighting: Weighting = "time"
 ) -> Cases:
-    """The cases of kernels.
+    """The cases of kernels that ran at all samples and have two configurations on their frontier at least.
 
-    Kernels that lack a run at a sample configuration, or have fewer than two configurations on their
-    frontier, have none. Caps weigh equally within a kernel. The kernels of a program are weighted by how
-    much of its time is spent in each, as published (section V-D): its sizes equally, and within a size by the
-    time at the first sample configuration; or (`equal`) all kernels at a size equally.
+    Sizes of a program weigh equally, and in a size kernels by the time at the first sample, as published
+    (section V-D); or (`equal`) all kernels at a size equally. Caps weigh equally within a kernel.
     """
     check_weighting(weighting)
     kernels, places, left_out = [], [], []
-    for row in np.flatnonzero(np.ones(len(surfaces.kernels)) if rows is None else rows):
+    for row in np.flatnonzero(np.ones(len(surfaces.kernels)) if rows is None else rows).tolist():
         frontier = pareto_frontier(surfaces.time_s[row], surfaces.power_w[row])
         lacking = [number for number in samples if not surfaces.known[row, number]]
-        if not lacking and len(frontier) >= 2:
-            kernels.append(int(row))
-            places.append(frontier)
-            continue
-        reason = f"{len(frontier)} configuration on its frontier"
         if lacking:
             reason = f"no run at the sample configuration {surfaces.space.configurations[lacking[0]]}"
+        elif len(frontier) < 2:
+            reason = f"{len(frontier)} configuration on its frontier"
+        else:
+            kernels.append(row)
+            places.append(frontier)
+            continue
         left_out.append(LeftOut(surfaces.kernels[row], reason))
+    at = [surfaces.kernels[row] for row in kernels]
+    weights = np.ones(len(kernels))
+    if weighting == "time" and kernels:
+        times = surfaces.time_s[kernels, samples[0]]
+        weights = _scaled(times, [f"{each.application}\0{each.size}" for each in at])
+    weights = _scaled(weights, [each.application for each in at])
     counts = np.array([len(each) for each in places], np.int64)
-    weights = _weights(surfaces, kernels, samples, weighting)
     kernel = np.repeat(np.array(kernels, np.int64), counts)
     oracle = np.concatenate([np.zeros(0, np.int64), *places])
     programs, program = np.unique([surfaces.kernels[row].application for row in kernel], return_inverse=True)
@@ -98,16 +102,6 @@ def cases_of(
     )
 
 
-def _weights(surfaces: Surfaces, rows: Sequence[int], samples: Sequence[int], weighting: str) -> Reals:
-    """``(k,)`` Weight of each kernel at a size; those of a program sum to 1."""
-    at = [surfaces.kernels[row] for row in rows]
-    weights = np.ones(len(rows))
-    if weighting == "time" and rows:
-        times = surfaces.time_s[rows, samples[0]]
-        weights = _scaled(times, [f"{each.application}\0{each.size}" for each in at])
-    return _scaled(weights, [each.application for each in at])
-
-
 def _scaled(weights: Reals, groups: Sequence[str]) -> Reals:
     """Weights that sum to 1 in each group."""
     scaled = np.zeros(len(weights))
@@ -121,16 +115,12 @@ def joined(parts: Sequence[Cases]) -> Cases:
     """The cases of all parts, which have no program in common, one after the other."""
     names = [part.programs[place] for part in parts for place in part.program.tolist()]
     programs, program = np.unique(names, return_inverse=True)
+    left_out = tuple(sorted(each for part in parts for each in part.left_out))
     columns = ("kernel", "power_cap", "oracle", "oracle_time_s", "share")
-    whole: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in columns
-    }
-    return Cases(
-        **whole,
-        programs=tuple(programs.tolist()),
-        program=program.astype(np.int64),
-        left_out=tuple(sorted(each for part in parts for each in part.left_out)),
-    )
+    arrays: Any = (np.concatenate([getattr(part, name) for part in parts]) for name in columns)
+    kernel, power_cap, oracle, oracle_time_s, share = arrays
+    whole = (tuple(programs.tolist()), program.astype(np.int64), left_out)
+    return Cases(kernel, power_cap, oracle, oracle_time_s, share, *whole)
 
 
 def by_input(cases: Cases, surfaces: Surfaces) -> Cases:

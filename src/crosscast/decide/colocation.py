@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
+from crosscast.data.corun import Solo
 from crosscast.decide.colocation_gains import (
     ALLOWED,
     ERROR_SAMPLES,
@@ -26,7 +27,6 @@ from crosscast.errors import InputError
 from crosscast.evaluation.loop import check_level
 from crosscast.predict.corun.artefact import TrainedCoRunModel, corun_warnings
 from crosscast.predict.corun.forecast import Estimate
-from crosscast.tables.corun.solo import Solo
 
 LARGEST_GROUP = 5  # Most jobs of a mix, which is what Moolchandani et al. 2022 measured (section 8).
 _LEAST = 1e-9  # What a step of the search adds at least, as a share of what all jobs take one after another

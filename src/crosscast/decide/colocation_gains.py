@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
+from crosscast.data.corun import Solo
 from crosscast.errors import InputError, importing
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.predict.corun.forecast import (
@@ -19,7 +20,6 @@ from crosscast.predict.corun.forecast import (
     remaining_slowdowns,
 )
 from crosscast.predict.intervals import Residuals
-from crosscast.tables.corun.solo import Solo
 from crosscast.units import format_bytes
 
 LIKELY = 0.5  # Mixes that fit with a lower probability are not proposed

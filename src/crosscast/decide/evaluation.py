@@ -1,11 +1,11 @@
-"""How well methods choose under power caps, and training: each program left out in turn."""
+"""How well methods choose under power caps: each program left out in turn."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property, partial
-from itertools import combinations, takewhile
+from itertools import chain, combinations, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,10 @@ import numpy as np
 
 from crosscast.arrays import Arrays
 from crosscast.configuration import Configuration
+from crosscast.data.dataset import Dataset
+from crosscast.data.views import configured
 from crosscast.decide.cases import Cases, Weighting, cases_of, check_weighting, joined
-from crosscast.decide.policies import CONFIDENCE, method_names, methods_of, model_of
+from crosscast.decide.policies import CONFIDENCE, methods_of, model_of
 from crosscast.decide.power_cap import GUARD, Method, Outcome, Policy, outcomes
 from crosscast.decide.samples import Sampler, two_samples
 from crosscast.decide.scores import (
@@ -29,29 +31,18 @@ from crosscast.decide.scores import (
     split_half_oracle,
 )
 from crosscast.errors import InputError
-from crosscast.evaluation.keep import digest, fingerprint, library_versions
-from crosscast.evaluation.loop import Progress, check_names, check_seed, counted_together, run_tasks
+from crosscast.evaluation.keep import fingerprint
+from crosscast.evaluation.loop import Progress, check_names, check_seed, run_tasks
 from crosscast.evaluation.resampling import DRAWS, SHARE
-from crosscast.predict.configuration.artefact import (
-    ConfigurationCard,
-    PowerCard,
-    TrainedConfigurationModel,
-    entries,
-)
 from crosscast.predict.configuration.bailey2014 import PublishedModel, PublishedPredictor
 from crosscast.predict.configuration.data import (
-    ConfigurationModel,
     Observed,
     Space,
     Surfaces,
     machines_of,
-    power_totals,
     sample_numbers,
 )
-from crosscast.predict.configuration.models import DEFAULT_MODEL, model_named
 from crosscast.results import Tabular
-from crosscast.tables.configured import configured
-from crosscast.tables.dataset import Dataset
 
 if TYPE_CHECKING:
     from crosscast.results import Column
@@ -65,36 +56,32 @@ TOGETHER = "leave-duplicates-out"
 CURVE = tuple(range(9))
 """Numbers of changes of which the curve is made."""
 
-_SOURCES = ("predict", "decide")
+SOURCES = ("predict", "decide")
+"""What answers depend on."""
+
 _LEAST_COMMON = 3
 """Letters that names of variants must at least have in common."""
-
-_LEAST_PROGRAMS = 3
-"""Fewer leave too few to train on when one is held out."""
 
 
 def duplicates(
     programs: Sequence[str], together: Sequence[Sequence[str]] = ()
 ) -> tuple[tuple[str, ...], ...]:
-    """Programs that are probably variants of each other.
+    """Programs that are probably variants of each other; groups that share a program are one.
 
-    Names of variants begin alike: with at least 3 letters in common, and at least half of the shorter name
-    (``cfd`` and ``cfd_double``; ``busspeeddownload`` and ``busspeedreadback``). Case does not matter. Groups
-    that share a program are one.
+    Their names begin alike, in any case: with 3 letters, and at least half of the shorter name.
     """
-    pairs = [pair for pair in combinations(sorted(programs), 2) if _begin_alike(*pair)]
+
+    def begin_alike(one: str, other: str) -> bool:
+        letters = zip(one.lower(), other.lower(), strict=False)
+        common = len(list(takewhile(lambda pair: pair[0] == pair[1], letters)))
+        return common >= _LEAST_COMMON and 2 * common >= min(len(one), len(other))
+
     groups: list[set[str]] = []
-    for near in [*pairs, *together]:
+    for near in [*(pair for pair in combinations(sorted(programs), 2) if begin_alike(*pair)), *together]:
         joined = set(near) & set(programs)
         apart = [group for group in groups if not group & joined]
         groups = [*apart, joined.union(*(group for group in groups if group & joined))]
     return tuple(sorted(tuple(sorted(group)) for group in groups if len(group) > 1))
-
-
-def _begin_alike(one: str, other: str) -> bool:
-    letters = zip(one.lower(), other.lower(), strict=False)
-    common = len(list(takewhile(lambda pair: pair[0] == pair[1], letters)))
-    return common >= _LEAST_COMMON and 2 * common >= min(len(one), len(other))
 
 
 def folds_together(programs: Sequence[str], groups: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
@@ -131,9 +118,9 @@ class ChoiceTask:
     def run(self, data: Surfaces, asks: Sequence[int]) -> list[Arrays]:
         """Fit the model to the other applications, and let methods choose for those that are held out.
 
-        Returns ``chosen`` and ``changes``, ``(budgets, m)``: the configuration where a method ended in each
-        case, and the changes until there; ``guarded`` ``(m,)``: where it ended with the last budget when told
-        a cap lower by `GUARD`.
+        Returns ``chosen`` and ``changes``, ``(budgets, m)``: where a method ended in each case, and the
+        changes until there; ``guarded`` ``(m,)``: where it ended with the last budget when told a cap lower
+        by `GUARD`.
         """
         training = data.take(~data.rows_of(self.held_out))
         model = model_of(self.methods[0])
@@ -146,13 +133,8 @@ class ChoiceTask:
             ends = [ask(row, cap, self.budgets) for row, cap in caps]
             guarded = [ask(row, cap * (1 - GUARD), self.budgets[-1:])[0].number for row, cap in caps]
             found = np.array(ends, np.int64).reshape(len(cases), len(self.budgets), 2)
-            answers.append(
-                {
-                    "chosen": found[..., 0].T,
-                    "changes": found[..., 1].T,
-                    "guarded": np.array(guarded, np.int64),
-                }
-            )
+            answer = {"chosen": found[..., 0].T, "changes": found[..., 1].T}
+            answers.append({**answer, "guarded": np.array(guarded, np.int64)})
         return answers
 
     def cases(self, surfaces: Surfaces) -> Cases:
@@ -163,12 +145,11 @@ class ChoiceTask:
         """Whether arrays are of the right kinds and shapes, and all numbers are of configurations."""
         m = len(self.cases(data))
         shapes = {"chosen": (len(self.budgets), m), "changes": (len(self.budgets), m), "guarded": (m,)}
-        if set(arrays) != set(shapes):
+        if {name: each.shape for name, each in arrays.items()} != shapes:
             return False
-        numbers = (arrays["chosen"], arrays["guarded"])
-        return all(
-            arrays[name].dtype == np.int64 and arrays[name].shape == shape for name, shape in shapes.items()
-        ) and all(((each >= 0) & (each < len(data.space))).all() for each in numbers)
+        numbers = np.concatenate([arrays["chosen"].ravel(), arrays["guarded"]])
+        are_integers = all(each.dtype == np.int64 for each in arrays.values())
+        return are_integers and bool(((numbers >= 0) & (numbers < len(data.space))).all())
 
 
 def _asked(
@@ -179,10 +160,8 @@ def _asked(
     @cache
     def run(row: int, number: int) -> Observed:
         if not np.isfinite(surfaces.time_s[row, number]):
-            raise InputError(
-                f"{method.name}: {surfaces.kernels[row]}: expected a configuration at which it was run, "
-                f"found {surfaces.space.configurations[number]}"
-            )
+            where, at = f"{method.name}: {surfaces.kernels[row]}", surfaces.space.configurations[number]
+            raise InputError.of(where=where, expected="a configuration at which it was run", found=str(at))
         return surfaces.observed(row, (number,))
 
     @cache
@@ -277,71 +256,64 @@ def evaluate_machine(
     cache: Path | None = None,
     jobs: int | None = 1,
 ) -> MachineChoices:
-    """Fit methods to all applications but one, let them choose for that one, for each; and score the choices.
-
-    The choice of the sample configurations is part of what is learned.
-    """
+    """Fit methods, samples included, to all applications but one, let them choose there, and score it."""
     check_seed(seed)
     check_weighting(weighting)
-    check_names([method.name for method in methods], "methods")
+    names = [method.name for method in methods]
+    check_names(names, "methods")
     programs, budgets = surfaces.applications, (*curve, len(surfaces.space) if budget is None else budget)
     if len(programs) < 2:
-        found = ", ".join(programs) or "none"
-        raise InputError(f"{surfaces.label}: expected at least 2 programs to leave one out, found {found}")
+        expected, found = "at least 2 programs to leave one out", ", ".join(programs) or "none"
+        raise InputError.of(where=surfaces.label, expected=expected, found=found)
     if min(budgets) < 0:
-        raise InputError(f"budget: expected at least 0, found {min(budgets)}")
+        raise InputError.of(field="budget", expected="at least 0", found=min(budgets))
     groups = duplicates(programs, together) if duplicates_too else ()
     if not together and groups == (programs,):
         # Names that all begin alike tell nothing apart.
         groups = ()
-    alone = tuple((name,) for name in programs)
-    grouped = folds_together(programs, groups) if groups else ()
-    sampler = _sampler(surfaces, samples)
+    folds: dict[str, tuple[tuple[str, ...], ...]] = {ALONE: tuple((name,) for name in programs)}
+    folds |= {TOGETHER: folds_together(programs, groups)} if groups else {}
+    sampler = sampler_of(surfaces, samples)
     by_fold = {
         fold: sampler(surfaces.take(~surfaces.rows_of(fold)), seed)
-        for fold in dict.fromkeys([*alone, *grouped])
+        for fold in dict.fromkeys(chain.from_iterable(folds.values()))
     }
     learners: dict[str, list[Method]] = {}
     for method in methods:
         learners.setdefault(fingerprint(model_of(method) or method), []).append(method)
     tasks = [
-        ChoiceTask(fold, tuple(own), numbers, weighting, budgets, seed)
+        ChoiceTask(fold, tuple(of_learner), numbers, weighting, budgets, seed)
         for fold, numbers in by_fold.items()
-        for own in learners.values()
+        for of_learner in learners.values()
     ]
-    done = run_tasks(tasks, surfaces, cache=cache, sources=_SOURCES, progress=progress, jobs=jobs)
-    answers: dict[tuple[str, ...], dict[str, Arrays]] = {fold: {} for fold in by_fold}
-    for task, of_task in zip(tasks, done, strict=True):
-        answers[task.held_out] |= {
-            method.name: each for method, each in zip(task.methods, of_task, strict=True)
-        }
+    done = run_tasks(tasks, surfaces, cache=cache, sources=SOURCES, progress=progress, jobs=jobs)
+    answers = {
+        (task.held_out, method.name): answer
+        for task, of_task in zip(tasks, done, strict=True)
+        for method, answer in zip(task.methods, of_task, strict=True)
+    }
     cases = {task.held_out: task.cases(surfaces) for task in tasks[:: len(learners)]}
-
-    def choices(protocol: str, folds: Sequence[tuple[str, ...]]) -> Choices:
-        of_folds = joined([cases[fold] for fold in folds])
+    noise = repeat_noise(surfaces)
+    repeats = None if noise is None else simulated_repeats(surfaces, noise, seed)
+    results: list[ChoiceResult] = []
+    for protocol, own in folds.items():
+        of_folds = joined([cases[fold] for fold in own])
         if len(of_folds.programs) < 2:
             reasons = "; ".join(f"{each.kernel}: {each.reason}" for each in of_folds.left_out)
             raise InputError(f"{surfaces.label}: expected at least 2 programs under caps ({reasons})")
         chosen, changes, guarded = (
-            np.concatenate(
-                [np.stack([answers[fold][each.name][name] for each in methods]) for fold in folds], -1
-            )
+            np.concatenate([np.stack([answers[fold, each][name] for each in names]) for fold in own], -1)
             for name in ("chosen", "changes", "guarded")
         )
-        return Choices(surfaces, of_folds, protocol, budget, tuple(curve), chosen, changes, guarded)
-
-    noise = repeat_noise(surfaces)
-    repeats = None if noise is None else simulated_repeats(surfaces, noise, seed)
-    results: list[ChoiceResult] = []
-    for protocol, folds in ((ALONE, alone), (TOGETHER, grouped)):
-        if folds:
-            results += results_of(choices(protocol, folds), methods, repeats, seed)
-    whole = joined([cases[fold] for fold in alone])
+        choices = Choices(surfaces, of_folds, protocol, budget, tuple(curve), chosen, changes, guarded)
+        results += results_of(choices, methods, repeats, seed)
+    whole = joined([cases[fold] for fold in folds[ALONE]])
     split_half = None if repeats is None else split_half_oracle(whole, repeats)
     return MachineChoices(surfaces, whole, by_fold, groups, noise, split_half, tuple(results), sampler, seed)
 
 
-def _sampler(surfaces: Surfaces, samples: Sequence[Configuration] | Sampler) -> Sampler:
+def sampler_of(surfaces: Surfaces, samples: Sequence[Configuration] | Sampler) -> Sampler:
+    """What chooses the samples: the function that is given, or what takes those that are named."""
     if callable(samples):
         return samples
     numbers = sample_numbers(surfaces.space, samples)
@@ -397,239 +369,27 @@ def evaluate_configuration(
     label: str | None = None,
     devices: Sequence[str] | None = None,
     power_domain: str | None = None,
-    samples: Sequence[Configuration] | Sampler = two_samples,
     confidence: float = CONFIDENCE,
     weighting: Weighting = "time",
     together: Sequence[Sequence[str]] = (),
-    budget: int | None = None,
-    curve: Sequence[int] = CURVE,
     seed: int = 0,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int | None = 1,
+    **how: Any,
 ) -> ConfigurationEvaluation:
-    """Compare methods on each machine of a dataset; the main ones unless others are named."""
+    """Compare methods on each machine of a dataset, as `evaluate_machine` does; by default the main ones."""
     if isinstance(data, Dataset):
         label = data.label if label is None else label
         machines: Sequence[Surfaces] = machines_of(configured(data, domain=power_domain), label, devices)
     else:
         label, machines = "surfaces" if label is None else label, data
     if not machines:
-        raise InputError(f"{label}: expected at least one machine, found none")
+        raise InputError.of(where=label, expected="at least one machine", found="none")
     known = sorted({name for surfaces in machines for name in surfaces.applications})
     for name in (name for group in together for name in group):
         if name not in known:
-            raise InputError(f"together: expected one of {', '.join(known)}, found {name!r}")
-    found = tuple(
-        evaluate_machine(
-            surfaces,
-            methods(surfaces.space) if callable(methods) else methods_of(surfaces.space, methods, confidence),
-            samples=samples,
-            weighting=weighting,
-            together=together,
-            budget=budget,
-            curve=curve,
-            seed=seed,
-            progress=progress,
-            cache=cache,
-            jobs=jobs,
-        )
-        for surfaces in machines
-    )
-    return ConfigurationEvaluation(label, weighting, seed, found)
-
-
-@dataclass(frozen=True)
-class ErrorTask:
-    """A model fitted to all applications but one, and its errors on the kernels of that one."""
-
-    held_out: str
-    model: ConfigurationModel
-    samples: tuple[int, ...]
-    level: float  # Probability that the intervals are to hold
-    seed: int
-
-    @property
-    def label(self) -> str:
-        """What it is, for people."""
-        return f"{self.model.name}, {self.held_out} held out"
-
-    @property
-    def asks(self) -> list[object]:
-        """What its errors depend on."""
-        return [["errors", fingerprint(self.model), self.held_out, list(self.samples), self.level, self.seed]]
-
-    def run(self, data: Surfaces, asks: Sequence[int]) -> list[Arrays]:
-        """Logarithms of predicted over true values where it was not measured, and whether intervals held."""
-        own = data.rows_of([self.held_out])
-        fitted = self.model.fit(data.take(~own), self.samples, self.seed)
-        parts: dict[str, list[Any]] = {name: [np.empty(0)] for name in ("time", "power")}
-        parts |= {f"{name}_inside": [np.empty(0, np.bool_)] for name in parts}
-        for row in np.flatnonzero(own & data.known[:, list(self.samples)].all(axis=1)).tolist():
-            forecast = fitted.forecast(data.observed(row, self.samples))
-            asked = data.known[row] & ~forecast.measured & np.isfinite(forecast.time.centre)
-            for name, quantity, values in (
-                ("time", forecast.time, data.time_s[row]),
-                ("power", forecast.power, data.power_w[row]),
-            ):
-                true = values[asked]
-                parts[name].append(np.log(quantity.centre[asked] / true))
-                if quantity.errors.size:
-                    low, high = (quantity.quantile((1 + sign * self.level) / 2)[asked] for sign in (-1, 1))
-                    parts[f"{name}_inside"].append((low <= true) & (true <= high))
-        return [{name: np.concatenate(each) for name, each in parts.items()}]
-
-    def sound(self, data: Surfaces, ask: int, arrays: Arrays) -> bool:
-        """Whether arrays may be errors."""
-        return set(arrays) == {"time", "power", "time_inside", "power_inside"}
-
-
-def errors_left_out(
-    surfaces: Surfaces,
-    model: ConfigurationModel,
-    *,
-    samples: Sequence[Configuration] | Sampler = two_samples,
-    level: float = 0.9,
-    seed: int = 0,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int | None = 1,
-) -> dict[str, Any]:
-    """Errors on applications that a model was not fitted to, as a JSON object; what is not known is null.
-
-    Root mean squared errors of logarithms, medians of the absolute errors over the true values, and shares of
-    values within the intervals. Applications weigh the same; those that did not run at the samples are left
-    out.
-    """
-    sampler = _sampler(surfaces, samples)
-    tasks = [
-        ErrorTask(name, model, sampler(surfaces.take(~surfaces.rows_of([name])), seed), level, seed)
-        for name in surfaces.applications
-    ]
-    done = run_tasks(tasks, surfaces, cache=cache, sources=_SOURCES, progress=progress, jobs=jobs)
-    found = {task.held_out: each for task, (each,) in zip(tasks, done, strict=True) if len(each["time"])}
-
-    def mean(values: Sequence[float]) -> float | None:
-        return float(np.mean(values)) if values else None
-
-    def rmse(name: str, errors: Sequence[Arrays]) -> float | None:
-        square = mean([float(np.mean(each[name] ** 2)) for each in errors])
-        return None if square is None else float(np.sqrt(square))
-
-    everything: dict[str, Any] = {
-        "protocol": "leave-application-out",
-        "level": level,
-        "programs": len(found),
-        "cells": sum(len(each["time"]) for each in found.values()),
-    }
-    for name in ("time", "power"):
-        everything[f"rmse_log_{name}"] = rmse(name, list(found.values()))
-        absolute = [float(np.median(np.abs(np.expm1(each[name])))) for each in found.values()]
-        inside = [each[f"{name}_inside"] for each in found.values()]
-        everything[f"median_ape_{name}"] = mean(absolute)
-        everything[f"coverage_{name}"] = mean([float(np.mean(each)) for each in inside if each.size])
-    everything["by_program"] = {
-        program: {f"rmse_log_{name}": rmse(name, [each]) for name in ("time", "power")}
-        for program, each in found.items()
-    }
-    return everything
-
-
-def machine_of(
-    dataset: Dataset, *, devices: Sequence[str] | None = None, power_domain: str | None = None
-) -> Surfaces:
-    """The times and powers of the one machine that a dataset, or a part of it, is of."""
-    label = Path(dataset.label).name
-    machines = machines_of(configured(dataset, domain=power_domain), label, devices)
-    if len(machines) > 1:
-        listed = "; ".join(", ".join(each.space.devices) for each in machines)
-        raise InputError(
-            f"device: expected those of one machine, found {len(machines)} machines without a kernel in "
-            f"common ({listed}): name the devices of one"
-        )
-    if len(machines[0].space) < 2:
-        raise InputError(f"{label}: expected at least 2 configurations to choose from, found 1")
-    return machines[0]
-
-
-_CARD_METRICS = (
-    "method",
-    "protocol",
-    *Metrics.__dataclass_fields__,
-    "confidence",
-    "programs_above",
-    "intervals",
-)
-
-
-def train_configuration(
-    data: Dataset | Surfaces,
-    model: str = DEFAULT_MODEL,
-    *,
-    samples: Sequence[Configuration] | None = None,
-    devices: Sequence[str] | None = None,
-    power_domain: str | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int | None = 1,
-) -> TrainedConfigurationModel:
-    """Fit a model to a machine's kernels, and measure it with each application left out in turn."""
-    check_seed(seed)
-    made = model_named(model)
-    surfaces = (
-        data if isinstance(data, Surfaces) else machine_of(data, devices=devices, power_domain=power_domain)
-    )
-    programs, space = surfaces.applications, surfaces.space
-    if len(programs) < _LEAST_PROGRAMS:
-        raise InputError(
-            f"{surfaces.label}: expected at least {_LEAST_PROGRAMS} applications to train and test a model, "
-            f"found {', '.join(programs)}"
-        )
-    wanted = two_samples if samples is None else samples
-    numbers = _sampler(surfaces, wanted)(surfaces, seed)
-    # First the model itself: what cannot be learned is said at once.
-    predictor = made.fit(surfaces, numbers, seed)
-    names = [name for name in (model, f"{model}-strict", f"{model}+fl") if name in method_names(space)]
-    rounds: Sequence[Progress | None] = (None, None)
-    if progress is not None:
-        rounds = counted_together(progress, (len(programs), len(programs) if names else 0))
-    errors = errors_left_out(
-        surfaces, made, samples=wanted, seed=seed, progress=rounds[0], cache=cache, jobs=jobs
-    )
-    choices: list[dict[str, Any]] = []
-    if names:
-        scored = evaluate_machine(
-            surfaces,
-            methods_of(space, names),
-            samples=wanted,
-            duplicates_too=False,
-            seed=seed,
-            progress=rounds[1],
-            cache=cache,
-            jobs=jobs,
-        )
-        choices = [{key: each.to_dict()[key] for key in _CARD_METRICS} for each in scored.results]
-    card = ConfigurationCard(
-        model=model,
-        kind=getattr(predictor, "kind", ""),
-        seed=seed,
-        training={
-            "dataset": surfaces.label,
-            "cells": int(surfaces.known.sum()),
-            "kernels_at_a_size": len(surfaces.kernels),
-            "kernels": len({(each.application, each.kernel) for each in surfaces.kernels}),
-            "applications": len(programs),
-            "configurations": len(space),
-            "names": list(programs),
-            "sha256": digest(surfaces),
-            "libraries": library_versions(),
-        },
-        samples=entries([space.configurations[number] for number in numbers]),
-        power=PowerCard(power_domain, dict(power_totals(surfaces))),
-        domains=tuple(sorted(surfaces.domains)),
-        counters=tuple(sorted(surfaces.counters)),
-        errors={**errors, "choices": choices},
-        configurations=entries(space.configurations),
-    )
-    return TrainedConfigurationModel(card, predictor)
+            raise InputError.of(where="together", expected=f"one of {', '.join(known)}", found=repr(name))
+    how |= {"weighting": weighting, "together": together, "seed": seed}
+    found = []
+    for surfaces in machines:
+        named = methods if callable(methods) else partial(methods_of, names=methods, confidence=confidence)
+        found.append(evaluate_machine(surfaces, named(surfaces.space), **how))
+    return ConfigurationEvaluation(label, weighting, seed, tuple(found))

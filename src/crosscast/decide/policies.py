@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 import numpy as np
 
-from crosscast.arrays import Flags, Reals
+from crosscast.arrays import Flags
 from crosscast.decide.cases import Weighting, cases_of
 from crosscast.decide.power_cap import GUARD, Decisions, Method, Policy, highest, step_down, step_up
 from crosscast.errors import InputError
 from crosscast.predict.configuration.bailey2014 import PUBLISHED_CLUSTERS, PublishedModel
 from crosscast.predict.configuration.choice import (
     Objective,
-    check_confidence,
+    check_asked,
     merit,
     probability_under,
     select,
@@ -42,8 +41,7 @@ It makes choices faster, and more of them go over the cap, most by less than a r
 def model_of(method: object) -> ConfigurationModel | None:
     """The model that a method learns, or that the method does which it corrects; ``None`` for one without.
 
-    A method with a model takes its predictor as a further argument of `Method.fit`, where it is fitted
-    already.
+    Where the model is fitted already, `Method.fit` takes its predictor as a further argument.
     """
     inner: object | None = getattr(method, "inner", None)
     model: ConfigurationModel | None = getattr(method, "model", None)
@@ -52,10 +50,9 @@ def model_of(method: object) -> ConfigurationModel | None:
 
 @dataclass(frozen=True)
 class FeedbackCapping:
-    """Starts with all knobs at their maximum, and steps down while the measured power is over the cap.
+    """Starts with all knobs at their maximum, and steps down, knob by knob, while the power is over the cap.
 
-    The first knob, by name, is stepped down to its minimum, then the next one. This is the frequency
-    limiting of Bailey et al. 2014, section V-A, for the knobs at hand.
+    The frequency limiting of Bailey et al. 2014, section V-A, for the knobs at hand.
     """
 
     name: str = "limiter"
@@ -80,13 +77,10 @@ class FeedbackCapping:
 
 
 def knob_methods(space: Space) -> tuple[FeedbackCapping, ...]:
-    """The feedback capping that Bailey et al. 2014 (section V-A) compare with, generalised.
+    """The feedback capping that Bailey et al. 2014 (section V-A) compare with: one for each numeric knob.
 
-    The paper limits the clock of one device and holds the other's. Here, for each numeric knob one method
-    starts with all knobs at their maximum and steps that knob alone down, so all others stay at their
-    maximum. It is named after the knob, without what says its unit and kind: ``cpu+fl`` for ``cpu_cap_w``,
-    ``core_clock+fl`` for ``core_clock_hz``. Where there are several devices, there is one for each device,
-    which steps all its knobs, in place of those.
+    It steps that knob alone down, and is named after it without its unit: ``cpu+fl`` for ``cpu_cap_w``. Of
+    several devices, there is one for each, which steps all its knobs.
     """
     if len(space.devices) > 1:
         return tuple(FeedbackCapping(f"{device}+fl", device=device) for device in space.devices)
@@ -98,11 +92,9 @@ def knob_methods(space: Space) -> tuple[FeedbackCapping, ...]:
 class WithFeedback:
     """A method whose first choice is corrected by what is measured (Model+FL of section V-A).
 
-    It starts at the method's choice and steps down, as `step_down` does with all knobs, while the measured
-    power is over the cap; with `ups` it then steps up what makes it faster, or costs no power. In the end it
-    takes the fastest of all configurations that were measured within the cap, the samples included. With
-    `returns`, the last change that is left is spent on that one, if any was: this is better than a step down
-    where the first choice is far above the cap, and worse where it is near.
+    It steps down while over the cap, with `ups` then up what makes it faster or costs no power, and ends at
+    the fastest that was measured within the cap. With `returns` the last change is spent on that one, if
+    there is: better than a step down where the first choice is far above the cap, worse where it is near.
     """
 
     inner: Method
@@ -209,10 +201,9 @@ class _Path:
 
 @dataclass(frozen=True)
 class Oracle:
-    """Takes the fastest configuration that was measured within the cap; a reference, not a method.
+    """Takes the fastest configuration that was measured within the cap, else what needs the least power.
 
-    ``sees_all`` asks the evaluation for the kernel's runs at all configurations in place of the samples.
-    Where nothing is within the cap, it takes what needs the least power.
+    A reference, not a method: ``sees_all`` asks the evaluation for the runs at all configurations.
     """
 
     name: str = "oracle"
@@ -220,21 +211,18 @@ class Oracle:
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> Policy:
         """Nothing is learned; see `Method.fit`."""
-        return Policy(_oracle, uses_budget=False)
 
+        def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
+            within = within_cap(observed.power_w, power_cap)
+            fastest = np.argmin(np.where(within, observed.time_s, np.inf))
+            yield int(observed.numbers[fastest if within.any() else np.argmin(observed.power_w)])
 
-def _oracle(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
-    within = within_cap(observed.power_w, power_cap)
-    fastest = np.argmin(np.where(within, observed.time_s, np.inf))
-    yield int(observed.numbers[fastest if within.any() else np.argmin(observed.power_w)])
+        return Policy(decide, uses_budget=False)
 
 
 @dataclass(frozen=True)
 class SelectedModel:
-    """Takes the best configuration by the forecast of a model, open loop (Bailey et al. 2014, section III-C).
-
-    Where none is likely enough to keep to the cap, it takes what `least_bad` says.
-    """
+    """Takes the best by the forecast of a model, open loop (section III-C), or what `least_bad` says."""
 
     model: ConfigurationModel
     name: str
@@ -284,13 +272,10 @@ _QUANTILES = np.linspace(0.02, 0.98, 25)
 
 @dataclass(frozen=True)
 class ClosedLoopSearch:
-    """The model with feedback: each run corrects the forecast, and the next configuration is chosen by it.
+    """The model with feedback: each run corrects the forecast, by which `next_number` chooses what is next.
 
-    The first configuration is the one with the best expected performance, where it is worth nothing over the
-    cap. After each run the configuration is tried that is expected to gain most over the best that was
-    measured within the cap (the expected improvement of Mockus 1975, times the probability of keeping to the
-    cap), as long as that is `WORTH` a change. It ends at the best that was measured within the cap. The last
-    change that is left is spent on what is best without another.
+    It goes on as long as the expected improvement (Mockus 1975), times the probability of keeping to the cap,
+    is `WORTH` a change, and ends at the best that was measured within the cap.
     """
 
     model: ProcessModel = field(default_factory=ProcessModel)
@@ -350,29 +335,21 @@ def next_number(
     if left == 1:
         number = int(np.argmax(expected))
         return number if expected[number] > expected[current] + needed else current
-    gains = _gains(forecast, within, worths, max(kept[best], 0.0), objective)
+    # By how much each configuration is expected to be better than the best that is measured.
+    times = np.stack([forecast.time.quantile(share) for share in _QUANTILES])
+    better = np.maximum(merit(times, forecast.power.centre, objective) - max(kept[best], 0.0), 0.0)
+    gains = np.where(np.isfinite(worths), within * better.mean(axis=0), 0.0)
     number = int(np.argmax(np.where(available & ~forecast.measured, gains, -1.0)))
     if gains[number] > needed and not forecast.measured[number]:
         return number
     return best if kept[best] > expected[current] else current
 
 
-def _gains(
-    forecast: SurfaceForecast, within: Reals, worths: Reals, best: float, objective: Objective
-) -> Reals:
-    """``(c,)`` By how much each configuration is expected to be better than the best that is measured."""
-    times = np.stack([forecast.time.quantile(share) for share in _QUANTILES])
-    values = merit(times, forecast.power.centre, objective)
-    better: Reals = within * np.maximum(values - best, 0.0).mean(axis=0)
-    return np.where(np.isfinite(worths), better, 0.0)
-
-
 @dataclass(frozen=True)
 class Fixed:
     """Always takes the configuration with the best score over the training kernels, each under its own caps.
 
-    The score is that of the evaluation: the mean of performance relative to the oracle with violations
-    counting 0. Where that configuration cannot be taken, the one with the next best score is.
+    Where that configuration cannot be taken, the one with the next best score is.
     """
 
     name: str = "fixed"
@@ -401,20 +378,13 @@ CONFIDENCE = 0.9
 
 def _by_name(confidence: float) -> Mapping[str, Method]:
     """All methods that every machine has, in the order of tables."""
-    baselines: list[ConfigurationModel] = [
-        PublishedModel(),
-        PublishedModel(PUBLISHED_CLUSTERS),
-        PublishedModel(logarithms=True),
-        NearestKernels(),
-        GlobalRegression(),
-        GaussianProcess(),
-    ]
     methods: list[Method] = [
         Fixed(),
         FeedbackCapping(),
         WithFeedback(FeedbackCapping(), "limiter-returns", returns=True),
     ]
-    for model in baselines:
+    published = (PublishedModel(), PublishedModel(PUBLISHED_CLUSTERS), PublishedModel(logarithms=True))
+    for model in (*published, NearestKernels(), GlobalRegression(), GaussianProcess()):
         selected = SelectedModel(model, model.name, baseline=True)
         methods += [selected, WithFeedback(selected, f"{model.name}+fl")]
         if isinstance(model, NearestKernels):
@@ -427,7 +397,7 @@ def _by_name(confidence: float) -> Mapping[str, Method]:
         ClosedLoopSearch(),
         Oracle(),
     ]
-    return MappingProxyType({method.name: method for method in methods})
+    return {method.name: method for method in methods}
 
 
 _METHODS = _by_name(CONFIDENCE)
@@ -447,16 +417,17 @@ def check_method_names(names: Sequence[str], spaces: Sequence[Space]) -> None:
     known = tuple(dict.fromkeys(name for space in spaces for name in method_names(space)))
     for place, name in enumerate(names):
         if name not in known:
-            raise InputError(f"methods: expected all or some of {', '.join(known)}, found {name!r}")
+            expected = f"all or some of {', '.join(known)}"
+            raise InputError.of(field="methods", expected=expected, found=repr(name))
         if name in names[:place]:
-            raise InputError(f"methods: expected each once, found {name} twice")
+            raise InputError.of(field="methods", expected="each once", found=f"{name} twice")
 
 
 def methods_of(
     space: Space, names: Sequence[str] | None = None, confidence: float = CONFIDENCE
 ) -> tuple[Method, ...]:
     """Methods for the configurations of a machine, in the order of tables."""
-    check_confidence(confidence)
+    check_asked(confidence=confidence)
     own = {each.name: each for each in knob_methods(space)}
     known = {**_by_name(confidence), **own}
     wanted = {*MAIN, *own} if names is None else set(names)

@@ -17,20 +17,17 @@ GUARD = 0.01
 
 def step_down(space: Space, number: int, available: Flags, knobs: Sequence[str]) -> int | None:
     """The configuration a notch lower: in the first of the knobs that has one."""
-    return _step(space, number, available, knobs, -1)
+    return step_up(space, number, available, knobs, -1)
 
 
-def step_up(space: Space, number: int, available: Flags, knobs: Sequence[str]) -> int | None:
+def step_up(space: Space, number: int, available: Flags, knobs: Sequence[str], sign: int = 1) -> int | None:
     """The configuration a notch higher; parameters and result are those of `step_down`."""
-    return _step(space, number, available, knobs, 1)
-
-
-def _step(space: Space, number: int, available: Flags, knobs: Sequence[str], sign: int) -> int | None:
-    alike = [_alike(column, column[number]) for column in space.matrix.T]
+    # What is not set is alike, too.
+    alike = [np.isclose(column, column[number], 0, 0, equal_nan=True) for column in space.matrix.T]
     fixed = available & (space.device_numbers == space.device_numbers[number])
     for word in space.words:
-        own = space.configurations[number].settings.get(word)
-        fixed = fixed & [each.settings.get(word) == own for each in space.configurations]
+        values = space.values_of(word)
+        fixed &= values == values[number]
     for knob in knobs:
         if knob not in space.knobs:
             continue
@@ -43,32 +40,23 @@ def _step(space: Space, number: int, available: Flags, knobs: Sequence[str], sig
     return None
 
 
-def _alike(column: Reals, value: float) -> Flags:
-    return np.isnan(column) if np.isnan(value) else column == value
-
-
 def highest(space: Space, available: Flags, device: str | None = None) -> int:
-    """The configuration with all knobs at their maximum, or the one that comes nearest to it.
-
-    That is the one with the highest sum of the ranks of its settings, and the last of several.
-    """
+    """The configuration with the highest sum of the ranks of its settings, and the last of several."""
     numbers, ranks = _ranked(space, available, device)
     return int(numbers[len(numbers) - 1 - np.argmax(ranks[::-1])])
 
 
 def lowest(space: Space, available: Flags, device: str | None = None) -> int:
-    """The configuration with all knobs at their minimum, or the one that comes nearest; as `highest`."""
+    """The configuration with the lowest sum of the ranks of its settings, and the first of several."""
     numbers, ranks = _ranked(space, available, device)
     return int(numbers[np.argmin(ranks)])
 
 
 def _ranked(space: Space, available: Flags, device: str | None) -> tuple[Integers, Reals]:
     if not available.any():
-        raise InputError("configurations: expected one that may be taken, found none")
-    numbers = np.flatnonzero(available)
-    if device in space.devices:
-        own = available & (space.device_numbers == space.devices.index(device))
-        numbers = np.flatnonzero(own) if own.any() else numbers
+        raise InputError.of(field="configurations", expected="one that may be taken", found="none")
+    own = available & np.array([each.device == device for each in space.configurations])
+    numbers = np.flatnonzero(own if own.any() else available)
     ranks = np.zeros(len(numbers))
     for column in space.matrix[numbers].T:
         values, rank = np.unique(column, return_inverse=True)

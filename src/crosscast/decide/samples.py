@@ -14,15 +14,14 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.configuration import Configuration, Setting, setting_text
+from crosscast.data.files import csv_rows, whole_file
+from crosscast.data.schema import DEVICE_COLUMN, KERNEL, POWER, TIME, TIMES, domain_column
 from crosscast.decide.power_cap import highest, lowest
 from crosscast.errors import InputError
-from crosscast.measure.regions.reading import is_history, read_history
+from crosscast.measure.regions.file import is_history, read_history
 from crosscast.measure.regions.samples import samples_of
 from crosscast.predict.configuration.artefact import ConfigurationCard
 from crosscast.predict.configuration.data import KernelAt, Observed, Space, Surfaces, total_power
-from crosscast.tables.csv_rows import csv_rows
-from crosscast.tables.run_columns import DEVICE, KERNEL, POWER, TIME, TIMES, domain_column
-from crosscast.tables.whole_file import whole_file
 
 _TOTAL = ""
 """Name under which the power of the whole is averaged."""
@@ -102,27 +101,29 @@ class SettingColumns:
     space: Space
 
     @cached_property
-    def known(self) -> tuple[str, ...]:
-        """All settings that a configuration has, sorted."""
-        return tuple(sorted({name for each in self.space.configurations for name in each.settings}))
-
-    @cached_property
     def needed(self) -> tuple[str, ...]:
         """Columns that must be there: the device if there are several, and the settings that vary on one."""
-        device = (DEVICE,) if len(self.space.devices) > 1 else ()
+        device = (DEVICE_COLUMN,) if len(self.space.devices) > 1 else ()
         return (*device, *sorted({*self.space.knobs, *self.space.words}))
 
     def cells(self, number: int) -> dict[str, str]:
         """What the needed columns, and the device, hold for a configuration."""
         configuration = self.space.configurations[number]
-        columns = {name: configuration.settings.get(name, "") for name in self.needed if name != DEVICE}
-        return {DEVICE: configuration.device} | {name: _text(value) for name, value in columns.items()}
+        columns = {
+            name: configuration.settings.get(name, "") for name in self.needed if name != DEVICE_COLUMN
+        }
+        return {DEVICE_COLUMN: configuration.device} | {name: _text(value) for name, value in columns.items()}
 
     def number(self, cells: _Row, where: str) -> int:
         """Number of the configuration of a row."""
-        device = self._device(cells, where)
+        devices = self.space.devices
+        device = cells.get(DEVICE_COLUMN) or (devices[0] if len(devices) == 1 else "nothing")
+        if device not in devices:
+            expected = f"one of {', '.join(devices)}"
+            raise InputError.of(where=where, field=DEVICE_COLUMN, expected=expected, found=device)
         own = [each for each in self.space.configurations if each.device == device]
-        told = {name: cells[name] for name in self.known if _there(cells, name)}
+        names = {name for each in self.space.configurations for name in each.settings}
+        told = {name: cells[name] for name in sorted(names) if cells.get(name, "") != ""}
         fitting = [
             each
             for each in own
@@ -138,38 +139,21 @@ class SettingColumns:
         if fitting:
             varying = [name for name in self.needed if len({each.settings.get(name) for each in fitting}) > 1]
             lacking = ", ".join(name for name in varying if name not in told)
-            raise InputError(
-                f"{where}: {lacking}: expected what it was set to, found several configurations "
-                f"that it may be, such as {fitting[0]} and {fitting[1]}"
-            )
+            found = f"several configurations that it may be, such as {fitting[0]} and {fitting[1]}"
+            raise InputError.of(where=where, field=lacking, expected="what it was set to", found=found)
         found = ", ".join(f"{name} {setting_text(value)}" for name, value in told.items()) or "no setting"
-        raise InputError(
-            f"{where}: expected one of the {len(own)} configurations of {device} that the model knows, such "
-            f"as {own[0]}; found {found}"
-        )
-
-    def _device(self, cells: _Row, where: str) -> str:
-        devices = self.space.devices
-        if not _there(cells, DEVICE) and len(devices) == 1:
-            return devices[0]
-        if cells.get(DEVICE, "") not in devices:
-            found = cells.get(DEVICE) or "nothing"
-            raise InputError(f"{where}: {DEVICE}: expected one of {', '.join(devices)}, found {found}")
-        return str(cells[DEVICE])
-
-
-def _there(row: _Row, name: str) -> bool:
-    return row.get(name, "") != ""
+        expected = f"one of the {len(own)} configurations of {device} that the model knows, such as {own[0]}"
+        raise InputError(f"{where}: expected {expected}; found {found}")
 
 
 def _equals(setting: Setting, cell: str | float, where: str) -> bool:
     if isinstance(setting, str):
         return str(cell) == setting
     try:
-        value = float(cell)
+        return math.isclose(float(cell), setting, rel_tol=_TOLERANCE, abs_tol=0)
     except ValueError:
-        raise InputError(f"{where}: expected a number such as {setting:g}, found {cell!r}") from None
-    return math.isclose(value, setting, rel_tol=_TOLERANCE, abs_tol=0)
+        expected = f"a number such as {setting:g}"
+        raise InputError.of(where=where, expected=expected, found=repr(cell)) from None
 
 
 def _text(setting: Setting) -> str:
@@ -186,48 +170,33 @@ _COMMON = 0.9
 def two_samples(surfaces: Surfaces, seed: int = 0) -> tuple[int, ...]:
     """Choose two sample configurations by the training kernels.
 
-    On one device the highest configuration and the lowest are taken: what a kernel does without limits, and
-    how much they cost it. Of several devices, two are taken, and the highest or lowest configuration of each:
-    those from whose times and powers a linear regression predicts best what a kernel takes elsewhere, each
-    training kernel left out, among pairs at which most kernels have run. (The paper has two devices, and
-    takes one configuration of each: Bailey et al. 2014, table II.)
+    On one device the highest and the lowest; of several, the corners of two (Bailey et al. 2014, table II,
+    take one of each), of those that most kernels ran at the pair by which a regression predicts best.
     """
-    known = surfaces.known
-    space = surfaces.space
-    ran: Flags = np.any(known, axis=0)
-    devices = [
-        device for number, device in enumerate(space.devices) if ran[space.device_numbers == number].any()
-    ]
+    known, space = surfaces.known, surfaces.space
+    ran = known.sum(axis=0)
+    most = np.array([ran[space.device_numbers == number].max() for number in range(len(space.devices))])
     # On a device, configurations that few kernels ran at are no samples.
-    common = _common(surfaces)
-    high = [highest(space, common, device) for device in devices]
-    low = [lowest(space, common, device) for device in devices]
+    common: Flags = (ran >= _COMMON * most[space.device_numbers]) & (ran > 0)
+    devices = [device for device, count in zip(space.devices, most, strict=True) if count]
+    corners = [(highest(space, common, device), lowest(space, common, device)) for device in devices]
     if len(devices) == 1:
-        pairs = [(high[0], low[0])] if high != low else []
+        pairs = [pair for pair in corners if pair[0] != pair[1]]
     else:
-        corners = [
-            (number, corner) for number, pair in enumerate(zip(high, low, strict=True)) for corner in pair
-        ]
+        each = [(number, corner) for number, pair in enumerate(corners) for corner in pair]
         pairs = [
             (a, b)
-            for (one, a), (other, b) in combinations(dict.fromkeys(corners), 2)
+            for (one, a), (other, b) in combinations(dict.fromkeys(each), 2)
             if one != other and (known[:, a] & known[:, b]).any()
         ]
     if not pairs:
-        raise InputError(f"{surfaces.label}: expected two configurations at which kernels ran, found fewer")
+        expected = "two configurations at which kernels ran"
+        raise InputError.of(where=surfaces.label, expected=expected, found="fewer")
     if len(pairs) == 1:
         return pairs[0]
     counts = np.array([(known[:, a] & known[:, b]).sum() for a, b in pairs])
     frequent = [pair for pair, count in zip(pairs, counts, strict=True) if count >= _COMMON * counts.max()]
     return min(frequent, key=lambda pair: (_error(surfaces, pair), pair))
-
-
-def _common(surfaces: Surfaces) -> Flags:
-    counts = surfaces.known.sum(axis=0)
-    numbers = surfaces.space.device_numbers
-    most = np.array([counts[numbers == number].max() for number in range(len(surfaces.space.devices))])
-    common: Flags = (counts >= _COMMON * most[numbers]) & (counts > 0)
-    return common
 
 
 def _error(surfaces: Surfaces, pair: tuple[int, int]) -> float:
@@ -282,31 +251,29 @@ class SampleFile:
 
 
 def read_samples(path: str | Path, card: ConfigurationCard) -> SampleFile:
-    """Read runs of kernels.
+    """Read runs of kernels, a row each; docs/choosing.md tells the columns.
 
-    A row is a run: ``device`` (where there are several), what each setting that varies was set to, ``time_s``
-    (or ``runtime_s``) in seconds, ``power_w`` or the powers ``<domain>_w`` that make it up, in watts, and
-    counters by their names; with ``application``, ``kernel``, ``size`` for several kernels in a file. Rows at
-    other configurations than the samples are welcome. Several rows at one configuration are repeats: their
-    times are averaged, and their powers are energy over time.
+    Of repeats at one configuration times are averaged, and powers are energy over time.
     """
     path = Path(path)
     columns = SettingColumns(card.space)
+    settings = {name for each in card.space.configurations for name in each.settings}
+    known = {*settings, *KERNEL, *TIMES, DEVICE_COLUMN, POWER, *card.counters}
+    known.update(domain_column(name) for device in card.totals for name in _domains(card, device))
     kernels: dict[str, _Read] = {}
     unknown: dict[str, None] = {}
     rows = _history(path) if is_history(path, "samples") else _csv(path, columns)
     for where, row in rows:
         number = columns.number(row, where)
-        device = card.space.configurations[number].device
         name, names = _kernel(row, path)
         kernel = kernels.setdefault(name, _Read(names))
-        kernel.aggregates.setdefault(number, Aggregate()).add(*_measured(row, where, card, device))
+        told = {name: cell for name, cell in row.items() if cell != ""}
+        device = card.space.configurations[number].device
+        kernel.aggregates.setdefault(number, Aggregate()).add(*_measured(told, where, card, device))
         kernel.lines[number] = where
-        known = {*columns.known, *KERNEL, *TIMES, DEVICE, POWER, *card.counters}
-        known.update(map(domain_column, _domains(card, device)))
         unknown.update(dict.fromkeys(name for name in row if name not in known))
     if not kernels:
-        raise InputError(f"{path}: expected a row for each run, found none")
+        raise InputError.of(where=path, expected="a row for each run", found="none")
     found = []
     for name, kernel in kernels.items():
         _check_runs(kernel, f"{path}: {name}" if len(kernels) > 1 else str(path), card)
@@ -314,7 +281,14 @@ def read_samples(path: str | Path, card: ConfigurationCard) -> SampleFile:
         runs = tuple(kernel.aggregates[number].runs for number in observed.numbers.tolist())
         found.append(SampledKernel(name, kernel.names, observed, runs))
     notes = [f"columns that the model does not know: {', '.join(unknown)}"] if unknown else []
-    return SampleFile(tuple(found), tuple(f"{path}: {note}" for note in [*notes, *_missed(found, card)]))
+    for what, wanted, values in (
+        ("powers", _parts(card), [each.observed.domains for each in found]),
+        ("counters", card.counters, [each.observed.counters for each in found]),
+    ):
+        lacking = [name for name in wanted if any(not math.isfinite(sum(each[name])) for each in values)]
+        note = f"{what} that the model has learned from are not in every row, so it is less sure"
+        notes += [f"{note}: {', '.join(lacking)}"] if lacking else []
+    return SampleFile(tuple(found), tuple(f"{path}: {note}" for note in notes))
 
 
 @dataclass
@@ -331,95 +305,72 @@ def _domains(card: ConfigurationCard, device: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*card.domains, *(name for names in card.totals[device] for name in names))))
 
 
+def _parts(card: ConfigurationCard) -> list[str]:
+    """Domains that are not the whole: the column of the whole stands for that one."""
+    wholes = {names[0] for sets in card.totals.values() for names in sets if len(names) == 1}
+    return [name for name in card.domains if name not in wholes]
+
+
 def _measured(
     row: _Row, where: str, card: ConfigurationCard, device: str
 ) -> tuple[float, float | None, dict[str, float], dict[str, float]]:
     """Time, power, powers of domains and counters of a run."""
-    counters = {name: _number(row, name, where) for name in card.counters if _there(row, name)}
+
+    def number(name: str, expected: str = "a number", least: float = -math.inf) -> float:
+        try:
+            value = float(row[name])
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and value >= least):
+            raise InputError.of(where=where, field=name, expected=expected, found=str(row[name])[:60])
+        return value
+
+    above_0 = math.ulp(0.0)
+    counters = {name: number(name) for name in card.counters if name in row}
     columns = {name: domain_column(name) for name in _domains(card, device)}
     domains = {
-        name: _number(row, column, where, "watts of at least 0", 0.0)
-        for name, column in columns.items()
-        if _there(row, column)
+        name: number(column, "watts of at least 0", 0.0) for name, column in columns.items() if column in row
     }
-    time_s = next((_positive(row, name, where) for name in TIMES if _there(row, name)), None)
+    time_s = next((number(name, "seconds above 0", above_0) for name in TIMES if name in row), None)
     if time_s is None:
-        raise InputError(f"{where}: {TIME}: expected seconds above 0, found nothing")
+        raise InputError.of(where=where, field=TIME, expected="seconds above 0", found="nothing")
     power_w = total_power(card.totals[device], domains)
-    if power_w is None and _there(row, POWER):
-        power_w = _positive(row, POWER, where)
+    if power_w is None and POWER in row:
+        power_w = number(POWER, "watts above 0", above_0)
     if power_w is not None and not power_w > 0:
-        raise InputError(f"{where}: {POWER}: expected watts above 0, found a sum of {power_w:g}")
+        found = f"a sum of {power_w:g}"
+        raise InputError.of(where=where, field=POWER, expected="watts above 0", found=found)
     return time_s, power_w, domains, counters
 
 
 def _check_runs(kernel: _Read, where: str, card: ConfigurationCard) -> None:
     """Refuse a kernel that lacks a run at a sample, or whose power is not known somewhere."""
-    for number in card.numbers:
+    for number, at in zip(card.numbers, card.sample_configurations, strict=True):
         if number not in kernel.aggregates:
-            raise InputError(
-                f"{where}: expected a run at {card.space.configurations[number]}, which the model needs, "
-                "found none"
-            )
+            raise InputError.of(where=where, expected=f"a run at {at}, which the model needs", found="none")
     for number, aggregate in kernel.aggregates.items():
         if aggregate.power_w is None:
             device = card.space.configurations[number].device
             sets = [" and ".join(map(domain_column, names)) for names in card.totals[device]]
             instead = f" (or {', or '.join(sets)})" if sets else ""
-            line = kernel.lines[number]
-            raise InputError(f"{line}: {POWER}: expected watts above 0{instead}, found nothing")
-
-
-def _wholes(card: ConfigurationCard) -> set[str]:
-    """Domains that are the whole: the column of the whole stands for theirs."""
-    return {names[0] for sets in card.totals.values() for names in sets if len(names) == 1}
-
-
-def _missed(kernels: Sequence[SampledKernel], card: ConfigurationCard) -> Iterator[str]:
-    powers = [name for name in card.domains if name not in _wholes(card)]
-    for what, names, values in (
-        ("powers", powers, [each.observed.domains for each in kernels]),
-        ("counters", card.counters, [each.observed.counters for each in kernels]),
-    ):
-        missed = [name for name in names if any(not math.isfinite(sum(each[name])) for each in values)]
-        if missed:
-            yield (
-                f"{what} that the model has learned from are not in every row, so it is less sure: "
-                f"{', '.join(missed)}"
-            )
+            expected = f"watts above 0{instead}"
+            raise InputError.of(where=kernel.lines[number], field=POWER, expected=expected, found="nothing")
 
 
 def _history(path: Path) -> Iterator[tuple[str, _Row]]:
     history = read_history(path)
-    keys = history.keys()
-    for key in keys:
+    for key in history.keys():  # noqa: SIM118 - it is no mapping
         for row in samples_of(history, key):
             yield f"{path}: {key}", {"kernel": str(key), **row}
 
 
 def _csv(path: Path, columns: SettingColumns) -> Iterator[tuple[str, _Row]]:
     where, header, rows = csv_rows(path, "samples", f"{TIME} and {POWER}", _MOST_BYTES)
-    for name in columns.needed:
+    time = next((name for name in TIMES if name in header), TIME)
+    for name in (*columns.needed, time):
         if name not in header:
-            found = ", ".join(header)
-            raise InputError(f"{where}: expected a column {name}, found {found[:200]}")
-    if not any(name in header for name in TIMES):
-        raise InputError(f"{where}: expected a column {TIME}, found {', '.join(header)[:200]}")
+            raise InputError.of(where=where, expected=f"a column {name}", found=", ".join(header)[:200])
     yield from rows
-
-
-def _number(row: _Row, name: str, where: str, expected: str = "a number", least: float = -math.inf) -> float:
-    try:
-        value = float(row[name])
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value >= least):
-        raise InputError(f"{where}: {name}: expected {expected}, found {str(row[name])[:60]}")
-    return value
-
-
-def _positive(row: _Row, name: str, where: str) -> float:
-    return _number(row, name, where, f"{'watts' if name == POWER else 'seconds'} above 0", math.ulp(0.0))
 
 
 def _kernel(row: _Row, path: Path) -> tuple[str, tuple[str, ...]]:
@@ -434,15 +385,11 @@ def _kernel(row: _Row, path: Path) -> tuple[str, tuple[str, ...]]:
 
 def template_columns(card: ConfigurationCard) -> tuple[str, ...]:
     """What is to be filled in for each run: time, power, the power of each domain, counters."""
-    domains = [domain_column(name) for name in card.domains if name not in _wholes(card)]
-    return (TIME, POWER, *domains, *card.counters)
+    return (TIME, POWER, *map(domain_column, _parts(card)), *card.counters)
 
 
 def write_template(path: Path, card: ConfigurationCard) -> None:
-    """Write a CSV file with a row for each sample configuration, whose measurements are to be filled in.
-
-    A file that is there is left as it is: it may have been filled in.
-    """
+    """Write a CSV file with a row for each sample, to be filled in; none that is there is replaced."""
     if path.is_file():
         raise InputError(f"{path}: expected no such file, as it may have been filled in; found one")
     columns = SettingColumns(card.space)

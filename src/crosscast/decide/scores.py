@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,16 +15,15 @@ from crosscast.decide.cases import Cases, by_input
 from crosscast.decide.power_cap import GUARD, Method
 from crosscast.evaluation.resampling import Confidence, Scored, confidences
 from crosscast.predict.configuration.choice import within_cap
-from crosscast.predict.configuration.data import Space, Surfaces
+from crosscast.predict.configuration.data import Surfaces
 
 
 @dataclass(frozen=True)
 class Metrics:
     """How good choices are, as fractions; ``None`` where no case defines one (Bailey et al. 2014, table III).
 
-    A case is under the limit if the measured power keeps to the cap, else over it. Performance relative to
-    the oracle is the oracle's time over that of the choice; power relative to it the choice's power over the
-    oracle's. Cases are weighted as `crosscast.decide.cases.cases_of` says, programs equally.
+    A case is under the limit if the measured power keeps to the cap, else over it. Performance and power are
+    relative to the oracle's. Cases are weighted as `cases_of` says, programs equally.
     """
 
     under_limit_share: float | None = None  # Share of the cases that are under the limit
@@ -71,11 +70,7 @@ BETTER: Mapping[str, int] = MappingProxyType(
 
 
 def program_sums(cases: Cases, time_s: Reals, power_w: Reals, changes: Reals | Integers) -> Reals:
-    """``(..., p, 9)`` What metrics are made of: weighted sums over the cases of each program.
-
-    Those under the limit, their performance and power; those over it, their power and performance; changes;
-    those within 1 %, their performance.
-    """
+    """``(..., p, 9)`` Sums over the cases of each program, weighted: what metrics are made of."""
     performance = cases.oracle_time_s / time_s
     power = power_w / cases.power_cap
     under = within_cap(power_w, cases.power_cap)
@@ -129,71 +124,55 @@ _NORMAL = 1.482602218505602
 """Standard deviation of a normal distribution over its median absolute deviation."""
 
 
-@dataclass(frozen=True, eq=False)
-class RepeatNoise:
-    """Standard deviation of the logarithm from repeat to repeat, of each of `n` kernels.
-
-    A repeat is as noisy as a measurement point, which may be the mean of several runs.
-    """
+class RepeatNoise(NamedTuple):
+    """Standard deviation of the logarithm from repeat to repeat, of each of `n` kernels."""
 
     time: Reals  # `(n,)` That of time and of power
     power: Reals
 
 
 def repeat_noise(surfaces: Surfaces) -> RepeatNoise | None:
-    """Estimate it by how far neighbouring configurations are from a line.
+    """Estimate it by how far neighbouring configurations along a knob are from a line, in the logarithm.
 
-    Along each numeric knob, with all else the same, each configuration is compared with the line through the
-    neighbours on both sides, in the logarithm. Were the surface linear there, these differences would be
-    noise alone; their median absolute value gives a standard deviation that few bends do not move. It is
-    taken along the knob where it is the least, as this is one that hardly bends the surface. Where a surface
-    is curved along all knobs, the estimate is thus too high.
+    Where the surface is linear these are noise alone, and their median absolute value moves with few bends.
+    The knob of the least is taken; a surface that is curved along all knobs gives too high an estimate.
     """
-    triples = [_triples(surfaces.space, knob) for knob in range(len(surfaces.space.knobs))]
-    time = _estimated(surfaces.space, np.log(surfaces.time_s), triples)
-    power = _estimated(surfaces.space, np.log(surfaces.power_w), triples)
-    return None if time is None or power is None else RepeatNoise(time, power)
-
-
-def _triples(space: Space, knob: int) -> tuple[Integers, ...]:
-    """First, middle and last of configurations that follow each other along a knob: ``(t,)`` each."""
-    lines: dict[tuple[object, ...], list[int]] = {}
-    for number, configuration in enumerate(space.configurations):
-        if np.isnan(space.matrix[number, knob]):
-            continue
-        others = tuple((k, v) for k, v in configuration.settings.items() if k != space.knobs[knob])
-        lines.setdefault((configuration.device, others), []).append(number)
-    found = [line[start : start + 3] for line in lines.values() for start in range(len(line) - 2)]
-    return tuple(np.array(found, np.int64).reshape(-1, 3).T)
-
-
-def _estimated(space: Space, logs: Reals, triples: list[tuple[Integers, ...]]) -> Reals | None:
-    estimates = np.full((len(triples), len(logs)), np.nan)
-    for knob, (first, middle, last) in enumerate(triples):
-        at = space.matrix[:, knob]
+    space, count = surfaces.space, len(surfaces.kernels)
+    logs = np.log(np.concatenate([surfaces.time_s, surfaces.power_w]))
+    least = np.full(2 * count, np.inf)
+    for place, knob in enumerate(space.knobs):
+        lines: dict[object, list[int]] = {}
+        for number, each in enumerate(space.configurations):
+            if knob in each.settings:
+                others = tuple(setting for setting in each.settings.items() if setting[0] != knob)
+                lines.setdefault((each.device, others), []).append(number)
+        # Configurations that follow each other along the knob.
+        triples = [line[start : start + 3] for line in lines.values() for start in range(len(line) - 2)]
+        first, middle, last = np.array(triples, np.int64).reshape(-1, 3).T
+        at = space.matrix[:, place]
         share = (at[last] - at[middle]) / (at[last] - at[first])
         beside = logs[:, middle] - share * logs[:, first] - (1 - share) * logs[:, last]
         scaled = np.abs(beside) / np.sqrt(1 + share**2 + (1 - share) ** 2)
         for row, values in enumerate(scaled):
             known = values[np.isfinite(values)]
             if len(known) >= _LEAST:
-                estimates[knob, row] = _NORMAL * np.median(known)
-    least = np.min(np.where(np.isnan(estimates), np.inf, estimates), axis=0, initial=np.inf)
-    found = np.isfinite(least)
-    return np.where(found, least, np.median(least[found])) if found.any() else None
+                least[row] = min(least[row], _NORMAL * np.median(known))
+    halves = [least[:count], least[count:]]
+    known = [each[np.isfinite(each)] for each in halves]
+    if not all(each.size for each in known):
+        return None
+    filled = (np.where(np.isfinite(e), e, np.median(k)) for e, k in zip(halves, known, strict=True))
+    return RepeatNoise(*filled)
 
 
 REPEATS = 20
 """Repeats that are simulated."""
 
 
-@dataclass(frozen=True, eq=False)
-class Repeats:
-    """Simulated repeats of all runs, `r` in each half.
+class Repeats(NamedTuple):
+    """Simulated repeats of all runs, `r` in each half: the data has none of its own.
 
-    The data has no repeats of its own; how much these differ is estimated by `repeat_noise`. What was
-    measured is a repeat too, as far from the truth as any other. So a repeat differs from it by the noise of
-    both, as the halves do from each other.
+    What was measured is as far from the truth as a repeat, so a repeat differs from it by the noise of both.
     """
 
     time_s: Reals  # `(2, r, n, c)` Times and powers
@@ -202,8 +181,7 @@ class Repeats:
     def scored(self, cases: Cases, numbers: Integers) -> Metrics:
         """Metrics of choices when the chosen configurations are run again, means over the repeats.
 
-        Those within 1 % are the ones with a guard: limits lie exactly on measured points, so that without one
-        noise alone fails every other choice of the oracle.
+        Limits lie on measured points: without a guard noise alone fails every other choice of the oracle.
         """
         repeats = np.arange(self.time_s.shape[1])[:, None]
         time_s = self.time_s[1][repeats, cases.kernel, numbers]
@@ -214,25 +192,17 @@ class Repeats:
 
 def simulated_repeats(surfaces: Surfaces, noise: RepeatNoise, seed: int) -> Repeats:
     """Simulate two halves of `REPEATS` repeats each."""
-    rng = np.random.default_rng(seed)
-    time_s = surfaces.time_s * np.exp(noise.time[:, None] * _apart(rng, surfaces))
-    power_w = surfaces.power_w * np.exp(noise.power[:, None] * _apart(rng, surfaces))
-    return Repeats(time_s, power_w)
-
-
-def _apart(rng: np.random.Generator, surfaces: Surfaces) -> Reals:
-    """``(2, r, n, c)`` Noise of both halves, less that of what was measured, which both have in common."""
-    shape = (2, REPEATS, *surfaces.time_s.shape)
-    halves: Reals = rng.standard_normal(shape) - rng.standard_normal(shape[1:])
-    return halves
+    rng, shape = np.random.default_rng(seed), (2, REPEATS, *surfaces.time_s.shape)
+    repeats = []
+    for values, deviation in ((surfaces.time_s, noise.time), (surfaces.power_w, noise.power)):
+        # Noise of both halves, less that of what was measured, which both have in common.
+        apart = rng.standard_normal(shape) - rng.standard_normal(shape[1:])
+        repeats.append(values * np.exp(deviation[:, None] * apart))
+    return Repeats(*repeats)
 
 
 def split_half_oracle(cases: Cases, repeats: Repeats) -> Metrics:
-    """How an oracle does that knows one repeat of all runs, and is scored on another one.
-
-    The caps are those of the cases, so they lie on measured points. It takes the fastest configuration that
-    keeps to the cap in the first repeat, or what needs the least power if none does.
-    """
+    """How an oracle does that knows one repeat of all runs, and is scored on another one."""
     numbers = []
     for time_s, power_w in zip(repeats.time_s[0], repeats.power_w[0], strict=True):
         power = power_w[cases.kernel]
@@ -307,12 +277,10 @@ class ChoiceResult:
         if again is None or less is None:
             return None
         names = ("under_limit_share", "under_performance")
+        near = {name: getattr(again, f"{name}_within_1pct") for name in names}
         return {
             "strict": {name: getattr(again, name) for name in names},
-            "tolerated": {
-                "tolerance": GUARD,
-                **{name: getattr(again, f"{name}_within_1pct") for name in names},
-            },
+            "tolerated": {"tolerance": GUARD, **near},
             "told_less": {"guard": GUARD, **{name: getattr(less, name) for name in (*names, "score")}},
         }
 
@@ -344,53 +312,41 @@ def results_of(
     of_inputs = program_sums(inputs, time_s[:, -1], power_w[:, -1], choices.changes[:, -1])
     baselines = [bool(getattr(method, "baseline", False)) for method in methods]
     plain = [Metrics.of(each[-1]) for each in sums]
-    bootstrap = confidences(
-        [
-            Scored(method.name, baseline, asdict(metrics), partial(metric_values, of_method[-1]))
-            for method, baseline, metrics, of_method in zip(methods, baselines, plain, sums, strict=True)
-        ],
-        len(cases.programs),
-        BETTER,
-        seed,
-    )
+    scored = [
+        Scored(method.name, baseline, asdict(metrics), partial(metric_values, of_method[-1]))
+        for method, baseline, metrics, of_method in zip(methods, baselines, plain, sums, strict=True)
+    ]
+    bootstrap = confidences(scored, len(cases.programs), BETTER, seed)
     results = []
     for place, method in enumerate(methods):
         confidence = getattr(method, "confidence", None)
-        programs = _by_program(cases, sums[place, -1])
+        programs, of_input = (
+            {name: Metrics.of(of_one[[each]]) for each, name in enumerate(of.programs)}
+            for of, of_one in ((cases, sums[place, -1]), (inputs, of_inputs[place]))
+        )
+        most = 1.0 if confidence is None else 1 - confidence
+        under = within_cap(power_w[place, -1], cases.power_cap)
+        lost = 1 - cases.oracle_time_s[under] / time_s[place, -1][under]
+        ends = choices.chosen[place, -1], choices.guarded[place]
+        again = [None if repeats is None else repeats.scored(cases, each) for each in ends]
         results.append(
             ChoiceResult(
-                method.name,
-                choices.protocol,
-                choices.budget,
-                confidence,
-                baselines[place],
-                plain[place],
-                programs,
-                _by_program(inputs, of_inputs[place]),
-                _above(programs, confidence),
-                dict(zip(choices.curve, map(Metrics.of, sums[place, :-1]), strict=True)),
-                _regret(cases, time_s[place, -1], power_w[place, -1]),
-                None if repeats is None else repeats.scored(cases, choices.chosen[place, -1]),
-                None if repeats is None else repeats.scored(cases, choices.guarded[place]),
-                bootstrap[place],
-                choices.chosen[place, -1],
-                choices.changes[place, -1],
+                method=method.name,
+                protocol=choices.protocol,
+                budget=choices.budget,
+                confidence=confidence,
+                baseline=baselines[place],
+                metrics=plain[place],
+                programs=programs,
+                inputs=of_input,
+                above=tuple(name for name, each in programs.items() if (each.violations or 0) > most),
+                curve=dict(zip(choices.curve, map(Metrics.of, sums[place, :-1]), strict=True)),
+                regret=Regret.of(lost, cases.share[under]),
+                on_repeats=again[0],
+                told_less=again[1],
+                bootstrap=bootstrap[place],
+                chosen=choices.chosen[place, -1],
+                changes=choices.changes[place, -1],
             )
         )
     return results
-
-
-def _by_program(cases: Cases, sums: Reals) -> dict[str, Metrics]:
-    return {name: Metrics.of(sums[[place]]) for place, name in enumerate(cases.programs)}
-
-
-def _above(programs: dict[str, Metrics], confidence: float | None) -> tuple[str, ...]:
-    if confidence is None:
-        return ()
-    most = 1 - confidence
-    return tuple(name for name, each in programs.items() if each.violations and each.violations > most)
-
-
-def _regret(cases: Cases, time_s: Reals, power_w: Reals) -> Regret | None:
-    under = within_cap(power_w, cases.power_cap)
-    return Regret.of(1 - cases.oracle_time_s[under] / time_s[under], cases.share[under])

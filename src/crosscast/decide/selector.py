@@ -14,17 +14,13 @@ from crosscast.configuration import Configuration
 from crosscast.decide.policies import next_number
 from crosscast.decide.samples import Aggregate, observed_of
 from crosscast.errors import InputError
-from crosscast.measure.regions.key import RegionKey
-from crosscast.measure.regions.notice import say_once
-from crosscast.measure.regions.run import RegionRun
+from crosscast.measure.regions.key import RegionKey, RegionRun, say_once
 from crosscast.predict.configuration.artefact import TrainedConfigurationModel
 from crosscast.predict.configuration.choice import (
     LEVEL,
-    OBJECTIVES,
     Choice,
     Objective,
-    check_cap,
-    check_confidence,
+    check_asked,
     choice_of,
     select,
     within_cap,
@@ -103,10 +99,7 @@ class Selector:
                 f"model: expected the folder of a model that chooses, or one, found {type(loaded).__name__}"
             )
         self._predictor = loaded
-        check_cap(power_cap)
-        if objective not in OBJECTIVES:
-            raise InputError(f"objective: expected one of {', '.join(OBJECTIVES)}, found {objective!r}")
-        check_confidence(confidence)
+        check_asked(power_cap, confidence, objective)
         self._power_cap = float(power_cap)
         self._objective: Objective = objective
         self._confidence = confidence
@@ -126,7 +119,7 @@ class Selector:
 
     @power_cap.setter
     def power_cap(self, power_cap: float) -> None:
-        check_cap(power_cap)
+        check_asked(power_cap)
         self._power_cap = float(power_cap)
 
     def configuration(self, key: RegionKey) -> Configuration | None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from crosscast.arrays import Arrays, Flags, Integers, Reals
+from crosscast.data.corun import Bag, CoRuns
 from crosscast.errors import InputError
 from crosscast.evaluation.keep import digest, fingerprint, library_versions
 from crosscast.evaluation.loop import Progress, check_level, check_names, check_seed, one_thread, run_tasks
@@ -21,8 +22,6 @@ from crosscast.predict.corun.process import Process
 from crosscast.predict.corun.slowdowns import Covariance, KernelSizes
 from crosscast.predict.intervals import Residuals
 from crosscast.results import Tabular
-from crosscast.tables.corun.bag import Bag
-from crosscast.tables.corun.view import CoRuns
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,9 +21,9 @@ import numpy.typing as npt
 import crosscast
 from crosscast.arrays import Arrays, npz_bytes
 from crosscast.cache_home import cache_home
+from crosscast.data.array_file import DAMAGE
+from crosscast.data.files import make_folder, whole_file
 from crosscast.errors import InputError
-from crosscast.tables.array_file import DAMAGE
-from crosscast.tables.whole_file import make_folder, whole_file
 
 __all__ = ["Kept", "default_folder", "digest", "fingerprint", "library_versions", "sources_digest"]
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Arrays, Integers
+from crosscast.data.corun import Mixes
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import CoRunResult, Scored, mean_error, worst_coverage
 from crosscast.evaluation.keep import digest, fingerprint
@@ -23,7 +24,6 @@ from crosscast.predict.corun.partition import (
     folds_without_sets,
 )
 from crosscast.results import Tabular
-from crosscast.tables.corun.mixes import Mixes
 
 MIX_SPLITS: Mapping[str, Novelty] = {"leave-benchmark-out": "new job", "leave-bag-out": "known jobs"}
 """Names of the splits, and what is asked about in each."""
@@ -34,7 +34,7 @@ MIX_FOLDS = 5
 PARTITION = "partition"
 """Quantity: relative time of a co-runner alone on a part, over that on the part on which it is slowest."""
 
-_SOURCES = ("predict", "evaluation/partition.py", "tables/corun/mixes.py")
+_SOURCES = ("predict", "evaluation/partition.py", "data/corun.py")
 
 
 def folds_of_mixes(mixes: Mixes, split: str, seed: int) -> tuple[MixFold, ...]:

@@ -17,6 +17,9 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Arrays, Flags, Integers, Reals
+from crosscast.data.dataset import Dataset, bundled_dataset
+from crosscast.data.table import distinct, notes_of, samples_of
+from crosscast.data.views import CELL, KERNEL_AT_A_SIZE, run_means, sound
 from crosscast.device import Device
 from crosscast.errors import CrosscastError, InputError
 from crosscast.evaluation.keep import digest, fingerprint
@@ -36,12 +39,6 @@ from crosscast.predict.time.data import Grid, Toolchain, grid_of
 from crosscast.predict.time.forecast import Model, PointPredictor, Predictor
 from crosscast.predict.time.models import BASELINES, DEFAULT_MODEL, model_named
 from crosscast.results import Tabular
-from crosscast.tables.arrow import notes_of
-from crosscast.tables.bundled import bundled_dataset
-from crosscast.tables.cells import CELL, KERNEL_AT_A_SIZE, run_means, sound
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.keys import distinct
-from crosscast.tables.samples import samples_of
 
 DEFAULT_FOLDS = "leave-application-out"
 _KERNEL = "leave-kernel-out"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
+from crosscast.data.corun import Bag, CoRuns
 from crosscast.errors import InputError
 from crosscast.predict.corun.translation import (
     LOGARITHMIC,
@@ -18,8 +19,6 @@ from crosscast.predict.corun.translation import (
     TranslationCard,
     TranslationErrors,
 )
-from crosscast.tables.corun.bag import Bag
-from crosscast.tables.corun.view import CoRuns
 
 REPORTED = (7.0, 9.0)
 """Errors from a Tesla T4 to a P100, of two to five applications, in per cent: an accuracy of 91 to 93 %."""

@@ -14,8 +14,6 @@ from typing import NamedTuple
 from crosscast.errors import InputError
 from crosscast.units import parse_bytes
 
-__all__ = ["Caches", "caches", "clock_hz", "governor", "load", "memory_bytes", "others_running"]
-
 _ROOT = Path("/")
 _CPUS = "sys/devices/system/cpu"
 

@@ -1,57 +1,93 @@
-"""Runs of one's own, in CSV files and histories, brought into a dataset."""
+"""Runs on configurations out of the history of a program's regions."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from crosscast.data.dataset import Dataset
+from crosscast.data.sources.runs import DEFAULT_SIZE, FoundRuns, OwnRun, dataset_of_own, read_run_table
 from crosscast.errors import InputError
-from crosscast.measure.regions.own_runs_of import own_runs_of
-from crosscast.measure.regions.reading import SUFFIX, is_history
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.importers.own_runs import dataset_of_own
-from crosscast.tables.importers.run_table import read_run_table
+from crosscast.measure.regions.file import SUFFIX, is_history, read_history
+from crosscast.measure.regions.key import RegionKey
 
-__all__ = ["ImportedRuns", "import_runs"]
+_MOST_CHARACTERS = 120
+
+
+def own_runs_of(path: Path) -> FoundRuns:
+    """Read the runs of a history.
+
+    The application, and its kernel, is the region. The size is what else tells runs apart: what the arguments
+    are, and where the region was entered. Powers are as the history has them: that of a run may be over it
+    and the short ones before it. Runs that failed, whose configuration is not known or that took no time are
+    left out.
+    """
+    history = read_history(path)
+    runs = []
+    left_out: Counter[str] = Counter()
+    taken: dict[tuple[str, str], RegionKey] = {}
+    keys = history.keys()
+    for key in keys:
+        size = _size(key)
+        if taken.setdefault((key.name, size), key) != key:
+            size = f"{size} {_digest(key)}"
+        for number, run in enumerate(history.runs(key, failed=True), start=1):
+            configuration = run.configuration
+            if run.failure is not None:
+                left_out["failed"] += 1
+            elif configuration is None:
+                left_out["without a configuration"] += 1
+            elif not run.duration_s:
+                left_out["without a time"] += 1
+            else:
+                # Where one of the domains is not known, the others are not the whole.
+                powers_w = run.powers_w if run.power_w else {}
+                where = f"{path}: {key}, run {number}"
+                runs.append(
+                    OwnRun(
+                        key.name,
+                        key.name,
+                        size,
+                        configuration,
+                        run.duration_s,
+                        run.power_w or None,
+                        powers_w,
+                        run.counters,
+                        where,
+                    )
+                )
+    return FoundRuns(runs, left_out=left_out)
+
+
+def _size(key: RegionKey) -> str:
+    arguments = ", ".join(key.arguments)
+    text = " ".join([arguments or DEFAULT_SIZE, *(f"at {place}" for place in key.site)])
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}… {_digest(key)}"
+
+
+def _digest(key: RegionKey) -> str:
+    """Eight digits that tell a key apart from others of which the text begins alike."""
+    return hashlib.sha256(json.dumps(key).encode()).hexdigest()[:8]
+
 
 _SUFFIXES = (".csv", SUFFIX)
 
 
 @dataclass(frozen=True)
 class ImportedRuns:
-    """A dataset, and what to tell people about it.
+    """A dataset, and what to tell people about it."""
 
-    Parameters
-    ----------
-    dataset
-        The dataset.
-    notes
-        Sentences about what was taken as what, and what was left out.
-    """
-
-    dataset: Dataset
-    notes: tuple[str, ...]
+    dataset: Dataset  # The dataset
+    notes: tuple[str, ...]  # Sentences about what was taken as what, and what was left out
 
 
 def import_runs(path: str | Path, settings: Sequence[str] | None = None) -> ImportedRuns:
-    """Make a dataset of runs over the configurations of a machine, for models that choose among these.
-
-    Parameters
-    ----------
-    path
-        A CSV file with a row for each run (`crosscast.tables.importers.run_table.read_run_table`), a history
-        that `crosscast.profiled` wrote, or a folder with such files (``.csv``, ``.jsonl``).
-    settings
-        Columns of the CSV files that are settings; by default those with the names of settings.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, one is not what it must be, or no run has a power. The message names the
-        file, the line and the column. Also if a folder cannot be listed.
-    """
+    """Make a dataset of runs over the configurations of a machine, for models that choose among these."""
     path = Path(path)
     files = _files(path)
     if settings is not None and all(map(_is_history, files)):

@@ -5,33 +5,25 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from crosscast.measure import counters
-from crosscast.measure.opencl.describe import static_facts
-from crosscast.measure.opencl.devices import OpenCLDevice, devices
-from crosscast.measure.sensors.available import Availability, sensors
+import numpy as np
 
-__all__ = ["Entry", "inventory"]
+from crosscast.data.library import pc
+from crosscast.data.table import Table
+from crosscast.data.views import cells_of
+from crosscast.measure import cpu_counters as counters
+from crosscast.measure.energy import Availability, sensors
+from crosscast.measure.opencl import OpenCLDevice, devices, static_facts
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A device and what can be measured on it.
+    """A device and what can be measured on it."""
 
-    Parameters
-    ----------
-    device
-        The device.
-    facts
-        What its driver says, by the columns of the table of devices; ``None`` where it does not.
-    sensors
-        Sensors of energy that a device of this type may have.
-    counters
-        For each counter of the CPU, why it does not work; ``None`` if it does. Empty for other devices.
-    """
-
-    device: OpenCLDevice
+    device: OpenCLDevice  # The device
+    # What its driver says, by the columns of the table of devices; `None` where it does not
     facts: dict[str, Any]
-    sensors: tuple[Availability, ...]
+    sensors: tuple[Availability, ...]  # Sensors of energy that a device of this type may have
+    # For each counter of the CPU, why it does not work; `None` if it does. Empty for other devices
     counters: dict[str, str | None]
 
     def to_dict(self) -> dict[str, Any]:
@@ -51,15 +43,7 @@ class Entry:
 
 
 def inventory() -> list[Entry]:
-    """The devices of this machine.
-
-    Raises
-    ------
-    MissingExtraError
-        If pyopencl is not installed.
-    EnvironmentFault
-        If there is no OpenCL platform.
-    """
+    """The devices of this machine."""
     counting = counters.available()
     return [
         Entry(
@@ -69,4 +53,47 @@ def inventory() -> list[Entry]:
             counting if device.type == "cpu" else {},
         )
         for device in devices()
+    ]
+
+
+@dataclass(frozen=True)
+class KernelSummary:
+    """What the runs of a kernel took."""
+
+    kernel: str  # Name of the kernel
+    runs: int  # Runs that were recorded
+    invocations: int  # Invocations of all runs together
+    median_s: float  # Over the runs, of the mean time of an invocation in a run, in seconds
+    mean_s: float
+    min_s: float
+    max_s: float
+    sd_s: float | None  # Its standard deviation; `None` for a single run
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation over mean; ``None`` if it is not defined."""
+        return None if self.sd_s is None or self.mean_s == 0 else self.sd_s / self.mean_s
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its fields, for JSON."""
+        return asdict(self)
+
+
+def summaries(records: Table) -> list[KernelSummary]:
+    """Summarize the records of one application on one device, kernel by kernel."""
+    cells = cells_of(records)
+    times, counts = cells.times, cells.times.counts
+    invocations = np.bincount(cells.numbers, weights=pc.list_value_length(records.column("time_s")))
+    return [
+        KernelSummary(
+            kernel,
+            runs=int(counts[cell]),
+            invocations=int(invocations[cell]),
+            median_s=float(times.quantile(0.5)[cell]),
+            mean_s=float(times.mean()[cell]),
+            min_s=float(times.least()[cell]),
+            max_s=float(times.most()[cell]),
+            sd_s=float(times.sd()[cell]) if counts[cell] > 1 else None,
+        )
+        for cell, kernel in enumerate(cells.keys.column("kernel").to_pylist())
     ]

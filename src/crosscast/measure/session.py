@@ -1,52 +1,141 @@
-"""One session: measure an application on a device in this process."""
+"""What the host is, and how it is doing now: caches and memory, clock and load.
+
+Every function takes the root of the file system, so that it can be tried on a tree of files. What the
+system does not tell is none.
+"""
 
 from __future__ import annotations
 
+import gc
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from crosscast import environment
+from crosscast.errors import InputError, SensorFault
 from crosscast.measure import host_state
-from crosscast.measure.counters import Counters
-from crosscast.measure.jobs import Report
-from crosscast.measure.loop import Watch, measuring_loop
-from crosscast.measure.opencl.devices import OpenCLDevice
-from crosscast.measure.opencl.faults import opencl_faults
-from crosscast.measure.opencl.queue import RunTimes
-from crosscast.measure.sensors.sensor import Reading, Sensor
-from crosscast.measure.settings import Settings
-from crosscast.measure.subjects import Identity, Loaded
-from crosscast.measure.warmed_up import expect_kernels, warmed_up
+from crosscast.measure.cpu_counters import Counters
+from crosscast.measure.energy import Reading, Sensor
+from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, RunTimes, opencl_faults
+from crosscast.measure.processes import Report
+from crosscast.measure.subjects import Identity, Loaded, Settings
 from crosscast.suite.application import check_result
 
-__all__ = ["Measured", "measure_here", "session_row"]
+_REPORT_S = 0.5
+_MOST_S_FOR_SAMPLES = 60.0
+
+
+def measuring_loop(
+    run: Callable[[OpenCLQueue], None],
+    queue: OpenCLQueue,
+    settings: Settings,
+    watch: Watch,
+    report: Report = lambda runs, elapsed_s: None,
+) -> tuple[list[RunTimes], float]:
+    """Run again and again; return what each run took, and the seconds of all.
+
+    Errors of OpenCL are left to the caller's `opencl_faults`.
+    """
+    runs: list[RunTimes] = []
+    with no_garbage_collection():
+        start = reported = time.perf_counter()
+        while True:
+            runs.append(queue.timed(run))
+            now = time.perf_counter()
+            elapsed = now - start
+            if now - reported >= _REPORT_S:
+                reported = now
+                report(len(runs), elapsed)
+            if len(runs) < settings.min_runs or elapsed < settings.min_time_s:
+                continue
+            if elapsed > settings.min_time_s + _MOST_S_FOR_SAMPLES or watch.has_enough():
+                return runs, elapsed
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Collecting takes longer with every run that is kept, and would do so within some of them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+class Watch:
+    """A sensor during the loop; one that goes away costs its readings, and nothing else."""
+
+    def __init__(self, sensor: Sensor, notes: list[str]) -> None:
+        self._sensor = sensor
+        self._notes = notes
+        self._lost = False
+        with self._noting():
+            sensor.start()
+
+    def has_enough(self) -> bool:
+        """Whether the sensor needs no more runs."""
+        enough = True
+        if not self._lost:
+            with self._noting():
+                enough = self._sensor.samples_so_far() >= self._sensor.samples_wanted
+        return enough
+
+    def readings(self) -> tuple[Reading, ...]:
+        """What it saw, after which it watches no longer."""
+        readings: tuple[Reading, ...] = ()
+        if not self._lost:
+            with self._noting():
+                readings = self._sensor.stop()
+        return readings
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except SensorFault as error:
+            self._lost = True
+            self._notes.append(str(error))
+
+
+def warmed_up(loaded: Loaded, device: OpenCLDevice, warmups: int) -> OpenCLQueue:
+    """A queue on which an application ran, with a result that was right, and is spoiled since."""
+    queue = OpenCLQueue(device, loaded.program, loaded.application.arrays)
+    with opencl_faults(device.id, loaded.name):
+        for _ in range(max(warmups, 1)):
+            expect_kernels(loaded, queue.timed(loaded.application.run))
+    check_result(loaded.application)
+    with opencl_faults(device.id, loaded.name):
+        # Else the next check would pass with what the warm-up left.
+        queue.spoil()
+    return queue
+
+
+def expect_kernels(loaded: Loaded, times: RunTimes) -> None:
+    """Check that a run launched the kernels that its driver names."""
+    launched, named = sorted(times.kernels_s), sorted(loaded.kernels)
+    if launched != named or not named:
+        raise InputError(
+            f"{loaded.name}: expected each run to launch the kernels that its driver names "
+            f"({', '.join(named) or 'none'}), found {', '.join(launched) or 'none'}"
+        )
+
 
 _DEFAULT_CONFIGURATION = "{}"
 
 
 @dataclass
 class Measured:
-    """Rows of the tables that a session gives.
+    """Rows of the tables that a session gives."""
 
-    Parameters
-    ----------
-    session
-        Its row of the table of sessions.
-    records
-        Its rows of the table of records.
-    energy
-        Its rows of the table of energy.
-    notes
-        What went wrong without ending it, for people.
-    """
-
-    session: dict[str, Any]
-    records: list[dict[str, Any]] = field(default_factory=list)
-    energy: list[dict[str, Any]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    session: dict[str, Any]  # Its row of the table of sessions
+    records: list[dict[str, Any]] = field(default_factory=list)  # Its rows of the table of records
+    energy: list[dict[str, Any]] = field(default_factory=list)  # Its rows of the table of energy
+    notes: list[str] = field(default_factory=list)  # What went wrong without ending it, for people
 
 
 def measure_here(
@@ -58,34 +147,7 @@ def measure_here(
     repeat: int = 0,
     report: Report = lambda runs, elapsed_s: None,
 ) -> Measured:
-    """Measure in this process: warm-ups, a check, the recorded runs, a check again.
-
-    Parameters
-    ----------
-    loaded
-        What to measure.
-    device
-        Where.
-    settings
-        How long.
-    sensor
-        What watches the energy meanwhile.
-    repeat
-        Number of this process among those that measure the same.
-    report
-        Told how far it is.
-
-    Raises
-    ------
-    CheckFailed
-        If the result is wrong.
-    InputError
-        If it launches other kernels than it says.
-    CompileError
-        If the device's compiler refuses the kernels.
-    DeviceFault
-        If the device fails.
-    """
+    """Measure in this process: warm-ups, a check, the recorded runs, a check again."""
     session = session_row(loaded, device, settings, repeat)
     queue = warmed_up(loaded, device, settings.warmups)
     before = host_state.clock_hz(), host_state.others_running()

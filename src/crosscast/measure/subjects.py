@@ -1,37 +1,70 @@
-"""What is measured: an application of the suite at some size, a launch file, or a microbenchmark."""
+"""What must be installed before applications can be measured."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import inspect
+import math
 import operator
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from crosscast.characterization import frontend
+from crosscast.characterization import frontend, run
 from crosscast.characterization.engine.arguments import lay_out
+from crosscast.characterization.instruction_mix import instruction_mix
 from crosscast.characterization.launchfiles.launches import read_launches
-from crosscast.errors import InputError
+from crosscast.characterization.options import Options
+from crosscast.data.profiles import to_row
+from crosscast.errors import InputError, MissingExtraError
 from crosscast.kernel import Argument, Launch, Program
-from crosscast.measure.corun.microbenchmarks.microbenchmark import LEVELS
+from crosscast.measure.corun.stressors import LEVELS
+from crosscast.profile import Profile
 from crosscast.suite.application import Application, Array, Queue
-from crosscast.suite.registry import application, names, place_in_driver
+from crosscast.suite.registry import application, names, place_in_driver, profiles_of
 
-__all__ = [
-    "GIVEN",
-    "Identity",
-    "LaunchFile",
-    "Loaded",
-    "Microbenchmark",
-    "Subject",
-    "SuiteProblem",
-    "fitted",
-    "identity",
-    "load",
-]
+_EXTRA = "suite"
+_MEASURING = ("pyopencl", "pyarrow")
+_CHECKING = ("scipy",)
+
+
+def expect_installed(applications: Iterable[str]) -> None:
+    """Check that the libraries are there, so that no work starts in vain; none is imported."""
+    if not all(map(importlib.util.find_spec, _MEASURING)):
+        raise MissingExtraError(_EXTRA, "measuring applications")
+    if set(applications) & set(names()) and not all(map(importlib.util.find_spec, _CHECKING)):
+        raise MissingExtraError(_EXTRA, "checking results of the suite")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to measure one application on one device."""
+
+    min_runs: int = 50  # Runs to record at least; 50 as in the published study (paper 000, section III-A)
+    min_time_s: float = 2.0  # Seconds that the recorded runs take at least; 2 as in the same study
+    warmups: int = 2  # Runs before, which are not recorded
+    timeout_s: float = 600.0  # Seconds after which the process that measures is killed
+    sensor: str = "auto"  # `auto`, `none`, or the name of a sensor of energy
+    counters: bool = True  # Whether to count events of the CPU
+
+    def __post_init__(self) -> None:
+        for name, least in (("min_runs", 1), ("warmups", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name}: expected at least {least}, found {getattr(self, name)}")
+        for name in ("min_time_s", "timeout_s"):
+            value = getattr(self, name)
+            if not math.isfinite(value) or value < 0 or (name == "timeout_s" and value == 0):
+                raise InputError(f"{name}: expected a number of seconds, found {value:g}")
+        if self.min_time_s >= self.timeout_s:
+            raise InputError(
+                f"min_time_s: expected less than the time limit of {self.timeout_s:g} s, "
+                f"found {self.min_time_s:g}"
+            )
+
 
 GIVEN = "given"
 """Name of the size of a launch file, whose sizes are what they are."""
@@ -39,55 +72,28 @@ GIVEN = "given"
 
 @dataclass(frozen=True)
 class SuiteProblem:
-    """An application of the suite with its parameters.
+    """An application of the suite with its parameters."""
 
-    Parameters
-    ----------
-    name
-        Name in the suite, or path of its folder.
-    size
-        Name of the size.
-    parameters
-        Extents of the problem.
-    seed
-        Start of its random numbers.
-    most_bytes
-        What its working set should fit, in bytes; ``None`` if nothing.
-    """
-
-    name: str
-    size: str
-    parameters: Mapping[str, int]
-    seed: int
-    most_bytes: int | None = None
+    name: str  # Name in the suite, or path of its folder
+    size: str  # Name of the size
+    parameters: Mapping[str, int]  # Extents of the problem
+    seed: int  # Start of its random numbers
+    most_bytes: int | None = None  # What its working set should fit, in bytes; `None` if nothing
 
 
 @dataclass(frozen=True)
 class LaunchFile:
-    """The launches of a file, one after another.
+    """The launches of a file, one after another."""
 
-    Parameters
-    ----------
-    path
-        A launch file (TOML) or a simulator file of Oclgrind.
-    """
-
-    path: str
+    path: str  # A launch file (TOML) or a simulator file of Oclgrind
 
 
 @dataclass(frozen=True)
 class Microbenchmark:
-    """A microbenchmark that stands for neighbours (paper 004, section 5.1.4).
+    """A microbenchmark that stands for neighbours (paper 004, section 5.1.4)."""
 
-    Parameters
-    ----------
-    level
-        ``low``, ``medium`` or ``high``, by the misses of the last-level cache.
-    parameters
-        Extents, as `crosscast.measure.corun.microbenchmarks.microbenchmark.ImageReader` takes them.
-    """
-
-    level: str
+    level: str  # `low`, `medium` or `high`, by the misses of the last-level cache
+    # Extents, as `crosscast.measure.corun.stressors.ImageReader` takes them
     parameters: Mapping[str, int]
 
     @property
@@ -106,59 +112,27 @@ Subject = SuiteProblem | LaunchFile | Microbenchmark
 
 @dataclass(frozen=True)
 class Identity:
-    """What a subject is, before it is ready to run.
+    """What a subject is, before it is ready to run."""
 
-    Parameters
-    ----------
-    name
-        Name of the application.
-    size
-        Name of the size.
-    kernels
-        Kernels that it launches.
-    program
-        Their source.
-    parameters
-        Extents of the problem; empty for a launch file.
-    seed
-        Start of its random numbers; ``None`` for a launch file.
-    source_sha256
-        Hash of the kernels' source, and outside the suite of the driver too.
-    """
-
-    name: str
-    size: str
-    kernels: tuple[str, ...]
-    program: Program
-    parameters: Mapping[str, int]
-    seed: int | None
-    source_sha256: str
+    name: str  # Name of the application
+    size: str  # Name of the size
+    kernels: tuple[str, ...]  # Kernels that it launches
+    program: Program  # Their source
+    parameters: Mapping[str, int]  # Extents of the problem; empty for a launch file
+    seed: int | None  # Start of its random numbers; `None` for a launch file
+    source_sha256: str  # Hash of the kernels' source, and outside the suite of the driver too
 
 
 @dataclass(frozen=True)
 class Loaded(Identity):
-    """A subject that is ready to run.
+    """A subject that is ready to run."""
 
-    Parameters
-    ----------
-    application
-        What runs, and is checked.
-    most_bytes
-        What its working set should fit, in bytes; ``None`` if nothing.
-    """
-
-    application: Application | _Launches
-    most_bytes: int | None = None
+    application: Application | _Launches  # What runs, and is checked
+    most_bytes: int | None = None  # What its working set should fit, in bytes; `None` if nothing
 
 
 def fitted(kind: type[Application], nbytes: int) -> dict[str, int]:
-    """Extents of an application whose working set is at most `nbytes`.
-
-    Raises
-    ------
-    InputError
-        If the application's driver fails at it.
-    """
+    """Extents of an application whose working set is at most `nbytes`."""
     try:
         return {name: operator.index(value) for name, value in kind.fit(nbytes).items()}
     except _MISTAKES as error:
@@ -173,13 +147,7 @@ _MISTAKES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameE
 
 
 def identity(problem: SuiteProblem) -> Identity:
-    """What an application of the suite is; nothing of its driver runs but its definition.
-
-    Raises
-    ------
-    InputError
-        If there is no such application.
-    """
+    """What an application of the suite is; nothing of its driver runs but its definition."""
     kind = application(problem.name)
     program = Program.from_file(kind.source_path(), options=kind.options)
     sha256 = program.sha256 if problem.name in names() else _with_driver(program, kind)
@@ -193,13 +161,7 @@ def _with_driver(program: Program, kind: type[Application]) -> str:
 
 
 def load(subject: Subject) -> Loaded:
-    """Load what is to be measured.
-
-    Raises
-    ------
-    InputError
-        If there is no such application, or the file is wrong.
-    """
+    """Load what is to be measured."""
     if isinstance(subject, LaunchFile):
         launches = _Launches(Path(subject.path))
         name = Path(subject.path).stem
@@ -269,4 +231,45 @@ def _arguments(launch: Launch) -> tuple[Argument, ...]:
     return tuple(
         np.asarray(arg).tobytes() if parameter.kind == "value" and isinstance(arg, np.ndarray) else arg
         for parameter, arg in zip(parameters, launch.args, strict=True)
+    )
+
+
+TIMEOUT_S = 600.0
+"""Seconds after which characterizing an application is given up: it takes much longer than a run."""
+
+
+def mix_here(subject: SuiteProblem | LaunchFile, timeout_s: float) -> dict[str, float]:
+    """Share of each class of instructions in a run, characterized in this process."""
+    options = run.Options(timeout_s=timeout_s)
+    if isinstance(subject, LaunchFile):
+        launches = read_launches(Path(subject.path))
+        return instruction_mix(run.characterize_launch(launch, options=options) for launch in launches)
+    application = load(subject).application
+    assert isinstance(application, Application)
+    return instruction_mix(profiles_of(application, subject.size, options=options))
+
+
+def profile_rows(problem: SuiteProblem, timeout_s: float) -> list[dict[str, Any]]:
+    """Characterize an application in this process; return rows of the table of profiles.
+
+    They say nothing of how long that took or where the source lies, and name the problem instead.
+    """
+    loaded = load(problem)
+    application = loaded.application
+    assert isinstance(application, Application)
+    found = profiles_of(application, problem.size, options=Options(timeout_s=timeout_s))
+    if not found:
+        raise InputError(f"{application.name}: expected a run to launch kernels, found none")
+    return [to_row(_lasting(profile, loaded)) for profile in found]
+
+
+def _lasting(profile: Profile, subject: Identity) -> Profile:
+    made_for: dict[str, Any] = {"parameters": dict(subject.parameters), "seed": subject.seed}
+    if subject.source_sha256 != subject.program.sha256:
+        made_for["source_sha256"] = subject.source_sha256
+    return replace(
+        profile,
+        timing_s={},
+        launch={**profile.launch, "problem": made_for},
+        program={**profile.program, "path": Path(profile.program["path"]).name},
     )

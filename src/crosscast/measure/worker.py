@@ -10,25 +10,23 @@ import dataclasses
 import sys
 from typing import TYPE_CHECKING, Any
 
-from crosscast.measure.answering import Send, answering
+from crosscast.measure.processes import Send, answering
 
 if TYPE_CHECKING:
-    from crosscast.measure.jobs import CharacterizeJob, DescribeJob, Job, MixJob, SessionJob
-
-__all__ = ["main"]
+    from crosscast.measure.processes import CharacterizeJob, DescribeJob, Job, MixJob, SessionJob
 
 
 def main() -> int:
     """Run the job on standard input for the process of the id in `sys.argv`; return the exit code."""
     with answering(int(sys.argv[1])) as send:
-        from crosscast.measure.jobs import read_job
+        from crosscast.measure.processes import read_job
 
         send(answer=_run(read_job(sys.stdin.read()), send))
     return 0
 
 
 def _run(job: Job, send: Send) -> dict[str, Any]:
-    from crosscast.measure.jobs import CharacterizeJob, MixJob
+    from crosscast.measure.processes import CharacterizeJob, MixJob
 
     if isinstance(job, MixJob):
         return _mix(job)
@@ -37,24 +35,23 @@ def _run(job: Job, send: Send) -> dict[str, Any]:
 
 def _characterize(job: CharacterizeJob) -> dict[str, Any]:
     # Imported here, as measuring does not need it.
-    from crosscast.measure.profiling import profile_rows
+    from crosscast.measure.subjects import profile_rows
 
     return {"profiles": profile_rows(job.subject, job.timeout_s)}
 
 
 def _mix(job: MixJob) -> dict[str, Any]:
     # Imported here, as measuring does not need it.
-    from crosscast.measure.corun.mix import mix_here
+    from crosscast.measure.subjects import mix_here
 
     return {"mix": mix_here(job.subject, job.timeout_s)}
 
 
 def _measure(job: SessionJob | DescribeJob, send: Send) -> dict[str, Any]:
     # Imported here, so that a missing extra becomes an answer.
-    from crosscast.measure.jobs import DescribeJob
-    from crosscast.measure.opencl.describe import describe
-    from crosscast.measure.opencl.devices import find
-    from crosscast.measure.sensors.available import open_sensor
+    from crosscast.measure.energy import open_sensor
+    from crosscast.measure.opencl import describe, find
+    from crosscast.measure.processes import DescribeJob
     from crosscast.measure.session import measure_here
     from crosscast.measure.subjects import load
 

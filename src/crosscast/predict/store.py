@@ -26,10 +26,10 @@ import numpy.typing as npt
 
 import crosscast
 from crosscast.arrays import Arrays, npz_bytes
+from crosscast.data.array_file import DAMAGE, array_header
+from crosscast.data.files import whole_file
+from crosscast.data.schema import json_text
 from crosscast.errors import InputError
-from crosscast.tables.array_file import DAMAGE, array_header
-from crosscast.tables.schema import json_text
-from crosscast.tables.whole_file import whole_file
 
 __all__ = [
     "CARD",

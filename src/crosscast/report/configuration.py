@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crosscast.arrays import Integers, Reals
+from crosscast.data.files import whole_file
 from crosscast.decide.evaluation import ALONE, TOGETHER, ConfigurationEvaluation, MachineChoices
 from crosscast.decide.samples import SampledKernel
 from crosscast.decide.scores import REPEATS, ChoiceResult, Metrics
@@ -23,11 +24,15 @@ from crosscast.evaluation.resampling import DRAWS, SHARE, Interval
 from crosscast.predict.configuration.artefact import ConfigurationCard
 from crosscast.predict.configuration.choice import Choice, Option
 from crosscast.predict.configuration.data import KernelAt, Surfaces, pareto_frontier
-from crosscast.report.console import console_of_numbers
-from crosscast.report.number_table import number_table
 from crosscast.report.numbers import NONE, percent, plural, three_digits
-from crosscast.report.settings import configuration_text, setting_heading, setting_text, shown_settings
-from crosscast.tables.whole_file import whole_file
+from crosscast.report.text import (
+    configuration_text,
+    console_of_numbers,
+    number_table,
+    setting_heading,
+    setting_text,
+    shown_settings,
+)
 from crosscast.units import format_count, format_seconds
 
 MARK = "*"

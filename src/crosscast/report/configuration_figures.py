@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
+from crosscast.data.files import make_folder
 from crosscast.decide.evaluation import ALONE, ConfigurationEvaluation, MachineChoices
 from crosscast.decide.scores import ChoiceResult, Metrics
 from crosscast.evaluation.resampling import SHARE
 from crosscast.predict.configuration.bailey2014 import TreeNode
 from crosscast.predict.configuration.choice import Choice, within_cap
 from crosscast.predict.configuration.data import Quantity, Space, SurfaceForecast, pareto_frontier
-from crosscast.report.axis_scale import logarithmic_axis, spread_axis
-from crosscast.report.canvas import new_figure, save_figure
 from crosscast.report.configuration import KernelFrontier, frontier_of, longest_frontier, write_frontier
-from crosscast.report.figure_style import (
+from crosscast.report.figures import (
     BLACK,
     BLUE,
     GREEN,
@@ -32,10 +31,13 @@ from crosscast.report.figure_style import (
     SKY,
     heading,
     legend_below,
+    logarithmic_axis,
+    new_figure,
+    save_figure,
+    spread_axis,
     tidy,
 )
-from crosscast.report.settings import configuration_text, setting_heading, setting_scale
-from crosscast.tables.whole_file import make_folder
+from crosscast.report.text import configuration_text, setting_heading, setting_scale
 
 # Told apart by people who do not see all colours (Okabe and Ito's palette).
 _DEVICE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6a00")

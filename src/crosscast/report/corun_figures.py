@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Reals
+from crosscast.data.files import make_folder
 from crosscast.evaluation.corun import CoRunResult
 from crosscast.predict.corun.moolchandani2022 import FIGURE_7, FIGURE_8
-from crosscast.report.canvas import new_figure, save_figure
-from crosscast.report.figure_style import (
+from crosscast.report.figures import (
     BLUE,
     GREEN,
     GREY,
@@ -24,12 +24,13 @@ from crosscast.report.figure_style import (
     SKY,
     heading,
     legend_below,
+    new_figure,
+    save_figure,
     tidy,
 )
 from crosscast.report.numbers import NONE, percent
 from crosscast.studies.moolchandani2022 import OWN, TIGHT, ClusterStudy, CoRunStudies, CoRunStudy, SizeStudy
 from crosscast.studies.moolchandani2022_features import SPLITS, CombinationStudy, PathStudy
-from crosscast.tables.whole_file import make_folder
 
 __all__ = ["error_scale", "write_corun_figures"]
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.report.console import console_of_numbers
+from crosscast.report.text import console_of_numbers
 from crosscast.studies.johnston2018 import (
     FIGURE_3_MAE,
     MAE_LOG,

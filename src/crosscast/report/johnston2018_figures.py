@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Reals
+from crosscast.data.files import make_folder
+from crosscast.data.schema import SIZES, size_order
 from crosscast.errors import InputError
-from crosscast.report.canvas import FORMATS, new_figure, save_figure
+from crosscast.report.figures import FORMATS, new_figure, save_figure
 from crosscast.studies.johnston2018 import FIGURE_3_MAE, NODE_SIZES, Johnston2018
 from crosscast.studies.johnston2018_forests import NODE_SIZE, TREES, TRIED
-from crosscast.tables.size_order import SIZES, size_order
-from crosscast.tables.whole_file import make_folder
 from crosscast.units import microseconds
 
 __all__ = ["write_figures"]

@@ -6,8 +6,6 @@ import math
 
 from crosscast.units import format_seconds
 
-__all__ = ["NONE", "factor", "of_log", "percent", "plural", "three_digits"]
-
 NONE = "—"
 """What is not known."""
 
@@ -42,8 +40,6 @@ def of_log(log_time: float) -> str:
 def plural(number: int, noun: str) -> str:
     """A number of things.
 
-    Examples
-    --------
     >>> plural(1, "device"), plural(1560, "cell")
     ('1 device', '1,560 cells')
     """
@@ -53,8 +49,6 @@ def plural(number: int, noun: str) -> str:
 def three_digits(number: float) -> str:
     """A number with three digits, or all of those before its point.
 
-    Examples
-    --------
     >>> three_digits(0.12345), three_digits(12345.6)
     ('0.123', '12,346')
     """

@@ -22,9 +22,8 @@ from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence
 from crosscast.predict.relative.artefact import RelativeCard, RelativeForecast
 from crosscast.predict.relative.data import NO_SOURCE
 from crosscast.predict.warnings import format_names
-from crosscast.report.console import console_of_numbers
-from crosscast.report.number_table import number_table, print_table
 from crosscast.report.numbers import NONE, factor, percent, plural, three_digits
+from crosscast.report.text import console_of_numbers, number_table, print_table
 from crosscast.studies.nichols2024 import (
     CAUTION,
     BySource,

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.data.files import make_folder
 from crosscast.evaluation.relative import RelativeEvaluation, RelativeResult
 from crosscast.evaluation.resampling import SHARE
-from crosscast.report.canvas import new_figure, save_figure
-from crosscast.report.figure_style import BLUE, GREY, RED, heading, tidy
+from crosscast.report.figures import BLUE, GREY, RED, heading, new_figure, save_figure, tidy
 from crosscast.studies.nichols2024 import BySource, Importances, RelativeStudies, RelativeStudy, Selection
-from crosscast.tables.whole_file import make_folder
 
 __all__ = ["write_relative_figures"]
 

@@ -19,6 +19,8 @@ import msgspec
 import numpy as np
 
 from crosscast.arrays import Arrays, Flags, Integers, Reals
+from crosscast.data.dataset import Dataset
+from crosscast.data.schema import size_order
 from crosscast.evaluation.loop import Progress, check_seed, run_tasks
 from crosscast.evaluation.relative import pair_order
 from crosscast.evaluation.time_scores import Outcome, Scores, scores
@@ -35,8 +37,6 @@ from crosscast.studies.johnston2018_forests import (
     grow,
     runs_of,
 )
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.size_order import size_order
 from crosscast.units import microseconds
 
 # What the paper says, as far as it gives numbers

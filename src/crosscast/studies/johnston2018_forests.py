@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
+from crosscast.data.dataset import Dataset
+from crosscast.data.views import KERNEL_AT_A_SIZE, run_means, sound
 from crosscast.errors import InputError
 from crosscast.predict.time.data import Grid, grid_of
 from crosscast.predict.time.johnston2018 import Rows, device_codes, draw_trees
 from crosscast.profile import METRICS
-from crosscast.tables.cells import KERNEL_AT_A_SIZE, run_means, sound
-from crosscast.tables.dataset import Dataset
 from crosscast.units import microseconds
 
 TREES, TRIED, NODE_SIZE = 505, 30, 9  # Parameters of the final model (section III-C)

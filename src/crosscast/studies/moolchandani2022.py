@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
+from crosscast.data.corun import Bag, CoRuns
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.evaluation.corun import (
     CoRunEvaluation,
@@ -41,8 +42,6 @@ from crosscast.studies.moolchandani2022_features import (
     combination_study,
     path_study,
 )
-from crosscast.tables.corun.bag import Bag
-from crosscast.tables.corun.view import CoRuns
 
 CLUSTER_COUNTS = range(2, 9)
 """Numbers of clusters that are tried."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Arrays, Integers, Reals
+from crosscast.data.corun import Bag, CoRuns, Solo
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import CoRunFold, CoRunResult, evaluate_corun, folds_of, measured, with_mixes
 from crosscast.evaluation.keep import digest, fingerprint
@@ -32,9 +33,6 @@ from crosscast.predict.corun.moolchandani2022 import (
     unknown_features,
 )
 from crosscast.predict.trees import Trees
-from crosscast.tables.corun.bag import Bag
-from crosscast.tables.corun.solo import Solo
-from crosscast.tables.corun.view import CoRuns
 
 SPLITS = ("leave-benchmark-out", "random-80-20")
 """Sections 7.2 and 7.4."""

@@ -1,33 +1,63 @@
-"""What a benchmark application is: kernels, a problem of some size, a run, and a check of the result.
-
-A driver says what to do with buffers and kernels, and nothing of how: the same driver runs on an
-OpenCL device that is being measured and in the engine that characterizes.
-"""
+"""Problem sizes: how many bytes of working set each stands for."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.errors import CheckFailed, InputError, MissingExtraError
-from crosscast.kernel import Argument
+from crosscast.data.schema import SIZES
+from crosscast.errors import CheckFailed, InputError, LaunchError, MissingExtraError
+from crosscast.kernel import Argument, Image, Local, Sampler
 
-__all__ = [
-    "Application",
-    "Array",
-    "Checked",
-    "Parameters",
-    "Queue",
-    "check_result",
-    "expect_close",
-    "expect_equal",
-    "whole_groups",
-]
+_TIMES_LAST_CACHE = 4
+
+
+@dataclass(frozen=True)
+class Caches:
+    """Capacities of a device's caches, in bytes."""
+
+    l1: int  # First-level data cache of one core, second level, last level
+    l2: int
+    l3: int
+
+
+TYPICAL = Caches(32 << 10, 256 << 10, 8 << 20)
+"""Caches of the published study's Core i7-6700K (paper 000, table II), which fix the default sizes."""
+
+
+def working_set(size: str, caches: Caches = TYPICAL) -> int:
+    """Bytes that a working set of this size may have.
+
+    Parameters
+    ----------
+    size
+        One of `SIZES`; large is four times the last-level cache.
+    caches
+        The caches that it is measured by.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    InputError
+        If there is no such size.
+    """
+    capacities = dict(
+        zip(SIZES, (caches.l1, caches.l2, caches.l3, _TIMES_LAST_CACHE * caches.l3), strict=True)
+    )
+    if size not in capacities:
+        raise InputError(f"size: expected one of {', '.join(SIZES)}, found {size!r}")
+    return capacities[size]
+
 
 Array = npt.NDArray[Any]
 Parameters = Mapping[str, int]
@@ -95,13 +125,7 @@ class Application(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Compare the result of the last run with that of another implementation.
-
-        Raises
-        ------
-        CheckFailed
-            If it is wrong.
-        """
+        """Compare the result of the last run with that of another implementation."""
 
     @property
     def nbytes(self) -> int:
@@ -131,17 +155,7 @@ class Checked(Protocol):
 
 
 def check_result(application: Checked) -> None:
-    """Check the result of an application's last run.
-
-    Raises
-    ------
-    CheckFailed
-        If it is wrong.
-    MissingExtraError
-        If the library that the check compares with is not installed.
-    InputError
-        If the check of a person's own application needs another module, which is not installed.
-    """
+    """Check the result of an application's last run."""
     try:
         application.check()
     except ImportError as error:
@@ -189,13 +203,7 @@ def expect_close(what: str, found: Array, expected: Array, *, rtol: float, atol:
 
 
 def expect_equal(what: str, found: Array, expected: Array) -> None:
-    """Check a result of whole numbers.
-
-    Raises
-    ------
-    CheckFailed
-        If an element differs.
-    """
+    """Check a result of whole numbers."""
     _expect(what, found, expected, np.equal)
 
 
@@ -218,3 +226,26 @@ def _disagreeing(
     for start in range(0, found.size, _PIECE):
         piece = slice(start, start + _PIECE)
         yield start + np.flatnonzero(~agree(found[piece], expected[piece]))
+
+
+NO_BUFFER = "expected one of the application's arrays (its `arrays`), found another"
+"""What is wrong with an array that stands for no buffer."""
+
+
+_KINDS = np.ndarray | np.generic | bytes | Local | Image | Sampler | None
+
+
+def expect_arguments(kernel: str, args: Sequence[Argument], arrays: Sequence[Array], count: int) -> None:
+    """Check the arguments of a launch."""
+    buffers = set(map(id, arrays))
+    for number, arg in enumerate(args):
+        if not isinstance(arg, _KINDS):
+            raise LaunchError(
+                f"{kernel}: argument {number}: expected a NumPy scalar, found {type(arg).__name__}"
+            )
+        if isinstance(arg, np.ndarray) and id(arg) not in buffers:
+            raise LaunchError(f"{kernel}: argument {number}: {NO_BUFFER}")
+    if len(args) < count:
+        raise LaunchError(f"{kernel}: argument {len(args)}: expected {count} arguments, found {len(args)}")
+    if len(args) > count:
+        raise LaunchError(f"{kernel}: argument {count}: expected {count} arguments, found {len(args)}")

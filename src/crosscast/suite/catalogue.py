@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from crosscast.data.schema import SIZES
 from crosscast.errors import CrosscastError
 from crosscast.kernel import Program
-from crosscast.suite.application import Application, check_result
+from crosscast.suite.application import Application, check_result, working_set
 from crosscast.suite.registry import application, names
-from crosscast.suite.sizes import SIZES, working_set
 from crosscast.units import format_bytes, format_count
 
 __all__ = ["DWARFS", "Extent", "description_table", "extent_of", "extent_table", "main", "parameter_table"]
@@ -91,8 +91,7 @@ def extent_of(kind: type[Application], size: str) -> Extent:
         If the result is wrong.
     """
     # Imported here: the other tables need no device.
-    from crosscast.measure.opencl.devices import devices
-    from crosscast.measure.opencl.queue import OpenCLQueue
+    from crosscast.measure.opencl import OpenCLQueue, devices
 
     problem = kind(kind.fit(working_set(size)), _SEED)
     program = Program.from_file(kind.source_path(), options=kind.options)
@@ -105,7 +104,7 @@ def extent_of(kind: type[Application], size: str) -> Extent:
 def main() -> int:
     """Print the three tables; return the exit code."""
     # Imported here: the tables alone need nothing that is not installed.
-    from crosscast.measure.needs import expect_installed
+    from crosscast.measure.subjects import expect_installed
 
     try:
         expect_installed(names())

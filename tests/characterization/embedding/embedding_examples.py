@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from crosscast.data.profiles import COLUMNS
 from crosscast.profile import METRICS, Profile
-from crosscast.tables.profiles import COLUMNS
 
 __all__ = ["NASTY", "module", "modules", "op", "profile", "profiles", "sources", "text_words"]
 

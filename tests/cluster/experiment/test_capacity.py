@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.cluster.experiment.capacity import least_makespan_s, least_work_s
-from crosscast.cluster.experiment.mean_interval import mean_of
-from crosscast.cluster.jobs import Jobs
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.placements.workload import Workload
+from crosscast.cluster.experiment import least_makespan_s, least_work_s, mean_of
+from crosscast.cluster.jobs import Jobs, Machine
+from crosscast.cluster.placements import Workload
 from crosscast.errors import MissingExtraError
 
 INF = np.inf

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import chisquare, kstest
 
-from crosscast.cluster.experiment.draw import draw_types, submissions
+from crosscast.cluster.experiment import draw_types, submissions
 
 
 def test_types_are_drawn_equally_often_with_replacement() -> None:

@@ -8,14 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from crosscast.cluster.experiment.mean_interval import mean_of
-from crosscast.cluster.experiment.run import Setup, interarrival_of_load, run_experiment
-from crosscast.cluster.jobs import Jobs
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.placements.registry import PLACEMENTS
-from crosscast.cluster.placements.workload import Workload
-from crosscast.cluster.policy import Policy
-from crosscast.cluster.schedule import Schedule
+from crosscast.cluster.experiment import Setup, interarrival_of_load, mean_of, run_experiment
+from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule
+from crosscast.cluster.placements import PLACEMENTS, Workload
 from crosscast.errors import InputError
 
 ALL = tuple(PLACEMENTS)

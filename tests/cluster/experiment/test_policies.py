@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from crosscast.cluster.experiment.policies import compare_policies, policy_label
-from crosscast.cluster.jobs import Jobs
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.policy import Policy
-from crosscast.cluster.schedule import Schedule
+from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule
+from crosscast.cluster.policies import compare_policies, policy_label
 
 
 def jobs() -> Jobs:

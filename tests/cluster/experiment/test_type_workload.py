@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosscast.cluster.experiment.table import read_job_table
-from crosscast.cluster.experiment.type_workload import type_workload
-from crosscast.cluster.job_types import JobTypes
-from crosscast.cluster.jobs_table import write_job_types
-from crosscast.cluster.machines import Machine
+from crosscast.cluster.experiment import type_workload
+from crosscast.cluster.experiment_jobs import read_job_table
+from crosscast.cluster.job_types import JobTypes, write_job_types
+from crosscast.cluster.jobs import Machine
 from crosscast.errors import InputError
 
 NONE = float("nan")

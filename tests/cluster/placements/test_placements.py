@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.cluster.jobs import Jobs, Reals
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.placement import Bound, Completion, Preferred
-from crosscast.cluster.placements.registry import PLACEMENTS, check_placements
-from crosscast.cluster.placements.user import user_round_robin, without_choice
-from crosscast.cluster.placements.workload import Workload
+from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Preferred, Reals
+from crosscast.cluster.placements import (
+    PLACEMENTS,
+    Workload,
+    check_placements,
+    user_round_robin,
+    without_choice,
+)
 from crosscast.errors import InputError
 
 INF = np.inf

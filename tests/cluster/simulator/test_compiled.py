@@ -8,8 +8,8 @@ from typing import Any
 import numba
 import pytest
 
-from crosscast.cluster.simulator import compiled
-from crosscast.cluster.simulator.compiled import is_kept, kept
+from crosscast.cluster.simulator import queues as compiled
+from crosscast.cluster.simulator.queues import is_kept, kept
 
 
 def twice(number: int) -> int:

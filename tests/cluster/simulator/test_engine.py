@@ -12,14 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosscast.cluster.jobs import Jobs
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.placement import Bound
-from crosscast.cluster.policy import Policy
+from crosscast.cluster.jobs import Bound, Jobs, Machine, Policy
 from crosscast.cluster.simulate import simulate
-from crosscast.cluster.simulator import engine, trees
-from crosscast.cluster.simulator.choices import choices_of
-from crosscast.cluster.simulator.core import advance
+from crosscast.cluster.simulator import engine
+from crosscast.cluster.simulator import queues as trees
+from crosscast.cluster.simulator.engine import advance, choices_of
 
 TIMES = np.array([[4.0], [2.0], [3.0], [9.0], [0.0], [5.0]])
 JOBS = Jobs(np.arange(6), np.arange(6.0), np.array([3, 4, 1, 1, 2, 3]), TIMES, TIMES + 1)

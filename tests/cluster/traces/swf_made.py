@@ -4,9 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crosscast.cluster.traces.swf_fields import NAMES
-from crosscast.cluster.traces.swf_header import SwfHeader
-from crosscast.cluster.traces.trace import Trace
+from crosscast.cluster.swf import NAMES, SwfHeader, Trace
 
 SOUND = "{job} {submit} 5 100 4 -1 -1 4 200 -1 1 7 1 -1 -1 -1 -1 -1"
 

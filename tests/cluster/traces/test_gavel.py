@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.cluster.traces.gavel import GavelTrace, read_gavel
+from crosscast.cluster.gavel import GavelTrace, read_gavel
 from crosscast.errors import InputError
 
 SPEEDS = """file,gpu,job,gpus,steps_per_s

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.cluster.traces.gavel_speeds import GavelSpeeds, read_speeds
+from crosscast.cluster.gavel import GavelSpeeds, read_speeds
 from crosscast.errors import InputError
 
 HEADER = "file,gpu,job,gpus,steps_per_s"

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from swf_made import trace_with
 
-from crosscast.cluster.traces.swf_jobs import Overruns
+from crosscast.cluster.swf import Overruns
 from crosscast.errors import InputError
 
 NONE = float("nan")

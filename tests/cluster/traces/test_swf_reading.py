@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from swf_made import line_with, sound_line, written
 
-from crosscast.cluster.traces import swf_reading, swf_text
-from crosscast.cluster.traces.swf_fields import FIELDS, NAMES
-from crosscast.cluster.traces.swf_reading import read_swf
+from crosscast.cluster import swf as swf_reading
+from crosscast.cluster import swf as swf_text
+from crosscast.cluster.swf import FIELDS, NAMES, read_swf
 from crosscast.errors import InputError
 
 FIVE = [

@@ -6,14 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from swf_made import trace_with
 
-from crosscast.cluster.jobs import Jobs
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.schedule import Schedule
-from crosscast.cluster.traces.swf_fields import FIELDS, NAMES
-from crosscast.cluster.traces.swf_header import SwfHeader
-from crosscast.cluster.traces.swf_reading import read_swf
-from crosscast.cluster.traces.swf_writing import write_swf
-from crosscast.cluster.traces.trace import Trace
+from crosscast.cluster.jobs import Jobs, Machine, Schedule
+from crosscast.cluster.swf import FIELDS, NAMES, SwfHeader, Trace, read_swf, write_swf
 from crosscast.errors import InputError
 
 

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from swf_made import trace_with
 
-from crosscast.cluster.traces.swf_header import SwfHeader
-from crosscast.cluster.traces.trace import Trace
+from crosscast.cluster.swf import SwfHeader, Trace
 from crosscast.errors import InputError
 
 

@@ -10,10 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosscast.cluster.traces.gavel import read_gavel
-from crosscast.cluster.traces.swf_fields import FIELDS
-from crosscast.cluster.traces.swf_reading import read_swf
-from crosscast.cluster.traces.swf_writing import write_swf
+from crosscast.cluster.gavel import read_gavel
+from crosscast.cluster.swf import FIELDS, read_swf, write_swf
 from crosscast.errors import InputError
 from support.shared import shared_data
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from crosscast.measure.corun.bag_run import BagRun, MemberRun
-from crosscast.measure.corun.microbenchmarks.microbenchmark import LEVELS
-from crosscast.measure.corun.work import Work
+from crosscast.measure.corun.crew import Work
+from crosscast.measure.corun.session import BagRun, MemberRun
+from crosscast.measure.corun.stressors import LEVELS
 from crosscast.measure.subjects import LaunchFile, Microbenchmark, Subject
 
 __all__ = ["MadeCrew", "name_of"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.measure.corun.combinations import combination, combinations, drawn
+from crosscast.measure.corun.campaign import combination, combinations, drawn
 
 THINGS, SIZES = st.integers(1, 7), st.integers(1, 5)
 

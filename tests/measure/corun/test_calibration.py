@@ -6,11 +6,10 @@ import pytest
 from made_crew import MadeCrew
 
 from crosscast.errors import DeviceFault
-from crosscast.measure.corun.calibration import Calibration, calibrate
 from crosscast.measure.corun.crew import Crew
-from crosscast.measure.corun.settings import CoRunSettings
-from crosscast.measure.opencl.describe import static_facts
-from crosscast.measure.opencl.devices import devices
+from crosscast.measure.corun.profile import Calibration, calibrate
+from crosscast.measure.corun.session import CoRunSettings
+from crosscast.measure.opencl import devices, static_facts
 from crosscast.measure.subjects import Microbenchmark
 
 MIB = 1 << 20

@@ -11,23 +11,21 @@ from typing import Any
 import pytest
 from made_crew import MadeCrew
 
+from crosscast.data.corun import co_runs
+from crosscast.data.dataset import parts, read_dataset
+from crosscast.data.files import locked
 from crosscast.errors import CheckFailed, DeviceFault, InputError, MissingExtraError
 from crosscast.measure.campaign import State
-from crosscast.measure.corun import campaign, piece_work
-from crosscast.measure.corun import plan as corun_plan
-from crosscast.measure.corun.bag_run import BagRun
-from crosscast.measure.corun.campaign import run_corun_campaign
-from crosscast.measure.corun.outcome import CoRunOutcome
-from crosscast.measure.corun.plan import CoRunPlan, pieces
-from crosscast.measure.corun.settings import CoRunSettings
-from crosscast.measure.corun.work import Work
-from crosscast.measure.jobs import DescribeJob, Job, MixJob
-from crosscast.measure.opencl.describe import known_row
-from crosscast.measure.opencl.devices import OpenCLDevice, devices, find
+from crosscast.measure.corun import campaign
+from crosscast.measure.corun import campaign as corun_plan
+from crosscast.measure.corun import campaign as piece_work
+from crosscast.measure.corun.campaign import CoRunOutcome, CoRunPlan, pieces, run_corun_campaign
+from crosscast.measure.corun.crew import Work
+from crosscast.measure.corun.session import BagRun, CoRunSettings
+from crosscast.measure.opencl import OpenCLDevice, devices, find, known_row
+from crosscast.measure.processes import DescribeJob, Job, MixJob
+from crosscast.suite.application import TYPICAL
 from crosscast.suite.registry import selected
-from crosscast.suite.sizes import TYPICAL
-from crosscast.tables.corun.view import co_runs
-from crosscast.tables.dataset import locked, parts, read_dataset
 
 Folder = Callable[..., Path]
 CPU = devices()[0]

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.measure.corun.settings import CoRunSettings
-from crosscast.measure.corun.work import Work
+from crosscast.measure.corun.crew import Work
+from crosscast.measure.corun.session import CoRunSettings
 from crosscast.measure.subjects import LaunchFile
 
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.measure.corun.counter_shares import counter_shares
-from crosscast.measure.counters import EVENTS
+from crosscast.measure.cpu_counters import EVENTS, counter_shares
 
 COUNTED = {
     "cycles": 200.0,

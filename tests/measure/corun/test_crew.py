@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 
 from crosscast.errors import InputError, MissingExtraError, UnsupportedError
-from crosscast.measure.corun.bag_run import BagRun
-from crosscast.measure.corun.crew import Crew
-from crosscast.measure.corun.settings import CoRunSettings
-from crosscast.measure.corun.work import Work
-from crosscast.measure.opencl.devices import devices
-from crosscast.measure.sensors.replay import ReplaySensor
+from crosscast.measure.corun.crew import Crew, Work
+from crosscast.measure.corun.session import BagRun, CoRunSettings
+from crosscast.measure.energy import ReplaySensor
+from crosscast.measure.opencl import devices
 from crosscast.measure.subjects import SuiteProblem
 from support.processes import NOTE, is_gone, noted
 

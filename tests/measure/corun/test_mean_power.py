@@ -2,9 +2,8 @@
 
 import pytest
 
-from crosscast.measure.corun.mean_power import powers
-from crosscast.measure.corun.window import Span
-from crosscast.measure.sensors.sensor import Reading
+from crosscast.measure.corun.session import Span, powers
+from crosscast.measure.energy import Reading
 
 STEPS = Reading("package-0", 4, (0.0, 1.0, 2.0, 3.0), (0.0, 10.0, 40.0, 50.0), "J")
 """10 W for a second, 30 W for one, and 10 W for one."""

@@ -7,10 +7,8 @@ import pytest
 
 from crosscast.characterization.instruction_mix import CLASSES
 from crosscast.errors import CheckFailed, InputError
-from crosscast.measure.child import run_job
-from crosscast.measure.corun.mix import mix_here
-from crosscast.measure.jobs import MixJob, read_job, render_job
-from crosscast.measure.subjects import LaunchFile, SuiteProblem
+from crosscast.measure.processes import MixJob, read_job, render_job, run_job
+from crosscast.measure.subjects import LaunchFile, SuiteProblem, mix_here
 
 LAUNCHES = """
 source = "k.cl"

@@ -2,7 +2,7 @@
 
 import os
 
-from crosscast.measure.corun.orders import Orders
+from crosscast.measure.corun.worker import Orders
 
 
 def test_orders_come_one_by_one_however_they_were_written() -> None:

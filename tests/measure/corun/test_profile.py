@@ -4,11 +4,9 @@ import pytest
 from made_crew import MadeCrew
 
 from crosscast.errors import DeviceFault
-from crosscast.measure.corun.bag_run import BagRun
-from crosscast.measure.corun.calibration import Calibration, calibrate
-from crosscast.measure.corun.profile import Profiled, device_power_w, profile_of
-from crosscast.measure.opencl.describe import static_facts
-from crosscast.measure.opencl.devices import OpenCLDevice, devices
+from crosscast.measure.corun.profile import Calibration, Profiled, calibrate, device_power_w, profile_of
+from crosscast.measure.corun.session import BagRun
+from crosscast.measure.opencl import OpenCLDevice, devices, static_facts
 from crosscast.measure.subjects import SuiteProblem
 
 CPU = devices()[0]

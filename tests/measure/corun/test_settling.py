@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from dataset_rows import Row, bag, dataset, solo
 
-from crosscast.measure.corun.settling import ALONE, settled
-from crosscast.tables.arrow import table_of
-from crosscast.tables.bags import BAGS
-from crosscast.tables.dataset import Dataset
+from crosscast.data.dataset import Dataset
+from crosscast.data.schema import BAGS
+from crosscast.data.table import table_of
+from crosscast.measure.corun.campaign import ALONE, settled
 
 
 def bags_of(*measured: tuple[str, float, float]) -> list[Row]:

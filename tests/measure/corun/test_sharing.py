@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from crosscast.measure.corun.sharing import mps_runs, sharing
+from crosscast.measure.corun.crew import mps_runs, sharing
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.measure.corun.window import Span, inside, overlap, window
+from crosscast.measure.corun.session import Span, inside, overlap, window
 
 
 def test_the_window_is_from_the_last_first_start_to_the_first_last_end() -> None:

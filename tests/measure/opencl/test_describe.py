@@ -6,14 +6,13 @@ from dataclasses import replace
 import pytest
 from cl_errors import cl_error
 
+from crosscast.data.schema import DEVICES
+from crosscast.data.table import check, table_of
 from crosscast.errors import DeviceFault, InputError
 from crosscast.measure import host_state
-from crosscast.measure.opencl import describe as module
-from crosscast.measure.opencl.describe import caches_of, describe, known_row
-from crosscast.measure.opencl.devices import OpenCLDevice, devices
-from crosscast.suite.sizes import Caches
-from crosscast.tables.arrow import check, table_of
-from crosscast.tables.devices import DEVICES
+from crosscast.measure import opencl as module
+from crosscast.measure.opencl import OpenCLDevice, caches_of, describe, devices, known_row
+from crosscast.suite.application import Caches
 
 
 @pytest.fixture

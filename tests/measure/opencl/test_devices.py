@@ -15,9 +15,8 @@ from cl_errors import cl_error
 
 from crosscast.errors import EnvironmentFault, InputError
 from crosscast.kernel import Program
-from crosscast.measure.opencl import devices as module
-from crosscast.measure.opencl.devices import OpenCLDevice, devices, find, selected
-from crosscast.measure.opencl.queue import OpenCLQueue
+from crosscast.measure import opencl as module
+from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, devices, find, selected
 
 BUSY = b"""
 kernel void busy(global float *out) {

@@ -5,7 +5,7 @@ import pytest
 from cl_errors import cl_error
 
 from crosscast.errors import DeviceFault, LaunchError
-from crosscast.measure.opencl.faults import opencl_faults
+from crosscast.measure.opencl import opencl_faults
 
 
 @pytest.mark.parametrize(

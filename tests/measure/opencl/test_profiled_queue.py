@@ -9,11 +9,9 @@ import pytest
 import crosscast
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.measure.opencl.devices import devices
-from crosscast.measure.regions.history import History
-from crosscast.measure.regions.key import RegionKey
-from crosscast.measure.regions.metering import Metering
-from crosscast.measure.regions.run import RegionRun
+from crosscast.measure.opencl import devices
+from crosscast.measure.regions.history import History, Metering
+from crosscast.measure.regions.key import RegionKey, RegionRun
 
 SOURCE = """
 kernel void add(global int *a, int b) { a[get_global_id(0)] += b; }

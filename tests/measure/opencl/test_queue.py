@@ -8,9 +8,7 @@ import pytest
 
 from crosscast.errors import CompileError, CrosscastError, LaunchError, UnsupportedError
 from crosscast.kernel import Argument, Image, Local, Program
-from crosscast.measure.opencl.devices import OpenCLDevice, devices
-from crosscast.measure.opencl.faults import opencl_faults
-from crosscast.measure.opencl.queue import OpenCLQueue
+from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, devices, opencl_faults
 from crosscast.suite.application import Array
 
 SOURCE = b"""

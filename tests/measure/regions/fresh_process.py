@@ -2,7 +2,10 @@
 
 import pytest
 
-from crosscast.measure.regions import applying, history, metering, notice
+from crosscast.measure.regions import history
+from crosscast.measure.regions import history as metering
+from crosscast.measure.regions import key as notice
+from crosscast.measure.regions import recorder as applying
 
 
 def begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:

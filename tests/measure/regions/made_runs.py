@@ -3,8 +3,7 @@
 from hypothesis import strategies as st
 
 from crosscast.configuration import Configuration
-from crosscast.measure.regions.key import RegionKey
-from crosscast.measure.regions.run import RegionRun
+from crosscast.measure.regions.key import RegionKey, RegionRun
 
 TEXTS = st.text(min_size=1, max_size=20)
 NUMBERS = st.floats(0, 1e12)

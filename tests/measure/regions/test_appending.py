@@ -9,10 +9,9 @@ import pytest
 from made_runs import run_of
 
 from crosscast import read_history
-from crosscast.measure.regions import appending
-from crosscast.measure.regions.appending import append
+from crosscast.measure.regions import file as appending
+from crosscast.measure.regions.file import append, to_line
 from crosscast.measure.regions.key import RegionKey
-from crosscast.measure.regions.line import to_line
 
 KEY = RegionKey("a")
 LINE = to_line(run_of(KEY)).encode()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from crosscast.measure.regions.argument import MOST_CHARACTERS, described
+from crosscast.measure.regions.key import MOST_CHARACTERS, described
 
 
 class Method(Enum):

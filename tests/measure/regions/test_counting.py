@@ -6,9 +6,8 @@ import pytest
 from fresh_process import begin_anew
 
 from crosscast.errors import InputError
-from crosscast.measure.counters import EVENTS
-from crosscast.measure.perf_events import Count
-from crosscast.measure.regions.counting import Counting, counting_of, difference
+from crosscast.measure.cpu_counters import EVENTS, Count
+from crosscast.measure.regions.history import Counting, counting_of, difference
 
 
 class SteppingPerf:

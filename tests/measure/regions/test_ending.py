@@ -9,7 +9,7 @@ from textwrap import dedent
 import pytest
 
 from crosscast import read_history
-from crosscast.measure.regions.run import RegionRun
+from crosscast.measure.regions.key import RegionRun
 from support.processes import wait_until
 
 BEGIN = """

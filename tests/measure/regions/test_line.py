@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from made_runs import RUNS
 
 from crosscast.errors import InputError
-from crosscast.measure.regions.line import from_line, is_begun, to_line
-from crosscast.measure.regions.run import RegionRun
+from crosscast.measure.regions.file import from_line, is_begun, to_line
+from crosscast.measure.regions.key import RegionRun
 
 GOOD: dict[str, Any] = {"version": 1, "region": "a", "started_s": 1.0, "duration_s": 2.0}
 

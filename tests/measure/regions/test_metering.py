@@ -9,7 +9,7 @@ from fresh_process import begin_anew
 from made_meters import SteadyMeter
 
 from crosscast.errors import InputError
-from crosscast.measure.regions.metering import Metering, metering_of
+from crosscast.measure.regions.history import Metering, metering_of
 
 # Libraries have threads of their own, of which Python warns from 3.12 on.
 FORKS = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

@@ -9,10 +9,9 @@ from made_runs import RUNS, run_of
 
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.measure.regions.key import RegionKey
-from crosscast.measure.regions.line import to_line
-from crosscast.measure.regions.own_runs_of import own_runs_of
-from crosscast.measure.regions.run import RegionRun
+from crosscast.measure.imported_runs import own_runs_of
+from crosscast.measure.regions.file import to_line
+from crosscast.measure.regions.key import RegionKey, RegionRun
 
 KEY = RegionKey("stencil", ("float64[8x8]", "64"), ("model.step:12",))
 ONE = Configuration("node", {"threads": 1})

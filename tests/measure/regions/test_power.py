@@ -5,8 +5,7 @@ import random
 import pytest
 from made_meters import SteadyMeter
 
-from crosscast.measure.regions.metering import Metering
-from crosscast.measure.regions.power import Pool, total_w
+from crosscast.measure.regions.history import Metering, Pool, total_w
 
 
 def pool_of(resolution_s: float, meters: int = 1) -> tuple[Pool, Metering]:

@@ -19,11 +19,9 @@ from made_meters import SteadyMeter
 import crosscast
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.measure.regions import applying
-from crosscast.measure.regions.history import History
-from crosscast.measure.regions.key import RegionKey
-from crosscast.measure.regions.metering import Metering
-from crosscast.measure.regions.run import RegionRun
+from crosscast.measure.regions import recorder as applying
+from crosscast.measure.regions.history import History, Metering
+from crosscast.measure.regions.key import RegionKey, RegionRun
 
 SLOW, FAST = Configuration("node", {"core_clock_hz": 1e9}), Configuration("node", {"core_clock_hz": 2e9})
 

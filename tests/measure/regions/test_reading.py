@@ -10,10 +10,8 @@ from made_runs import RUNS, run_of
 
 from crosscast import read_history
 from crosscast.errors import InputError
-from crosscast.measure.regions.key import RegionKey
-from crosscast.measure.regions.line import MOST_BYTES, to_line
-from crosscast.measure.regions.reading import check_history
-from crosscast.measure.regions.run import RegionRun
+from crosscast.measure.regions.file import MOST_BYTES, check_history, to_line
+from crosscast.measure.regions.key import RegionKey, RegionRun
 
 LINE = to_line(run_of(RegionKey("a")))
 

@@ -8,8 +8,7 @@ from made_runs import run_of
 
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.measure.regions.key import RegionKey
-from crosscast.measure.regions.runs import Runs
+from crosscast.measure.regions.key import RegionKey, Runs
 from crosscast.measure.regions.samples import samples_of, write_samples
 
 KEY = RegionKey("a", ("3",))

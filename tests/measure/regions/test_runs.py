@@ -4,8 +4,7 @@ import pytest
 from made_runs import run_of
 
 from crosscast.configuration import Configuration
-from crosscast.measure.regions.key import RegionKey
-from crosscast.measure.regions.runs import Runs
+from crosscast.measure.regions.key import RegionKey, Runs
 
 A, B = RegionKey("a"), RegionKey("b", ("3",))
 SLOW, FAST = Configuration("node", {"core_clock_hz": 1e9}), Configuration("node", {"core_clock_hz": 2e9})

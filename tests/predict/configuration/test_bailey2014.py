@@ -40,7 +40,7 @@ from crosscast.predict.configuration.data import (
     Surfaces,
     reference_samples,
 )
-from crosscast.predict.configuration.features import design_of
+from crosscast.predict.configuration.features import TrainingRuns, design_of
 from support.grids import linear_samples, linear_space, linear_surfaces
 from support.surfaces import made_surfaces
 
@@ -166,6 +166,10 @@ def grown(seed: int = 0, depth: int = 3) -> ClassificationTree:
     return fit_classification_tree(NAMES, *sample(seed), depth=depth, seed=seed)
 
 
+def depth_of(tree: ClassificationTree) -> int:
+    return max(line.count("|   ") for line in tree.text().splitlines())
+
+
 @given(st.integers(0, 10_000), st.integers(1, 5))
 @settings(max_examples=25, deadline=None)
 def test_it_classifies_as_scikit_learn_does(seed: int, depth: int) -> None:
@@ -174,7 +178,7 @@ def test_it_classifies_as_scikit_learn_does(seed: int, depth: int) -> None:
     other = DecisionTreeClassifier(max_depth=depth, random_state=seed).fit(rows, kinds)
     asked = np.concatenate([rows, sample(seed + 1)[0]])
     assert [tree.cluster_of(row) for row in asked] == other.predict(asked).tolist()
-    assert tree.depth == other.get_depth()
+    assert depth_of(tree) == other.get_depth()
 
 
 def test_its_nodes_count_the_training_kernels() -> None:
@@ -208,7 +212,7 @@ def test_its_text_has_a_line_a_branch() -> None:
 def test_one_cluster_or_no_feature_asks_nothing(names: tuple[str, ...]) -> None:
     kinds = np.array([0, 0, 0] if names else [0, 1, 1])
     tree = fit_classification_tree(names, np.empty((3, len(names))), kinds, depth=3, seed=0)
-    assert (len(tree.nodes), tree.depth) == (1, 0)
+    assert (len(tree.nodes), depth_of(tree)) == (1, 0)
     assert tree.cluster_of(np.zeros(len(names))) == (0 if names else 1)
 
 
@@ -389,7 +393,7 @@ TRIED = (1, 2, 3, 4), (1, 2)
 
 def linear_training() -> Training:
     surfaces = linear_surfaces(8)
-    return Training.of(surfaces, linear_samples(surfaces.space))[0]
+    return Training.of(TrainingRuns.of(surfaces, linear_samples(surfaces.space)))
 
 
 def test_two_kinds_that_the_tree_can_tell_apart_make_two_clusters() -> None:
@@ -408,14 +412,14 @@ def test_what_is_not_asked_for_is_not_chosen() -> None:
 
 def test_with_one_application_the_largest_are_taken() -> None:
     surfaces = made_surfaces(1)
-    training = Training.of(surfaces, (11, 0))[0]
+    training = Training.of(TrainingRuns.of(surfaces, (11, 0)))
     assert choose_amounts(training, *TRIED, logarithms=False, seed=0) == Amounts(4, 2)
 
 
 def test_cells_that_did_not_run_are_no_error() -> None:
     surfaces = linear_surfaces(8)
     surfaces.time_s[2:4, 4] = surfaces.power_w[2:4, 4] = np.nan
-    training = Training.of(surfaces, linear_samples(surfaces.space))[0]
+    training = Training.of(TrainingRuns.of(surfaces, linear_samples(surfaces.space)))
     assert choose_amounts(training, *TRIED, logarithms=False, seed=0) == Amounts(2, 1)
 
 
@@ -472,11 +476,13 @@ def test_the_tree_asks_what_tells_the_clusters_apart() -> None:
     fitted = PublishedModel(2).fit(surfaces, linear_samples(surfaces.space))
     text = fitted.fitted.tree.text()
     assert text.count("(4 training kernels)") == 2
-    observed = [surfaces.observed(row, fitted.samples) for row in range(8)]
-    found = [fitted.cluster_of(each) for each in observed]
-    assert [surfaces.kernels[row] in fitted.fitted.clusters.members[found[row]] for row in range(8)] == [
-        True
-    ] * 8
+    features, clusters = fitted.fitted.features, fitted.fitted.clusters
+    for row in range(8):
+        values = features.values(surfaces.observed(row, fitted.samples), (0, 1))
+        assert (
+            surfaces.kernels[row]
+            in clusters.members[fitted.fitted.tree.cluster_of(features.readable(values))]
+        )
 
 
 @pytest.mark.parametrize("model", BOTH, ids=str)
@@ -557,7 +563,7 @@ def test_no_clusters_are_refused(count: int) -> None:
 def test_it_comes_back_from_its_state_byte_by_byte(model: PublishedModel) -> None:
     fitted = predictor(model)
     state = fitted.fitted.state()
-    again = FittedClusters.from_state(state).predictor(fitted.space, fitted.samples)
+    again = PublishedPredictor(fitted.space, fitted.samples, FittedClusters.from_state(state))
     assert again.fitted.clusters == fitted.fitted.clusters
     observed = made_surfaces(6).observed(3, SAMPLES)
     one, other = fitted.forecast(observed), again.forecast(observed)
@@ -574,9 +580,9 @@ def test_parts_that_do_not_belong_together_are_refused() -> None:
     with pytest.raises(InputError, match=r"model: tree.names: expected .*, found x, "):
         FittedClusters.from_state({**state, "tree.names": np.array(["x", *names[1:]])})
     with pytest.raises(InputError, match=r"model: models: expected coefficients of .*, found \[3, 4, 1\]"):
-        FittedClusters.from_state(state).predictor(linear_space(), SAMPLES)
+        PublishedPredictor(linear_space(), SAMPLES, fitted.fitted)
     with pytest.raises(InputError, match="model: feature names: expected features of 1 samples, found '"):
-        FittedClusters.from_state(state).predictor(made_surfaces(1).space, (11,))
+        PublishedPredictor(made_surfaces(1).space, (11,), fitted.fitted)
 
 
 def test_the_same_seed_gives_the_same_bytes() -> None:

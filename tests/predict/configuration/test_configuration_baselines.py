@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,10 +16,9 @@ from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.predict.configuration.data import ConfigurationModel, KernelAt, Space, Surfaces, plain_forecast
-from crosscast.predict.configuration.features import design_of
+from crosscast.predict.configuration.features import TrainingRuns, design_of
 from crosscast.predict.configuration.models import (
     BaselinePredictor,
-    Changes,
     GaussianProcess,
     GlobalRegression,
     NearestKernels,
@@ -51,16 +50,26 @@ MODELS: list[ConfigurationModel] = [NearestKernels(), GlobalRegression(), Gaussi
 every_baseline = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 
 
-def test_changes_are_zero_at_the_samples_that_they_are_relative_to() -> None:
-    surfaces = linear_surfaces()
-    samples = linear_samples(surfaces.space)
-    known = Changes.of(surfaces, samples)
-    np.testing.assert_array_equal(known.time[:, list(samples)], 0)
-    np.testing.assert_array_equal(known.power[:, list(samples)], 0)
-    cpu = surfaces.space.device_numbers == 0
-    np.testing.assert_allclose(
-        known.time[:, cpu], np.log(surfaces.time_s[:, cpu] / surfaces.time_s[:, [samples[0]]])
-    )
+class Changes(NamedTuple):
+    """What baselines learn from: logarithms over those at the sample of the same device."""
+
+    points: Reals
+    time: Reals
+    power: Reals
+
+    @classmethod
+    def of(cls, surfaces: Surfaces, samples: tuple[int, ...]) -> Changes:
+        known = TrainingRuns.of(surfaces, samples)
+        time_s, power_w = known.surfaces.time_s, known.surfaces.power_w
+        relative = [np.log(each / each[:, known.scaled_from]) for each in (time_s, power_w)]
+        return cls(known.features.standardized(known.values), *relative)
+
+
+def test_a_configuration_is_scaled_from_the_sample_on_its_device() -> None:
+    space = linear_surfaces().space
+    samples = linear_samples(space)
+    known = TrainingRuns.of(linear_surfaces(), samples)
+    assert known.scaled_from.tolist() == [samples[number] for number in space.device_numbers]
 
 
 @every_baseline
@@ -108,7 +117,7 @@ def test_it_predicts_what_scikit_learn_does(count: int) -> None:
     fitted = NearestKernels(count).fit(surfaces.take(~out), SAMPLES)
     for row in np.flatnonzero(out).tolist():
         observed = surfaces.observed(row, SAMPLES)
-        point = known.features.standardized(known.features.values(observed, [0, 1]))[None]
+        point = fitted.features.standardized(fitted.features.values(observed, [0, 1]))[None]
         found = fitted.forecast(observed)
         rest = ~found.measured
         time = observed.time_s[0] * np.exp(other.fit(known.points, known.time).predict(point)[0])

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
+from crosscast.data.table import Table, table_of
+from crosscast.data.views import CONFIGURED
 from crosscast.errors import InputError
 from crosscast.predict.configuration.data import (
     KernelAt,
@@ -27,8 +29,6 @@ from crosscast.predict.configuration.data import (
     sampled,
     total_power,
 )
-from crosscast.tables.arrow import Table, table_of
-from crosscast.tables.configured import CONFIGURED
 from support.grids import linear_space
 from support.surfaces import made_surfaces
 
@@ -202,8 +202,6 @@ def test_only_what_ran_is_observed() -> None:
     observed = surfaces.observed(0, (5, 3, 0))
     assert observed.numbers.tolist() == [5, 0]
     assert observed.time_s.tolist() == surfaces.time_s[0, [5, 0]].tolist()
-    assert observed.place(0) == 1
-    assert observed.place(3) is None
 
 
 def test_kernels_are_named_by_what_tells_them_apart() -> None:

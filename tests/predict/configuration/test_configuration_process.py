@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Flags, Reals
 from crosscast.configuration import Configuration, Setting
+from crosscast.data.sources.configurations import import_gpu_dvfs, import_powercap
+from crosscast.data.views import configured
 from crosscast.errors import InputError
 from crosscast.predict.configuration.bailey2014 import PublishedModel
 from crosscast.predict.configuration.data import (
@@ -36,9 +38,6 @@ from crosscast.predict.configuration.process import (
     logarithms,
     power_parts,
 )
-from crosscast.tables.configured import configured
-from crosscast.tables.importers.gpu_dvfs import import_gpu_dvfs
-from crosscast.tables.importers.powercap import import_powercap
 from support.grids import linear_samples, linear_space, linear_surfaces
 from support.shared import shared_data
 from support.surfaces import made_space, made_surfaces
@@ -220,7 +219,7 @@ def same(one: SurfaceForecast, other: SurfaceForecast, relative: float = 1e-9) -
 
 
 def test_it_comes_back_from_its_arrays(fitted: ProcessPredictor) -> None:
-    back = FittedProcess.from_state(fitted.fitted.state()).predictor(fitted.space, SAMPLES)
+    back = ProcessPredictor(fitted.space, SAMPLES, FittedProcess.from_state(fitted.fitted.state()))
     same(back.forecast(observed(5)), fitted.forecast(observed(5)), 0.0)
     assert back.fitted.domains == ("cpu", "gpu")
 
@@ -241,7 +240,9 @@ def test_arrays_that_do_not_fit_are_refused(
 ) -> None:
     state = fitted.fitted.state()
     with pytest.raises(InputError, match=f"model: {sentence}"):
-        FittedProcess.from_state({**state, name: change(state[name])}).predictor(fitted.space, SAMPLES)
+        ProcessPredictor(
+            fitted.space, SAMPLES, FittedProcess.from_state({**state, name: change(state[name])})
+        )
 
 
 def test_logarithms_of_parts_are_not_numbers_where_they_are_not_told() -> None:

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.predict.configuration.data import KernelAt, Space, Surfaces
+from crosscast.predict.configuration.features import TrainingRuns
 from crosscast.predict.configuration.process import ProcessModel, ProcessPredictor, _Training
 from support.grids import linear_samples, linear_surfaces
 from support.process_digest import SAMPLES, SEED, SURFACES, digest
@@ -80,7 +81,6 @@ def test_it_is_of_time_and_of_the_parts_of_the_power(fitted: ProcessPredictor) -
 
 def test_what_is_said_of_a_left_out_program_does_not_come_from_its_values() -> None:
     out = SURFACES.rows_of(["app2"])
-    others = np.array([True, True, False, True])
     asked = ~np.isin(np.arange(12), SAMPLES)
     wrong = np.where(out[:, None] & asked, 7.0, 1.0)
     domains = {name: values * wrong for name, values in SURFACES.domains.items()}
@@ -88,17 +88,15 @@ def test_what_is_said_of_a_left_out_program_does_not_come_from_its_values() -> N
         SURFACES, time_s=SURFACES.time_s * wrong, power_w=SURFACES.power_w * wrong, domains=domains
     )
     with threadpool_limits(1):
-        one, other = (_Training.of(each, SAMPLES, 0) for each in (SURFACES, changed))
-        everyone = np.ones(4, np.bool_)
-        part = one._part(np.random.default_rng(0))
-        covariances = {name: one._covariances(name, part) for name in one.relative}
-        left, wrongly = (each._fitted(covariances, others) for each in (one, other))
-        whole, other_whole = (each._fitted(covariances, everyone) for each in (one, other))
+        one, other = (_Training.of(TrainingRuns.of(each, SAMPLES), SAMPLES) for each in (SURFACES, changed))
+        everyone, covariances = np.ones(len(out), np.bool_), one.covariances(0)
+        left, wrongly = (each.conditioned(covariances, ~out) for each in (one, other))
+        whole, other_whole = (each.conditioned(covariances, everyone) for each in (one, other))
     assert digest(left) == digest(wrongly)
     assert digest(whole) != digest(other_whole)
     # Nor does it remember the program's points.
     points = np.unique(left.quantities[0].process.points, axis=0)
-    own = one.points[one.programs[one.kernels] == 2]
+    own = one.points[out[one.kernels]]
     assert not (points[:, None] == own[None]).all(axis=2).any()
 
 
@@ -106,9 +104,9 @@ def test_each_program_weighs_the_same_in_the_mean() -> None:
     space = Space(tuple(Configuration("a", {"cores": n}) for n in (1, 2)))
     surfaces = made_of(space, [[1.0, 0.5], [1.0, 0.5], [1.0, 1.0]], [[1.0, 1.0]] * 3)
     kernels = (KernelAt("x", "x", "big"), KernelAt("x", "x", "small"), KernelAt("y", "y", "big"))
-    training = _Training.of(replace(surfaces, kernels=kernels), (0,), 0)
-    assert training._mean("time", np.array([True, True])) == pytest.approx([0, np.log(0.5) / 2])
-    assert training._mean("time", np.array([False, True])) == pytest.approx([0, 0])
+    training = _Training.of(TrainingRuns.of(replace(surfaces, kernels=kernels), (0,)), (0,))
+    assert training._mean("time", np.array([True, True, True])) == pytest.approx([0, np.log(0.5) / 2])
+    assert training._mean("time", np.array([False, False, True])) == pytest.approx([0, 0])
 
 
 def test_two_programs_are_needed() -> None:

@@ -9,16 +9,19 @@ import pytest
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.predict.configuration.data import Surfaces
+from crosscast.predict.configuration.data import Surfaces, Values
 from crosscast.predict.configuration.features import SampleColumns, SampleFeatures, counts_in
 from support.surfaces import made_surfaces
 
 NONE = frozenset[str]()
+ONE = np.array([1.0])
 
 
 def test_sources_are_told_in_their_order() -> None:
     columns = SampleColumns(("time", "power", "domain:cpu"), NONE, "")
-    found = columns.matrix(np.array([2.0, 6.0]), np.array([80.0, 40.0]), {"cpu": np.array([30.0, 0.0])}, {})
+    found = columns.matrix(
+        Values(np.array([2.0, 6.0]), np.array([80.0, 40.0]), {"cpu": np.array([30.0, 0.0])}, {})
+    )
     np.testing.assert_allclose(
         found, [[0, np.log(3)], [np.log(80), np.log(40)], [np.log(30), np.nan]], rtol=1e-14
     )
@@ -33,9 +36,9 @@ def test_events_are_divided_and_rates_and_the_total_are_logarithms() -> None:
         "misses": np.array([2e3]),
         "read_throughput": np.array([300.0]),
     }
-    found = columns.matrix(np.array([1.0]), np.array([1.0]), {}, counters)
+    found = columns.matrix(Values(ONE, ONE, {}, counters))
     np.testing.assert_allclose(found[1:, 0], [0.5, np.log1p(1e6), 2e-3, np.log1p(300)])
-    assert [each.tolist() for each in columns.places[1:]] == [[3], [2, 4]]
+    assert columns.kinds == ("plain", "ratio", "count", "share", "count")
 
 
 def test_without_instructions_in_a_run_its_events_are_not_known() -> None:
@@ -43,18 +46,18 @@ def test_without_instructions_in_a_run_its_events_are_not_known() -> None:
         ("time", "counter:misses", "counter:instructions"), frozenset({"misses"}), "instructions"
     )
     counters = {"misses": np.array([5e3])}
-    found = columns.matrix(np.array([1.0]), np.array([1.0]), {}, counters)
+    found = columns.matrix(Values(ONE, ONE, {}, counters))
     assert np.isnan(found[1, 0])
     counters["instructions"] = np.array([0.0])
-    assert np.isnan(columns.matrix(np.array([1.0]), np.array([1.0]), {}, counters)[1, 0])
+    assert np.isnan(columns.matrix(Values(ONE, ONE, {}, counters))[1, 0])
 
 
 def test_many_kernels_are_told_as_one_is() -> None:
     columns = SampleColumns(("time", "power", "counter:a"), frozenset({"a"}), "")
     rng = np.random.default_rng(0)
     time, power, counter = rng.random((3, 5, 2)) + 1
-    together = columns.matrix(time, power, {}, {"a": counter})
-    alone = [columns.matrix(time[row], power[row], {}, {"a": counter[row]}) for row in range(5)]
+    together = columns.matrix(Values(time, power, {}, {"a": counter}))
+    alone = [columns.matrix(Values(time[row], power[row], {}, {"a": counter[row]})) for row in range(5)]
     np.testing.assert_allclose(together, alone, rtol=1e-14)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from crosscast.data.corun import CoRuns, Solo
 from crosscast.errors import InputError
 from crosscast.predict.corun.artefact import (
     KNOWN,
@@ -26,8 +27,6 @@ from crosscast.predict.corun.moolchandani2022 import Published
 from crosscast.predict.corun.process import Process
 from crosscast.predict.intervals import Residuals
 from crosscast.predict.store import CARD, decode, load_model
-from crosscast.tables.corun.solo import Solo
-from crosscast.tables.corun.view import CoRuns
 from support.mixes import NAMES, made_co_runs, made_solo
 
 BOTH = made_co_runs(NAMES[:4], bags=(2, 3))

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from crosscast.data.corun import Bag, CoRuns, Member, Solo
 from crosscast.errors import InputError
 from crosscast.predict.corun.models import FittedCoRunMean, FittedSum, Mean, Sum
-from crosscast.tables.corun.bag import Bag, Member
-from crosscast.tables.corun.solo import Solo
-from crosscast.tables.corun.view import CoRuns
 
 A = Solo("a", "s", "d", 1.0, power_w=30.0)
 B = Solo("b", "s", "d", 3.0, power_w=50.0)

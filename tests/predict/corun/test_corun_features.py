@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from crosscast.data.corun import Solo
 from crosscast.errors import InputError
 from crosscast.predict.corun.features import CoRunnerRows, Traits, distinct, leaves_memory_idle
 from crosscast.predict.corun.slowdowns import LINKS, Covariance, KernelSizes, Scale, links_for
-from crosscast.tables.corun.solo import Solo
 from support.mixes import NAMES, made_solo
 
 THREE = [made_solo(name) for name in ("bfs", "cfd", "crc")]

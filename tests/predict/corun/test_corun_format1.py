@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import crosscast
+from crosscast.data.corun import Solo
 from crosscast.predict.corun.artefact import TrainedCoRunModel
-from crosscast.tables.corun.solo import Solo
 
 FOLDER = Path(__file__).parents[2] / "data" / "format1"
 

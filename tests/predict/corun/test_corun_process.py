@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 from crosscast.arrays import Reals
+from crosscast.data.corun import Bag, CoRuns, Member, Solo
 from crosscast.errors import InputError
 from crosscast.predict.corun.features import CoRunnerRows, Traits, distinct
 from crosscast.predict.corun.forecast import CoRunPrediction
@@ -27,9 +28,6 @@ from crosscast.predict.corun.process import (
 )
 from crosscast.predict.corun.slowdowns import Covariance, KernelSizes
 from crosscast.predict.corun.training import Posterior, fit_slowdowns, fitted_sizes, inverse_of
-from crosscast.tables.corun.bag import Bag, Member
-from crosscast.tables.corun.solo import Solo
-from crosscast.tables.corun.view import CoRuns
 from support.mix_times import mix_time
 from support.mixes import NAMES, made_bag, made_co_runs, made_solo, true_slowdowns
 

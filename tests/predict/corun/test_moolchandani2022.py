@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MinMaxScaler
 
 from crosscast.arrays import Reals
+from crosscast.data.corun import CoRuns, Solo
 from crosscast.errors import InputError
 from crosscast.predict.corun.forecast import CoRunModel, CoRunPrediction
 from crosscast.predict.corun.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
@@ -41,8 +42,6 @@ from crosscast.predict.corun.moolchandani2022 import (
     value_of,
 )
 from crosscast.studies.moolchandani2022_features import REPORTED_MAPE, decision_paths
-from crosscast.tables.corun.solo import Solo
-from crosscast.tables.corun.view import CoRuns
 from support.published_mixes import bag_of, made_co_runs, slowdowns, with_members, without
 
 FAIR = {"fairness_low": 0.9, "fairness_medium": 0.6, "fairness_high": 0.3}

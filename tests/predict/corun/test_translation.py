@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from crosscast.data.corun import Solo
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import of_one_device, train_corun
 from crosscast.evaluation.translation import shared_times, train_translation
@@ -30,7 +31,6 @@ from crosscast.predict.corun.translation import (
     write_translation,
 )
 from crosscast.predict.store import load_model
-from crosscast.tables.corun.solo import Solo
 from support.mixes import EXPONENT, bag_elsewhere, counted_co_runs, other_time
 
 TIMES = st.lists(st.floats(1e-4, 1e3), min_size=3, max_size=20, unique=True).map(np.array)

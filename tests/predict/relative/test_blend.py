@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import ExtraTreesRegressor
 
 from crosscast.arrays import Reals
+from crosscast.data.sources.counted import import_rajaperf
 from crosscast.errors import InputError
 from crosscast.predict.relative.counters import intensities_of
 from crosscast.predict.relative.data import Vectors, kernel_weights, relative_to_slowest
@@ -27,7 +28,6 @@ from crosscast.predict.relative.models import (
 )
 from crosscast.predict.relative.nichols2024 import LogMean
 from crosscast.predict.relative.observed import vectors_of
-from crosscast.tables.importers.rajaperf import import_rajaperf
 from support.shared import shared_data
 from support.vectors import made_vectors, runs_with
 from support.work import NAMES, changed, made_work, reordered

@@ -14,6 +14,9 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from crosscast.arrays import Flags, Reals
 from crosscast.configuration import Setting
+from crosscast.data.dataset import Dataset, validate
+from crosscast.data.sources.aiwc import import_aiwc2018
+from crosscast.data.sources.counted import import_rajaperf, import_rodinia9
 from crosscast.errors import InputError
 from crosscast.predict.relative.data import NO_SOURCE, Vectors, relative_to_slowest
 from crosscast.predict.relative.observed import (
@@ -24,10 +27,6 @@ from crosscast.predict.relative.observed import (
     vectors_of,
     work_times,
 )
-from crosscast.tables.dataset import Dataset, validate
-from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
-from crosscast.tables.importers.rajaperf import import_rajaperf
-from crosscast.tables.importers.rodinia9 import import_rodinia9
 from support.runs_seen import dataset_of_runs, profile, run
 from support.shared import shared_data
 

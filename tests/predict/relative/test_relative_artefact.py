@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import crosscast
+from crosscast.data.profiles import from_row
 from crosscast.errors import InputError
 from crosscast.evaluation.relative import train_relative
 from crosscast.predict.relative.artefact import TrainedRelativeModel, open_model
@@ -24,7 +25,6 @@ from crosscast.predict.relative.nichols2024 import FixedVector, PublishedMean
 from crosscast.predict.relative.observed import observations_of, vectors_of
 from crosscast.predict.store import CARD, read
 from crosscast.predict.time.data import ProfileBatch
-from crosscast.tables.profiles import from_row
 from support.johnston2018 import made_up
 from support.models import arrays_path, kept, rewrite_card
 from support.vectors import COUNTERS, DEVICES, kept_relative, made_vectors, trained

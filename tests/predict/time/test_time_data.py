@@ -11,14 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import crosscast
+from crosscast.data.dataset import Dataset
+from crosscast.data.profiles import PROFILES, to_row
+from crosscast.data.schema import DEVICES, RECORDS
+from crosscast.data.table import table_of
 from crosscast.errors import InputError
 from crosscast.predict.time.data import Grid, ProfileBatch, Toolchain, device_effects, grid_of, impute
 from crosscast.profile import METRICS, Profile
-from crosscast.tables.arrow import table_of
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.devices import DEVICES
-from crosscast.tables.profiles import PROFILES, to_row
-from crosscast.tables.records import RECORDS
 from support.grids import grid_of_times, small_grid, small_profiles
 
 

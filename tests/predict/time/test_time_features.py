@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from crosscast.arrays import Reals
+from crosscast.data.schema import DEVICES
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.time.combined import Neighbours
@@ -19,7 +20,6 @@ from crosscast.predict.time.models import FEATURES, FittedTrees, choose_features
 from crosscast.predict.time.unseen import NUMBERS, Descriptors, fit_similarity, similarity_weights
 from crosscast.predict.trees import constant
 from crosscast.profile import METRICS
-from crosscast.tables.devices import DEVICES
 from support.grids import kin_devices, kin_grid, kin_times, small_profiles
 
 PLACES = {each.name: place for place, each in enumerate(METRICS)}

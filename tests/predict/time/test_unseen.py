@@ -13,6 +13,7 @@ from scipy.linalg import helmert
 from scipy.stats import multivariate_normal, norm
 
 from crosscast.arrays import Reals
+from crosscast.data.sources.aiwc import import_aiwc2018
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.time.data import Grid, grid_of
@@ -27,7 +28,6 @@ from crosscast.predict.time.unseen import (
     fit_kriging,
     fit_unseen,
 )
-from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
 from support.grids import kin_devices, kin_grid, kin_times
 from support.shared import shared_data
 

@@ -1,7 +1,6 @@
 """Bags."""
 
-from crosscast.tables.corun.bag import Bag, Member
-from crosscast.tables.corun.solo import Solo
+from crosscast.data.corun import Bag, Member, Solo
 
 SUMS, LUD = Solo("sums", "tiny", "cpu", 0.5), Solo("lud", "tiny", "cpu", 0.25)
 

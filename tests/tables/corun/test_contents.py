@@ -2,10 +2,9 @@
 
 import dataset_rows as rows
 
-from crosscast.tables.arrow import table_of
-from crosscast.tables.bags import BAGS
-from crosscast.tables.corun.contents import BagCount, CoRunContents, CoRunFailure, SoloCount, contents_of
-from crosscast.tables.solos import SOLOS
+from crosscast.data.description import BagCount, CoRunContents, CoRunFailure, SoloCount, contents_of
+from crosscast.data.schema import BAGS, SOLOS
+from crosscast.data.table import table_of
 
 
 def contents(solos: list[rows.Row], bags: list[rows.Row]) -> CoRunContents:

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from crosscast.data.corun import DUMMY, has_mixes, mixes_of
+from crosscast.data.sources.corun import import_miso
 from crosscast.errors import InputError
-from crosscast.tables.corun.mixes import DUMMY, has_mixes, mixes_of
-from crosscast.tables.importers.miso import import_miso
 from support.mixes import dataset_with, made_mixes, rows_of
 from support.shared import shared_data
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crosscast.data.corun import Solo
+from crosscast.data.isolated_runs import read_profile, write_profile
 from crosscast.errors import InputError
-from crosscast.tables.corun.profile_file import read_profile, write_profile
-from crosscast.tables.corun.solo import Solo
 
 SOLO = Solo(
     "sums",

@@ -6,9 +6,8 @@ from typing import Any
 import dataset_rows as rows
 import pytest
 
+from crosscast.data.corun import CoRuns, Solo, co_runs
 from crosscast.errors import InputError
-from crosscast.tables.corun.solo import Solo
-from crosscast.tables.corun.view import CoRuns, co_runs
 
 SHARED = '{"sharing": "mps"}'
 
@@ -78,7 +77,7 @@ def test_features_are_finite_numbers_by_name(features: str) -> None:
 
 
 def test_what_a_folder_holds_gives_the_same_view(tmp_path: Path) -> None:
-    from crosscast.tables.dataset import read_dataset, write_dataset
+    from crosscast.data.dataset import read_dataset, write_dataset
 
     dataset = rows.dataset(solos=[rows.solo(), rows.solo("lud")], bags=rows.bag(1.0, 2.0))
     write_dataset(dataset, tmp_path)

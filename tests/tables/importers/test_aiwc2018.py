@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 from source_rows import default_features, default_runtimes, features, runtime, write_source
 
+from crosscast.data.dataset import SPARE, TABLES, read_dataset, validate
+from crosscast.data.description import warnings_of
+from crosscast.data.sources.aiwc import import_aiwc2018
+from crosscast.data.sources.source import store
+from crosscast.data.table import notes_of
 from crosscast.errors import InputError
-from crosscast.tables.arrow import notes_of
-from crosscast.tables.dataset import SPARE, TABLES, read_dataset, validate
-from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
-from crosscast.tables.importers.storing import store
-from crosscast.tables.warnings_of import warnings_of
 
 ENERGY = "application,device,size,energy,run\nlud,i7-6700k,large,20.5,1.0\nlud,gtx1080,large,1.25,1.0\n"
 

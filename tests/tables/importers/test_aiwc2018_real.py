@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from crosscast.tables.dataset import Dataset, validate
-from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
+from crosscast.data.dataset import Dataset, validate
+from crosscast.data.sources.aiwc import import_aiwc2018
 from support.shared import shared_data
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from crosscast.data.sources.aiwc import import_aiwc_folder
+from crosscast.data.table import notes_of
 from crosscast.errors import InputError
-from crosscast.tables.arrow import notes_of
-from crosscast.tables.importers.aiwc_folder import import_aiwc_folder
 
 FILE = """metric,category,count
 Opcode,Compute,10
@@ -101,7 +101,7 @@ def test_else_the_options_say_them_and_else_the_name_of_the_folder(tmp_path: Pat
 
 
 def test_a_file_that_we_write_is_read_back(tmp_path: Path, make_profile: Any) -> None:
-    from crosscast.tables.aiwc import write_aiwc
+    from crosscast.data.profiles import write_aiwc
 
     rows = (
         ("Opcode", "Compute", 12),

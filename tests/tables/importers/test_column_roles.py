@@ -2,8 +2,8 @@
 
 import pytest
 
+from crosscast.data.sources.runs import ColumnRoles, roles_of
 from crosscast.errors import InputError
-from crosscast.tables.importers.column_roles import ColumnRoles, roles_of
 
 BEGIN = ("application", "time_s", "power_w")
 

@@ -8,12 +8,14 @@ from collections import Counter
 
 import pytest
 
-from crosscast.tables.configured import configured
-from crosscast.tables.dataset import Dataset, validate
-from crosscast.tables.importers.gpu_dvfs import import_gpu_dvfs
-from crosscast.tables.importers.gpu_power_limit import import_gpu_power_limit
-from crosscast.tables.importers.multicore_energy import import_multicore_energy
-from crosscast.tables.importers.powercap import import_powercap
+from crosscast.data.dataset import Dataset, validate
+from crosscast.data.sources.configurations import (
+    import_gpu_dvfs,
+    import_gpu_power_limit,
+    import_multicore_energy,
+    import_powercap,
+)
+from crosscast.data.views import configured
 from support.shared import shared_data
 
 

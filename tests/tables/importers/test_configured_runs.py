@@ -1,7 +1,7 @@
 """Runs of kernels that were counted alone are sessions of their own."""
 
 from crosscast.configuration import Configuration
-from crosscast.tables.importers.configured_runs import ConfiguredRun, with_own_sessions
+from crosscast.data.sources.runs import ConfiguredRun, with_own_sessions
 
 
 def run(application: str, kernel: str, size: str = "big", device: str = "gpu") -> ConfiguredRun:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from corun_rows import LARGE, SMALL, Row, alone, pair, write_csv
 
+from crosscast.data.corun import co_runs
+from crosscast.data.dataset import Dataset, validate
+from crosscast.data.sources.corun import import_gavel_pairs
+from crosscast.data.sources.source import store
+from crosscast.data.table import notes_of
 from crosscast.errors import InputError
-from crosscast.tables.arrow import notes_of
-from crosscast.tables.corun.view import co_runs
-from crosscast.tables.dataset import Dataset, validate
-from crosscast.tables.importers.gavel_pairs import import_gavel_pairs
-from crosscast.tables.importers.storing import store
 from support.shared import shared_data
 
 ALONE = [alone(SMALL, steps=8.0), alone(LARGE, steps=4.0), alone(SMALL, "k80", 2.0), alone(LARGE, "k80", 0.0)]

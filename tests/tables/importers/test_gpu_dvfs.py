@@ -8,10 +8,10 @@ import pytest
 from configured_rows import gtx1080ti, titanx, write_rows
 
 from crosscast.configuration import Configuration
+from crosscast.data.dataset import validate
+from crosscast.data.sources.configurations import import_gpu_dvfs
+from crosscast.data.table import notes_of
 from crosscast.errors import InputError
-from crosscast.tables.arrow import notes_of
-from crosscast.tables.dataset import validate
-from crosscast.tables.importers.gpu_dvfs import import_gpu_dvfs
 
 
 def refusal(path: Path) -> str:

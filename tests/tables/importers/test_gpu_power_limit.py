@@ -7,9 +7,9 @@ import pytest
 from configured_rows import epoch, write_rows
 
 from crosscast.configuration import Configuration
+from crosscast.data.dataset import validate
+from crosscast.data.sources.configurations import import_gpu_power_limit
 from crosscast.errors import InputError
-from crosscast.tables.dataset import validate
-from crosscast.tables.importers.gpu_power_limit import import_gpu_power_limit
 
 
 def refusal(path: Path) -> str:

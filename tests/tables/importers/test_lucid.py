@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from corun_rows import Row, packed, single, write_csv
 
+from crosscast.data.corun import co_runs
+from crosscast.data.dataset import Dataset, validate
+from crosscast.data.sources.corun import import_lucid
+from crosscast.data.sources.source import store
+from crosscast.data.table import notes_of
 from crosscast.errors import InputError
-from crosscast.tables.arrow import notes_of
-from crosscast.tables.corun.view import co_runs
-from crosscast.tables.dataset import Dataset, validate
-from crosscast.tables.importers.lucid import import_lucid
-from crosscast.tables.importers.storing import store
 from support.shared import shared_data
 
 RESNET, BERT = single(), single("BERT", "SQuAD", amp=1, batchsize=64, speed=100.0, gmem=1024.5)

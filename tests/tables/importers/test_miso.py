@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from crosscast.data.corun import DUMMY, co_runs
+from crosscast.data.dataset import read_dataset, validate
+from crosscast.data.sources.corun import import_miso
+from crosscast.data.sources.source import store
+from crosscast.data.table import notes_of
 from crosscast.errors import InputError
-from crosscast.tables.arrow import notes_of
-from crosscast.tables.corun.view import co_runs
-from crosscast.tables.dataset import read_dataset, validate
-from crosscast.tables.importers.miso import DUMMY, import_miso
-from crosscast.tables.importers.storing import store
 from support.shared import shared_data
 
 FIRST, SECOND, NOTHING = (0.5, 0.75, 1.0), (0.25, 0.75, 1.0), (0.8889, 1.0, 0.8889)

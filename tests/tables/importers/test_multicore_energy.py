@@ -7,9 +7,9 @@ import pytest
 from configured_rows import Row, multicore, write_rows
 
 from crosscast.configuration import Configuration
+from crosscast.data.dataset import Dataset, validate
+from crosscast.data.sources.configurations import import_multicore_energy
 from crosscast.errors import InputError
-from crosscast.tables.dataset import Dataset, validate
-from crosscast.tables.importers.multicore_energy import import_multicore_energy
 
 
 def imported(tmp_path: Path, *rows: Row) -> Dataset:

@@ -7,14 +7,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from crosscast.data.dataset import read_dataset
+from crosscast.data.profiles import PROFILES, to_row, write_csv, write_parquet
+from crosscast.data.sources.own import import_own
+from crosscast.data.sources.source import store
+from crosscast.data.table import identity_of, notes_of, table_of, write_table
 from crosscast.errors import InputError
 from crosscast.profile import Profile
-from crosscast.tables.arrow import identity_of, notes_of, table_of
-from crosscast.tables.dataset import read_dataset
-from crosscast.tables.importers.own import import_own
-from crosscast.tables.importers.storing import store
-from crosscast.tables.parquet import write_table
-from crosscast.tables.profiles import PROFILES, to_row, write_csv, write_parquet
 
 ProfileMaker = Callable[..., Profile]
 

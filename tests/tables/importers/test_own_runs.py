@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosscast.configuration import Configuration
+from crosscast.data.dataset import Dataset, read_dataset, validate, write_dataset
+from crosscast.data.schema import json_text
+from crosscast.data.sources.runs import FoundRuns, OwnRun, dataset_of_own
+from crosscast.data.table import notes_of
+from crosscast.data.views import configured
 from crosscast.errors import InputError
-from crosscast.tables.arrow import notes_of
-from crosscast.tables.configured import configured
-from crosscast.tables.dataset import Dataset, read_dataset, validate, write_dataset
-from crosscast.tables.importers.own_runs import FoundRuns, OwnRun, dataset_of_own
-from crosscast.tables.schema import json_text
 
 
 def run(

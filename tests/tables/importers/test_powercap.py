@@ -8,11 +8,11 @@ import pytest
 from configured_rows import powercap, write_rows
 
 from crosscast.configuration import Configuration
+from crosscast.data.dataset import TABLES, validate
+from crosscast.data.sources.configurations import import_powercap
+from crosscast.data.sources.source import store
+from crosscast.data.table import notes_of
 from crosscast.errors import InputError
-from crosscast.tables.arrow import notes_of
-from crosscast.tables.dataset import TABLES, validate
-from crosscast.tables.importers.powercap import import_powercap
-from crosscast.tables.importers.storing import store
 
 NAME = "dual_cap_altis.csv"
 

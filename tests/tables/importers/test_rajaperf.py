@@ -10,11 +10,11 @@ import pytest
 from configured_rows import write_rows
 from relative_rows import TOPDOWN, Row, lassen, quartz
 
+from crosscast.data.dataset import Dataset, validate
+from crosscast.data.sources.counted import import_rajaperf
+from crosscast.data.table import notes_of
+from crosscast.data.views import configured
 from crosscast.errors import InputError
-from crosscast.tables.arrow import notes_of
-from crosscast.tables.configured import configured
-from crosscast.tables.dataset import Dataset, validate
-from crosscast.tables.importers.rajaperf import import_rajaperf
 
 NAME = "rajaperf.csv"
 

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from relative_rows import Row, launch, write_parquet_rows
 
+from crosscast.data.dataset import Dataset, validate
+from crosscast.data.sources.counted import import_rodinia9, rodinia9_devices
+from crosscast.data.table import notes_of
+from crosscast.data.views import configured
 from crosscast.errors import InputError
-from crosscast.tables.arrow import notes_of
-from crosscast.tables.configured import configured
-from crosscast.tables.dataset import Dataset, validate
-from crosscast.tables.importers.rodinia9 import import_rodinia9
-from crosscast.tables.importers.rodinia9_devices import rodinia9_devices
 
 NAME = "rodinia_9gpu.parquet"
 

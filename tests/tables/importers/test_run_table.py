@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.configuration import Configuration
+from crosscast.data.sources.runs import read_run_table
 from crosscast.errors import InputError
-from crosscast.tables.importers.run_table import read_run_table
 
 ROW = {"application": "sort", "threads": 2, "time_s": 3.0, "power_w": 40.0}
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from crosscast.data.schema import Column, Schema
+from crosscast.data.sources.source import read_source
 from crosscast.errors import InputError
-from crosscast.tables.importers.source_file import read_source
-from crosscast.tables.schema import Column, Schema
 
 SCHEMA = Schema("times", 1, (Column("name", "text", required=True), Column("time_s", "real")), key=())
 

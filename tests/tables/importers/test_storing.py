@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from source_rows import runtime, write_source
 
+from crosscast.data.dataset import Dataset, read_dataset
+from crosscast.data.sources.aiwc import import_aiwc2018
+from crosscast.data.sources.own import import_own
+from crosscast.data.sources.source import store
 from crosscast.errors import InputError
-from crosscast.tables.dataset import Dataset, read_dataset
-from crosscast.tables.importers.aiwc2018.dataset import import_aiwc2018
-from crosscast.tables.importers.own import import_own
-from crosscast.tables.importers.storing import store
 
 
 def make(tmp_path: Path, time_us: float) -> Dataset:

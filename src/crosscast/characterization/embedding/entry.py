@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, TypeGuard
 
+from crosscast.data.profiles import COLUMNS
 from crosscast.profile import METRICS, MetricValue, Profile
-from crosscast.tables.profiles import COLUMNS
 
 __all__ = ["profile_of", "to_entry"]
 

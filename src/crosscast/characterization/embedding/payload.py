@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 import crosscast
 from crosscast.characterization.embedding.entry import profile_of, to_entry
+from crosscast.data.schema import json_text
 from crosscast.errors import InputError
 from crosscast.profile import Profile
-from crosscast.tables.schema import json_text
 
 __all__ = ["NAME", "VERSION", "Payload", "damaged", "decode", "digest", "encode"]
 

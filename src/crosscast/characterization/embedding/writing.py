@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crosscast.characterization.embedding.reading import read_content, read_embedded
+from crosscast.data.files import whole_file
 from crosscast.errors import InputError
-from crosscast.tables.whole_file import whole_file
 
 __all__ = ["Target"]
 

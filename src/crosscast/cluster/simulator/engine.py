@@ -1,29 +1,442 @@
-"""Runs a simulation from its inputs to its schedule."""
+"""Orders of jobs as numbers: the less, the earlier; of equal ones the job that was submitted first."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.cluster.jobs import Integers, Jobs, Reals
-from crosscast.cluster.machines import Machine
-from crosscast.cluster.placement import Placement
-from crosscast.cluster.policy import Order, Policy
-from crosscast.cluster.schedule import Schedule
-from crosscast.cluster.simulator.binding import start_binding
-from crosscast.cluster.simulator.choices import Choices, choices_of
-from crosscast.cluster.simulator.compiled import is_kept
-from crosscast.cluster.simulator.core import advance
-from crosscast.cluster.simulator.heap import start_heap
-from crosscast.cluster.simulator.keys import keys_of
-from crosscast.cluster.simulator.running import start_running
-from crosscast.cluster.simulator.state import NEXT, State
-from crosscast.cluster.simulator.trees import start_trees
+from crosscast.cluster.jobs import (
+    Bound,
+    Integers,
+    Jobs,
+    Machine,
+    Order,
+    Placement,
+    Policy,
+    Preferred,
+    Reals,
+    Schedule,
+)
+from crosscast.cluster.simulator.queues import (
+    Heap,
+    Running,
+    Trees,
+    add,
+    comes_before,
+    compiled,
+    drop,
+    first_of,
+    first_until,
+    insert,
+    is_kept,
+    kept,
+    pop,
+    push,
+    remove,
+    reservation,
+    start_heap,
+    start_running,
+    start_trees,
+)
+from crosscast.errors import InputError
 
-__all__ = ["run"]
+
+def keys_of(order: Order, jobs: Jobs, estimate_s: Reals) -> Reals:
+    """Key of each job in an order, of the shape of the estimates, of which there is a column a machine.
+
+    Where the order takes no notice of estimates, there is one column only.
+    """
+    submit_s = jobs.submit_s[:, None]
+    procs = jobs.procs[:, None]
+    if order == "fcfs":
+        return submit_s
+    if order == "lcfs":
+        return -submit_s
+    if order in ("narrowest", "widest"):
+        return np.multiply(procs, 1.0 if order == "narrowest" else -1.0)
+    if order == "shortest":
+        return estimate_s
+    if order == "longest":
+        return -estimate_s
+    area = procs * estimate_s
+    return area if order == "smallest-area" else -area
+
+
+class Choices(NamedTuple):
+    """Machines for ``n`` jobs."""
+
+    # Places of the machines of each job, the best first, of shape `(n, k)`, −1 where there are no more; −1
+    # for jobs that are bound when they are submitted
+    choices: Integers
+    # Place of the set of machines of each job in `members`, of shape `(n,)`; 0 for the latter
+    group: Integers
+    # 1 for the machines of each set, of shape `(c, m)`; a row for each machine if every job is bound
+    members: Integers
+    # Times by which jobs are bound on submission, of shape `(n, m)`, infinite where they cannot run; of no
+    # rows if they are not
+    predicted: Reals
+
+
+def choices_of(jobs: Jobs, machines: Sequence[Machine], placement: Placement) -> Choices:
+    """Check a placement, and leave out the machines on which jobs cannot run."""
+    if isinstance(placement, Bound):
+        return _bound(jobs, machines, placement.machine)
+    if isinstance(placement, Preferred):
+        return _preferred(jobs, machines, placement.order)
+    return _completion(jobs, machines, placement.predicted_s)
+
+
+def _bound(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> Choices:
+    if machine.shape != (len(jobs),):
+        raise InputError(f"placement: machine: expected {len(jobs)} places, found shape {machine.shape}")
+    _check_places(jobs, machine, 0, len(machines), "machine")
+    _check_runs(jobs, machines, _runs_on(jobs, machines, machine[:, None])[:, 0], machine)
+    choices = machine.astype(np.int64).reshape(-1, 1)
+    return Choices(choices, choices.reshape(-1), np.eye(len(machines), dtype=np.int64), np.empty((0, 1)))
+
+
+def _preferred(jobs: Jobs, machines: Sequence[Machine], order: Integers) -> Choices:
+    if order.ndim != 2 or len(order) != len(jobs):
+        raise InputError(
+            f"placement: order: expected shape ({len(jobs)}, {len(machines)}), found {order.shape}"
+        )
+    _check_places(jobs, order, -1, len(machines), "order")
+    usable = _runs_on(jobs, machines, order)
+    _check_runs(jobs, machines, np.any(usable, axis=1), None)
+    # What is left moves to the front.
+    places = np.argsort(~usable, axis=1, kind="stable")
+    choices = np.take_along_axis(np.where(usable, order, -1), places, axis=1).astype(np.int64)
+    member = np.zeros((len(jobs), len(machines)), np.bool_)
+    rows, columns = np.nonzero(choices >= 0)
+    member[rows, choices[rows, columns]] = True
+    sets, group = np.unique(np.packbits(member, axis=1), axis=0, return_inverse=True)
+    members = np.unpackbits(sets, axis=1, count=len(machines)).astype(np.int64)
+    if choices.shape[1] == 1:
+        # With one column, the engine takes the machine itself for the set.
+        return Choices(choices, choices.reshape(-1), np.eye(len(machines), dtype=np.int64), np.empty((0, 1)))
+    return Choices(choices, group.reshape(-1).astype(np.int64), members, np.empty((0, 1)))
+
+
+def _completion(jobs: Jobs, machines: Sequence[Machine], predicted_s: Reals) -> Choices:
+    expected = (len(jobs), len(machines))
+    if predicted_s.shape != expected:
+        raise InputError(f"placement: predicted_s: expected shape {expected}, found {predicted_s.shape}")
+    wrong = ~(predicted_s >= 0).all(axis=1)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"placement: predicted_s: job {jobs.number[row]}: expected times of at least 0 s, "
+            f"found {predicted_s[row]}"
+        )
+    everywhere = np.broadcast_to(np.arange(len(machines)), expected)
+    usable = _runs_on(jobs, machines, everywhere) & np.isfinite(predicted_s)
+    _check_runs(jobs, machines, np.any(usable, axis=1), None)
+    choices = np.full((len(jobs), 1), -1, np.int64)
+    predicted = np.where(usable, predicted_s, np.inf)
+    return Choices(choices, np.zeros(len(jobs), np.int64), np.eye(len(machines), dtype=np.int64), predicted)
+
+
+def _check_places(jobs: Jobs, places: Integers, least: int, machines: int, name: str) -> None:
+    wrong = (places < least) | (places >= machines)
+    if wrong.any():
+        row, *column = (int(place) for place in np.argwhere(wrong)[0])
+        raise InputError(
+            f"placement: {name}: job {jobs.number[row]}: expected places from {least} to {machines - 1}, "
+            f"found {places[row, *column]}"
+        )
+
+
+def _runs_on(jobs: Jobs, machines: Sequence[Machine], places: Integers) -> npt.NDArray[np.bool_]:
+    """Whether each job can run on each of the machines of its row."""
+    sizes = np.array([machine.procs for machine in machines])
+    usable = (places >= 0) & (jobs.procs[:, None] <= sizes[places])
+    if jobs.run_s.shape[1] == 1:
+        return usable & np.isfinite(jobs.run_s)
+    return usable & np.isfinite(np.take_along_axis(jobs.run_s, places, axis=1))
+
+
+def _check_runs(
+    jobs: Jobs, machines: Sequence[Machine], runs: npt.NDArray[np.bool_], bound: Integers | None
+) -> None:
+    """Refuse a job that cannot run on any machine of its row, or on the one that it is bound to."""
+    if runs.all():
+        return
+    row = int(np.argmin(runs))
+    where = "any machine" if bound is None else machines[bound[row]].name
+    widest = max(machine.procs for machine in machines) if bound is None else machines[bound[row]].procs
+    if jobs.procs[row] > widest:
+        raise InputError(
+            f"jobs: job {jobs.number[row]}: procs: expected at most the {widest} of {where}, "
+            f"found {jobs.procs[row]}"
+        )
+    raise InputError(
+        f"jobs: job {jobs.number[row]}: expected a machine wide enough on which it runs, found none"
+        + (" in its list" if bound is None else f" (it is bound to {where})")
+    )
+
+
+_WAITING_WORK, _WAITING, _RUNNING_WORK, _RUNNING_PROCS, _RUNNING = range(5)
+
+
+class Binding(NamedTuple):
+    """What binding ``n`` jobs to ``m`` machines needs."""
+
+    # Predicted times, of shape `(n, m)`, infinite where a job cannot run; of no rows if nobody is bound
+    predicted: Reals
+    # Keys of jobs in the orders R1 and R2 on each machine, of shape `(n, m)`; of no rows if they are the same
+    # on all
+    queue_keys: Reals
+    pass_keys: Reals
+    size: Integers  # Processors of each machine
+    # Of each machine, of shape `(m, 5)`: processor-seconds waiting, jobs waiting, processor-seconds from the
+    # first submission to the predicted ends of running jobs, their processors, and their number
+    load: Reals
+    leaving: Heap  # Running jobs by when they no longer count there, in seconds since the first submission
+    work: Reals  # Processor-seconds of each running job from the first submission to its predicted end
+
+
+def start_binding(predicted: Reals, queue_keys: Reals, pass_keys: Reals, size: Integers) -> Binding:
+    """Machines without jobs."""
+    count = len(predicted)
+    load = np.zeros((len(size), 5))
+    return Binding(predicted, queue_keys, pass_keys, size, load, start_heap(count), np.empty(count))
+
+
+@compiled
+def best_machine(binding: Binding, procs: Integers, machine: Integers, job: int, since: float) -> int:
+    """Bind a job that is submitted so long since the first submission; return its machine.
+
+    Counted from there, times stay small, and sums of them exact.
+    """
+    load = binding.load
+    while binding.leaving.size[0] > 0 and binding.leaving.keys[0] <= since:
+        left = pop(binding.leaving)
+        load[machine[left], _RUNNING_WORK] -= binding.work[left]
+        load[machine[left], _RUNNING_PROCS] -= procs[left]
+        load[machine[left], _RUNNING] -= 1
+        if load[machine[left], _RUNNING] == 0:
+            # No rounding error stays behind.
+            load[machine[left], _RUNNING_WORK] = 0.0
+    best = -1
+    best_s = np.inf
+    for place in range(len(binding.size)):
+        predicted = binding.predicted[job, place]
+        if predicted < np.inf:
+            waiting = max(load[place, _WAITING_WORK], 0.0)
+            running = max(load[place, _RUNNING_WORK] - since * load[place, _RUNNING_PROCS], 0.0)
+            done_s = (waiting + running) / binding.size[place] + predicted
+            if best < 0 or done_s < best_s:
+                best = place
+                best_s = done_s
+    load[best, _WAITING_WORK] += procs[job] * binding.predicted[job, best]
+    load[best, _WAITING] += 1
+    return best
+
+
+@compiled
+def note_start(binding: Binding, procs: int, machine: int, job: int, since: float, end: float) -> None:
+    """Count the work of a job as running, no longer as waiting; times since the first submission."""
+    load = binding.load
+    predicted = binding.predicted[job, machine]
+    load[machine, _WAITING_WORK] -= procs * predicted
+    load[machine, _WAITING] -= 1
+    if load[machine, _WAITING] == 0:
+        load[machine, _WAITING_WORK] = 0.0
+    binding.work[job] = procs * (since + predicted)
+    load[machine, _RUNNING_WORK] += binding.work[job]
+    load[machine, _RUNNING_PROCS] += procs
+    load[machine, _RUNNING] += 1
+    # Nothing remains of a job that has ended, and nothing of one that should have.
+    push(binding.leaving, min(since + predicted, end), job)
+
+
+NEXT, HEAD, INDEXED = range(3)
+"""Of `State.at`: the job to be submitted next; no job before this one waits, if the first come is the head;
+the job to be put in the trees next."""
+
+
+class State(NamedTuple):
+    """A simulation of ``n`` jobs on ``m`` machines."""
+
+    submit: Reals  # As in `Jobs`
+    procs: Integers
+    run: Reals  # Times of shape `(n, m)`, or `(n, 1)` if they are the same on all machines that matter
+    estimate: Reals
+    # Places of the machines of each job, the best first, of shape `(n, k)`, −1 where there are no more; with
+    # `k` = 1, the one that it is bound to, if it is known yet
+    choices: Integers
+    members: Integers  # Which machines each set has that jobs may run on, of shape `(c, m)`
+    # Different numbers of processors of jobs, ascending; the trees of a set of machines are by width
+    widths: Integers
+    at: Integers  # Positions, see `NEXT`
+    start: Reals  # As in `Schedule`; not a number (−1) until known
+    end: Reals
+    reserved: Reals
+    machine: Integers
+    ends: Heap  # Running jobs by when they end
+    queue: Heap  # Waiting jobs in the order R1, and some that have passed the head
+    queue_key: Reals  # Key of each job in that order; of no rows if it is first come, first served
+    # See there; without keys in the trees nobody passes the head, and without predictions nobody is bound
+    running: Running
+    trees: Trees
+    binding: Binding
+
+
+@compiled
+def machine_with_room(state: State, job: int, host: int, shadow: float, extra: int, now: float) -> int:
+    """First machine of a job's list on which it can start now; −1 if there is none."""
+    procs = state.procs[job]
+    for choice in range(state.choices.shape[1]):
+        machine: int = state.choices[job, choice]
+        if machine < 0:
+            break
+        if procs <= state.running.free[machine]:
+            column = machine if state.estimate.shape[1] > 1 else 0
+            if machine != host or procs <= extra or now + state.estimate[job, column] <= shadow:
+                return machine
+    return -1
+
+
+@compiled
+def first_candidate(state: State, host: int, shadow: float, extra: int, now: float) -> int:
+    """First job in the order R2 for which there is room (see `machine_with_room`); −1 if there is none."""
+    best = -1
+    trees, widths, free = state.trees, state.widths, state.running.free
+    column = host if trees.low.shape[1] > 1 else 0
+    for group in range(len(state.members)):
+        # A job that is no wider than this has room; one up to `in_time` has it if it ends in time.
+        anyway = 0
+        in_time = 0
+        for machine in range(len(free)):
+            if state.members[group, machine]:
+                if machine == host:
+                    in_time = free[machine]
+                    anyway = max(anyway, min(free[machine], extra))
+                else:
+                    anyway = max(anyway, free[machine])
+        for place in range(len(widths)):
+            if widths[place] > anyway and widths[place] > in_time:
+                break
+            tree = group * len(widths) + place
+            if trees.roots[tree] >= 0:
+                if widths[place] <= anyway:
+                    job = first_of(trees, tree)
+                else:
+                    job = first_until(trees, tree, column, now, shadow)
+                if job >= 0 and (best < 0 or comes_before(trees, job, best)):
+                    best = job
+    return best
+
+
+@kept
+def advance(state: State, most: int) -> bool:
+    """Go on by so many points in time at most; return whether all jobs have ended."""
+    for _ in range(most):
+        now = np.inf
+        if state.at[NEXT] < len(state.submit):
+            now = state.submit[state.at[NEXT]]
+        if state.ends.size[0] > 0:
+            now = min(now, state.ends.keys[0])
+        if now == np.inf:
+            return True
+        _end_jobs(state, now)
+        _submit_jobs(state, now)
+        _start_jobs(state, now)
+    return False
+
+
+@compiled
+def _end_jobs(state: State, now: float) -> None:
+    while state.ends.size[0] > 0 and state.ends.keys[0] == now:
+        job = pop(state.ends)
+        machine = state.machine[job]
+        estimate = state.estimate[job, machine if state.estimate.shape[1] > 1 else 0]
+        drop(state.running, machine, state.start[job] + estimate, state.procs[job])
+
+
+@compiled
+def _submit_jobs(state: State, now: float) -> None:
+    binding = state.binding
+    while state.at[NEXT] < len(state.submit) and state.submit[state.at[NEXT]] == now:
+        job = state.at[NEXT]
+        if len(binding.predicted) > 0:
+            machine = best_machine(binding, state.procs, state.machine, job, now - state.submit[0])
+            state.choices[job, 0] = machine
+            if len(state.trees.tree) > 0:
+                state.trees.tree[job] += machine * len(state.widths)
+            if len(binding.queue_keys) > 0:
+                state.queue_key[job] = binding.queue_keys[job, machine]
+            if len(binding.pass_keys) > 0:
+                state.trees.key[job] = binding.pass_keys[job, machine]
+        if len(state.queue_key) > 0:
+            push(state.queue, state.queue_key[job], job)
+        state.at[NEXT] += 1
+
+
+@compiled
+def _head(state: State) -> int:
+    """First waiting job in the order R1; −1 if none waits."""
+    if len(state.queue_key) > 0:
+        while state.queue.size[0] > 0 and state.machine[state.queue.items[0]] >= 0:
+            pop(state.queue)
+        return state.queue.items[0] if state.queue.size[0] > 0 else -1
+    while state.at[HEAD] < state.at[NEXT] and state.machine[state.at[HEAD]] >= 0:
+        state.at[HEAD] += 1
+    return state.at[HEAD] if state.at[HEAD] < state.at[NEXT] else -1
+
+
+@compiled
+def _start_jobs(state: State, now: float) -> None:
+    """Start jobs from the head on until one has no room; reserve for it, then start who does not delay it."""
+    # Plain integers have a type of their own, for which what they are given to would be compiled once more.
+    host: Any = np.int64(-1)
+    extra: Any = np.int64(0)
+    shadow = now
+    while True:
+        job = _head(state) if host < 0 else first_candidate(state, host, shadow, extra, now)
+        if job < 0:
+            return
+        machine = machine_with_room(state, job, host, shadow, extra, now)
+        if machine >= 0:
+            column = machine if state.estimate.shape[1] > 1 else 0
+            due = now + state.estimate[job, column]
+            if machine == host and due > shadow:
+                extra -= state.procs[job]
+            _start(state, job, machine, now, due)
+            continue
+        # Only the head can be without room here.
+        if len(state.trees.key) == 0 and not np.isnan(state.reserved[job]):
+            return
+        host = state.choices[job, 0]
+        shadow, extra = reservation(state.running, host, state.procs[job], now)
+        if np.isnan(state.reserved[job]):
+            state.reserved[job] = shadow
+        if len(state.trees.key) == 0:
+            return
+        # Not before: most jobs of a machine that is not full never get here.
+        while state.at[INDEXED] < state.at[NEXT]:
+            if state.machine[state.at[INDEXED]] < 0:
+                insert(state.trees, state.at[INDEXED])
+            state.at[INDEXED] += 1
+
+
+@compiled
+def _start(state: State, job: int, machine: int, now: float, due: float) -> None:
+    if job < state.at[INDEXED]:
+        remove(state.trees, job)
+    end = now + state.run[job, machine if state.run.shape[1] > 1 else 0]
+    state.start[job] = now
+    state.end[job] = end
+    state.machine[job] = machine
+    add(state.running, machine, due, state.procs[job])
+    push(state.ends, end, job)
+    if len(state.binding.predicted) > 0:
+        since = now - state.submit[0]
+        note_start(state.binding, state.procs[job], machine, job, since, end - state.submit[0])
+
 
 _POINTS = 1_000_000
 """Points in time between two words about progress, or two chances to interrupt: about a second."""
@@ -36,13 +449,7 @@ def run(
     placement: Placement,
     progress: Callable[[str], None] | None,
 ) -> Schedule:
-    """Simulate; see `crosscast.cluster.simulate.simulate`, which has checked all but the placement.
-
-    Raises
-    ------
-    InputError
-        If the placement does not fit, or a job can run nowhere.
-    """
+    """Simulate; see `crosscast.cluster.simulate.simulate`, which has checked all but the placement."""
     state = _start_state(jobs, machines, policy, choices_of(jobs, machines, placement))
     if progress is not None and not is_kept(advance):
         progress("compiling the simulator: this is done once, and takes some seconds")

@@ -1,29 +1,104 @@
-"""Processes that run bags on a device, and stay ready for the next bag."""
+"""What a member of a bag does."""
 
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
+import socket
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from crosscast.errors import InputError, UnsupportedError
 from crosscast.measure import host_state
-from crosscast.measure.corun.bag_run import BagRun, MemberRun
-from crosscast.measure.corun.bag_session import measure_bag
-from crosscast.measure.corun.member import Member, hear_all
-from crosscast.measure.corun.settings import CoRunSettings
-from crosscast.measure.corun.sharing import sharing
-from crosscast.measure.corun.work import Work
-from crosscast.measure.jobs import Report
-from crosscast.measure.opencl.devices import OpenCLDevice
-from crosscast.measure.sensors.available import open_sensor
+from crosscast.measure.corun.session import BagRun, CoRunSettings, Member, MemberRun, hear_all, measure_bag
+from crosscast.measure.energy import open_sensor
+from crosscast.measure.opencl import OpenCLDevice
+from crosscast.measure.processes import Report
+from crosscast.measure.subjects import Subject
 
-__all__ = ["Crew"]
+
+@dataclass(frozen=True)
+class Work:
+    """Jobs of one application: a job is a number of its runs."""
+
+    subject: Subject  # What runs
+    runs: int | None = None  # Runs in a job; `None` for the fewest that take `CoRunSettings.round_s` alone
+
+    def __post_init__(self) -> None:
+        if self.runs is not None and self.runs < 1:
+            raise InputError(f"runs: expected at least 1, found {self.runs}")
+
+
+class BagRunner(Protocol):
+    """Measures bags on one device, as `crosscast.measure.corun.crew.Crew` does."""
+
+    def run(self, works: Sequence[Work], /) -> BagRun:
+        """Measure a bag; a bag of one is a solo run."""
+
+
+_FOLDER = "CUDA_MPS_PIPE_DIRECTORY"
+_DEFAULT_FOLDER = "/tmp/nvidia-mps"
+_CONTROL = "control"
+
+
+def sharing(
+    device: str, threads: int | None = None, environment: Mapping[str, str] = os.environ
+) -> dict[str, str | int]:
+    """How processes share a device, and what each is limited to: settings for the configuration of a bag.
+
+    On NVIDIA, kernels of several processes run at the same time only through the Multi-Process Service
+    (MPS); else the processes take turns. Elsewhere there is one way, of which nothing need be said.
+    """
+    limits: dict[str, str | int] = {} if threads is None else {"threads": threads}
+    if not device.startswith("nvidia:"):
+        return limits
+    folder = Path(environment.get(_FOLDER) or _DEFAULT_FOLDER)
+    return {"sharing": "mps" if mps_runs(folder) else "time-slicing", **limits}
+
+
+def mps_runs(folder: Path) -> bool:
+    """Whether a control daemon of MPS listens in a folder; nothing is asked of it."""
+    control = folder / _CONTROL
+    try:
+        mode = control.stat().st_mode
+        if stat.S_ISSOCK(mode):
+            return _accepts(control)
+        return stat.S_ISFIFO(mode) and _is_read(control)
+    except OSError:
+        return False
+
+
+def _accepts(path: Path) -> bool:
+    """Whether anybody listens on a socket, which one that was left behind does not."""
+    for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
+        with socket.socket(socket.AF_UNIX, kind) as client:
+            client.settimeout(1.0)
+            try:
+                client.connect(str(path))
+            except OSError as error:
+                if error.errno == errno.EPROTOTYPE:
+                    continue
+                # Somebody else's, or busy: it is there.
+                return error.errno in (errno.EACCES, errno.EPERM, errno.EAGAIN)
+            return True
+    return False
+
+
+def _is_read(path: Path) -> bool:
+    """Whether anybody has a pipe open for reading."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError as error:
+        return error.errno in (errno.EACCES, errno.EPERM)
+    return True
+
 
 _MOST = 32
 _SHARE_OF_MEMORY = 0.5
@@ -39,24 +114,6 @@ class Crew:
     Processes stay ready for later bags with the same applications. Those that were not needed for longest
     end when there are too many, or when they take more than half of the memory. Ends all at the end of its
     ``with`` block.
-
-    Parameters
-    ----------
-    device
-        Where bags run.
-    settings
-        How long they are measured.
-    most
-        Processes that are kept.
-
-    Raises
-    ------
-    InputError
-        If there is no such sensor, or the device has fewer threads.
-    UnsupportedError
-        If the device's threads cannot be limited.
-    EnvironmentFault, MissingExtraError
-        If the sensor does not work here.
     """
 
     def __init__(
@@ -88,22 +145,7 @@ class Crew:
         return sharing(self.device.id, self.settings.threads)
 
     def run(self, works: Sequence[Work], report: Report = lambda runs, elapsed_s: None) -> BagRun:
-        """Measure a bag; a bag of one is a solo run.
-
-        Parameters
-        ----------
-        works
-            What its members do; an application may be there twice.
-        report
-            Told how many whole jobs each member has at least, and the seconds.
-
-        Raises
-        ------
-        InputError
-            If there are no members.
-        MissingExtraError
-            If this machine lacks a part that an application needs.
-        """
+        """Measure a bag; a bag of one is a solo run."""
         if not works:
             raise InputError("works: expected a member at least, found none")
         with ExitStack() as undo:

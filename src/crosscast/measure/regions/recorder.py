@@ -1,44 +1,101 @@
-"""Recording runs: what happens when a region is entered, and when it is left."""
+"""Applying configurations: what regions have set, so that it is set when it changes, and undone."""
 
 from __future__ import annotations
 
+import inspect
 import os
+import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
+from functools import wraps
 from operator import sub
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from types import FrameType, TracebackType
+from typing import ParamSpec, Self, TypeVar
 
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.measure.regions.applying import Apply, apply_changed
-from crosscast.measure.regions.chooser import Chooser
-from crosscast.measure.regions.counting import Counted, counting_of, difference
-from crosscast.measure.regions.history import History, history_of
-from crosscast.measure.regions.key import RegionKey
-from crosscast.measure.regions.metering import Counts, Metering, metering_of
-from crosscast.measure.regions.notice import say_once
-from crosscast.measure.regions.power import total_w
-from crosscast.measure.regions.run import NOTHING, RegionRun
+from crosscast.measure.regions.file import MOST_NAME
+from crosscast.measure.regions.history import (
+    Counted,
+    Counts,
+    History,
+    Metering,
+    counting_of,
+    difference,
+    history_of,
+    metering_of,
+    total_w,
+)
+from crosscast.measure.regions.key import (
+    MOST_PLACES,
+    NOTHING,
+    Chooser,
+    RegionKey,
+    RegionRun,
+    arguments_of,
+    say_once,
+    site_of,
+)
 
-__all__ = ["Recorder", "Running"]
+Apply = Callable[[Configuration | None], object]
+"""Sets the machine to a configuration; none stands for what it is by default."""
+
+_applied: tuple[Apply, Configuration | None] | None = None
+"""What was applied last, and by which function."""
+_regions: dict[str, Apply] = {}
+"""Regions by name that have applied a configuration and not gone back, and by which function they did."""
+_MOST_REGIONS = 1000
+_applying = threading.RLock()
+
+
+def apply_changed(region: str, apply: Apply, configuration: Configuration | None) -> None:
+    """Apply a configuration, unless it is the last one that was applied, in this way."""
+    global _applied
+    if configuration is not None and _applied == (apply, configuration):
+        return
+    # One after another, so that the last one that was applied is known to be.
+    with _applying:
+        if configuration is None:
+            _go_back(region, apply)
+        elif _applied != (apply, configuration):
+            _applied = None
+            # Before it is called: one that fails may have set something.
+            _regions.pop(region, None)
+            _regions[region] = apply
+            while len(_regions) > _MOST_REGIONS:
+                del _regions[next(iter(_regions))]
+            apply(configuration)
+            _applied = apply, configuration
+
+
+def _go_back(region: str, apply: Apply) -> None:
+    global _applied
+    # A loop may make its function anew each time, so the function alone does not tell.
+    left = [name for name, by in _regions.items() if name == region or by == apply]
+    if left:
+        _applied = None
+        apply(None)
+        _applied = apply, None
+        for name in left:
+            _regions.pop(name, None)
+
+
+def _begin_anew() -> None:
+    global _applying
+    _applying = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
+
 
 _process = 0
 
 
 class Running:
-    """A run that has begun; it ends with the ``with`` block that it is used for.
-
-    Parameters
-    ----------
-    key
-        Which region.
-    configuration
-        What the program should run on, or runs on; none if nothing was chosen.
-    recorder
-        Who will record it.
-    """
+    """A run that has begun; it ends with the ``with`` block that it is used for."""
 
     __slots__ = (
         "_counted",
@@ -82,29 +139,7 @@ class Running:
 
 
 class Recorder:
-    """Records runs in one manner, in any number of threads.
-
-    Parameters
-    ----------
-    history
-        Where to: a history, a file, or none for the history of the process that is in memory only.
-    selector
-        Chooses the configuration of each run.
-    configuration
-        What the program runs on, if there is no selector.
-    apply
-        Called at entry if the configuration is not the one that it was called with last; with none, if it
-        or the region, by name, has left the default.
-    sensors
-        Meters to read, or their names as `open_meters` knows them.
-    counters
-        CPU counters to read, of `crosscast.measure.counters.EVENTS`.
-
-    Raises
-    ------
-    InputError
-        If arguments do not go together, or the file cannot be a history.
-    """
+    """Records runs in one manner, in any number of threads."""
 
     __slots__ = ("_apply", "_configuration", "_counters", "_selector", "_sensors", "history")
 
@@ -150,15 +185,7 @@ class Recorder:
         return running
 
     def end(self, running: Running, failure: str | None) -> None:
-        """End a run and record it.
-
-        Parameters
-        ----------
-        running
-            The run.
-        failure
-            Kind of the exception that ended it, or none.
-        """
+        """End a run and record it."""
         now = time.perf_counter()
         if running._process != _process:
             return  # The parent has entered the region, and leaves it too.
@@ -212,9 +239,116 @@ def _say_no_power(metering: Metering) -> None:
     say_once(f"no sensor tells the power of regions, so no configuration can be chosen by it{why}")
 
 
-def _begin_anew() -> None:
+def _recorder_begin_anew() -> None:
     global _process
     _process = os.getpid()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_recorder_begin_anew)
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_ENTERED: ContextVar[tuple[Running, ...]] = ContextVar("entered", default=())
+
+
+class Profiled:
+    """A region of a program: each run of it is recorded, in time, energy and counters.
+
+    Use it in a ``with`` block, which gives the `Running`, or as decorator of a function, of which each call
+    is a run. It may be entered again inside of itself and in several threads. Exceptions pass; the run that
+    one ends is recorded as failed.
+
+    >>> import crosscast
+    >>> for _ in range(3):
+    ...     with crosscast.profiled("sum", arguments=(1000,)) as run:
+    ...         total = sum(range(1000))
+    >>> print(run.key.name, run.key.arguments, len(run.history.runs(run.key)))
+    sum ('1000',) 3
+    """
+
+    __slots__ = ("_arguments", "_callers", "_name", "_open", "_recorder")
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        arguments: Sequence[object] = (),
+        history: History | str | Path | None = None,
+        selector: Chooser | None = None,
+        configuration: Configuration | None = None,
+        apply: Apply | None = None,
+        sensors: str | Metering = "auto",
+        counters: Sequence[str] = (),
+        callers: int = 0,
+    ) -> None:
+        if not isinstance(name, str) or not 0 < len(name) <= MOST_NAME:
+            raise InputError(f"name: expected a text of 1 to {MOST_NAME} characters, found {name!r}")
+        if not isinstance(arguments, (tuple, list)):
+            kind = type(arguments).__name__
+            raise InputError(f"arguments of {name}: expected a tuple of them, found one of type {kind}")
+        if not 0 <= callers <= MOST_PLACES:
+            raise InputError(f"callers: expected a number from 0 to {MOST_PLACES}, found {callers}")
+        self._name = name
+        self._arguments = arguments
+        self._callers = callers
+        self._recorder = Recorder(history, selector, configuration, apply, sensors, counters)
+        self._open: list[Running] = []
+
+    @property
+    def history(self) -> History:
+        """Where runs are recorded."""
+        return self._recorder.history
+
+    def __enter__(self) -> Running:
+        key = self._key(self._arguments, sys._getframe(1))
+        running = self._recorder.begin(key)
+        self._open.append(running)
+        _ENTERED.set((*_ENTERED.get(), running))
+        return running
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        entered = _ENTERED.get()
+        # The one that this thread, or this asynchronous task, has entered last.
+        running = next((one for one in reversed(entered) if one in self._open), self._open[-1])
+        self._open.remove(running)
+        _ENTERED.set(tuple([one for one in entered if one is not running]))
+        running.__exit__(kind, error, trace)
+
+    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
+        """Make each call of a function a run."""
+        for is_one, what in _IN_TURNS:
+            if is_one(function):
+                raise InputError(
+                    f"profiled: expected a function that runs from its begin to its end, found the {what} "
+                    f"{function.__qualname__}, which runs in turns with others: profile what it calls"
+                )
+        bind, recorder = inspect.signature(function).bind, self._recorder
+
+        @wraps(function)
+        def profiled_call(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                bound = bind(*args, **kwargs)
+            except TypeError:
+                return function(*args, **kwargs)  # Says itself what is wrong.
+            bound.apply_defaults()
+            with recorder.begin(self._key(bound.arguments.values(), sys._getframe(1))):
+                return function(*args, **kwargs)
+
+        return profiled_call
+
+    def _key(self, arguments: Iterable[object], frame: FrameType) -> RegionKey:
+        return RegionKey(self._name, arguments_of(arguments), site_of(frame, self._callers))
+
+
+_IN_TURNS: tuple[tuple[Callable[[object], bool], str], ...] = (
+    (inspect.iscoroutinefunction, "coroutine"),
+    (inspect.isasyncgenfunction, "asynchronous generator"),
+    (inspect.isgeneratorfunction, "generator"),
+)
+
+profiled = Profiled
+"""The name by which programs know it."""

@@ -9,54 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from crosscast.configuration import Configuration
+from crosscast.data.files import whole_file
 from crosscast.errors import InputError
-from crosscast.measure.regions.key import RegionKey
-from crosscast.measure.regions.run import RegionRun
-from crosscast.measure.regions.runs import Runs
-from crosscast.tables.whole_file import whole_file
-
-__all__ = ["samples_of", "write_samples"]
+from crosscast.measure.regions.key import RegionKey, RegionRun, Runs
 
 
 def samples_of(history: Runs, key: RegionKey) -> list[dict[str, Any]]:
-    """Samples of a key: a row for each run that did not fail, whose configuration is known.
-
-    Parameters
-    ----------
-    history
-        Runs, of this process or of a file.
-    key
-        Which.
-
-    Returns
-    -------
-    list of dict
-        By row: ``device``; each setting by its name; ``time_s``; where they are known ``power_w``, the power
-        of each domain as ``<domain>_w``, and each counter by its name.
-
-    Raises
-    ------
-    InputError
-        If a setting, a domain or a counter would have the name of another column.
-    """
+    """Samples of a key: a row for each run that did not fail, whose configuration is known."""
     return [_row(run, run.configuration) for run in history.runs(key) if run.configuration is not None]
 
 
 def write_samples(runs: Iterable[RegionRun], path: Path) -> None:
-    """Write samples as CSV, for ``crosscast choose configuration``; what a run does not have is empty.
-
-    Parameters
-    ----------
-    runs
-        Runs of one key. Those that failed are left out, and those without a configuration.
-    path
-        File to write.
-
-    Raises
-    ------
-    InputError
-        If no sample is among them, or they are of several keys, or columns would have the same name.
-    """
+    """Write samples as CSV, for ``crosscast choose configuration``; what a run does not have is empty."""
     good = [run for run in runs if run.failure is None and run.configuration is not None]
     if not good:
         raise InputError(f"{path}: expected runs with a configuration that did not fail, found none")

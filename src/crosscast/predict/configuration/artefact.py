@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from crosscast.predict.configuration.data import (
     sample_numbers,
 )
 from crosscast.predict.configuration.process import FittedProcess, ProcessPredictor
+from crosscast.predict.serialization import Stored
 from crosscast.predict.store import StoredModel, decode, write
 
 QUESTION = "configuration"
@@ -32,11 +33,11 @@ QUESTION = "configuration"
 Runs = Mapping[Configuration, Mapping[str, float]]
 """What was measured of a kernel at each configuration, by the names of columns."""
 
-KINDS: Mapping[str, type[FittedProcess | FittedClusters]] = {
-    "process": FittedProcess,
-    "published": FittedClusters,
+KINDS: Mapping[str, tuple[type[Stored], Callable[..., ConfigurationPredictor]]] = {
+    "process": (FittedProcess, ProcessPredictor),
+    "published": (FittedClusters, PublishedPredictor),
 }
-"""What is kept of a model, by its kind."""
+"""What is kept of a model, and what predicts by it, by the model's kind."""
 
 _MOST_CONFIGURATIONS = 100_000
 _Domains = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
@@ -74,17 +75,17 @@ class ConfigurationCard(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def space(self) -> Space:
         """The configurations, in order."""
-        return Space(_configurations(self.configurations))
+        return Space(tuple(Configuration(each.device, each.settings) for each in self.configurations))
+
+    @cached_property
+    def sample_configurations(self) -> tuple[Configuration, ...]:
+        """Where a new kernel is run first."""
+        return tuple(Configuration(each.device, each.settings) for each in self.samples)
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
         """Numbers of the sample configurations."""
-        return sample_numbers(self.space, _configurations(self.samples))
-
-    @property
-    def sample_configurations(self) -> tuple[Configuration, ...]:
-        """Where a new kernel is run first."""
-        return tuple(self.space.configurations[number] for number in self.numbers)
+        return sample_numbers(self.space, self.sample_configurations)
 
     @property
     def totals(self) -> Totals:
@@ -96,10 +97,6 @@ class ConfigurationCard(msgspec.Struct, frozen=True, dict=True):
         return {"question": QUESTION, **msgspec.to_builtins(self)}
 
 
-def _configurations(listed: Sequence[_Entry]) -> tuple[Configuration, ...]:
-    return tuple(Configuration(each.device, each.settings) for each in listed)
-
-
 def entries(configurations: Sequence[Configuration]) -> tuple[_Entry, ...]:
     """Configurations as a card lists them."""
     return tuple(_Entry(each.device, dict(each.settings)) for each in configurations)
@@ -107,52 +104,47 @@ def entries(configurations: Sequence[Configuration]) -> tuple[_Entry, ...]:
 
 @dataclass(frozen=True)
 class TrainedConfigurationModel:
-    """A model by which configurations are chosen, as it was trained or read.
+    """A model by which configurations are chosen, as it was trained or read."""
 
-    Attributes
-    ----------
-    card
-        What it was trained on, and how good it was.
-    predictor
-        What predicts.
-    folder
-        Where it is; ``None`` for one that was not written.
-    """
-
-    card: ConfigurationCard
+    card: ConfigurationCard  # What it was trained on, and how good it was
     predictor: ConfigurationPredictor
-    folder: Path | None = None
+    folder: Path | None = None  # Where it is; none for one that was not written
 
     @property
     def samples(self) -> tuple[Configuration, ...]:
-        """Where a new kernel is run first."""
-        return tuple(self.predictor.space.configurations[number] for number in self.predictor.samples)
+        """Where a new kernel has to be run first."""
+        return self.card.sample_configurations
 
     def save(self, folder: str | Path) -> None:
-        """Write the model to a folder, which `crosscast.load_model` reads; a model that is there is replaced.
-
-        Raises
-        ------
-        InputError
-            If something else is there, or the folder cannot be written.
-        """
-        save_model(self, folder)
+        """Write the model, in the place of the one that is there."""
+        if not isinstance(self.predictor, (ProcessPredictor, PublishedPredictor)):
+            expected = f"one that can be kept ({', '.join(KINDS)})"
+            raise InputError.of(where="model", expected=expected, found=self.card.model)
+        card = self.card.to_dict()
+        card.pop("question")
+        write(folder, QUESTION, card, self.predictor.fitted.state())
 
     def predict(self, runs: Runs) -> SurfaceForecast:
         """Predict time and power of one kernel at every configuration.
 
-        Parameters
-        ----------
-        runs
-            For each configuration of `samples`, and any others where it ran: ``time_s`` in seconds,
-            ``power_w`` in watts, and as far as they are known ``<domain>_w`` and counters by their names.
-
-        Raises
-        ------
-        InputError
-            If a run at one of the samples is missing, or a configuration is not known.
+        `runs` has for each configuration of `samples`, and any others where it ran, ``time_s`` in seconds,
+        ``power_w`` in watts, and as far as they are known ``<domain>_w`` and counters by their names.
         """
-        return self.predictor.forecast(self._observed(runs))
+        space = self.predictor.space
+        by_number = sorted((space.number_of(at), values) for at, values in runs.items())
+        for number, values in by_number:
+            for name in {"time_s", "power_w"} - set(values):
+                where, found = f"runs: {space.configurations[number]}", ", ".join(values) or "nothing"
+                raise InputError.of(where=where, field=name, expected="a number", found=found)
+
+        def column(name: str) -> Reals:
+            return np.array([values.get(name, np.nan) for _, values in by_number], np.float64)
+
+        domains = {name: column(f"{name}_w") for name in self.card.domains}
+        counters = {name: column(name) for name in self.card.counters}
+        numbers = np.array([number for number, _ in by_number], np.int64)
+        observed = Observed(numbers, column("time_s"), column("power_w"), domains, counters)
+        return self.predictor.forecast(observed)
 
     def choose(
         self,
@@ -163,85 +155,29 @@ class TrainedConfigurationModel:
         *,
         level: float = LEVEL,
     ) -> Choice:
-        """Choose the best configuration for a kernel under a power cap.
+        """Choose the best configuration under a power cap in watts, by runs as `predict` takes them.
 
-        Parameters
-        ----------
-        runs
-            As `predict` takes them.
-        power_cap
-            Most power, in watts.
-        objective
-            What is to be as good as possible: ``time`` (or ``performance``), ``energy`` or ``edp``.
-        confidence
-            Probability with which the cap must be kept; by default what is best on average is chosen.
-        level
-            Probability that the intervals hold.
-
-        Returns
-        -------
-        Choice
-            With `recommended`, ``None`` where nothing keeps to the cap, and the predicted Pareto frontier.
-
-        Raises
-        ------
-        InputError
-            If a run at one of the samples is missing, or an argument is wrong.
+        What is best is ``time`` (or ``performance``), ``energy`` or ``edp``; the cap is kept with the
+        probability `confidence`, without one on average; intervals hold with the probability `level`.
         """
-        return choice_of(
-            self.predict(runs),
-            self.predictor.space,
-            power_cap,
-            objective="performance" if objective == "time" else objective,
-            confidence=confidence,
-            level=level,
-        )
-
-    def _observed(self, runs: Runs) -> Observed:
-        space = self.predictor.space
-        by_number = sorted((space.number_of(at), values) for at, values in runs.items())
-        for number, values in by_number:
-            for name in {"time_s", "power_w"} - set(values):
-                expected, found = "a number", ", ".join(values) or "nothing"
-                where = f"runs: {space.configurations[number]}"
-                raise InputError.of(where=where, field=name, expected=expected, found=found)
-
-        def column(name: str) -> Reals:
-            return np.array([values.get(name, np.nan) for _, values in by_number], np.float64)
-
-        return Observed(
-            np.array([number for number, _ in by_number], np.int64),
-            column("time_s"),
-            column("power_w"),
-            {name: column(f"{name}_w") for name in self.card.domains},
-            {name: column(name) for name in self.card.counters},
-        )
-
-
-def save_model(trained: TrainedConfigurationModel, folder: str | Path) -> None:
-    """Write a model, in the place of the one that is there."""
-    if not isinstance(trained.predictor, (ProcessPredictor, PublishedPredictor)):
-        expected = f"one that can be kept ({', '.join(KINDS)})"
-        raise InputError.of(where="model", expected=expected, found=trained.card.model)
-    card = trained.card.to_dict()
-    card.pop("question")
-    write(folder, QUESTION, card, trained.predictor.fitted.state())
+        best: Objective = "performance" if objective == "time" else objective
+        words: dict[str, Any] = {"objective": best, "confidence": confidence, "level": level}
+        return choice_of(self.predict(runs), self.predictor.space, power_cap, **words)
 
 
 def open_model(stored: StoredModel) -> TrainedConfigurationModel:
     """Read a model whose card is there."""
     card = decode(ConfigurationCard, stored.card, stored.where)
     if card.kind not in KINDS:
-        raise InputError.of(
-            where=stored.where, field="kind", expected=" or ".join(KINDS), found=repr(card.kind)
-        )
+        expected, found = " or ".join(KINDS), repr(card.kind)
+        raise InputError.of(where=stored.where, field="kind", expected=expected, found=found)
+    fitted, predictor = KINDS[card.kind]
     try:
-        space, samples = card.space, card.numbers
-        for device in space.devices:
+        for device in card.space.devices:
             if device not in card.totals:
                 field, found = f"power.totals.{device}", ", ".join(card.totals) or "none"
                 raise InputError.of(field=field, expected="lists of domains", found=found)
-        predictor = KINDS[card.kind].from_state(stored.arrays).predictor(space, samples)
+        made = predictor(card.space, card.numbers, fitted.from_state(stored.arrays))
     except InputError as error:
         raise error if str(error).startswith(str(stored.folder)) else error.within(stored.where) from error
-    return TrainedConfigurationModel(card, predictor, stored.folder)
+    return TrainedConfigurationModel(card, made, stored.folder)

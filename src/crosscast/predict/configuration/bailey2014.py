@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from crosscast.arrays import Flags, Integers, Reals
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.configuration.data import (
     KernelAt,
@@ -21,9 +21,8 @@ from crosscast.predict.configuration.data import (
     plain_forecast,
     reference_samples,
     sample_places,
-    sampled,
 )
-from crosscast.predict.configuration.features import Design, SampleFeatures, design_of
+from crosscast.predict.configuration.features import Design, SampleFeatures, TrainingRuns, design_of
 from crosscast.predict.serialization import Array, Stored
 
 _SAME = 1e-9
@@ -32,9 +31,7 @@ _SAME = 1e-9
 def groupings(apart: Reals, most: int) -> tuple[Integers, ...]:
     """Groups of ``n`` kernels by dissimilarities ``(n, n)``, for each number of groups from 1 on.
 
-    By average linkage: the paper takes relational clustering from R's fossil, which works on dissimilarities
-    alone too, but starts at random and may end elsewhere each time. The groups of one number are parts of
-    those of a smaller one.
+    By average linkage; the relational clustering of R's fossil, which the paper takes, starts at random.
     """
     # Imported here: predicting needs it not.
     from scipy.cluster.hierarchy import cut_tree, linkage
@@ -46,12 +43,12 @@ def groupings(apart: Reals, most: int) -> tuple[Integers, ...]:
     joined = linkage(squareform(apart, checks=False), "average")
     # The whole tree is cut: where numbers of groups are asked for, SciPy 1.17 mistakes the last one.
     cut = cut_tree(joined)[:, ::-1].astype(np.int64)
-    return tuple(_in_order(cut[:, column]) for column in range(min(most, n)))
-
-
-def _in_order(labels: Integers) -> Integers:
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse].astype(np.int64)
+    labels = []
+    for column in cut.T[: min(most, n)]:
+        _, first, inverse = np.unique(column, return_index=True, return_inverse=True)
+        # Groups are numbered in the order of their first kernels.
+        labels.append(np.argsort(np.argsort(first))[inverse].astype(np.int64))
+    return tuple(labels)
 
 
 def rank_correlation(first: Integers, second: Integers) -> float:
@@ -81,11 +78,7 @@ def rank_correlations(frontiers: Sequence[Integers]) -> Reals:
 
 
 def dissimilarities(correlations: Reals) -> Reals:
-    """``(1 - tau) / 2``: 0 for the same order, 1 for the opposite one, of the same shape.
-
-    Two frontiers that share fewer than two configurations are 1/2 apart, as orders that have nothing to do
-    with each other.
-    """
+    """``(1 - tau) / 2``: 0 for the same order, 1 for the opposite one, 1/2 where none is defined."""
     apart: Reals = (1 - np.where(np.isnan(correlations), 0.0, correlations)) / 2
     return apart
 
@@ -110,9 +103,8 @@ class ClassificationTree(Stored):
     feature: Annotated[Integers, Array("m", low=-1, below="f")]  # That each node asks for; -1 in leaves
     left: Annotated[Integers, Array("m", low=-1, below="m")]  # Nodes below, which come after it; -1 in leaves
     right: Annotated[Integers, Array("m", low=-1, below="m")]
-    counts: Annotated[
-        Integers, Array("m k", low=0)
-    ]  # Training kernels of each cluster that came to each node
+    # Training kernels of each cluster that came to each node
+    counts: Annotated[Integers, Array("m k", low=0)]
 
     def check(self) -> None:
         """Refuse arrays that are no tree."""
@@ -136,24 +128,11 @@ class ClassificationTree(Stored):
     def nodes(self) -> tuple[TreeNode, ...]:
         """All nodes, the root first."""
         found = []
-        for number, feature in enumerate(self.feature.tolist()):
-            leaf = feature < 0
-            found.append(
-                TreeNode(
-                    None if leaf else self.names[feature],
-                    None if leaf else float(self.threshold[number]),
-                    None if leaf else int(self.left[number]),
-                    None if leaf else int(self.right[number]),
-                    int(self.counts[number].argmax()),
-                    tuple(self.counts[number].tolist()),
-                )
-            )
+        columns = (self.feature, self.threshold, self.left, self.right, self.counts)
+        for feature, *below, counts in zip(*(each.tolist() for each in columns), strict=True):
+            at: Any = (self.names[feature], *below) if feature >= 0 else (None,) * 4
+            found.append(TreeNode._make((*at, int(np.argmax(counts)), tuple(counts))))
         return tuple(found)
-
-    @property
-    def depth(self) -> int:
-        """Most questions between the root and a leaf."""
-        return max(line.count("|   ") for line in self.text().splitlines())
 
     def text(self) -> str:
         """The tree for people: a line a branch, further in the deeper it is."""
@@ -197,10 +176,7 @@ def fit_classification_tree(
 
 @dataclass(frozen=True, eq=False)
 class ClusterModels(Stored):
-    """Linear models of ``k`` clusters over ``p`` variables of `Design` and the constants of ``d`` devices.
-
-    NaN stands for a device of which nothing was learned.
-    """
+    """Linear models of ``k`` clusters over ``p`` variables of `Design` and the constants of ``d`` devices."""
 
     logarithms: bool  # Whether the models are of the logarithms of performance and power
     # (k, p) of the performance relative to that at the sample; (k, p + d) with the devices' constants if of
@@ -235,10 +211,9 @@ class ClusterModels(Stored):
 def fit_cluster_models(
     design: Design, relative: Reals, power_w: Reals, clusters: Integers, *, logarithms: bool
 ) -> ClusterModels:
-    """Fit the models by least squares, all kernels of a cluster together.
+    """Fit the models by least squares, all kernels of a cluster together, with the smallest coefficients.
 
-    A cluster without a run on a device takes the model of all kernels there. Where the variables are more
-    than the configurations that were run, the smallest coefficients are taken.
+    A cluster without a run on a device takes the model of all kernels there.
     """
     count = int(clusters.max()) + 1
     both = design.with_constants
@@ -288,17 +263,11 @@ class Clusters(Stored):
         """What was found, for ``n`` kernels."""
         pairs = correlations[np.triu_indices(len(kernels), 1)]
         known = pairs[np.isfinite(pairs)]
+        low, high = (float(known.min()), float(known.max())) if known.size else (None, None)
         ordered = [kernels[row] for row in np.argsort(clusters, kind="stable")]
-        return cls(
-            tuple(each.application for each in ordered),
-            tuple(each.kernel for each in ordered),
-            tuple(each.size for each in ordered),
-            tuple(np.bincount(clusters).tolist()),
-            asked,
-            float(known.min()) if known.size else None,
-            float(known.max()) if known.size else None,
-            len(pairs) - len(known),
-        )
+        applications, names, sizes = zip(*ordered, strict=True)
+        counts = tuple(np.bincount(clusters).tolist())
+        return cls(applications, names, sizes, counts, asked, low, high, len(pairs) - len(known))
 
     def check(self) -> None:
         """Refuse sizes of other kernels, and a range with one end."""
@@ -337,7 +306,7 @@ class Clusters(Stored):
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """``n`` training kernels."""
+    """``n`` training kernels, as the offline stage sees them."""
 
     design: Design  # Variables of the c configurations
     # (n, n) rank correlations of their frontiers; NaN where two share less than two points
@@ -348,37 +317,17 @@ class Training:
     groups: Integers  # (n,) a number for each application
 
     @classmethod
-    def of(cls, surfaces: Surfaces, samples: Sequence[int]) -> tuple[Training, SampleFeatures]:
-        """What kernels tell, all of which ran at the samples."""
-        features, values = SampleFeatures.of(surfaces, samples)
-        pairs = zip(surfaces.time_s, surfaces.power_w, strict=True)
-        sample = np.array(samples)[reference_samples(surfaces.space, samples)]
-        applications = [each.application for each in surfaces.kernels]
-        training = cls(
-            design_of(surfaces.space),
-            rank_correlations([pareto_frontier(time, power) for time, power in pairs]),
-            features.readable(values),
-            surfaces.time_s[:, sample] / surfaces.time_s,
-            surfaces.power_w,
-            np.unique(applications, return_inverse=True)[1].astype(np.int64),
+    def of(cls, runs: TrainingRuns) -> Training:
+        """What the runs tell."""
+        time_s, power_w = runs.surfaces.time_s, runs.surfaces.power_w
+        return cls(
+            design_of(runs.surfaces.space),
+            rank_correlations([pareto_frontier(*each) for each in zip(time_s, power_w, strict=True)]),
+            runs.features.readable(runs.values),
+            time_s[:, runs.scaled_from] / time_s,
+            power_w,
+            runs.groups,
         )
-        return training, features
-
-    def take(self, rows: Flags) -> Training:
-        """Some of the kernels alone."""
-        correlations = self.correlations[np.ix_(rows, rows)]
-        return Training(
-            self.design,
-            correlations,
-            self.features[rows],
-            self.relative[rows],
-            self.power_w[rows],
-            self.groups[rows],
-        )
-
-    def groupings(self, most: int) -> tuple[Integers, ...]:
-        """Clusters, for each number of them from 1 on; see `groupings`."""
-        return groupings(dissimilarities(self.correlations), most)
 
 
 class Amounts(NamedTuple):
@@ -393,9 +342,8 @@ def choose_amounts(
 ) -> Amounts:
     """Choose the numbers of the least error, of equals the smaller ones; both are rising.
 
-    The error is that of the whole model, clusters, tree and all, on the kernels of each application in turn
-    when it is fitted to the others: the mean square of the logarithms of performance and of power, where
-    applications count the same. With one application there is none to leave out: the largest are taken.
+    The error is the mean square of the logarithms of performance and power on each application, left out in
+    turn; with one application there is none to leave out, and the largest are taken.
     """
     if max(clusters) == 1:
         return Amounts(1, min(depths))  # One cluster leaves nothing to ask.
@@ -403,39 +351,41 @@ def choose_amounts(
     applications = np.unique(training.groups)
     if len(pairs) == 1 or len(applications) < 2:
         return pairs[-1]
-    per_application = [
-        _left_out_errors(training, group, clusters, depths, logarithms, seed) for group in applications
-    ]
-    errors = np.mean(per_application, axis=0).ravel()
+    words: dict[str, Any] = {"logarithms": logarithms, "seed": seed}
+    errors = [_left_out_errors(training, each, clusters, depths, **words) for each in applications]
+    mean = np.mean(errors, axis=0).ravel()
     # What differs by rounding alone is equal.
-    return pairs[int(np.flatnonzero(errors <= errors.min() * (1 + 1e-9) + 1e-12)[0])]
+    return pairs[int(np.flatnonzero(mean <= mean.min() * (1 + 1e-9) + 1e-12)[0])]
 
 
 def _left_out_errors(
     training: Training,
-    left_out: int,
+    group: int,
     clusters: Sequence[int],
     depths: Sequence[int],
+    *,
     logarithms: bool,
     seed: int,
 ) -> Reals:
     """Error on one application, of shape ``(clusters, depths)``."""
-    out = training.groups == left_out
-    known, asked = training.take(~out), training.take(out)
-    names = [str(each) for each in range(known.features.shape[1])]
-    labels = known.groupings(max(clusters))
-    errors = np.empty((len(clusters), len(depths)))
+    out, design, features = training.groups == group, training.design, training.features
+    names = [str(each) for each in range(features.shape[1])]
+    labels = groupings(dissimilarities(training.correlations[np.ix_(~out, ~out)]), max(clusters))
+    errors = np.zeros((len(clusters), len(depths)))
     for row, count in enumerate(clusters):
         own = labels[min(count, len(labels)) - 1]
-        models = fit_cluster_models(known.design, known.relative, known.power_w, own, logarithms=logarithms)
-        relative, power_w = models.relative_performance(known.design), models.power_w(known.design)
+        known = training.relative[~out], training.power_w[~out]
+        models = fit_cluster_models(design, *known, own, logarithms=logarithms)
+        relative, power_w = models.relative_performance(design), models.power_w(design)
         for column, depth in enumerate(depths):
-            tree = fit_classification_tree(names, known.features, own, depth=depth, seed=seed)
-            at = np.array([tree.cluster_of(values) for values in asked.features], np.int64)
-            squares = np.log(relative[at] / asked.relative) ** 2 + np.log(power_w[at] / asked.power_w) ** 2
+            tree = fit_classification_tree(names, features[~out], own, depth=depth, seed=seed)
+            at = np.array([tree.cluster_of(values) for values in features[out]], np.int64)
+            squares = np.log(relative[at] / training.relative[out]) ** 2
+            squares += np.log(power_w[at] / training.power_w[out]) ** 2
             # What the others did not run is not predicted.
             there = np.isfinite(squares)
-            errors[row, column] = float(np.mean(squares[there])) if there.any() else 0.0
+            if there.any():
+                errors[row, column] = float(np.mean(squares[there]))
     return errors
 
 
@@ -469,32 +419,24 @@ class PublishedModel:
         return f"published{'-log' if self.logarithms else ''}{count}"
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> PublishedPredictor:
-        """Group the kernels that ran at all samples; fit each group's models, and the tree.
-
-        The tree's depth is chosen as the number of clusters is, inside the training data.
-        """
+        """Group the kernels that ran at all samples; fit each group's models and the tree."""
         # Imported here: predicting needs it not.
         from threadpoolctl import threadpool_limits
 
-        kernels = sampled(surfaces, samples)
+        runs = TrainingRuns.of(surfaces, samples)
+        features, log = runs.features, self.logarithms
         # Threads of BLAS take longer to agree than these small matrices take.
         with threadpool_limits(1):
-            training, features = Training.of(kernels, samples)
-            labels = training.groupings(self.clusters or _MOST_CLUSTERS)
+            known = Training.of(runs)
+            labels = groupings(dissimilarities(known.correlations), self.clusters or _MOST_CLUSTERS)
             counts = tuple(range(1, len(labels) + 1)) if self.clusters is None else (len(labels),)
-            amounts = choose_amounts(training, counts, _DEPTHS, logarithms=self.logarithms, seed=seed)
-            own = labels[amounts.clusters - 1]
-            fitted = FittedClusters(
-                features,
-                fit_classification_tree(
-                    features.readable_names, training.features, own, depth=amounts.depth, seed=seed
-                ),
-                fit_cluster_models(
-                    training.design, training.relative, training.power_w, own, logarithms=self.logarithms
-                ),
-                Clusters.of(kernels.kernels, own, training.correlations, self.clusters),
-            )
-        return fitted.predictor(surfaces.space, tuple(samples))
+            amounts = choose_amounts(known, counts, _DEPTHS, logarithms=log, seed=seed)
+            own, names = labels[amounts.clusters - 1], features.readable_names
+            tree = fit_classification_tree(names, known.features, own, depth=amounts.depth, seed=seed)
+            models = fit_cluster_models(known.design, known.relative, known.power_w, own, logarithms=log)
+            clusters = Clusters.of(runs.surfaces.kernels, own, known.correlations, self.clusters)
+        fitted = FittedClusters(features, tree, models, clusters)
+        return PublishedPredictor(surfaces.space, tuple(samples), fitted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -515,10 +457,6 @@ class FittedClusters(Stored):
         if self.tree.names != self.features.readable_names:
             expected, found = ", ".join(self.features.readable_names), ", ".join(self.tree.names)
             raise InputError.of(field="tree.names", expected=expected, found=found)
-
-    def predictor(self, space: Space, samples: tuple[int, ...]) -> PublishedPredictor:
-        """What predicts on the configurations that it was trained on."""
-        return PublishedPredictor(space, samples, self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -548,16 +486,11 @@ class PublishedPredictor:
         references = reference_samples(self.space, self.samples)
         return models.relative_performance(design), models.power_w(design), references
 
-    def cluster_of(self, observed: Observed, places: Sequence[int] | None = None) -> int:
-        """Cluster of a kernel by its sample runs."""
-        at = sample_places(self.space, self.samples, observed) if places is None else places
-        features = self.fitted.features
-        return self.fitted.tree.cluster_of(features.readable(features.values(observed, at)))
-
     def forecast(self, observed: Observed) -> SurfaceForecast:
         """Predict time and power; measured values stand where there are runs."""
         places = sample_places(self.space, self.samples, observed)
-        cluster = self.cluster_of(observed, places)
+        features = self.fitted.features
+        cluster = self.fitted.tree.cluster_of(features.readable(features.values(observed, places)))
         relative, power_w, references = self._surfaces
         at_sample = observed.time_s[np.array(places)[references]]
         return plain_forecast(at_sample / relative[cluster], power_w[cluster], observed)

@@ -33,8 +33,6 @@ OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 def merit(time_s: Reals, power_w: Reals, objective: Objective) -> Reals:
     """What is best when greatest: one over time, over energy, or over energy times time."""
-    if objective not in OBJECTIVES:
-        raise InputError(f"objective: expected one of {', '.join(OBJECTIVES)}, found {objective!r}")
     if objective == "performance":
         return 1 / time_s
     return 1 / (time_s * power_w if objective == "energy" else time_s * time_s * power_w)
@@ -49,16 +47,18 @@ def probability_under(
     return np.where(forecast.measured, measured, predicted) * available
 
 
-def check_confidence(confidence: float | None) -> None:
-    """Refuse what is no probability; none is as good."""
-    if confidence is not None and not (isinstance(confidence, Real) and 0 < confidence < 1):
-        raise InputError(f"confidence: expected a probability between 0 and 1, found {confidence!r}")
-
-
-def check_cap(power_cap: float) -> None:
-    """Refuse what is no power."""
+def check_asked(
+    power_cap: float = 1.0, confidence: float | None = None, objective: str = "performance"
+) -> None:
+    """Refuse a cap that is no power, a confidence that is no probability, and an objective there is not."""
     if not (isinstance(power_cap, Real) and 0 < power_cap < np.inf):
-        raise InputError(f"power cap: expected watts above 0, found {power_cap!r}")
+        raise InputError.of(field="power cap", expected="watts above 0", found=repr(power_cap))
+    if confidence is not None and not (isinstance(confidence, Real) and 0 < confidence < 1):
+        expected = "a probability between 0 and 1"
+        raise InputError.of(field="confidence", expected=expected, found=repr(confidence))
+    if objective not in OBJECTIVES:
+        expected = f"one of {', '.join(OBJECTIVES)}"
+        raise InputError.of(field="objective", expected=expected, found=repr(objective))
 
 
 _MORE_LIKELY_THAN_NOT = 0.5
@@ -74,12 +74,11 @@ def select(
     available: Flags | None = None,
     within: Reals | None = None,
 ) -> int | None:
-    """Select a configuration: the best that keeps to the cap with a confidence, or else the best on average.
+    """Select the best that keeps to the cap with a confidence, or else the best on average.
 
     `within` are the probabilities of keeping to it, where they are known already.
     """
-    check_cap(power_cap)
-    check_confidence(confidence)
+    check_asked(power_cap, confidence, objective)
     if within is None:
         allowed = np.ones(len(forecast.measured), np.bool_) if available is None else available
         tolerance = tolerance if confidence is None else 0.0
@@ -142,15 +141,14 @@ class Choice(Tabular):
 
     def columns(self) -> Mapping[str, Column]:
         """The frontier: configurations with what is predicted of them."""
-        fields = Option.__dataclass_fields__
-        found: dict[str, list[object]] = {
-            name: [getattr(each, name) for each in self.frontier] for name in fields
-        }
+        names = Option.__dataclass_fields__
+        found = {name: [getattr(each, name) for each in self.frontier] for name in names}
         recommended = None if self.recommended is None else self.recommended.configuration
+        at = found["configuration"]
         return {
             **found,
-            "configuration": [str(each.configuration) for each in self.frontier],
-            "recommended": [each.configuration == recommended for each in self.frontier],
+            "configuration": list(map(str, at)),
+            "recommended": [each == recommended for each in at],
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -180,50 +178,39 @@ def choice_of(
 ) -> Choice:
     """Choose a configuration for a kernel, and say what else there is."""
     if not 0 < level < 1:
-        raise InputError(f"level: expected a probability between 0 and 1, found {level}")
-    if confidence is not None and not forecast.power.errors.size:
-        raise InputError("confidence: expected a model that knows how sure it is, found one that does not")
-    check_cap(power_cap)
+        raise InputError.of(field="level", expected="a probability between 0 and 1", found=level)
+    time, power = forecast.time, forecast.power
+    if confidence is not None and not power.errors.size:
+        expected = "a model that knows how sure it is"
+        raise InputError.of(field="confidence", expected=expected, found="one that does not")
+    check_asked(power_cap, confidence, objective)
     within = probability_under(forecast, power_cap, np.ones(len(space), np.bool_))
     number = select(forecast, power_cap, objective=objective, confidence=confidence, within=within)
     tails = ((1 - level) / 2, (1 + level) / 2)
-    time, power = ([each.quantile(tail) for tail in tails] for each in (forecast.time, forecast.power))
-    fastest = float(np.nanmin(forecast.time.centre))
+    intervals = {
+        f"{name}_{end}_{unit}": (quantity.quantile(tail), quantity.errors)
+        for name, unit, quantity in (("time", "s", time), ("power", "w", power))
+        for end, tail in zip(("low", "high"), tails, strict=True)
+    }
+    intervals["probability_under"] = (within, power.errors)
+    fastest = float(np.nanmin(time.centre))
 
     def option(number: int) -> Option:
         measured = bool(forecast.measured[number])
+        at, time_s, power_w = space.configurations[number], time.centre[number], power.centre[number]
+        known: dict[str, Any] = {
+            name: float(values[number]) if measured or errors.size else None
+            for name, (values, errors) in intervals.items()
+        }
+        known |= {"measured": measured, "relative_performance": float(fastest / time_s)}
+        return Option(at, float(time_s), float(power_w), **known)
 
-        def known(values: Reals, errors: Reals) -> float | None:
-            return float(values[number]) if measured or errors.size else None
-
-        return Option(
-            space.configurations[number],
-            float(forecast.time.centre[number]),
-            float(forecast.power.centre[number]),
-            known(time[0], forecast.time.errors),
-            known(time[1], forecast.time.errors),
-            known(power[0], forecast.power.errors),
-            known(power[1], forecast.power.errors),
-            known(within, forecast.power.errors),
-            measured,
-            float(fastest / forecast.time.centre[number]),
-        )
-
-    least = option(int(np.nanargmin(forecast.power.centre)))
-    frontier = pareto_frontier(forecast.time.centre, forecast.power.centre).tolist()
-    reason = ""
-    if number is None:
-        reason = _reason(power_cap, option(int(np.argmax(within))), least, confidence)
-    return Choice(
-        power_cap,
-        objective,
-        confidence,
-        level,
-        None if number is None else option(number),
-        reason,
-        tuple(option(each) for each in frontier),
-        least,
-    )
+    least = option(int(np.nanargmin(power.centre)))
+    frontier = tuple(option(each) for each in pareto_frontier(time.centre, power.centre).tolist())
+    chosen = None if number is None else option(number)
+    surest = option(int(np.argmax(within)))
+    reason = _reason(power_cap, surest, least, confidence) if chosen is None else ""
+    return Choice(power_cap, objective, confidence, level, chosen, reason, frontier, least)
 
 
 def _reason(cap: float, surest: Option, least: Option, confidence: float | None) -> str:

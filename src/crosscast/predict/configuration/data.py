@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.tables.arrow import Table
+    from crosscast.data.table import Table
 
 
 @dataclass(frozen=True)
@@ -30,19 +29,25 @@ class Space:
 
     def __post_init__(self) -> None:
         if not self.configurations:
-            raise InputError("configurations: expected at least one, found none")
+            raise InputError.of(field="configurations", expected="at least one", found="none")
         most, count = Counter(self.configurations).most_common(1)[0]
         if count > 1:
-            raise InputError(f"configurations: expected each once, found {most} twice")
+            raise InputError.of(field="configurations", expected="each once", found=f"{most} twice")
         kinds: dict[str, type] = {}
         for each in self.configurations:
             for name, value in each.settings.items():
                 if kinds.setdefault(name, type(value)) is not type(value):
-                    raise InputError(f"configurations: {name}: expected numbers or words, found both")
-        object.__setattr__(self, "configurations", tuple(sorted(self.configurations, key=_order)))
+                    where = f"configurations: {name}"
+                    raise InputError.of(where=where, expected="numbers or words", found="both")
+
+        def order(each: Configuration) -> tuple[object, ...]:
+            # A knob that a configuration lacks comes before any setting of it.
+            settings = each.settings.items()
+            return each.device, tuple((name, isinstance(value, str), value) for name, value in settings)
+
+        object.__setattr__(self, "configurations", tuple(sorted(self.configurations, key=order)))
 
     def __len__(self) -> int:
-        """Number of configurations."""
         return len(self.configurations)
 
     @cached_property
@@ -52,10 +57,9 @@ class Space:
     def number_of(self, configuration: Configuration) -> int:
         """Number of a configuration: its place among all, from 0."""
         if configuration not in self._numbers:
-            raise InputError(
-                f"configuration: expected one of the {len(self)} that are known, such as "
-                f"{self.configurations[0]}; found {configuration}"
-            )
+            expected = f"one of the {len(self)} that are known, such as {self.configurations[0]}"
+            found = f"found {configuration}"
+            raise InputError(f"configuration: expected {expected}; {found}")
         return self._numbers[configuration]
 
     @cached_property
@@ -79,12 +83,11 @@ class Space:
         return self._varying(str)
 
     def _varying(self, kind: type) -> tuple[str, ...]:
-        all_settings = [each.settings for each in self.configurations]
-        names = {name for each in all_settings for name, value in each.items() if isinstance(value, kind)}
-        found = {
-            (each.device, name, each.settings.get(name)) for each in self.configurations for name in names
-        }
-        counts = Counter((device, name) for device, name, _ in found)
+        each_setting = [each.settings.items() for each in self.configurations]
+        names = {name for items in each_setting for name, value in items if isinstance(value, kind)}
+        every = self.configurations
+        values = {(each.device, name, each.settings.get(name)) for each in every for name in names}
+        counts = Counter((device, name) for device, name, _ in values)
         return tuple(sorted({name for (_, name), count in counts.items() if count > 1}))
 
     @cached_property
@@ -98,14 +101,6 @@ class Space:
         return np.array([str(each.settings.get(word, "")) for each in self.configurations])
 
 
-def _order(configuration: Configuration) -> tuple[object, ...]:
-    # A knob that a configuration lacks comes before any setting of it.
-    return (
-        configuration.device,
-        tuple((name, isinstance(value, str), value) for name, value in configuration.settings.items()),
-    )
-
-
 class KernelAt(NamedTuple):
     """A kernel at a problem size."""
 
@@ -114,9 +109,24 @@ class KernelAt(NamedTuple):
     size: str
 
     def __str__(self) -> str:
-        """Application, kernel where it has another name, and size."""
-        names = (self.application, self.kernel) if self.kernel != self.application else (self.application,)
-        return " ".join(("/".join(names), self.size))
+        name = self.application if self.kernel == self.application else f"{self.application}/{self.kernel}"
+        return f"{name} {self.size}"
+
+
+class Values(NamedTuple):
+    """What some runs tell, each in an array of one shape; domains and counters by name."""
+
+    time_s: Reals
+    power_w: Reals
+    domains: dict[str, Reals]
+    counters: dict[str, Reals]
+
+
+def values_at(runs: Observed | Surfaces, index: Any) -> Values:
+    """What is measured at an index of the arrays."""
+    domains = {name: values[index] for name, values in runs.domains.items()}
+    counters = {name: values[index] for name, values in runs.counters.items()}
+    return Values(runs.time_s[index], runs.power_w[index], domains, counters)
 
 
 @dataclass(frozen=True)
@@ -133,37 +143,26 @@ class Observed:
     counters: Mapping[str, Reals] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """Number of runs."""
         return len(self.numbers)
 
     def and_run(self, run: Observed) -> Observed:
-        """These runs and others, which replace those at the same configurations.
-
-        A domain or counter that one side does not know is NaN there.
-        """
+        """These runs and others, which replace those at the same place; what one side lacks is NaN."""
         kept = ~np.isin(self.numbers, run.numbers)
+        before, after = np.full(len(self), np.nan), np.full(len(run), np.nan)
+
+        def joined(ones: Mapping[str, Reals], others: Mapping[str, Reals]) -> dict[str, Reals]:
+            return {
+                name: np.concatenate([ones.get(name, before)[kept], others.get(name, after)])
+                for name in {**ones, **others}
+            }
+
         return Observed(
             np.concatenate([self.numbers[kept], run.numbers]),
             np.concatenate([self.time_s[kept], run.time_s]),
             np.concatenate([self.power_w[kept], run.power_w]),
-            _joined(self.domains, run.domains, kept, len(run)),
-            _joined(self.counters, run.counters, kept, len(run)),
+            joined(self.domains, run.domains),
+            joined(self.counters, run.counters),
         )
-
-    def place(self, number: int) -> int | None:
-        """Which run is that of a configuration, if there is one."""
-        found = np.flatnonzero(self.numbers == number)
-        return int(found[0]) if found.size else None
-
-
-def _joined(
-    ones: Mapping[str, Reals], others: Mapping[str, Reals], kept: Flags, count: int
-) -> dict[str, Reals]:
-    before, after = np.full(len(kept), np.nan), np.full(count, np.nan)
-    return {
-        name: np.concatenate([ones.get(name, before)[kept], others.get(name, after)])
-        for name in dict.fromkeys([*ones, *others])
-    }
 
 
 @dataclass(frozen=True)
@@ -197,26 +196,13 @@ class Surfaces:
     def take(self, rows: Flags | Integers) -> Surfaces:
         """Some of the kernels alone, with all configurations."""
         chosen = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        return Surfaces(
-            self.label,
-            tuple(self.kernels[row] for row in chosen),
-            self.space,
-            self.time_s[chosen],
-            self.power_w[chosen],
-            {name: values[chosen] for name, values in self.domains.items()},
-            {name: values[chosen] for name, values in self.counters.items()},
-        )
+        kernels = tuple(self.kernels[row] for row in chosen)
+        return Surfaces(self.label, kernels, self.space, *values_at(self, chosen))
 
     def observed(self, row: int, numbers: Sequence[int]) -> Observed:
         """The runs of one kernel at some configurations; those where it did not run are left out."""
         there = np.array([each for each in numbers if self.known[row, each]], np.int64)
-        return Observed(
-            there,
-            self.time_s[row, there],
-            self.power_w[row, there],
-            {name: values[row, there] for name, values in self.domains.items()},
-            {name: values[row, there] for name, values in self.counters.items()},
-        )
+        return Observed(there, *values_at(self, (row, there)))
 
 
 def machines_of(runs: Table, label: str, devices: Sequence[str] | None = None) -> tuple[Surfaces, ...]:
@@ -230,25 +216,19 @@ def machines_of(runs: Table, label: str, devices: Sequence[str] | None = None) -
             if device not in known:
                 raise InputError(f"{label}: device: expected one of {', '.join(known)}, found {device!r}")
         rows = [row for row in rows if row["device"] in devices]
-    kernels: dict[str, set[KernelAt]] = {}
-    for row in rows:
-        kernels.setdefault(row["device"], set()).add(_kernel(row))
-    return tuple(
-        _surfaces([row for row in rows if row["device"] in machine], label) for machine in _connected(kernels)
-    )
+    groups: list[tuple[set[str], set[KernelAt]]] = []
+    for device in sorted({row["device"] for row in rows}):
+        own = {_kernel(row) for row in rows if row["device"] == device}
+        near = [group for group in groups if group[1] & own]
+        devices_near = {device}.union(*(group[0] for group in near))
+        groups = [group for group in groups if group not in near]
+        groups.append((devices_near, own.union(*(group[1] for group in near))))
+    machines = sorted((machine for machine, _ in groups), key=min)
+    return tuple(_surfaces([row for row in rows if row["device"] in each], label) for each in machines)
 
 
 def _kernel(row: Mapping[str, str]) -> KernelAt:
     return KernelAt(row["application"], row["kernel"], row["size"])
-
-
-def _connected(kernels: Mapping[str, set[KernelAt]]) -> list[set[str]]:
-    """Devices, put together where they share a kernel."""
-    groups: list[set[str]] = []
-    for device in sorted(kernels):
-        near = [group for group in groups if any(kernels[each] & kernels[device] for each in group)]
-        groups = [group for group in groups if group not in near] + [{device}.union(*near)]
-    return sorted(groups, key=min)
 
 
 def _surfaces(rows: Sequence[Mapping[str, str]], label: str) -> Surfaces:
@@ -256,17 +236,16 @@ def _surfaces(rows: Sequence[Mapping[str, str]], label: str) -> Surfaces:
     space = Space(tuple(dict.fromkeys(at)))
     kernels = tuple(sorted({_kernel(row) for row in rows}))
     places = {kernel: place for place, kernel in enumerate(kernels)}
-    points = np.array([places[_kernel(row)] for row in rows]), np.array([space.number_of(c) for c in at])
-    shape = (len(kernels), len(space))
-    (kernel, number), count = Counter(zip(*(each.tolist() for each in points), strict=True)).most_common(1)[0]
+    points = [(places[_kernel(row)], space.number_of(each)) for row, each in zip(rows, at, strict=True)]
+    (kernel, number), count = Counter(points).most_common(1)[0]
     if count > 1:
         # Numbers of two forms, such as 1 and 1.0, are two keys of a table.
-        at_it = space.configurations[number]
-        raise InputError(f"{label}: expected each kernel once at {at_it}, found {kernels[kernel]} again")
+        expected = f"each kernel once at {space.configurations[number]}"
+        raise InputError.of(where=label, expected=expected, found=f"{kernels[kernel]} again")
 
     def spread(values: Sequence[object]) -> Reals:
-        surface = np.full(shape, np.nan)
-        surface[points] = np.array(values, np.float64)
+        surface = np.full((len(kernels), len(space)), np.nan)
+        surface[tuple(np.array(points).T)] = np.array(values, np.float64)
         return surface
 
     def by_name(column: str) -> dict[str, Reals]:
@@ -289,27 +268,21 @@ _TOLERANCE = 1e-3
 
 def power_totals(surfaces: Surfaces) -> Totals:
     """Find the sets of domains whose powers sum to the power, wherever it is known."""
-    found = {}
+    found: dict[str, tuple[tuple[str, ...], ...]] = {}
     for number, device in enumerate(surfaces.space.devices):
-        own = np.broadcast_to(surfaces.space.device_numbers == number, surfaces.known.shape)
-        known = own & surfaces.known
-        domains = {name: values[known] for name, values in surfaces.domains.items()}
-        there = {name: values for name, values in domains.items() if np.isfinite(values).all()}
-        found[device] = _sets(dict(list(there.items())[:_MOST_DOMAINS]), surfaces.power_w[known])
-    return MappingProxyType(found)
-
-
-def _sets(domains: Mapping[str, Reals], power_w: Reals) -> tuple[tuple[str, ...], ...]:
-    if not power_w.size:
-        return ()
-    found: list[tuple[str, ...]] = []
-    for count in range(1, _MOST_TOGETHER + 1):
-        for names in combinations(sorted(domains), count):
-            if any(set(smaller) <= set(names) for smaller in found):
-                continue
-            if np.allclose(sum(domains[name] for name in names), power_w, rtol=_TOLERANCE, atol=0):
-                found.append(names)
-    return tuple(found)
+        known = surfaces.known & (surfaces.space.device_numbers == number)
+        power_w = surfaces.power_w[known]
+        domains = {name: values[known] for name, values in sorted(surfaces.domains.items())}
+        there = [name for name, values in domains.items() if np.isfinite(values).all()][:_MOST_DOMAINS]
+        sets: list[tuple[str, ...]] = []
+        for count in range(1, _MOST_TOGETHER + 1) if power_w.size else ():
+            for names in combinations(there, count):
+                whole = sum(domains[name] for name in names)
+                is_new = not any(set(smaller) <= set(names) for smaller in sets)
+                if is_new and np.allclose(whole, power_w, rtol=_TOLERANCE, atol=0):
+                    sets.append(names)
+        found[device] = tuple(sets)
+    return found
 
 
 def total_power(sets: tuple[tuple[str, ...], ...], powers_w: Mapping[str, float]) -> float | None:
@@ -345,26 +318,24 @@ def sample_places(space: Space, samples: Sequence[int], observed: Observed) -> l
     """Which of a kernel's runs are those at the sample configurations."""
     places = []
     for number in samples:
-        place = observed.place(number)
-        if place is None:
-            raise InputError(
-                f"samples: expected a run at {space.configurations[number]}, found none there"
-                f" among {len(observed)}"
-            )
-        for what, value in (("time", observed.time_s[place]), ("power", observed.power_w[place])):
+        (found,) = np.nonzero(observed.numbers == number)
+        at = space.configurations[number]
+        if not found.size:
+            expected, among = f"a run at {at}", f"none there among {len(observed)}"
+            raise InputError.of(field="samples", expected=expected, found=among)
+        for what, values in (("time", observed.time_s), ("power", observed.power_w)):
+            value = values[found[0]]
             if not 0 < value < np.inf:
-                raise InputError(
-                    f"samples: expected a {what} above 0 at {space.configurations[number]}, found {value:g}"
-                )
-        places.append(place)
+                expected = f"a {what} above 0 at {at}"
+                raise InputError.of(field="samples", expected=expected, found=f"{value:g}")
+        places.append(int(found[0]))
     return places
 
 
 def reference_samples(space: Space, samples: Sequence[int]) -> Integers:
     """``(c,)`` The sample from which each configuration is scaled, by its place among the samples.
 
-    The first sample on the same device; the first of all, where a device has none. In the paper each device
-    has one (Bailey et al. 2014, section III-B).
+    The first on the same device (Bailey et al. 2014, section III-B), or of all, where a device has none.
     """
     numbers = [space.device_numbers[each] for each in samples]
     first = [numbers.index(device) if device in numbers else 0 for device in range(len(space.devices))]
@@ -374,9 +345,8 @@ def reference_samples(space: Space, samples: Sequence[int]) -> Integers:
 def pareto_frontier(time_s: Reals, power_w: Reals) -> Integers:
     """Configurations than which no other is as fast at as little power.
 
-    Of configurations that agree in both, the first is taken.
-    Numbers of the configurations on the frontier, by rising power, and thus by falling time (Bailey et
-    al. 2014, section III-B).
+    Their numbers, by rising power, and thus by falling time (Bailey et al. 2014, section III-B); of those
+    that agree in both, the first.
 
     >>> pareto_frontier(np.array([4.0, 2.0, 3.0]), np.array([10.0, 30.0, 40.0])).tolist()
     [0, 1]
@@ -392,10 +362,7 @@ def pareto_frontier(time_s: Reals, power_w: Reals) -> Integers:
 
 @dataclass(frozen=True)
 class Quantity:
-    """Time or power at every configuration.
-
-    The logarithm of the true value, less that of the centre, over `spread`, is distributed as `errors`.
-    """
+    """Time or power: the logarithm of the true value is that of `centre` plus `spread` times an error."""
 
     centre: Reals  # `(c,)` Median
     spread: Reals  # `(c,)` How far the logarithm may be off; 0 where it was measured
@@ -411,10 +378,7 @@ class Quantity:
         return values
 
     def probability_within(self, limit: float) -> Reals:
-        """``(c,)`` Probability that the true value is at most `limit`; 0 or 1 if nothing is known.
-
-        It is 0 where there is no forecast.
-        """
+        """``(c,)`` Probability that the true value is at most `limit`; 0 or 1 without errors."""
         distance: Reals = np.log(limit) - np.log(self.centre)
         certain: Reals = (distance >= 0).astype(np.float64)
         if not self.errors.size:

@@ -6,13 +6,21 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.configuration.data import Observed, Space, Surfaces
+from crosscast.predict.configuration.data import (
+    Observed,
+    Space,
+    Surfaces,
+    Values,
+    reference_samples,
+    sampled,
+    values_at,
+)
 from crosscast.predict.serialization import Array, Stored
 
 _TOTALS = ("instructions", "instructions_executed", "inst_executed")
@@ -37,41 +45,38 @@ class SampleColumns:
     counts: frozenset[str]  # Counters that count events, or rates of events
     total: str  # Counter by which events are divided, which must be among the sources; empty for none
 
-    def matrix(
-        self, time_s: Reals, power_w: Reals, domains: Mapping[str, Reals], counters: Mapping[str, Reals]
-    ) -> Reals:
+    def matrix(self, runs: Values) -> Reals:
         """``(..., q, s)`` Logarithms of powers and relative times, and counters; NaN where not known."""
-        logarithms, divided, counted = self.places
-        raw = np.empty((*time_s.shape[:-1], len(self.sources), time_s.shape[-1]))
+        raw = np.empty((*runs.time_s.shape[:-1], len(self.sources), runs.time_s.shape[-1]))
         for place, source in enumerate(self.sources):
             kind, _, name = source.partition(":")
-            whole = {"time": time_s, "power": power_w}
-            group = domains if kind == "domain" else counters
+            whole = {"time": runs.time_s, "power": runs.power_w}
+            group = runs.domains if kind == "domain" else runs.counters
             raw[..., place, :] = whole[kind] if kind in whole else group.get(name, np.nan)
+        found, plain, counted = raw.copy(), self.are("plain"), self.are("count")
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = raw.copy()
-            found[..., logarithms, :] = np.log(raw[..., logarithms, :])
+            found[..., plain, :] = np.log(raw[..., plain, :])
             found[..., 0, :] -= found[..., 0, :1]
             found[..., counted, :] = np.log1p(raw[..., counted, :])
-            if divided.size:
+            if self.total:
                 by = raw[..., self.sources.index(f"counter:{self.total}"), None, :]
-                found[..., divided, :] = raw[..., divided, :] / by
+                found[..., self.are("share"), :] = raw[..., self.are("share"), :] / by
         found[~np.isfinite(found)] = np.nan
         return found
 
+    def are(self, kind: str) -> Flags:
+        """``(q,)`` Which sources are no counters (`plain`), counts in logarithms, or shares of the total."""
+        return np.array([each == kind for each in self.kinds], np.bool_)
+
     @cached_property
-    def places(self) -> tuple[Integers, Integers, Integers]:
-        """Places of the sources in logarithms, of counters divided by the total, and of other counts."""
-        found: tuple[list[int], list[int], list[int]] = [], [], []
-        for place, source in enumerate(self.sources):
-            kind, _, name = source.partition(":")
-            if kind != "counter":
-                found[0].append(place)
-            elif name in self.counts:
-                is_rate = any(part in name for part in _RATES)
-                found[2 if is_rate or self.total in ("", name) else 1].append(place)
-        logarithms, divided, counted = (np.array(each, np.int64) for each in found)
-        return logarithms, divided, counted
+    def kinds(self) -> tuple[str, ...]:
+        """``(q,)`` How each source is told: `plain`, `count`, `share`, or a counter as it is: `ratio`."""
+        kinds = []
+        for kind, _, name in (source.partition(":") for source in self.sources):
+            is_rate = self.total in ("", name) or any(part in name for part in _RATES)
+            counter = "ratio" if name not in self.counts else "count" if is_rate else "share"
+            kinds.append(counter if kind == "counter" else "plain")
+        return tuple(kinds)
 
 
 def counts_in(counters: Mapping[str, Reals]) -> frozenset[str]:
@@ -86,10 +91,9 @@ def counts_in(counters: Mapping[str, Reals]) -> frozenset[str]:
 class SampleFeatures(Stored):
     """What is told of a kernel: ``f`` features of its runs at ``s`` sample configurations.
 
-    Logarithms of power, of each domain's power and of the time relative to that at the first sample;
-    counters as they are, but those that reach above 100: events are divided by the instructions where these
-    were counted, else in logarithms, as rates are. A feature that no training kernel has, or that is the same
-    for all, is left out.
+    Logarithms of powers and of times relative to the first sample; counters, divided by the instructions or
+    in logarithms where they count. A feature that no training kernel has, or that is the same for all, is
+    left out.
     """
 
     names: Annotated[tuple[str, ...], Array("f")]  # `source@sample`, the sample by its place among them
@@ -101,29 +105,21 @@ class SampleFeatures(Stored):
     @classmethod
     def of(cls, surfaces: Surfaces, samples: Sequence[int]) -> tuple[SampleFeatures, Reals]:
         """Learn what the features are; they, and the training kernels' values ``(n, f)``."""
-        at = list(samples)
-        time, power = surfaces.time_s[:, at], surfaces.power_w[:, at]
-        domains = {name: values[:, at] for name, values in surfaces.domains.items()}
+        runs = values_at(surfaces, (slice(None), list(samples)))
         # The domain that is the whole tells nothing more.
-        domains = {name: values for name, values in domains.items() if not np.allclose(values, power)}
-        counters = {name: values[:, at] for name, values in surfaces.counters.items()}
-        named = [
-            f"{kind}:{name}"
-            for kind, of in (("domain", domains), ("counter", counters))
-            for name in sorted(of)
-        ]
-        sources = ("time", "power", *named)
-        total = next((name for name in _TOTALS if name in counters), "")
-        columns = SampleColumns(sources, counts_in(counters), total)
-        matrix = columns.matrix(time, power, domains, counters).reshape(len(time), -1)
-        names = [f"{source}@{sample}" for source in sources for sample in range(len(at))]
+        domains = [name for name, each in sorted(runs.domains.items()) if not np.allclose(each, runs.power_w)]
+        counters = [f"counter:{name}" for name in sorted(runs.counters)]
+        sources = ("time", "power", *(f"domain:{name}" for name in domains), *counters)
+        total = next((name for name in _TOTALS if name in runs.counters), "")
+        columns = SampleColumns(sources, counts_in(runs.counters), total)
+        matrix = columns.matrix(runs).reshape(len(runs.time_s), -1)
+        names = [f"{source}@{sample}" for source in sources for sample in range(len(samples))]
         kept = [column for column in range(len(names)) if _tells(matrix[:, column])]
         matrix = matrix[:, kept]
         centre = np.nanmean(matrix, axis=0) if kept else np.empty(0)
         scale = np.nanstd(matrix, axis=0) + _LEAST_SCALE if kept else np.empty(0)
-        features = cls(
-            tuple(names[column] for column in kept), centre, scale, tuple(sorted(columns.counts)), total
-        )
+        own_names = tuple(names[column] for column in kept)
+        features = cls(own_names, centre, scale, tuple(sorted(columns.counts)), total)
         return features, np.where(np.isnan(matrix), centre, matrix)
 
     def check(self) -> None:
@@ -141,14 +137,8 @@ class SampleFeatures(Stored):
 
     def values(self, observed: Observed, places: Sequence[int]) -> Reals:
         """``(f,)`` Those of one kernel; what is missing is the mean of the training kernels."""
-        at = np.array(places)
         columns, samples, sources = self._parts
-        found = columns.matrix(
-            observed.time_s[at],
-            observed.power_w[at],
-            {name: values[at] for name, values in observed.domains.items()},
-            {name: values[at] for name, values in observed.counters.items()},
-        )[sources, samples]
+        found = columns.matrix(values_at(observed, np.array(places)))[sources, samples]
         return np.where(np.isnan(found), self.centre, found)
 
     @cached_property
@@ -162,22 +152,17 @@ class SampleFeatures(Stored):
         return SampleColumns(sources, frozenset(self.counts), self.total), samples, places
 
     def standardized(self, values: Reals) -> Reals:
-        """Values with mean 0 and deviation 1 over the training kernels, of the same shape.
+        """Values with mean 0 and deviation 1 over the training kernels, at most three deviations off.
 
-        They are limited, so that nothing is stranger than three deviations. Counters, which may be many,
-        together weigh as much as all other features together.
+        Counters, which may be many, together weigh as much as all other features together.
         """
         limited = np.clip((values - self.centre) / self.scale, -_LIMIT, _LIMIT)
         weighted: Reals = limited * self._weights
         return weighted
 
     @cached_property
-    def _is_counter(self) -> Flags:
-        return np.array([name.startswith("counter:") for name in self.names], np.bool_)
-
-    @cached_property
     def _weights(self) -> Reals:
-        counters = self._is_counter
+        counters = np.array([name.startswith("counter:") for name in self.names], np.bool_)
         others = max(int((~counters).sum()), 1)
         return np.where(counters, np.sqrt(others / max(int(counters.sum()), 1)), 1.0)
 
@@ -188,17 +173,17 @@ class SampleFeatures(Stored):
         found = []
         for place, sample in zip(places.tolist(), samples.tolist(), strict=True):
             kind, _, name = columns.sources[place].partition(":")
-            name = f"{name} / {self.total}" if place in columns.places[1] else name
+            name = f"{name} / {self.total}" if columns.kinds[place] == "share" else name
             words = {"time": "time_ratio", "power": "power_w", "domain": f"{name}_power_w", "counter": name}
             found.append(f"{words[kind]} at sample {sample + 1}")
         return tuple(found)
 
     def readable(self, values: Reals) -> Reals:
         """Values, of shape ``(..., f)``, with logarithms turned back: in watts, as ratios, as counts."""
+        columns, _, places = self._parts
         # Logarithms are those of powers and times, and those of one more than was counted.
-        others = ~self._is_counter
-        counted = np.isin(self._parts[2], self._parts[0].places[2])
-        logarithms = others | counted
+        counted = columns.are("count")[places]
+        logarithms = columns.are("plain")[places] | counted
         plain: Reals = np.where(logarithms, np.exp(np.where(logarithms, values, 0.0)), values) - counted
         return plain
 
@@ -206,6 +191,25 @@ class SampleFeatures(Stored):
 def _tells(values: Reals) -> bool:
     known = values[np.isfinite(values)]
     return bool(known.size) and bool(np.ptp(known) > _LEAST_SCALE * (1 + np.abs(known).max()))
+
+
+class TrainingRuns(NamedTuple):
+    """What every model learns from: the ``n`` kernels that ran at all samples."""
+
+    surfaces: Surfaces  # Their times and powers at ``c`` configurations
+    features: SampleFeatures
+    values: Reals  # (n, f) the features of their sample runs
+    scaled_from: Integers  # (c,) number of the sample configuration that each configuration is scaled from
+    groups: Integers  # (n,) a number for each application
+
+    @classmethod
+    def of(cls, surfaces: Surfaces, samples: Sequence[int]) -> TrainingRuns:
+        """The training kernels of a machine."""
+        kernels = sampled(surfaces, samples)
+        _, groups = np.unique([each.application for each in kernels.kernels], return_inverse=True)
+        scaled_from = np.array(samples)[reference_samples(surfaces.space, samples)]
+        features = SampleFeatures.of(kernels, samples)
+        return cls(kernels, *features, scaled_from, groups.astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -226,11 +230,9 @@ class Design:
 
 
 def design_of(space: Space) -> Design:
-    """Variables of the configurations of a space, apart for each device.
+    """Variables of the configurations of each device: numbers that vary, words by value, products of two.
 
-    They are the numbers that vary on the device, one variable for each value of a setting of words, and the
-    products of two of them (Bailey et al. 2014, section III-B: first-order interactions). A device on which
-    nothing varies has the variable 1.
+    Bailey et al. 2014, section III-B: first-order interactions. Where nothing varies there is the variable 1.
     """
     names: list[str] = []
     columns: list[Reals] = []

@@ -18,8 +18,7 @@ from crosscast.predict.serialization import Array, Nested, Stored
 class Covariance(Stored):
     """A covariance of two parts, both Matérn with smoothness 5/2.
 
-    One part is shared by kernels that resemble each other. The other is of each kernel alone, over the
-    settings: what its runs at some configurations say of the rest.
+    One is shared by kernels that resemble each other, the other of each kernel alone over the settings.
     """
 
     lengths: Annotated[Reals, Array("d", above=0)]  # Of the shared part, over f features and s settings
@@ -169,10 +168,7 @@ def small_product(ones: Reals, others: Reals) -> Reals:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """One kernel's logarithms of a quantity after training, before any run of the kernel.
-
-    Of the ``(c, c)`` covariances only those are computed that are asked for.
-    """
+    """One kernel's logarithms of a quantity after training, before any run of the kernel."""
 
     mean: Reals  # (c,)
     explained: Reals  # (c, r) their products are by how much training made covariances less
@@ -203,10 +199,7 @@ class Posterior:
 
 
 def sum_of_parts(parts: Mapping[str, Marginals]) -> Marginals:
-    """Logarithm of a sum, from the logarithms of its parts.
-
-    Parts are taken to be wrong independently, and the variance is that of the sum's linear approximation.
-    """
+    """Logarithm of a sum of parts that are wrong independently; its variance is linearised."""
     sizes = {name: np.exp(part.mean) for name, part in parts.items()}
     total = sum(sizes.values(), np.zeros(1))
     variance = sum(((sizes[name] / total) ** 2 * part.variance for name, part in parts.items()), np.zeros(1))
@@ -220,8 +213,7 @@ _JITTER = 1e-8
 class SparseProcess(Stored):
     """A process after training: a mean and a covariance at any points.
 
-    Inducing points stand for all (deterministic training conditional: Quiñonero-Candela and Rasmussen 2005),
-    so that a prediction costs the same however much it was fitted to.
+    Inducing points stand for all (deterministic training conditional: Quiñonero-Candela and Rasmussen 2005).
     """
 
     covariance: Annotated[Covariance, Nested(flat=True)]  # Before anything was measured

@@ -5,13 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from crosscast.arrays import Integers, Reals
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.predict.configuration.bailey2014 import PUBLISHED_CLUSTERS, PublishedModel
 from crosscast.predict.configuration.data import (
@@ -23,9 +22,8 @@ from crosscast.predict.configuration.data import (
     plain_forecast,
     reference_samples,
     sample_places,
-    sampled,
 )
-from crosscast.predict.configuration.features import SampleFeatures, design_of
+from crosscast.predict.configuration.features import SampleFeatures, TrainingRuns, design_of
 from crosscast.predict.configuration.process import ProcessModel
 
 DEFAULT_MODEL = "model"
@@ -48,31 +46,6 @@ def model_named(name: str) -> ConfigurationModel:
     return MODELS[name]()
 
 
-class Changes(NamedTuple):
-    """What baselines learn from: ``n`` kernels that ran at all samples."""
-
-    features: SampleFeatures
-    points: Reals  # (n, f) features, standardised
-    time: Reals  # (n, c) logarithms over those at the first sample on the same device; NaN where not known
-    power: Reals
-    groups: Integers  # (n,) a number for each application
-
-    @classmethod
-    def of(cls, surfaces: Surfaces, samples: Sequence[int]) -> Changes:
-        """What the kernels tell."""
-        kernels = sampled(surfaces, samples)
-        features, values = SampleFeatures.of(kernels, samples)
-        sample = np.array(samples)[reference_samples(surfaces.space, samples)]
-        applications = [each.application for each in kernels.kernels]
-        return cls(
-            features,
-            features.standardized(values),
-            np.log(kernels.time_s / kernels.time_s[:, sample]),
-            np.log(kernels.power_w / kernels.power_w[:, sample]),
-            np.unique(applications, return_inverse=True)[1].astype(np.int64),
-        )
-
-
 Learned = Callable[[Reals], Reals]
 """Logarithms ``(c,)`` over those at the sample, by a kernel's standardised features ``(f,)``."""
 
@@ -87,15 +60,11 @@ class BaselinePredictor:
     time: Learned
     power: Learned
 
-    @cached_property
-    def _references(self) -> Integers:
-        return reference_samples(self.space, self.samples)
-
     def forecast(self, observed: Observed) -> SurfaceForecast:
         """Predict time and power; measured values stand where there are runs."""
         places = sample_places(self.space, self.samples, observed)
         point = self.features.standardized(self.features.values(observed, places))
-        runs = np.array(places)[self._references]
+        runs = np.array(places)[reference_samples(self.space, self.samples)]
         time_s = observed.time_s[runs] * np.exp(self.time(point))
         return plain_forecast(time_s, observed.power_w[runs] * np.exp(self.power(point)), observed)
 
@@ -108,17 +77,17 @@ class Baseline:
         # Imported here: predicting needs it not.
         from threadpoolctl import threadpool_limits
 
-        known = Changes.of(surfaces, samples)
+        known = TrainingRuns.of(surfaces, samples)
         # Threads of BLAS take longer to agree than these small matrices take.
         with threadpool_limits(1):
             time, power = (
-                self.learn(known, values, surfaces.space, np.random.default_rng([seed, place]))
-                for place, values in enumerate((known.time, known.power))
+                self.learn(known, np.log(values / values[:, known.scaled_from]), [seed, place])
+                for place, values in enumerate((known.surfaces.time_s, known.surfaces.power_w))
             )
         return BaselinePredictor(surfaces.space, tuple(samples), known.features, time, power)
 
-    def learn(self, known: Changes, values: Reals, space: Space, rng: np.random.Generator) -> Learned:
-        """Learn one quantity: its logarithms ``(n, c)``."""
+    def learn(self, known: TrainingRuns, values: Reals, seed: list[int]) -> Learned:
+        """Learn one quantity: its logarithms ``(n, c)`` over those at the sample; NaN where not known."""
         raise NotImplementedError
 
 
@@ -127,10 +96,7 @@ _LEAST_DISTANCE = 1e-6
 
 @dataclass(frozen=True)
 class NearestKernels(Baseline):
-    """Time and power change as those of the nearest training kernels did, in the weighted geometric mean.
-
-    Nearest by the sample runs' features, each standardised; weighted by the inverse of the distance.
-    """
+    """Time and power change as those of the nearest training kernels did, weighted by inverse distance."""
 
     count: int = 3  # How many kernels
 
@@ -144,14 +110,12 @@ class NearestKernels(Baseline):
         """Its name: ``nearest``, with the number of kernels where it is not 3."""
         return "nearest" if self.count == 3 else f"nearest-{self.count}"
 
-    def learn(self, known: Changes, values: Reals, space: Space, rng: np.random.Generator) -> Learned:
-        """Remember the kernels.
-
-        A configuration that no near one ran at is told by all kernels that did; NaN where there is none.
-        """
+    def learn(self, known: TrainingRuns, values: Reals, seed: list[int]) -> Learned:
+        """Remember the kernels; what no near one ran at is told by all that did, NaN where there is none."""
+        points = known.features.standardized(known.values)
 
         def changes(point: Reals) -> Reals:
-            distances = np.sqrt(((known.points - point) ** 2).sum(axis=1))
+            distances = np.sqrt(((points - point) ** 2).sum(axis=1))
             weights = 1 / np.maximum(distances, _LEAST_DISTANCE)
             near = np.argsort(distances, kind="stable")[: self.count]
             means = _mean(values[near], weights[near])
@@ -181,18 +145,18 @@ _STARTS = (0.1, 2.0, 0.01)
 class GaussianProcess(Baseline):
     """How a kernel's logarithms of time and power relative to the sample differ from the mean kernel's.
 
-    The covariance is the product of one of the kernels, over principal components of the sample runs'
-    features, and one of the configurations, over their settings; both are squared exponentials. Lengths are
-    the likeliest for a part of the runs, as each step costs the cube of their number.
+    The covariance is a product of squared exponentials: over principal components of the features, and
+    settings.
     """
 
     name: str = field(default="gaussian-process", init=False)
 
-    def learn(self, known: Changes, values: Reals, space: Space, rng: np.random.Generator) -> Learned:
+    def learn(self, known: TrainingRuns, values: Reals, seed: list[int]) -> Learned:
         """Fit it to a part of the runs where there are too many."""
-        directions = _principal(known.points)
-        kernels = known.points @ directions
-        mean, lengths, weights = _fit_product(kernels, _coordinates(space), values, rng)
+        points = known.features.standardized(known.values)
+        directions = _principal(points)
+        kernels, settings = points @ directions, _coordinates(known.surfaces.space)
+        mean, lengths, weights = _fit_product(kernels, settings, values, np.random.default_rng(seed))
 
         def changes(point: Reals) -> Reals:
             squares = (kernels - point @ directions) ** 2
@@ -239,8 +203,7 @@ def _fit_product(
 
     known = np.isfinite(values)
     counts = known.sum(axis=0)
-    sums = np.where(known, values, 0.0).sum(axis=0)
-    mean = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    mean = np.nansum(values, axis=0) / np.where(counts > 0, counts, np.nan)
     kernel, configuration = np.nonzero(known)
     rows = np.hstack([kernels[kernel], settings[configuration]])
     if not rows.size:
@@ -274,40 +237,34 @@ _PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 @dataclass(frozen=True)
 class GlobalRegression(Baseline):
-    """Ridge regression of the logarithms of time and power relative to the sample.
+    """Ridge regression on the settings, products of two of them, and products of these with the features.
 
-    On the settings, products of two of them, and products of these with the features of the sample runs. The
-    penalty is that of the least error when each training application is left out in turn.
+    The penalty is that of the least error when each training application is left out in turn.
     """
 
     name: str = field(default="regression", init=False)
 
-    def learn(self, known: Changes, values: Reals, space: Space, rng: np.random.Generator) -> Learned:
+    def learn(self, known: TrainingRuns, values: Reals, seed: list[int]) -> Learned:
         """Fit it; NaN where no training kernel ran."""
-        settings = design_of(space).with_constants
-        ran = np.isfinite(values).any(axis=0)
+        from sklearn.linear_model import Ridge, RidgeCV
+        from sklearn.model_selection import LeaveOneGroupOut
+
+        settings = design_of(known.surfaces.space).with_constants
+        points = known.features.standardized(known.values)
+        kernel, configuration = np.nonzero(np.isfinite(values))
+        terms = np.hstack([np.ones((len(points), 1)), points])
+        products = terms[kernel][:, :, None] * settings[configuration][:, None, :]
+        rows, groups = products.reshape(len(kernel), -1), known.groups[kernel]
+        if len(np.unique(groups)) > 1:
+            folds = list(LeaveOneGroupOut().split(rows, groups=groups))
+            model = RidgeCV(_PENALTIES, fit_intercept=False, cv=folds, scoring="neg_mean_squared_error")
+        else:
+            model = Ridge(1.0, fit_intercept=False)
+        found = model.fit(rows, values[kernel, configuration]).coef_
         # (1 + f, c) What each feature adds; the first row is added whatever the features.
-        added = np.where(ran, _coefficients(known, values, settings) @ settings.T, np.nan)
+        added = found.reshape(terms.shape[1], settings.shape[1]) @ settings.T
+        added = np.where(np.isfinite(values).any(axis=0), added, np.nan)
         return lambda point: np.concatenate(([1.0], point)) @ added
-
-
-def _coefficients(known: Changes, values: Reals, settings: Reals) -> Reals:
-    """Coefficients of the settings for each feature, of shape ``(1 + f, p)``."""
-    from sklearn.linear_model import Ridge, RidgeCV
-    from sklearn.model_selection import LeaveOneGroupOut
-
-    kernel, configuration = np.nonzero(np.isfinite(values))
-    terms = np.hstack([np.ones((len(known.points), 1)), known.points])
-    products = terms[kernel][:, :, None] * settings[configuration][:, None, :]
-    rows, wanted = products.reshape(len(kernel), -1), values[kernel, configuration]
-    groups = known.groups[kernel]
-    if len(np.unique(groups)) > 1:
-        folds = list(LeaveOneGroupOut().split(rows, groups=groups))
-        model = RidgeCV(_PENALTIES, fit_intercept=False, cv=folds, scoring="neg_mean_squared_error")
-    else:
-        model = Ridge(1.0, fit_intercept=False)
-    coefficients: Reals = model.fit(rows, wanted).coef_.reshape(terms.shape[1], settings.shape[1])
-    return coefficients
 
 
 BASELINES: Mapping[str, Callable[[], ConfigurationModel]] = MappingProxyType(

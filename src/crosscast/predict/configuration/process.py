@@ -19,11 +19,9 @@ from crosscast.predict.configuration.data import (
     Surfaces,
     reference_samples,
     sample_places,
-    sampled,
 )
-from crosscast.predict.configuration.features import SampleFeatures
+from crosscast.predict.configuration.features import SampleFeatures, TrainingRuns
 from crosscast.predict.configuration.gaussian_process import (
-    Covariance,
     Posterior,
     SparseProcess,
     TrainingCovariances,
@@ -44,34 +42,28 @@ _BEYOND = 0.3
 
 
 def power_parts(surfaces: Surfaces) -> tuple[str, ...]:
-    """Domains whose powers add up to the power, sorted; `TOTAL` alone where none do.
-
-    Parts are easier to predict than their sum: each follows its own cap.
-    """
+    """Domains whose powers add up to the power, as each follows its own cap; else `TOTAL`."""
     known = surfaces.known
-
-    def is_total(values: Reals) -> bool:
-        return bool(np.allclose(values[known], surfaces.power_w[known], rtol=_AGREE, atol=0))
-
-    names = [
-        name
+    power_w = surfaces.power_w[known]
+    parts = {
+        name: own
         for name, values in sorted(surfaces.domains.items())
-        if np.isfinite(values[known]).all() and (values[known] > 0).all() and not is_total(values)
-    ]
-    total = sum((surfaces.domains[name] for name in names), np.zeros_like(surfaces.power_w))
+        if np.isfinite(own := values[known]).all()
+        and (own > 0).all()
+        and not np.allclose(own, power_w, rtol=_AGREE, atol=0)
+    }
+    total = sum(parts.values(), np.zeros_like(power_w))
     # A domain of that name would be taken for the time.
-    added = len(names) > 1 and TIME not in names and is_total(total)
-    return tuple(names) if added else (TOTAL,)
+    added = len(parts) > 1 and TIME not in parts and np.allclose(total, power_w, rtol=_AGREE, atol=0)
+    return tuple(parts) if added else (TOTAL,)
 
 
 def logarithms(names: Sequence[str], runs: Observed | Surfaces) -> dict[str, Reals]:
     """Logarithms of time and of the power or its parts; NaN or infinite where a run does not tell one."""
     whole = {TIME: runs.time_s} if len(names) > 2 else {TIME: runs.time_s, TOTAL: runs.power_w}
-    unknown = np.full_like(runs.power_w, np.nan)
+    every = {**runs.domains, **whole}
     with np.errstate(divide="ignore", invalid="ignore"):
-        return {
-            name: np.log(whole[name] if name in whole else runs.domains.get(name, unknown)) for name in names
-        }
+        return {name: np.log(every.get(name, np.full_like(runs.power_w, np.nan))) for name in names}
 
 
 def cap_domains(space: Space, domains: Sequence[str]) -> dict[str, str]:
@@ -119,10 +111,7 @@ class SettingInputs:
         )
 
     def points(self, features: SampleFeatures, observed: Observed, places: Sequence[int]) -> Reals:
-        """``(c, f + s)`` Features of a kernel, and the settings as they look from it.
-
-        A cap counts by how far it is below what the kernel takes without it.
-        """
+        """``(c, f + s)`` Features, and settings: a cap as how far it is below what the kernel takes."""
         at = np.array(places)
         own = features.standardized(features.values(observed, places))
         columns = [np.broadcast_to(own, (len(self.fixed), len(own))), self.fixed]
@@ -137,10 +126,7 @@ class SettingInputs:
 
 @dataclass(frozen=True, eq=False)
 class FittedQuantity(Stored):
-    """What was learned of time, or of the power of one domain.
-
-    Its logarithm relative to the sample run from which a configuration is scaled is `mean` plus the process.
-    """
+    """What was learned of the logarithm of time, or of the power of a domain, relative to the sample run."""
 
     mean: Annotated[Reals, Array("c")]  # Mean over the training programs
     process: Annotated[SparseProcess, Nested(flat=True)]  # How kernels differ from it
@@ -172,10 +158,6 @@ class FittedProcess(Stored):
             if falls.size:
                 found = errors[falls[0] : falls[0] + 2].tolist()
                 raise InputError.of(field=name, expected="rising numbers", found=found)
-
-    def predictor(self, space: Space, samples: tuple[int, ...]) -> ProcessPredictor:
-        """What predicts on the configurations that it was trained on."""
-        return ProcessPredictor(space, samples, self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,8 +206,9 @@ class ProcessPredictor:
         """Make the coordinates, and refuse a process of other ones."""
         inputs = SettingInputs.of(self.space, self.samples, self.fitted.domains)
         object.__setattr__(self, "inputs", inputs)
-        plain = None if self.fitted.plain is None else self.fitted.plain.predictor(self.space, self.samples)
-        object.__setattr__(self, "plain", plain)
+        plain = self.fitted.plain
+        predictor = None if plain is None else ProcessPredictor(self.space, self.samples, plain)
+        object.__setattr__(self, "plain", predictor)
         self.fitted.features.check_samples(len(self.samples))
         capped = tuple(sorted({*inputs.domains} - {""}))
         if self.fitted.domains != capped:
@@ -274,11 +257,10 @@ _ERRORS = 201
 class ProcessModel:
     """A Gaussian process over kernels and configurations together.
 
-    Logarithms of time, and of the power of each domain, relative to the sample run, are a mean over the
-    training programs plus a process over the features that the sample runs give a kernel and over the
-    settings; a cap is seen as how far it is below what the kernel takes without it. The logarithms stabilise
-    the variance, as section VI of Bailey et al. 2014 proposes. The kernel's own runs, the samples and any
-    others, are measurements of it. How wrong it is, is learned by leaving each training program out.
+    Logarithms of time and of each domain's power, relative to the sample run, are a mean over the training
+    programs plus a process over the features of the sample runs and the settings; they stabilise the
+    variance, as section VI of Bailey et al. 2014 proposes. How wrong it is, is learned by leaving each
+    program out.
     """
 
     name: str = field(default="model", init=False)
@@ -292,87 +274,76 @@ class ProcessModel:
         if len(set(samples)) < len(samples) or not all(0 <= each < count for each in samples):
             named = ", ".join(map(str, samples))
             raise InputError(f"samples: expected places from 0 to {count - 1}, each once, found {named}")
-        known = sampled(replace(surfaces, counters={}), samples)
-        if len(known.applications) < 2:
-            raise InputError(
-                f"{surfaces.label}: expected at least 2 programs that ran at all samples, found "
-                f"{', '.join(known.applications)}"
-            )
+        known = TrainingRuns.of(replace(surfaces, counters={}), samples)
+        programs = known.surfaces.applications
+        if len(programs) < 2:
+            expected, found = "at least 2 programs that ran at all samples", ", ".join(programs)
+            raise InputError.of(where=surfaces.label, expected=expected, found=found)
         # Threads of BLAS take longer to agree than these small matrices take.
         with threadpool_limits(1):
-            fitted = _Training.of(known, tuple(samples), seed).fitted()
+            fitted = _Training.of(known, tuple(samples)).fitted(seed)
             if TOTAL not in fitted.names:
-                plain = _Training.of(replace(known, domains={}), tuple(samples), seed).fitted()
-                fitted = replace(fitted, plain=plain)
-        return fitted.predictor(surfaces.space, tuple(samples))
+                whole = TrainingRuns.of(replace(known.surfaces, domains={}), samples)
+                fitted = replace(fitted, plain=_Training.of(whole, tuple(samples)).fitted(seed))
+        return ProcessPredictor(surfaces.space, tuple(samples), fitted)
 
 
 @dataclass(frozen=True, eq=False)
 class _Training:
     """The ``n`` training values: a kernel at a configuration where it ran."""
 
-    surfaces: Surfaces
+    runs: TrainingRuns
     samples: tuple[int, ...]
-    features: SampleFeatures
     domains: tuple[str, ...]
-    points: Reals  # (n, f + s)
     kernels: Integers  # (n,)
     configurations: Integers  # (n,)
-    programs: Integers  # Program of each kernel
+    points: Reals  # (n, f + s)
     relative: dict[str, Reals]  # (kernels, c) logarithms over those of the sample run that is scaled
-    seed: int
 
     @classmethod
-    def of(cls, surfaces: Surfaces, samples: tuple[int, ...], seed: int) -> _Training:
-        features, _ = SampleFeatures.of(surfaces, samples)
+    def of(cls, runs: TrainingRuns, samples: tuple[int, ...]) -> _Training:
+        surfaces = runs.surfaces
         parts = power_parts(surfaces)
         domains = tuple(sorted({*cap_domains(surfaces.space, parts).values()} - {""}))
         inputs = SettingInputs.of(surfaces.space, samples, domains)
         kernels, configurations = np.nonzero(surfaces.known)
-        places = list(range(len(samples)))
-        rows = range(len(surfaces.kernels))
-        points = np.stack([inputs.points(features, surfaces.observed(row, samples), places) for row in rows])
-        programs = np.array([surfaces.applications.index(each.application) for each in surfaces.kernels])
-        at = np.array(samples)[inputs.reference]
-        relative = {
-            name: values - values[:, at] for name, values in logarithms((TIME, *parts), surfaces).items()
-        }
+        places = range(len(samples))
+        observed = [surfaces.observed(row, samples) for row in range(len(surfaces.kernels))]
+        points = np.stack([inputs.points(runs.features, each, places) for each in observed])
+        logs = logarithms((TIME, *parts), surfaces)
+        relative = {name: values - values[:, runs.scaled_from] for name, values in logs.items()}
         points = points[kernels, configurations]
-        return cls(
-            surfaces, samples, features, domains, points, kernels, configurations, programs, relative, seed
-        )
+        return cls(runs, samples, domains, kernels, configurations, points, relative)
 
-    def fitted(self) -> FittedProcess:
+    def fitted(self, seed: int) -> FittedProcess:
         """Fit all quantities, and learn how wrong they are."""
-        part = self._part(np.random.default_rng(self.seed))
-        covariances = {name: self._covariances(name, part) for name in self.relative}
-        everyone = np.ones(len(self.surfaces.applications), np.bool_)
+        covariances = self.covariances(seed)
         time, power = self._errors(covariances)
-        return replace(self._fitted(covariances, everyone), time_errors=time, power_errors=power)
+        everyone = np.ones(len(self.runs.groups), np.bool_)
+        return replace(self.conditioned(covariances, everyone), time_errors=time, power_errors=power)
 
-    def _part(self, rng: np.random.Generator) -> Integers:
-        """Values for the likelihood: as many of each kernel, of all or some kernels."""
-        count = len(self.surfaces.kernels)
+    def covariances(self, seed: int) -> dict[str, TrainingCovariances]:
+        """The likeliest covariance of each quantity, by as many values of each of all or some kernels."""
+        count, found = len(self.runs.groups), {}
+        rng = np.random.default_rng(seed)
         each = max(_FOR_LIKELIHOOD // count, _LEAST_OF_A_KERNEL)
         kernels = rng.permutation(count)[: max(_FOR_LIKELIHOOD // each, 1)]
         rows = [rng.permutation(np.flatnonzero(self.kernels == kernel))[:each] for kernel in kernels]
-        return np.sort(np.concatenate(rows))
+        part, f = np.sort(np.concatenate(rows)), len(self.runs.features.names)
+        for name in self.relative:
+            values = self._values(name, self._mean(name, np.ones(count, np.bool_)))
+            covariance = fit_covariance(self.points[part], f, self.kernels[part], values[part])
+            inducing = inducing_points(covariance, self.points, _INDUCING)
+            found[name] = TrainingCovariances.of(covariance, self.points, inducing)
+        return found
 
-    def _covariances(self, name: str, part: Integers) -> TrainingCovariances:
-        everyone = np.ones(len(self.surfaces.applications), np.bool_)
-        values = self._values(name, self._mean(name, everyone))
-        f = len(self.features.names)
-        covariance: Covariance = fit_covariance(self.points[part], f, self.kernels[part], values[part])
-        inducing = inducing_points(covariance, self.points, _INDUCING)
-        return TrainingCovariances.of(covariance, self.points, inducing)
-
-    def _mean(self, name: str, programs: Flags) -> Reals:
-        """``(c,)`` Mean over programs, each of the mean over its kernels; 0 where none ran."""
-        relative = self.relative[name]
+    def _mean(self, name: str, used: Flags) -> Reals:
+        """``(c,)`` Mean over programs of some kernels, each of the mean over its own; 0 where none ran."""
+        relative, groups = self.relative[name], self.runs.groups
         ran = np.isfinite(relative)
         weights = np.zeros(relative.shape)
-        for program in np.flatnonzero(programs):
-            rows = self.programs == program
+        for group in np.unique(groups[used]):
+            rows = groups == group
             weights[rows] = ran[rows] / np.maximum(ran[rows].sum(axis=0), 1)
         total = weights.sum(axis=0)
         sums = (weights * np.where(ran, relative, 0.0)).sum(axis=0)
@@ -381,33 +352,33 @@ class _Training:
     def _values(self, name: str, mean: Reals) -> Reals:
         return np.asarray((self.relative[name] - mean)[self.kernels, self.configurations])
 
-    def _fitted(self, covariances: Mapping[str, TrainingCovariances], programs: Flags) -> FittedProcess:
-        """Fit with some of the programs alone; nothing is known of its errors."""
-        used = programs[self.programs[self.kernels]]
+    def conditioned(self, covariances: Mapping[str, TrainingCovariances], used: Flags) -> FittedProcess:
+        """Fit with all kernels of some programs alone; nothing is known of its errors."""
         quantities = []
         for name, each in covariances.items():
-            mean = self._mean(name, programs)
-            quantities.append(FittedQuantity(mean, each.condition_on(self._values(name, mean), used)))
-        none = np.empty(0)
-        return FittedProcess(self.features, self.domains, tuple(covariances), tuple(quantities), none, none)
+            mean = self._mean(name, used)
+            process = each.condition_on(self._values(name, mean), used[self.kernels])
+            quantities.append(FittedQuantity(mean, process))
+        none, features = np.empty(0), self.runs.features
+        return FittedProcess(features, self.domains, tuple(covariances), tuple(quantities), none, none)
 
     def _errors(self, covariances: Mapping[str, TrainingCovariances]) -> tuple[Reals, Reals]:
         """Quantiles of standardised errors on each program, left out: of time and of power.
 
-        What the covariance was learned from has the program in it, so they are a little small. And they are
-        those of few programs: a normal variable of which there are `n` values lies about their mean with
+        They are of few programs: a normal variable of which there are `n` values lies about their mean with
         ``(n + 1) / (n - 1)`` times their variance.
         """
-        count = len(self.surfaces.applications)
+        surfaces, groups = self.runs.surfaces, self.runs.groups
+        count = len(surfaces.applications)
         factor = np.sqrt((count + 1) / (count - 1))
         found: tuple[list[Reals], list[Reals]] = ([], [])
         for program in range(count):
-            fitted = self._fitted(covariances, np.arange(count) != program)
-            predictor = fitted.predictor(self.surfaces.space, self.samples)
-            for row in np.flatnonzero(self.programs == program):
-                forecast = predictor.forecast(self.surfaces.observed(int(row), self.samples))
-                asked = self.surfaces.known[row] & ~forecast.measured
-                true = (self.surfaces.time_s[row], self.surfaces.power_w[row])
+            fitted = self.conditioned(covariances, groups != program)
+            predictor = ProcessPredictor(surfaces.space, self.samples, fitted)
+            for row in np.flatnonzero(groups == program).tolist():
+                forecast = predictor.forecast(surfaces.observed(row, self.samples))
+                asked = surfaces.known[row] & ~forecast.measured
+                true = (surfaces.time_s[row], surfaces.power_w[row])
                 for kept, values, each in zip(found, true, (forecast.time, forecast.power), strict=True):
                     errors = np.log(values) - np.log(each.centre)
                     kept.append((errors / np.where(asked, each.spread, 1.0))[asked])

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from crosscast.data.corun import Solo
 from crosscast.errors import InputError
 from crosscast.predict import store
 from crosscast.predict.corun.forecast import (
@@ -29,7 +30,6 @@ from crosscast.predict.intervals import Residuals
 from crosscast.predict.serialization import Nested, Stored, register_homes
 from crosscast.predict.store import StoredModel
 from crosscast.predict.warnings import format_names
-from crosscast.tables.corun.solo import Solo
 
 QUESTION = "corun"
 

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
+from crosscast.data.corun import Solo
 from crosscast.predict.corun.forecast import Mix
 from crosscast.predict.serialization import Array, Stored
-from crosscast.tables.corun.solo import Solo
 
 _SHARES = ("utilisation", "memory_utilisation")
 """Features that are shares of the device, taken as they are."""

@@ -11,11 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
+from crosscast.data.corun import CoRuns, Solo
 from crosscast.errors import InputError
 from crosscast.predict.intervals import Residuals
 from crosscast.results import Tabular
-from crosscast.tables.corun.solo import Solo
-from crosscast.tables.corun.view import CoRuns
 
 Mix = tuple[Solo, ...]
 """Isolated runs of the applications that share a device."""

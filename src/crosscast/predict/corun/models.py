@@ -11,6 +11,7 @@ from typing import Annotated
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
+from crosscast.data.corun import Bag, CoRuns
 from crosscast.errors import InputError
 from crosscast.predict.corun.forecast import (
     CoRunModel,
@@ -23,8 +24,6 @@ from crosscast.predict.corun.forecast import (
 from crosscast.predict.corun.moolchandani2022 import KINDS, Published
 from crosscast.predict.corun.process import Process
 from crosscast.predict.serialization import Array, Stored
-from crosscast.tables.corun.bag import Bag
-from crosscast.tables.corun.view import CoRuns
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
+from crosscast.data.corun import Bag, CoRuns, Solo
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.predict.corun.forecast import (
     CoRunPrediction,
@@ -32,9 +33,6 @@ from crosscast.predict.trees import (
     trees_of_gradient_boosting,
     trees_of_tree,
 )
-from crosscast.tables.corun.bag import Bag
-from crosscast.tables.corun.solo import Solo
-from crosscast.tables.corun.view import CoRuns
 
 LEVELS = ("low", "medium", "high")
 """The microbenchmarks with which each application has run (section 5.1.4)."""

@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
+from crosscast.data.corun import Mixes
 from crosscast.errors import InputError
-from crosscast.tables.corun.mixes import Mixes
 
 Novelty = Literal["known jobs", "new job"]
 """What a model will be asked about: new mixes of jobs that it knows from others, or mixes with a new job."""

@@ -9,14 +9,12 @@ from typing import Annotated
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
+from crosscast.data.corun import Bag, CoRuns, Solo
 from crosscast.errors import InputError
 from crosscast.predict.corun.forecast import CoRunPrediction, Mix, mix_times
 from crosscast.predict.corun.slowdowns import SlowdownProcess
 from crosscast.predict.corun.training import Hyperparameters, fit_slowdowns
 from crosscast.predict.serialization import Array, Stored
-from crosscast.tables.corun.bag import Bag
-from crosscast.tables.corun.solo import Solo
-from crosscast.tables.corun.view import CoRuns
 
 _RIDGE = 1e-2
 _STEPS = 50

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
+from crosscast.data.corun import Bag
 from crosscast.errors import InputError
 from crosscast.predict.corun.features import (
     CoRunnerRows,
@@ -26,7 +27,6 @@ from crosscast.predict.corun.slowdowns import (
     links_for,
 )
 from crosscast.predict.trees import Trees, trees_of_forest
-from crosscast.tables.corun.bag import Bag
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,13 +13,13 @@ import msgspec
 import numpy as np
 
 from crosscast.arrays import Reals
+from crosscast.data.corun import Solo
+from crosscast.data.files import whole_file
 from crosscast.errors import InputError
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.predict.corun.forecast import Estimate, MixForecast, is_plausible
 from crosscast.predict.intervals import Residuals
 from crosscast.predict.store import decode
-from crosscast.tables.corun.solo import Solo
-from crosscast.tables.whole_file import whole_file
 
 Form = Annotated[str, msgspec.Meta(pattern="^(plain|logarithmic)$")]
 """A line through times, as published, or one through their logarithms."""

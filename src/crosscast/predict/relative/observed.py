@@ -10,18 +10,15 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.configuration import Configuration, Setting, setting_text
+from crosscast.data.dataset import Dataset
+from crosscast.data.library import pc
+from crosscast.data.profiles import from_row
+from crosscast.data.schema import SESSIONS, counters_of
+from crosscast.data.table import Table, distinct, samples_of
+from crosscast.data.views import CELL, KERNEL_AT_A_SIZE, run_means, sound
 from crosscast.errors import InputError
 from crosscast.predict.relative.data import Observations, Vectors, Work, profiles_seen
 from crosscast.predict.time.data import ProfileBatch, devices_of, grid_of
-from crosscast.tables.arrow import Table
-from crosscast.tables.cells import CELL, KERNEL_AT_A_SIZE, run_means, sound
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.keys import distinct
-from crosscast.tables.library import pc
-from crosscast.tables.profiles import from_row
-from crosscast.tables.samples import samples_of
-from crosscast.tables.session_counters import counters_of
-from crosscast.tables.sessions import SESSIONS
 
 SCALE = "scale"  # Setting that names the scale of a run in words, such as `one node`
 # Where counters are from: profiles of no device, or sessions that counted on one

@@ -15,8 +15,8 @@ from crosscast.errors import InputError
 from crosscast.profile import METRICS, Profile
 
 if TYPE_CHECKING:
-    from crosscast.tables.arrow import Table
-    from crosscast.tables.dataset import Dataset
+    from crosscast.data.dataset import Dataset
+    from crosscast.data.table import Table
 
 _PLACES = {each.name: place for place, each in enumerate(METRICS)}
 
@@ -231,10 +231,9 @@ def devices_of(dataset: Dataset) -> dict[str, Device]:
 def grid_of(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean") -> Grid:
     """The grid of a dataset's kernels that have a profile, with the records of a cell put together."""
     # Imported here and below: predicting needs no pyarrow.
-    from crosscast.tables.cells import KERNEL_AT_A_SIZE
-    from crosscast.tables.joined import join
-    from crosscast.tables.keys import distinct, key_numbers
-    from crosscast.tables.library import pc
+    from crosscast.data.library import pc
+    from crosscast.data.table import distinct, key_numbers
+    from crosscast.data.views import KERNEL_AT_A_SIZE, join
 
     joined = join(dataset, invocations=invocations)
     joined = joined.filter(pc.is_valid(joined.column("total_instruction_count")))
@@ -263,8 +262,7 @@ def grid_of(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean")
 
 def recorded_times(dataset: Dataset) -> dict[tuple[str, str, str], dict[str, float]]:
     """Median times in seconds, by application, kernel and size, and by device."""
-    from crosscast.tables.cells import KERNEL_AT_A_SIZE
-    from crosscast.tables.joined import join
+    from crosscast.data.views import KERNEL_AT_A_SIZE, join
 
     joined = join(dataset)
     if joined.num_rows:
@@ -277,7 +275,7 @@ def recorded_times(dataset: Dataset) -> dict[tuple[str, str, str], dict[str, flo
 
 
 def _check_configurations(label: str, joined: Table) -> None:
-    from crosscast.tables.keys import distinct
+    from crosscast.data.table import distinct
 
     pairs, _ = distinct(joined, ("device", "configuration"))
     device, count = Counter(pairs.column("device").to_pylist()).most_common(1)[0]
@@ -288,9 +286,8 @@ def _check_configurations(label: str, joined: Table) -> None:
 
 def _log_spreads(dataset: Dataset, joined: Table) -> Reals:
     """For each row of the joined view, the standard deviation of the logarithms of its runs' times."""
-    from crosscast.tables.cells import CELL, run_means, sound
-    from crosscast.tables.keys import distinct, key_numbers
-    from crosscast.tables.samples import samples_of
+    from crosscast.data.table import distinct, key_numbers, samples_of
+    from crosscast.data.views import CELL, run_means, sound
 
     records = sound(dataset.records, dataset.sessions)
     keys, numbers = distinct(records, CELL)

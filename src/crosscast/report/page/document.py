@@ -9,23 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import crosscast
+from crosscast.data.files import whole_file
 from crosscast.errors import InputError
-from crosscast.report.page.closer import cells, closer
-from crosscast.report.page.forecasts import forecasts
-from crosscast.report.page.heat_map import heat_map
-from crosscast.report.page.holdings import holdings
+from crosscast.report.page.application import cells, closer, profiles
+from crosscast.report.page.errors import forecasts, heat_map, in_full, in_short, sureness
 from crosscast.report.page.markup import Markup, element, joined, paragraph
-from crosscast.report.page.profiles import profiles
-from crosscast.report.page.scores import in_full, in_short
-from crosscast.report.page.subject import Subject, check_application
-from crosscast.report.page.sureness import sureness
-from crosscast.tables.whole_file import whole_file
+from crosscast.report.page.subject import Subject, check_application, holdings
 
 if TYPE_CHECKING:
+    from crosscast.data.dataset import Dataset
     from crosscast.evaluation.loop import Progress
-    from crosscast.tables.dataset import Dataset
 
-__all__ = ["page_of", "write_page", "write_report"]
 
 # The page runs nothing and loads nothing, whatever the names in a dataset are.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -43,13 +37,7 @@ _SECTIONS: tuple[_Section, ...] = (
 
 
 def page_of(subject: Subject) -> str:
-    """The page as HTML.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """The page as HTML."""
     links = [element("li", element("a", title, href=f"#{name}")) for name, title, _ in _SECTIONS]
     sections = [
         element(
@@ -158,15 +146,7 @@ def write_report(
 
 
 def write_page(subject: Subject, path: Path) -> None:
-    """Write the page.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written; nothing is left of it then.
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """Write the page."""
     text = page_of(subject)
     try:
         with whole_file(path) as temporary:

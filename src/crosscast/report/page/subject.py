@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import median
 from typing import Any
 
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
+from crosscast.data.dataset import Dataset
+from crosscast.data.description import CellNoise, Description, describe
+from crosscast.data.schema import size_order
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.evaluation.resampling import Confidence
@@ -17,39 +21,21 @@ from crosscast.evaluation.time import Result, TimeEvaluation
 from crosscast.evaluation.time_scores import Outcome, choices
 from crosscast.predict.time.data import Grid, devices_of
 from crosscast.predict.time.models import BASELINES
-from crosscast.tables.dataset import Dataset
-from crosscast.tables.description import Description, describe
-from crosscast.tables.size_order import size_order
-
-__all__ = ["Subject", "check_application"]
+from crosscast.report.numbers import NONE, plural
+from crosscast.report.page.markup import Markup, joined, paragraph, table
+from crosscast.units import format_bytes, format_count, format_hertz
 
 
 @dataclass(frozen=True)
 class Subject:
-    """All that the page shows.
+    """All that the page shows."""
 
-    Parameters
-    ----------
-    dataset
-        The dataset.
-    description
-        What is in it.
-    study
-        How models predict it, each application left out in turn and no time known.
-    result
-        The model that is shown.
-    application
-        The application that is looked at closely.
-    title
-        Title of the page.
-    """
-
-    dataset: Dataset
-    description: Description
-    study: TimeEvaluation
-    result: Result
-    application: str
-    title: str
+    dataset: Dataset  # The dataset
+    description: Description  # What is in it
+    study: TimeEvaluation  # How models predict it, each application left out in turn and no time known
+    result: Result  # The model that is shown
+    application: str  # The application that is looked at closely
+    title: str  # Title of the page
 
     @classmethod
     def of(
@@ -60,24 +46,7 @@ class Subject:
         application: str | None = None,
         title: str | None = None,
     ) -> Subject:
-        """Choose what to show.
-
-        Parameters
-        ----------
-        dataset
-            The dataset.
-        study
-            How models predict it: leave-application-out, without probes.
-        application
-            The application to look at closely; by default the one whose median error is in the middle.
-        title
-            Title of the page.
-
-        Raises
-        ------
-        InputError
-            If there is no such application, or nothing was scored.
-        """
+        """Choose what to show."""
         result = study.best(0)
         if result is None:
             raise InputError(f"{study.label}: expected a cell that is predicted and measured, found none")
@@ -196,13 +165,7 @@ class Subject:
 
 
 def check_application(grid: Grid, name: str) -> None:
-    """Refuse an application that is not there.
-
-    Raises
-    ------
-    InputError
-        If the grid has none of that name.
-    """
+    """Refuse an application that is not there."""
     names = grid.applications
     if name not in names:
         raise InputError(f"application: expected one of {', '.join(names)}, found {name!r}")
@@ -236,3 +199,105 @@ def _known(value: float) -> float | None:
 def _seconds(log_time: float) -> float | None:
     with np.errstate(over="ignore"):
         return _known(np.exp(log_time))
+
+
+_APPLICATION_HEADINGS = ("application", "sizes", "kernels", "cells", "runs", "spread")
+_DEVICE_HEADINGS = (
+    "device",
+    "name",
+    "type",
+    "maker",
+    "series",
+    "units",
+    "clock",
+    "memory",
+    "bandwidth",
+    "peak, flop/s",
+    "cells",
+    "runs",
+    "spread",
+)
+_DEVICE_TEXTS = 5
+
+
+def holdings(subject: Subject) -> Markup:
+    """Tables of what was measured, and how noisy it is."""
+    description = subject.description
+    counts = ", ".join(
+        plural(number, noun)
+        for number, noun in (
+            (len(description.applications), "application"),
+            (len(description.kernels), "kernel"),
+            (len(description.sizes), "size"),
+            (len(description.devices), "device"),
+            (description.cells, "cell"),
+            (description.records, "record"),
+        )
+    )
+    return joined(
+        [
+            paragraph(
+                f"{subject.study.label}: {counts}.",
+                "A cell is one kernel at one size on one device; its time is the median over its runs.",
+                "The spread is the standard deviation of a cell's runs over their mean; the tables give the "
+                "median over cells.",
+                *_left_out(subject),
+            ),
+            table("Applications", _APPLICATION_HEADINGS, _applications(subject), texts=2),
+            table(
+                "Devices; what is not known of one is a dash",
+                _DEVICE_HEADINGS,
+                _devices(subject),
+                texts=_DEVICE_TEXTS,
+            ),
+        ],
+        "\n",
+    )
+
+
+def _left_out(subject: Subject) -> Iterator[str]:
+    lacking = subject.description.cells - subject.study.counts["cells"]
+    if lacking > 0:
+        yield f"{plural(lacking, 'cell')} without a profile of the kernel cannot be predicted."
+    failed = len(subject.description.failed)
+    if failed:
+        yield f"{plural(failed, 'session')} failed and {'is' if failed == 1 else 'are'} not counted."
+
+
+def _applications(subject: Subject) -> Iterator[Sequence[str]]:
+    for name in subject.description.applications:
+        cells = [cell for cell in subject.description.noise if cell.application == name]
+        sizes = sorted({cell.size for cell in cells}, key=size_order)
+        kernels = format_count(len({cell.kernel for cell in cells}))
+        yield name, ", ".join(sizes), kernels, *_measured(cells)
+
+
+def _devices(subject: Subject) -> Iterator[Sequence[str]]:
+    for key in subject.description.devices:
+        device = subject.described[key]
+        cells = [cell for cell in subject.description.noise if cell.device == key]
+        yield (
+            key,
+            *(text or NONE for text in (device.name, device.type, device.vendor, device.series)),
+            *_numbers(device),
+            *_measured(cells),
+        )
+
+
+def _numbers(device: Device) -> Iterable[str]:
+    numbers = device.numbers
+    for name, write in (
+        ("compute_units", lambda value: format_count(int(value))),
+        ("clock_hz", format_hertz),
+        ("memory_bytes", lambda value: format_bytes(int(value))),
+        ("bandwidth_bytes_per_s", lambda value: f"{format_bytes(int(value))}/s"),
+        ("peak_flop_per_s", lambda value: f"{value:.2e}"),
+    ):
+        yield write(numbers[name]) if name in numbers else NONE
+
+
+def _measured(cells: Sequence[CellNoise]) -> tuple[str, str, str]:
+    """Cells, runs and median spread."""
+    spreads = [cell.relative_sd for cell in cells if cell.relative_sd is not None]
+    spread = f"{100 * median(spreads):.1f} %" if spreads else NONE
+    return format_count(len(cells)), format_count(sum(cell.runs for cell in cells)), spread

@@ -8,8 +8,7 @@ import pytest
 
 from crosscast.cli import main
 from crosscast.errors import InputError
-from crosscast.measure.corun.microbenchmarks.host_run import host_run
-from crosscast.measure.corun.microbenchmarks.microbenchmark import LEVELS
+from crosscast.measure.corun.stressors import LEVELS, host_run
 
 Output = pytest.CaptureFixture[str]
 

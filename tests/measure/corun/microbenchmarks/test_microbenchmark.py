@@ -9,14 +9,10 @@ from hypothesis import strategies as st
 
 from crosscast.errors import CheckFailed
 from crosscast.kernel import Program
-from crosscast.measure.corun.microbenchmarks.host_queue import HostQueue
-from crosscast.measure.corun.microbenchmarks.images import VGA_BYTES, image
-from crosscast.measure.corun.microbenchmarks.microbenchmark import LEVELS, ImageReader
-from crosscast.measure.jobs import SessionJob, read_job, render_job
-from crosscast.measure.opencl.devices import devices
-from crosscast.measure.opencl.queue import OpenCLQueue
-from crosscast.measure.settings import Settings
-from crosscast.measure.subjects import Microbenchmark, load
+from crosscast.measure.corun.stressors import LEVELS, VGA_BYTES, HostQueue, ImageReader, image
+from crosscast.measure.opencl import OpenCLQueue, devices
+from crosscast.measure.processes import SessionJob, read_job, render_job
+from crosscast.measure.subjects import Microbenchmark, Settings, load
 from crosscast.suite.registry import names
 
 SMALL = {"image_bytes": 640, "images": 3, "passes": 1, "groups": 2, "items": 4}

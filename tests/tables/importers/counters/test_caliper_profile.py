@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from made_counter_profiles import CALI_HEAD, cali_file, cali_record, caliper_table
 
+from crosscast.data.counters.caliper import read_caliper
+from crosscast.data.counters.common import Circumstances, configured_runs
 from crosscast.errors import InputError
-from crosscast.tables.importers.counters.caliper import read_caliper
-from crosscast.tables.importers.counters.counted_run import Circumstances, configured_runs
 
 pytest.importorskip("caliperreader", reason="caliper-reader is not installed")
 

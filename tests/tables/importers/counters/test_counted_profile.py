@@ -20,11 +20,10 @@ from made_counter_profiles import (
 )
 
 from crosscast.configuration import Configuration
+from crosscast.data.counters.common import Circumstances, CountedRun, configured_runs
+from crosscast.data.counters.importing import counted_profile, import_hpctoolkit, import_ncu, import_perf
+from crosscast.data.dataset import read_dataset, write_dataset
 from crosscast.errors import InputError
-from crosscast.tables.dataset import read_dataset, write_dataset
-from crosscast.tables.importers.counters.counted_profile import counted_profile
-from crosscast.tables.importers.counters.counted_run import Circumstances, CountedRun, configured_runs
-from crosscast.tables.importers.counters.importing import import_hpctoolkit, import_ncu, import_perf
 
 
 def profiles(folder: Path) -> dict[str, Path]:

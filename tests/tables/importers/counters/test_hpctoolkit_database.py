@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_counter_profiles import new_database, old_database
 
+from crosscast.data.counters.hpctoolkit import is_hpctoolkit, read_hpctoolkit
 from crosscast.errors import InputError
-from crosscast.tables.importers.counters.hpctoolkit import is_hpctoolkit, read_hpctoolkit
 
 MAKERS = (old_database, new_database)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from made_counter_profiles import ncu_long, ncu_wide
 
+from crosscast.data.counters.ncu import read_ncu
 from crosscast.errors import InputError
-from crosscast.tables.importers.counters.ncu import read_ncu
 
 UNITS = {
     "gpu__time_duration.sum": "usecond",

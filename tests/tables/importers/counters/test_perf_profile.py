@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_counter_profiles import PERF, perf_file, perf_line
 
+from crosscast.data.counters.perf import read_perf
 from crosscast.errors import InputError
-from crosscast.tables.importers.counters.perf import read_perf
 
 
 def refusal(path: Path) -> str:

@@ -1,0 +1,385 @@
+"""``crosscast corun campaign``: isolated runs and mixes of applications of the suite, into a dataset."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import cyclopts
+from cyclopts import Parameter
+
+from crosscast.cli.measure import subject_of
+from crosscast.cli.options import Flag, Whole, check_file, dataset_named, names_in
+from crosscast.cli.running import LabelStatus, StatusLine, time_left
+from crosscast.errors import InputError
+from crosscast.units import format_bytes, format_bytes_per_second, format_seconds, parse_bytes
+
+if TYPE_CHECKING:
+    from crosscast.measure.campaign import State
+    from crosscast.measure.corun.campaign import CoRunOutcome
+    from crosscast.measure.opencl import OpenCLDevice
+    from crosscast.measure.subjects import LaunchFile, SuiteProblem
+
+
+_FAILED = 1
+
+
+def campaign(
+    *,
+    out: Path,
+    device: str | None = None,
+    suite: str = "all",
+    sizes: str = "tiny,small",
+    bags: str = "2",
+    most_bags: Whole | None = None,
+    seed: Whole = 0,
+    no_mix: Flag = False,
+    round_time: float = 0.2,
+    window: float = 0.6,
+    jobs: Whole = 3,
+    rounds: Whole = 3,
+    threads: Whole | None = None,
+    sensor: str = "auto",
+    timeout: float = 60.0,
+    json: Flag = False,
+) -> int:
+    """Measure applications in isolation, beside the microbenchmarks, and in mixes, into a dataset.
+
+    An interrupted campaign resumes when the same command is run again; one with more sizes, applications or
+    mixes adds to the dataset. What fails is recorded as failed, and the rest
+    goes on; the exit code is 1 then.
+
+    Parameters
+    ----------
+    out
+        Folder of the dataset.
+    device
+        Id of the device, as `crosscast devices` shows it; by default the first one.
+    suite
+        Applications, separated by commas: `all`, folders of your own (docs/suite.md), or names of the suite.
+    sizes
+        Of `tiny`, `small`, `medium` and `large`. A mix may have different sizes.
+    bags
+        Numbers of applications in a mix, separated by commas; one application may be in it several times.
+    most_bags
+        Maximum number of randomly sampled mixes per size; by default all.
+    seed
+        Random seed.
+    no_mix
+        Do not characterize the applications for their instruction mixes.
+    round_time
+        Seconds that a job takes alone at least.
+    window
+        Seconds that a mix runs together at least.
+    jobs
+        Whole jobs of each co-runner in that time at least.
+    rounds
+        How often all co-runners start one job together.
+    threads
+        Threads that each co-runner may use on a CPU device of PoCL; by default all cores.
+    sensor
+        `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
+    timeout
+        Seconds after which an application that does not answer is given up.
+    json
+        Print what was done as JSON.
+    """
+    # Imported here: `--help` needs no OpenCL and no pyarrow.
+    from crosscast.measure.subjects import expect_installed
+    from crosscast.suite.registry import selected
+
+    applications = selected(names_in("--suite", suite))
+    expect_installed(applications)
+    # Imported here, as they need what the line above found.
+    from crosscast.measure.corun.campaign import CoRunPlan, run_corun_campaign
+    from crosscast.measure.corun.session import CoRunSettings
+    from crosscast.measure.opencl import devices, find
+    from crosscast.suite.application import TYPICAL, working_set
+
+    names = names_in("--sizes", sizes)
+    target = devices()[0] if device is None else find(device)
+    cpu = next((other for other in devices() if other.type == "cpu"), None)
+    for name in names:
+        working_set(name)
+    plan = CoRunPlan(
+        applications=applications,
+        sizes=tuple(names),
+        device=target,
+        caches=TYPICAL,
+        settings=CoRunSettings(
+            round_time, window, jobs, rounds, timeout_s=timeout, sensor=sensor, threads=threads
+        ),
+        bags=_numbers(bags),
+        most_bags=most_bags,
+        seed=seed,
+        cpu=None if target.type == "cpu" else cpu,
+        mix=not no_mix,
+    )
+    print(f"crosscast: {plan.text}", file=sys.stderr)
+    with _Status() as status:
+        outcome = run_corun_campaign(plan, out, status)
+    _tell(outcome)
+    if json:
+        print(json_format.dumps(_dict(outcome), allow_nan=False))
+    else:
+        print(f"{out}: {outcome.done} done now, {outcome.kept} there before, {len(outcome.failures)} failed")
+    return _FAILED if outcome.failures else 0
+
+
+class _Status(StatusLine):
+    """Says what is being done, how much is done, and how long the rest will take."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+        self._start = time.monotonic()
+
+    def __call__(self, state: State) -> None:
+        """Show the state if it is time to."""
+        if self.is_due(time.monotonic() - self._start):
+            left = time_left(state.left_s)
+            self.show(f"{state.done} of {state.total} done, {left}: {state.label}")
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    words = names_in("--bags", text)
+    if not all(word.isascii() and word.isdecimal() for word in words):
+        raise InputError(f"--bags: expected numbers separated by commas, found {text!r}")
+    return tuple(map(int, words))
+
+
+def _dict(outcome: CoRunOutcome) -> dict[str, object]:
+    failed = [{"piece": failure.piece.label, "reason": failure.reason} for failure in outcome.failures]
+    return {"done": outcome.done, "kept": outcome.kept, "failed": failed, "notes": outcome.notes}
+
+
+def _tell(outcome: CoRunOutcome) -> None:
+    for note in outcome.notes:
+        print(f"crosscast: note: {note}", file=sys.stderr)
+    for failure in outcome.failures:
+        print(f"crosscast: failed: {failure.piece.label}: {failure.reason}", file=sys.stderr)
+
+
+_UNKNOWN_CACHE = 64 << 20
+
+
+def neighbour(level: str, /, *, seconds: float = 10.0, image: str | None = None, json: Flag = False) -> None:
+    """Run a contention microbenchmark on one core of the CPU, without OpenCL.
+
+    For applications of which Crosscast starts nothing: run this beside them, one for each core that should be
+    busy, and divide their time beside it by their time alone.
+
+    Parameters
+    ----------
+    level
+        `low`, `medium` or `high`, by the misses of the last-level cache.
+    seconds
+        How long, from when it says that it is ready.
+    image
+        Bytes of each of its four images, such as `32MiB`; by default those of the last-level cache.
+    json
+        Print one JSON object.
+    """
+    # Imported here: `--help` needs no NumPy.
+    from crosscast.measure import host_state
+    from crosscast.measure.corun.stressors import host_run
+
+    caches = host_state.caches()
+    nbytes = parse_bytes(image) if image else caches.l3 or caches.l2 or _UNKNOWN_CACHE
+    found = host_run(level, nbytes, seconds, lambda: print("ready", file=sys.stderr, flush=True))
+    if json:
+        print(json_format.dumps({**vars(found), "image_bytes": nbytes}, allow_nan=False))
+        return
+    print(
+        f"{found.level}: {format_bytes_per_second(found.bandwidth_bytes_per_s)} on one core for "
+        f"{format_seconds(found.elapsed_s)}; 4 images of {format_bytes(nbytes)}"
+    )
+
+
+def profile(
+    what: str,
+    /,
+    *,
+    device: str | None = None,
+    size: Literal["tiny", "small", "medium", "large"] | None = None,
+    out: Path | None = None,
+    cpu: str = "auto",
+    no_mix: Flag = False,
+    round_time: float = 0.2,
+    window: float = 0.6,
+    jobs: Whole = 3,
+    sensor: str = "auto",
+    timeout: float = 60.0,
+    json: Flag = False,
+) -> None:
+    """Profile an application on a device: alone, and beside each of three microbenchmarks.
+
+    WHAT is a launch file (`.toml`, `.sim`), or with `--size` an application: one of the suite or a folder of
+    your own (docs/suite.md). What is found goes to a file that `crosscast predict corun` and
+    `crosscast colocate` read; docs/corun.md says what each number means.
+
+    Parameters
+    ----------
+    what
+        Launch file, or name or folder of an application.
+    device
+        Id of the device, as `crosscast devices` shows it; by default the first one.
+    size
+        Size of the application's problem.
+    out
+        File to write; by default the name of the application and its size with `.json`, here.
+    cpu
+        Where the features of a CPU are measured if the device is none: `auto` (the first one), `none`, or an
+        id.
+    no_mix
+        Do not characterize the application for its instruction mix, which takes long for large problems.
+    round_time
+        Seconds that a job takes alone at least.
+    window
+        Seconds that a mix runs together at least.
+    jobs
+        Whole jobs of each co-runner in that time at least.
+    sensor
+        `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
+    timeout
+        Seconds after which an application that does not answer is given up.
+    json
+        Print one JSON object.
+    """
+    subject = subject_of(what, size)
+    # Imported here: `--help` needs no OpenCL.
+    from crosscast.data.isolated_runs import write_profile
+    from crosscast.measure.corun.crew import Crew
+    from crosscast.measure.corun.profile import calibrate, profile_of
+    from crosscast.measure.corun.session import CoRunSettings
+    from crosscast.measure.opencl import devices, find, known_row, static_facts
+    from crosscast.report.corun import CoRunProfile, print_corun_profile
+
+    target = devices()[0] if device is None else find(device)
+    name = _name(subject)
+    path = out or Path(f"{name[0]}.json" if size is None else f"{name[0]}-{size}.json")
+    check_file("--out", path)
+    settings = CoRunSettings(round_time, window, jobs, timeout_s=timeout, sensor=sensor)
+    row = known_row(target)
+    with LabelStatus() as status, ExitStack() as crews:
+        crew = crews.enter_context(Crew(target, settings))
+        host = _host(cpu, target)
+        mix, notes = ({}, []) if no_mix else _mix(subject, status)
+        calibration = calibrate(crew, target.id, static_facts(target), status)
+        found = profile_of(
+            name,
+            subject,
+            target,
+            crew,
+            calibration,
+            mix=mix,
+            on_cpu=None if host is None else (host, crews.enter_context(Crew(host, settings))),
+            note=status,
+        )
+    write_profile(found.solo, row, path)
+    done = CoRunProfile(found.solo, target.id, target.name, calibration, [*notes, *found.notes], path)
+    if json:
+        print(json_format.dumps(done.to_dict(), allow_nan=False))
+    else:
+        print_corun_profile(done, sys.stdout)
+    print(f"wrote {path}", file=sys.stderr)
+
+
+def _name(subject: SuiteProblem | LaunchFile) -> tuple[str, str]:
+    from crosscast.measure.subjects import LaunchFile, identity, load
+
+    # A launch file is read here already, so that a wrong one is refused before anything runs.
+    found = load(subject) if isinstance(subject, LaunchFile) else identity(subject)
+    return found.name, found.size
+
+
+def _host(cpu: str, target: OpenCLDevice) -> OpenCLDevice | None:
+    """CPU that tells the features of one, for a device that is none."""
+    from crosscast.measure.opencl import devices, find
+
+    if target.type == "cpu" or cpu == "none":
+        return None
+    if cpu != "auto":
+        return find(cpu)
+    return next((device for device in devices() if device.type == "cpu"), None)
+
+
+def _mix(subject: SuiteProblem | LaunchFile, status: LabelStatus) -> tuple[dict[str, float], list[str]]:
+    """Shares of the instructions, or why there are none."""
+    from crosscast.errors import CrosscastError, MissingExtraError
+    from crosscast.measure.processes import MixJob, run_job
+    from crosscast.measure.subjects import TIMEOUT_S
+
+    job = MixJob(subject, TIMEOUT_S)
+    status(f"characterize {job.label}")
+    try:
+        return dict(run_job(job, TIMEOUT_S)["mix"]), []
+    except MissingExtraError:
+        raise
+    except CrosscastError as error:
+        return {}, [f"no instruction mix: {error}"]
+
+
+def translate(
+    dataset: Path,
+    /,
+    *more: Path,
+    from_: Annotated[str, Parameter(name="--from")],
+    to: str,
+    out: Path,
+    json: Flag = False,
+) -> None:
+    """Make a card that translates times on a device to times on another.
+
+    A line through the times of the same work on both devices: isolated runs, co-runners, and whole
+    mixes. A plain one, as published, and one through logarithms are tried with each application left out; the
+    better one is kept. `crosscast predict corun --translate` uses the card.
+
+    Parameters
+    ----------
+    dataset
+        Folder with isolated runs and mixes of both devices, or of one.
+    more
+        Other folders, such as with those of the other device.
+    from_
+        Device whose times are known.
+    to
+        Device whose times are wanted.
+    out
+        File for the card, JSON.
+    json
+        Print one JSON object.
+    """
+    # Imported here: `--help` needs no NumPy.
+    from crosscast.data.corun import CoRuns, co_runs
+    from crosscast.evaluation.translation import shared_times, train_translation
+    from crosscast.predict.corun.translation import write_translation
+    from crosscast.report.corun import print_translation
+
+    found = [co_runs(dataset_named(folder)) for folder in (dataset, *more)]
+    together = CoRuns(
+        found[0].label,
+        tuple(solo for each in found for solo in each.solos),
+        tuple(bag for each in found for bag in each.bags),
+    )
+    card = train_translation(shared_times(together, from_, to))
+    write_translation(card, out)
+    if json:
+        print(json_format.dumps(card.to_dict(), allow_nan=False))
+    else:
+        print_translation(card, sys.stdout)
+        print(f"wrote {out}", file=sys.stderr)
+
+
+app = cyclopts.App(
+    name="corun",
+    help="Profile applications, measure mixes that share a device, and translate times.",
+)
+
+app.command(profile)
+app.command(campaign)
+app.command(neighbour)
+app.command(translate)

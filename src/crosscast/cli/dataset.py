@@ -1,0 +1,214 @@
+"""``crosscast dataset build``: profiles and records of the suite on the devices of this machine."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cyclopts
+
+from crosscast.cli.dataset_import import (
+    aiwc,
+    aiwc2018,
+    caliper,
+    crosscast_format,
+    gavel_pairs,
+    gpu_dvfs,
+    gpu_power_limit,
+    hpctoolkit,
+    lucid,
+    miso,
+    multicore_energy,
+    ncu,
+    perf,
+    powercap,
+    rajaperf,
+    rodinia9,
+    runs,
+)
+from crosscast.cli.options import Flag, Whole, dataset_named, names_in
+from crosscast.cli.running import StatusLine, time_left
+from crosscast.errors import InputError
+
+if TYPE_CHECKING:
+    from crosscast.measure.campaign import Outcome, State
+    from crosscast.suite.application import Caches
+
+
+_FAILED = 1
+
+
+def build(
+    *,
+    out: Path,
+    suite: str = "all",
+    sizes: str = "tiny,small",
+    devices: str = "all",
+    fit: str = "typical",
+    repeats: Whole = 1,
+    min_runs: Whole = 50,
+    min_time: float = 2.0,
+    warmups: Whole = 2,
+    seed: Whole = 0,
+    sensor: str = "auto",
+    timeout: float = 600.0,
+    json: Flag = False,
+) -> int:
+    """Characterize and measure applications of the suite, into a dataset.
+
+    What the dataset has already is not done again: run the same command to go on after an interruption,
+    or one with more sizes, devices or applications to add to it. An application that fails is recorded
+    as failed, and the rest goes on; the exit code is 1 then.
+
+    Parameters
+    ----------
+    out
+        Folder of the dataset.
+    suite
+        Applications, separated by commas: `all`, folders of your own (docs/suite.md), or names of the suite:
+        bfs, cfd, crc, csr, dwt, fft, gem, hmm, kmeans, lud, nqueens, nw, srad, swat.
+    sizes
+        Of `tiny`, `small`, `medium` and `large`.
+    devices
+        Ids, as `crosscast devices` shows them, or `all`.
+    fit
+        What the sizes fit: the caches of a `typical` CPU, so that datasets can be compared, or those of
+        the device of an id.
+    repeats
+        Processes that measure the same.
+    min_runs
+        Runs to record at least, for each application, size and device.
+    min_time
+        Seconds that these take at least.
+    warmups
+        Runs before those that are recorded.
+    seed
+        Random seed of the problems.
+    sensor
+        `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.
+    timeout
+        Longest time of a process, in seconds.
+    json
+        Print what the dataset holds as JSON.
+    """
+    # Imported here: `--help` needs no OpenCL and no pyarrow.
+    from crosscast.measure.subjects import expect_installed
+    from crosscast.suite.registry import selected
+
+    applications = selected(names_in("--suite", suite))
+    expect_installed(applications)
+    # Imported here, as they need what the line above found.
+    from crosscast.data.dataset import read_dataset
+    from crosscast.data.description import describe
+    from crosscast.measure.campaign import Plan, run_campaign
+    from crosscast.measure.opencl import selected as selected_devices
+    from crosscast.measure.subjects import Settings
+    from crosscast.report.dataset import print_description
+    from crosscast.suite.application import working_set
+
+    names = names_in("--sizes", sizes)
+    for name in names:
+        working_set(name)
+    plan = Plan(
+        applications=applications,
+        sizes=tuple(names),
+        devices=tuple(selected_devices(names_in("--devices", devices))),
+        caches=_caches(fit),
+        settings=Settings(min_runs, min_time, warmups, timeout, sensor),
+        repeats=repeats,
+        seed=seed,
+    )
+    with _Status() as status:
+        outcome = run_campaign(plan, out, status)
+    _tell(outcome)
+    description = describe(read_dataset(out))
+    if json:
+        print(json_format.dumps(description.to_dict(), allow_nan=False))
+    else:
+        print_description(description, sys.stdout)
+    return _FAILED if outcome.failures else 0
+
+
+class _Status(StatusLine):
+    """Says what is being done, how much is done, and how long the rest will take."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+        self._start = time.monotonic()
+
+    def __call__(self, state: State) -> None:
+        """Show the state if it is time to."""
+        if self.is_due(time.monotonic() - self._start):
+            left = time_left(state.left_s)
+            self.show(f"{state.done} of {state.total} done, {left}: {state.label}")
+
+
+def _caches(fit: str) -> Caches:
+    from crosscast.measure.opencl import caches_of, devices
+    from crosscast.suite.application import TYPICAL
+
+    if fit == "typical":
+        return TYPICAL
+    there = {device.id: device for device in devices()}
+    if fit not in there:
+        raise InputError(f"--fit: expected one of typical, {', '.join(there)}, found {fit!r}")
+    return caches_of(there[fit])
+
+
+def _tell(outcome: Outcome) -> None:
+    for note in outcome.notes:
+        print(f"crosscast: note: {note}", file=sys.stderr)
+    for failure in outcome.failures:
+        print(f"crosscast: failed: {failure.piece.label}: {failure.reason}", file=sys.stderr)
+
+
+def describe(folder: Path, /, *, json: Flag = False) -> None:
+    """Say what a dataset holds, what is missing, how noisy it is, and what to be careful with.
+
+    A build need not be finished.
+
+    Parameters
+    ----------
+    folder
+        Folder of the dataset, or `bundled` or `bundled-corun` for those that come with Crosscast.
+    json
+        Print everything as one JSON object.
+    """
+    # Imported here: `--help` needs no pyarrow.
+    from crosscast.data import description
+    from crosscast.report.dataset import print_description
+
+    found = description.describe(dataset_named(folder))
+    if json:
+        print(json_format.dumps(found.to_dict(), allow_nan=False))
+    else:
+        print_description(found, sys.stdout)
+
+
+app = cyclopts.App(name="dataset", help="Import, build and describe datasets.")
+
+imports = cyclopts.App(name="import", help="Import others' data, or our own past versions, into the tables.")
+imports.command(aiwc2018)
+imports.command(aiwc)
+imports.command(powercap)
+# Named, else words would be joined with dashes.
+imports.command(multicore_energy, name="multicore_energy")
+imports.command(gpu_power_limit, name="gpu_power_limit")
+imports.command(gpu_dvfs, name="gpu_dvfs")
+imports.command(rajaperf)
+imports.command(rodinia9)
+imports.command(gavel_pairs, name=("gavel-pairs", "gavel_pairs"))
+imports.command(lucid)
+imports.command(miso)
+imports.command(hpctoolkit)
+imports.command(caliper)
+imports.command(perf)
+imports.command(ncu)
+imports.command(runs)
+imports.command(crosscast_format, name="crosscast")
+app.command(build)
+app.command(imports)
+app.command(describe)

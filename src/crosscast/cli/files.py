@@ -1,0 +1,230 @@
+"""Profiles from any file that has some, or from launches that are characterized now."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crosscast.characterization.embedding.entry import profile_of
+from crosscast.characterization.embedding.reading import read_content, read_embedded
+from crosscast.cli.options import dataset_named
+from crosscast.data.profiles import from_row, read_csv, read_parquet
+from crosscast.data.schema import DEVICES
+from crosscast.device import Device
+from crosscast.errors import InputError
+from crosscast.fields import Fields
+from crosscast.profile import Profile
+
+if TYPE_CHECKING:
+    from crosscast.predict.relative.data import Observations
+
+
+Recorded = dict[tuple[str, str, str], dict[str, float]]
+"""Median times in seconds by application, kernel and size, and by device."""
+
+
+def read_profiles(path: Path) -> tuple[list[Profile], Recorded]:
+    """Read the profiles of a file or dataset, or make those of a launch file's launches."""
+    if path.is_dir() or str(path) == "bundled":
+        return _of_dataset(path)
+    if path.suffix in (".parquet", ".csv"):
+        profiles = read_parquet(path) if path.suffix == ".parquet" else read_csv(path)
+        if not profiles:
+            raise InputError(f"{path}: expected profiles, found an empty table")
+        return profiles, {}
+    if path.suffix in (".json", ".jsonl"):
+        return _of_json(path), {}
+    # Imported here: stored profiles need none of it.
+    from crosscast.characterization.launchfiles.launches import LAUNCH_FILES
+
+    return (_characterized(path) if path.suffix in LAUNCH_FILES else list(read_embedded(path))), {}
+
+
+def _of_dataset(folder: Path) -> tuple[list[Profile], Recorded]:
+    from crosscast.predict.time.data import recorded_times
+
+    dataset = dataset_named(folder)
+    if dataset.profiles.num_rows == 0:
+        raise InputError(f"{folder}: expected a dataset with profiles, found none")
+    return [from_row(row) for row in dataset.profiles.to_pylist()], recorded_times(dataset)
+
+
+def _characterized(path: Path) -> list[Profile]:
+    # Imported here: the engine brings the compiler.
+    from crosscast.characterization.engine import runtime_objects
+
+    runtime_objects.start()
+    from crosscast.characterization.launchfiles.launches import read_launches
+    from crosscast.characterization.run import Options
+    from crosscast.cli.running import run_launch
+
+    launches = read_launches(path)
+    return [run_launch(launch, number, Options()) for number, launch in enumerate(launches)]
+
+
+def _of_json(path: Path) -> list[Profile]:
+    """Profiles of JSON: one object, a list, or one a line, as ``crosscast characterize`` prints them."""
+    try:
+        text = read_content(path).decode()
+        entries = _values(text)
+        if not entries:
+            raise ValueError("found none")
+        return [profile_of(entry, number) for number, entry in enumerate(entries)]
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: expected profiles as characterize --json prints them ({error})") from error
+
+
+def _values(text: str) -> list[object]:
+    try:
+        whole = json.loads(text)
+    except ValueError:
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    return whole if isinstance(whole, list) else [whole]
+
+
+_MOST_NAMED = 20
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which runs are asked about, and by what.
+
+    Parameters
+    ----------
+    application, kernel
+        Take those of this name alone.
+    source
+        Device on which they were counted; of a dataset, take those alone.
+    profiles
+        Whether the model knows profiles, which are of no device, and not counters.
+    """
+
+    application: str | None  # Take those of this name alone
+    kernel: str | None
+    source: str | None  # Device on which they were counted; of a dataset, take those alone
+    profiles: bool  # Whether the model knows profiles, which are of no device, and not counters
+
+
+def read_observations(path: Path, wanted: Wanted) -> Observations:
+    """Read the runs of a file or folder.
+
+    Parameters
+    ----------
+    path
+        A dataset; or what a counter tool wrote, or `crosscast.cli.profiles.read_profiles` reads, as the model
+        knows counters or profiles.
+    wanted
+        Which of its runs.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or has no such run.
+    """
+    from crosscast.data.counters.hpctoolkit import is_hpctoolkit
+
+    if str(path) == "bundled" or (path.is_dir() and not is_hpctoolkit(path)):
+        found = _counted_of_dataset(path, wanted)
+    else:
+        found = _of_profiles(path) if wanted.profiles else _of_counter_tool(path, wanted.source)
+    found = _only("--application", wanted.application, found, found.application)
+    return _only("--kernel", wanted.kernel, found, found.kernel)
+
+
+def _counted_of_dataset(folder: Path, wanted: Wanted) -> Observations:
+    from crosscast.predict.relative.observed import observations_of
+
+    found = observations_of(dataset_named(folder), counters="profiles" if wanted.profiles else "sessions")
+    # Profiles are of no device: that a time is known on one is no matter of theirs.
+    return found if wanted.profiles else _only("--source", wanted.source, found, found.source)
+
+
+def _of_profiles(path: Path) -> Observations:
+    from crosscast.predict.relative.data import profiles_seen
+    from crosscast.predict.time.data import ProfileBatch
+
+    profiles, _ = read_profiles(path)
+    return profiles_seen(ProfileBatch.of(profiles))
+
+
+def _of_counter_tool(path: Path, source: str | None) -> Observations:
+    import numpy as np
+
+    from crosscast.data.counters.importing import counted_profile
+    from crosscast.predict.relative.data import NO_SOURCE, Observations
+    from crosscast.predict.relative.observed import numeric_settings, scale_of
+
+    (run,) = counted_profile(path)
+    settings = run.configuration.settings
+    numbers = numeric_settings(settings)
+    return Observations(
+        application=(run.application,),
+        kernel=(run.kernel,),
+        size=(run.size,),
+        scale=(scale_of(settings, run.size),),
+        source=(source or NO_SOURCE,),
+        names=tuple(run.counters),
+        counters=np.array([list(run.counters.values())], dtype=np.float64),
+        configuration=tuple(numbers),
+        settings=np.array([list(numbers.values())], dtype=np.float64),
+        time_s=np.array([run.time_s], dtype=np.float64),
+    )
+
+
+def _only(option: str, name: str | None, observations: Observations, names: Sequence[str]) -> Observations:
+    """Those of a name; all for ``None``."""
+    if name is None:
+        return observations
+    import numpy as np
+
+    from crosscast.predict.warnings import format_names
+
+    if name not in names:
+        known = format_names(list(dict.fromkeys(names)), _MOST_NAMED)
+        raise InputError(f"{option}: expected one of {known}, found {name!r}")
+    return observations.rows(np.array([each == name for each in names]))
+
+
+_TEXTS = ("name", "vendor", "series")
+_TYPES = ("cpu", "gpu", "accelerator")
+_NUMBERS = {column.name: column for column in DEVICES.columns if column.type in ("integer", "real")}
+
+
+def read_device(path: Path) -> Device:
+    """Read the description of a device.
+
+    Parameters
+    ----------
+    path
+        A TOML file with ``device`` (its key), ``type``, and what is known of ``name``, ``vendor``, ``series``
+        and the table's numbers, in its units.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or a field is missing, unknown or wrong.
+    """
+    try:
+        with path.open("rb") as file:
+            fields = Fields(tomllib.load(file), str(path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the file ({error.strerror})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: expected a description of a device in TOML ({error})") from error
+    fields.require("device", "a key such as gtx1080")
+    fields.require("type", f"one of {', '.join(_TYPES)}")
+    key, kind = fields.text("device"), fields.choice("type", _TYPES, "")
+    texts = {name: fields.text(name) or "" for name in _TEXTS}
+    numbers = {}
+    for name, column in _NUMBERS.items():
+        value = fields.number(name)
+        if value is not None:
+            if value < (column.least or 0):
+                raise fields.fail(name, f"a number of at least {column.least:g}")
+            numbers[name] = float(value)
+    fields.finish()
+    return Device(str(key), type=kind, numbers=numbers, **texts)

@@ -1,0 +1,476 @@
+"""Means over seeds, and how sure they are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from crosscast.cluster.job_types import JobTypes, for_machines
+from crosscast.cluster.jobs import Integers, Jobs, Machine, Placement, Policy, Reals, Schedule
+from crosscast.cluster.metrics import MachineMetrics, Metrics, metrics_of, per_machine
+from crosscast.cluster.placements import PLACEMENTS, Workload, check_placements
+from crosscast.cluster.simulate import simulate
+from crosscast.errors import CrosscastError, InputError, MissingExtraError
+
+SHARE = 0.95
+"""Probability with which an interval holds the mean, were there more seeds."""
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over seeds."""
+
+    value: float  # The mean
+    # Ends of Student's interval around it; `None` with a single seed, which says nothing of others
+    low: float | None
+    high: float | None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Both ends."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+
+def mean_of(values: Sequence[float]) -> Mean:
+    """Mean of a value for each seed, with Student's interval, which is for normal values.
+
+    >>> mean_of([3.0]), mean_of([2.0, 4.0]).value
+    (Mean(value=3.0, low=None, high=None), 3.0)
+    """
+    mean, count = float(np.mean(values)), len(values)
+    if count < 2:
+        return Mean(mean, None, None)
+    try:
+        from scipy.special import stdtrit
+    except ImportError as error:
+        raise MissingExtraError("cluster", "an interval over seeds") from error
+    half = float(stdtrit(count - 1, (1 + SHARE) / 2)) * float(np.std(values, ddof=1)) / count**0.5
+    return Mean(mean, mean - half, mean + half)
+
+
+MOST_JOBS = 100_000_000
+"""Most jobs of a workload."""
+
+PUBLISHED_JOBS = 50_000
+"""Jobs of the workload in section VII of Nichols et al. 2024."""
+
+
+def draw_types(types: int, count: int, generator: np.random.Generator) -> Integers:
+    """Draw the type of each job, with replacement, all types equally often."""
+    if types < 1:
+        raise InputError("types: expected at least one type of job, found none")
+    if not 1 <= count <= MOST_JOBS:
+        raise InputError(f"count: expected 1 to {MOST_JOBS:,} jobs, found {count:,}")
+    return generator.integers(types, size=count)
+
+
+def submissions(count: int, interarrival_s: float, generator: np.random.Generator) -> Reals:
+    """When jobs are submitted: the first at 0 s, the next ones after exponential times (a Poisson
+    process).
+    """
+    if not (interarrival_s >= 0 and np.isfinite(interarrival_s)):
+        raise InputError(f"interarrival: expected a time of at least 0 s, found {interarrival_s}")
+    between = generator.exponential(interarrival_s, size=count)
+    between[:1] = 0.0
+    return np.cumsum(between)
+
+
+def drawn(types: Workload, places: Integers, submit_s: Reals) -> Workload:
+    """Jobs of these types, submitted at these times."""
+    one = types.jobs
+    jobs = Jobs(
+        number=np.arange(1, len(places) + 1),
+        submit_s=submit_s,
+        procs=one.procs[places],
+        run_s=one.run_s[places],
+        estimate_s=one.estimate_s[places],
+        user=None if one.user is None else one.user[places],
+        users=one.users,
+    )
+    return replace(
+        types,
+        jobs=jobs,
+        uses_gpu=types.uses_gpu[places],
+        vector=None if types.vector is None else types.vector[places],
+        predicted_s=None if types.predicted_s is None else types.predicted_s[places],
+    )
+
+
+def least_work_s(types: Workload, counts: Integers) -> float:
+    """Least time in which machines could work off jobs that can be cut to pieces, in seconds.
+
+    Each type's jobs are shared out between the machines so that the one with the most work has the least: a
+    linear program, in which work is processors times time over the processors of the machine.
+    """
+    try:
+        from scipy.optimize import linprog
+        from scipy.sparse import csr_array
+    except ImportError as error:
+        raise MissingExtraError("cluster", "the least makespan") from error
+    there = np.flatnonzero(counts)
+    allowed = types.runs_on[there]
+    row, machine = np.nonzero(allowed)
+    run_s = np.broadcast_to(types.jobs.run_s, types.runs_on.shape)[there][allowed]
+    procs = np.array([each.procs for each in types.machines])
+    work_s = counts[there][row] * types.jobs.procs[there][row] * run_s / procs[machine]
+    scale = work_s.max(initial=0.0)
+    if scale == 0:
+        return 0.0
+    # Variables: the share of each type on each machine where it runs, and the time, which is made least.
+    count = len(row)
+    column = np.arange(count)
+    loads = csr_array(
+        (
+            np.concatenate((work_s / scale, np.full(len(procs), -1.0))),
+            (
+                np.concatenate((machine, np.arange(len(procs)))),
+                np.concatenate((column, np.full(len(procs), count))),
+            ),
+        ),
+        shape=(len(procs), count + 1),
+    )
+    shares = csr_array((np.ones(count), (row, column)), shape=(len(there), count + 1))
+    cost = np.zeros(count + 1)
+    cost[-1] = 1.0
+    found = linprog(
+        cost, A_ub=loads, b_ub=np.zeros(len(procs)), A_eq=shares, b_eq=np.ones(len(there)), method="highs"
+    )
+    if not found.success:
+        raise CrosscastError(f"the least makespan was not found ({found.message})")
+    return float(found.fun) * float(scale)
+
+
+def least_makespan_s(types: Workload, counts: Integers) -> float:
+    """Least makespan of jobs that are submitted at once, in seconds: of their work, or of the longest job."""
+    shortest_s = np.where(types.runs_on, types.jobs.run_s, np.inf).min(axis=1)[counts > 0]
+    return max(least_work_s(types, counts), float(shortest_s.max(initial=0.0)))
+
+
+def prepare(progress: Callable[[str], None] | None = None) -> float:
+    """Have the simulator compiled, which takes a while once; return how long it took, in seconds."""
+    one = np.ones((1, 1))
+    jobs = Jobs(np.array([1]), np.zeros(1), np.array([1]), one, one)
+    return timed(jobs, [Machine("any", 1)], Policy(), None, progress)[1]
+
+
+def timed(
+    jobs: Jobs,
+    machines: Sequence[Machine],
+    policy: Policy,
+    placement: Placement | None,
+    progress: Callable[[str], None] | None = None,
+) -> tuple[Schedule, float]:
+    """Simulate; return the schedule, and how long the simulation took, in seconds."""
+    start_s = time.perf_counter()
+    schedule = simulate(jobs, machines, policy=policy, placement=placement, progress=progress)
+    return schedule, time.perf_counter() - start_s
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A placement on the workload of one seed."""
+
+    placement: str  # Name of the placement
+    seed: int  # The seed
+    metrics: Metrics  # Metrics of the schedule, as a whole and by machine
+    machines: Sequence[MachineMetrics]
+    # Share of the jobs that ran on a machine where they run fastest, of those on which they run
+    on_fastest: float
+    # Processor-seconds that jobs occupied over those that they would occupy on the machines where they run
+    # fastest; `None` if these are 0
+    work_over_least: float | None
+    simulation_s: float  # How long the simulation took, in seconds
+
+
+def outcome_of(
+    placement: str, seed: int, workload: Workload, schedule: Schedule, simulation_s: float
+) -> Outcome:
+    """Measure a schedule."""
+    run_s = np.where(workload.runs_on, workload.jobs.run_s, np.inf)
+    least_s = run_s.min(axis=1)
+    own_s = run_s[np.arange(len(workload)), schedule.machine]
+    procs = workload.jobs.procs
+    least_work = float((procs * least_s).sum())
+    return Outcome(
+        placement=placement,
+        seed=seed,
+        metrics=metrics_of(schedule),
+        machines=per_machine(schedule),
+        on_fastest=float((own_s == least_s).mean()),
+        work_over_least=float((procs * own_s).sum()) / least_work if least_work > 0 else None,
+        simulation_s=simulation_s,
+    )
+
+
+REFERENCES = ("user", "oracle")
+"""Placements that others are compared with, where they are there."""
+
+
+@dataclass(frozen=True)
+class PlacementSummary:
+    """A placement over all seeds."""
+
+    placement: str  # Name of the placement
+    jobs: int  # How many jobs there are for each seed
+    makespan_s: Mean  # Means with intervals
+    average_bounded_slowdown: Mean
+    mean_wait_s: float  # Means, as in `Outcome` and its metrics; `None` if a seed has none
+    median_wait_s: float
+    wait_p95_s: float
+    utilisation: float | None
+    on_fastest: float
+    work_over_least: float | None
+    simulation_s: float
+    machines: Sequence[MachineMetrics]  # Means by machine; numbers of jobs are rounded
+    # For each of `REFERENCES` that is there: its makespan's ratio to that one's, less 1, seed by seed
+    against: dict[str, Mean]
+    outcomes: Sequence[Outcome]  # What each seed came to
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for JSON: means, their intervals (null with one seed), and what each seed came to."""
+        names = ("mean_wait_s", "median_wait_s", "wait_p95_s", "utilisation", "on_fastest", "work_over_least")
+        return {
+            "placement": self.placement,
+            "jobs": self.jobs,
+            "makespan_s": self.makespan_s.value,
+            "makespan_interval": self.makespan_s.interval,
+            "average_bounded_slowdown": self.average_bounded_slowdown.value,
+            "average_bounded_slowdown_interval": self.average_bounded_slowdown.interval,
+            **{name: getattr(self, name) for name in names},
+            "simulation_s": self.simulation_s,
+            "jobs_per_s": self.jobs / self.simulation_s,
+            "machines": [asdict(machine) for machine in self.machines],
+            "makespan_against": {
+                name: {"value": mean.value, "interval": mean.interval} for name, mean in self.against.items()
+            },
+            "runs": [
+                {"seed": outcome.seed, **asdict(outcome.metrics), "simulation_s": outcome.simulation_s}
+                for outcome in self.outcomes
+            ],
+        }
+
+
+def summaries(outcomes: Sequence[Outcome]) -> list[PlacementSummary]:
+    """Summarize each placement, in the order in which they are first there."""
+    by_name: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_name.setdefault(outcome.placement, []).append(outcome)
+    return [_summary(name, own, by_name) for name, own in by_name.items()]
+
+
+def _summary(name: str, own: list[Outcome], by_name: dict[str, list[Outcome]]) -> PlacementSummary:
+    metrics = [outcome.metrics for outcome in own]
+    return PlacementSummary(
+        placement=name,
+        jobs=metrics[0].jobs,
+        makespan_s=mean_of([each.makespan_s for each in metrics]),
+        average_bounded_slowdown=mean_of([each.average_bounded_slowdown for each in metrics]),
+        mean_wait_s=float(np.mean([each.mean_wait_s for each in metrics])),
+        median_wait_s=float(np.mean([each.median_wait_s for each in metrics])),
+        wait_p95_s=float(np.mean([each.wait_p95_s for each in metrics])),
+        utilisation=_mean([each.utilisation for each in metrics]),
+        on_fastest=float(np.mean([each.on_fastest for each in own])),
+        work_over_least=_mean([each.work_over_least for each in own]),
+        simulation_s=float(np.mean([each.simulation_s for each in own])),
+        machines=[
+            _machine([outcome.machines[place] for outcome in own]) for place in range(len(own[0].machines))
+        ],
+        against={
+            reference: mean_of(
+                [
+                    one.metrics.makespan_s / other.metrics.makespan_s - 1
+                    for one, other in zip(own, by_name[reference], strict=True)
+                ]
+            )
+            for reference in REFERENCES
+            if reference in by_name and reference != name and all(_spans(by_name[reference]))
+        },
+        outcomes=own,
+    )
+
+
+def _spans(outcomes: list[Outcome]) -> list[bool]:
+    return [outcome.metrics.makespan_s > 0 for outcome in outcomes]
+
+
+def _machine(own: list[MachineMetrics]) -> MachineMetrics:
+    return MachineMetrics(
+        machine=own[0].machine,
+        procs=own[0].procs,
+        jobs=round(np.mean([each.jobs for each in own])),
+        utilisation=_mean([each.utilisation for each in own]),
+        mean_wait_s=_mean([each.mean_wait_s for each in own]),
+        average_bounded_slowdown=_mean([each.average_bounded_slowdown for each in own]),
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if len(known) == len(values) else None
+
+
+Needs = frozenset[str]
+"""What is asked of each type: ``vector`` and ``seconds``, where a placement or estimates need it."""
+
+
+def type_workload(types: JobTypes, machines: Sequence[Machine], needs: Needs = frozenset()) -> Workload:
+    """A job of each type, in the order of the table, with exact estimates.
+
+    Predicted times are the predicted vector scaled so that it has, on the source of the prediction, the time
+    that was measured there: the one run that was profiled is all that is known of a job.
+    """
+    here = for_machines(types, machines)
+    run_s = np.where(np.isnan(here.run_s), np.inf, here.run_s)
+    runs = np.isfinite(run_s)
+    vector = here.predicted
+    with np.errstate(divide="ignore", invalid="ignore"):
+        predicted_s = vector * _scale(types)[:, None]
+    has_vector = np.where(runs, np.isfinite(vector), True).all(axis=1)
+    has_seconds = np.where(runs, np.isfinite(predicted_s), True).all(axis=1)
+    for need, known, expected in (
+        ("vector", has_vector, "predicted: expected a prediction for each machine on which it runs"),
+        ("seconds", has_seconds, "source: expected a device on which it has a time and a prediction above 0"),
+    ):
+        if need in needs and not known.all():
+            row = int(np.argmin(known))
+            raise InputError(f"job type {row + 1} ({types.application[row]}): {expected}, found none")
+    user, users = _users(types.user)
+    jobs = Jobs(
+        number=np.arange(1, len(types) + 1),
+        submit_s=np.zeros(len(types)),
+        procs=here.procs,
+        run_s=run_s,
+        estimate_s=run_s,
+        user=user,
+        users=users,
+    )
+    return Workload(
+        jobs,
+        tuple(machines),
+        uses_gpu=here.uses_gpu,
+        vector=vector if has_vector.all() else None,
+        predicted_s=predicted_s if has_seconds.all() else None,
+    )
+
+
+def _scale(types: JobTypes) -> Reals:
+    """Seconds of 1 in each type's vector, of shape ``(t,)``; not a number where nothing says."""
+    scale = np.full(len(types), np.nan)
+    run_s = types.run_s
+    columns = {device: column for column, device in enumerate(types.devices)}
+    for row, source in enumerate(types.source):
+        if source in columns:
+            column = columns[source]
+            scale[row] = run_s[row, column] / types.predicted[row, column]
+    return scale
+
+
+def _users(names: Sequence[str | None]) -> tuple[Integers | None, tuple[str, ...]]:
+    if None in names:
+        return None, ()
+    users = tuple(dict.fromkeys(str(name) for name in names))
+    places = {name: place for place, name in enumerate(users)}
+    return np.array([places[str(name)] for name in names]), users
+
+
+MOST_TYPES = 200_000
+"""Most types of jobs for which the least makespan is looked for: about ten seconds."""
+
+_DRAW, _PLACE = 0, 1
+"""Two independent streams of chance for each seed: the same workload for all placements."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is compared on what."""
+
+    placements: Sequence[str]  # Names of placements, of `crosscast.cluster.placements`
+    jobs: int | None  # How many jobs are drawn for each seed; `None` for one of each type, in their order
+    seeds: Sequence[int]  # A workload is drawn for each
+    # When these are submitted, with `jobs` `None`: ascending, in seconds; `None` for all at once
+    submit_s: Reals | None = None
+    # Mean time between submissions of drawn jobs, in seconds; 0 if all are submitted at once
+    interarrival_s: float = 0.0
+    policy: Policy = field(default_factory=Policy)  # Order of the queue, and of backfilling
+    # What the scheduler thinks that jobs take: what they do, or what was predicted
+    estimates: Literal["exact", "predicted"] = "exact"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What an experiment found."""
+
+    setup: Setup  # What was compared
+    results: Sequence[PlacementSummary]  # Each placement, over all seeds
+    at_once: bool  # Whether all jobs of each seed were submitted at the same time
+    # Mean over seeds of the least makespan that any placement could have; `None` if jobs are not all
+    # submitted at once, or of more types than `MOST_TYPES`
+    least_makespan_s: Mean | None
+
+
+def interarrival_of_load(types: Workload, load: float) -> float:
+    """Mean time between submissions with which drawn jobs are a given load, in seconds.
+
+    A load of 1 is as much as the machines can do at best, if each job goes where that is best for all.
+    """
+    if not (load > 0 and np.isfinite(load)):
+        raise InputError(f"load: expected a number above 0, found {load}")
+    count = len(types)
+    return least_work_s(types, np.ones(count, dtype=np.int64)) / count / load
+
+
+def run_experiment(
+    types: Workload,
+    setup: Setup,
+    *,
+    progress: Callable[[int, int, str], None] | None = None,
+    keep: Callable[[str, int, Schedule], None] | None = None,
+) -> Experiment:
+    """Draw workloads and simulate each placement on each: section VII of Nichols et al. 2024."""
+    check_placements(list(setup.placements))
+    if not setup.placements or not setup.seeds:
+        raise InputError("experiment: expected at least one placement and one seed, found none")
+    outcomes: list[Outcome] = []
+    at_once: list[bool] = []
+    least: list[float] = []
+    total = len(setup.seeds) * len(setup.placements)
+    for seed in setup.seeds:
+        workload, counts = _workload(types, setup, seed)
+        at_once.append(workload.jobs.submit_s[0] == workload.jobs.submit_s[-1])
+        if at_once[-1] and len(types) <= MOST_TYPES:
+            least.append(least_makespan_s(types, counts))
+        for name in setup.placements:
+            placement = PLACEMENTS[name](workload, np.random.default_rng((seed, _PLACE)))
+            schedule, spent_s = timed(workload.jobs, workload.machines, setup.policy, placement)
+            outcomes.append(outcome_of(name, seed, workload, schedule, spent_s))
+            if keep is not None:
+                keep(name, seed, schedule)
+            if progress is not None:
+                progress(len(outcomes), total, name)
+    bound = mean_of(least) if len(least) == len(setup.seeds) else None
+    return Experiment(setup, summaries(outcomes), all(at_once), bound)
+
+
+def _workload(types: Workload, setup: Setup, seed: int) -> tuple[Workload, Integers]:
+    """The jobs of a seed, and how many there are of each type."""
+    if seed < 0:
+        raise InputError(f"seed: expected at least 0, found {seed}")
+    generator = np.random.default_rng((seed, _DRAW))
+    if setup.jobs is None:
+        places = np.arange(len(types))
+        submit_s = np.zeros(len(types)) if setup.submit_s is None else setup.submit_s
+        workload = replace(types, jobs=replace(types.jobs, submit_s=submit_s))
+    else:
+        places = draw_types(len(types), setup.jobs, generator)
+        workload = drawn(types, places, submissions(setup.jobs, setup.interarrival_s, generator))
+    if setup.estimates == "predicted":
+        if workload.predicted_s is None:
+            raise InputError("estimates: expected jobs with predicted times, found none")
+        # Where a job cannot run, nothing is expected of it.
+        estimate_s = np.where(workload.runs_on, workload.predicted_s, np.inf)
+        workload = replace(workload, jobs=workload.jobs.with_estimates(estimate_s))
+    return workload, np.bincount(places, minlength=len(types))

@@ -1,0 +1,233 @@
+"""What placements know of the jobs that they place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.cluster.jobs import (
+    Bound,
+    Completion,
+    Integers,
+    Jobs,
+    Machine,
+    Placement,
+    Preferred,
+    Reals,
+    check_machines,
+)
+from crosscast.errors import InputError
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """``n`` jobs, and the ``m`` machines that they may go to."""
+
+    jobs: Jobs  # The jobs
+    machines: Sequence[Machine]  # The machines
+    uses_gpu: Flags  # Whether users know each job as one for GPUs, of shape `(n,)`
+    # Predicted relative vectors: times on each machine over that on the slowest, of shape `(n, m)`; `None` if
+    # there is no prediction
+    vector: Reals | None = None
+    # The same in seconds, by each job's time on the one machine where it was run, of shape `(n, m)`; `None`
+    # if there is no prediction
+    predicted_s: Reals | None = None
+
+    def __post_init__(self) -> None:
+        """Check the arrays."""
+        check_machines(self.machines)
+        shape = (len(self.jobs), len(self.machines))
+        if self.jobs.run_s.shape[1] not in (1, shape[1]):
+            raise InputError(f"workload: run_s: expected shape {shape}, found {self.jobs.run_s.shape}")
+        for name in ("vector", "predicted_s"):
+            values: Reals | None = getattr(self, name)
+            if values is not None and values.shape != shape:
+                raise InputError(f"workload: {name}: expected shape {shape}, found {values.shape}")
+        if self.uses_gpu.shape != shape[:1]:
+            raise InputError(f"workload: uses_gpu: expected {shape[0]}, found {self.uses_gpu.shape}")
+        nowhere = ~self.runs_on.any(axis=1)
+        if nowhere.any():
+            row = int(np.argmax(nowhere))
+            raise InputError(
+                f"jobs: job {self.jobs.number[row]}: expected a machine on which it runs that has its "
+                f"{self.jobs.procs[row]} processors, found none of "
+                f"{', '.join(f'{machine.name} ({machine.procs})' for machine in self.machines)}"
+            )
+
+    def __len__(self) -> int:
+        """Number of jobs."""
+        return len(self.jobs)
+
+    @cached_property
+    def runs_on(self) -> Flags:
+        """Whether each job fits on each machine and runs there, of shape ``(n, m)``."""
+        procs = np.array([machine.procs for machine in self.machines])
+        fits: Flags = self.jobs.procs[:, None] <= procs
+        return fits & np.isfinite(self.jobs.run_s)
+
+
+def completion(workload: Workload) -> Completion:
+    """Weigh the predicted wait on each machine against the predicted time there."""
+    if workload.predicted_s is None:
+        raise InputError("placement: completion: expected jobs with predicted times, found none")
+    return Completion(np.where(workload.runs_on, workload.predicted_s, np.inf))
+
+
+def oracle_completion(workload: Workload) -> Completion:
+    """The same with the times that jobs really run: what a model that is never wrong would do."""
+    return Completion(np.where(workload.runs_on, workload.jobs.run_s, np.inf))
+
+
+NEAR = 2.0
+"""Jobs wait rather than run so many times as long as on their fastest machine."""
+
+
+def model_order(workload: Workload) -> Preferred:
+    """List machines by the predicted vector, least first: Algorithm 2 of Nichols et al. 2024.
+
+    There a vector's entry is a speed, and the greatest comes first; here it is a time.
+    """
+    return by_time(workload, _vector_of(workload, "model"))
+
+
+def model_near_order(workload: Workload) -> Preferred:
+    """The same, without machines on which a job should take more than `NEAR` times its least time.
+
+    Algorithm 2 fills whichever machine is free, however slow it is for the job at the head of the queue.
+    """
+    return by_time(workload, _vector_of(workload, "model-near"), within=NEAR)
+
+
+def _vector_of(workload: Workload, name: str) -> Reals:
+    if workload.vector is None:
+        raise InputError(f"placement: {name}: expected jobs with predicted vectors, found none")
+    return workload.vector
+
+
+def by_time(workload: Workload, time: Reals, *, within: float | None = None) -> Preferred:
+    """List the machines on which each job runs, the one with the least time first."""
+    known = np.where(workload.runs_on, time, np.inf)
+    order = np.argsort(known, axis=1, kind="stable")
+    taken = workload.runs_on
+    if within is not None:
+        taken = taken & (known <= within * known.min(axis=1, keepdims=True))
+    listed = np.arange(len(workload.machines)) < taken.sum(axis=1, keepdims=True)
+    return Preferred(np.where(listed, order, -1))
+
+
+def oracle_order(workload: Workload) -> Preferred:
+    """List machines by the times that jobs really run, least first."""
+    return by_time(workload, workload.jobs.run_s)
+
+
+def oracle_near_order(workload: Workload) -> Preferred:
+    """The same, without machines on which a job runs more than `NEAR` times its least time."""
+    return by_time(workload, workload.jobs.run_s, within=NEAR)
+
+
+def random_machine(workload: Workload, generator: np.random.Generator) -> Bound:
+    """Bind each job to a machine that is drawn uniformly from those on which it runs (section VII)."""
+    allowed = workload.runs_on
+    drawn = generator.integers(allowed.sum(axis=1))
+    # The machine with as many allowed ones up to it, itself included, as were drawn and one more.
+    return Bound(np.argmax(np.cumsum(allowed, axis=1) > drawn[:, None], axis=1))
+
+
+def round_robin(workload: Workload) -> Bound:
+    """Bind job ``i`` to machine ``i mod m`` (section VII of Nichols et al. 2024).
+
+    A job that does not run there goes to the next machine on which it does.
+    """
+    return Bound(in_turn(workload.runs_on))
+
+
+def in_turn(allowed: Flags) -> Integers:
+    """The first machine, from ``i mod m`` on, that is allowed to row ``i``.
+
+    >>> in_turn(np.array([[True, True], [True, False], [True, True], [True, True]])).tolist()
+    [0, 0, 0, 1]
+    """
+    rows, machines = allowed.shape
+    order = (np.arange(rows)[:, None] + np.arange(machines)) % machines
+    first = np.argmax(np.take_along_axis(allowed, order, axis=1), axis=1)
+    turn: Integers = order[np.arange(rows), first]
+    return turn
+
+
+def user_round_robin(workload: Workload) -> Bound:
+    """Bind GPU jobs to GPU machines by turns, and the others to other machines by turns (section VII).
+
+    A job that runs on no machine of its kind, or where there is none, goes to the others by the same turns.
+    """
+    machine = np.zeros(len(workload), dtype=np.int64)
+    of_gpu = np.array([each.has_gpu for each in workload.machines])
+    for kind in (False, True):
+        rows = workload.uses_gpu == kind
+        machine[rows] = _of_kind(workload.runs_on[rows], of_gpu == kind)
+    return Bound(machine)
+
+
+def without_choice(workload: Workload) -> str | None:
+    """A sentence where users have nothing to choose between, as one kind of machines or jobs is missing."""
+    for kind, (with_or_without, others) in {
+        True: ("with", "those without"),
+        False: ("without", "those with"),
+    }.items():
+        jobs = int(np.count_nonzero(workload.uses_gpu == kind))
+        if jobs and all(machine.has_gpu != kind for machine in workload.machines):
+            return f"user: there is no machine {with_or_without} a GPU: {jobs:,} jobs go to {others}"
+    if workload.uses_gpu.all() or not workload.uses_gpu.any():
+        kind_of_all = "for GPUs" if workload.uses_gpu.any() else "for no GPU"
+        return f"user: all jobs are {kind_of_all}: users take no machine of the other kind"
+    return None
+
+
+def _of_kind(runs_on: Flags, kind: Flags) -> Integers:
+    """A machine of a kind for each row, by turns among these; any where none of the kind is allowed."""
+    machine = in_turn(runs_on) if len(runs_on) else np.zeros(0, dtype=np.int64)
+    places = np.flatnonzero(kind)
+    if not len(places):
+        return machine
+    own = runs_on[:, places]
+    has_own = own.any(axis=1)
+    if has_own.any():
+        # The turns go on where a job of the kind runs on another.
+        machine[has_own] = places[in_turn(own)[has_own]]
+    return machine
+
+
+Place = Callable[[Workload, np.random.Generator], Placement]
+
+PLACEMENTS: Mapping[str, Place] = MappingProxyType(
+    {
+        "round-robin": lambda workload, _: round_robin(workload),
+        "random": random_machine,
+        "user": lambda workload, _: user_round_robin(workload),
+        "model": lambda workload, _: model_order(workload),
+        "oracle": lambda workload, _: oracle_order(workload),
+        "model-near": lambda workload, _: model_near_order(workload),
+        "oracle-near": lambda workload, _: oracle_near_order(workload),
+        "completion": lambda workload, _: completion(workload),
+        "oracle-completion": lambda workload, _: oracle_completion(workload),
+    }
+)
+"""Each places a workload, with a generator for what is left to chance."""
+
+NEEDS: Mapping[str, str] = MappingProxyType(
+    {"model": "vector", "model-near": "vector", "completion": "seconds"}
+)
+"""What those need that go by predictions: vectors, or vectors as seconds."""
+
+
+def check_placements(names: list[str]) -> None:
+    """Refuse a placement that is not there."""
+    for name in names:
+        if name not in PLACEMENTS:
+            raise InputError(f"placement: expected one of {', '.join(PLACEMENTS)}, found {name!r}")

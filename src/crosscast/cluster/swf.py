@@ -1,0 +1,723 @@
+"""The 18 fields of a line of the Standard Workload Format 2.2."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import starmap
+from pathlib import Path
+from typing import BinaryIO, Literal, cast, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.cluster.jobs import Integers, Jobs, Reals, Schedule, texts_of
+from crosscast.data.files import whole_file
+from crosscast.errors import InputError
+
+Kind = Literal["time", "procs", "amount", "number"]
+"""Seconds, processors, anything else that is measured, and numbers that stand for something.
+
+Of times and processors, and of nothing else, negative numbers other than −1 are refused; elsewhere they are
+missing, too. Processors and numbers are whole.
+"""
+
+_KIBIBYTE = 1024
+
+
+@dataclass(frozen=True)
+class SwfField:
+    """A field."""
+
+    name: str  # Name of its column in a `Trace`, with the unit that it has there
+    title: str  # What the standard calls it, for messages
+    kind: Kind  # What its numbers are
+    unit: int = 1  # How many of the column's units are one of the file's
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its numbers have no fraction."""
+        return self.kind in ("procs", "number")
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether no number but −1 may be negative."""
+        return self.kind in ("time", "procs")
+
+
+FIELDS = (
+    SwfField("job", "job number", "number"),
+    SwfField("submit_s", "submit time", "time"),
+    SwfField("wait_s", "wait time", "time"),
+    SwfField("run_s", "run time", "time"),
+    SwfField("procs", "allocated processors", "procs"),
+    SwfField("cpu_s", "average CPU time", "time"),
+    SwfField("memory_bytes", "used memory", "amount", _KIBIBYTE),
+    SwfField("requested_procs", "requested processors", "procs"),
+    SwfField("requested_s", "requested time", "time"),
+    SwfField("requested_memory_bytes", "requested memory", "amount", _KIBIBYTE),
+    SwfField("status", "status", "number"),
+    SwfField("user", "user", "number"),
+    SwfField("group", "group", "number"),
+    SwfField("executable", "executable", "number"),
+    SwfField("queue", "queue", "number"),
+    SwfField("partition", "partition", "number"),
+    SwfField("preceding_job", "preceding job", "number"),
+    SwfField("think_s", "think time", "time"),
+)
+"""In the order of the file. Memory is per processor."""
+
+NAMES = tuple(field.name for field in FIELDS)
+"""Their columns."""
+
+
+# A colon in an address, http://..., ends no name.
+_NAMED = re.compile(r"\s*([A-Za-z][A-Za-z0-9]*):(?:\s+(.*)|)$")
+_NUMBER = re.compile(r"\d{1,15}\b")
+
+
+@dataclass(frozen=True)
+class SwfHeader:
+    """What the comments of a trace say."""
+
+    # Texts by the names of the standard (`Computer`, `MaxProcs`, `Note`, ...), in the order of their first
+    # lines; those that are there more than once, or go on in the next line, have lines
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def max_procs(self) -> int | None:
+        """Processors of the computer."""
+        return self._number("MaxProcs")
+
+    @property
+    def max_nodes(self) -> int | None:
+        """Nodes of the computer."""
+        return self._number("MaxNodes")
+
+    @property
+    def max_run_s(self) -> int | None:
+        """Longest run that the system allowed, in seconds."""
+        return self._number("MaxRuntime")
+
+    @property
+    def unix_start_s(self) -> int | None:
+        """When the times of the trace begin, in seconds since 1970 in UTC."""
+        return self._number("UnixStartTime")
+
+    @property
+    def allow_overuse(self) -> bool | None:
+        """Whether jobs may use more than they requested; ``None`` if nothing is said."""
+        return {"yes": True, "true": True, "no": False, "false": False}.get(self._word("AllowOveruse"))
+
+    @property
+    def preemption(self) -> str | None:
+        """``No``, ``Yes``, ``Double`` (a job's parts have lines beside its own) or ``TS`` (time slices)."""
+        return self.fields.get("Preemption")
+
+    @property
+    def procs(self) -> int | None:
+        """What jobs are counted in: processors, else nodes."""
+        return self.max_procs or self.max_nodes
+
+    def _word(self, name: str) -> str:
+        return (self.fields.get(name, "").lower().split() or [""])[0]
+
+    def _number(self, name: str) -> int | None:
+        found = _NUMBER.match(self.fields.get(name, ""))
+        return int(found[0]) if found else None
+
+    def lines(self) -> list[str]:
+        """The comments, a line each."""
+        return [
+            f"; {name}: {line}" if line else f"; {name}:"
+            for name, text in self.fields.items()
+            for line in text.split("\n")
+        ]
+
+
+def header_of(comments: Iterable[str]) -> SwfHeader:
+    """Read comments: ``; Name: text``, and lines that go on with the text of the last name.
+
+    >>> header = header_of(["; MaxProcs: 100", "; Note: cleaned,", ";   by job<=14"])
+    >>> header.max_procs, header.fields["Note"], header.allow_overuse
+    (100, 'cleaned,\nby job<=14', None)
+    """
+    fields: dict[str, list[str]] = {}
+    last: list[str] | None = None
+    for comment in comments:
+        text = _printable(comment.strip().removeprefix(";").strip())
+        if named := _NAMED.match(text):
+            last = fields.setdefault(named[1], [])
+            last.append(named[2] or "")
+        elif not text:
+            last = None
+        elif last is not None:
+            last.append(text)
+    return SwfHeader({name: "\n".join(lines) for name, lines in fields.items()})
+
+
+def _printable(text: str) -> str:
+    """Without what would steer a terminal."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+_BLOCK = 1 << 20
+"""Several times as fast as larger ones, which the memory next to the processor does not hold."""
+_LONGEST_LINE = 64 << 10
+_MOST_BYTES = 4 << 30
+"""Of the text, however little of it a compressed file is."""
+_MOST_COMMENTS = 4 << 20
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some lines in a row."""
+
+    text: bytes  # The lines, each with its end
+    lines: Integers  # Number of each in the file
+
+    def texts(self) -> list[bytes]:
+        """Its lines without their ends."""
+        return self.text.split(b"\n")[:-1]
+
+
+@dataclass
+class SwfText:
+    """A file whose lines are jobs or comments."""
+
+    path: Path  # The file; what is compressed with gzip is known by its first bytes
+    comments: list[str] = field(default_factory=list)  # The comments that were met so far
+    _passed: int = 0
+
+    def blocks(self) -> Iterator[Block]:
+        """Its lines, in blocks."""
+        total, line, rest = 0, 1, b""
+        with _opened(self.path) as file:
+            for piece in self._pieces(file):
+                total += len(piece)
+                if total > _MOST_BYTES:
+                    raise InputError(
+                        f"{self.path}: expected a trace of at most {_MOST_BYTES >> 30} GiB, found more"
+                    )
+                text = rest + piece
+                end = text.rfind(b"\n") + 1
+                text, rest = text[:end], text[end:]
+                if len(rest) > _LONGEST_LINE:
+                    line += text.count(b"\n")
+                    raise InputError(
+                        f"{self.path}: line {line}: expected 18 numbers, found more than "
+                        f"{_LONGEST_LINE >> 10} KiB without an end of line"
+                    )
+                if text:
+                    yield _block(text, line)
+                    line += text.count(b"\n")
+            if rest:
+                yield _block(rest + b"\n", line)
+
+    def _pieces(self, file: BinaryIO) -> Iterator[bytes]:
+        try:
+            while piece := file.read(_BLOCK):
+                yield piece
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"{self.path}: cannot read the trace ({error})") from error
+
+    def jobs_of(self, block: Block) -> Block:
+        """The block without its comments, which are kept, and its empty lines."""
+        texts, lines = [], []
+        for line, text in zip(block.lines.tolist(), block.texts(), strict=True):
+            inside = text.strip()
+            if inside and not inside.startswith(b";"):
+                texts.append(text)
+                lines.append(line)
+                continue
+            self._passed += len(text) + 1
+            if inside:
+                self.comments.append(_decoded(inside))
+        if self._passed > _MOST_COMMENTS:
+            raise InputError(
+                f"{self.path}: expected a line for each job, found {self._passed} bytes of other lines"
+            )
+        return Block(b"".join(text + b"\n" for text in texts), np.array(lines, dtype=np.int64))
+
+
+def _block(text: bytes, line: int) -> Block:
+    return Block(text, np.arange(line, line + text.count(b"\n")))
+
+
+def _decoded(comment: bytes) -> str:
+    try:
+        return comment.decode("utf-8")
+    except UnicodeDecodeError:
+        # As older traces are written; any bytes can be read so.
+        return comment.decode("latin-1")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the trace ({error.strerror})") from error
+    with file:
+        try:
+            is_gzip = file.read(len(_GZIP)) == _GZIP
+            file.seek(0)
+        except OSError as error:
+            raise InputError(f"{path}: cannot read the trace ({error.strerror})") from error
+        if path.suffix == ".gz" and not is_gzip:
+            raise InputError(f"{path}: expected a file compressed with gzip, found something else")
+        yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzip else file
+
+
+_COUNT = len(FIELDS)
+_SWF_NUMBERS_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_SPACES = re.compile(rb"[ \t\r]+")
+_MOST = 2.0**53
+"""Beyond it, numbers are not whole any more."""
+
+_POWERS = 10.0 ** np.arange(14, -1, -1)
+"""Of the digits of whole numbers that are exact: 15 of them, the first one first."""
+_MISSING = np.frombuffer(b"-1", dtype=np.uint8)
+
+_IS_PART = np.zeros(256, dtype=np.bool_)
+_IS_PART[np.frombuffer(b"0123456789.+-eE", dtype=np.uint8)] = True
+_IS_SPACE = np.zeros(256, dtype=np.bool_)
+_IS_SPACE[np.frombuffer(b" \t\r\n", dtype=np.uint8)] = True
+_WHOLE = [place for place, field in enumerate(FIELDS) if field.is_whole]
+_STRICT = np.array([field.is_strict for field in FIELDS])
+
+
+def numbers_of(text: bytes) -> Reals | None:
+    """Numbers of lines, of shape ``(k, 18)``; ``None`` if not each line is 18 numbers and nothing else."""
+    letters = np.frombuffer(text, dtype=np.uint8)
+    is_part = _IS_PART[letters]
+    if not (is_part | _IS_SPACE[letters]).all():
+        return None
+    line_ends = np.flatnonzero(letters == ord("\n"))
+    edges = np.flatnonzero(is_part[1:] != is_part[:-1]) + 1
+    if is_part[:1].any():
+        edges = np.concatenate(([0], edges))
+    # Text ends with the end of a line, so what begins ends.
+    starts, ends = edges[::2], edges[1::2]
+    if len(starts) != _COUNT * len(line_ends):
+        return None
+    first, last = starts[::_COUNT], starts[_COUNT - 1 :: _COUNT]
+    if (last > line_ends).any() or (first[1:] < line_ends[:-1]).any():
+        return None
+    try:
+        return _parsed(text, letters, starts, ends).reshape(len(line_ends), _COUNT)
+    except ValueError:
+        return None
+
+
+def _parsed(text: bytes, letters: npt.NDArray[np.uint8], starts: Integers, ends: Integers) -> Reals:
+    """Numbers of words: whole ones of one length all at once, as most are, and others one by one."""
+    numbers = np.empty(len(starts))
+    lengths = ends - starts
+    for length in np.flatnonzero(np.bincount(lengths)).tolist():
+        words = np.flatnonzero(lengths == length)
+        others = words
+        if length <= len(_POWERS):
+            # Below 0 wraps around: what is no digit is above 9.
+            digits = letters[starts[words][:, None] + np.arange(length)] - np.uint8(ord("0"))
+            numbers[words] = digits @ _POWERS[-length:]
+            others = words[(digits > 9).any(axis=1)]
+        if length == len(_MISSING):
+            is_missing = (letters[starts[others][:, None] + np.arange(length)] == _MISSING).all(axis=1)
+            numbers[others[is_missing]] = -1
+            others = others[~is_missing]
+        for word in others.tolist():
+            numbers[word] = float(text[starts[word] : ends[word]])
+    return numbers
+
+
+def refuse_line(path: Path, block: Block) -> InputError:
+    """Error about the first line of a block that is not 18 numbers."""
+    for line, text in zip(block.lines.tolist(), block.texts(), strict=True):
+        words = _SPACES.split(text.strip(b" \t\r"))
+        for place, word in enumerate(words[:_COUNT]):
+            if not _SWF_NUMBERS_NUMBER.fullmatch(word):
+                found = word[:40].decode("utf-8", errors="replace")
+                return _error(path, line, place, "a number", repr(found))
+        if len(words) != _COUNT:
+            return InputError(f"{path}: line {line}: expected {_COUNT} fields, found {len(words)}")
+    raise AssertionError("refuse_line: every line is well formed")  # pragma: no cover
+
+
+def checked(path: Path, block: Block, numbers: Reals, last_submit: float) -> Reals:
+    """Check the numbers of a block and take what is missing out of them."""
+    missing = numbers == -1
+    negative = numbers < 0
+    _refuse(path, block, numbers, negative & ~missing & _STRICT, "at least 0, or -1 where nothing is known")
+    _refuse(path, block, numbers, ~(np.abs(numbers) <= _MOST), "a number of at most 2^53")
+    fractions = np.zeros(numbers.shape, dtype=np.bool_)
+    fractions[:, _WHOLE] = numbers[:, _WHOLE] != np.floor(numbers[:, _WHOLE])
+    _refuse(path, block, numbers, fractions & ~negative, "a whole number")
+    numbers[negative] = np.nan
+    # Only the first of the parts of a job that was stopped in between has a submit time.
+    submits = np.fmax.accumulate(np.concatenate(([last_submit], numbers[:, 1])))
+    early = numbers[:, 1] < submits[:-1]
+    if early.any():
+        row = int(np.argmax(early))
+        latest = f"at least {submits[row]:.15g}, as in a line before"
+        raise _error(path, int(block.lines[row]), 1, latest, f"{numbers[row, 1]:.15g}")
+    for place, each in enumerate(FIELDS):
+        if each.unit != 1:
+            numbers[:, place] *= each.unit
+    return numbers
+
+
+def _refuse(path: Path, block: Block, numbers: Reals, wrong: npt.NDArray[np.bool_], expected: str) -> None:
+    if wrong.any():
+        row, place = (int(index) for index in np.unravel_index(np.argmax(wrong), wrong.shape))
+        raise _error(path, int(block.lines[row]), place, expected, f"{numbers[row, place]:.15g}")
+
+
+def _error(path: Path, line: int, place: int, expected: str, found: str) -> InputError:
+    field: SwfField = FIELDS[place]
+    return InputError(
+        f"{path}: line {line}: field {place + 1} ({field.title}): expected {expected}, found {found}"
+    )
+
+
+Estimates = Literal["requested", "exact"]
+Overruns = Literal["header", "kill", "run"]
+
+CANCELLED = 5
+"""Status of a job that was cancelled, before it started or after."""
+_PARTS = (2, 3, 4)
+"""Status of a part of a job that was stopped in between: it goes on, it ended, it failed."""
+UNKNOWN_USER = "unknown"
+"""Name of whoever submitted jobs without a user."""
+
+_Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class CleanedJobs:
+    """Jobs of a trace that can be simulated."""
+
+    jobs: Jobs  # The `n` jobs
+    rows: Integers  # Row of each in the columns of the trace, of shape `(n,)`
+    left_out: Mapping[str, int]  # How many lines were left out, by the reason
+    without_request: int  # How many jobs requested no time, so that their estimate is how long they ran
+    overran: int  # How many ran longer than they requested
+    killed: bool  # Whether those end at their request
+    # How many need more processors than the header says that there are; `None` if it says nothing
+    too_wide: int | None
+
+    def notes(self) -> list[str]:
+        """Sentences about what is not as in the trace; none if there is nothing to say."""
+        notes = [f"{count} left out: {reason}" for reason, count in self.left_out.items()]
+        if self.without_request:
+            notes.append(f"{self.without_request} requested no time: their estimate is how long they ran")
+        if self.overran:
+            fate = "end at their request" if self.killed else "run on"
+            notes.append(f"{self.overran} ran longer than they requested: they {fate}")
+        if self.too_wide:
+            notes.append(f"{self.too_wide} need more processors than the header says that there are")
+        return notes
+
+
+def cleaned(
+    label: str, header: SwfHeader, columns: Mapping[str, Reals], estimates: Estimates, overruns: Overruns
+) -> CleanedJobs:
+    """Take the jobs out of the columns of a trace; see `crosscast.cluster.swf.Trace.jobs`.
+
+    A job has the processors that it was allocated, else those that it requested, and runs for its run time,
+    which may be 0 s (less than half a second). Lines that are no such job are left out, each for the first
+    reason that holds: parts of a job that has a line of its own; cancelled before the start; no submit time;
+    no processors; no run time.
+    """
+    for name, value, known in (
+        ("estimates", estimates, get_args(Estimates)),
+        ("overruns", overruns, get_args(Overruns)),
+    ):
+        if value not in known:
+            raise InputError(f"{name}: expected one of {', '.join(known)}, found {value!r}")
+    run, status = columns["run_s"], columns["status"]
+    procs = np.where(columns["procs"] > 0, columns["procs"], columns["requested_procs"])
+    reasons: dict[str, _Flags] = {
+        "parts of a job that has a line of its own": _parts(columns["job"], status),
+        "cancelled before the start": (status == CANCELLED) & ~(run > 0),
+        "no submit time": np.isnan(columns["submit_s"]),
+        "no processors": ~(procs > 0),
+        "no run time": np.isnan(run),
+    }
+    kept = np.ones(len(run), dtype=np.bool_)
+    left_out = {}
+    for reason, wrong in reasons.items():
+        wrong &= kept
+        if count := int(np.count_nonzero(wrong)):
+            left_out[reason] = count
+            kept &= ~wrong
+    if not kept.any():
+        found = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+        raise InputError(f"trace {label}: expected jobs that ran, found none ({found})")
+
+    rows = np.flatnonzero(kept)
+
+    def taken(column: Reals) -> Reals:
+        # Nothing is copied where nothing is left out.
+        return np.ascontiguousarray(column) if len(rows) == len(column) else column[rows]
+
+    number, run, procs = taken(columns["job"]), taken(run), taken(procs)
+    requested = taken(columns["requested_s"])
+    requested = np.where(requested > 0, requested, np.nan)
+    overran = run > requested
+    killed = overruns == "kill" or (overruns == "header" and header.allow_overuse is False)
+    if killed:
+        run = np.fmin(run, requested)
+    estimate = run if estimates == "exact" else np.where(np.isnan(requested), run, requested)
+    user, users = _users(taken(columns["user"]))
+    most = header.max_procs
+    jobs = Jobs(
+        number=np.where(np.isnan(number), rows + 1.0, number).astype(np.int64),
+        submit_s=taken(columns["submit_s"]),
+        procs=procs.astype(np.int64),
+        run_s=run[:, None],
+        estimate_s=estimate[:, None],
+        user=user,
+        users=users,
+    )
+    return CleanedJobs(
+        jobs,
+        rows,
+        left_out,
+        without_request=int(np.count_nonzero(np.isnan(requested))),
+        overran=int(np.count_nonzero(overran)),
+        killed=killed,
+        too_wide=None if most is None else int(np.count_nonzero(jobs.procs > most)),
+    )
+
+
+def _parts(job: Reals, status: Reals) -> _Flags:
+    """Lines of parts of jobs of which another line tells as a whole."""
+    is_part = np.isin(status, _PARTS)
+    if is_part.any():
+        is_part &= np.isin(job, job[~is_part])
+    return is_part
+
+
+def _users(numbers: Reals) -> tuple[Integers | None, tuple[str, ...]]:
+    known = ~np.isnan(numbers)
+    if not known.any():
+        return None, ()
+    filled = np.where(known, numbers, -1)
+    # Without sorting all jobs: a user has many.
+    distinct = np.unique(filled)
+    names = (UNKNOWN_USER if number < 0 else str(int(number)) for number in distinct.tolist())
+    return np.searchsorted(distinct, filled).astype(np.int64, copy=False), tuple(names)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A trace of ``n`` lines."""
+
+    label: str  # What it is called, for people
+    header: SwfHeader  # What its comments say
+    # The fields of `crosscast.cluster.swf.NAMES`, each of shape `(n,)`, in SI units; not a
+    # number where nothing is known
+    columns: Mapping[str, Reals]
+
+    def __post_init__(self) -> None:
+        """Check the columns."""
+        for name in NAMES:
+            if name not in self.columns:
+                raise InputError(f"trace {self.label}: column {name!r} is missing")
+        for name, column in self.columns.items():
+            if name not in NAMES:
+                raise InputError(f"trace {self.label}: unknown column {name!r}, expected {', '.join(NAMES)}")
+            if column.shape != (len(self),):
+                found = column.shape[0] if column.ndim == 1 else column.shape
+                raise InputError(f"trace {self.label}: {name}: expected {len(self)} numbers, found {found}")
+
+    def __len__(self) -> int:
+        """Number of lines."""
+        return len(self.columns[NAMES[0]])
+
+    def jobs(self, estimates: Estimates = "requested", overruns: Overruns = "header") -> CleanedJobs:
+        """The jobs that a simulation can run, and what became of the others."""
+        return cleaned(self.label, self.header, self.columns, estimates, overruns)
+
+
+_MOST_JOBS = 1 << 24
+
+
+def read_swf(path: str | Path) -> Trace:
+    """Read a trace, plain or compressed with gzip.
+
+    Parameters
+    ----------
+    path
+        A file in the Standard Workload Format, version 2.2 or older, of at most 16,777,216 lines.
+
+    Returns
+    -------
+    Trace
+        All its lines, with not a number where the file has −1.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, has no jobs or too many, a line is not 18 numbers, a time or a number of
+        processors is negative but not −1, or a job is submitted before one of a line above. Names the line
+        and the field.
+    """
+    path = Path(path)
+    text = SwfText(path)
+    columns = [_Column() for _ in NAMES]
+    count, last_submit = 0, -np.inf
+    for block in text.blocks():
+        numbers, jobs = _swf_reading_parsed(text, block)
+        if not len(numbers):
+            continue
+        count += len(numbers)
+        if count > _MOST_JOBS:
+            raise InputError(f"{path}: expected at most {_MOST_JOBS} jobs, found more")
+        numbers = checked(path, jobs, numbers, last_submit)
+        last_submit = np.fmax.reduce(numbers[:, 1], initial=last_submit)
+        for column, cells in zip(columns, numbers.T, strict=True):
+            column.add(cells)
+    if not count:
+        raise InputError(f"{path}: expected a line for each job, found none")
+    whole = {name: column.whole() for name, column in zip(NAMES, columns, strict=True)}
+    label = path.name.removesuffix(".gz").removesuffix(".swf")
+    return Trace(label, header_of(text.comments), whole)
+
+
+def _swf_reading_parsed(text: SwfText, block: Block) -> tuple[Reals, Block]:
+    numbers = None if b";" in block.text else numbers_of(block.text)
+    if numbers is not None:
+        return numbers, block
+    jobs = text.jobs_of(block)
+    numbers = numbers_of(jobs.text)
+    if numbers is None:
+        raise refuse_line(text.path, jobs)
+    return numbers, jobs
+
+
+class _Column:
+    """A column that grows, and takes no memory as long as it has one number only (or none at all)."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._first = np.nan
+        self._cells: Reals | None = None
+
+    def add(self, cells: Reals) -> None:
+        if not self._count:
+            self._first = cells[0]
+        before, self._count = self._count, self._count + len(cells)
+        if self._cells is None:
+            if (np.isnan(cells) if np.isnan(self._first) else cells == self._first).all():
+                return
+            self._cells = np.full(self._count, self._first)
+        if self._count > len(self._cells):
+            # In place: a list of parts would be in memory a second time when they are put together.
+            self._cells.resize(self._count + self._count // 8, refcheck=False)
+        self._cells[before : self._count] = cells
+
+    def whole(self) -> Reals:
+        if self._cells is None:
+            return np.broadcast_to(np.float64(self._first), self._count)
+        self._cells.resize(self._count, refcheck=False)
+        return self._cells
+
+
+_SWF_WRITING_MISSING = "-1"
+_LINES = 1 << 15
+
+
+def write_swf(trace: Trace | Schedule, path: str | Path) -> None:
+    """Write a trace, or a schedule as the trace of a cluster that ran it."""
+    path = Path(path)
+    if isinstance(trace, Schedule):
+        trace = trace_of(trace, path.name.removesuffix(".swf"))
+    try:
+        with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in trace.header.lines())
+            file.writelines(_lines(trace))
+    except OSError as error:
+        raise InputError(f"{path}: cannot write the trace ({error.strerror})") from error
+
+
+def _lines(trace: Trace) -> Iterator[str]:
+    for start in range(0, len(trace), _LINES):
+        columns = [
+            texts_of(trace.columns[field.name][start : start + _LINES] / field.unit, _SWF_WRITING_MISSING)
+            for field in FIELDS
+        ]
+        yield from starmap(("{} " * (len(FIELDS) - 1) + "{}\n").format, zip(*columns, strict=True))
+
+
+def trace_of(schedule: Schedule, label: str) -> Trace:
+    """The trace of a cluster that ran a schedule.
+
+    The wait and run times are the schedule's, the requested time is the estimate on the machine that ran the
+    job, all jobs are complete (status 1), and partition ``i`` is machine ``i``, from 1. Users keep their
+    names where these are numbers, else they are numbered from 1. Where a job was submitted before time 0, all
+    are moved so that the first is submitted at 0, as the format has no times before.
+    """
+    jobs, count = schedule.jobs, len(schedule.jobs)
+    # Times of a job are the same on all machines where there is one column only.
+    place = np.minimum(schedule.machine, jobs.estimate_s.shape[1] - 1)
+    estimate = jobs.estimate_s[np.arange(count), place]
+    procs = jobs.procs.astype(np.float64)
+    columns: dict[str, Reals] = {name: np.broadcast_to(np.float64(np.nan), count) for name in NAMES}
+    columns |= {
+        "job": jobs.number.astype(np.float64),
+        "submit_s": jobs.submit_s - min(0.0, float(jobs.submit_s.min(initial=0.0))),
+        # No rounding of times makes a job start before it was submitted.
+        "wait_s": np.maximum(schedule.wait_s, 0.0),
+        "run_s": schedule.ran_s,
+        "procs": procs,
+        "requested_procs": procs,
+        "requested_s": np.where(np.isfinite(estimate), estimate, np.nan),
+        "status": np.broadcast_to(np.float64(1), count),
+        "user": _user_numbers(schedule),
+        "partition": (schedule.machine + 1).astype(np.float64),
+    }
+    return Trace(label, _header_of(schedule), columns)
+
+
+def _user_numbers(schedule: Schedule) -> Reals:
+    jobs = schedule.jobs
+    if jobs.user is None:
+        return np.broadcast_to(np.float64(np.nan), len(jobs))
+    names = [name for name in jobs.users if name != UNKNOWN_USER]
+    are_numbers = all(name.isascii() and name.isdigit() and len(name) <= 15 for name in names)
+    # Two names of one number would be one user.
+    keep = are_numbers and len(set(map(int, names))) == len(names)
+    numbers = [
+        np.nan if name == UNKNOWN_USER else float(name) if keep else place
+        for place, name in enumerate(jobs.users, start=1)
+    ]
+    return np.array(numbers, dtype=np.float64)[jobs.user]
+
+
+def _header_of(schedule: Schedule) -> SwfHeader:
+    machines = schedule.machines
+    names = [" ".join(machine.name.split()) for machine in machines]
+    count = str(len(schedule.jobs))
+    return SwfHeader(
+        {
+            "Version": "2.2",
+            "Computer": ", ".join(names),
+            "Conversion": "a schedule that Crosscast simulated",
+            "MaxJobs": count,
+            "MaxRecords": count,
+            "Preemption": "No",
+            "MaxProcs": str(sum(machine.procs for machine in machines)),
+            "MaxPartitions": str(len(machines)),
+            "Partition": "\n".join(
+                f"{place} {name} ({machine.procs} processors)"
+                for place, (name, machine) in enumerate(zip(names, machines, strict=True), start=1)
+            ),
+        }
+    )

@@ -1,1 +1,0 @@
-"""Traces of clusters: the Standard Workload Format, and the traces of Gavel."""

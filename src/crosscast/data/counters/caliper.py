@@ -1,0 +1,299 @@
+"""Rows of a profile of Caliper, and the counters of the whole program or of one of its regions."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crosscast.data.counters.common import CountedRun, factor_of, number_of, text_of
+from crosscast.errors import InputError, MissingExtraError
+
+MOST_LEVELS = 200
+"""How deep regions may be nested."""
+
+MOST_NAMES = 20_000_000
+"""How many names all regions together may have, with those around them."""
+
+_TIMES = ("time.duration", "time", "time.inclusive.duration", "time (inc)")
+"""Best first; those without ``duration`` are what tables call the others."""
+
+_INCLUSIVE = ("inclusive", "time.inclusive", "time (inc)")
+_NO_AMOUNTS = ("min", "max", "percent", "ratio", "variance", "histogram", "first")
+_FACT = "any"
+_LOST = ("scale", "iscale")
+_NANOSECONDS = ".ns"
+
+
+@dataclass(frozen=True)
+class CaliperRow:
+    """What was measured in a region of a process."""
+
+    # Names of the regions around it, outermost first, and its own; empty outside of all
+    region: tuple[str, ...]
+    rank: str | None  # Number of the process; `None` if the profile does not tell processes apart
+    values: Mapping[str, float]  # Values by the names of attributes, such as `sum#time.duration`
+
+
+def counted_in(
+    path: Path, rows: Sequence[CaliperRow], units: Mapping[str, str], region: str | None
+) -> CountedRun:
+    """Counters of the whole program, or of a region and the regions within: means over the processes.
+
+    The name of an attribute is that after its operators: ``sum#papi.PAPI_BR_INS`` is ``papi.PAPI_BR_INS``.
+    Least and greatest values, shares and the like are left out, as they cannot be added; what a region says
+    of itself (``any#…``) is that of the outermost. The time is that of the process that took longest.
+    """
+    if region is not None:
+        inside = [row for row in rows if region in row.region]
+        if not inside:
+            there = ", ".join(sorted({name for row in rows for name in row.region}))[:200]
+            raise InputError(f"{path}: expected a region {region}, found {there or 'none'}")
+        rows = inside
+    processes = len({row.rank for row in rows if row.rank is not None}) or 1
+    counters: dict[str, float] = {}
+    times: dict[str, float] = {}
+    for attribute in _attributes(rows):
+        factor = _factor(attribute, units.get(attribute, ""))
+        sums = _sums(rows, attribute)
+        name = attribute.split("#")[-1].removesuffix(_NANOSECONDS)
+        if name in _TIMES:
+            times.setdefault(name, factor * max(sums.values()))
+        elif name not in counters:
+            counters[name] = factor * sum(sums.values()) / processes
+    time_s = next((times[name] for name in _TIMES if name in times), None)
+    return CountedRun(str(path), path.stem, counters, time_s, kernel=region)
+
+
+def _attributes(rows: Sequence[CaliperRow]) -> list[str]:
+    """Attributes of amounts; of the same quantity, those first that say it best."""
+    names = {name for row in rows for name in row.values}
+    return sorted((name for name in names if _is_amount(name)), key=_preference)
+
+
+def _is_amount(attribute: str) -> bool:
+    operators = attribute.split("#")[:-1]
+    return _FACT in operators or not any(part.startswith(_NO_AMOUNTS) for part in operators)
+
+
+def _preference(attribute: str) -> tuple[bool, bool, bool, str]:
+    operators = attribute.split("#")[:-1]
+    is_scaled = any(part in _LOST for part in operators)
+    # Where processes are put together, the mean over them rather than their sum.
+    return is_scaled, _is_inclusive(attribute), "avg" not in operators, attribute
+
+
+def _is_inclusive(attribute: str) -> bool:
+    return any(part.startswith(_INCLUSIVE) for part in attribute.split("#"))
+
+
+def _factor(attribute: str, unit: str) -> float:
+    if unit:
+        return factor_of(unit)
+    is_scaled = any(part in _LOST for part in attribute.split("#")[:-1])
+    return 1e-9 if attribute.endswith(_NANOSECONDS) and not is_scaled else 1.0
+
+
+def _sums(rows: Sequence[CaliperRow], attribute: str) -> dict[str | None, float]:
+    """Sum of an attribute for each process; of an inclusive one, over the outermost regions that have it.
+
+    What is outside of all regions is around none of them.
+    """
+    having = [row for row in rows if attribute in row.values]
+    is_fact = _FACT in attribute.split("#")[:-1]
+    if is_fact or _is_inclusive(attribute):
+        regions = {(row.rank, row.region) for row in having}
+        having = [
+            row
+            for row in having
+            if not any((row.rank, row.region[:end]) in regions for end in range(1, len(row.region)))
+        ]
+    sums: defaultdict[str | None, float] = defaultdict(float)
+    for row in having:
+        value = row.values[attribute]
+        sums[row.rank] = max(sums.get(row.rank, value), value) if is_fact else sums[row.rank] + value
+    return sums
+
+
+RECORD = "__rec="
+"""How each line of a file of records begins."""
+
+TABLE = ("data", "columns", "column_metadata", "nodes")
+"""Members of a table in JSON."""
+
+_REGION = "path"
+_RANKS = ("mpi.rank", "rank")
+_NUMBERS = ("int", "uint", "double")
+_LABELS = (
+    "cali.",
+    "aggregate.",
+    "omp.thread",
+    "pthread",
+    "thread.id",
+    "mpi.",
+    "loop.start",
+    "iteration#",
+    "Node order",
+)
+_UNITS = ("time.unit", "attribute.unit")
+
+
+def read_caliper(path: Path, region: str | None = None) -> CountedRun:
+    """Read the counters of a run: means over its processes."""
+    text = text_of(path, "a profile of Caliper")
+    rows, units = _of_records(path, text) if text.startswith(RECORD) else _of_table(path, text)
+    return counted_in(path, rows, units, region)
+
+
+def _of_records(path: Path, text: str) -> tuple[list[CaliperRow], dict[str, str]]:
+    try:
+        from caliperreader import CaliperStreamReader
+        from caliperreader.metadatadb import MetadataDB
+        from caliperreader.readererror import ReaderError
+    except ImportError as error:
+        raise MissingExtraError("counters", "a profile of Caliper in .cali") from error
+
+    class CheckedNodes(MetadataDB):  # type: ignore[misc]
+        """Nodes that hang under earlier ones, so that no way to the root goes round in a circle."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._levels = dict.fromkeys(self.nodes, 1)
+            self._names = 0
+
+        def import_node(self, node_id: int, attribute_id: int, data: str, parent_id: int) -> None:
+            level = self._levels.get(parent_id, 0) + 1
+            self._names += level
+            if node_id in self._levels or level > MOST_LEVELS or self._names > MOST_NAMES:
+                raise ReaderError(f"node {node_id} is there twice, or too deep")
+            self._levels[node_id] = level
+            super().import_node(node_id, attribute_id, data, parent_id)
+
+    reader = CaliperStreamReader()
+    reader.db = CheckedNodes()
+    records: list[dict[str, Any]] = []
+    lines = text.split("\n")
+    for number, line in enumerate(lines, start=1):
+        if number == len(lines):
+            if line:
+                raise _cut_off(path, number, line)
+            break
+        try:
+            reader.read([line], records.append)
+        except (ReaderError, LookupError, ValueError, AttributeError, TypeError, StopIteration) as error:
+            raise InputError(
+                f"{path}, line {number}: expected a record of Caliper that the reader knows, found "
+                f"{line[:60]!r} ({type(error).__name__})"
+            ) from error
+    attributes = {name: reader.attribute(name) for name in reader.attributes()}
+    try:
+        numbers = {
+            name
+            for name, each in attributes.items()
+            if each.is_value() and each.attribute_type() in _NUMBERS and not name.startswith(_LABELS)
+        }
+        units = {name: _unit(each.metadata()) for name, each in attributes.items() if name in numbers}
+    except (LookupError, ValueError, AttributeError, TypeError) as error:
+        raise InputError(
+            f"{path}: expected attributes of Caliper that the reader knows, found others"
+        ) from error
+    return [_row(path, record, numbers) for record in records], units
+
+
+def _cut_off(path: Path, number: int, line: str) -> InputError:
+    return InputError(
+        f"{path}, line {number}: expected a whole record of Caliper, found {line[:60]!r}, cut off"
+    )
+
+
+def _unit(facts: Mapping[str, Any]) -> str:
+    return next((str(facts[name]) for name in _UNITS if facts.get(name)), "")
+
+
+def _row(path: Path, record: Mapping[str, Any], numbers: set[str]) -> CaliperRow:
+    region = record.get(_REGION, [])
+    rank = next((str(record[name]) for name in _RANKS if name in record), None)
+    values = {}
+    for name in numbers.intersection(record):
+        value = number_of(str(record[name]))
+        if value is None:
+            raise InputError(f"{path}: {name}: expected a number, found {str(record[name])[:60]!r}")
+        values[name] = value
+    return CaliperRow((region,) if isinstance(region, str) else tuple(region), rank, values)
+
+
+def _of_table(path: Path, text: str) -> tuple[list[CaliperRow], dict[str, str]]:
+    try:
+        table = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: expected records of Caliper or a table in JSON, found neither") from error
+    if not isinstance(table, dict) or not all(isinstance(table.get(name), list) for name in TABLE):
+        raise InputError(
+            f"{path}: expected a table of Caliper with {', '.join(TABLE)} (json-split), found another form"
+        )
+    columns, facts = table["columns"], table["column_metadata"]
+    if len(columns) != len(facts) or not all(isinstance(each, dict) for each in facts):
+        raise InputError(f"{path}: column_metadata: expected an object for each of {len(columns)} columns")
+    if not all(isinstance(name, str) for name in columns):
+        raise InputError(f"{path}: columns: expected names, found others")
+    regions = _regions(path, table["nodes"])
+    numbers = [
+        (place, name)
+        for place, (name, each) in enumerate(zip(columns, facts, strict=True))
+        if each.get("is_value") is True and name not in _RANKS and not name.startswith(_LABELS)
+    ]
+    rows = list(_table_rows(path, table["data"], columns, numbers, regions))
+    return rows, {name: _unit(facts[place]) for place, name in numbers}
+
+
+def _regions(path: Path, nodes: Sequence[Any]) -> list[tuple[str, ...]]:
+    regions: list[tuple[str, ...]] = []
+    names = 0
+    for number, node in enumerate(nodes):
+        label = node.get("label") if isinstance(node, dict) else None
+        parent = node.get("parent", -1) if isinstance(node, dict) else None
+        if not isinstance(label, str) or not isinstance(parent, int) or not -1 <= parent < number:
+            raise InputError(
+                f"{path}: nodes[{number}]: expected a label, and the number of an earlier parent"
+            )
+        above = regions[parent] if parent >= 0 else ()
+        names += len(above)
+        if len(above) >= MOST_LEVELS or names > MOST_NAMES:
+            raise InputError(f"{path}: nodes[{number}]: expected at most {MOST_LEVELS} levels, found more")
+        regions.append((*above, label))
+    return regions
+
+
+def _table_rows(
+    path: Path,
+    data: Sequence[Any],
+    columns: Sequence[str],
+    numbers: Sequence[tuple[int, str]],
+    regions: Sequence[tuple[str, ...]],
+) -> Iterator[CaliperRow]:
+    region_at = columns.index(_REGION) if _REGION in columns else None
+    rank_at = next((columns.index(name) for name in _RANKS if name in columns), None)
+    for number, cells in enumerate(data):
+        if not isinstance(cells, list) or len(cells) != len(columns):
+            raise InputError(f"{path}: data[{number}]: expected {len(columns)} cells")
+        node = None if region_at is None else cells[region_at]
+        if node is not None and (not isinstance(node, int) or not 0 <= node < len(regions)):
+            raise InputError(
+                f"{path}: data[{number}]: {_REGION}: expected the number of a node, found {node!r}"
+            )
+        values = {}
+        for place, name in numbers:
+            value = cells[place]
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise InputError(
+                    f"{path}: data[{number}]: {name}: expected a number, found {str(value)[:60]!r}"
+                )
+            values[name] = float(value)
+        rank = None if rank_at is None else str(cells[rank_at])
+        yield CaliperRow(() if node is None else regions[node], rank, values)

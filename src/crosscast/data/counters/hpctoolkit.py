@@ -1,0 +1,351 @@
+"""What a database of HPCToolkit says of a thread."""
+
+from __future__ import annotations
+
+import mmap
+import re
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from crosscast.data.counters.common import CountedRun, factor_of
+from crosscast.errors import InputError
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A thread, or a stream of a GPU."""
+
+    process: int  # Number of its process
+    values: Mapping[str, float]  # Inclusive values of the whole, by metric
+
+
+META = "meta.db"
+_PROFILE = "profile.db"
+_VERSION = 4
+_EXECUTION = 2
+_GLOBAL = 0
+_RANK = "RANK"
+_IS_SUMMARY = 1
+_MOST_CHARACTERS = 4096
+_MOST_METRICS = 1 << 16
+"""Numbers of metrics have 16 bits."""
+
+
+class _File:
+    """Structures at places of a file, none of which may lie outside of it."""
+
+    def __init__(self, path: Path, content: mmap.mmap, form: bytes) -> None:
+        self._path = path
+        self._content = content
+        magic, found, major, minor = self.take("<10s4sBB", 0)
+        if magic != b"HPCTOOLKIT" or found != form:
+            raise InputError(f"{path}: expected a file {form.decode()} of HPCToolkit, found another")
+        if major != _VERSION:
+            raise InputError(f"{path}: expected version {_VERSION} of the format, found {major}.{minor}")
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return len(self._content)
+
+    def fail(self, expected: str, found: object) -> InputError:
+        """Error about the file."""
+        return InputError(f"{self._path}: expected {expected}, found {found}")
+
+    def section(self, number: int) -> int:
+        """Place of a section, from 0."""
+        return int(self.take("<QQ", 16 + 16 * number)[1])
+
+    def take(self, form: str, place: int) -> tuple[Any, ...]:
+        """Numbers at a place."""
+        size = struct.calcsize(form)
+        if place < 0 or place + size > len(self._content):
+            raise InputError(
+                f"{self._path}: expected {size} bytes at place {place}, found a file that is cut off"
+            )
+        return struct.unpack_from(form, self._content, place)
+
+    def text(self, place: int) -> str:
+        """Text at a place, up to a byte of 0."""
+        end = self._content.find(b"\0", place, place + _MOST_CHARACTERS) if place < len(self._content) else -1
+        if end < 0:
+            raise InputError(f"{self._path}: expected a text at place {place}, found one that is cut off")
+        return self._content[place:end].decode("utf-8", errors="replace")
+
+
+@contextmanager
+def _opened(path: Path, form: bytes) -> Iterator[_File]:
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the database ({error.strerror})") from error
+    with file:
+        try:
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path}: expected a file {form.decode()} of HPCToolkit, found none") from error
+        with content:
+            yield _File(path, content, form)
+
+
+def read_new_database(folder: Path) -> tuple[str, list[Thread]]:
+    """Name of the program, and what was measured of each of its threads."""
+    with _opened(folder / META, b"meta") as meta:
+        title = meta.text(meta.take("<Q", meta.section(0))[0])
+        kinds = _kinds(meta)
+        metrics = _metrics(meta)
+    with _opened(folder / _PROFILE, b"prof") as profile:
+        return title or folder.name, list(_threads(profile, kinds, metrics))
+
+
+def _kinds(meta: _File) -> list[str]:
+    place, count = meta.take("<QB", meta.section(1))
+    return [meta.text(meta.take("<Q", place + 8 * number)[0]) for number in range(count)]
+
+
+def _metrics(meta: _File) -> dict[int, str]:
+    """Names by the numbers of their values in the scope `execution`."""
+    start, count, stride, scope_stride = meta.take("<QIBB", meta.section(2))
+    # Structures of a size: else damaged numbers of them would be read from the same place.
+    if stride < 28 or scope_stride < 10 or count > _MOST_METRICS:
+        raise meta.fail(f"{_MOST_METRICS} metrics at most, of 28 bytes or more", f"{count} of {stride} bytes")
+    metrics: dict[int, str] = {}
+    seen = 0
+    for number in range(count):
+        name_at, scopes, _, how_many = meta.take("<QQQH", start + stride * number)
+        seen += how_many
+        if seen > _MOST_METRICS:
+            raise meta.fail(f"{_MOST_METRICS} scopes of metrics at most", "more")
+        for each in range(how_many):
+            scope_at, identifier = meta.take("<QH", scopes + scope_stride * each)
+            if meta.take("<QB", scope_at)[1] == _EXECUTION:
+                metrics[identifier] = meta.text(name_at)
+    return metrics
+
+
+def _threads(profile: _File, kinds: list[str], metrics: dict[int, str]) -> Iterator[Thread]:
+    start, count, stride = profile.take("<QIB", profile.section(0))
+    if stride < 44:
+        raise profile.fail("profiles of 44 bytes or more", f"some of {stride}")
+    left = profile.size
+    for number in range(count):
+        place = start + stride * number
+        values, values_at, contexts, contexts_at, tuple_at, flags = profile.take("<QQI4xQQI", place)
+        if flags & _IS_SUMMARY or not tuple_at:
+            continue
+        first, last = _global_values(profile, values, contexts, contexts_at)
+        # Values of threads lie apart, each in ten bytes.
+        left -= 10 * max(last - first, 1)
+        if left < 0:
+            raise profile.fail("values of threads that lie apart", "some that do not")
+        pairs = (profile.take("<Hd", values_at + 10 * each) for each in range(first, last))
+        found = {metrics[identifier]: value for identifier, value in pairs if identifier in metrics}
+        yield Thread(_process(profile, tuple_at, kinds), found)
+
+
+def _global_values(profile: _File, values: int, contexts: int, contexts_at: int) -> tuple[int, int]:
+    """First and last place of the values of the global context; the same if there are none."""
+    if not contexts or profile.take("<I", contexts_at)[0] != _GLOBAL:
+        # Contexts are in order: without the global one first, there is none, and nothing was measured.
+        return 0, 0
+    last = profile.take("<Q", contexts_at + 16)[0] if contexts > 1 else values
+    return profile.take("<Q", contexts_at + 4)[0], last
+
+
+def _process(profile: _File, place: int, kinds: list[str]) -> int:
+    """Number of the process that a thread is of; 0 for a program without ranks."""
+    for number in range(profile.take("<H", place)[0]):
+        kind, _, logical = profile.take("<BxHI", place + 8 + 16 * number)
+        if kind < len(kinds) and kinds[kind] == _RANK:
+            return int(logical)
+    return 0
+
+
+EXPERIMENT = "experiment.xml"
+
+_METRICS = "*.metric-db"
+_FILE = re.compile(r".*-(\d+)-(\d+)-\w+-\d+-\d\.metric-db")
+_MAGIC = b"HPCPROF-metricdb__"
+_HEADER = struct.Struct(">18s5s1sii")
+_MOST_FILES = 1_000_000
+_SCOPE = re.compile(r"(?::Sum)? \((?P<scope>[IE])\)$")
+_SUMMARY = re.compile(r":(Mean|StdDev|CfVar|Min|Max) \([IE]\)$")
+
+
+@dataclass
+class _Tree:
+    name: str = ""
+    metrics: dict[int, str] = field(default_factory=dict)
+    roots: list[int] = field(default_factory=list)
+    statements: list[int] = field(default_factory=list)
+
+
+def read_old_database(folder: Path) -> tuple[str, list[Thread]]:
+    """Name of the program, and what was measured of each of its threads."""
+    tree = _tree(folder / EXPERIMENT)
+    files = sorted(folder.glob(_METRICS))
+    if not files or len(files) > _MOST_FILES:
+        raise InputError(
+            f"{folder}: expected files {_METRICS} beside {EXPERIMENT}, as hpcprof of HPCToolkit up to 2020 "
+            f"makes them with --metric-db yes, found {len(files)}"
+        )
+    return tree.name or folder.name, [_thread(file, tree) for file in files]
+
+
+def _tree(path: Path) -> _Tree:
+    tree = _Tree()
+    above: list[str] = []
+    try:
+        with path.open("rb") as file:
+            for event, element in ElementTree.iterparse(file, ("start", "end")):
+                if event == "start":
+                    _take(tree, above, element.tag, element.attrib)
+                    above.append(element.tag)
+                else:
+                    above.pop()
+                    element.clear()
+    except (ElementTree.ParseError, ValueError, KeyError) as error:
+        raise InputError(
+            f"{path}: expected the XML of an HPCToolkit database, found something else or a part "
+            f"of it ({error})"
+        ) from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the database ({error.strerror})") from error
+    if not tree.metrics or not tree.roots:
+        raise InputError(
+            f"{path}: expected MetricDB and PF elements, as HPCToolkit up to 2020 writes them, found none"
+        )
+    return tree
+
+
+def _take(tree: _Tree, above: Sequence[str], tag: str, facts: Mapping[str, Any]) -> None:
+    if tag == "MetricDB":
+        tree.metrics[int(facts["i"])] = facts["n"]
+    elif tag == "PF" and above and above[-1] == "SecCallPathProfileData":
+        tree.roots.append(int(facts["i"]))
+    elif tag == "S":
+        tree.statements.append(int(facts["i"]))
+    elif tag == "SecCallPathProfile":
+        tree.name = facts.get("n", "")
+
+
+def _thread(path: Path, tree: _Tree) -> Thread:
+    match = _FILE.fullmatch(path.name)
+    if match is None:
+        raise InputError(f"{path}: expected a name with process and thread (…-000000-000-…-0.metric-db)")
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER.size)
+        size = path.stat().st_size
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the metrics ({error.strerror})") from error
+    if len(header) < _HEADER.size or not header.startswith(_MAGIC):
+        raise InputError(f"{path}: expected metrics of HPCToolkit ({_MAGIC.decode()}), found another file")
+    _, version, order, nodes, metrics = _HEADER.unpack(header)
+    if order != b"b":
+        raise InputError(f"{path}: expected big-endian numbers (b), found a version with {order!r}")
+    if nodes < 1 or metrics != len(tree.metrics):
+        raise InputError(
+            f"{path}: expected {len(tree.metrics)} metrics of a tree's nodes, found {metrics} of {nodes} "
+            f"(version {version.decode('ascii', 'replace')})"
+        )
+    if size < _HEADER.size + 8 * nodes * metrics:
+        raise InputError(
+            f"{path}: expected {nodes} nodes with {metrics} metrics, found a file that is cut off"
+        )
+    for node in (*tree.roots, *tree.statements):
+        if not 1 <= node <= nodes:
+            raise InputError(f"{path}: expected nodes from 1 to {nodes}, found {node} in {EXPERIMENT}")
+    table = np.memmap(path, dtype=">f8", mode="r", offset=_HEADER.size, shape=(nodes, metrics))
+    return Thread(int(match[1]), _values(table, tree))
+
+
+def _values(table: Any, tree: _Tree) -> dict[str, float]:
+    """Inclusive values of the roots; of a metric that has exclusive ones only, those of all statements."""
+    columns = [name for _, name in sorted(tree.metrics.items())]
+    values: dict[str, float] = {}
+    for scope, nodes in (("I", tree.roots), ("", tree.roots), ("E", tree.statements)):
+        places = np.array(nodes, dtype=np.int64) - 1
+        for column, metric in enumerate(columns):
+            match = _SCOPE.search(metric)
+            name = _SCOPE.sub("", metric)
+            if (
+                (match["scope"] if match else "") == scope
+                and name not in values
+                and not _SUMMARY.search(metric)
+            ):
+                values[name] = float(table[places, column].sum())
+    return values
+
+
+_TIMES = ("REALTIME", "WALLCLOCK", "CPUTIME")
+"""Metrics that are times of a thread, best first."""
+
+
+def is_hpctoolkit(folder: Path) -> bool:
+    """Whether a folder looks like a database."""
+    return (folder / EXPERIMENT).is_file() or (folder / META).is_file()
+
+
+def read_hpctoolkit(folder: Path) -> CountedRun:
+    """Read the counters of a run: sums over the threads of a process, means over the processes (section V-B).
+
+    The time is that of the thread that took longest: all of its time if that was measured (``REALTIME``),
+    else its time on a CPU (``CPUTIME``).
+    """
+    if (folder / EXPERIMENT).is_file():
+        name, threads = read_old_database(folder)
+    elif (folder / META).is_file():
+        name, threads = read_new_database(folder)
+    else:
+        raise InputError(
+            f"{folder}: expected a database of HPCToolkit with {EXPERIMENT} or {META}, found neither"
+        )
+    if not threads:
+        raise InputError(f"{folder}: expected a database of HPCToolkit with threads, found none")
+    measured = [_in_si(each) for each in threads]
+    processes = {each.process for each in measured}
+    names = dict.fromkeys(name for each in measured for name in each.values)
+    counters = {
+        name: sum(each.values.get(name, 0.0) for each in measured) / len(processes)
+        for name in names
+        if name not in _TIMES
+    }
+    return CountedRun(str(folder), name, counters, _longest(measured))
+
+
+def _longest(threads: Iterable[Thread]) -> float | None:
+    for name in _TIMES:
+        times = [each.values[name] for each in threads if name in each.values]
+        if times:
+            return max(times)
+    return None
+
+
+@dataclass(frozen=True)
+class _Name:
+    text: str
+    factor: float
+
+    @classmethod
+    def of(cls, metric: str) -> _Name:
+        """Name and unit of ``CPUTIME (usec)``."""
+        text, bracket, unit = metric.strip().rpartition(" (")
+        if not bracket or not unit.endswith(")"):
+            return cls(metric.strip(), 1.0)
+        return cls(text.strip(), factor_of(unit.removesuffix(")")))
+
+
+def _in_si(thread: Thread) -> Thread:
+    values: dict[str, float] = {}
+    for metric, value in thread.values.items():
+        name = _Name.of(metric)
+        values[name.text] = values.get(name.text, 0.0) + value * name.factor
+    return Thread(thread.process, values)

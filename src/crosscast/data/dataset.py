@@ -1,0 +1,479 @@
+"""What solo runs and bags must be beside what their schemas say: the rows of a bag fit together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+import numpy as np
+
+import crosscast
+from crosscast.data.files import made
+from crosscast.data.library import pa, pc
+from crosscast.data.profiles import PROFILES, UPGRADES
+from crosscast.data.schema import BAGS, DEVICES, ENERGY, RECORDS, SESSIONS, SOLOS, Schema
+from crosscast.data.table import (
+    Numbers,
+    Table,
+    Upgrade,
+    arrow_schema,
+    cast,
+    check,
+    concatenated,
+    in_order,
+    key_numbers,
+    read_table,
+    write_table,
+    write_tables,
+)
+from crosscast.errors import InputError
+
+_ABOVE_0 = {SOLOS.table: ("time_s",), BAGS.table: ("time_s", "slowdown", "bag_time_s")}
+_OF_THE_BAG = ("fits", "bag_time_s", "overlap", "power_w")
+
+
+def check_corun_rows(solos: Table, bags: Table, label: str) -> None:
+    """Check two tables that follow their schemas."""
+    for schema, table in ((SOLOS, solos), (BAGS, bags)):
+        for name in _ABOVE_0[schema.table]:
+            _refuse(label, schema, name, table, pc.equal(table.column(name), 0), "expected more than 0")
+        reason = "expected why it failed, or an empty cell"
+        _refuse(label, schema, "failure", table, pc.equal(table.column("failure"), ""), reason)
+    for name in ("fits", "overlap"):
+        reason = "expected 0 or 1" if name == "fits" else "expected at most 1"
+        _refuse(label, BAGS, name, bags, pc.greater(bags.column(name), 1), reason)
+    if bags.num_rows:
+        (numbers,) = key_numbers([bags], BAGS.key[:-1])
+        _check_positions(bags, numbers, label)
+        _check_agreement(bags, numbers, label)
+
+
+def _check_positions(bags: Table, numbers: Numbers, label: str) -> None:
+    # No two rows of a bag have the same position, so that only the last can be wrong.
+    sizes = np.bincount(numbers)[numbers]
+    wrong = pa.array(bags.column("position").to_numpy() >= sizes)
+    row = pc.index(wrong, True).as_py()
+    if row >= 0:
+        reason = f"expected less than the {sizes[row]} rows of its bag"
+        _refuse(label, BAGS, "position", bags, wrong, reason)
+
+
+def _check_agreement(bags: Table, numbers: Numbers, label: str) -> None:
+    first = np.unique(numbers, return_index=True)[1][numbers]
+    for name in _OF_THE_BAG:
+        cells = bags.column(name).cast(pa.float64()).to_numpy()
+        wrong = pa.array((cells != cells[first]) & ~(np.isnan(cells) & np.isnan(cells[first])))
+        row = pc.index(wrong, True).as_py()
+        if row >= 0:
+            there = first[row]
+            told = _shown(bags.column(name)[there].as_py())
+            _refuse(label, BAGS, name, bags, wrong, f"expected {told}, as in row {there + 1} of the same bag")
+
+
+def _refuse(label: str, schema: Schema, name: str, table: Table, wrong: pa.Array, reason: str) -> None:
+    row = pc.index(pc.fill_null(wrong, False), True).as_py()
+    if row >= 0:
+        found = _shown(table.column(name)[row].as_py())
+        raise InputError(f"{label}: {schema.table}: column {name!r}, row {row + 1}: {reason}, found {found}")
+
+
+def _shown(cell: object) -> str:
+    if cell is None:
+        return "nothing"
+    return str(cell) or "a text without a letter"
+
+
+TABLES: tuple[Schema, ...] = (DEVICES, PROFILES, RECORDS, ENERGY, SESSIONS, SOLOS, BAGS)
+"""The tables, in the order in which a build should write their parts: a session is the last word."""
+
+SPARE: tuple[Schema, ...] = (SOLOS, BAGS)
+"""Tables without a file where they have no rows."""
+
+_UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {PROFILES.table: UPGRADES}
+_PIECES: tuple[tuple[tuple[Schema, ...], tuple[str, ...]], ...] = (
+    ((DEVICES,), DEVICES.key),
+    ((PROFILES,), ("application", "size")),
+    # A session that failed replaces the records of an earlier one.
+    ((RECORDS, ENERGY, SESSIONS), SESSIONS.key),
+    ((SOLOS,), SOLOS.key),
+    ((BAGS,), BAGS.key[:-1]),
+)
+_TELLING = (PROFILES, RECORDS, SOLOS, BAGS)
+"""Tables of which a dataset has one at least."""
+_PARTS = "parts"
+_MERGED = ".merged-parts"
+_UNFINISHED = ".unfinished"
+_LONGEST = 180
+"""Characters of the name of a file that any file system takes, with what is put around it."""
+
+
+def _empty(schema: Schema) -> Table:
+    return arrow_schema(schema).empty_table()
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The tables of a dataset.
+
+    Parameters
+    ----------
+    label
+        Where it is from, such as its folder, for messages.
+    devices, profiles, records, energy, sessions, solos, bags
+        The tables; empty ones where there is nothing to say.
+    """
+
+    label: str
+    devices: Table = field(default_factory=lambda: _empty(DEVICES))
+    profiles: Table = field(default_factory=lambda: _empty(PROFILES))
+    records: Table = field(default_factory=lambda: _empty(RECORDS))
+    energy: Table = field(default_factory=lambda: _empty(ENERGY))
+    sessions: Table = field(default_factory=lambda: _empty(SESSIONS))
+    solos: Table = field(default_factory=lambda: _empty(SOLOS))
+    bags: Table = field(default_factory=lambda: _empty(BAGS))
+
+    def __repr__(self) -> str:
+        """Label and numbers of rows."""
+        rows = ", ".join(f"{schema.table} {self.table(schema).num_rows}" for schema in TABLES)
+        return f"<Dataset {self.label!r}: {rows}>"
+
+    def table(self, schema: Schema) -> Table:
+        """The table that a schema describes."""
+        tables: dict[str, Table] = vars(self)
+        return tables[schema.table]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a table, in a file of its own."""
+
+    schema: Schema  # Schema of the table
+    name: str  # Name that its writer gave it, or the start of a long one
+    path: Path  # The file
+
+
+def validate(dataset: Dataset) -> None:
+    """Check that each table is what its schema says, and that the tables fit together."""
+    for schema in TABLES:
+        check(schema, dataset.table(schema), f"{dataset.label}: {schema.table}")
+    known = dataset.devices.column("device").combine_chunks()
+    for schema in (RECORDS, ENERGY, SESSIONS, SOLOS, BAGS):
+        devices = dataset.table(schema).column("device")
+        row = _first(pc.invert(pc.is_in(devices, value_set=known)))
+        if row is not None:
+            raise InputError(
+                f"{dataset.label}: {schema.table}: column 'device', row {row + 1}: expected a device of the "
+                f"table of devices, found {devices[row].as_py()!r}"
+            )
+    _check_times(dataset)
+    _check_readings(dataset)
+    _check_sessions(dataset)
+    check_corun_rows(dataset.solos, dataset.bags, dataset.label)
+
+
+def _check_times(dataset: Dataset) -> None:
+    times = pc.list_value_length(dataset.records.column("time_s"))
+    invocations = dataset.records.column("invocations")
+    row = _first(pc.and_(pc.not_equal(times, 1), pc.not_equal(times, invocations)))
+    if row is not None:
+        raise InputError(
+            f"{dataset.label}: records: column 'time_s', row {row + 1}: expected a time for each of "
+            f"{invocations[row].as_py()} invocations, or one, found {times[row].as_py()}"
+        )
+
+
+def _check_readings(dataset: Dataset) -> None:
+    times = pc.fill_null(pc.list_value_length(dataset.energy.column("times_s")), 0)
+    energies = pc.fill_null(pc.list_value_length(dataset.energy.column("energies_j")), 0)
+    row = _first(pc.not_equal(times, energies))
+    if row is not None:
+        raise InputError(
+            f"{dataset.label}: energy: column 'energies_j', row {row + 1}: expected an energy for each of "
+            f"{times[row].as_py()} times, found {energies[row].as_py()}"
+        )
+
+
+def _check_sessions(dataset: Dataset) -> None:
+    for row, text in enumerate(dataset.sessions.column("kernels").to_pylist(), start=1):
+        names = json.loads(text)
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise InputError(
+                f"{dataset.label}: sessions: column 'kernels', row {row}: expected a list of names, "
+                f"found {text}"
+            )
+    place = _first(pc.equal(dataset.sessions.column("failure"), ""))
+    if place is not None:
+        raise InputError(
+            f"{dataset.label}: sessions: column 'failure', row {place + 1}: expected why it failed, or an "
+            "empty cell, found a text without a letter"
+        )
+
+
+def _first(wrong: pa.ChunkedArray) -> int | None:
+    place: int = pc.index(pc.fill_null(wrong, False), True).as_py()
+    return None if place < 0 else place
+
+
+def read_dataset(folder: str | Path) -> Dataset:
+    """Read the tables of a folder, and the parts of an unfinished build.
+
+    Where a part and a table hold rows of the same piece of work (a device; the profiles of an
+    application at a size; the session, records and energy of a process that measured; a solo run; a
+    measurement of a bag), those of the table are left out.
+
+    Parameters
+    ----------
+    folder
+        Folder of the dataset.
+
+    Returns
+    -------
+    Dataset
+        Its tables, as Arrow tables; docs/tables.md has their columns and units.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no dataset, a file is damaged or of a newer version, the tables do not fit
+        together, or `write_dataset` was cut off while it replaced them.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        found = "a file" if folder.exists() else "nothing"
+        raise InputError(f"{folder}: expected a folder with a dataset, found {found}")
+    if is_cut_off(folder):
+        raise InputError(
+            f"{folder}: expected tables that were written together, found some of an import that was cut off "
+            "or is under way: import again"
+        )
+    # Parts first: a build that merges them meanwhile puts what they hold into the tables.
+    found_parts = parts(folder)
+    new = {
+        schema.table: concatenated(
+            schema, [_read(part.path, schema) for part in found_parts if part.schema is schema]
+        )
+        for schema in TABLES
+    }
+    if not found_parts and not any(_path(folder, schema).exists() for schema in _TELLING):
+        names = ", ".join(f"{schema.table}.parquet" for schema in _TELLING)
+        raise InputError(f"{folder}: expected one of {names} of a dataset, found none")
+    old = {
+        schema.table: _read(path, schema) if (path := _path(folder, schema)).exists() else _empty(schema)
+        for schema in TABLES
+    }
+    tables: dict[str, Table] = {}
+    for schemas, piece in _PIECES:
+        tables |= _replaced(schemas, piece, old, new)
+    dataset = Dataset(str(folder), **tables)
+    validate(dataset)
+    return dataset
+
+
+def is_cut_off(folder: Path) -> bool:
+    """Whether some of a folder's tables are of a `write_dataset` that has not come to its end."""
+    return (folder / _UNFINISHED).exists() and any(_path(folder, schema).exists() for schema in TABLES)
+
+
+def _path(folder: Path, schema: Schema) -> Path:
+    return folder / f"{schema.table}.parquet"
+
+
+def _read(path: Path, schema: Schema) -> Table:
+    return read_table(path, schema, _UPGRADES.get(schema.table))
+
+
+def _replaced(
+    schemas: tuple[Schema, ...],
+    piece: tuple[str, ...],
+    old: Mapping[str, Table],
+    new: Mapping[str, Table],
+) -> dict[str, Table]:
+    names = [schema.table for schema in schemas]
+    numbers = key_numbers([old[name] for name in names] + [new[name] for name in names], piece)
+    fresh = np.concatenate(numbers[len(names) :])
+    kept = [pa.array(~np.isin(number, fresh)) for number in numbers[: len(names)]]
+    return {
+        schema.table: concatenated(schema, [old[schema.table].filter(keep), new[schema.table]])
+        for schema, keep in zip(schemas, kept, strict=True)
+    }
+
+
+def write_dataset(dataset: Dataset, folder: str | Path) -> None:
+    """Write the tables of a dataset into a folder, in the place of those that are there.
+
+    The same contents give the same bytes. Hold the folder's lock (`locked`) meanwhile. If it is killed
+    while tables replace others, `read_dataset` refuses the folder until it is written again.
+    """
+    if found := parts(folder):
+        raise InputError(
+            f"{folder}: expected no unfinished build, found {found[0].path} (finish it, or take another)"
+        )
+    folder = made(folder)
+    with _removing(folder):
+        _remove_temporary(folder)
+    _write(dataset, folder, folder / _UNFINISHED)
+
+
+def _write(dataset: Dataset, folder: Path, marker: Path | None = None) -> None:
+    tables = {
+        schema.table: cast(schema, dataset.table(schema), f"{dataset.label}: {schema.table}")
+        for schema in TABLES
+    }
+    validate(Dataset(dataset.label, **tables))
+    paths = {
+        schema: _path(folder, schema)
+        for schema in TABLES
+        # A file that is there already may hold rows of the dataset that is replaced.
+        if schema not in SPARE or tables[schema.table].num_rows or _path(folder, schema).exists()
+    }
+    write_tables({path: in_order(schema, tables[schema.table]) for schema, path in paths.items()}, marker)
+
+
+def write_part(folder: str | Path, schema: Schema, name: str, table: Table) -> Path:
+    """Write a part of a table, in the place of the part of that name, and return its path.
+
+    Write the parts of one piece of work in the order of `TABLES`, so that a session is there only with
+    its records.
+    """
+    folder = Path(folder)
+    path = folder / _PARTS / schema.table / f"{_stem(name)}.parquet"
+    if path.name.startswith("."):
+        raise InputError(f"{folder}: expected the name of a part not to start with a dot, found {name!r}")
+    table = cast(schema, table, str(path))
+    check(schema, table, str(path))
+    made(path.parent)
+    write_table(in_order(schema, table), path)
+    return path
+
+
+def _stem(name: str) -> str:
+    stem = quote(name, safe=":=,+@ ")
+    digest = hashlib.sha256(stem.encode()).hexdigest()[:32]
+    return stem if len(stem) <= _LONGEST else f"{stem[: _LONGEST - 33]}-{digest}"
+
+
+def parts(folder: str | Path) -> tuple[Part, ...]:
+    """Parts of an unfinished build, table by table and in the order of their names."""
+    folder = Path(folder)
+    return tuple(
+        Part(schema, unquote(path.stem), path)
+        # The last table first: a piece that is being finished shows no session without its records.
+        for schema in reversed(TABLES)
+        for path in sorted((folder / _PARTS / schema.table).glob("[!.]*.parquet"))
+    )
+
+
+def merge_parts(folder: str | Path) -> None:
+    """Put the parts of a build into the tables, and remove them.
+
+    It may be killed at any moment: `read_dataset` gives the same before, after, and in between. Hold the
+    folder's lock (`locked`) meanwhile.
+    """
+    folder = Path(folder)
+    if parts(folder):
+        dataset = read_dataset(folder)
+        with _removing(folder):
+            # Of an import that was cut off before its first table: those of this build belong together.
+            (folder / _UNFINISHED).unlink(missing_ok=True)
+        _write(dataset, folder)
+    with _removing(folder):
+        _remove_parts(folder)
+        _remove_temporary(folder)
+
+
+@contextmanager
+def _removing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{folder}: cannot remove what an earlier write left ({error.strerror})") from error
+
+
+def _remove_parts(folder: Path) -> None:
+    merged = folder / _MERGED
+    if merged.exists():
+        shutil.rmtree(merged)
+    if (folder / _PARTS).exists():
+        # All at once: a part that is there alone would replace the rest of its piece.
+        (folder / _PARTS).rename(merged)
+        shutil.rmtree(merged)
+
+
+def _remove_temporary(folder: Path) -> None:
+    for schema in TABLES:
+        for left in folder.glob(f".{schema.table}.*.parquet"):
+            left.unlink()
+
+
+def applications_of(dataset: Dataset) -> list[str]:
+    """Names of the applications that have profiles or records, sorted."""
+    tables = (dataset.profiles, dataset.records)
+    names = {name for table in tables for name in pc.unique(table.column("application")).to_pylist()}
+    return sorted(names)
+
+
+def without_applications(dataset: Dataset, names: Sequence[str]) -> Dataset:
+    """A dataset without all that some of its applications have."""
+    known = applications_of(dataset)
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"without: expected applications of {dataset.label} ({', '.join(known)}), found {name!r}"
+            )
+    unwanted = pa.array(list(names), type=pa.string())
+    left = {
+        table: getattr(dataset, table).filter(
+            pc.invert(pc.is_in(getattr(dataset, table).column("application"), value_set=unwanted))
+        )
+        for table in ("profiles", "records", "energy", "sessions")
+    }
+    return replace(dataset, **left)
+
+
+BUNDLED = "bundled"
+"""Word that stands for the suite where a folder is expected."""
+
+BUNDLED_CORUN = "bundled-corun"
+"""Word that stands for bags of the suite."""
+
+_FOLDERS = {BUNDLED: "suite", BUNDLED_CORUN: "corun"}
+
+
+def bundled_dataset(name: str = BUNDLED) -> Dataset:
+    """A dataset that comes with the package; its folder has the commands that made it.
+
+    Parameters
+    ----------
+    name
+        ``bundled``: the suite at tiny, small and medium on one and two cores of a server CPU.
+        ``bundled-corun``: its applications in isolation and in mixes on two cores.
+
+    Returns
+    -------
+    Dataset
+        Times in seconds.
+
+    Raises
+    ------
+    InputError
+        If there is no dataset of this name.
+    """
+    if name not in _FOLDERS:
+        raise InputError(f"name: expected one of {', '.join(_FOLDERS)}, found {name!r}")
+    return read_dataset(bundled_folder(name))
+
+
+def bundled_named(name: str) -> Dataset | None:
+    """The dataset that a word stands for, with the word as its label; ``None`` if it stands for none."""
+    return replace(read_dataset(bundled_folder(name)), label=name) if name in _FOLDERS else None
+
+
+def bundled_folder(name: str = BUNDLED) -> Path:
+    """Where the tables of a dataset are."""
+    return Path(crosscast.__file__).parent / "data" / "bundled" / _FOLDERS[name]

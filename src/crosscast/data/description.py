@@ -1,0 +1,535 @@
+"""What the devices of a dataset were set to, and of what the power was measured."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from crosscast.configuration import Configuration, Setting
+from crosscast.data.dataset import TABLES, Dataset
+from crosscast.data.library import pa, pc
+from crosscast.data.schema import BAGS, SESSIONS, SIZES, SOLOS, size_order
+from crosscast.data.table import Reals, Table, distinct, key_numbers, notes_of
+from crosscast.data.views import cells_of, least_times, sound
+from crosscast.errors import InputError
+from crosscast.units import format_seconds
+
+
+@dataclass(frozen=True)
+class DeviceConfigurations:
+    """The configurations of a device that have records."""
+
+    device: str  # Key of the device
+    configurations: int  # How many there are
+    # What each knob was set to, by name: numbers (in SI units) in order, then words
+    settings: Mapping[str, tuple[Setting, ...]]
+    domains: tuple[str, ...]  # Domains whose power was measured, sorted
+
+
+def configurations_of(records: Table, energy: Table) -> tuple[DeviceConfigurations, ...]:
+    """Find the configurations of each device that has records, in the order of the devices."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for row in distinct(records, ("device", "configuration"))[0].to_pylist():
+        found[row["device"]].append(row["configuration"])
+    energy = energy.filter(pc.fill_null(pc.greater(energy.column("duration_s"), 0), False))
+    domains: defaultdict[str, list[str]] = defaultdict(list)
+    for row in distinct(energy, ("device", "domain"))[0].to_pylist():
+        domains[row["device"]].append(row["domain"])
+    return tuple(
+        DeviceConfigurations(device, len(texts), _settings(device, texts), tuple(sorted(domains[device])))
+        for device, texts in sorted(found.items())
+    )
+
+
+def _settings(device: str, texts: list[str]) -> dict[str, tuple[Setting, ...]]:
+    values: defaultdict[str, set[Setting]] = defaultdict(set)
+    for text in texts:
+        try:
+            configuration = Configuration.of(device, text)
+        except InputError:
+            # A table may hold any JSON; what tells nothing of knobs is counted all the same.
+            continue
+        for name, value in configuration.settings.items():
+            values[name].add(value)
+    return {name: tuple(sorted(each, key=_order)) for name, each in sorted(values.items())}
+
+
+def _order(value: Setting) -> tuple[float, str]:
+    return (float("inf"), value) if isinstance(value, str) else (value, "")
+
+
+MOST_SPREAD = 0.10
+"""Standard deviation of a cell's run means over their mean."""
+LEAST_TICKS = 100
+"""Mean time of an invocation over the resolution of the device's timer."""
+MOST_CLOCK_CHANGE = 0.05
+"""Change of the clock during a session, over the clock before."""
+MOST_LOAD = 0.5
+"""Other processes that want to run, before or after a session."""
+LEAST_RUNS = 50
+"""Recorded runs of a session."""
+LEAST_LOOP_S = 2.0
+"""Time of all recorded runs of a session."""
+
+_NO_SETTINGS = "{}"
+
+Rule = Literal["spread", "resolution", "ticks", "clock", "load", "runs", "loop"]
+
+
+@dataclass(frozen=True)
+class RecordWarning:
+    """Why some times are doubtful."""
+
+    rule: Rule  # Which rule found it
+    warning: str  # What was found, as a sentence
+    application: str  # Where; the configuration as JSON
+    size: str
+    device: str
+    configuration: str
+    kernel: str | None = None  # The kernel, where it is about one
+    repeat: int | None = None  # Number of the process, where it is about one
+
+
+def warnings_of(records: Table, sessions: Table) -> list[RecordWarning]:
+    """Look for what makes times doubtful, in one session or many.
+
+    Sessions that failed, and their records, are left out. A rule whose facts are missing says nothing.
+    The number of runs is not judged of sessions on settings that were not measured here (they have no
+    `environment`): sweeps over configurations have few runs of each.
+    """
+    records = sound(records, sessions)
+    sessions = sessions.filter(pc.is_null(sessions.column("failure")))
+    found = [
+        *_cell_warnings(records, sessions),
+        *_few_runs(records, sessions),
+        *(warning for row in sessions.to_pylist() for warning in _session_warnings(row)),
+    ]
+    return sorted(
+        found,
+        key=lambda w: (
+            w.application,
+            w.size,
+            w.device,
+            w.configuration,
+            w.kernel or "",
+            w.repeat or 0,
+            w.rule,
+        ),
+    )
+
+
+def _cell_warnings(records: Table, sessions: Table) -> Iterator[RecordWarning]:
+    cells = cells_of(records)
+    numbers = cells.numbers
+    means, deviations = cells.times.mean(), cells.times.sd()
+    resolution = _resolution(records, sessions)
+    least = least_times(records)
+    too_short = np.bincount(numbers, weights=(least <= 0) | (least < resolution), minlength=len(means))
+    # The coarsest of the timers that a cell's sessions had; not a number if none is known.
+    coarsest = np.full(len(means), np.nan)
+    np.fmax.at(coarsest, numbers, resolution)
+    spread = deviations > MOST_SPREAD * means
+    few_ticks = means < LEAST_TICKS * coarsest
+    for place in np.flatnonzero(spread | few_ticks | (too_short > 0)):
+        where = cells.keys.slice(place, 1).to_pylist()[0]
+        mean, runs = means[place], cells.times.counts[place]
+        if spread[place]:
+            yield RecordWarning(
+                "spread",
+                f"the times of its {runs} runs spread by {_percent(deviations[place] / mean)} "
+                f"(standard deviation over mean), more than {_percent(MOST_SPREAD)}",
+                **where,
+            )
+        if too_short[place]:
+            yield RecordWarning(
+                "resolution",
+                f"{too_short[place]:.0f} of its {_runs(runs)} {'has' if too_short[place] == 1 else 'have'} "
+                "a time of 0 or under the timer's "
+                f"resolution{_in_brackets(coarsest[place])}",
+                **where,
+            )
+        elif few_ticks[place]:
+            yield RecordWarning(
+                "ticks",
+                f"its mean time of {format_seconds(mean)} is less than {LEAST_TICKS} times the timer's "
+                f"resolution{_in_brackets(coarsest[place])}",
+                **where,
+            )
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %"
+
+
+def _in_brackets(seconds: float) -> str:
+    return "" if np.isnan(seconds) else f" ({format_seconds(seconds)})"
+
+
+def _resolution(records: Table, sessions: Table) -> Reals:
+    """For each record, the resolution of its session's timer in seconds, or not a number."""
+    wanted, numbers = key_numbers([records, sessions], SESSIONS.key)
+    known = np.full(int(max(wanted.max(initial=-1), numbers.max(initial=-1))) + 1, np.nan)
+    known[numbers] = sessions.column("timer_resolution_s").to_numpy()
+    return known[wanted]
+
+
+def _few_runs(records: Table, sessions: Table) -> Iterator[RecordWarning]:
+    """Of sessions that only their records tell of."""
+    wanted, numbers = key_numbers([records, sessions], SESSIONS.key)
+    records = records.filter(pa.array(~np.isin(wanted, numbers)))
+    # The kernels of a session share its runs.
+    runs, _ = distinct(records, (*SESSIONS.key, "run"))
+    keys, places = distinct(runs, SESSIONS.key)
+    for key, count in zip(keys.to_pylist(), np.bincount(places).tolist(), strict=True):
+        if count < LEAST_RUNS and key["configuration"] == _NO_SETTINGS:
+            yield RecordWarning("runs", _few(count), **key)
+
+
+def _few(runs: int) -> str:
+    return f"its session has {_runs(runs)}, fewer than {LEAST_RUNS}"
+
+
+def _runs(number: int) -> str:
+    return "1 run" if number == 1 else f"{number} runs"
+
+
+def _session_warnings(session: Mapping[str, Any]) -> Iterator[RecordWarning]:
+    where = {name: session[name] for name in SESSIONS.key}
+    runs = session["runs"]
+    is_of_sweep = session["configuration"] != _NO_SETTINGS and session["environment"] is None
+    if runs is not None and runs < LEAST_RUNS and not is_of_sweep:
+        yield RecordWarning("runs", _few(runs), **where)
+    before, after = session["clock_before_hz"], session["clock_after_hz"]
+    if before and after is not None and abs(after - before) > MOST_CLOCK_CHANGE * before:
+        yield RecordWarning(
+            "clock",
+            f"the clock changed by {(after - before) / before * 100:+.0f} % during its runs, more than "
+            f"{_percent(MOST_CLOCK_CHANGE)}",
+            **where,
+        )
+    loads = {when: session[f"load_{when}"] for when in ("before", "after")}
+    for when, load in loads.items():
+        if load is not None and load > MOST_LOAD:
+            others = "1 other process" if f"{load:.2g}" == "1" else f"{load:.2g} other processes"
+            yield RecordWarning(
+                "load",
+                f"{others} wanted to run {when} its runs, more than {MOST_LOAD:g}",
+                **where,
+            )
+    loop = session["loop_s"]
+    if loop is not None and loop < LEAST_LOOP_S:
+        yield RecordWarning(
+            "loop", f"its runs took {format_seconds(loop)}, less than {format_seconds(LEAST_LOOP_S)}", **where
+        )
+
+
+@dataclass(frozen=True)
+class SoloCount:
+    """How many applications were run alone on a device, and how many of these runs failed."""
+
+    device: str
+    solos: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class BagCount:
+    """How many bags of a number of applications were run on a device."""
+
+    device: str  # Key of the device
+    members: int  # Applications of each of these bags
+    bags: int  # How many there are, repeats and other configurations counted too
+    configurations: int  # Configurations of the device that they have
+    not_fitting: int  # How many do not fit on the device
+    failed: int  # How many have an application that failed
+
+
+@dataclass(frozen=True)
+class CoRunFailure:
+    """An application that failed, in a bag or alone (``bag`` is ``None``): where, and why."""
+
+    application: str
+    size: str
+    device: str
+    configuration: str
+    bag: str | None
+    repeat: int | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class CoRunContents:
+    """What a dataset holds of co-running; empty where it holds none."""
+
+    solos: tuple[SoloCount, ...]  # Solo runs by device
+    bags: tuple[BagCount, ...]  # Bags by device and number of applications
+    failed: tuple[CoRunFailure, ...]  # Applications that failed, alone first
+
+
+def contents_of(solos: Table, bags: Table) -> CoRunContents:
+    """Count the rows of two valid tables."""
+    return CoRunContents(
+        tuple(_solo_counts(solos)), tuple(_bag_counts(bags)), (*_failures(solos), *_failures(bags))
+    )
+
+
+def _solo_counts(solos: Table) -> Iterator[SoloCount]:
+    failed = Counter(solos.filter(pc.is_valid(solos.column("failure"))).column("device").to_pylist())
+    for device, number in sorted(Counter(solos.column("device").to_pylist()).items()):
+        yield SoloCount(device, number, failed[device])
+
+
+def _bag_counts(bags: Table) -> Iterator[BagCount]:
+    if not bags.num_rows:
+        return
+    (numbers,) = key_numbers([bags], BAGS.key[:-1])
+    first, members = np.unique(numbers, return_index=True, return_counts=True)[1:]
+    failed = np.bincount(numbers, weights=pc.is_valid(bags.column("failure")).to_numpy()) > 0
+    found = bags.select(["device", "configuration", "fits"]).take(pa.array(first))
+    table = pa.table(
+        {
+            "device": found.column("device"),
+            "members": members,
+            "configuration": found.column("configuration"),
+            "not_fitting": pc.equal(found.column("fits"), 0),
+            "failed": failed,
+        }
+    )
+    groups = table.group_by(["device", "members"]).aggregate(
+        [
+            ("configuration", "count"),
+            ("configuration", "count_distinct"),
+            ("not_fitting", "sum"),
+            ("failed", "sum"),
+        ]
+    )
+    for row in groups.sort_by([("device", "ascending"), ("members", "ascending")]).to_pylist():
+        yield BagCount(
+            row["device"],
+            row["members"],
+            row["configuration_count"],
+            row["configuration_count_distinct"],
+            row["not_fitting_sum"] or 0,
+            row["failed_sum"],
+        )
+
+
+def _failures(table: Table) -> Iterator[CoRunFailure]:
+    rows = table.filter(pc.is_valid(table.column("failure")))
+    if not rows.num_rows:
+        return
+    keys = BAGS.key if "bag" in table.column_names else SOLOS.key
+    for row in rows.sort_by([(name, "ascending") for name in keys]).to_pylist():
+        yield CoRunFailure(
+            row["application"],
+            row["size"],
+            row["device"],
+            row["configuration"],
+            row.get("bag"),
+            row.get("repeat"),
+            row["failure"],
+        )
+
+
+_Kernel = tuple[str | None, str]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A session that failed: where (the configuration as JSON), and why."""
+
+    application: str
+    size: str
+    device: str
+    configuration: str
+    repeat: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What a kernel lacks at a size: a profile, or records on a device."""
+
+    application: str | None
+    kernel: str
+    size: str
+    device: str | None
+    lacks: str
+
+
+@dataclass(frozen=True)
+class CellNoise:
+    """How the run means of a cell spread: deviation over mean (empty for one run), quartiles in seconds."""
+
+    application: str
+    kernel: str
+    size: str
+    device: str
+    configuration: str
+    runs: int
+    relative_sd: float | None
+    quartiles_s: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Description:
+    """What `describe` finds."""
+
+    # Names, sorted (the known sizes from tiny to large); a kernel's is `application/kernel`
+    applications: tuple[str, ...]
+    kernels: tuple[str, ...]
+    sizes: tuple[str, ...]
+    devices: tuple[str, ...]
+    # Sizes at which there may be profiles and records of each kernel: those of `SIZES` that any kernel has,
+    # and its own; another kernel's input says nothing about it
+    kernel_sizes: Mapping[str, tuple[str, ...]]
+    repeats: int  # Most processes (numbers `repeat`) that measured a kernel in the same cell
+    cells: int  # Number of cells that have records of sessions that did not fail
+    profiles: int  # Number of rows of each table
+    records: int
+    energy: int
+    sessions: int
+    configurations: tuple[DeviceConfigurations, ...]  # What each device that has records was set to
+    corun: CoRunContents  # Solo runs and bags, and what failed of them
+    failed: tuple[Failure, ...]  # Sessions that failed
+    missing: tuple[Missing, ...]  # What is lacking of kernels at their sizes, on all devices
+    warnings: tuple[RecordWarning, ...]  # What makes times doubtful
+    noise: tuple[CellNoise, ...]  # Spread of each cell
+    notes: Mapping[str, Mapping[str, str]]  # Texts kept with the tables, by table and name
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as the object that ``--json`` prints."""
+        return {name: _plain(value) for name, value in vars(self).items()}
+
+
+_PLACES = (Failure, Missing, CellNoise, RecordWarning, CoRunContents, SoloCount, BagCount, CoRunFailure)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, DeviceConfigurations):
+        settings = {name: list(values) for name, values in value.settings.items()}
+        return {**vars(value), "settings": settings, "domains": list(value.domains)}
+    if isinstance(value, _PLACES):
+        return {
+            name: json.loads(cell) if name == "configuration" else _plain(cell)
+            for name, cell in vars(value).items()
+        }
+    return value
+
+
+def describe(dataset: Dataset) -> Description:
+    """Describe a valid dataset."""
+    records = sound(dataset.records, dataset.sessions)
+    sizes = _kernel_sizes(dataset)
+    devices = tuple(sorted(dataset.devices.column("device").to_pylist()))
+    noise = _noise(records)
+    return Description(
+        applications=tuple(sorted(_names(dataset, "application"))),
+        kernels=tuple(map(_label, sizes)),
+        sizes=tuple(sorted(_names(dataset, "size"), key=size_order)),
+        devices=devices,
+        kernel_sizes={_label(kernel): own for kernel, own in sizes.items()},
+        repeats=_repeats(dataset),
+        cells=len(noise),
+        profiles=dataset.profiles.num_rows,
+        records=dataset.records.num_rows,
+        energy=dataset.energy.num_rows,
+        sessions=dataset.sessions.num_rows,
+        configurations=configurations_of(records, sound(dataset.energy, dataset.sessions)),
+        corun=contents_of(dataset.solos, dataset.bags),
+        failed=_failed(dataset.sessions),
+        missing=tuple(_missing(sizes, devices, dataset.profiles, records)),
+        warnings=tuple(warnings_of(dataset.records, dataset.sessions)),
+        noise=noise,
+        notes={schema.table: notes for schema in TABLES if (notes := notes_of(dataset.table(schema)))},
+    )
+
+
+def _names(dataset: Dataset, column: str) -> set[str]:
+    tables = (dataset.profiles, dataset.records, dataset.sessions, dataset.solos, dataset.bags)
+    return {name for table in tables for name in pc.unique(table.column(column)).to_pylist()} - {None}
+
+
+def _label(kernel: _Kernel) -> str:
+    return "/".join(filter(None, kernel))
+
+
+def _kernel_sizes(dataset: Dataset) -> dict[_Kernel, tuple[str, ...]]:
+    """Kernels in the order of their names, each with its sizes in theirs."""
+    found = _distinct(dataset.profiles, "application", "kernel", "size")
+    found |= _distinct(dataset.records, "application", "kernel", "size")
+    for application, kernels, size in _distinct(dataset.sessions, "application", "kernels", "size"):
+        found |= {(application, kernel, size) for kernel in json.loads(kernels)}
+    sizes: defaultdict[_Kernel, set[str]] = defaultdict(set)
+    for application, kernel, size in found:
+        sizes[application, kernel] |= {size} - {None}
+    shared = set(SIZES) & set().union(*sizes.values())
+    return {
+        kernel: tuple(sorted(sizes[kernel] | shared, key=size_order))
+        for kernel in sorted(sizes, key=lambda kernel: (kernel[0] or "", kernel[1]))
+    }
+
+
+def _repeats(dataset: Dataset) -> int:
+    # Of each kernel: where it has sessions of its own, the numbers of an application's are not its repeats.
+    cell = ("application", "size", "device", "configuration", "repeat")
+    found = _distinct(dataset.records, "kernel", *cell)
+    for kernels, *place in _distinct(dataset.sessions, "kernels", *cell):
+        found |= {(kernel, *place) for kernel in json.loads(kernels)}
+    return max(Counter(place[:-1] for place in found).values(), default=0)
+
+
+def _distinct(table: Table, *columns: str) -> set[tuple[Any, ...]]:
+    rows = table.group_by(list(columns)).aggregate([]).to_pylist()
+    return {tuple(row[column] for column in columns) for row in rows}
+
+
+def _failed(sessions: Table) -> tuple[Failure, ...]:
+    rows = sessions.filter(pc.is_valid(sessions.column("failure"))).to_pylist()
+    failures = [Failure(**{name: row[name] for name in SESSIONS.key}, reason=row["failure"]) for row in rows]
+    return tuple(sorted(failures, key=lambda f: (f.application, f.size, f.device, f.configuration, f.repeat)))
+
+
+def _missing(
+    kernel_sizes: Mapping[_Kernel, tuple[str, ...]],
+    devices: tuple[str, ...],
+    profiles: Table,
+    records: Table,
+) -> Iterable[Missing]:
+    profiled = _distinct(profiles, "application", "kernel", "size")
+    measured = _distinct(records, "application", "kernel", "size", "device")
+    for kernel, sizes in kernel_sizes.items():
+        for size in sizes:
+            if (*kernel, size) not in profiled:
+                yield Missing(*kernel, size, None, "profile")
+            for device in devices:
+                if (*kernel, size, device) not in measured:
+                    yield Missing(*kernel, size, device, "records")
+
+
+def _noise(records: Table) -> tuple[CellNoise, ...]:
+    cells = cells_of(records)
+    times = cells.times
+    means, deviations = times.mean(), times.sd()
+    known = np.isfinite(deviations) & (means > 0)
+    relative = np.divide(deviations, means, out=np.zeros_like(means), where=known)
+    quartiles = np.stack([times.quantile(share) for share in (0.25, 0.5, 0.75)], axis=1)
+    noise = [
+        CellNoise(
+            **cell,
+            runs=int(times.counts[place]),
+            relative_sd=float(relative[place]) if known[place] else None,
+            quartiles_s=tuple(quartiles[place].tolist()),
+        )
+        for place, cell in enumerate(cells.keys.to_pylist())
+    ]
+    return tuple(sorted(noise, key=lambda n: (n.application, n.kernel, n.size, n.device, n.configuration)))

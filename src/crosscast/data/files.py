@@ -1,0 +1,139 @@
+"""Files that are there whole or not at all, and the folders that they go into."""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from crosscast.errors import InputError
+
+
+def make_folder(role: str, folder: Path) -> None:
+    """Make a folder if it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{role}: cannot make the folder {folder} ({error.strerror})") from error
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a temporary name to write to; rename it to `path` if that went well, else remove it.
+
+    The suffix stays, as some writers choose their format by it.
+    """
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def made(folder: str | Path) -> Path:
+    """Make a folder if it is not there, and return it."""
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot make the folder ({error.strerror})") from error
+    return folder
+
+
+@contextmanager
+def locked(folder: str | Path) -> Iterator[None]:
+    """Keep other builds from writing a folder; make it if it is not there.
+
+    The lock goes with the process, however that ends.
+    """
+    path = made(folder) / ".lock"
+    try:
+        lock = _lock(path)
+    except BlockingIOError as error:
+        raise InputError(
+            f"{folder}: another process is writing this dataset: wait for it, or choose another folder"
+        ) from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot lock the folder ({error.strerror})") from error
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(lock)
+
+
+def _lock(path: Path) -> int:
+    while True:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The holder before may have removed the file between the two calls.
+            if _is(path, lock):
+                return lock
+        except OSError:
+            os.close(lock)
+            raise
+        os.close(lock)
+
+
+def _is(path: Path, lock: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(lock))
+    except FileNotFoundError:
+        return False
+
+
+def csv_rows(
+    path: Path, what: str, columns: str, most_bytes: int
+) -> tuple[str, Sequence[str], Iterator[tuple[str, Mapping[str, str]]]]:
+    """Read a CSV file in UTF-8; lines without anything in them are passed over."""
+    lines = _lines(path, _text(path, what, most_bytes))
+    where, header = next(lines, ("", []))
+    if not header:
+        raise InputError(f"{path}: expected columns such as {columns}, found an empty file")
+    seen: set[str] = set()
+    for name in header:
+        if name in seen:
+            raise InputError(f"{where}: expected each column once, found {name[:60]!r} twice")
+        seen.add(name)
+    return where, header, _rows(header, lines)
+
+
+def _rows(
+    header: Sequence[str], lines: Iterator[tuple[str, list[str]]]
+) -> Iterator[tuple[str, Mapping[str, str]]]:
+    for where, cells in lines:
+        if len(cells) != len(header):
+            raise InputError(f"{where}: expected {len(header)} cells, found {len(cells)}")
+        yield where, dict(zip(header, cells, strict=True))
+
+
+def _lines(path: Path, text: str) -> Iterator[tuple[str, list[str]]]:
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for cells in lines:
+            if any(cell.strip() for cell in cells):
+                yield f"{path}, line {lines.line_num}", [cell.strip() for cell in cells]
+    except csv.Error as error:
+        raise InputError(
+            f"{path}, line {lines.line_num}: expected CSV, found something else ({error})"
+        ) from error
+
+
+def _text(path: Path, what: str, most_bytes: int) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(most_bytes + 1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the {what} ({error.strerror})") from error
+    if len(content) > most_bytes:
+        raise InputError(f"{path}: expected {what} of at most {most_bytes >> 20} MiB, found more")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: expected UTF-8, found another byte at place {error.start}") from error

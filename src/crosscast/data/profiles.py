@@ -1,0 +1,304 @@
+"""The table of profiles: a row a launch, with typed columns, units and a version.
+
+Identification, one column a metric, seconds spent, and JSON for what has no fixed fields.
+Version 1 had no columns ``application`` and ``size``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crosscast.data.files import whole_file
+from crosscast.data.schema import Column, ColumnType, Schema, json_text
+from crosscast.errors import InputError, MissingExtraError
+from crosscast.profile import METRICS, Metric, Profile
+
+if TYPE_CHECKING:
+    from crosscast.data.table import Table, Upgrade
+
+
+VERSION = 2
+"""Version of the schema; it rises when a column changes its name, type or meaning."""
+
+_TIMES = {
+    "compile": "time to compile the program",
+    "instrument": "time to instrument it",
+    "run": "time of the instrumented run",
+    "run_cpu": "the same, of all threads together",
+    "metrics": "time to compute the metrics",
+}
+_REAL_COUNTS = frozenset({"median_itb", "median_ipt", "mean_simd_width", "sd_simd_width"})
+_NEW_IN_2 = ("application", "size")
+
+
+def _metric_column(metric: Metric) -> Column:
+    real = metric.unit in ("1", "bits") or metric.name in _REAL_COUNTS
+    return Column(metric.name, "real" if real else "integer", metric.unit, metric.title, least=0)
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("application", "text", title="application that launched it; empty outside a suite"),
+    Column("size", "text", title="problem size; empty outside a suite"),
+    Column("kernel", "text", title="kernel", required=True),
+    Column(
+        "invocation", "integer", "count", "number of the launch in its run, from 0", required=True, least=0
+    ),
+    *(_metric_column(metric) for metric in METRICS),
+    *(Column(f"{name}_s", "real", "s", title, least=0) for name, title in _TIMES.items()),
+    Column("launch", "json", title="sizes of the launch, and a summary of each argument"),
+    Column("program", "json", title="path, hash, compiler and options of what was characterized"),
+    Column("environment", "json", title="package, toolchain and machine"),
+)
+"""The columns in order."""
+
+PROFILES = Schema("profiles", VERSION, COLUMNS, key=("application", "kernel", "size", "invocation"))
+"""Profiles of a dataset."""
+
+LOOSE_PROFILES = replace(PROFILES, key=())
+"""Profiles in a file of their own: two of them may be of kernels with one name."""
+
+
+def _upgrade_1(table: Table) -> Table:
+    from crosscast.data.library import pa
+
+    for name in _NEW_IN_2:
+        table = table.append_column(name, pa.nulls(table.num_rows, pa.string()))
+    return table
+
+
+UPGRADES: Mapping[int, Upgrade] = {1: _upgrade_1}
+"""For each past version, what makes a table of it one of the next version."""
+
+
+def to_row(profile: Profile) -> dict[str, Any]:
+    """Cells of a profile by column; ``None`` is an empty one."""
+    cells: dict[str, Any] = {
+        "application": profile.application,
+        "size": profile.size,
+        "kernel": profile.kernel,
+        "invocation": profile.invocation,
+        **profile.metrics,
+        **{f"{name}_s": profile.timing_s.get(name) for name in _TIMES},
+        "launch": json_text(dict(profile.launch)),
+        "program": json_text(dict(profile.program)),
+        "environment": json_text(dict(profile.environment)),
+    }
+    return {column.name: cells.get(column.name) for column in COLUMNS}
+
+
+def from_row(cells: Mapping[str, Any]) -> Profile:
+    """Profile of a row; what the table does not hold (printed text, published metrics) is empty."""
+    return Profile(
+        kernel=cells["kernel"],
+        invocation=cells["invocation"],
+        metrics={metric.name: cells[metric.name] for metric in METRICS},
+        timing_s={name: cells[f"{name}_s"] for name in _TIMES if cells[f"{name}_s"] is not None},
+        launch=json.loads(cells["launch"] or "{}"),
+        program=json.loads(cells["program"] or "{}"),
+        environment=json.loads(cells["environment"] or "{}"),
+        application=cells["application"],
+        size=cells["size"],
+    )
+
+
+def csv_header() -> str:
+    """First line of the CSV form, without its end."""
+    return ",".join(column.name for column in COLUMNS)
+
+
+def csv_row(profile: Profile) -> str:
+    """Line of a profile, without its end; numbers have all their digits."""
+    text = io.StringIO()
+    cells = to_row(profile).values()
+    csv.writer(text, lineterminator="").writerow("" if cell is None else cell for cell in cells)
+    return text.getvalue()
+
+
+def write_csv(profiles: Iterable[Profile], path: str | Path) -> None:
+    """Write a CSV file."""
+    path = Path(path)
+    with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(f"{line}\n" for line in [csv_header(), *map(csv_row, profiles)])
+
+
+def read_csv(path: str | Path) -> list[Profile]:
+    """Read a CSV file of this or a past version."""
+    path = Path(path)
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.reader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: cannot read the table of profiles ({error})") from error
+    versions = (COLUMNS, tuple(c for c in COLUMNS if c.name not in _NEW_IN_2))
+    columns = next((v for v in versions if rows and rows[0] == [column.name for column in v]), None)
+    if columns is None:
+        raise InputError(
+            f"{path}: expected a table of profiles, version {VERSION} or older, found other columns"
+        )
+    profiles = []
+    for number, row in enumerate(rows[1:], start=2):
+        try:
+            cells = {column.name: _read(column, text) for column, text in zip(columns, row, strict=True)}
+        except ValueError as error:
+            raise InputError(f"{path}:{number}: not a row of a table of profiles ({error})") from error
+        profiles.append(from_row(dict.fromkeys(_NEW_IN_2) | cells))
+    return profiles
+
+
+def _read(column: Column, text: str) -> Any:
+    if not text:
+        if column.required:
+            raise ValueError(f"column {column.name!r}: expected a value, found none")
+        return None
+    try:
+        cell = _READERS[column.type](text)
+    except ValueError as error:
+        raise ValueError(f"column {column.name!r}: {error}") from error
+    if column.least is not None and not column.least <= cell < math.inf:
+        raise ValueError(f"column {column.name!r}: expected at least {column.least:g}, found {text}")
+    return cell
+
+
+def _checked_json(text: str) -> str:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a JSON object, found {text}")
+    # Python reads numbers that are not finite; JSON has none.
+    json_text(value)
+    return text
+
+
+_READERS: dict[ColumnType, Callable[[str], Any]] = {
+    "text": str,
+    "integer": int,
+    "real": float,
+    "json": _checked_json,
+}
+
+
+def write_parquet(profiles: Iterable[Profile], path: str | Path) -> None:
+    """Write a Parquet file; units and the schema's version are in its metadata."""
+    path = Path(path)
+    require_pyarrow()
+    from crosscast.data.table import save, table_of
+
+    table = table_of(LOOSE_PROFILES, map(to_row, profiles))
+    with whole_file(path) as temporary:
+        save(table, temporary)
+
+
+def read_parquet(path: str | Path) -> list[Profile]:
+    """Read a Parquet file of this or a past version: one that `write_parquet` wrote, or a dataset's."""
+    path = Path(path)
+    require_pyarrow()
+    from crosscast.data.table import read_table
+
+    return [from_row(row) for row in read_table(path, LOOSE_PROFILES, UPGRADES).to_pylist()]
+
+
+def require_pyarrow() -> None:
+    """Make sure that Parquet files can be read and written."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("parquet", "a Parquet file") from error
+
+
+@dataclass(frozen=True)
+class PublishedMetric:
+    """A row of the published tool's file."""
+
+    name: str  # Its name there
+    category: str  # Its category there
+    metric: str | None = None  # Our metric of the same meaning; `None` where there is none
+
+
+PUBLISHED_METRICS: tuple[PublishedMetric, ...] = (
+    PublishedMetric("Opcode", "Compute", "opcode"),
+    PublishedMetric("Total Instruction Count", "Compute", "total_instruction_count"),
+    PublishedMetric("Freedom to Reorder", "Compute"),
+    PublishedMetric("Resource Pressure", "Compute"),
+    PublishedMetric("Work-items", "Parallelism", "work_items"),
+    PublishedMetric("Work-groups", "Parallelism", "work_groups"),
+    PublishedMetric("Work-items per Work-group", "Parallelism"),
+    PublishedMetric("SIMD Operand Sum", "Parallelism"),
+    PublishedMetric("Total Barriers Hit", "Parallelism", "total_barriers_hit"),
+    PublishedMetric("Min ITB", "Parallelism", "min_itb"),
+    PublishedMetric("Max ITB", "Parallelism", "max_itb"),
+    # Both medians of an even number of values are cut to whole numbers there.
+    PublishedMetric("Median ITB", "Parallelism", "median_itb"),
+    PublishedMetric("Min IPT", "Parallelism", "min_ipt"),
+    PublishedMetric("Max IPT", "Parallelism", "max_ipt"),
+    PublishedMetric("Median IPT", "Parallelism", "median_ipt"),
+    PublishedMetric("Max SIMD Width", "Parallelism", "max_simd_width"),
+    PublishedMetric("Mean SIMD Width", "Parallelism", "mean_simd_width"),
+    PublishedMetric("SD SIMD Width", "Parallelism", "sd_simd_width"),
+    PublishedMetric("Granularity", "Parallelism", "granularity"),
+    PublishedMetric("Barriers Per Instruction", "Parallelism", "barriers_per_instruction"),
+    PublishedMetric("Instructions Per Operand", "Parallelism", "instructions_per_operand"),
+    PublishedMetric("Total Memory Footprint", "Memory", "total_memory_footprint"),
+    PublishedMetric("Unique Memory Accesses", "Memory"),
+    PublishedMetric("Unique Reads", "Memory", "unique_reads"),
+    PublishedMetric("Unique Writes", "Memory", "unique_writes"),
+    PublishedMetric("Unique Read/Write Ratio", "Memory", "unique_read_write_ratio"),
+    PublishedMetric("Total Reads", "Memory", "total_reads"),
+    PublishedMetric("Total Writes", "Memory", "total_writes"),
+    # The inverse of our ratios.
+    PublishedMetric("Rereads", "Memory"),
+    PublishedMetric("Rewrites", "Memory"),
+    PublishedMetric("90% Memory Footprint", "Memory", "footprint_90"),
+    PublishedMetric("Global Memory Address Entropy", "Memory", "global_memory_address_entropy"),
+    *(
+        PublishedMetric(f"LMAE -- Skipped {n} LSBs", "Memory", f"local_memory_address_entropy_{n}")
+        for n in range(1, 11)
+    ),
+    PublishedMetric("Total Global Memory Accessed", "Memory", "global_accesses"),
+    PublishedMetric("Total Local Memory Accessed", "Memory", "local_accesses"),
+    PublishedMetric("Total Constant Memory Accessed", "Memory", "constant_accesses"),
+    PublishedMetric("Relative Local Memory Usage", "Memory"),
+    PublishedMetric("Relative Constant Memory Usage", "Memory"),
+    # Branches are told apart by their source line there.
+    PublishedMetric("Total Unique Branch Instructions", "Control", "unique_branches"),
+    PublishedMetric("90% Branch Instructions", "Control", "branches_90"),
+    # Other formulas under like names; the tool files these two under Memory.
+    PublishedMetric("Yokota Branch Entropy", "Memory"),
+    PublishedMetric("Average Linear Branch Entropy", "Memory"),
+)
+"""All that the tool's file is written with, in its order."""
+
+
+# The tool writes 6 significant digits until it comes to this metric, and 4 from then on.
+_FIRST_WITH_4_DIGITS = "Unique Read/Write Ratio"
+
+
+def render_aiwc(profile: Profile) -> str:
+    """Content of the file: columns metric, category and count."""
+    lines = ["metric,category,count"]
+    digits = 6
+    for metric, category, value in profile.published:
+        if metric == _FIRST_WITH_4_DIGITS:
+            digits = 4
+        text = str(value) if isinstance(value, int) else f"{value:.{digits}g}"
+        lines.append(f"{metric},{category},{text}")
+    return "\n".join(lines) + "\n"
+
+
+def write_aiwc(profile: Profile, folder: str | Path) -> Path:
+    """Write ``aiwc_<kernel>_<n>.csv`` with the first free number; return its path."""
+    folder = Path(folder)
+    names = (folder / f"aiwc_{profile.kernel}_{number}.csv" for number in count())
+    path = next(name for name in names if not name.exists())
+    try:
+        with whole_file(path) as temporary:
+            temporary.write_text(render_aiwc(profile), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--out: cannot write {path} ({error.strerror})") from error
+    return path

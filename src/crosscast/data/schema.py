@@ -1,0 +1,287 @@
+"""Schemas: the columns of a table, with types, units and a version."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from crosscast.errors import InputError
+
+ColumnType = Literal["text", "json", "integer", "real", "reals"]
+"""``json`` is text that holds a JSON value, ``reals`` a list of one or more real numbers."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table."""
+
+    name: str  # Its name
+    type: ColumnType  # What its cells hold
+    unit: str = ""  # Unit of its numbers, SI; empty for texts
+    title: str = ""  # What it says, in a few words, for people
+    required: bool = False  # No cell may be empty
+    least: float | None = None  # Smallest number that a cell may hold
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a table must look like."""
+
+    table: str  # Name of the table
+    version: int  # Rises when a column changes its name, type or meaning
+    columns: tuple[Column, ...]  # The columns, in order
+    # Columns that tell rows apart: no two rows agree in all of them. Without any, all rows may
+    key: tuple[str, ...]
+
+
+def json_text(value: Any) -> str:
+    """Write a JSON value as tables hold it: equal values give equal texts.
+
+    >>> json_text({"cores": 2, "clock_hz": 1e9})
+    '{"clock_hz": 1000000000.0, "cores": 2}'
+    """
+    return json.dumps(value, sort_keys=True, allow_nan=False)
+
+
+APPLICATION = Column("application", "text", title="application", required=True)
+SIZE = Column("size", "text", title="problem size", required=True)
+DEVICE = Column("device", "text", title="key of the device in the table of devices", required=True)
+CONFIGURATION = Column(
+    "configuration", "json", title="settings of the device; {} for its defaults", required=True
+)
+REPEAT = Column("repeat", "integer", "count", "number of the process, from 0", required=True, least=0)
+
+
+SESSIONS = Schema(
+    "sessions",
+    1,
+    (
+        APPLICATION,
+        SIZE,
+        DEVICE,
+        CONFIGURATION,
+        REPEAT,
+        Column("kernels", "json", title="names of the application's kernels", required=True),
+        Column("failure", "text", title="why it failed; empty if it did not"),
+        Column("started_s", "real", "s", "when it started, since 1970-01-01 UTC", least=0),
+        Column("warmups", "integer", "count", "runs before those that were recorded", least=0),
+        Column("runs", "integer", "count", "runs that were recorded", least=0),
+        Column("loop_s", "real", "s", "time on the host of all recorded runs", least=0),
+        Column("working_set_bytes", "integer", "B", "size of the application's buffers", least=0),
+        Column("parameters", "json", title="extents of the problem"),
+        Column("seed", "integer", "", "start of the problem's random numbers"),
+        Column(
+            "source_sha256",
+            "text",
+            title="hash of the kernels' source, and outside the suite of the driver's",
+        ),
+        Column("timer_resolution_s", "real", "s", "resolution of the device's timer", least=0),
+        Column("clock_before_hz", "real", "Hz", "clock of the device before the runs", least=0),
+        Column("clock_after_hz", "real", "Hz", "clock of the device after the runs", least=0),
+        Column("load_before", "real", "1", "other processes that wanted to run, before", least=0),
+        Column("load_after", "real", "1", "other processes that wanted to run, after", least=0),
+        Column("counters", "json", title="what was counted over all recorded runs, by name"),
+        Column("environment", "json", title="host, driver and package facts"),
+    ),
+    key=("application", "size", "device", "configuration", "repeat"),
+)
+"""Version 1."""
+
+
+RECORDS = Schema(
+    "records",
+    1,
+    (
+        APPLICATION,
+        Column("kernel", "text", title="kernel", required=True),
+        SIZE,
+        DEVICE,
+        CONFIGURATION,
+        REPEAT,
+        Column("run", "integer", "count", "number of the run in its process, from 0", required=True, least=0),
+        Column("invocations", "integer", "count", "invocations of the kernel in the run", least=1),
+        Column(
+            "time_s",
+            "reals",
+            "s",
+            "time on the device of each invocation, in order; their mean alone where no more was recorded",
+            required=True,
+            least=0,
+        ),
+        Column("transfer_s", "real", "s", "time on the device of all copies of the run", least=0),
+        Column("host_s", "real", "s", "time of the whole run on the host, copies included", least=0),
+        Column("started_s", "real", "s", "when the run started, since 1970-01-01 UTC", least=0),
+    ),
+    # The kernels of a run are neighbours, as they share its times.
+    key=("application", "size", "device", "configuration", "repeat", "run", "kernel"),
+)
+"""Version 1."""
+
+
+ENERGY = Schema(
+    "energy",
+    1,
+    (
+        APPLICATION,
+        Column("kernel", "text", title="kernel; empty for the whole application"),
+        SIZE,
+        DEVICE,
+        CONFIGURATION,
+        REPEAT,
+        Column("run", "integer", "count", "number of the run; empty for all runs of the process", least=0),
+        Column("sensor", "text", title="name of the sensor, such as rapl", required=True),
+        Column("domain", "text", title="what it measures, such as package-0", required=True),
+        Column("energy_j", "real", "J", "energy of all runs that it watched", required=True, least=0),
+        Column("duration_s", "real", "s", "how long it watched", least=0),
+        Column("runs", "integer", "count", "runs that it watched", required=True, least=1),
+        Column("samples", "integer", "count", "readings of the sensor that brought news", least=0),
+        Column("times_s", "reals", "s", "when each reading was taken, since the first", least=0),
+        Column("energies_j", "reals", "J", "energy since the first reading, at each", least=0),
+    ),
+    key=(
+        "application",
+        "kernel",
+        "size",
+        "device",
+        "configuration",
+        "repeat",
+        "run",
+        "sensor",
+        "domain",
+    ),
+)
+"""Version 1."""
+
+
+DEVICES = Schema(
+    "devices",
+    1,
+    (
+        Column("device", "text", title="key of the device in all tables", required=True),
+        Column("name", "text", title="name for people", required=True),
+        Column("vendor", "text", title="who makes it"),
+        Column("type", "text", title="cpu, gpu or accelerator", required=True),
+        Column("series", "text", title="architecture, such as Skylake"),
+        Column("compute_units", "integer", "count", "compute units, as OpenCL counts them", least=1),
+        Column("cores", "integer", "count", "processing elements, as its maker counts them", least=1),
+        Column("clock_hz", "real", "Hz", "highest clock without turbo", least=0),
+        Column("clock_min_hz", "real", "Hz", "lowest clock", least=0),
+        Column("clock_turbo_hz", "real", "Hz", "highest clock", least=0),
+        Column("memory_bytes", "integer", "B", "main memory of the device", least=0),
+        Column("local_memory_bytes", "integer", "B", "local memory of a work-group", least=0),
+        Column("l1_bytes", "integer", "B", "first-level data cache of a compute unit", least=0),
+        Column("l2_bytes", "integer", "B", "second-level cache", least=0),
+        Column("l3_bytes", "integer", "B", "last-level cache", least=0),
+        Column("bandwidth_bytes_per_s", "real", "B/s", "bandwidth of main memory", least=0),
+        Column("peak_flop_per_s", "real", "flop/s", "peak rate in single precision", least=0),
+        Column("launch_overhead_s", "real", "s", "time of an empty kernel, launch to end", least=0),
+        Column("timer_resolution_s", "real", "s", "resolution of its timer", least=0),
+        Column("max_work_group_size", "integer", "count", "most work-items of a work-group", least=1),
+        Column("tdp_w", "real", "W", "thermal design power", least=0),
+        Column("launched", "text", title="when it came to market, such as 2015-Q3"),
+        Column("platform", "text", title="OpenCL platform and its version"),
+        Column("driver", "text", title="version of the driver"),
+        Column("sources", "json", title="where each number is from, by column", required=True),
+    ),
+    key=("device",),
+)
+"""Version 1."""
+
+
+SOLOS = Schema(
+    "solos",
+    1,
+    (
+        APPLICATION,
+        SIZE,
+        DEVICE,
+        CONFIGURATION,
+        Column("runs", "integer", "count", "runs of the application of which a job consists", least=1),
+        Column("time_s", "real", "s", "time of a job", least=0),
+        Column("power_w", "real", "W", "mean power of the device meanwhile", least=0),
+        Column("memory_bytes", "integer", "B", "memory of the device that it takes", least=0),
+        Column("features", "json", title="what else is known of it, numbers by name", required=True),
+        Column("failure", "text", title="why it failed; empty if it did not"),
+        Column("environment", "json", title="host, driver and package facts"),
+    ),
+    key=("application", "size", "device", "configuration"),
+)
+"""Version 1."""
+
+
+BAGS = Schema(
+    "bags",
+    1,
+    (
+        Column("bag", "text", title="name of the bag", required=True),
+        DEVICE,
+        CONFIGURATION,
+        REPEAT,
+        Column("position", "integer", "count", "place in the bag, from 0", required=True, least=0),
+        APPLICATION,
+        SIZE,
+        Column("fits", "integer", "", "1 if the bag fits on the device, 0 if not; empty: unknown", least=0),
+        Column("time_s", "real", "s", "mean time of a job while the whole bag runs", least=0),
+        Column("slowdown", "real", "1", "that time over the time of the job alone", least=0),
+        Column("jobs", "integer", "count", "jobs that were timed while the whole bag ran", least=0),
+        Column("bag_time_s", "real", "s", "time of a job of each, started together", least=0),
+        Column("overlap", "real", "1", "share of that time in which the whole bag ran", least=0),
+        Column("power_w", "real", "W", "mean power of the device while the whole bag runs", least=0),
+        Column("failure", "text", title="why it failed; empty if it did not"),
+    ),
+    key=("bag", "device", "configuration", "repeat", "position"),
+)
+"""Version 1. The rows of a bag agree in what is of the whole bag: fits, bag time, overlap and power."""
+
+
+def counters_of(session: Mapping[str, Any], label: str) -> dict[str, float]:
+    """Counters over all recorded runs of a session, without those that have no value."""
+    found = json.loads(session["counters"])
+    if not isinstance(found, dict) or not all(map(_is_number_or_none, found.values())):
+        place = ", ".join(str(session[key]) for key in SESSIONS.key)
+        raise InputError(
+            f"{label}: sessions: column 'counters' of {place}: expected an object of numbers, "
+            f"found {session['counters']}"
+        )
+    return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def _is_number_or_none(value: object) -> bool:
+    return value is None or (
+        isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    )
+
+
+KERNEL = ("application", "kernel", "size")
+"""What ran."""
+
+DEVICE_COLUMN = "device"
+"""Where."""
+
+TIME = "time_s"
+TIMES = (TIME, "runtime_s")
+"""How long it took, in seconds; the first that a row has counts."""
+
+POWER = "power_w"
+"""Mean power of the whole device meanwhile, in watts."""
+
+
+def domain_column(domain: str) -> str:
+    """Column of the power of a domain.
+
+    >>> domain_column("package-0")
+    'package-0_w'
+    """
+    return f"{domain}_w"
+
+
+SIZES = ("tiny", "small", "medium", "large")
+"""Those of the suite and of the published study, from the least."""
+
+
+def size_order(size: str) -> tuple[int, str]:
+    """Key to sort by: the known sizes in their order, then others in that of their names."""
+    return (SIZES.index(size) if size in SIZES else len(SIZES), size)

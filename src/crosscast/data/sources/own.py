@@ -1,0 +1,42 @@
+"""Our own past versions: tables of profiles, and datasets, that an older Crosscast wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from crosscast.data.dataset import Dataset, read_dataset
+from crosscast.data.library import pc
+from crosscast.data.profiles import LOOSE_PROFILES, PROFILES, UPGRADES, read_csv, to_row
+from crosscast.data.table import Table, check, read_table, table_of
+from crosscast.errors import InputError
+
+
+def _from_parquet(path: Path) -> Table:
+    return read_table(path, LOOSE_PROFILES, UPGRADES)
+
+
+def _from_csv(path: Path) -> Table:
+    return table_of(LOOSE_PROFILES, map(to_row, read_csv(path)))
+
+
+_READERS = {".parquet": _from_parquet, ".csv": _from_csv}
+
+
+def import_own(path: str | Path, application: str | None = None, size: str | None = None) -> Dataset:
+    """Make a dataset of the current version."""
+    path = Path(path)
+    if path.is_dir():
+        if application is not None or size is not None:
+            raise InputError(f"{path}: --application and --size are for a table of profiles, found a dataset")
+        return read_dataset(path)
+    if path.suffix not in _READERS:
+        raise InputError(
+            f"{path}: expected a folder with a dataset, or a table of profiles (.parquet or .csv)"
+        )
+    table = _READERS[path.suffix](path)
+    for name, text in (("application", application), ("size", size)):
+        if text is not None:
+            place = table.schema.get_field_index(name)
+            table = table.set_column(place, table.field(place), pc.fill_null(table.column(place), text))
+    check(PROFILES, table, str(path))
+    return Dataset(str(path), profiles=table)

@@ -1,0 +1,520 @@
+"""Runs on configurations, as others published them or people wrote them down: one time, one power each."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from crosscast.configuration import Configuration, Setting
+from crosscast.data.dataset import Dataset
+from crosscast.data.files import csv_rows
+from crosscast.data.schema import (
+    DEVICE_COLUMN,
+    DEVICES,
+    ENERGY,
+    KERNEL,
+    POWER,
+    RECORDS,
+    SESSIONS,
+    TIME,
+    TIMES,
+    Schema,
+    domain_column,
+    json_text,
+)
+from crosscast.data.sources.source import read_source
+from crosscast.data.table import table_of
+from crosscast.data.views import NODE, whole_of
+from crosscast.errors import InputError
+
+DEFAULT_SIZE = "default"
+"""Size of programs that were run with one input only."""
+
+
+@dataclass(frozen=True)
+class Power:
+    """Mean power of a run, in watts: of what (`domain`), and what measured it (`sensor`)."""
+
+    sensor: str
+    domain: str
+    watts: float
+
+
+@dataclass(frozen=True)
+class ConfiguredRun:
+    """A row of the source."""
+
+    application: str  # What ran
+    kernel: str
+    size: str
+    configuration: Configuration  # Where, and with which settings
+    time_s: float  # How long it took, in seconds; the mean if the source has means
+    powers: Sequence[Power]  # Mean powers meanwhile, one for each domain
+    runs: int | None = None  # How many runs the source took the mean of; `None` if it does not say
+    counters: Mapping[str, float] = field(default_factory=dict)  # What was counted in a run, by name
+    repeat: int = 0  # Number of the run among those of the same application, size and configuration
+    # Whether the powers are those of the kernel; else they are those of the whole application
+    is_alone: bool = False
+
+
+def file_at(path: Path, name: str) -> Path:
+    """The file itself, or the one of that name in a folder."""
+    return path / name if path.is_dir() else path
+
+
+def read_runs(
+    path: Path,
+    schema: Schema,
+    positive: Sequence[str],
+    run: Callable[[Mapping[str, Any], str], ConfiguredRun | None],
+) -> list[ConfiguredRun]:
+    """Read a source with a row for each run on a configuration."""
+    rows = read_source(path, schema)
+    if not rows:
+        raise InputError(f"{path}: expected rows of the table of {schema.table}, found none")
+    runs: list[ConfiguredRun] = []
+    first: dict[tuple[Any, ...], int] = {}
+    for number, row in enumerate(rows, start=1):
+        for name in positive:
+            if row[name] <= 0:
+                raise InputError(
+                    f"{path}: column {name!r}, row {number}: expected more than 0, found {row[name]:g}"
+                )
+        found = run(row, f"{path}: row {number}")
+        if found is None:
+            continue
+        key = (found.application, found.kernel, found.size, found.configuration, found.repeat)
+        earlier = first.setdefault(key, number)
+        if earlier != number:
+            what = f"{found.application}, {found.kernel}, {found.size} on {found.configuration}"
+            raise InputError(f"{path}: rows {earlier} and {number} are both of {what}")
+        runs.append(found)
+    return runs
+
+
+def with_own_sessions(runs: Iterable[ConfiguredRun]) -> list[ConfiguredRun]:
+    """Number the runs so that each is a session of its own.
+
+    Counters are those of a session, and kernels of one application that ran at the same size and
+    configuration would share it. Where each was counted alone, the number of the repeat tells them apart.
+    """
+    seen: defaultdict[tuple[Any, ...], int] = defaultdict(int)
+    numbered = []
+    for run in runs:
+        session = (run.application, run.size, run.configuration)
+        numbered.append(replace(run, repeat=seen[session]))
+        seen[session] += 1
+    return numbered
+
+
+def device_row(device: str, source: str, **facts: Any) -> dict[str, Any]:
+    """Row of the table of devices, all of whose facts are from one source."""
+    return {"device": device, **facts, "sources": dict.fromkeys(facts, source)}
+
+
+def dataset_of(
+    label: str,
+    devices: Iterable[Mapping[str, Any]],
+    runs: Sequence[ConfiguredRun],
+    notes: Mapping[str, Mapping[str, str]],
+) -> Dataset:
+    """Make a dataset: a record and a session for each run, and a row of energy for each of its powers."""
+    return Dataset(
+        label,
+        devices=table_of(DEVICES, devices, notes.get(DEVICES.table)),
+        records=table_of(RECORDS, map(_record_row, runs), notes.get(RECORDS.table)),
+        energy=table_of(ENERGY, (row for run in runs for row in _energy_rows(run)), notes.get(ENERGY.table)),
+        sessions=table_of(SESSIONS, map(_session_row, runs), notes.get(SESSIONS.table)),
+    )
+
+
+def _place(run: ConfiguredRun) -> dict[str, Any]:
+    return {
+        "application": run.application,
+        "size": run.size,
+        "device": run.configuration.device,
+        "configuration": json_text(dict(run.configuration.settings)),
+        "repeat": run.repeat,
+    }
+
+
+def _record_row(run: ConfiguredRun) -> dict[str, Any]:
+    return {**_place(run), "kernel": run.kernel, "run": 0, "time_s": [run.time_s]}
+
+
+def _energy_rows(run: ConfiguredRun) -> Iterator[dict[str, Any]]:
+    for power in run.powers:
+        yield {
+            **_place(run),
+            "kernel": run.kernel if run.is_alone else None,
+            "run": 0,
+            "sensor": power.sensor,
+            "domain": power.domain,
+            "energy_j": power.watts * run.time_s,
+            "duration_s": run.time_s,
+            "runs": 1,
+        }
+
+
+def _session_row(run: ConfiguredRun) -> dict[str, Any]:
+    return {
+        **_place(run),
+        "kernels": [run.kernel],
+        "runs": run.runs,
+        "counters": dict(run.counters) or None,
+    }
+
+
+_SENSOR = "unknown"
+_SAME = 1e-6
+"""Share by which a sum of powers may be off the power of the whole, as decimals are cut."""
+
+_ORIGIN = "Runs of one's own"
+_NOTES = {
+    "records": "A run each; repeats of a cell are told apart by their number. ",
+    "energy": (
+        "Mean power times time, as the runs had powers and not energies. The domain node is the power of the "
+        "whole, where it is not the sum of the other domains. "
+    ),
+}
+
+
+@dataclass(frozen=True)
+class OwnRun:
+    """A run as it was written down."""
+
+    application: str  # What ran
+    kernel: str
+    size: str
+    configuration: Configuration  # Where, and with which settings
+    time_s: float  # How long it took, in seconds, above 0
+    # Mean power of the whole in watts, above 0; none if it is not known, or if it is the sum of domains
+    power_w: float | None
+    domains_w: Mapping[str, float]  # Mean power of each domain in watts, by name
+    counters: Mapping[str, float]  # What was counted, by name
+    where: str  # File and line, for messages
+
+    @property
+    def has_power(self) -> bool:
+        """Whether anything is known of its power."""
+        return self.power_w is not None or bool(self.domains_w)
+
+
+@dataclass(frozen=True)
+class FoundRuns:
+    """What a file held."""
+
+    runs: Sequence[OwnRun]  # The runs, in order
+    notes: Sequence[str] = ()  # Sentences about what was taken as what
+    left_out: Mapping[str, int] = field(default_factory=dict)  # How many runs were left out, by why
+
+
+def dataset_of_own(label: str, files: Mapping[str, FoundRuns]) -> tuple[Dataset, tuple[str, ...]]:
+    """Make a dataset: each run is a repeat of its cell, with its power and its counters.
+
+    A run without power is kept where others of its cell have some, which stands for it as well; else it is
+    left out.
+    """
+    found = list(chain.from_iterable(each.runs for each in files.values()))
+    powered = {_cell(run) for run in found if run.has_power}
+    kept = [run for run in found if _cell(run) in powered]
+    left_out = Counter({"without power": len(found) - len(kept)})
+    for each in files.values():
+        left_out.update(each.left_out)
+    why = ", ".join(f"{count} {reason}" for reason, count in left_out.items() if count)
+    if not kept:
+        raise InputError(f"{label}: expected runs with a power, found none{why and f' ({why})'}")
+    _check_settings(kept)
+    by_device: dict[str, list[OwnRun]] = {}
+    for run in kept:
+        by_device.setdefault(run.configuration.device, []).append(run)
+    with_node = {device: _needs_node(device, runs) for device, runs in by_device.items()}
+    repeats: defaultdict[tuple[object, ...], int] = defaultdict(int)
+    numbered = []
+    for run in kept:
+        session = (run.application, run.size, run.configuration)
+        numbered.append(_numbered(run, repeats[session], with_node[run.configuration.device]))
+        repeats[session] += 1
+    origin = f"{_ORIGIN}: {', '.join(files)}."
+    taken = " ".join(f"{line}." for each in files.values() for line in each.notes)
+    notes = {table: {"origin": origin} for table in ("devices", "records", "energy", "sessions")}
+    for table, text in _NOTES.items():
+        notes[table]["what they are"] = f"{text}{taken}".strip()
+    devices = [device_row(name, origin, name=name, type=NODE) for name in sorted(by_device)]
+    return dataset_of(label, devices, numbered, notes), tuple(_summary(kept, by_device, left_out, why))
+
+
+def _cell(run: OwnRun) -> tuple[object, ...]:
+    return run.application, run.kernel, run.size, run.configuration
+
+
+def _numbered(run: OwnRun, repeat: int, with_node: bool) -> ConfiguredRun:
+    powers = dict(run.domains_w)
+    if with_node and run.power_w is not None:
+        powers[NODE] = run.power_w
+    return ConfiguredRun(
+        run.application,
+        run.kernel,
+        run.size,
+        run.configuration,
+        run.time_s,
+        tuple(Power(_SENSOR, domain, watts) for domain, watts in powers.items()),
+        runs=1,
+        counters=run.counters,
+        repeat=repeat,
+        is_alone=True,
+    )
+
+
+def _needs_node(device: str, runs: Sequence[OwnRun]) -> bool:
+    """Whether the power of the whole is to be kept, as it is not the sum of domains in all runs."""
+    powered = [run for run in runs if run.has_power]
+    wholes = any(run.power_w is not None for run in powered)
+    domains = whole_of(sorted({name for run in powered for name in run.domains_w}))
+    parts = [POWER] if wholes else list(map(domain_column, domains))
+    for run in powered:
+        has = {domain_column(name) for name in run.domains_w} | (
+            {POWER} if run.power_w is not None else set()
+        )
+        for name in parts:
+            if name not in has:
+                raise InputError(
+                    f"{run.where}: {name}: expected watts, as in other runs on {device}, found nothing"
+                )
+    if not wholes:
+        return False
+    sums = [
+        (run.power_w, math.fsum(run.domains_w.get(name, math.nan) for name in domains)) for run in powered
+    ]
+    return not all(math.isclose(total, sum_, rel_tol=_SAME) for total, sum_ in sums if total is not None)
+
+
+def _check_settings(runs: Sequence[OwnRun]) -> None:
+    kinds: dict[str, type] = {}
+    for run in runs:
+        for name, value in run.configuration.settings.items():
+            if kinds.setdefault(name, type(value)) is not type(value):
+                raise InputError(f"{run.where}: {name}: expected numbers or words throughout, found both")
+
+
+def _summary(
+    kept: Sequence[OwnRun], devices: Mapping[str, object], left_out: Mapping[str, int], why: str
+) -> Iterator[str]:
+    applications = len({run.application for run in kept})
+    configurations = len({run.configuration for run in kept})
+    cells = len({_cell(run) for run in kept})
+    yield (
+        f"runs: {len(kept):,}, cells: {cells:,}, applications: {applications:,}, "
+        f"configurations: {configurations:,} ({', '.join(devices)})"
+    )
+    if why:
+        yield f"runs left out: {sum(left_out.values()):,} ({why})"
+
+
+_SETTING = re.compile(r"(.+_)?((cap|limit)_w|clock_hz)|cores|threads")
+_WORDS = ("cluster", "scheduling", "governor")
+_BOOKKEEPING = ("run", "repeat", "started_s")
+_DOMAIN = re.compile(r"(.+)_w")
+_OTHER_UNIT = re.compile(r".+_(us|ms|[kmg]hz|[mk]w|kj|mj|wh)", re.IGNORECASE)
+_KNOWN = (*KERNEL, DEVICE_COLUMN, *TIMES, POWER)
+_MOST_COLUMNS = 1000
+_MOST_CHARACTERS = 200
+
+
+@dataclass(frozen=True)
+class ColumnRoles:
+    """Columns by what they are taken as, each in the order of the file."""
+
+    settings: tuple[str, ...]  # What a run was set to
+    domains: tuple[str, ...]  # Names of the domains whose powers there are
+    counters: tuple[str, ...]  # All else
+    # Said by other columns, as energies are and numbers of runs; or has the name of a setting, where others
+    # were named
+    passed_over: tuple[str, ...]
+
+    def sentences(self, header: Sequence[str]) -> Iterator[str]:
+        """Tell what was taken as what, one line each."""
+        yield f"settings: {', '.join(self.settings) or 'none'}"
+        powers = [name for name in header if name == POWER]
+        yield f"powers: {', '.join([*powers, *(f'{name}_w' for name in self.domains)])}"
+        if self.counters:
+            yield f"counters: {', '.join(self.counters)}"
+        if self.passed_over:
+            yield f"passed over: {', '.join(self.passed_over)}"
+
+
+def is_positive_setting(name: str) -> bool:
+    """Whether a setting is a number that is above 0: a cap, a clock, a number of cores."""
+    return _SETTING.fullmatch(name) is not None
+
+
+def roles_of(header: Sequence[str], settings: Sequence[str] | None, where: str) -> ColumnRoles:
+    """Tell what each column is."""
+    _check_names(header, where)
+    for name in settings or ():
+        if name in _KNOWN or name not in header:
+            there = ", ".join(each for each in header if each not in _KNOWN)[:200]
+            raise InputError(f"{where}: settings: expected columns out of {there or 'none'}, found {name}")
+    chosen = [
+        name
+        for name in header
+        if (name in settings if settings is not None else is_positive_setting(name) or name in _WORDS)
+    ]
+    others = [name for name in header if name not in (*_KNOWN, *chosen)]
+    passed_over = [
+        name
+        for name in others
+        if is_positive_setting(name) or name in (*_WORDS, *_BOOKKEEPING) or name.endswith("_j")
+    ]
+    rest = [name for name in others if name not in passed_over]
+    for name in rest:
+        if _OTHER_UNIT.fullmatch(name):
+            raise InputError(
+                f"{where}: {name}: expected seconds, hertz, watts or joules in columns (as in {TIME}, "
+                "core_clock_hz, gpu_cap_w), found another unit"
+            )
+    domains = [name.removesuffix("_w") for name in rest if _DOMAIN.fullmatch(name)]
+    if POWER in header and NODE in domains:
+        raise InputError(f"{where}: expected {POWER} or {NODE}_w, the power of the whole, found both")
+    if POWER not in header and not domains:
+        raise InputError(
+            f"{where}: expected a column {POWER}, or powers of domains such as cpu_w, found none of them"
+        )
+    counters = [name for name in rest if not _DOMAIN.fullmatch(name)]
+    return ColumnRoles(tuple(chosen), tuple(domains), tuple(counters), tuple(passed_over))
+
+
+def _check_names(header: Sequence[str], where: str) -> None:
+    if len(header) > _MOST_COLUMNS:
+        raise InputError(f"{where}: expected {_MOST_COLUMNS} columns at most, found {len(header)}")
+    for name in header:
+        if not 0 < len(name) <= _MOST_CHARACTERS or not name.isprintable():
+            raise InputError(
+                f"{where}: expected columns with names of 1 to {_MOST_CHARACTERS} characters, "
+                f"found {name[:60]!r}"
+            )
+    if KERNEL[0] not in header:
+        raise InputError(f"{where}: expected a column {KERNEL[0]}, found {', '.join(header)[:200]}")
+    if not any(name in header for name in TIMES):
+        raise InputError(f"{where}: expected a column {TIME}, found {', '.join(header)[:200]}")
+
+
+DEFAULT_DEVICE = "machine"
+"""Device of runs that do not say theirs."""
+
+_MOST_BYTES = 256 << 20
+_RUN_TABLE_MOST_CHARACTERS = 200
+
+_Row = tuple[str, Mapping[str, str]]
+
+
+def read_run_table(path: Path, settings: Sequence[str] | None = None) -> FoundRuns:
+    """Read a table with a row for each run.
+
+    Columns: ``application``; if wanted ``kernel``, ``size`` and ``device``; ``time_s`` in seconds;
+    ``power_w``, or the powers ``<domain>_w`` that sum to it, or both, in watts; settings and counters, as
+    `crosscast.data.sources.runs.roles_of` tells them apart. An empty cell is something that the
+    run does not have.
+    """
+    where, header, lines = csv_rows(path, "runs", f"{KERNEL[0]}, {TIME} and {POWER}", _MOST_BYTES)
+    roles = roles_of(header, settings, where)
+    rows = list(lines)
+    if not rows:
+        raise InputError(f"{path}: expected a row for each run, found none")
+    words = {name for name in roles.settings if _holds_words(name, rows)}
+    runs = [_run(row, roles, words) for row in rows]
+    return FoundRuns(runs, [f"{path.name}: {line}" for line in roles.sentences(header)])
+
+
+def _holds_words(name: str, rows: Sequence[_Row]) -> bool:
+    """Whether a setting is a word in all rows; in none, it is a number."""
+    if is_positive_setting(name):
+        return False
+    told = [(where, cells[name]) for where, cells in rows if cells[name]]
+    are_words = [math.isnan(_parsed(text)) for _, text in told]
+    if len(set(are_words)) > 1:
+        where, text = told[are_words.index(not are_words[0])]
+        expected = "a word" if are_words[0] else "a number"
+        raise InputError(f"{where}: {name}: expected {expected}, as in the rows before, found {text[:60]!r}")
+    return any(are_words)
+
+
+def _run(row: _Row, roles: ColumnRoles, words: set[str]) -> OwnRun:
+    where, cells = row
+    application = _text(cells, "application", where)
+    if not application:
+        raise InputError(f"{where}: application: expected a name, found nothing")
+    time_s = next((_least(cells, name, where, 0, above=True) for name in TIMES if cells.get(name)), None)
+    if time_s is None:
+        raise InputError(f"{where}: {TIME}: expected seconds above 0, found nothing")
+    domains_w = {
+        name: _least(cells, domain_column(name), where, 0)
+        for name in roles.domains
+        if cells[domain_column(name)]
+    }
+    power_w = _least(cells, POWER, where, 0, above=True) if cells.get(POWER) else None
+    if power_w is None and domains_w and not any(domains_w[name] for name in whole_of(domains_w)):
+        raise InputError(f"{where}: expected powers above 0 watts, found 0 in {', '.join(domains_w)}")
+    settings = {name: _setting(cells, name, where, name in words) for name in roles.settings if cells[name]}
+    return OwnRun(
+        application,
+        _text(cells, "kernel", where) or application,
+        _text(cells, "size", where) or DEFAULT_SIZE,
+        Configuration(_text(cells, DEVICE_COLUMN, where) or DEFAULT_DEVICE, settings),
+        time_s,
+        power_w,
+        domains_w,
+        {name: _counter(cells, name, where) for name in roles.counters if cells[name]},
+        where,
+    )
+
+
+def _text(cells: Mapping[str, str], name: str, where: str) -> str:
+    text = cells.get(name, "")
+    if len(text) > _RUN_TABLE_MOST_CHARACTERS or not text.isprintable():
+        raise InputError(
+            f"{where}: {name}: expected a name of at most {_RUN_TABLE_MOST_CHARACTERS} characters, "
+            f"found {text[:60]!r}"
+        )
+    return text
+
+
+def _setting(cells: Mapping[str, str], name: str, where: str, is_word: bool) -> Setting:
+    if is_word:
+        return _text(cells, name, where)
+    if is_positive_setting(name):
+        return _least(cells, name, where, 0, above=True)
+    return _parsed(cells[name])
+
+
+def _counter(cells: Mapping[str, str], name: str, where: str) -> float:
+    value = _parsed(cells[name])
+    if math.isnan(value):
+        raise InputError(
+            f"{where}: {name}: expected the number of a counter, found {cells[name][:60]!r} (if the run was "
+            f"set to it, name {name} among the settings)"
+        )
+    return value
+
+
+def _least(cells: Mapping[str, str], name: str, where: str, least: float, *, above: bool = False) -> float:
+    value = _parsed(cells[name])
+    if not value >= least or (above and value == least):
+        expected = f"a number {'above' if above else 'of at least'} {least:g}"
+        raise InputError(f"{where}: {name}: expected {expected}, found {cells[name][:60]!r}")
+    return value
+
+
+def _parsed(text: str) -> float:
+    """The number; NaN if it is none, or not finite."""
+    try:
+        value = float(text)
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan

@@ -1,0 +1,373 @@
+"""Tables in memory: Arrow tables that follow a schema, and the check that they do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from reprlib import repr as shortened
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.data.files import whole_file
+from crosscast.data.library import pa, pc, pq
+from crosscast.data.schema import Column, ColumnType, Schema, json_text
+from crosscast.errors import InputError
+
+Table: TypeAlias = pa.Table
+
+_TYPES: dict[ColumnType, pa.DataType] = {
+    "text": pa.string(),
+    "json": pa.string(),
+    "integer": pa.int64(),
+    "real": pa.float64(),
+    "reals": pa.list_(pa.float64()),
+}
+_MEANINGS: dict[ColumnType, str] = {
+    "text": "a text",
+    "json": "a JSON value",
+    "integer": "a whole number",
+    "real": "a number",
+    "reals": "a list of numbers",
+}
+_UNFIT = (TypeError, ValueError, OverflowError, RecursionError, pa.ArrowException)
+_TABLE = b"crosscast.table"
+_VERSION = b"crosscast.version"
+_NOTE = b"crosscast.note."
+
+
+def arrow_schema(schema: Schema, notes: Mapping[str, str] | None = None) -> pa.Schema:
+    """Arrow's form of a schema; units, version and notes are in its metadata."""
+    metadata = {_TABLE: schema.table.encode(), _VERSION: str(schema.version).encode()}
+    for name, text in sorted((notes or {}).items()):
+        metadata[_NOTE + name.encode()] = text.encode()
+    fields = [
+        pa.field(c.name, _TYPES[c.type], metadata={"unit": c.unit} if c.unit else None)
+        for c in schema.columns
+    ]
+    return pa.schema(fields, metadata=metadata)
+
+
+def table_of(
+    schema: Schema, rows: Iterable[Mapping[str, Any]], notes: Mapping[str, str] | None = None
+) -> Table:
+    """Make a table of rows, which may leave columns out, and check it."""
+    listed = list(rows)
+    unknown = {name for row in listed for name in row} - {c.name for c in schema.columns}
+    if unknown:
+        raise InputError(f"{schema.table}: expected columns of the table, found {min(unknown)!r}")
+    arrays = [_array(schema, column, [row.get(column.name) for row in listed]) for column in schema.columns]
+    table = pa.Table.from_arrays(arrays, schema=arrow_schema(schema, notes))
+    check(schema, table, schema.table)
+    return table
+
+
+def _array(schema: Schema, column: Column, cells: list[Any]) -> pa.Array:
+    try:
+        return _converted(column, cells)
+    except _UNFIT:
+        row, cell = next((i, cell) for i, cell in enumerate(cells, start=1) if not _fits(column, cell))
+    place = f"{schema.table}: column {column.name!r}, row {row}"
+    raise InputError(f"{place}: expected {_MEANINGS[column.type]}, found {shortened(cell)}")
+
+
+def _converted(column: Column, cells: list[Any]) -> pa.Array:
+    if column.type == "json":
+        cells = [cell if cell is None or isinstance(cell, str) else json_text(cell) for cell in cells]
+    elif column.type == "integer" and any(isinstance(c, float) and not c.is_integer() for c in cells):
+        # Arrow would cut them off.
+        raise ValueError
+    return pa.array(cells, type=_TYPES[column.type])
+
+
+def _fits(column: Column, cell: Any) -> bool:
+    try:
+        _converted(column, [cell])
+    except _UNFIT:
+        return False
+    return True
+
+
+def cast(schema: Schema, table: Table, label: str) -> Table:
+    """Give a table the columns of a schema, in order; its notes stay."""
+    arrays = []
+    for column in schema.columns:
+        if table.column_names.count(column.name) != 1:
+            found = "is missing" if column.name not in table.column_names else "is there more than once"
+            raise InputError(f"{label}: column {column.name!r} of the table of {schema.table} {found}")
+        cells = table.column(column.name)
+        try:
+            arrays.append(cells.cast(_TYPES[column.type]))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            reason = f"expected {_MEANINGS[column.type]} in each row, found {cells.type}"
+            raise InputError(f"{label}: column {column.name!r}: {reason}") from error
+    return pa.Table.from_arrays(arrays, schema=arrow_schema(schema, notes_of(table)))
+
+
+def check(schema: Schema, table: Table, label: str) -> None:
+    """Check the contents of a table that has the columns of a schema."""
+    for column in schema.columns:
+        cells = table.column(column.name)
+        if column.required and cells.null_count:
+            _refuse(label, column, pc.is_null(cells), "expected a value, found none")
+        # Cell i of what is checked is in row rows[i].
+        rows = None
+        if column.type == "json":
+            _check_json(label, column, cells, of_key=column.name in schema.key)
+        if column.type == "reals":
+            _refuse(label, column, pc.equal(pc.list_value_length(cells), 0), "expected numbers, found none")
+            cells, rows = pc.list_flatten(cells), pc.list_parent_indices(cells)
+            _refuse(label, column, pc.is_null(cells), "expected numbers, found an empty one", rows=rows)
+        if column.type in ("real", "reals"):
+            _refuse(label, column, pc.invert(pc.is_finite(cells)), "expected a finite number", cells, rows)
+        if column.least is not None:
+            reason = f"expected at least {column.least:g}"
+            _refuse(label, column, pc.less(cells, column.least), reason, cells, rows)
+    if schema.key:
+        _check_key(schema, table, label)
+
+
+def _refuse(
+    label: str,
+    column: Column,
+    wrong: pa.ChunkedArray,
+    reason: str,
+    cells: pa.ChunkedArray | None = None,
+    rows: pa.ChunkedArray | None = None,
+) -> None:
+    place = pc.index(pc.fill_null(wrong, False), True).as_py()
+    if place >= 0:
+        row = place if rows is None else rows[place].as_py()
+        found = "" if cells is None else f", found {cells[place].as_py()}"
+        raise InputError(f"{label}: column {column.name!r}, row {row + 1}: {reason}{found}")
+
+
+def _check_json(label: str, column: Column, cells: pa.ChunkedArray, *, of_key: bool) -> None:
+    for text in pc.unique(cells).drop_null().to_pylist():
+        try:
+            sorted_text = json_text(json.loads(text))
+        except RecursionError:
+            # The whole of it would fill the screen.
+            _refuse(
+                label, column, pc.equal(cells, text), f"expected a JSON value, found {text[:60]!r} and more"
+            )
+            raise  # pragma: no cover
+        except ValueError:
+            _refuse(label, column, pc.equal(cells, text), "expected a JSON value", cells)
+            raise  # pragma: no cover
+        if of_key and sorted_text != text:
+            # Two texts of one value would be two keys.
+            _refuse(label, column, pc.equal(cells, text), f"expected the form {sorted_text}", cells)
+
+
+def _check_key(schema: Schema, table: Table, label: str) -> None:
+    names = list(schema.key)
+    keys = table.select(names)
+    if keys.group_by(names).aggregate([]).num_rows == keys.num_rows:
+        return
+    seen: dict[tuple[Any, ...], int] = {}
+    columns = [keys.column(name).to_pylist() for name in names]
+    for number, key in enumerate(zip(*columns, strict=True), start=1):
+        first = seen.setdefault(key, number)
+        if first != number:
+            what = ", ".join(f"{name} {value}" for name, value in zip(names, key, strict=True))
+            raise InputError(f"{label}: rows {first} and {number} are both of {what}")
+
+
+def identity_of(table: Table) -> tuple[str, int] | None:
+    """Name and version of the schema that a table was written with; ``None`` if it has none."""
+    metadata = table.schema.metadata or {}
+    name, version = metadata.get(_TABLE), metadata.get(_VERSION, b"")
+    if name is None or not version.isdigit():
+        return None
+    return name.decode(), int(version)
+
+
+def notes_of(table: Table) -> dict[str, str]:
+    """Texts that are kept with a table, by name."""
+    metadata = table.schema.metadata or {}
+    return {
+        key[len(_NOTE) :].decode(): text.decode() for key, text in metadata.items() if key.startswith(_NOTE)
+    }
+
+
+def concatenated(schema: Schema, tables: Sequence[Table]) -> Table:
+    """One table of several that follow a schema, with the notes of all."""
+    notes = {name: text for table in tables for name, text in notes_of(table).items()}
+    arrow = arrow_schema(schema, notes)
+    parts = [table.replace_schema_metadata(arrow.metadata) for table in tables]
+    return pa.concat_tables([arrow.empty_table(), *parts])
+
+
+def in_order(schema: Schema, table: Table) -> Table:
+    """Rows of a table in the order of its key, so that equal contents are equal tables."""
+    keys = [(name, "ascending") for name in schema.key]
+    return table.take(pc.sort_indices(table, sort_keys=keys))
+
+
+Numbers = npt.NDArray[np.int64]
+
+
+def key_numbers(tables: Sequence[Table], names: Sequence[str]) -> list[Numbers]:
+    """Number the keys of the rows of several tables."""
+    numbers = np.zeros(sum(table.num_rows for table in tables), dtype=np.int64)
+    for name in names:
+        chunks = [chunk for table in tables for chunk in table.column(name).chunks]
+        cells = pa.chunked_array(chunks, type=tables[0].schema.field(name).type)
+        encoded = cells.combine_chunks().dictionary_encode(null_encoding="encode")
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        numbers = np.unique(numbers * len(encoded.dictionary) + codes, return_inverse=True)[1]
+    return np.split(numbers, np.cumsum([table.num_rows for table in tables])[:-1])
+
+
+def distinct(table: Table, names: Sequence[str]) -> tuple[Table, Numbers]:
+    """Keys of a table, each once, and for each row of the table its key's row among them."""
+    (numbers,) = key_numbers([table], names)
+    first = np.unique(numbers, return_index=True)[1]
+    return table.select(names).take(pa.array(first)), numbers
+
+
+Reals = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Values of samples, of which none is empty."""
+
+    # All values: those of sample 0 from the least to the greatest, then those of sample 1, and so on
+    values: Reals
+    counts: Numbers  # How many values each of the `n` samples has, of shape `(n,)` as all its statistics
+
+    def mean(self) -> Reals:
+        """Mean of each sample."""
+        mean: Reals = self._sum(self.values) / self.counts
+        return mean
+
+    def sd(self) -> Reals:
+        """Standard deviation of each sample (divisor: its size less 1); not a number for one value."""
+        squares = self._sum((self.values - np.repeat(self.mean(), self.counts)) ** 2)
+        variance = np.full(len(self.counts), np.nan)
+        np.divide(squares, self.counts - 1, out=variance, where=self.counts > 1)
+        sd: Reals = np.sqrt(variance)
+        return sd
+
+    def least(self) -> Reals:
+        """Least value of each sample."""
+        return self.values[self._starts()]
+
+    def most(self) -> Reals:
+        """Greatest value of each sample."""
+        most: Reals = self.values[self._starts() + self.counts - 1]
+        return most
+
+    def quantile(self, share: float) -> Reals:
+        """Value below which a share of each sample lies, between two values on a straight line."""
+        place = (self.counts - 1) * share
+        below = np.floor(place).astype(np.int64)
+        above = np.minimum(below + 1, self.counts - 1)
+        weight = place - below
+        starts = self._starts()
+        value: Reals = self.values[starts + below] * (1 - weight) + self.values[starts + above] * weight
+        return value
+
+    def _starts(self) -> Numbers:
+        return np.cumsum(self.counts) - self.counts
+
+    def _sum(self, values: Reals) -> Reals:
+        number = np.repeat(np.arange(len(self.counts)), self.counts)
+        # Without any value, the result would be of whole numbers.
+        return np.bincount(number, weights=values, minlength=len(self.counts)).astype(np.float64)
+
+
+def samples_of(numbers: Numbers, values: Reals) -> Samples:
+    """Put values into samples by the number of each value's sample, from 0 without a gap."""
+    return Samples(values[np.lexsort((values, numbers))], np.bincount(numbers))
+
+
+_LEVEL = 12
+"""Of zstd's compression: where a dataset stops getting smaller at a bearable price."""
+
+Upgrade = Callable[[Table], Table]
+"""Makes a table of one version of the next."""
+
+
+def write_table(table: Table, path: str | Path) -> None:
+    """Write a table that has a schema's metadata; the same table gives the same bytes."""
+    write_tables({Path(path): table})
+
+
+def write_tables(tables: Mapping[Path, Table], marker: Path | None = None) -> None:
+    """Write several tables, each to its path: all are written before the first takes the place of another."""
+    with ExitStack() as stack:
+        for path, table in tables.items():
+            stack.enter_context(_named(path))
+            save(table, stack.enter_context(whole_file(path)))
+        if marker is not None:
+            with _named(marker):
+                marker.touch()
+    if marker is not None:
+        with _named(marker):
+            marker.unlink()
+
+
+def save(table: Table, path: Path) -> None:
+    """Write a table to a path as it is, whole or in part: for those who care for the rest themselves."""
+    repeated = [field.name for field in table.schema if field.type not in (pa.int64(), pa.float64())]
+    pq.write_table(
+        # Chunks of a table in memory would show in the pages of its file.
+        table.combine_chunks(),
+        path,
+        compression="zstd",
+        compression_level=_LEVEL,
+        # Times in a list are multiples of the timer's tick, and so repeat; other numbers hardly do.
+        use_dictionary=[*repeated, *(f"{name}.list.element" for name in repeated)],
+        column_encoding={
+            field.name: "DELTA_BINARY_PACKED" for field in table.schema if field.type == pa.int64()
+        },
+        # Without them, a flipped bit is read as another number.
+        write_page_checksum=True,
+    )
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: cannot write the table ({error.strerror or error})") from error
+
+
+def read_table(path: str | Path, schema: Schema, upgrades: Mapping[int, Upgrade] | None = None) -> Table:
+    """Read a table and check it."""
+    path = Path(path)
+    try:
+        # Unlike read_table of the library, this takes no columns from names of folders.
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            table, rows = file.read(), file.metadata.num_rows
+        table.validate(full=True)
+        if table.num_rows != rows:
+            raise pa.ArrowInvalid(f"expected {rows} rows, found {table.num_rows}")
+        identity, _ = identity_of(table), notes_of(table)
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path}: cannot read the table of {schema.table} ({reason})") from error
+    if identity is None or identity[0] != schema.table:
+        found = "no Crosscast table" if identity is None else f"a table of {identity[0]}"
+        raise InputError(f"{path}: expected a table of {schema.table}, found {found}")
+    version = identity[1]
+    if version > schema.version:
+        raise InputError(
+            f"{path}: expected a table of {schema.table} of version {schema.version} or older, found "
+            f"version {version}: a newer Crosscast wrote it"
+        )
+    for past in range(version, schema.version):
+        if past not in (upgrades or {}):
+            raise InputError(f"{path}: version {version} of the table of {schema.table} is not known")
+        table = (upgrades or {})[past](table)
+    table = cast(schema, table, str(path))
+    check(schema, table, str(path))
+    return table

@@ -1,0 +1,335 @@
+"""Cells: what the runs of one kernel at one size on one device and configuration have in common."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.data.dataset import Dataset
+from crosscast.data.library import pa, pc
+from crosscast.data.schema import DEVICES, RECORDS, SESSIONS, Column, Schema, counters_of, json_text
+from crosscast.data.table import (
+    Numbers,
+    Reals,
+    Samples,
+    Table,
+    arrow_schema,
+    distinct,
+    in_order,
+    key_numbers,
+    samples_of,
+)
+from crosscast.errors import InputError
+from crosscast.profile import METRICS
+
+KERNEL_AT_A_SIZE = ("application", "kernel", "size")
+"""Columns that tell which problem was run: what a profile is of, and a row of a grid."""
+
+CELL = (*KERNEL_AT_A_SIZE, "device", "configuration")
+"""Columns whose values a cell's records share."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of some records."""
+
+    keys: Table  # A row a cell, with the columns of `CELL`
+    numbers: Numbers  # For each record, the row of its cell
+    times: Samples  # The published summary of each run, in seconds, cell by cell
+
+
+def cells_of(records: Table) -> Cells:
+    """Find the cells of records."""
+    keys, numbers = distinct(records, CELL)
+    return Cells(keys, numbers, samples_of(numbers, run_means(records)))
+
+
+def sound(records: Table, sessions: Table) -> Table:
+    """Records without those of sessions that failed: what a wrong kernel took says nothing."""
+    failed = sessions.filter(pc.is_valid(sessions.column("failure")))
+    numbers, wrong = key_numbers([records, failed], SESSIONS.key)
+    return records.filter(pa.array(~np.isin(numbers, wrong)))
+
+
+def run_means(records: Table) -> Reals:
+    """The published summary: for each record, the mean time of an invocation in its run, in seconds."""
+    times, starts, counts = _times(records)
+    sums: Reals = np.add.reduceat(times, starts) if starts.size else times
+    return sums / counts
+
+
+def least_times(records: Table) -> Reals:
+    """For each record, the time of its shortest invocation, in seconds."""
+    times, starts, _ = _times(records)
+    return np.minimum.reduceat(times, starts) if starts.size else times
+
+
+def _times(records: Table) -> tuple[Reals, Numbers, Numbers]:
+    """Times of all records, where each record's start, and how many it has (at least one)."""
+    lists = records.column("time_s")
+    counts = pc.list_value_length(lists).to_numpy().astype(np.int64)
+    return pc.list_flatten(lists).to_numpy(), np.cumsum(counts) - counts, counts
+
+
+NODE = "node"
+"""Domain of a machine's whole power."""
+
+_PLATFORM = "psys"
+"""RAPL's name of a platform, whose packages are its domains ``package-0`` and so on."""
+
+
+def whole_of(domains: Collection[str]) -> list[str]:
+    """Find the domains whose powers sum to that of the device.
+
+    >>> whole_of(["package-0", "package-0/dram", "gpu"]), whole_of(["gpu", "node"])
+    (['package-0', 'gpu'], ['node'])
+    """
+    if NODE in domains:
+        return [NODE]
+    return [name for name in domains if not any(outer in domains for outer in _outer(name))]
+
+
+def _outer(domain: str) -> list[str]:
+    """Names of the domains that a domain may be inside of: ``a`` and ``a/b`` of ``a/b/c``."""
+    parts = domain.split("/")
+    platform = [_PLATFORM] if domain.startswith("package-") else []
+    return [*platform, *("/".join(parts[:count]) for count in range(1, len(parts)))]
+
+
+_WHOLE = ("application", "size", "device", "configuration")
+"""Columns that tell what the kernels of an application share: one sensor, one set of counters."""
+
+CONFIGURED = Schema(
+    "configured",
+    1,
+    (
+        *(column for name in CELL for column in RECORDS.columns if column.name == name),
+        Column("runs", "integer", "count", "runs in which it was timed", required=True, least=1),
+        Column(
+            "time_s", "real", "s", "mean time of an invocation in a run, median over the runs", required=True
+        ),
+        Column("power_w", "real", "W", "mean power of the chosen domain; empty where nothing measured it"),
+        Column("powers", "json", title="mean power of each domain in watts, by name"),
+        Column("counters", "json", title="counters of a run of the whole application, by name"),
+    ),
+    key=CELL,
+)
+"""Version 1."""
+
+
+def configured(dataset: Dataset, *, domain: str | None = None) -> Table:
+    """Join times, powers and counters into one row a cell that has records, in the order of the key.
+
+    What sessions that failed left is passed over. The power of a domain is all energy of the cell over all
+    time that it was watched; what a sensor saw of the whole application stands for each of its kernels that
+    was not watched alone. Energy without a duration says nothing of power. Counters are divided by the
+    recorded runs of their sessions, as `crosscast measure` counts over all of them; where a session does not
+    say how many it had, they are taken as those of one.
+    """
+    cells = cells_of(sound(dataset.records, dataset.sessions))
+    powers = _powers(cells.keys, sound(dataset.energy, dataset.sessions))
+    if domain is not None and domain not in powers.domains:
+        raise InputError(
+            f"domain: expected one whose power {dataset.label} has ({', '.join(powers.domains) or 'none'}), "
+            f"found {domain!r}"
+        )
+    chosen = powers.default(cells.keys) if domain is None else powers.watts[:, powers.domains.index(domain)]
+    columns = [
+        *cells.keys.columns,
+        pa.array(cells.times.counts),
+        pa.array(cells.times.quantile(0.5)),
+        pa.array(chosen, mask=np.isnan(chosen)),
+        pa.array(powers.texts(), type=pa.string()),
+        pa.array(_counters(cells.keys, dataset), type=pa.string()),
+    ]
+    return in_order(CONFIGURED, pa.Table.from_arrays(columns, schema=arrow_schema(CONFIGURED)))
+
+
+@dataclass(frozen=True)
+class _Powers:
+    """Watts of shape ``(cells, domains)``, not a number where nothing measured them; domains are sorted."""
+
+    domains: list[str]
+    watts: npt.NDArray[np.float64]
+
+    def default(self, cells: Table) -> Reals:
+        """Power of a cell on all that its device has."""
+        chosen = np.full(len(self.watts), np.nan)
+        (devices,) = key_numbers([cells], ("device",))
+        for device in range(int(devices.max(initial=-1)) + 1):
+            rows = devices == device
+            places = self._counted(~np.isnan(self.watts[rows]).all(axis=0))
+            if places:
+                chosen[rows] = self.watts[np.ix_(rows, places)].sum(axis=1)
+        return chosen
+
+    def _counted(self, there: npt.NDArray[np.bool_]) -> list[int]:
+        """Places of the domains that together are a device, of those that it has."""
+        has = {name: place for place, name in enumerate(self.domains) if there[place]}
+        return [has[name] for name in whole_of(has)]
+
+    def texts(self) -> list[str | None]:
+        """Powers of each cell as JSON."""
+        found = (
+            {name: watts for name, watts in zip(self.domains, row, strict=True) if watts == watts}
+            for row in self.watts.tolist()
+        )
+        return [json_text(powers) if powers else None for powers in found]
+
+
+def _powers(cells: Table, energy: Table) -> _Powers:
+    energy = energy.filter(pc.fill_null(pc.greater(energy.column("duration_s"), 0), False))
+    domains = sorted(pc.unique(energy.column("domain")).to_pylist())
+    of_application = pc.is_null(energy.column("kernel"))
+    watts = _watts(cells, energy.filter(pc.invert(of_application)), domains, CELL)
+    whole = _watts(cells, energy.filter(of_application), domains, _WHOLE)
+    return _Powers(domains, np.where(np.isnan(watts), whole, watts))
+
+
+def _watts(
+    cells: Table, energy: Table, domains: list[str], names: tuple[str, ...]
+) -> npt.NDArray[np.float64]:
+    """Energy over time, by cell and domain, of rows that agree with the cell in some columns."""
+    wanted, numbers = key_numbers([cells, energy], names)
+    place = pc.index_in(energy.column("domain"), value_set=pa.array(domains, type=pa.string()))
+    shape = (_size(wanted, numbers), len(domains))
+    at = numbers * len(domains) + place.to_numpy().astype(np.int64)
+    joules, seconds = (
+        np.bincount(at, weights=energy.column(name).to_numpy(), minlength=shape[0] * shape[1]).reshape(shape)
+        for name in ("energy_j", "duration_s")
+    )
+    watts = np.divide(joules, seconds, out=np.full(shape, np.nan), where=seconds > 0)
+    of_cells: npt.NDArray[np.float64] = watts[wanted]
+    return of_cells
+
+
+def _size(wanted: Numbers, numbers: Numbers) -> int:
+    return int(max(wanted.max(initial=-1), numbers.max(initial=-1))) + 1
+
+
+def _counters(cells: Table, dataset: Dataset) -> list[str | None]:
+    """Counters of a run, as JSON, for each cell."""
+    sessions = dataset.sessions
+    counted = sessions.filter(
+        pc.and_(pc.is_valid(sessions.column("counters")), pc.is_null(sessions.column("failure")))
+    )
+    wanted, numbers = key_numbers([cells, counted], _WHOLE)
+    by_cell: defaultdict[tuple[int, str], list[Mapping[str, Any]]] = defaultdict(list)
+    rows = counted.select([*SESSIONS.key, "kernels", "runs", "counters"]).to_pylist()
+    for number, row in zip(numbers.tolist(), rows, strict=True):
+        # A session says nothing of kernels that it did not run.
+        for kernel in json.loads(row["kernels"]):
+            by_cell[number, kernel].append(row)
+    texts = {cell: _a_run(found, dataset.label) for cell, found in by_cell.items()}
+    kernels = cells.column("kernel").to_pylist()
+    return [texts.get(cell) for cell in zip(wanted.tolist(), kernels, strict=True)]
+
+
+def _a_run(sessions: list[Mapping[str, Any]], label: str) -> str | None:
+    """Counters over the runs of all sessions that have them."""
+    totals: defaultdict[str, float] = defaultdict(float)
+    runs: defaultdict[str, int] = defaultdict(int)
+    for session in sessions:
+        for name, value in counters_of(session, label).items():
+            totals[name] += value
+            runs[name] += session["runs"] or 1
+    return json_text({name: total / runs[name] for name, total in totals.items()}) if totals else None
+
+
+_TIMES = {
+    "time_median_s": "median over the runs",
+    "time_mean_s": "mean over the runs",
+    "time_min_s": "least of the runs",
+    "time_max_s": "greatest of the runs",
+    "time_sd_s": "standard deviation over the runs; empty for one run",
+}
+_DESCRIPTORS = tuple(column for column in DEVICES.columns if column.name not in ("device", "sources"))
+
+JOINED = Schema(
+    "joined",
+    1,
+    (
+        *(column for name in CELL for column in RECORDS.columns if column.name == name),
+        Column("runs", "integer", "count", "runs in which it was timed", required=True, least=1),
+        *(
+            Column(name, "real", "s", f"mean time of an invocation in a run, {title}")
+            for name, title in _TIMES.items()
+        ),
+        *(Column(metric.name, "real", metric.unit, metric.title) for metric in METRICS),
+        *(replace(column, name=f"device_{column.name}") for column in _DESCRIPTORS),
+    ),
+    key=CELL,
+)
+"""Version 1; the metrics are means over invocations, or those of invocation 0."""
+
+
+def join(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean") -> Table:
+    """Join the tables of a dataset into one row a cell that has records, in the order of the key.
+
+    Records of sessions that failed are left out. Metrics are empty where the kernel has no profile at
+    that size.
+
+    Parameters
+    ----------
+    dataset
+        A valid dataset.
+    invocations
+        Metrics of a kernel that was launched more than once: their mean over the invocations in which
+        they are defined, or those of invocation 0.
+
+    Returns
+    -------
+    Table
+        A table of `JOINED`.
+
+    Raises
+    ------
+    InputError
+        If `invocations` is another word.
+    """
+    if invocations not in ("mean", "first"):
+        raise InputError(f"invocations: expected mean or first, found {invocations!r}")
+    cells = cells_of(sound(dataset.records, dataset.sessions))
+    times = cells.times
+    columns = [
+        *cells.keys.columns,
+        pa.array(times.counts),
+        *map(_array, (times.quantile(0.5), times.mean(), times.least(), times.most(), times.sd())),
+        *_metrics(cells.keys, dataset.profiles, invocations),
+        *_descriptors(cells.keys, dataset.devices),
+    ]
+    return in_order(JOINED, pa.Table.from_arrays(columns, schema=arrow_schema(JOINED)))
+
+
+def _array(values: Reals) -> pa.Array:
+    return pa.array(values, mask=np.isnan(values))
+
+
+def _metrics(cells: Table, profiles: Table, invocations: Literal["mean", "first"]) -> list[pa.Array]:
+    if invocations == "first":
+        profiles = profiles.filter(pc.equal(profiles.column("invocation"), 0))
+    wanted, numbers = key_numbers([cells, profiles], KERNEL_AT_A_SIZE)
+    size = int(max(wanted.max(initial=-1), numbers.max(initial=-1))) + 1
+    means = []
+    for metric in METRICS:
+        cell = profiles.column(metric.name).cast(pa.float64(), safe=False).to_numpy()
+        defined = ~np.isnan(cell)
+        sums = np.bincount(numbers, weights=np.where(defined, cell, 0.0), minlength=size)
+        counts = np.bincount(numbers, weights=defined, minlength=size)
+        mean = np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0)
+        means.append(_array(mean[wanted]))
+    return means
+
+
+def _descriptors(cells: Table, devices: Table) -> list[pa.ChunkedArray]:
+    wanted, numbers = key_numbers([cells, devices], DEVICES.key)
+    rows = np.full(int(max(wanted.max(initial=-1), numbers.max(initial=-1))) + 1, -1)
+    rows[numbers] = np.arange(devices.num_rows)
+    places = pa.array(rows[wanted], mask=rows[wanted] < 0)
+    return [devices.column(column.name).take(places) for column in _DESCRIPTORS]

@@ -1,0 +1,205 @@
+"""Training a model that chooses configurations, and measuring it: each application left out in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crosscast.arrays import Arrays
+from crosscast.configuration import Configuration
+from crosscast.data.dataset import Dataset
+from crosscast.data.views import configured
+from crosscast.decide.evaluation import SOURCES, evaluate_machine, sampler_of
+from crosscast.decide.policies import method_names, methods_of
+from crosscast.decide.samples import Sampler, two_samples
+from crosscast.decide.scores import METRICS
+from crosscast.errors import InputError
+from crosscast.evaluation.keep import digest, fingerprint, library_versions
+from crosscast.evaluation.loop import Progress, check_seed, counted_together, run_tasks
+from crosscast.predict.configuration.artefact import (
+    ConfigurationCard,
+    PowerCard,
+    TrainedConfigurationModel,
+    entries,
+)
+from crosscast.predict.configuration.data import ConfigurationModel, Surfaces, machines_of, power_totals
+from crosscast.predict.configuration.models import DEFAULT_MODEL, model_named
+
+_LEAST_PROGRAMS = 3
+"""Fewer leave too few to train on when one is held out."""
+
+_CARD_METRICS = ("method", "protocol", *METRICS, "confidence", "programs_above", "intervals")
+
+
+@dataclass(frozen=True)
+class ErrorTask:
+    """A model fitted to all applications but one, and its errors on the kernels of that one."""
+
+    held_out: str
+    model: ConfigurationModel
+    samples: tuple[int, ...]
+    level: float  # Probability that the intervals are to hold
+    seed: int
+
+    @property
+    def label(self) -> str:
+        """What it is, for people."""
+        return f"{self.model.name}, {self.held_out} held out"
+
+    @property
+    def asks(self) -> list[object]:
+        """What its errors depend on."""
+        return [["errors", fingerprint(self.model), self.held_out, list(self.samples), self.level, self.seed]]
+
+    def run(self, data: Surfaces, asks: Sequence[int]) -> list[Arrays]:
+        """Logarithms of predicted over true values where it was not measured, and whether intervals held."""
+        own = data.rows_of([self.held_out])
+        fitted = self.model.fit(data.take(~own), self.samples, self.seed)
+        parts: dict[str, list[Any]] = {name: [np.empty(0)] for name in ("time", "power")}
+        parts |= {f"{name}_inside": [np.empty(0, np.bool_)] for name in parts}
+        for row in np.flatnonzero(own & data.known[:, list(self.samples)].all(axis=1)).tolist():
+            forecast = fitted.forecast(data.observed(row, self.samples))
+            asked = data.known[row] & ~forecast.measured & np.isfinite(forecast.time.centre)
+            for name, quantity, values in (
+                ("time", forecast.time, data.time_s[row]),
+                ("power", forecast.power, data.power_w[row]),
+            ):
+                true = values[asked]
+                parts[name].append(np.log(quantity.centre[asked] / true))
+                if quantity.errors.size:
+                    low, high = (quantity.quantile((1 + sign * self.level) / 2)[asked] for sign in (-1, 1))
+                    parts[f"{name}_inside"].append((low <= true) & (true <= high))
+        return [{name: np.concatenate(each) for name, each in parts.items()}]
+
+    def sound(self, data: Surfaces, ask: int, arrays: Arrays) -> bool:
+        """Whether arrays may be errors."""
+        return set(arrays) == {"time", "power", "time_inside", "power_inside"}
+
+
+def errors_left_out(
+    surfaces: Surfaces,
+    model: ConfigurationModel,
+    *,
+    samples: Sequence[Configuration] | Sampler = two_samples,
+    level: float = 0.9,
+    seed: int = 0,
+    **how: Any,
+) -> dict[str, Any]:
+    """Errors on applications that a model was not fitted to, as a JSON object; what is not known is null.
+
+    Root mean squares of logarithms, medians of absolute errors over true values, shares within the intervals;
+    applications weigh the same. `how` is as `run_tasks` takes it.
+    """
+    sampler = sampler_of(surfaces, samples)
+    tasks = [
+        ErrorTask(name, model, sampler(surfaces.take(~surfaces.rows_of([name])), seed), level, seed)
+        for name in surfaces.applications
+    ]
+    done = run_tasks(tasks, surfaces, sources=SOURCES, **how)
+    found = {task.held_out: each for task, (each,) in zip(tasks, done, strict=True) if len(each["time"])}
+
+    def mean(values: Sequence[float]) -> float | None:
+        return float(np.mean(values)) if values else None
+
+    by_program: dict[str, dict[str, float]] = {program: {} for program in found}
+    errors: dict[str, Any] = {
+        "protocol": "leave-application-out",
+        "level": level,
+        "programs": len(found),
+        "cells": sum(len(each["time"]) for each in found.values()),
+    }
+    for name in ("time", "power"):
+        squares = {program: float(np.mean(each[name] ** 2)) for program, each in found.items()}
+        for program, square in squares.items():
+            by_program[program][f"rmse_log_{name}"] = float(np.sqrt(square))
+        absolute = [float(np.median(np.abs(np.expm1(each[name])))) for each in found.values()]
+        inside = [each[f"{name}_inside"] for each in found.values()]
+        whole = mean(list(squares.values()))
+        errors[f"rmse_log_{name}"] = None if whole is None else float(np.sqrt(whole))
+        errors[f"median_ape_{name}"] = mean(absolute)
+        errors[f"coverage_{name}"] = mean([float(np.mean(each)) for each in inside if each.size])
+    return {**errors, "by_program": by_program}
+
+
+def machine_of(
+    dataset: Dataset, *, devices: Sequence[str] | None = None, power_domain: str | None = None
+) -> Surfaces:
+    """The times and powers of the one machine that a dataset, or a part of it, is of."""
+    label = Path(dataset.label).name
+    machines = machines_of(configured(dataset, domain=power_domain), label, devices)
+    if len(machines) > 1:
+        listed = "; ".join(", ".join(each.space.devices) for each in machines)
+        raise InputError(
+            f"device: expected those of one machine, found {len(machines)} machines without a kernel in "
+            f"common ({listed}): name the devices of one"
+        )
+    if len(machines[0].space) < 2:
+        raise InputError.of(where=label, expected="at least 2 configurations to choose from", found=1)
+    return machines[0]
+
+
+def train_configuration(
+    data: Dataset | Surfaces,
+    model: str = DEFAULT_MODEL,
+    *,
+    samples: Sequence[Configuration] | None = None,
+    devices: Sequence[str] | None = None,
+    power_domain: str | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    cache: Path | None = None,
+    jobs: int | None = 1,
+) -> TrainedConfigurationModel:
+    """Fit a model to a machine's kernels, and measure it with each application left out in turn."""
+    check_seed(seed)
+    made = model_named(model)
+    if isinstance(data, Surfaces):
+        surfaces = data
+    else:
+        surfaces = machine_of(data, devices=devices, power_domain=power_domain)
+    programs, space = surfaces.applications, surfaces.space
+    if len(programs) < _LEAST_PROGRAMS:
+        expected = f"at least {_LEAST_PROGRAMS} applications to train and test a model"
+        raise InputError.of(where=surfaces.label, expected=expected, found=", ".join(programs))
+    wanted = two_samples if samples is None else samples
+    numbers = sampler_of(surfaces, wanted)(surfaces, seed)
+    # First the model itself: what cannot be learned is said at once.
+    predictor = made.fit(surfaces, numbers, seed)
+    names = [name for name in (model, f"{model}-strict", f"{model}+fl") if name in method_names(space)]
+    rounds: Sequence[Progress | None] = (None, None)
+    if progress is not None:
+        rounds = counted_together(progress, (len(programs), len(programs) if names else 0))
+    how: dict[str, Any] = {"samples": wanted, "seed": seed, "cache": cache, "jobs": jobs}
+    errors = errors_left_out(surfaces, made, progress=rounds[0], **how)
+    choices: list[dict[str, Any]] = []
+    if names:
+        methods = methods_of(space, names)
+        scored = evaluate_machine(surfaces, methods, duplicates_too=False, progress=rounds[1], **how)
+        choices = [{key: each.to_dict()[key] for key in _CARD_METRICS} for each in scored.results]
+    card = ConfigurationCard(
+        model=model,
+        kind=getattr(predictor, "kind", ""),
+        seed=seed,
+        training={
+            "dataset": surfaces.label,
+            "cells": int(surfaces.known.sum()),
+            "kernels_at_a_size": len(surfaces.kernels),
+            "kernels": len({(each.application, each.kernel) for each in surfaces.kernels}),
+            "applications": len(programs),
+            "configurations": len(space),
+            "names": list(programs),
+            "sha256": digest(surfaces),
+            "libraries": library_versions(),
+        },
+        samples=entries([space.configurations[number] for number in numbers]),
+        power=PowerCard(power_domain, dict(power_totals(surfaces))),
+        domains=tuple(sorted(surfaces.domains)),
+        counters=tuple(sorted(surfaces.counters)),
+        errors={**errors, "choices": choices},
+        configurations=entries(space.configurations),
+    )
+    return TrainedConfigurationModel(card, predictor)

@@ -1,0 +1,570 @@
+"""pyopencl, or the sentence that says how to get it."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.errors import (
+    CompileError,
+    CrosscastError,
+    DeviceFault,
+    EnvironmentFault,
+    InputError,
+    LaunchError,
+    MissingExtraError,
+    UnsupportedError,
+)
+from crosscast.kernel import Argument, Image, Local, Program, Sampler
+from crosscast.measure import host_state
+from crosscast.suite.application import NO_BUFFER, Caches, expect_arguments
+
+try:
+    import pyopencl as cl
+except ImportError as error:
+    raise MissingExtraError("opencl", "measuring on OpenCL devices") from error
+
+TIMES_COMMANDS = cl.command_queue_properties.PROFILING_ENABLE
+"""Of a queue whose commands the device times."""
+
+
+_SHORT_NAMES = {
+    "Portable Computing Language": "pocl",
+    "NVIDIA CUDA": "nvidia",
+    "AMD Accelerated Parallel Processing": "amd",
+    "Intel(R) OpenCL": "intel",
+    "Intel(R) OpenCL Graphics": "intel-graphics",
+    "rusticl": "rusticl",
+    "Apple": "apple",
+}
+_TYPES = (
+    (cl.device_type.CPU, "cpu"),
+    (cl.device_type.GPU, "gpu"),
+    (cl.device_type.ACCELERATOR, "accelerator"),
+)
+_NO_PLATFORM = -1001
+"""Code of CL_PLATFORM_NOT_FOUND_KHR."""
+
+
+@dataclass(frozen=True)
+class OpenCLDevice:
+    """A device, or some compute units of one."""
+
+    # How the command line names it on this machine: platform, number, and for a part of a device its compute
+    # units, as in `pocl:0` and `pocl:0/1`
+    id: str
+    key: str  # How tables name it: the model, and for CPUs the compute units
+    type: str  # `cpu`, `gpu` or `accelerator`
+    handle: Any  # `pyopencl.Device`
+
+    @cached_property
+    def name(self) -> str:
+        """Name that the driver gives, without the marks of PoCL."""
+        return _model(self.handle)
+
+    @cached_property
+    def compute_units(self) -> int:
+        """Compute units."""
+        return int(self.handle.max_compute_units)
+
+    @cached_property
+    def platform(self) -> str:
+        """Name and version of its platform."""
+        return " ".join(f"{self.handle.platform.name} {self.handle.platform.version}".split())
+
+    @cached_property
+    def driver(self) -> str:
+        """Version of its driver."""
+        return str(self.handle.driver_version)
+
+    @cached_property
+    def timer_resolution_s(self) -> float:
+        """Resolution of its timer, in seconds."""
+        return float(self.handle.profiling_timer_resolution * 1e-9)
+
+    @cached_property
+    def pci_bus_id(self) -> str | None:
+        """Bus id such as ``0000:3b:00.0``, where the driver tells it."""
+        try:
+            return _pci_bus_id(self.handle)
+        except (cl.Error, AttributeError):
+            return None
+
+
+def devices() -> list[OpenCLDevice]:
+    """All devices; for each CPU also 1, 2, 4, ... of its compute units as devices of their own."""
+    found: list[OpenCLDevice] = []
+    numbers: dict[str, int] = {}
+    for platform in _platforms():
+        short = _short_name(platform.name)
+        for handle in _handles(platform):
+            number = numbers.setdefault(short, 0)
+            numbers[short] += 1
+            found.extend(_with_parts(handle, f"{short}:{number}"))
+    if not found:
+        raise EnvironmentFault(
+            "no OpenCL device: the OpenCL platforms of this machine have none; "
+            "pip install 'crosscast[opencl]' brings one that runs on the CPU"
+        )
+    return list(_with_distinct_keys(found))
+
+
+def find(name: str) -> OpenCLDevice:
+    """The device of an id."""
+    there = {device.id: device for device in devices()}
+    if name not in there:
+        raise InputError(f"device {name!r}: expected one of {', '.join(there)}")
+    return there[name]
+
+
+def selected(names: list[str]) -> list[OpenCLDevice]:
+    """Devices of ids; ``all`` stands for every device."""
+    there = {device.id: device for device in devices()}
+    chosen: dict[str, OpenCLDevice] = {}
+    for name in names:
+        if name != "all" and name not in there:
+            raise InputError(f"device {name!r}: expected one of {', '.join(there)}, or all")
+        chosen.update(there if name == "all" else {name: there[name]})
+    return list(chosen.values())
+
+
+def _platforms() -> list[Any]:
+    try:
+        return list(cl.get_platforms())
+    except cl.LogicError as error:
+        if error.code != _NO_PLATFORM:
+            raise EnvironmentFault(f"OpenCL does not start on this machine ({error})") from error
+        raise EnvironmentFault(
+            "no OpenCL platform: expected a driver in /etc/OpenCL/vendors or PoCL, found none; "
+            "pip install 'crosscast[opencl]' brings a device that runs on the CPU"
+        ) from error
+
+
+def _handles(platform: Any) -> list[Any]:
+    try:
+        return list(platform.get_devices())
+    except cl.Error as error:
+        raise EnvironmentFault(
+            f"the OpenCL platform {platform.name!r} does not list its devices ({error}); "
+            "OCL_ICD_VENDORS can name a folder without it"
+        ) from error
+
+
+def _with_parts(handle: Any, name: str) -> Iterator[OpenCLDevice]:
+    kind = next((label for bit, label in _TYPES if handle.type & bit), "accelerator")
+    units = int(handle.max_compute_units)
+    if kind != "cpu":
+        yield OpenCLDevice(name, _slug(_model(handle)), kind, handle)
+        return
+    slug = _slug(_model(handle))
+    yield OpenCLDevice(name, f"{slug}-{units}cu", kind, handle)
+    by_counts = cl.device_partition_property.BY_COUNTS
+    if by_counts not in handle.partition_properties:
+        return
+    part = 1
+    while part < units:
+        try:
+            handles = handle.create_sub_devices([by_counts, part, 0])
+        except cl.Error:
+            # Some drivers say that they can, and cannot.
+            return
+        yield OpenCLDevice(f"{name}/{part}", f"{slug}-{part}cu", kind, handles[0])
+        part *= 2
+
+
+def _with_distinct_keys(found: list[OpenCLDevice]) -> Iterator[OpenCLDevice]:
+    """Number devices of the same model from the second on."""
+    seen: dict[str, int] = {}
+    for device in found:
+        seen[device.key] = seen.get(device.key, 0) + 1
+        number = seen[device.key]
+        key = device.key if number == 1 else f"{device.key}-{number}"
+        yield OpenCLDevice(device.id, key, device.type, device.handle)
+
+
+def _short_name(platform: str) -> str:
+    return _SHORT_NAMES.get(platform, _slug(platform))
+
+
+def _model(handle: Any) -> str:
+    return re.sub(r"^(pthread|cpu)-", "", " ".join(str(handle.name).split()))
+
+
+def _slug(text: str) -> str:
+    """Lower-case words joined by hyphens.
+
+    >>> _slug("Intel(R) Core(TM) i7-6700K CPU @ 4.00GHz")
+    'intel-core-i7-6700k-cpu-4.00ghz'
+    """
+    text = re.sub(r"\((r|tm|c)\)", " ", text.lower())
+    return re.sub(r"[^a-z0-9.]+", "-", text).strip("-")
+
+
+def _pci_bus_id(handle: Any) -> str:
+    """Bus id by NVIDIA's device attributes."""
+    bus, slot = int(handle.pci_bus_id_nv), int(handle.pci_slot_id_nv)
+    domain = int(getattr(handle, "pci_domain_id_nv", 0))
+    return f"{domain:04x}:{bus:02x}:{slot >> 3:02x}.{slot & 7:x}"
+
+
+_STATUS = cl.status_code
+_LAUNCH = frozenset(
+    {
+        _STATUS.INVALID_KERNEL_ARGS,
+        _STATUS.INVALID_ARG_INDEX,
+        _STATUS.INVALID_ARG_VALUE,
+        _STATUS.INVALID_ARG_SIZE,
+        _STATUS.INVALID_WORK_DIMENSION,
+        _STATUS.INVALID_WORK_GROUP_SIZE,
+        _STATUS.INVALID_WORK_ITEM_SIZE,
+        _STATUS.INVALID_GLOBAL_WORK_SIZE,
+        _STATUS.INVALID_GLOBAL_OFFSET,
+        _STATUS.INVALID_KERNEL_NAME,
+    }
+)
+_MEMORY = frozenset(
+    {
+        _STATUS.MEM_OBJECT_ALLOCATION_FAILURE,
+        _STATUS.OUT_OF_RESOURCES,
+        _STATUS.OUT_OF_HOST_MEMORY,
+        _STATUS.INVALID_BUFFER_SIZE,
+    }
+)
+
+
+@contextmanager
+def opencl_faults(device: str, what: str) -> Iterator[None]:
+    """Turn errors of OpenCL into Crosscast's."""
+    try:
+        yield
+    except cl.Error as error:
+        raise _translated(error, device, what) from error
+
+
+def _translated(error: cl.Error, device: str, what: str) -> CrosscastError:
+    reason = " ".join(str(error).split())
+    if error.code in _LAUNCH:
+        return LaunchError(f"{what} on {device}: the launch does not fit the kernel or the device ({reason})")
+    if error.code in _MEMORY:
+        return DeviceFault(f"{what} on {device}: the device has not enough memory or resources ({reason})")
+    return DeviceFault(f"{what} on {device}: the device failed or was lost ({reason})")
+
+
+_NS_PER_S = 1e9
+_START, _END = cl.profiling_info.START, cl.profiling_info.END
+
+
+class RunTimes(NamedTuple):
+    """What one run of an application took."""
+
+    kernels_s: dict[str, list[float]]  # Time on the device of each invocation, by kernel, in order
+    transfer_s: float  # Time on the device of all copies
+    host_s: float  # Time on the host, from the first command to the end of the last
+    started_s: float  # When it started, in seconds since 1970-01-01 UTC
+
+
+class OpenCLQueue:
+    """An in-order queue with profiling; arrays stand for buffers of their size."""
+
+    def __init__(self, device: OpenCLDevice, program: Program, arrays: Sequence[npt.NDArray[Any]]) -> None:
+        if program.form != "opencl-c":
+            raise UnsupportedError(
+                f"{program.label}: measuring needs OpenCL C, which the device's own compiler reads; "
+                f"found {program.form}"
+            )
+        self._arrays = list(arrays)
+        with opencl_faults(device.id, program.label):
+            self._context = cl.Context([device.handle])
+            profiling = cl.command_queue_properties.PROFILING_ENABLE
+            self._queue = cl.CommandQueue(self._context, device.handle, properties=profiling)
+            self._program = _built(self._context, device, program)
+            self._buffers = _Buffers({id(array): self._buffer(array) for array in arrays})
+        self._kernels: dict[str, Any] = {}
+        self._launches: list[tuple[str, Any]] = []
+        self._copies: list[Any] = []
+
+    def write(self, *arrays: npt.NDArray[Any]) -> None:
+        """Copy arrays to their buffers."""
+        for array in arrays:
+            self._copies.append(cl.enqueue_copy(self._queue, self._buffers[id(array)], array))
+
+    def read(self, *arrays: npt.NDArray[Any]) -> None:
+        """Copy buffers into their arrays."""
+        for array in arrays:
+            self._copies.append(cl.enqueue_copy(self._queue, array, self._buffers[id(array)]))
+
+    def launch(
+        self, kernel: str, global_size: tuple[int, ...], local_size: tuple[int, ...], *args: Argument
+    ) -> None:
+        """Enqueue a launch."""
+        entry = self._kernels.get(kernel)
+        if entry is None:
+            entry = self._kernels[kernel] = self._kernel(kernel)
+        buffers = self._buffers
+        try:
+            given = [buffers.get(id(arg)) or _value(kernel, arg) for arg in args]
+            self._launches.append((kernel, entry(self._queue, global_size, local_size, *given)))
+        except TypeError:
+            # What pyopencl and `_value` say of a wrong argument; looked at here, where time is not measured.
+            expect_arguments(kernel, args, self._arrays, entry.num_args)
+            raise
+
+    def complete(self, run: Callable[[OpenCLQueue], None]) -> None:
+        """Run something on this queue, and wait until it has ended.
+
+        Errors of OpenCL are left to the caller's `opencl_faults`.
+        """
+        self._launches = []
+        self._copies = []
+        run(self)
+        self._queue.finish()
+
+    def timed(self, run: Callable[[OpenCLQueue], None]) -> RunTimes:
+        """Run something on this queue and say what it took.
+
+        Called in the measuring loop, so errors of OpenCL are left to the caller's `opencl_faults`.
+        """
+        launches = self._launches = []
+        copies = self._copies = []
+        started, start = time.time(), time.perf_counter()
+        run(self)
+        self._queue.finish()
+        host = time.perf_counter() - start
+        times: dict[str, list[float]] = {}
+        for kernel, event in launches:
+            times.setdefault(kernel, []).append(duration_s(event))
+        return RunTimes(times, sum(map(duration_s, copies)), host, started)
+
+    def spoil(self) -> None:
+        """Fill all buffers with bytes that no run leaves behind, so that results must be made anew."""
+        for buffer in self._buffers.values():
+            cl.enqueue_fill_buffer(self._queue, buffer, np.full(1, 0xA5, np.uint8), 0, buffer.size)
+        self._queue.finish()
+
+    def _buffer(self, array: npt.NDArray[Any]) -> Any:
+        return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(array.nbytes, 1))
+
+    def _kernel(self, name: str) -> Any:
+        try:
+            return cl.Kernel(self._program, name)
+        except cl.LogicError as error:
+            there = ", ".join(kernel.function_name for kernel in self._program.all_kernels())
+            raise LaunchError(f"kernel {name!r}: expected one of {there}") from error
+
+
+class _Buffers(dict[int, Any]):
+    """Buffers by the `id` of their array."""
+
+    def __missing__(self, array: int) -> Any:
+        raise LaunchError(NO_BUFFER)
+
+
+def _built(context: Any, device: OpenCLDevice, program: Program) -> Any:
+    options = [*program.options, f"-cl-std=CL{program.standard}"]
+    with warnings.catch_warnings(), _include_folder(program) as folder:
+        options += ["-I", folder] if folder else []
+        # pyopencl warns of what a compiler says; it is in the error if it matters.
+        warnings.simplefilter("ignore")
+        try:
+            return cl.Program(context, program.content.decode()).build(options, [device.handle])
+        except cl.RuntimeError as error:
+            log = _log(error)
+            raise CompileError(f"{program.label}: the compiler of {device.id} refuses it: {log}") from error
+
+
+@contextmanager
+def _include_folder(program: Program) -> Iterator[str | None]:
+    """Folder of the source, by a name that compilers take: options cannot hold spaces (PoCL)."""
+    folder = None if program.path is None else str(program.path.parent.absolute())
+    if folder is None or " " not in folder:
+        yield folder
+        return
+    with TemporaryDirectory() as temporary:
+        link = Path(temporary) / "include"
+        link.symlink_to(folder)
+        yield str(link)
+
+
+def _log(error: Exception) -> str:
+    """What the compiler says, in a line; pyopencl's copy of the source is removed."""
+    text, _, saved = str(error).partition("\n(source saved as ")
+    if saved:
+        Path(saved.rstrip(")")).unlink(missing_ok=True)
+    return " ".join(text.split())
+
+
+def _value(kernel: str, arg: Argument) -> Any:
+    if isinstance(arg, np.generic):
+        return arg
+    if isinstance(arg, Local):
+        return cl.LocalMemory(arg.nbytes)
+    if isinstance(arg, Image | Sampler):
+        raise UnsupportedError(f"{kernel}: images and samplers are not measured")
+    if isinstance(arg, bytes):
+        return np.frombuffer(arg, np.uint8)
+    if arg is not None:
+        raise TypeError(type(arg))
+    return arg
+
+
+def duration_s(event: Any) -> float:
+    """Time on the device of an event that has ended, of a queue with profiling, in seconds."""
+    # Not through event.profile, which takes longer: this is in the measuring loop.
+    ask = event.get_profiling_info
+    return float((ask(_END) - ask(_START)) / _NS_PER_S)
+
+
+_SOURCE = Path(__file__).with_name("probes.cl")
+_STEPS = 1024
+_CHAINS = 10
+_GROUP = 64
+_WIDTHS = (1, 4, 8, 16)
+_ENOUGH_S = 0.3
+"""Each kernel is repeated for this long: the best of several is what the device can do."""
+_LEAST_REPEATS = 5
+_TIMES_LAST_CACHE = 2
+_LEAST_TRIAD_BYTES = 32 << 20
+_MOST_OF_MEMORY = 8
+_HZ_PER_MHZ = 1e6
+
+
+def describe(device: OpenCLDevice) -> dict[str, Any]:
+    """Row of the table of devices, in this process.
+
+    Bandwidth is that of ``a[i] = b[i] + s * c[i]`` on arrays that no cache holds, 3 times 4 bytes an
+    element (the triad of the STREAM benchmark); the peak rate that of independent chains of
+    single-precision multiply-adds, two operations each; the launch overhead the median time on the
+    host from enqueuing an empty kernel to its end.
+    """
+    row = known_row(device)
+    program = Program(_SOURCE.read_bytes(), path=_SOURCE, options=(f"-DSTEPS={_STEPS}",))
+    with opencl_faults(device.id, "describing it"):
+        measured = {
+            "bandwidth_bytes_per_s": _bandwidth(device, program, row),
+            "peak_flop_per_s": _peak(device, program),
+            "launch_overhead_s": _overhead(device, program),
+        }
+    sources = {
+        **json.loads(row["sources"]),
+        "bandwidth_bytes_per_s": "measured: triad kernel, best of several",
+        "peak_flop_per_s": "measured: multiply-add kernel, best of several",
+        "launch_overhead_s": "measured: empty kernel, median",
+    }
+    return {**row, **measured, "sources": json.dumps(sources)}
+
+
+def known_row(device: OpenCLDevice) -> dict[str, Any]:
+    """Row of the table of devices without what has to be measured."""
+    with opencl_faults(device.id, "describing it"):
+        facts = static_facts(device)
+    sources = {name: "OpenCL driver" for name, value in facts.items() if isinstance(value, int | float)}
+    sources |= dict.fromkeys(_host_facts(device), "operating system")
+    return {**facts, "sources": json.dumps(sources)}
+
+
+def static_facts(device: OpenCLDevice) -> dict[str, Any]:
+    """What the driver and the operating system say of a device; ``None`` where they do not."""
+    handle = device.handle
+    return {
+        "device": device.key,
+        "name": device.name,
+        "vendor": str(handle.vendor),
+        "type": device.type,
+        "compute_units": device.compute_units,
+        "clock_hz": handle.max_clock_frequency * _HZ_PER_MHZ or None,
+        "memory_bytes": int(handle.global_mem_size),
+        "local_memory_bytes": int(handle.local_mem_size),
+        "l2_bytes": int(handle.global_mem_cache_size) or None,
+        "timer_resolution_s": device.timer_resolution_s,
+        "max_work_group_size": int(handle.max_work_group_size),
+        "platform": device.platform,
+        "driver": device.driver,
+        **_host_facts(device),
+    }
+
+
+def caches_of(device: OpenCLDevice) -> Caches:
+    """Caches that problem sizes can fit.
+
+    A GPU has two levels that matter here: the local memory of a compute unit, and the cache that all
+    share, which then stands for the last two.
+    """
+    facts = static_facts(device)
+    l1 = facts.get("l1_bytes") or (facts["local_memory_bytes"] if device.type == "gpu" else None)
+    l2 = facts["l2_bytes"]
+    l3 = facts.get("l3_bytes") or (l2 if device.type == "gpu" else None)
+    if not (l1 and l2 and l3):
+        raise InputError(
+            f"{device.id}: expected a device that tells its cache sizes, found one that does not"
+        )
+    return Caches(l1, l2, l3)
+
+
+def _host_facts(device: OpenCLDevice) -> dict[str, Any]:
+    """Caches of a CPU, of which OpenCL tells only the last."""
+    if device.type != "cpu":
+        return {}
+    caches = host_state.caches()
+    return {"l1_bytes": caches.l1d, "l2_bytes": caches.l2, "l3_bytes": caches.l3}
+
+
+def _bandwidth(device: OpenCLDevice, program: Program, facts: dict[str, Any]) -> float:
+    last_cache = max(facts.get(name) or 0 for name in ("l2_bytes", "l3_bytes"))
+    nbytes = max(_TIMES_LAST_CACHE * last_cache, _LEAST_TRIAD_BYTES)
+    nbytes = min(nbytes, facts["memory_bytes"] // _MOST_OF_MEMORY)
+    count = nbytes // 4 // 256 * 256
+    arrays = [np.ones(count, np.float32) for _ in range(3)]
+    queue = OpenCLQueue(device, program, arrays)
+    queue.write(*arrays)
+    scale = np.float32(3)
+
+    def run(queue: OpenCLQueue) -> None:
+        queue.launch("triad", (count,), (256,), *arrays, scale)
+
+    return float(3 * 4 * count / _best(queue, run, "triad"))
+
+
+def _peak(device: OpenCLDevice, program: Program) -> float:
+    items = _GROUP * 16 * device.compute_units
+    out = np.zeros(items * max(_WIDTHS), np.float32)
+    queue = OpenCLQueue(device, program, [out])
+    x, y = np.float32(0.5), np.float32(1)
+    rates = []
+    for width in _WIDTHS:
+        name = f"fma{width}"
+
+        def run(queue: OpenCLQueue, name: str = name) -> None:
+            queue.launch(name, (items,), (_GROUP,), out, x, y)
+
+        rates.append(2 * _CHAINS * _STEPS * width * items / _best(queue, run, name))
+    return max(rates)
+
+
+def _overhead(device: OpenCLDevice, program: Program) -> float:
+    queue = OpenCLQueue(device, program, [])
+    end = time.perf_counter() + _ENOUGH_S
+    times: list[float] = []
+    while len(times) < _LEAST_REPEATS or time.perf_counter() < end:
+        times.append(queue.timed(lambda queue: queue.launch("empty", (1,), (1,))).host_s)
+    return statistics.median(times)
+
+
+def _best(queue: OpenCLQueue, run: Any, kernel: str) -> float:
+    end = time.perf_counter() + _ENOUGH_S
+    times: list[float] = []
+    while len(times) < _LEAST_REPEATS or time.perf_counter() < end:
+        times.extend(queue.timed(run).kernels_s[kernel])
+    return min(times)

@@ -1,1 +1,0 @@
-"""OpenCL devices: the only place that imports pyopencl."""

@@ -1,1 +1,0 @@
-"""Sensors of energy, one a file, and which of them a device has."""

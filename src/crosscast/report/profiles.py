@@ -1,0 +1,305 @@
+"""Profiles as a table on a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from crosscast.data.files import whole_file
+from crosscast.errors import InputError
+from crosscast.profile import CATEGORIES, METRICS, Category, Metric, MetricValue, Profile
+from crosscast.report.figures import FORMATS, require_matplotlib
+from crosscast.report.text import PLAIN_WIDTH, console_on
+from crosscast.units import format_bytes, format_count, format_seconds
+
+_SIDE_BY_SIDE = 5
+_TIME_NAMES = {"run_cpu": "CPU of the run"}
+
+
+def print_table(profiles: Sequence[Profile], stream: TextIO) -> None:
+    """Print the facts of each profile, then their metrics side by side, five at most."""
+    console = console_on(stream, max(PLAIN_WIDTH, _natural_width(profiles)))
+    for profile in profiles:
+        _print_facts(console, profile)
+    for first in range(0, len(profiles), _SIDE_BY_SIDE):
+        console.print(_table(profiles[first : first + _SIDE_BY_SIDE]))
+    console.print(Text("Metrics are exact for this program, compiler and launch; they depend on no device."))
+
+
+def _natural_width(profiles: Sequence[Profile]) -> int:
+    return 90 + 16 * min(len(profiles), _SIDE_BY_SIDE)
+
+
+def _print_facts(console: Console, profile: Profile) -> None:
+    console.print(Text(f"{profile.kernel}, launch {profile.invocation}", style="bold"))
+    for name, text in profile_facts(profile):
+        # Not through rich's markup: paths and options may hold brackets.
+        console.print(Text(f"  {name:<11}{text}"), soft_wrap=True)
+    console.print()
+
+
+def profile_facts(profile: Profile) -> list[tuple[str, str]]:
+    """What was measured, with which compiler and options, and how long that took."""
+    facts = [("launch", _launch_text(profile.launch))]
+    arguments = profile.launch.get("arguments", ())
+    if arguments:
+        facts.append(("arguments", ", ".join(_argument_text(argument) for argument in arguments)))
+    facts.append(("program", _program_text(profile.program)))
+    facts.append(("compiler", _compiler_text(profile.program)))
+    times = {_TIME_NAMES.get(name, name): value for name, value in profile.timing_s.items()}
+    spent = ", ".join(f"{name} {format_seconds(value)}" for name, value in times.items())
+    machine = _machine_text(profile.environment)
+    facts.append(("spent", f"{spent}{f' on {machine}' if machine else ''}"))
+    return facts
+
+
+def _launch_text(launch: Mapping[str, Any]) -> str:
+    text = f"{_extent(launch['global_size'])} work-items in work-groups of {_extent(launch['local_size'])}"
+    offset = launch.get("global_offset") or ()
+    return f"{text}, offset {_extent(offset)}" if any(offset) else text
+
+
+def _extent(sizes: Sequence[int]) -> str:
+    return " x ".join(format_count(size) for size in sizes)
+
+
+def _argument_text(argument: Any) -> str:
+    """``float* a (4 MiB)`` or ``int n = 5``; texts stay as they are."""
+    if not isinstance(argument, Mapping):
+        return str(argument)
+    text = f"{argument.get('type', '')} {argument.get('name', '')}".strip()
+    if argument.get("nbytes") is not None:
+        place = "local, " if argument.get("kind") == "local" else ""
+        text += f" ({place}{format_bytes(argument['nbytes'])})"
+    return f"{text} = {argument['value']}" if argument.get("value") is not None else text
+
+
+def _program_text(program: Mapping[str, Any]) -> str:
+    return f"{program.get('path') or 'from memory'} (sha256 {str(program.get('sha256', ''))[:12]})"
+
+
+def _compiler_text(program: Mapping[str, Any]) -> str:
+    options = program.get("options") or ()
+    parts = [str(program.get("compiler", "unknown")), *map(str, options)]
+    return " ".join(parts)
+
+
+def _machine_text(environment: Mapping[str, Any]) -> str:
+    return str(environment.get("processor") or environment.get("machine") or "")
+
+
+def _table(profiles: Sequence[Profile]) -> Table:
+    """Metrics of the four categories, a column a profile."""
+    table = Table(title_justify="left", header_style="bold", pad_edge=False)
+    table.add_column("metric", no_wrap=True)
+    for profile in profiles:
+        heading = "value" if len(profiles) == 1 else f"{profile.kernel} {profile.invocation}"
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("unit", no_wrap=True)
+    table.add_column("what it says")
+    for category in CATEGORIES:
+        table.add_row(Text(category, style="bold"))
+        for metric in METRICS:
+            if metric.category == category:
+                values = [format_value(profile.metrics.get(metric.name)) for profile in profiles]
+                table.add_row(f"  {metric.name}", *values, _unit_text(metric), metric.title)
+        table.add_section()
+    return table
+
+
+def _unit_text(metric: Metric) -> str:
+    """Unit for people: none for counts and ratios, whose title says it."""
+    return "" if metric.unit in ("count", "1") else metric.unit
+
+
+def format_value(value: MetricValue) -> str:
+    """A metric's value for people; a dash where it is not defined.
+
+    >>> format_value(13120), format_value(0.0780487), format_value(None)
+    ('13,120', '0.0780487', '—')
+    """
+    if value is None:
+        return "—"
+    if isinstance(value, int):
+        return format_count(value)
+    return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One spoke."""
+
+    metric: str  # Name of the metric
+    label: str  # Name in the picture
+    category: Category  # Which colour it has
+    low: float  # Values at the centre and at the rim
+    high: float
+    logarithmic: bool = False  # Equal steps are equal ratios; for counts, whose sizes span many decades
+
+    def position(self, value: MetricValue) -> float | None:
+        """Place on the spoke, from 0 at the centre to 1 at the rim, where larger values stay."""
+        if value is None:
+            return None
+        if self.logarithmic:
+            share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return min(max(share, 0.0), 1.0)
+
+    @property
+    def scale(self) -> str:
+        """The scale in a few characters."""
+        if self.logarithmic:
+            return f"{_power(self.low)} – {_power(self.high)} log"
+        return f"{self.low:g} – {self.high:g}"
+
+
+def _power(value: float) -> str:
+    exponent = round(math.log10(value))
+    return "1" if exponent == 0 else f"$10^{{{exponent}}}$"
+
+
+# Per category those that say most about a kernel, in the paper's grouping; the counts on
+# logarithmic scales, as a kernel's size must not hide its shape.
+AXES: tuple[Axis, ...] = (
+    Axis("opcode", "opcode diversity", "compute", 0, 30),
+    Axis("total_instruction_count", "instructions", "compute", 1, 1e12, True),
+    Axis("granularity", "granularity", "parallelism", 1e-9, 1, True),
+    Axis("barriers_per_instruction", "barriers per instruction", "parallelism", 1e-6, 1, True),
+    Axis("instructions_per_operand", "instructions per operand", "parallelism", 0, 1),
+    Axis("load_imbalance", "load imbalance", "parallelism", 1, 1e9, True),
+    Axis("total_memory_footprint", "memory footprint", "memory", 1, 1e9, True),
+    Axis("footprint_90", "90 % footprint", "memory", 1, 1e9, True),
+    Axis("unique_read_write_ratio", "read/write ratio", "memory", 1e-3, 1e3, True),
+    Axis("reread_ratio", "reread ratio", "memory", 0, 1),
+    Axis("rewrite_ratio", "rewrite ratio", "memory", 0, 1),
+    Axis("global_memory_address_entropy", "address entropy", "memory", 0, 30),
+    Axis("local_memory_address_entropy_5", "address entropy, 5 bits off", "memory", 0, 30),
+    Axis("local_memory_address_entropy_10", "address entropy, 10 bits off", "memory", 0, 30),
+    Axis("unique_branches", "branches", "control", 1, 1e3, True),
+    Axis("yokota_branch_entropy", "branch entropy (Yokota)", "control", 0, 1),
+    Axis("average_linear_branch_entropy", "branch entropy (linear)", "control", 0, 1),
+)
+"""The spokes, clockwise from the top."""
+
+_CATEGORY_COLOURS = {
+    "compute": "#1f6fb4",
+    "parallelism": "#2e8b57",
+    "memory": "#b5830b",
+    "control": "#7a4fa3",
+}
+# Told apart by people who do not see all colours (Okabe and Ito's palette).
+_PROFILE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+
+
+def check_format(path: Path) -> None:
+    """Refuse a file name that says no known picture format."""
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"--plot: expected a file name with {', '.join(FORMATS)}, found {path.name!r}")
+
+
+def write_kiviat(profiles: Sequence[Profile], path: Path) -> None:
+    """Draw the profiles over one another, and say the scale of every spoke."""
+    check_format(path)
+    # A Figure of its own, not pyplot: no global state, and Agg without being told.
+    figure = require_matplotlib().Figure(figsize=(13, 9.5), dpi=150, facecolor="white")
+    axes = figure.add_axes((0.25, 0.14, 0.5, 0.69), projection="polar")
+    angles = [2 * math.pi * index / len(AXES) for index in range(len(AXES))]
+    _draw_grid(axes, angles)
+    for index, profile in enumerate(profiles):
+        colour = _PROFILE_COLOURS[index % len(_PROFILE_COLOURS)]
+        _draw_profile(axes, angles, profile, colour, shade=0.12 if len(profiles) <= 3 else 0.04)
+    _draw_labels(axes, angles, profiles[0] if len(profiles) == 1 else None)
+    _draw_frame(figure, profiles)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary)
+
+
+def _draw_grid(axes: Any, angles: Sequence[float]) -> None:
+    axes.set_theta_zero_location("N")
+    axes.set_theta_direction(-1)
+    axes.set_ylim(0, 1)
+    axes.set_xticks(angles, [""] * len(angles))
+    axes.set_yticks([0.25, 0.5, 0.75], [""] * 3)
+    axes.grid(color="#d9d9d9", linewidth=0.8)
+    axes.spines["polar"].set_color("#bbbbbb")
+    width = angles[1]
+    for angle, axis in zip(angles, AXES, strict=True):
+        colour = _CATEGORY_COLOURS[axis.category]
+        axes.bar(angle, 0.035, width=width * 0.97, bottom=1.0, color=colour, clip_on=False, linewidth=0)
+
+
+def _draw_profile(axes: Any, angles: Sequence[float], profile: Profile, colour: str, shade: float) -> None:
+    """Outline of a profile; undefined metrics lie at the centre with a hollow mark."""
+    positions = [axis.position(profile.metrics.get(axis.metric)) for axis in AXES]
+    radii = [0.0 if position is None else position for position in positions]
+    label = f"{profile.kernel}, launch {profile.invocation}"
+    closed_angles, closed_radii = [*angles, angles[0]], [*radii, radii[0]]
+    axes.plot(closed_angles, closed_radii, color=colour, linewidth=1.8, label=label, zorder=3)
+    axes.fill(closed_angles, closed_radii, color=colour, alpha=shade, zorder=2)
+    for angle, position in zip(angles, positions, strict=True):
+        face = "white" if position is None else colour
+        axes.plot(angle, position or 0.0, "o", color=colour, markerfacecolor=face, markersize=4.5, zorder=4)
+
+
+def _draw_labels(axes: Any, angles: Sequence[float], only: Profile | None) -> None:
+    """Name and scale of each spoke, and the value if there is a single profile."""
+    for angle, axis in zip(angles, AXES, strict=True):
+        sine, cosine = math.sin(angle), math.cos(angle)
+        side = "center" if abs(sine) < 0.12 else "left" if sine > 0 else "right"
+        height = "bottom" if cosine > 0.9 else "top" if cosine < -0.9 else "center"
+        value = "" if only is None else f" = {_short(only.metrics.get(axis.metric))}"
+        axes.annotate(
+            f"{axis.label}{value}\n",
+            xy=(angle, 1.09),
+            ha=side,
+            va=height,
+            fontsize=9.5,
+            fontweight="bold",
+            color=_CATEGORY_COLOURS[axis.category],
+            annotation_clip=False,
+        )
+        axes.annotate(
+            f"\n{axis.scale}",
+            xy=(angle, 1.09),
+            ha=side,
+            va=height,
+            fontsize=8.5,
+            color="#555555",
+            annotation_clip=False,
+        )
+
+
+def _short(value: MetricValue) -> str:
+    """Value in few characters: four digits of a real."""
+    return f"{value:.4g}" if isinstance(value, float) else format_value(value)
+
+
+def _draw_frame(figure: Any, profiles: Sequence[Profile]) -> None:
+    """Title, legend of categories and profiles, and how to read the scales."""
+    names = list(dict.fromkeys(profile.kernel for profile in profiles))
+    title = ", ".join(names) if len(names) <= 4 else f"{len(names)} kernels"
+    figure.text(0.5, 0.965, f"Profile of {title}", ha="center", fontsize=15, fontweight="bold")
+    x = 0.5 - 0.07 * len(_CATEGORY_COLOURS) + 0.07
+    for category, colour in _CATEGORY_COLOURS.items():
+        figure.text(x, 0.935, f"■ {category}", ha="center", fontsize=10.5, color=colour)
+        x += 0.14
+    if len(profiles) > 1:
+        figure.legend(loc="lower left", bbox_to_anchor=(0.005, 0.01), fontsize=9.5, frameon=False)
+    figure.text(
+        0.5,
+        0.022,
+        "Each spoke runs from its least value at the centre to its greatest at the rim, as written under\n"
+        "its name: linear, or logarithmic where it says log. The scales are the same in every picture;\n"
+        "values beyond them stay at the rim or the centre; a hollow mark is a metric that is not defined.",
+        ha="center",
+        fontsize=9,
+        color="#555555",
+    )

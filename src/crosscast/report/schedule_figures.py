@@ -1,0 +1,291 @@
+"""The timeline of a schedule: which job has which processors, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from crosscast.cluster.experiment import SHARE, Experiment, Mean
+from crosscast.cluster.jobs import Integers, Reals, Schedule
+from crosscast.cluster.metrics import Rectangles, Steps, rectangles
+from crosscast.errors import InputError
+from crosscast.report.figures import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    WIDE,
+    heading,
+    label_elapsed,
+    legend_below,
+    new_figure,
+    plain_text,
+    save_figure,
+    tidy,
+)
+from crosscast.report.numbers import plural
+from crosscast.units import elapsed_unit, format_elapsed
+
+Colour = Literal["wait", "user"]
+
+MOST_JOBS = 1_000_000
+"""Most jobs of a timeline."""
+
+_EDGED = 1500
+"""Up to so many rectangles have edges."""
+
+_NO_WAIT = "#c9ced6"
+_OTHERS = "#d5d5d5"
+# The palette, and two between.
+_USERS = (BLUE, RED, GREEN, ORANGE, PINK, SKY, "#7a6a00", "#332288")
+_TICKS = {
+    1.0: "1 s",
+    10.0: "10 s",
+    60.0: "1 min",
+    600.0: "10 min",
+    3600.0: "1 h",
+    21_600.0: "6 h",
+    86_400.0: "1 d",
+    604_800.0: "1 week",
+    2_592_000.0: "30 d",
+}
+
+
+def write_gantt(
+    schedule: Schedule, path: Path, title: str, *, colour: Colour = "wait", from_s: float = 0.0, to_s: float
+) -> Path:
+    """Draw a timeline and write it; see `gantt`."""
+    return save_figure(gantt(schedule, title, colour=colour, from_s=from_s, to_s=to_s), path)
+
+
+def gantt(
+    schedule: Schedule, title: str, *, colour: Colour = "wait", from_s: float = 0.0, to_s: float
+) -> Any:
+    """A panel a machine, a rectangle a job: time across, processors up."""
+    if colour == "user" and schedule.jobs.user is None:
+        raise InputError("colour: expected jobs with users, found none")
+    origin_s = float(schedule.jobs.submit_s[0])
+    shows = (schedule.end_s > origin_s + from_s) & (schedule.start_s < origin_s + to_s)
+    count = int(np.count_nonzero(shows))
+    if not count:
+        raise InputError(
+            f"timeline: expected jobs from {format_elapsed(from_s)} to {format_elapsed(to_s)}, found none"
+        )
+    if count > MOST_JOBS:
+        raise InputError(
+            f"timeline: expected at most {MOST_JOBS:,} jobs from {format_elapsed(from_s)} to "
+            f"{format_elapsed(to_s)}, found {count:,}: draw a part of it with --from and --to"
+        )
+    parts = [
+        rectangles(schedule, place, origin_s + from_s, origin_s + to_s)
+        for place in range(len(schedule.machines))
+    ]
+    heights = np.array([machine.procs for machine in schedule.machines], dtype=np.float64)
+    heights = np.maximum(heights / heights.max(), 0.25)
+    figure = new_figure(11, 1.9 + 3.1 * float(heights.sum()))
+    panels = figure.subplots(len(parts), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+    paint = _by_wait if colour == "wait" else _by_user
+    colours = paint(figure, panels, schedule, shows)
+    unit_s = label_elapsed(panels[-1], from_s, to_s)
+    for axes, part, machine in zip(panels, parts, schedule.machines, strict=True):
+        _draw(axes, part, colours, origin_s, unit_s)
+        axes.set_ylim(0, machine.procs)
+        axes.set_ylabel("processors" if len(parts) == 1 else plain_text(machine.name))
+        axes.spines[["top", "right"]].set_visible(False)
+    heading(figure, plain_text(title))
+    return figure
+
+
+def _draw(axes: Any, part: Rectangles, colours: Any, origin_s: float, unit_s: float) -> None:
+    from matplotlib.collections import PolyCollection
+
+    left, right = (part.start_s - origin_s) / unit_s, (part.end_s - origin_s) / unit_s
+    low, high = part.first, part.first + part.procs
+    corners = np.stack(
+        [np.stack([x, y], axis=1) for x, y in ((left, low), (right, low), (right, high), (left, high))],
+        axis=1,
+    )
+    few = len(part) <= _EDGED
+    axes.add_collection(
+        PolyCollection(
+            list(corners),
+            facecolors=colours[part.job],
+            edgecolors="white" if few else "none",
+            linewidths=0.3 if few else 0,
+            # Neighbours of many thousand would let the background through; files of lines would be huge.
+            antialiased=few,
+            rasterized=not few,
+        )
+    )
+
+
+def _by_wait(figure: Any, panels: Any, schedule: Schedule, shows: Any) -> Any:
+    """Colours by the logarithm of the wait, with a bar that says which."""
+    from matplotlib import colormaps
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LogNorm, to_rgba
+
+    wait_s: Reals = schedule.wait_s
+    longest_s = max(float(wait_s[shows].max()), 10.0)
+    scale = ScalarMappable(LogNorm(1.0, longest_s), colormaps["plasma_r"])
+    colours = scale.to_rgba(np.clip(wait_s, 1.0, longest_s))
+    colours[wait_s < 1.0] = to_rgba(_NO_WAIT)
+    bar = figure.colorbar(scale, ax=list(panels), pad=0.015, fraction=0.03, aspect=30)
+    ticks = {seconds: text for seconds, text in _TICKS.items() if seconds <= longest_s}
+    bar.set_ticks(list(ticks), labels=list(ticks.values()))
+    bar.minorticks_off()
+    bar.outline.set_visible(False)
+    bar.set_label("wait (grey: less than a second)")
+    return colours
+
+
+def _by_user(figure: Any, panels: Any, schedule: Schedule, shows: Any) -> Any:
+    """A colour for each of the users with the most processor-seconds, grey for the others."""
+    from matplotlib.colors import to_rgba
+    from matplotlib.patches import Patch
+
+    user = schedule.jobs.user
+    assert user is not None
+    work = np.bincount(
+        user[shows],
+        weights=(schedule.jobs.procs * schedule.ran_s)[shows],
+        minlength=len(schedule.jobs.users),
+    )
+    first: Integers = np.argsort(-work, kind="stable")[: len(_USERS)]
+    named = [place for place in first.tolist() if work[place] > 0]
+    palette = np.tile(to_rgba(_OTHERS), (len(schedule.jobs.users), 1))
+    handles: list[Patch] = []
+    for place, name in zip(named, _USERS, strict=False):
+        palette[place] = to_rgba(name)
+        handles.append(Patch(color=name, label=plain_text(f"user {schedule.jobs.users[place]}")))
+    if np.count_nonzero(work) > len(named):
+        handles.append(Patch(color=_OTHERS, label=f"{np.count_nonzero(work) - len(named):,} others"))
+    legend_below(figure, handles, [str(handle.get_label()) for handle in handles], 9)
+    return palette[user]
+
+
+_COLOURS = (BLUE, RED, GREEN, PINK, ORANGE, SKY, "#7a6a00")
+_DASHES = ("solid", (0, (5, 1.5)), (0, (1, 1.2)))
+_DENSE = 4000
+"""Parts into which long lines are cut; each keeps its least and its greatest value."""
+
+_WIDE = 30.0
+"""Ratio of the longest queues of two lines from which on the axis is logarithmic, but for 0 and 1."""
+
+
+def write_queue_figure(
+    lengths: Mapping[str, Steps], path: Path, title: str, *, origin_s: float, from_s: float, to_s: float
+) -> Path:
+    """Draw queues and write the picture; see `queue_figure`."""
+    return save_figure(queue_figure(lengths, title, origin_s=origin_s, from_s=from_s, to_s=to_s), path)
+
+
+def queue_figure(
+    lengths: Mapping[str, Steps], title: str, *, origin_s: float, from_s: float, to_s: float
+) -> Any:
+    """A line of steps for each policy or placement."""
+    figure = new_figure(11, 4.4)
+    axes = figure.subplots()
+    unit_s = label_elapsed(axes, from_s, to_s)
+    longest = []
+    for place, (name, steps) in enumerate(lengths.items()):
+        time_s, count = _within(steps, origin_s + from_s, origin_s + to_s)
+        longest.append(float(count.max()))
+        axes.plot(
+            (time_s - origin_s) / unit_s,
+            count,
+            drawstyle="steps-post",
+            color=_COLOURS[place % len(_COLOURS)],
+            linestyle=_DASHES[place // len(_COLOURS) % len(_DASHES)],
+            linewidth=1.0,
+            label=f"{name} (at most {count.max():,.0f})",
+        )
+    if max(longest) > _WIDE * max(min(longest), 1.0):
+        axes.set_yscale("symlog", linthresh=1)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.set_ylabel("jobs that wait")
+    axes.set_ylim(bottom=0)
+    tidy(axes)
+    handles, labels = axes.get_legend_handles_labels()
+    legend_below(figure, handles, labels, 4)
+    heading(figure, plain_text(title))
+    return figure
+
+
+def _within(steps: Steps, from_s: float, to_s: float) -> tuple[Reals, Reals]:
+    """Steps between two times, with what is at both ends; only extremes where there are very many."""
+    inside = (steps.time_s > from_s) & (steps.time_s < to_s)
+    time_s = np.concatenate(([from_s], steps.time_s[inside], [to_s]))
+    count = np.concatenate(
+        (steps.at(np.array([from_s])), steps.count[inside], steps.at(np.array([to_s])))
+    ).astype(np.float64)
+    if len(time_s) <= 4 * _DENSE:
+        return time_s, count
+    cuts = np.unique(np.searchsorted(time_s, np.linspace(from_s, to_s, _DENSE, endpoint=False)))
+    least, most = np.minimum.reduceat(count, cuts), np.maximum.reduceat(count, cuts)
+    ends = np.append(time_s[cuts[1:]], time_s[-1])
+    # The least, then the greatest, each for half of the part: what a line of all steps would fill.
+    middle = (time_s[cuts] + ends) / 2
+    both_s = np.stack((time_s[cuts], middle), axis=1).ravel()
+    return np.append(both_s, to_s), np.append(np.stack((least, most), axis=1).ravel(), count[-1])
+
+
+def write_placement_figure(found: Experiment, path: Path, title: str) -> Path:
+    """Draw an experiment and write the picture; see `placement_figure`."""
+    return save_figure(placement_figure(found, title), path)
+
+
+def placement_figure(found: Experiment, title: str) -> Any:
+    """A bar a placement for the makespan, and one for the average bounded slowdown, with intervals."""
+    names = [each.placement for each in found.results]
+    figure = new_figure(10, 2.0 + 0.42 * len(names))
+    left, right = figure.subplots(1, 2, sharey=True)
+    spans = [each.makespan_s for each in found.results]
+    unit_s, unit = elapsed_unit(max(each.value for each in spans))
+    _bars(left, names, [_in(each, unit_s) for each in spans])
+    left.set_xlabel(f"makespan, {unit}")
+    if found.least_makespan_s is not None:
+        left.axvline(found.least_makespan_s.value / unit_s, color=GREY, linestyle=(0, (4, 2)), linewidth=1.2)
+    slowdowns = [each.average_bounded_slowdown for each in found.results]
+    _bars(right, names, slowdowns)
+    right.set_xlabel("average bounded slowdown")
+    values = [each.value for each in slowdowns]
+    if max(values) > WIDE * min(values):
+        right.set_xscale("log")
+        right.set_xlim(left=1)
+    left.invert_yaxis()
+    seeds = len(found.setup.seeds)
+    sure = f"; lines hold {100 * SHARE:g} % over {plural(seeds, 'seed')}" if seeds > 1 else ""
+    least = "; dashed: no placement can do better" if found.least_makespan_s is not None else ""
+    heading(figure, plain_text(title), f"less is better{sure}{least}")
+    return figure
+
+
+def _in(mean: Mean, unit: float) -> Mean:
+    low, high = (None if end is None else end / unit for end in (mean.low, mean.high))
+    return Mean(mean.value / unit, low, high)
+
+
+def _bars(axes: Any, names: list[str], means: list[Mean]) -> None:
+    places = np.arange(len(names))
+    axes.barh(places, [mean.value for mean in means], height=0.62, color=BLUE, alpha=0.8, zorder=2)
+    for place, mean in zip(places, means, strict=True):
+        end = mean.value
+        if mean.interval is not None:
+            axes.plot(mean.interval, [place, place], color="black", linewidth=2, zorder=3)
+            end = max(end, mean.interval[1])
+        text = f"{mean.value:.3g}" if mean.value < 100 else f"{mean.value:,.0f}"
+        axes.annotate(
+            text, (end, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8.5
+        )
+    axes.set_yticks(places, names)
+    axes.margins(x=0.12)
+    axes.set_xlim(left=0)
+    tidy(axes)
+    axes.grid(visible=False, axis="y")

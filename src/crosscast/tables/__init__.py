@@ -1,1 +1,0 @@
-"""Tables of profiles: their columns, and their files."""

@@ -1,1 +1,0 @@
-"""Importers: others' formats, and past versions of our own, into the tables."""

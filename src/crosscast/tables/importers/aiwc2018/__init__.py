@@ -1,1 +1,0 @@
-"""The published data of 2018: AIWC features, kernel times on 15 devices, and energy."""

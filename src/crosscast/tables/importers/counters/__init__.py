@@ -1,1 +1,0 @@
-"""Profiles of counter tools: HPCToolkit, Caliper, Linux perf and Nsight Compute."""
