@@ -114,9 +114,7 @@ def test_the_order_of_kernels_and_devices_does_not_matter(
     centre = measured[::-1] + np.arange(18).reshape(6, 3) / 7
     one = outcome_of(measured, centre, "aabbbc")
     other = outcome_of(
-        measured[np.ix_(rows, columns)],
-        centre[np.ix_(rows, columns)],
-        "".join("aabbbc"[row] for row in rows),
+        measured[np.ix_(rows, columns)], centre[np.ix_(rows, columns)], "".join("aabbbc"[row] for row in rows)
     )
     assume(all(len(np.unique(row)) == 3 for row in centre))
     first, second = (asdict(scores([each], LEVEL)) for each in (one, other))

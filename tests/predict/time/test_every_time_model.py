@@ -12,14 +12,7 @@ import pytest
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.predict.time.data import Grid
 from crosscast.predict.time.gaussian import Gaussian
-from crosscast.predict.time.models import (
-    MODELS,
-    Boosting,
-    DeviceMean,
-    ExtraTrees,
-    Nearest,
-    model_named,
-)
+from crosscast.predict.time.models import MODELS, Boosting, DeviceMean, ExtraTrees, Nearest, model_named
 from crosscast.profile import METRICS
 from support.grids import grid_of_times, rms, small_grid, small_profiles
 
