@@ -92,10 +92,10 @@ def test_a_kernel_without_work_items_is_refused() -> None:
         quantities_of(profile(work_items=0))
 
 
-def times(loads: Reals, terms: Reals, modified: Reals | None = None, masks: Reals | None = None) -> Reals:
-    """Logarithms of times ``(n, d)`` by fitted terms, and the strengths of modifiers times these."""
-    parts = loads + terms
-    return log_sum(parts if modified is None else parts + np.tensordot(modified, masks, 1))[0]
+def times(loads: Reals, terms: Reals, modified: Reals | None = None) -> Reals:
+    """Logarithms of times ``(n, d)`` by fitted terms, and what modifiers add to each."""
+    parts: Reals = loads + terms
+    return log_sum(parts if modified is None else parts + modified)[0]
 
 
 def data(log_time: Reals, loads: Reals, groups: list[int]) -> Data:
@@ -213,7 +213,11 @@ def term_by_term(predictor: PhysicalPredictor, rows: int) -> Reals:
     quantities = quantities_of(profiles_of("xyz", rows, seed=3))
     modifiers = standardized(modifiers_of(quantities), predictor.centre, predictor.scale)
     each = [
-        times(loads(quantities, predictor.gpu, variant.form), terms, modifiers * strengths, predictor.masks)
+        times(
+            loads(quantities, predictor.gpu, variant.form),
+            terms,
+            np.tensordot(modifiers * strengths, predictor.masks, 1),
+        )
         for variant, terms, strengths in zip(VARIANTS, predictor.terms, predictor.strengths, strict=True)
     ]
     mean: Reals = np.mean(each, axis=0)

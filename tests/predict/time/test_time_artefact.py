@@ -80,7 +80,8 @@ def test_every_model_can_be_kept(name: str, of_each_model: dict[str, tuple[Path,
     known, (folder, before) = lawful_grid(), of_each_model[name]
     after: Any = loaded(folder).predictor
     np.testing.assert_array_equal(after.predict(known.profiles).centre, before.predict(known.profiles).centre)
-    state, again = (each.point.state() for each in (before, after))
+    points: Any = (before.point, after.point)
+    state, again = (each.state() for each in points)
     assert {array.dtype.kind for array in state.values()} <= set("iufUb")
     assert {key: each.tobytes() for key, each in state.items()} == {
         key: each.tobytes() for key, each in again.items()

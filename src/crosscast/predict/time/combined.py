@@ -34,7 +34,7 @@ from crosscast.predict.time.physical import (
     quantities_of,
 )
 
-_PAIRS = tuple(product((0.0, 1.0, 4.0), repeat=2))
+_PAIRS = tuple(product((0.0, 1.0, 4.0), (0.0, 1.0, 4.0)))
 """Sizes of the two parts that are tried."""
 
 _MOST_ERROR = 1.5
@@ -145,7 +145,8 @@ def fit_correction(
             for column in np.flatnonzero(kinds == kind).tolist()
         }
         # The smaller sizes where the loss on all devices of a kind is the same.
-        sizes = min(_PAIRS, key=lambda pair: sum(each.loss(pair) for each in problems.values()))
+        losses = [sum(each.loss(pair) for each in problems.values()) for pair in _PAIRS]
+        sizes = _PAIRS[int(np.argmin(losses))]
         for column, problem in problems.items():
             rows = known[:, column]
             counts = problem.solve(sizes)[1]
