@@ -15,8 +15,8 @@ import numpy as np
 
 from crosscast.arrays import Arrays, Flags, Integers, Reals
 from crosscast.data.corun import Bag, CoRuns, Solo
-from crosscast.decide.colocation import ERROR_SAMPLES
 from crosscast.decide.colocation_gains import (
+    ERROR_SAMPLES,
     JointErrors,
     best_matching,
     expected_gain,

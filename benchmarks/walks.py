@@ -20,9 +20,9 @@ from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
-from crosscast.tables.corun.solo import Solo
 
 import crosscast
+from crosscast.data.corun import Solo
 from crosscast.predict.configuration.choice import choice_of
 from crosscast.predict.configuration.data import Observed
 from crosscast.profile import METRICS

@@ -21,14 +21,12 @@ def predictions(repeats: int = 3) -> HeldOutPredictions:
     rng = np.random.default_rng(8)
     predicted = rng.uniform(0.1, 1, vectors.times_s.shape)
     times_s = vectors.times_s * rng.uniform(1, 1.2, vectors.times_s.shape)
-    return HeldOutPredictions(
-        "made up", "leave-application-out", vectors.observations, DEVICES, times_s, predicted
-    )
+    return HeldOutPredictions("made up", replace(vectors, times_s=times_s), predicted)
 
 
 def test_repeats_of_a_work_on_a_source_are_one_type() -> None:
     held_out = predictions()
-    seen = held_out.observations
+    seen = held_out.vectors.observations
     types = held_out_jobs(held_out)
     assert len(types) == 3 * 2 * 2 * 2
     assert len(set(zip(types.application, types.kernel, types.size, types.source, strict=True))) == len(types)
@@ -43,7 +41,7 @@ def test_repeats_of_a_work_on_a_source_are_one_type() -> None:
         ]
         assert len(own) == 3
         for column in range(len(DEVICES)):
-            assert types.times_s[row, column] == sorted(held_out.times_s[own, column])[1]
+            assert types.times_s[row, column] == sorted(held_out.vectors.times_s[own, column])[1]
             mean = sum(held_out.predicted[own, column].tolist()) / 3
             assert abs(types.predicted[row, column] - mean) < 1e-12
     assert set(types.model) == {"made up"}
@@ -53,13 +51,8 @@ def test_repeats_of_a_work_on_a_source_are_one_type() -> None:
 
 def test_the_order_of_the_runs_does_not_matter() -> None:
     held_out = predictions()
-    order = np.random.default_rng(1).permutation(len(held_out.times_s))
-    shuffled = replace(
-        held_out,
-        observations=held_out.observations.rows(order),
-        times_s=held_out.times_s[order],
-        predicted=held_out.predicted[order],
-    )
+    order = np.random.default_rng(1).permutation(len(held_out.vectors.times_s))
+    shuffled = replace(held_out, vectors=held_out.vectors.rows(order), predicted=held_out.predicted[order])
     one, other = held_out_jobs(held_out), held_out_jobs(shuffled)
     assert (one.application, one.kernel, one.source) == (other.application, other.kernel, other.source)
     np.testing.assert_array_equal(one.times_s, other.times_s)
@@ -77,8 +70,8 @@ def test_each_width_is_a_type_of_the_same_times() -> None:
 
 def test_profiles_have_the_source_that_is_said() -> None:
     held_out = predictions(repeats=1)
-    profiles = replace(held_out.observations, source=(NO_SOURCE,) * len(held_out.times_s))
-    held_out = replace(held_out, observations=profiles)
+    profiles = replace(held_out.vectors.observations, source=(NO_SOURCE,) * len(held_out.vectors))
+    held_out = replace(held_out, vectors=replace(held_out.vectors, observations=profiles))
     assert set(held_out_jobs(held_out).source) == {None}
     types = held_out_jobs(held_out, JobShape(job_source="fast"))
     assert set(types.source) == {"fast"}
@@ -90,7 +83,7 @@ def test_profiles_have_the_source_that_is_said() -> None:
 
 def test_predictions_that_are_never_wrong_are_the_times_of_jobs(tmp_path: Path) -> None:
     held_out = predictions(repeats=1)
-    exact = replace(held_out, predicted=held_out.times_s / held_out.times_s.max(axis=1, keepdims=True))
+    exact = replace(held_out, predicted=held_out.vectors.vector)
     path = tmp_path / "jobs.parquet"
     write_job_types(held_out_jobs(exact, JobShape(job_s=60.0)), path)
     found = type_workload(read_job_types(path), MACHINES)

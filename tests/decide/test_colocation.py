@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosscast.data.corun import Solo
-from crosscast.decide.colocation import ColocationPlan, Group, MixJudge, best_groups, choose_colocation
-from crosscast.decide.colocation_gains import ColocationJobs, ColocationLimits, MixPredictions
+from crosscast.decide.colocation import ColocationPlan, best_groups, choose_colocation
+from crosscast.decide.colocation_gains import ColocationJobs, Group, MixJudge
 from crosscast.errors import InputError
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.predict.store import load_model
@@ -47,7 +47,7 @@ def test_groups_come_close_to_the_best_of_all_and_are_never_worth_less_than_pair
 ) -> None:
     lengths = np.exp(np.random.default_rng(seed).standard_normal(7)).tolist()
     jobs = ColocationJobs.of(made_jobs(7, seed), "cpu", lengths=lengths)
-    judge = MixJudge(MixPredictions(jobs, model), ColocationLimits(), 0)
+    judge = MixJudge(jobs, model)
     known: dict[Group, float] = {(job,): 0.0 for job in range(7)}
     for size in (2, 3):
         every_one = list(combinations(range(7), size))
@@ -78,7 +78,7 @@ def test_limits_hold_for_groups(model: TrainedCoRunModel) -> None:
 
 
 def test_a_group_is_worth_the_same_in_a_batch_and_alone(model: TrainedCoRunModel) -> None:
-    judge = MixJudge(MixPredictions(ColocationJobs.of(made_jobs(6), "cpu"), model), ColocationLimits(), 0)
+    judge = MixJudge(ColocationJobs.of(made_jobs(6), "cpu"), model)
     three = np.array([(0, 1, 2), (1, 3, 5), (2, 3, 4)])
     together, _ = judge.judge(three)
     assert together.tolist() == pytest.approx([float(judge.judge(three[[row]])[0][0]) for row in range(3)])

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from crosscast.decide.colocation_gains import JointErrors, best_matching, expected_gain, mix_gain, pair_gain
+from crosscast.decide.colocation_gains import JointErrors, best_matching, expected_gain, pair_gain
 from crosscast.errors import InputError, MissingExtraError
+from crosscast.predict.corun.forecast import mix_times
 from crosscast.predict.intervals import Residuals
 
 LENGTHS = arrays(np.float64, (7, 2), elements=st.floats(0.01, 100))
@@ -21,8 +22,9 @@ SLOWDOWNS = arrays(np.float64, (7, 2), elements=st.floats(1, 10))
 
 @given(LENGTHS, SLOWDOWNS)
 def test_a_pair_gains_what_a_bag_of_two_gains(lengths: np.ndarray, slowdowns: np.ndarray) -> None:
-    bags = mix_gain(lengths, slowdowns, lambda running: np.ones(running.shape))
-    assert pair_gain(lengths, slowdowns) == pytest.approx(bags, rel=1e-9, abs=1e-9)
+    together = mix_times(lengths, slowdowns, lambda running: np.ones(running.shape)).time_s
+    gains = lengths.sum(axis=1) - together
+    assert pair_gain(lengths, slowdowns) == pytest.approx(gains, rel=1e-9, abs=1e-9)
 
 
 @given(LENGTHS, SLOWDOWNS)
@@ -34,16 +36,6 @@ def test_a_pair_gains_what_is_counted_by_hand() -> None:
     # Jobs that do not disturb each other save the shorter; those that take longer together lose.
     assert pair_gain(np.array([2.0, 3.0]), np.ones(2)).tolist() == 2.0
     assert pair_gain(np.ones(2), np.array([3.0, 3.0])) == pytest.approx(-1.0)
-
-
-def test_three_jobs_gain_what_is_left_of_their_sum() -> None:
-    # All end after 1.5 of the first; then two of length 1 left over run at 1.2 each.
-    gain = mix_gain(
-        np.array([[1.0, 2.0, 2.0]]),
-        np.full((1, 3), 1.5),
-        lambda running: np.where(running, 1.2, 1.0),
-    )
-    assert gain.tolist() == pytest.approx([5.0 - (1.5 + 1.2)])
 
 
 def test_losses_are_cut_off_before_the_mean_and_bags_that_do_not_fit_gain_nothing() -> None:

@@ -17,7 +17,6 @@ from crosscast.arrays import Reals
 from crosscast.device import Device
 from crosscast.errors import CrosscastError, InputError
 from crosscast.evaluation.keep import digest
-from crosscast.evaluation.loop import State
 from crosscast.evaluation.time import FOLDS, MOST_SETS, TimeEvaluation, evaluate_time, folds_of, probe_sets
 from crosscast.predict.time.data import Grid
 from crosscast.predict.time.forecast import Model, TimeForecast
@@ -81,32 +80,14 @@ def test_too_few_groups_are_refused(split: str, sentence: str) -> None:
         folds_of(grid, split)
 
 
-def test_an_unknown_split_names_the_known_ones() -> None:
-    with pytest.raises(InputError, match=r"folds: expected one of leave-application-out, .*found 'rows'"):
-        folds_of(random_grid(), "rows")
-
-
-def test_fifteen_devices_have_105_pairs() -> None:
+def test_sets_of_probes_are_all_or_drawn_by_the_seed() -> None:
     sets = probe_sets(15, 2, seed=0)
     assert len(sets) == len(set(sets)) == 105
     assert all(first < second for first, second in sets)
-
-
-def test_no_probe_is_one_empty_set() -> None:
     assert probe_sets(4, 0, seed=0) == ((),)
-
-
-def test_too_many_sets_are_sampled_by_the_seed() -> None:
-    assert comb(30, 2) > MOST_SETS
-    sets = probe_sets(30, 2, seed=1)
-    assert len(set(sets)) == MOST_SETS
-    assert sets == probe_sets(30, 2, seed=1) != probe_sets(30, 2, seed=2)
-
-
-@pytest.mark.parametrize("probes", [-1, 3, 4])
-def test_a_device_must_be_left_to_predict(probes: int) -> None:
-    with pytest.raises(InputError, match=f"probes: expected 0 to 2 of 3 devices, found {probes}"):
-        probe_sets(3, probes, seed=0)
+    many = probe_sets(30, 2, seed=1)
+    assert len(set(many)) == MOST_SETS < comb(30, 2)
+    assert many == probe_sets(30, 2, seed=1) != probe_sets(30, 2, seed=2)
 
 
 @dataclass
@@ -270,35 +251,18 @@ def test_what_a_model_refuses_says_which_model_and_fold() -> None:
         ({"models": [MeanModel(), MeanModel()]}, "each once, found device-mean, device-mean"),
         ({"level": 1.0}, "level: expected a probability"),
         ({"probes": (4,)}, "probes: expected 0 to 3 of 4 devices, found 4"),
+        ({"probes": (-1,)}, "probes: expected 0 to 3 of 4 devices, found -1"),
         ({"folds": "leave-device-and-application-out", "probes": (1,)}, "probes: expected 0 with"),
         ({"jobs": 0}, "jobs: expected at least 1"),
         ({"seed": -1}, "seed: expected a number from 0 to 4294967295, found -1"),
         ({"seed": 1 << 32}, "seed: expected"),
-        ({"folds": "rows"}, "folds: expected one of"),
+        ({"folds": "rows"}, "folds: expected one of leave-application-out, .*found 'rows'"),
     ],
 )
 def test_bad_arguments_are_refused(words: dict[str, object], sentence: str) -> None:
     arguments = {"models": [MeanModel()], **words}
     with pytest.raises(InputError, match=sentence):
         evaluate_time(random_grid(), **arguments)  # type: ignore[arg-type]
-
-
-class Counter:
-    """Counts fits, and interrupts one of them."""
-
-    def __init__(self, interrupted: int | None = None) -> None:
-        self.fits = 0
-        self.interrupted = interrupted
-
-    def __call__(self, grid: Grid, seed: int) -> None:
-        self.fits += 1
-        if self.fits == self.interrupted:
-            raise KeyboardInterrupt
-
-
-def run(folder: Path | None, counter: Counter, **words: object) -> TimeEvaluation:
-    model = MeanModel(when_fitted=counter)
-    return evaluate_time(random_grid(), [model], probes=(0, 2), cache=folder, **words)  # type: ignore[arg-type]
 
 
 def same(one: TimeEvaluation, other: TimeEvaluation) -> bool:
@@ -310,81 +274,38 @@ def same(one: TimeEvaluation, other: TimeEvaluation) -> bool:
     )
 
 
-def test_an_interruption_loses_the_fold_in_progress_alone(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, Counter(interrupted=3))
-    again = Counter()
-    resumed = run(tmp_path, again)
-    assert again.fits == 2
-    assert same(resumed, run(None, Counter()))
-    third = Counter()
-    run(tmp_path, third)
-    assert third.fits == 0
-
-
-@pytest.mark.parametrize("damage", ["empty", "half", "text", "pickle", "shape", "nan", "name"])
-def test_damaged_files_are_as_good_as_none(tmp_path: Path, damage: str) -> None:
-    first = run(tmp_path, Counter())
-    files = sorted(tmp_path.glob("*.npz"))
-    for path in files:
-        whole = path.read_bytes()
+@pytest.mark.parametrize("damage", ["shape", "nan", "name"])
+def test_kept_answers_that_cannot_be_forecasts_are_as_good_as_none(tmp_path: Path, damage: str) -> None:
+    grid, fits = random_grid(), list[int]()
+    model = MeanModel(when_fitted=lambda *_: fits.append(1))
+    first = evaluate_time(grid, [model], probes=(0, 2), cache=tmp_path)
+    for path in tmp_path.glob("*.npz"):
         arrays = dict(np.load(path))
-        if damage == "empty":
-            path.write_bytes(b"")
-        elif damage == "half":
-            path.write_bytes(whole[: len(whole) // 2])
-        elif damage == "text":
-            path.write_text("no archive")
-        elif damage == "pickle":
-            np.savez(path, **{name: array.astype(object) for name, array in arrays.items()})
-        elif damage == "shape":
-            np.savez(path, **{name: array[:, :-1] for name, array in arrays.items()})
-        elif damage == "nan":
-            np.savez(path, **{name: array * np.nan for name, array in arrays.items()})
-        else:
+        if damage == "name":
             np.savez(path, centre=arrays["centre"])
-    counter = Counter()
-    assert same(run(tmp_path, counter), first)
-    assert counter.fits == 4
-    run(tmp_path, counter)
-    assert counter.fits == 4
+        else:
+            changed = {
+                name: each[:, :-1] if damage == "shape" else each * np.nan for name, each in arrays.items()
+            }
+            np.savez(path, **changed)
+    assert same(evaluate_time(grid, [model], probes=(0, 2), cache=tmp_path), first)
+    evaluate_time(grid, [model], probes=(0, 2), cache=tmp_path)
+    assert len(fits) == 8
 
 
-def without_an_application(grid: Grid) -> Grid:
-    return grid.take(np.flatnonzero(np.array(grid.profiles.application) != "a0"))
-
-
-def with_another_time(grid: Grid) -> Grid:
-    times = grid.log_time.copy()
+def test_another_grid_is_another_digest() -> None:
+    grid = random_grid()
+    profiles, times = grid.profiles, grid.log_time.copy()
     times[0, 0] += 1e-12
-    return make_grid(times, grid.profiles.application)
-
-
-def with_another_descriptor(grid: Grid) -> Grid:
     first = replace(grid.devices[0], numbers={"cores": 4.0})
-    return replace(grid, devices=(first, *grid.devices[1:]))
-
-
-def with_other_metrics(grid: Grid) -> Grid:
-    return replace(grid, profiles=replace(grid.profiles, metrics=grid.profiles.metrics * 2))
-
-
-def with_more_invocations(grid: Grid) -> Grid:
-    return replace(grid, profiles=replace(grid.profiles, invocations=grid.profiles.invocations * 2))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        without_an_application,
-        with_another_time,
-        with_another_descriptor,
-        with_other_metrics,
-        with_more_invocations,
-    ],
-)
-def test_another_grid_is_another_digest(change: Callable[[Grid], Grid]) -> None:
-    assert digest(change(random_grid())) != digest(random_grid()) == digest(random_grid())
+    others = (
+        grid.take(np.arange(9)),
+        replace(grid, log_time=times),
+        replace(grid, devices=(first, *grid.devices[1:])),
+        replace(grid, profiles=replace(profiles, metrics=profiles.metrics * 2)),
+        replace(grid, profiles=replace(profiles, invocations=profiles.invocations * 2)),
+    )
+    assert len({digest(each) for each in (grid, random_grid(), *others)}) == 6
 
 
 def test_what_forecasts_depend_on_is_in_their_names(tmp_path: Path) -> None:
@@ -410,17 +331,6 @@ def test_several_processes_find_the_same(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 8
 
 
-def test_progress_counts_what_is_left_to_do(tmp_path: Path) -> None:
-    states: list[State] = []
-    run(tmp_path, Counter(), progress=states.append)
-    assert [(state.done, state.total) for state in states] == [(place, 4) for place in range(1, 5)]
-    assert states[0].label == "device-mean, a0 held out"
-    assert states[-1].left_s == 0
-    states.clear()
-    run(tmp_path, Counter(), progress=states.append)
-    assert not states
-
-
 def test_a_device_is_known_by_all_that_describes_it() -> None:
     grid = random_grid()
     renamed = replace(grid, devices=(Device("d0", name="other", type="cpu"), *grid.devices[1:]))
@@ -443,13 +353,6 @@ def test_a_model_that_is_always_better_is_better_beyond_doubt() -> None:
     assert oracle.differences["top1"].better
     assert oracle.differences["top1"].interval.low > 0
     assert "coverage" not in oracle.differences
-
-
-def test_without_a_baseline_there_are_intervals_alone() -> None:
-    grid = random_grid()
-    (confidence,) = evaluate_time(grid, [Oracle(grid)]).confidences
-    assert not confidence.differences
-    assert confidence.intervals["slowdown_mean"].low == 1
 
 
 def test_scores_that_nothing_defines_have_no_interval() -> None:

@@ -114,9 +114,7 @@ def test_the_order_of_kernels_and_devices_does_not_matter(
     centre = measured[::-1] + np.arange(18).reshape(6, 3) / 7
     one = outcome_of(measured, centre, "aabbbc")
     other = outcome_of(
-        measured[np.ix_(rows, columns)],
-        centre[np.ix_(rows, columns)],
-        "".join("aabbbc"[row] for row in rows),
+        measured[np.ix_(rows, columns)], centre[np.ix_(rows, columns)], "".join("aabbbc"[row] for row in rows)
     )
     assume(all(len(np.unique(row)) == 3 for row in centre))
     first, second = (asdict(scores([each], LEVEL)) for each in (one, other))
@@ -158,12 +156,9 @@ def test_cells_that_were_not_measured_do_not_count() -> None:
     assert all(value is not None and math.isfinite(value) for value in found.values())
     errors = (outcome.centre - gone)[np.isfinite(gone)]
     assert found["rmse_log"] == pytest.approx(np.sqrt(np.mean(errors**2)))
-
-
-def test_a_device_on_which_the_kernel_did_not_run_is_not_chosen() -> None:
-    measured = np.array([[np.nan, 1.0, 2.0]])
-    found = scores([outcome_of(measured, np.array([[0.0, 5.0, 3.0]]))], LEVEL)
-    assert found.slowdown_mean == pytest.approx(math.e)
+    # Nor are devices chosen on which a kernel was not measured.
+    single = outcome_of(np.array([[np.nan, 1.0, 2.0]]), np.array([[0.0, 5.0, 3.0]]))
+    assert scores([single], LEVEL).slowdown_mean == pytest.approx(math.e)
 
 
 def test_known_times_are_used_to_choose_and_are_not_scored() -> None:
@@ -222,15 +217,13 @@ def test_the_floor_is_the_spread_of_single_runs(bundled: Any) -> None:
     assert found.slowdown_mean > 1
 
 
-def test_the_floor_follows_the_seed(bundled: Any) -> None:
+def test_the_floor_follows_the_seed_and_the_level(bundled: Any) -> None:
     dataset, grid = bundled
-    assert noise_floor(dataset, grid, 0).scores == noise_floor(dataset, grid, 0).scores
-    assert noise_floor(dataset, grid, 0).scores != noise_floor(dataset, grid, 1).scores
-
-
-def test_intervals_of_the_floor_follow_the_level(bundled: Any) -> None:
-    dataset, grid = bundled
-    wide, narrow = (noise_floor(dataset, grid, 0, level).scores for level in (0.9, 0.5))
+    wide, again, other, narrow = (
+        noise_floor(dataset, grid, seed, level).scores
+        for seed, level in ((0, 0.9), (0, 0.9), (1, 0.9), (0, 0.5))
+    )
+    assert wide == again != other
     assert narrow.coverage == pytest.approx(0.5, abs=0.05)
     assert wide.width is not None and narrow.width is not None
     assert wide.width > narrow.width
@@ -247,16 +240,10 @@ def test_the_best_fixed_device_by_hand() -> None:
     assert found.slowdown_mean == pytest.approx((2 + 2 + 1) / 3)
     assert found.top1 == pytest.approx(1 / 3)
     assert found.rmse_log is found.coverage is None
-
-
-def test_a_device_that_lacks_a_kernel_is_not_taken_always() -> None:
-    grid = make_grid(np.log([[2.0, 1.0], [2.0, np.nan], [2.0, 1.0]]), ["a", "a", "b"])
-    always = always_the_same(grid)
-    assert always is not None
-    assert always[0] == "d0"
-
-
-def test_one_device_is_no_choice() -> None:
+    # One that lacks a kernel is not taken always, and one alone is no choice.
+    lacking = always_the_same(make_grid(np.log([[2.0, 1.0], [2.0, np.nan], [2.0, 1.0]]), ["a", "a", "b"]))
+    assert lacking is not None
+    assert lacking[0] == "d0"
     assert always_the_same(make_grid(np.zeros((2, 1)), ["a", "b"])) is None
 
 
@@ -289,24 +276,17 @@ def test_the_effect_is_the_ratio_of_predictions_over_all_launches_in_both() -> N
     assert effect.high == pytest.approx(1.52, rel=1e-3)
 
 
-def test_launches_of_another_amount_of_work_are_not_the_same() -> None:
+def test_only_launches_of_the_same_work_are_compared() -> None:
     grid = lawful_grid()
     factors = np.where(np.arange(len(grid.profiles)) < 40, 3.0, 1.5)
     effect = effect_of(Counting(), grid, changed(grid, "total_instruction_count", factors), OTHER)
     assert effect is not None
     assert effect.kernels == 8
-    assert effect_of(Counting(), grid, changed(grid, "work_items", 2.0), OTHER) is None
-
-
-def test_how_often_a_kernel_was_launched_is_no_effect() -> None:
-    grid = lawful_grid()
+    renamed = replace(grid.profiles, kernel=tuple(f"{name}_" for name in grid.profiles.kernel))
+    for others in (changed(grid, "work_items", 2.0), replace(grid, profiles=renamed)):
+        assert effect_of(Counting(), grid, others, OTHER) is None
+    # How often a kernel was launched is no effect.
     often = replace(grid, profiles=replace(grid.profiles, invocations=np.full(48, 9)))
     effect = effect_of(Counting(), grid, often, OTHER)
     assert effect is not None
     assert effect.factor == pytest.approx(1)
-
-
-def test_kernels_of_other_names_are_not_compared() -> None:
-    grid = lawful_grid()
-    renamed = replace(grid.profiles, kernel=tuple(f"{name}_" for name in grid.profiles.kernel))
-    assert effect_of(Counting(), grid, replace(grid, profiles=renamed), OTHER) is None

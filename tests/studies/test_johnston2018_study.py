@@ -20,8 +20,13 @@ from crosscast.evaluation.loop import State
 from crosscast.predict.time.johnston2018 import PublishedForest, Rows, draw_trees
 from crosscast.studies import johnston2018
 from crosscast.studies.johnston2018 import (
+    FIGURE_3_MAE,
+    MAE_LOG,
     NODE_SIZES,
     PRESETS,
+    R2,
+    RELATIVE_LOG,
+    WORST_KERNEL,
     Headline,
     Johnston2018,
     counts_of,
@@ -30,21 +35,21 @@ from crosscast.studies.johnston2018 import (
     learn,
     leave_application_out,
     leave_kernel_out,
+    published_kernel,
     recycled,
     reproduce,
+    table_3,
     tune,
 )
-from crosscast.studies.johnston2018_forests import Grown, Runs, Surface, anneal, grow, runs_of
-from crosscast.studies.johnston2018_published import (
-    FIGURE_3_MAE,
-    MAE_LOG,
+from crosscast.studies.johnston2018_forests import (
     MOST_TREES,
-    R2,
-    RELATIVE_LOG,
     TREE_COUNTS,
-    WORST_KERNEL,
-    published_kernel,
-    table_3,
+    Grown,
+    Runs,
+    Surface,
+    anneal,
+    grow,
+    runs_of,
 )
 from support.johnston2018 import KERNELS, RUNS, SIZES, SMALL, SPEEDS, made_up
 from support.shared import shared_data

@@ -10,6 +10,7 @@ import pytest
 from crosscast.errors import InputError
 from crosscast.evaluation.relative import evaluate_relative
 from crosscast.predict.relative.data import Vectors
+from crosscast.predict.relative.features import fit_features
 from crosscast.predict.relative.nichols2024 import PublishedMean, PublishedXGBoost
 from crosscast.studies.nichols2024 import RelativeStudy, by_source, importances, selection, study_relative
 from support.vectors import made_vectors
@@ -50,7 +51,7 @@ def test_importances_depend_on_the_seed_alone() -> None:
 
 def test_fewer_features_are_as_many_as_asked_for_and_all() -> None:
     found = selection(VECTORS, HONEST, counts=(1, 2, 400))
-    every = len(PublishedXGBoost().features.fit(VECTORS.observations).names)
+    every = len(fit_features(VECTORS.observations).names)
     assert found.counts == (1, 2, every)
     whole = evaluate_relative(VECTORS, [PublishedXGBoost()], HONEST)
     assert found.metrics[-1] == whole.results[0].metrics

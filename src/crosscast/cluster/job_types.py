@@ -326,21 +326,22 @@ def held_out_jobs(predictions: HeldOutPredictions, shape: JobShape = _AS_MEASURE
     Each kernel at a size and scale is a type for each source that its counters are from: repeats of the same
     work on the same source are one, with the medians of their times and the means of their predictions.
     """
-    seen = predictions.observations
-    shape.check(seen, predictions.devices)
+    vectors = predictions.vectors
+    seen = vectors.observations
+    shape.check(seen, vectors.devices)
     keys = zip(seen.application, seen.kernel, seen.size, seen.scale, seen.source, strict=True)
     rows: dict[tuple[str, ...], list[int]] = {}
     for row, key in enumerate(keys):
         rows.setdefault(key, []).append(row)
     cells = sorted(rows)
-    times_s = np.array([np.median(predictions.times_s[rows[cell]], axis=0) for cell in cells])
+    times_s = np.array([np.median(vectors.times_s[rows[cell]], axis=0) for cell in cells])
     predicted = np.array([predictions.predicted[rows[cell]].mean(axis=0) for cell in cells])
     procs = [shape.procs_of(seen, rows[cell][0]) for cell in cells]
     # Several widths of one kernel's jobs, side by side.
     place = np.repeat(np.arange(len(cells)), [len(widths) for widths in procs])
     kinds = [cells[each] for each in place]
     return JobTypes(
-        devices=predictions.devices,
+        devices=vectors.devices,
         application=tuple(kind[0] for kind in kinds),
         kernel=tuple(kind[1] for kind in kinds),
         size=tuple(kind[2] for kind in kinds),

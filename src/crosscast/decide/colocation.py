@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from crosscast.arrays import Flags, Integers, Reals
+from crosscast.arrays import Integers, Reals
 from crosscast.data.corun import Solo
 from crosscast.decide.colocation_gains import (
-    LIKELY,
+    ALLOWED,
+    ERROR_SAMPLES,
+    LOSES,
+    MEMORY,
+    SLOWER,
+    UNLIKELY,
     ColocationJobs,
-    ColocationLimits,
-    JointErrors,
-    MixPredictions,
+    Group,
+    MixJudge,
     best_matching,
     expected_gain,
-    may_share,
 )
 from crosscast.errors import InputError
+from crosscast.evaluation.loop import check_level
 from crosscast.predict.corun.artefact import TrainedCoRunModel, corun_warnings
 from crosscast.predict.corun.forecast import Estimate
 
-LARGEST_GROUP = 5
-"""Most jobs of a mix, which is what Moolchandani et al. 2022 measured (section 8)."""
-
-ERROR_SAMPLES = 100
-"""Errors that are drawn to compare mixes; each is there in both orders."""
-
-_LEAST = 1e-9
-"""What a step of the search adds at least, as a share of what all jobs take one after another."""
-
-Group = tuple[int, ...]
-"""Ascending places of jobs; one that is alone is a group, too."""
+LARGEST_GROUP = 5  # Most jobs of a mix, which is what Moolchandani et al. 2022 measured (section 8).
+_LEAST = 1e-9  # What a step of the search adds at least, as a share of what all jobs take one after another
 
 
 @dataclass(frozen=True)
@@ -95,31 +90,29 @@ class ColocationPlan:
         def facts(job: int, solo: Solo) -> dict[str, Any]:
             return {"job": names[job], "application": solo.application, "size": solo.size}
 
+        shared = [
+            {
+                "jobs": [
+                    {**facts(job, solo), "slowdown": slowdown.to_dict()}
+                    for job, solo, slowdown in zip(each.jobs, each.solos, each.slowdown, strict=True)
+                ],
+                "fits": each.fits,
+                "together_s": each.together_s,
+                "one_after_another_s": each.serial_s,
+                "gain_s": each.gain_s.to_dict(),
+                "worth_s": each.worth_s,
+                "warnings": list(each.warnings),
+            }
+            for each in self.shared
+        ]
+        alone = [
+            facts(each.job, each.solo)
+            | {"time_s": each.time_s, "no_partner": dict(each.reasons), "reason": each.reason}
+            for each in self.alone
+        ]
         return {
-            "shared": [
-                {
-                    "jobs": [
-                        {**facts(job, solo), "slowdown": slowdown.to_dict()}
-                        for job, solo, slowdown in zip(each.jobs, each.solos, each.slowdown, strict=True)
-                    ],
-                    "fits": each.fits,
-                    "together_s": each.together_s,
-                    "one_after_another_s": each.serial_s,
-                    "gain_s": each.gain_s.to_dict(),
-                    "worth_s": each.worth_s,
-                    "warnings": list(each.warnings),
-                }
-                for each in self.shared
-            ],
-            "alone": [
-                {
-                    **facts(each.job, each.solo),
-                    "time_s": each.time_s,
-                    "no_partner": dict(each.reasons),
-                    "reason": each.reason,
-                }
-                for each in self.alone
-            ],
+            "shared": shared,
+            "alone": alone,
             "time_s": self.time_s.to_dict(),
             "one_after_another_s": self.serial_s,
             "gain_s": self.gain_s.to_dict(),
@@ -127,76 +120,9 @@ class ColocationPlan:
         }
 
 
-ALLOWED, MEMORY, SLOWER, UNLIKELY, LOSES = range(5)
-"""What a limit says of a mix: nothing; too much memory, too slow, likely not to fit; or nothing is gained."""
-
-
-@dataclass(frozen=True, eq=False)
-class MixJudge:
-    """What is thought of mixes of jobs, each named by ascending places of its jobs."""
-
-    predictions: MixPredictions
-    limits: ColocationLimits
-    seed: int
-    _worth: dict[Group, float] = field(default_factory=dict)
-
-    def judge(self, mixes: Integers) -> tuple[Reals, Integers]:
-        """Worth in seconds of ``m`` mixes of ``n`` jobs, and the first limit that is in the way of each.
-
-        The worth is `expected_gain`, and 0 where a limit is in the way.
-        """
-        slow, fits = self.predictions.slowdowns(mixes)
-        memory = self.predictions.jobs.memory_bytes[mixes].sum(axis=1)
-        most = np.inf if self.limits.memory_bytes is None else self.limits.memory_bytes
-        status = np.select(
-            [memory > most, self._too_slow(mixes, slow), fits < LIKELY], [MEMORY, SLOWER, UNLIKELY], ALLOWED
-        )
-        worth = np.zeros(len(mixes))
-        left = np.flatnonzero(status == ALLOWED)
-        if len(left):
-            gains = self.sample_gains(mixes[left])
-            worth[left] = expected_gain(gains, fits[left])
-            status[left[~may_share(gains, fits[left])]] = LOSES
-        return np.where(status == ALLOWED, worth, 0.0), status
-
-    def sample_gains(self, mixes: Integers) -> Reals:
-        """Gains in seconds by errors that all mixes share, of shape ``(2 * ERROR_SAMPLES, m)``."""
-        known = self.predictions.known(mixes)
-        gains = np.empty((2 * ERROR_SAMPLES, len(mixes)))
-        for each in np.unique(known).tolist():
-            errors = JointErrors.of(self.predictions.errors(known=each))
-            relative = errors.sample(mixes.shape[1], ERROR_SAMPLES, self.seed)
-            gains[:, known == each] = self.predictions.sample_gains(mixes[known == each], relative)
-        return gains
-
-    def _too_slow(self, mixes: Integers, slow: Reals) -> Flags:
-        limit = np.inf if self.limits.max_slowdown is None else self.limits.max_slowdown
-        most = slow
-        if self.limits.sure and np.isfinite(limit):
-            new, known = (
-                self.predictions.errors(known=each).reach(self.limits.level, np.log(slow))
-                for each in (False, True)
-            )
-            most = slow * np.exp(np.where(self.predictions.known(mixes)[:, None], known, new))
-        return np.asarray((most > limit).any(axis=1))
-
-    def worth_of(self, groups: Iterable[Group]) -> dict[Group, float]:
-        """Worth of groups, each judged once; less than anything where a limit is in the way."""
-        asked = set(groups)
-        new = asked - self._worth.keys()
-        for size in sorted({len(group) for group in new}):
-            some = sorted(group for group in new if len(group) == size)
-            if size < 2:
-                self._worth.update(dict.fromkeys(some, 0.0))
-                continue
-            worth, status = self.judge(np.array(some))
-            self._worth.update(zip(some, np.where(status == ALLOWED, worth, -np.inf).tolist(), strict=True))
-        return {group: self._worth[group] for group in asked}
-
-
 def best_groups(judge: MixJudge, pairs: Iterable[Group], most: int) -> list[Group]:
     """Groups of up to ``most`` jobs, searched for from pairs: a better grouping may exist."""
-    jobs = judge.predictions.jobs
+    jobs = judge.jobs
     least = _LEAST * float(jobs.length_s.sum())
     groups: list[Group] = list(pairs)
     groups += [(job,) for job in sorted(set(range(len(jobs))).difference(*groups))]
@@ -341,11 +267,16 @@ def choose_colocation(
         If what finds matchings is not installed.
     """
     if not 2 <= group_size <= LARGEST_GROUP:
-        raise InputError(f"group_size: expected 2 to {LARGEST_GROUP}, found {group_size}")
+        raise InputError.of(where="group_size", expected=f"2 to {LARGEST_GROUP}", found=group_size)
+    check_level(level)
+    if max_slowdown is not None and not 1 <= max_slowdown < np.inf:
+        found = f"{max_slowdown:g}"
+        raise InputError.of(where="max_slowdown", expected="a number of at least 1", found=found)
+    if memory_bytes is not None and memory_bytes < 1:
+        raise InputError.of(where="memory_bytes", expected="a number above 0", found=memory_bytes)
     memory = model.card.memory_bytes if memory_bytes is None else memory_bytes
-    limits = ColocationLimits(max_slowdown, sure, memory, level)
     jobs = ColocationJobs.of(solos, model.card.device, lengths=lengths, memory_bytes=memory)
-    judge = MixJudge(MixPredictions(jobs, model), limits, seed)
+    judge = MixJudge(jobs, model, max_slowdown or np.inf, sure, memory or np.inf, level, seed)
     first, second = np.triu_indices(len(jobs), 1)
     weights = np.zeros((len(jobs), len(jobs)))
     status = np.full(weights.shape, -1)
@@ -358,7 +289,7 @@ def choose_colocation(
 
 
 def _plan(judge: MixJudge, groups: Sequence[Group], status: Integers) -> ColocationPlan:
-    jobs, level = judge.predictions.jobs, judge.limits.level
+    jobs, level = judge.jobs, judge.level
     shared: list[SharedMix] = []
     # All mixes err alike in a sample: else their errors would seem to cancel, where the choice itself favours
     # mixes of which too much is expected.
@@ -379,19 +310,18 @@ def _plan(judge: MixJudge, groups: Sequence[Group], status: Integers) -> Colocat
 
 def _shared(judge: MixJudge, group: Group) -> tuple[SharedMix, Reals]:
     """A mix, and samples of its gain."""
-    predictions, level = judge.predictions, judge.limits.level
-    jobs, asked = predictions.jobs, np.array([group])
-    (slow,), fits = predictions.slowdowns(asked)
-    known = bool(predictions.known(asked)[0])
-    errors, gains = predictions.errors(known=known), judge.sample_gains(asked)
+    jobs, level, asked = judge.jobs, judge.level, np.array([group])
+    (slow,), fits = judge.slowdowns(asked)
+    known = bool(judge.known(asked)[0])
+    errors, gains = judge.errors(known=known), judge.sample_gains(asked)
     order = sorted(range(len(group)), key=lambda place: int(jobs.given[group[place]]))
     solos = tuple(jobs.solos[group[place]] for place in order)
     slowdowns = []
     for value in slow[order].tolist():
         factor = float(np.exp(errors.reach(level, np.log(value))))
         slowdowns.append(Estimate(value, value / factor, value * factor, level))
-    warnings = list(corun_warnings(predictions.model.card, solos, known=known))
-    if predictions.from_pairs(len(group)):
+    warnings = list(corun_warnings(judge.model.card, solos, known=known))
+    if judge.from_pairs(len(group)):
         warnings.append("each slowdown is taken to be at least what those in its pairs add up to")
     found = SharedMix(
         jobs=tuple(int(jobs.given[group[place]]) for place in order),
@@ -412,11 +342,10 @@ def _estimate(value: float, samples: Reals, level: float) -> Estimate:
 
 
 def _alone(judge: MixJudge, job: int, status: Integers) -> JobAlone:
-    jobs, limits = judge.predictions.jobs, judge.limits
-    limit = f"{limits.max_slowdown:g}×" if limits.max_slowdown is not None else ""
+    jobs, limit = judge.jobs, f"{judge.max_slowdown:g}×"
     reasons = {
         MEMORY: ("memory", "there is not the memory for both"),
-        SLOWER: ("slowdown", f"one of both {'may' if limits.sure else 'would'} slow down more than {limit}"),
+        SLOWER: ("slowdown", f"one of both {'may' if judge.sure else 'would'} slow down more than {limit}"),
         UNLIKELY: ("fits", "it is more likely not to fit than to fit"),
         LOSES: ("gain", "nothing is gained"),
         ALLOWED: ("taken", "less is gained than where these run now"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,8 +10,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.corun import Solo
-from crosscast.errors import InputError, MissingExtraError
-from crosscast.evaluation.loop import check_level
+from crosscast.errors import InputError, importing
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.predict.corun.forecast import (
     check_profile,
@@ -23,24 +22,20 @@ from crosscast.predict.corun.forecast import (
 from crosscast.predict.intervals import Residuals
 from crosscast.units import format_bytes
 
-LIKELY = 0.5
-"""Mixes that fit with a lower probability are not proposed."""
-
-MOST_JOBS = 1000
-"""More are not placed at once: all pairs of them are predicted."""
-
-_AT_ONCE = 1 << 14
-"""So many gains are computed at once: more would not stay in the cache."""
-
+LIKELY = 0.5  # Mixes that fit with a lower probability are not proposed
+MOST_JOBS = 1000  # More are not placed at once: all pairs of them are predicted
+ERROR_SAMPLES = 100  # Errors that are drawn to compare mixes; each is there in both orders
+_AT_ONCE = 1 << 14  # So many gains are computed at once: more would not stay in the cache
+# Weights are whole numbers of so many steps to the largest, as the matching needs exact sums
 _STEPS = float(1 << 40)
-"""Weights are whole numbers of so many steps to the largest, as the matching needs exact sums."""
+Group = tuple[int, ...]  # Ascending places of jobs; one that is alone is a group, too
 
 
 def pair_gain(lengths: Reals, slowdowns: Reals) -> Reals:
     """Gain of pairs, in the unit of the lengths; below 0 where they take longer together.
 
     Until the first ends, after ``t = min(La sa, Lb sb)``, they do ``t (1/sa + 1/sb)`` of work instead of
-    ``t``; what is left of the other then runs alone. It is `mix_gain` of two jobs, and quicker.
+    ``t``; what is left of the other then runs alone. It is what `mix_times` tells of two jobs, and quicker.
 
     >>> round(float(pair_gain(np.array([1.0, 2.0]), np.array([1.5, 1.5]))), 6)
     0.5
@@ -50,11 +45,6 @@ def pair_gain(lengths: Reals, slowdowns: Reals) -> Reals:
     ends = lengths * slowdowns
     first = np.minimum(ends[..., 0], ends[..., 1])
     return np.asarray(first * (1.0 / slowdowns[..., 0] + 1.0 / slowdowns[..., 1] - 1.0))
-
-
-def mix_gain(lengths: Reals, slowdowns: Reals, slowdowns_left: Callable[[Flags], Reals]) -> Reals:
-    """Gain of ``m`` mixes of ``n`` jobs each, of shape ``(m,)``; see `mix_times`."""
-    return np.asarray(lengths.sum(axis=1) - mix_times(lengths, slowdowns, slowdowns_left).time_s)
 
 
 def expected_gain(gains: Reals, fits: Reals) -> Reals:
@@ -91,14 +81,12 @@ def best_matching(weights: Reals) -> list[tuple[int, int]]:
 
     It is exact (Edmonds' blossoms), but for weights that are rounded to a share of 1e-12 of the largest.
     """
-    if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
-        raise InputError(f"weights: expected shape (n, n), found {weights.shape}")
+    if weights.shape != (len(weights), len(weights)):
+        raise InputError.of(where="weights", expected="shape (n, n)", found=str(weights.shape))
     if np.isinf(weights).any():
-        raise InputError("weights: expected finite numbers, found infinity")
-    try:
+        raise InputError.of(where="weights", expected="finite numbers", found="infinity")
+    with importing("corun", "pairing jobs"):
         from rustworkx import PyGraph, max_weight_matching
-    except ImportError as error:
-        raise MissingExtraError("corun", "pairing jobs") from error
     upper = np.triu(np.nan_to_num(weights), 1)
     first, second = np.nonzero(upper > 0)
     if not len(first):
@@ -155,25 +143,6 @@ class JointErrors:
         return np.concatenate([found, found[:, ::-1]])
 
 
-@dataclass(frozen=True)
-class ColocationLimits:
-    """What mixes must keep to."""
-
-    max_slowdown: float | None = None  # Most that any job slows down; `None` for no limit
-    # Whether the upper limit of the interval of a slowdown keeps to it, not only what is predicted
-    sure: bool = False
-    memory_bytes: int | None = None  # Memory of the device, if it is known
-    level: float = 0.9  # Probability of intervals
-
-    def __post_init__(self) -> None:
-        """Check them."""
-        check_level(self.level)
-        if self.max_slowdown is not None and not 1 <= self.max_slowdown < np.inf:
-            raise InputError(f"max_slowdown: expected a number of at least 1, found {self.max_slowdown:g}")
-        if self.memory_bytes is not None and self.memory_bytes < 1:
-            raise InputError(f"memory_bytes: expected a number above 0, found {self.memory_bytes}")
-
-
 @dataclass(frozen=True, eq=False)
 class ColocationJobs:
     """``n`` jobs, sorted by what is known of them, so that a plan does not depend on their order."""
@@ -199,12 +168,23 @@ class ColocationJobs:
     ) -> ColocationJobs:
         """Check jobs."""
         if not 2 <= len(solos) <= MOST_JOBS:
-            raise InputError(f"jobs: expected 2 to {MOST_JOBS:,}, found {len(solos):,}")
+            raise InputError.of(where="jobs", expected=f"2 to {MOST_JOBS:,}", found=f"{len(solos):,}")
         if lengths is not None and len(lengths) != len(solos):
-            raise InputError(f"lengths: expected one for each of {len(solos)} jobs, found {len(lengths)}")
+            expected = f"one for each of {len(solos)} jobs"
+            raise InputError.of(where="lengths", expected=expected, found=len(lengths))
         times = [solo.time_s for solo in solos] if lengths is None else list(lengths)
         for solo, time_s in zip(solos, times, strict=True):
-            _check_job(solo, time_s, device, memory_bytes)
+            check_profile(solo, device)
+            if time_s is None or not is_plausible(time_s):
+                expected, found = (
+                    "its time alone, a number of seconds above 0",
+                    "none" if time_s is None else f"{time_s:g}",
+                )
+                raise InputError.of(where=solo.name, expected=expected, found=found)
+            if memory_bytes is not None and (solo.memory_bytes or 0) > memory_bytes:
+                expected = f"at most the {format_bytes(memory_bytes)} of {device}"
+                found = f"{format_bytes(solo.memory_bytes or 0)}: it does not even fit alone"
+                raise InputError.of(where=solo.name, field="memory_bytes", expected=expected, found=found)
         known = np.array(times, dtype=np.float64)
         facts = [_facts(solo) for solo in solos]
         order = sorted(range(len(solos)), key=lambda place: (facts[place], known[place]))
@@ -218,32 +198,70 @@ class ColocationJobs:
         )
 
 
-def _check_job(solo: Solo, time_s: float | None, device: str, memory_bytes: int | None) -> None:
-    check_profile(solo, device)
-    if time_s is None or not is_plausible(time_s):
-        found = "none" if time_s is None else f"{time_s:g}"
-        raise InputError(f"{solo.name}: expected its time alone, a number of seconds above 0, found {found}")
-    if memory_bytes is not None and solo.memory_bytes is not None and solo.memory_bytes > memory_bytes:
-        raise InputError(
-            f"{solo.name}: memory_bytes: expected at most the {format_bytes(memory_bytes)} of {device}, "
-            f"found {format_bytes(solo.memory_bytes)}: it does not even fit alone"
-        )
-
-
 def _facts(solo: Solo) -> str:
     """All that a model sees of a job, as a text that sorts: first its name."""
     seen = (solo.key, solo.time_s, solo.runs, solo.power_w, solo.memory_bytes)
     return repr((*seen, sorted(solo.features.items())))
 
 
+# What a limit says of a mix: nothing; too much memory, too slow, likely not to fit; or nothing is gained
+ALLOWED, MEMORY, SLOWER, UNLIKELY, LOSES = range(5)
+
+
 @dataclass(frozen=True, eq=False)
-class MixPredictions:
-    """Predictions of mixes, each named by ascending places of jobs; those of equal kinds are asked once."""
+class MixJudge:
+    """What is thought of mixes of jobs, each named by ascending places of its jobs.
+
+    Those of equal kinds are predicted once, and groups judged once.
+    """
 
     jobs: ColocationJobs
     model: TrainedCoRunModel
+    max_slowdown: float = np.inf  # Most that any job slows down
+    # Whether the upper limit of the interval of a slowdown keeps to it, not only what is predicted
+    sure: bool = False
+    memory_bytes: float = np.inf  # Memory of the device, if it is known
+    level: float = 0.9  # Probability of intervals
+    seed: int = 0
     # By size of mixes: ascending codes of their job kinds, and slowdowns and the probability to fit of each
-    _cache: dict[int, tuple[Integers, Reals]] = field(default_factory=dict)
+    _predicted: dict[int, tuple[Integers, Reals]] = field(default_factory=dict)
+    _worth: dict[Group, float] = field(default_factory=dict)
+
+    def judge(self, mixes: Integers) -> tuple[Reals, Integers]:
+        """Worth in seconds of ``m`` mixes of ``n`` jobs, and the first limit that is in the way of each.
+
+        The worth is `expected_gain`, and 0 where a limit is in the way.
+        """
+        slow, fits = self.slowdowns(mixes)
+        memory = self.jobs.memory_bytes[mixes].sum(axis=1)
+        most = slow
+        if self.sure and np.isfinite(self.max_slowdown):
+            new, known = (self.errors(known=each).reach(self.level, np.log(slow)) for each in (False, True))
+            most = slow * np.exp(np.where(self.known(mixes)[:, None], known, new))
+        too_slow = (most > self.max_slowdown).any(axis=1)
+        status = np.select(
+            [memory > self.memory_bytes, too_slow, fits < LIKELY], [MEMORY, SLOWER, UNLIKELY], ALLOWED
+        )
+        worth = np.zeros(len(mixes))
+        left = np.flatnonzero(status == ALLOWED)
+        if len(left):
+            gains = self.sample_gains(mixes[left])
+            worth[left] = expected_gain(gains, fits[left])
+            status[left[~may_share(gains, fits[left])]] = LOSES
+        return np.where(status == ALLOWED, worth, 0.0), status
+
+    def worth_of(self, groups: Iterable[Group]) -> dict[Group, float]:
+        """Worth of groups, each judged once; less than anything where a limit is in the way."""
+        asked = set(groups)
+        new = asked - self._worth.keys()
+        for size in sorted({len(group) for group in new}):
+            some = sorted(group for group in new if len(group) == size)
+            if size < 2:
+                self._worth.update(dict.fromkeys(some, 0.0))
+                continue
+            worth, status = self.judge(np.array(some))
+            self._worth.update(zip(some, np.where(status == ALLOWED, worth, -np.inf).tolist(), strict=True))
+        return {group: self._worth[group] for group in asked}
 
     def slowdowns(self, mixes: Integers) -> tuple[Reals, Reals]:
         """Predicted slowdowns of ``(m, n)`` jobs, and the probability that each mix fits, ``(m,)``.
@@ -254,21 +272,31 @@ class MixPredictions:
         size = mixes.shape[1]
         bases = len(self.jobs) ** np.arange(size)
         codes = self.jobs.kind[mixes] @ bases
-        known, table = self._cache.get(size, (np.empty(0, dtype=np.int64), np.empty((0, size + 1))))
+        known, table = self._predicted.get(size, (np.empty(0, dtype=np.int64), np.empty((0, size + 1))))
         # Not setdiff1d, which would sort all that is known for each mix.
         absent = np.searchsorted(known, codes, "right") == np.searchsorted(known, codes)
         new = np.unique(codes[absent])
         if len(new):
             known = np.concatenate([known, new])
-            table = np.concatenate([table, self._asked(new[:, None] // bases % len(self.jobs))])
+            table = np.concatenate([table, self._predict(new[:, None] // bases % len(self.jobs))])
             order = np.argsort(known)
-            known, table = self._cache[size] = known[order], table[order]
+            known, table = self._predicted[size] = known[order], table[order]
         rows = table[np.searchsorted(known, codes)]
         slow, fits = rows[:, :-1], rows[:, -1]
         if self.from_pairs(size):
             added = pairs_added_up(len(mixes), size, lambda *pair: self.slowdowns(mixes[:, pair])[0])
             slow = np.maximum(slow, added)
         return slow, fits
+
+    def _predict(self, kinds: Integers) -> Reals:
+        """Slowdowns and fits of mixes of job kinds, of shape ``(m, n + 1)``."""
+        first = [self.jobs.solos[place] for place in np.unique(self.jobs.kind, return_index=True)[1].tolist()]
+        found = self.model.predictor.predict([tuple(first[kind] for kind in row) for row in kinds.tolist()])
+        slowdown = np.concatenate(found.slowdown).reshape(kinds.shape)
+        if np.isnan(slowdown).any():
+            expected = "a model that predicts slowdowns"
+            raise InputError.of(where=self.model.folder, expected=expected, found="another")
+        return np.column_stack([slowdown, found.fits])
 
     def from_pairs(self, size: int) -> bool:
         """Whether slowdowns of mixes of so many are at least those that pairs add up to."""
@@ -290,45 +318,43 @@ class MixPredictions:
             raise InputError.of(where=self.model.folder, expected=expected, found=found)
         return errors["slowdown"]
 
-    def _asked(self, kinds: Integers) -> Reals:
-        """Slowdowns and fits of mixes of job kinds, of shape ``(m, n + 1)``."""
-        first = [self.jobs.solos[place] for place in np.unique(self.jobs.kind, return_index=True)[1].tolist()]
-        found = self.model.predictor.predict([tuple(first[kind] for kind in row) for row in kinds.tolist()])
-        slowdown = np.concatenate(found.slowdown).reshape(kinds.shape)
-        if np.isnan(slowdown).any():
-            raise InputError(f"{self.model.folder}: expected a model that predicts slowdowns, found another")
-        return np.column_stack([slowdown, found.fits])
+    def sample_gains(self, mixes: Integers) -> Reals:
+        """Gains in seconds by errors that all mixes share, of shape ``(2 * ERROR_SAMPLES, m)``."""
+        known = self.known(mixes)
+        gains = np.empty((2 * ERROR_SAMPLES, len(mixes)))
+        for each in np.unique(known).tolist():
+            errors = self.errors(known=each)
+            relative = JointErrors.of(errors).sample(mixes.shape[1], ERROR_SAMPLES, self.seed)
+            gains[:, known == each] = self._gains(mixes[known == each], errors, relative)
+        return gains
 
-    def sample_gains(self, mixes: Integers, relative: Reals) -> Reals:
+    def _gains(self, mixes: Integers, errors: Residuals, relative: Reals) -> Reals:
         """Gains in seconds of mixes of one size if predictions err so, of shape ``(k, m)``."""
-        count, size = mixes.shape
+        (count, size), lengths = mixes.shape, self.jobs.length_s[mixes]
         slow, _ = self.slowdowns(mixes)
-        lengths = self.jobs.length_s[mixes]
-        spreads = self.errors(known=bool(self.known(mixes)[0])).spread(np.log(slow))
+        spreads = errors.spread(np.log(slow))
         if size == 2:
             return sample_pair_gains(lengths, slow, spreads, relative[:, None])
         gains = np.empty((len(relative), count))
         step = max(1, _AT_ONCE // count)
-        left: dict[tuple[int, ...], Reals] = {}
-        for start in range(0, len(relative), step):
-            some = relative[start : start + step]
-            errors = np.repeat(some, count, axis=0)
-            times, slows, spread = (np.tile(each, (len(some), 1)) for each in (lengths, slow, spreads))
+        predicted: dict[Group, Reals] = {}
 
-            def slowdowns_left(running: Flags, spread: Reals = spread, errors: Reals = errors) -> Reals:
-                return sample_slowdowns(self._left(mixes, running, left), spread, errors)
-
-            found = mix_gain(times, sample_slowdowns(slows, spread, errors), slowdowns_left)
-            gains[start : start + step] = found.reshape(len(some), -1)
-        return gains
-
-    def _left(self, mixes: Integers, running: Flags, found: dict[tuple[int, ...], Reals]) -> Reals:
-        """Slowdowns of the jobs that still run, of the mixes again and again; 1 elsewhere."""
-
-        def of_subset(rows: Integers, places: Integers) -> Reals:
+        def left(rows: Integers, places: Integers) -> Reals:
+            """Slowdowns of the jobs that still run, of the mixes again and again."""
             subset = tuple(places.tolist())
-            if subset not in found:
-                found[subset] = self.slowdowns(mixes[:, places])[0]
-            return found[subset][rows % len(mixes)]
+            if subset not in predicted:
+                predicted[subset] = self.slowdowns(mixes[:, places])[0]
+            return np.asarray(predicted[subset][rows % count])
 
-        return remaining_slowdowns(running, of_subset)
+        for start in range(0, len(relative), step):
+            some = np.repeat(relative[start : start + step], count, axis=0)
+            times, slows, spread = (
+                np.tile(each, (len(some) // count, 1)) for each in (lengths, slow, spreads)
+            )
+
+            def slowdowns_left(running: Flags, spread: Reals = spread, some: Reals = some) -> Reals:
+                return sample_slowdowns(remaining_slowdowns(running, left), spread, some)
+
+            together = mix_times(times, sample_slowdowns(slows, spread, some), slowdowns_left).time_s
+            gains[start : start + step] = (times.sum(axis=1) - together).reshape(-1, count)
+        return gains

@@ -18,12 +18,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from crosscast.arrays import Arrays, Flags, Integers, Reals
+from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.evaluation.keep import digest, fingerprint, library_versions
 from crosscast.evaluation.loop import check_jobs, check_level, check_names, check_seed, one_thread, run_tasks
@@ -39,18 +38,11 @@ from crosscast.predict.relative.data import (
 from crosscast.predict.relative.models import BASELINES
 from crosscast.results import Tabular
 
-_SOURCES = ("predict", "predict/relative/table3.csv", "evaluation/relative.py")
+_SOURCES = ("predict", "predict/relative/table3.csv", "predict/relative/work.csv", "evaluation/relative.py")
 
 
-@dataclass(frozen=True, eq=False)
-class RowScores:
-    """Scores of ``r`` rows, each of shape ``(r,)``: see this module for what they are."""
-
-    mae: Reals  # absolute errors
-    same_order: Reals
-    top1: Reals
-    regret: Reals
-    log_error: Reals
+# Scores ``(r,)`` by name: those of this module, the absolute error as ``mae``
+RowScores = Mapping[str, Reals]
 
 
 @dataclass(frozen=True)
@@ -66,54 +58,57 @@ class RelativeMetrics:
     typical_factor: float
 
 
+# Metrics with intervals, and whether more (1) or less (-1) of them is better
 BETTER = {"mae": -1, "same_order": 1, "top1": 1, "regret": -1, "typical_factor": -1}
-"""Metrics with intervals, and whether more (1) or less (-1) of them is better."""
+
+
+def pair_order(times: Reals) -> Reals:
+    """For each row and each pair of devices, -1, 0 or 1 as the first is faster, equal or slower."""
+    first, second = np.triu_indices(times.shape[1], 1)
+    return np.sign(times[:, first] - times[:, second])
 
 
 def row_scores(times_s: Reals, predicted: Reals) -> RowScores:
     """Score predictions row by row."""
     if times_s.shape != predicted.shape or times_s.ndim != 2 or times_s.shape[1] < 2:
-        expected = "the shape (r, d) of the times, with d at least 2"
-        found = f"{predicted.shape} for {times_s.shape}"
+        expected, found = (
+            "the shape (r, d) of the times, d at least 2",
+            f"{predicted.shape} for {times_s.shape}",
+        )
         raise InputError.of(where="predicted", expected=expected, found=found)
     check_times(times_s, "times_s")
     check_times(predicted, "predicted")
     vector = relative_to_slowest(times_s)
     first, second = np.triu_indices(times_s.shape[1], 1)
-    order = np.sign(times_s[:, first] - times_s[:, second])
-    said = np.sign(predicted[:, first] - predicted[:, second])
+    order, said = pair_order(times_s), pair_order(predicted)
     chosen = np.take_along_axis(times_s, predicted.argmin(axis=1)[:, None], axis=1)[:, 0]
     regret = chosen / times_s.min(axis=1) - 1.0
     error = np.log(predicted) - np.log(vector)
-    return RowScores(
-        np.abs(predicted - vector).mean(axis=1),
-        ((order == 0) | (said == order)).all(axis=1).astype(np.float64),
-        (regret == 0).astype(np.float64),
-        regret,
-        np.abs(error[:, first] - error[:, second]).mean(axis=1),
-    )
+    return {
+        "mae": np.abs(predicted - vector).mean(axis=1),
+        "same_order": ((order == 0) | (said == order)).all(axis=1).astype(np.float64),
+        "top1": (regret == 0).astype(np.float64),
+        "regret": regret,
+        "log_error": np.abs(error[:, first] - error[:, second]).mean(axis=1),
+    }
 
 
 def metrics_of(scores: RowScores, weights: Reals) -> RelativeMetrics:
     """Bring the scores of the rows that have a weight together."""
     counts = weights > 0
     if not counts.any():
-        raise InputError("scores: expected at least one row that counts, found none")
-    weights, rows = weights[counts], {name: values[counts] for name, values in vars(scores).items()}
+        raise InputError.of(where="scores", expected="at least one row that counts", found="none")
+    weights, rows = weights[counts], {name: values[counts] for name, values in scores.items()}
     means = {name: float(np.average(values, weights=weights)) for name, values in rows.items()}
     median = np.quantile(rows["regret"], 0.5, weights=weights, method="inverted_cdf")
     factor = float(np.exp(means.pop("log_error")))
     return RelativeMetrics(len(weights), **means, median_regret=float(median), typical_factor=factor)
 
 
-PUBLISHED = "published"
-"""The split of Nichols et al. 2024: rows at random, whatever they are of."""
+PUBLISHED = "published"  # The split of Nichols et al. 2024: rows at random, whatever they are of.
 
-TEST_SHARE = 0.1
-"""Share of the rows that `PUBLISHED` tests with (section VI-A)."""
-
-FOLDS = 5
-"""Folds within the others (section VI-A), and of ``leave-configuration-out``."""
+# Share of the rows that it tests with, and folds within the others (section VI-A)
+TEST_SHARE, FOLDS = 0.1, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,18 +154,17 @@ class RelativeSplit:
         names = np.unique(groups)
         if len(names) < 2:
             found = f"{len(names)} ({names[0]})" if len(names) else "none"
-            raise InputError(f"{self.name}: expected at least 2 {self.noun} to split by, found {found}")
+            raise InputError.of(where=self.name, expected=f"at least 2 {self.noun} to split by", found=found)
         if self.name == PUBLISHED:
             return _published(len(observations), seed)
-        if self.folds is None:
-            return tuple(_fold(str(name), groups == name) for name in names)
-        dealt = np.random.default_rng(seed).permutation(len(names))
-        parts = [names[dealt[place :: self.folds]] for place in range(min(self.folds, len(names)))]
-        return tuple(_fold(f"fold {place}", np.isin(groups, part)) for place, part in enumerate(parts, 1))
-
-
-def _fold(name: str, held_out: Flags) -> RelativeFold:
-    return RelativeFold(name, np.flatnonzero(~held_out), np.flatnonzero(held_out))
+        held_out = {str(name): groups == name for name in names}
+        if self.folds is not None:
+            dealt = names[np.random.default_rng(seed).permutation(len(names))]
+            parts = (dealt[place :: self.folds] for place in range(min(self.folds, len(names))))
+            held_out = {f"fold {place}": np.isin(groups, part) for place, part in enumerate(parts, 1)}
+        return tuple(
+            RelativeFold(name, np.flatnonzero(~test), np.flatnonzero(test)) for name, test in held_out.items()
+        )
 
 
 def _published(rows: int, seed: int) -> tuple[RelativeFold, ...]:
@@ -193,13 +187,13 @@ _SPLITS = (
     RelativeSplit("leave-machine-out", "devices with counters", ("source",), None, _KERNEL, ("source",)),
     RelativeSplit("leave-scale-out", "scales", ("scale",), None, _KERNEL, ("scale",)),
 )
-SPLITS: Mapping[str, RelativeSplit] = MappingProxyType({split.name: split for split in _SPLITS})
+SPLITS = {split.name: split for split in _SPLITS}
 
 
 def split_named(name: str) -> RelativeSplit:
     """A split."""
     if name not in SPLITS:
-        raise InputError(f"split: expected one of {', '.join(SPLITS)}, found {name!r}")
+        raise InputError.of(where="split", expected=f"one of {', '.join(SPLITS)}", found=repr(name))
     return SPLITS[name]
 
 
@@ -211,10 +205,10 @@ WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
 def row_weights(observations: Observations, weighting: Weighting) -> Reals:
     """Weights of rows; their sum is 1, and all of what is weighted have the same."""
     if weighting not in WEIGHTINGS:
-        raise InputError(f"weights: expected one of {', '.join(WEIGHTINGS)}, found {weighting!r}")
-    if weighting == "rows":
-        return np.full(len(observations), 1.0 / len(observations))
-    groups = _groups_by(observations, _KERNEL if weighting == "kernels" else _APPLICATION)
+        raise InputError.of(
+            where="weights", expected=f"one of {', '.join(WEIGHTINGS)}", found=repr(weighting)
+        )
+    groups = _groups_by(observations, {"rows": _ROW, "kernels": _KERNEL}.get(weighting, _APPLICATION))
     count = Counter(groups)
     return np.array([1.0 / (count[group] * len(count)) for group in groups])
 
@@ -243,11 +237,10 @@ class _FoldTask:
         return [{"predicted": predicted}]
 
     def sound(self, data: Vectors, ask: int, arrays: Arrays) -> bool:
-        predicted = arrays.get("predicted")
-        shape = (len(self.fold.test), len(data.devices))
-        if predicted is None or predicted.dtype != np.float64 or predicted.shape != shape:
+        found, shape = arrays.get("predicted"), (len(self.fold.test), len(data.devices))
+        if found is None or found.dtype != np.float64 or found.shape != shape:
             return False
-        return bool((np.isfinite(predicted) & (predicted > 0)).all())
+        return bool((np.isfinite(found) & (found > 0)).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,25 +297,20 @@ class RelativeEvaluation(Tabular):
     @property
     def counts(self) -> dict[str, int]:
         """How much there was to evaluate with."""
-        rows = self.vectors.observations
-        return {
-            "rows": len(rows),
-            **rows.counts,
-            "sources": len(set(rows.source)),
-            "devices": len(self.vectors.devices),
-            "counters": len(rows.names),
-        }
+        rows, devices = self.vectors.observations, len(self.vectors.devices)
+        parts = {"sources": len(set(rows.source)), "devices": devices, "counters": len(rows.names)}
+        return {"rows": len(rows), **rows.counts, **parts}
 
     def columns(self) -> Mapping[str, Any]:
         """A row for each model, with its metrics and the limits of their intervals."""
         rows = [each.to_dict() for each in self.results]
         names = ("model", "split", "weights", "baseline", *(each.name for each in fields(RelativeMetrics)))
-        found = {name: [row[name] for row in rows] for name in names}
-        for place, end in enumerate(("low", "high")):
-            for name in BETTER:
-                limits = [row["intervals"].get(name, (None, None)) for row in rows]
-                found[f"{name}_{end}"] = [each[place] for each in limits]
-        return found
+        limits = {
+            f"{name}_{end}": [row["intervals"].get(name, (None, None))[place] for row in rows]
+            for place, end in enumerate(("low", "high"))
+            for name in BETTER
+        }
+        return {name: [row[name] for row in rows] for name in names} | limits
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but predictions, as ``--json`` prints it: what is not known is null."""
@@ -380,27 +368,33 @@ def evaluate_relative(
     weights = {each: row_weights(tested.observations, each) for each in WEIGHTINGS}
     group = np.array(_groups_by(tested.observations, split.reported))
     groups = {str(name): (group == name).astype(np.float64) for name in np.unique(group)}
-    results = []
-    for place, model in enumerate(models):
-        inside = zip(dealt[len(tests) :], predicted[place][len(tests) :], strict=True)
-        errors = [row_scores(vectors.times_s[fold.test], each).mae.mean() for fold, each in inside]
-        results.append(
-            RelativeResult(
-                model=model.name,
-                split=folds,
-                baseline=model.name in baselines,
-                weighting=weighting,
-                by_weighting={name: metrics_of(scores[place], each) for name, each in weights.items()},
-                per_group={name: metrics_of(scores[place], each) for name, each in groups.items()},
-                confidence=bootstrap[place],
-                validation_mae=float(np.mean(errors)) if errors else None,
-                rows=rows[order],
-                predicted=answers[place],
-            )
+    results = tuple(
+        RelativeResult(
+            model=model.name,
+            split=folds,
+            baseline=model.name in baselines,
+            weighting=weighting,
+            by_weighting={name: metrics_of(scores[place], each) for name, each in weights.items()},
+            per_group={name: metrics_of(scores[place], each) for name, each in groups.items()},
+            confidence=bootstrap[place],
+            validation_mae=_mean_mae(vectors, dealt[len(tests) :], predicted[place][len(tests) :]),
+            rows=rows[order],
+            predicted=answers[place],
         )
+        for place, model in enumerate(models)
+    )
     work = np.array(_groups_by(vectors.observations, _WORK))
     repeated = np.concatenate([np.isin(work[fold.test], work[fold.train]) for fold in tests])
-    return RelativeEvaluation(label, vectors, split, dealt, seed, tuple(results), float(repeated.mean()))
+    return RelativeEvaluation(label, vectors, split, dealt, seed, results, float(repeated.mean()))
+
+
+def _mean_mae(vectors: Vectors, folds: Sequence[RelativeFold], predicted: Sequence[Reals]) -> float | None:
+    """Mean MAE of folds; ``None`` if there are none."""
+    errors = [
+        row_scores(vectors.times_s[fold.test], each)["mae"].mean()
+        for fold, each in zip(folds, predicted, strict=True)
+    ]
+    return float(np.mean(errors)) if errors else None
 
 
 def _bootstrap(
@@ -418,7 +412,7 @@ def _bootstrap(
 
     def draw(scores: RowScores, drawn: Reals) -> Mapping[str, Reals]:
         under = drawn @ np.bincount(group, weights)
-        sums = {name: np.bincount(group, weights * values) for name, values in vars(scores).items()}
+        sums = {name: np.bincount(group, weights * values) for name, values in scores.items()}
         means: dict[str, Reals] = {name: drawn @ each / under for name, each in sums.items()}
         factor = np.exp(means.pop("log_error"))
         return {**means, "typical_factor": factor}
@@ -430,8 +424,7 @@ def _bootstrap(
     return confidences(scored, len(names), BETTER, seed, fewest=2)
 
 
-LEAST_GROUPS = 3
-"""Fewer leave too few when one is held out."""
+LEAST_GROUPS = 3  # Fewer leave too few when one is held out
 
 
 def left_out_split(vectors: Vectors, label: str) -> RelativeSplit:
@@ -472,11 +465,11 @@ def train_relative(
     tested = evaluate_relative(vectors, models, split.name, baselines=(), seed=seed, **how).results
     seen = vectors.observations
     residuals = residuals_of(vectors, tested[0].predicted, split.groups(seen))
-    results: list[dict[str, Any]] = [
-        {"model": each.model, "split": split.name, **asdict(each.by_weighting["applications"])}
-        for each in tested
+    coverage: list[dict[str, Any]] = [{"coverage": _coverage(residuals, level)}, *({} for _ in tested[1:])]
+    results = [
+        {"model": each.model, "split": split.name, **asdict(each.by_weighting["applications"]), **more}
+        for each, more in zip(tested, coverage, strict=True)
     ]
-    results[0] |= {"coverage": _coverage(residuals, level)}
     card = RelativeCard(
         model=model.name,
         seed=seed,
@@ -541,10 +534,7 @@ class HeldOutPredictions:
     """Rows that were held out, each predicted by a model that was fitted without its group."""
 
     model: str
-    split: str
-    observations: Observations  # `m` runs: all, except with the published split, which tests a tenth of them
-    devices: tuple[str, ...]
-    times_s: Reals  # (m, d) measured, in seconds
+    vectors: Vectors  # `m` runs: all, except with the published split, which tests a tenth of them
     predicted: Reals  # (m, d) relative vectors
 
 
@@ -553,7 +543,4 @@ def held_out_predictions(
 ) -> HeldOutPredictions:
     """Predict each run without its group; options are those of `evaluate_relative`."""
     (result,) = evaluate_relative(vectors, [model], folds, baselines=(), **options).results
-    tested = vectors.rows(result.rows)
-    return HeldOutPredictions(
-        model.name, folds, tested.observations, vectors.devices, tested.times_s, result.predicted
-    )
+    return HeldOutPredictions(model.name, vectors.rows(result.rows), result.predicted)

@@ -7,11 +7,13 @@ from crosscast.errors import MissingExtraError
 try:
     from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor, RandomForestRegressor
     from sklearn.kernel_ridge import KernelRidge
+    from sklearn.tree import DecisionTreeRegressor
     from threadpoolctl import threadpool_limits
 except ImportError as error:
     raise MissingExtraError("train", "fitting a model") from error
 
 __all__ = [
+    "DecisionTreeRegressor",
     "ExtraTreesRegressor",
     "HistGradientBoostingRegressor",
     "KernelRidge",

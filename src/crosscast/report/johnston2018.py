@@ -11,21 +11,20 @@ from rich.table import Table
 from rich.text import Text
 
 from crosscast.report.text import console_of_numbers
-from crosscast.studies.johnston2018 import NODE_SIZES, Johnston2018
-from crosscast.studies.johnston2018_published import (
+from crosscast.studies.johnston2018 import (
     FIGURE_3_MAE,
     MAE_LOG,
     MISPREDICTION_S,
-    NODE_SIZE,
+    NODE_SIZES,
     R2,
     RELATIVE_LOG,
-    TREES,
-    TRIED,
     WORST_ERROR,
     WORST_KERNEL,
+    Johnston2018,
     published_kernel,
     table_3,
 )
+from crosscast.studies.johnston2018_forests import NODE_SIZE, TREES, TRIED
 from crosscast.units import format_count, format_seconds
 
 __all__ = ["print_study"]

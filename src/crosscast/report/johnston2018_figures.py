@@ -13,8 +13,8 @@ from crosscast.data.files import make_folder
 from crosscast.data.schema import SIZES, size_order
 from crosscast.errors import InputError
 from crosscast.report.figures import FORMATS, new_figure, save_figure
-from crosscast.studies.johnston2018 import NODE_SIZES, Johnston2018
-from crosscast.studies.johnston2018_published import FIGURE_3_MAE, NODE_SIZE, TREES, TRIED
+from crosscast.studies.johnston2018 import FIGURE_3_MAE, NODE_SIZES, Johnston2018
+from crosscast.studies.johnston2018_forests import NODE_SIZE, TREES, TRIED
 from crosscast.units import microseconds
 
 __all__ = ["write_figures"]

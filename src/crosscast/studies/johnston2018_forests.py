@@ -16,12 +16,15 @@ from crosscast.errors import InputError
 from crosscast.predict.time.data import Grid, grid_of
 from crosscast.predict.time.johnston2018 import Rows, device_codes, draw_trees
 from crosscast.profile import METRICS
-from crosscast.studies.johnston2018_published import NODE_SIZE, START, TREE_COUNTS, TRIED
 from crosscast.units import microseconds
 
+TREES, TRIED, NODE_SIZE = 505, 30, 9  # Parameters of the final model (section III-C)
+START = (500, 32, 9)  # Trees, tried features and node size where the search begins (section III-C)
+MOST_TREES = 10_000
+TREE_COUNTS = tuple(range(10, MOST_TREES, 500))  # Numbers of trees that are searched
+
 _FEWEST_APPLICATIONS = 3
-_STEADY = 10
-"""Trees from which on nearly every row is out of some tree's bag, and errors fall as 1 / trees."""
+_STEADY = 10  # Trees from which on nearly every row is out of some tree's bag, and errors fall as 1 / trees
 
 
 @dataclass(frozen=True)
@@ -98,22 +101,19 @@ def runs_of(dataset: Dataset) -> Runs:
     grid = grid_of(dataset, invocations="first")
     found = len(set(grid.profiles.kernel))
     if found < 2:
-        raise InputError(
-            f"{dataset.label}: expected at least 2 kernels with profiles and records, found {found}"
-        )
-    metrics = {
-        METRICS[place].name: grid.profiles.metrics[:, place]
-        for place in np.flatnonzero(np.isfinite(grid.profiles.metrics).any(axis=0)).tolist()
-    } | _published_metrics(dataset, grid)
+        expected = "at least 2 kernels with profiles and records"
+        raise InputError.of(where=dataset.label, expected=expected, found=found)
+    of_kernels = zip(METRICS, grid.profiles.metrics.T, strict=True)
+    metrics = {metric.name: values for metric, values in of_kernels if np.isfinite(values).any()}
+    metrics |= _published_metrics(dataset, grid)
     features = np.column_stack(list(metrics.values()))
     features = np.where(np.isfinite(features), features, 0.0)
     records = sound(dataset.records, dataset.sessions)
     kernels = {names: place for place, names in enumerate(grid.profiles.names)}
     devices = {device.key: place for place, device in enumerate(grid.devices)}
-    *problem, device_keys = (records.column(name).to_pylist() for name in (*KERNEL_AT_A_SIZE, "device"))
+    *problem, keys = (records.column(name).to_pylist() for name in (*KERNEL_AT_A_SIZE, "device"))
     kernel = np.array([kernels.get(names, -1) for names in zip(*problem, strict=True)])
-    device = np.array([devices.get(key, -1) for key in device_keys])
-    there = kernel >= 0
+    device, there = np.array([devices.get(key, -1) for key in keys]), kernel >= 0
     log_us = np.log(run_means(records)[there] / microseconds(1.0))
     energy = _energy_runs(dataset, grid, features)
     return Runs(grid, tuple(metrics), features, kernel[there], device[there], log_us, energy)
@@ -121,13 +121,13 @@ def runs_of(dataset: Dataset) -> Runs:
 
 def _published_metrics(dataset: Dataset, grid: Grid) -> dict[str, Reals]:
     """Metrics by the published tool's definitions, where all kernels have them."""
-    first: dict[tuple[str, ...], dict[str, float]] = {}
     columns = (*KERNEL_AT_A_SIZE, "invocation", "program")
-    for *key, invocation, program in zip(
-        *(dataset.profiles.column(name).to_pylist() for name in columns), strict=True
-    ):
-        if invocation == 0:
-            first[tuple(key)] = json.loads(program or "{}").get("published", {})
+    cells = zip(*(dataset.profiles.column(name).to_pylist() for name in columns), strict=True)
+    first: dict[tuple[str, ...], dict[str, float]] = {
+        tuple(key): json.loads(program or "{}").get("published", {})
+        for *key, invocation, program in cells
+        if invocation == 0
+    }
     rows = [first.get(key, {}) for key in grid.profiles.names]
     common = [name for name in rows[0] if all(name in row for row in rows)]
     return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in common}
@@ -135,9 +135,8 @@ def _published_metrics(dataset: Dataset, grid: Grid) -> dict[str, Reals]:
 
 def _energy_runs(dataset: Dataset, grid: Grid, features: Reals) -> EnergyRuns | None:
     """The runs whose energy is known; where one kernel alone was watched, its features."""
-    cells: dict[tuple[str, str, str], int] = {}
-    of_cells: list[Reals] = []
-    watched: list[tuple[int, float]] = []
+    cells: dict[tuple[str, str, str], Reals] = {}
+    watched: list[tuple[tuple[str, str, str], float]] = []
     columns = ("application", "kernel", "size", "device", "energy_j", "runs")
     for application, kernel, size, device, energy_j, count in zip(
         *(dataset.energy.column(name).to_pylist() for name in columns), strict=True
@@ -148,17 +147,17 @@ def _energy_runs(dataset: Dataset, grid: Grid, features: Reals) -> EnergyRuns | 
             if (of, at) == (application, size) and kernel in (None, name)
         ]
         if places and energy_j > 0:
-            cell = cells.setdefault((application, size, device), len(cells))
-            if cell == len(of_cells):
-                of_cells.append(features[places].mean(axis=0))
-            watched.append((cell, energy_j / count))
-    if len({application for application, _, _ in cells}) < _FEWEST_APPLICATIONS:
+            cells.setdefault((application, size, device), features[places].mean(axis=0))
+            watched.append(((application, size, device), energy_j / count))
+    applications = np.array([application for application, _, _ in cells])
+    if len(np.unique(applications)) < _FEWEST_APPLICATIONS:
         return None
-    _, device_of = np.unique([device for _, _, device in cells], return_inverse=True)
-    cell_of, response = np.array([cell for cell, _ in watched]), np.log([joules for _, joules in watched])
-    codes = device_codes(device_of[cell_of], response, int(device_of.max()) + 1)
-    rows = Rows(np.column_stack([np.array(of_cells), codes[device_of]]), cell_of, response)
-    return EnergyRuns(rows, np.array([application for application, _, _ in cells]), device_of)
+    number = {cell: place for place, cell in enumerate(cells)}
+    names, device_of = np.unique([device for _, _, device in cells], return_inverse=True)
+    cell_of, response = np.array([number[cell] for cell, _ in watched]), np.log([each for _, each in watched])
+    codes = device_codes(device_of[cell_of], response, len(names))
+    rows = Rows(np.column_stack([np.array([*cells.values()]), codes[device_of]]), cell_of, response)
+    return EnergyRuns(rows, applications, device_of)
 
 
 def cell_predictions(rows: Rows, trees: int, seed: int, node_size: int = NODE_SIZE) -> Reals:
@@ -234,8 +233,8 @@ class Surface:
     def error(self, trees: int, tried: int, node_size: int) -> float:
         """Mean square error out of the bag."""
         if node_size not in self.node_sizes:
-            expected = ", ".join(map(str, self.node_sizes))
-            raise InputError(f"node_size: expected one of {expected} of this surface, found {node_size}")
+            expected = f"one of {', '.join(map(str, self.node_sizes))} of this surface"
+            raise InputError.of(where="node_size", expected=expected, found=node_size)
         return self.at(tried).error(trees, self.node_sizes.index(node_size))
 
     def at(self, tried: int) -> Grown:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from crosscast.evaluation.relative import (
     split_named,
 )
 from crosscast.predict.relative.data import RelativeModel, Vectors
-from crosscast.predict.relative.features import TreesOnFeatures
+from crosscast.predict.relative.features import TreesOnFeatures, fit_features
 from crosscast.predict.relative.nichols2024 import PublishedXGBoost
 from crosscast.results import Tabular
 
@@ -48,16 +48,14 @@ def by_source(vectors: Vectors, models: Sequence[RelativeModel], split: str, **o
     The paper does not say whether its models learn from the counters of one machine or of all; its mean is
     the same for each machine either way. Options are those of `evaluate_relative`.
     """
-    rows = np.array(vectors.observations.source)
-    sources = tuple(str(source) for source in np.unique(rows))
-    options = {**options, "weighting": "rows"}
+    rows, options = np.array(vectors.observations.source), {**options, "weighting": "rows"}
+    sources = tuple(np.unique(rows).tolist())
     found = [evaluate_relative(vectors.rows(rows == each), models, split, **options) for each in sources]
     of_models = zip(*(each.results for each in found), strict=True)
     return BySource(split, sources, {each[0].model: tuple(one.metrics for one in each) for each in of_models})
 
 
-SHUFFLES = 5
-"""How often each feature is shuffled in each fold."""
+SHUFFLES = 5  # How often each feature is shuffled in each fold
 
 CAUTION = (
     "Gain says what the trees split at, not what performance depends on: among features that go together it "
@@ -100,33 +98,28 @@ def importances(
     the same device get the same, and donors are among all rows: within one application a feature may hardly
     differ, and shuffling there would show nothing.
     """
-    model = PublishedXGBoost() if model is None else model
+    model, seen = model or PublishedXGBoost(), vectors.observations
+    rng, works = np.random.default_rng(seed), _numbers(list(zip(seen.works, seen.source, strict=True)))
+    tested = np.zeros(len(vectors), dtype=np.bool_)
     with one_thread("evaluating models"):
         whole = model.fit(vectors, seed)
         names = whole.features.names
-        rng = np.random.default_rng(seed)
-        errors = np.zeros(len(vectors))
-        shuffled = np.zeros((len(names), len(vectors)))
-        tested = np.zeros(len(vectors), dtype=np.bool_)
-        works = _work_numbers(vectors)
-        for fold in split_named(split).folds_of(vectors.observations, seed):
+        errors, shuffled = np.zeros(len(vectors)), np.zeros((len(names), len(vectors)))
+        for fold in split_named(split).folds_of(seen, seed):
             if tested[fold.test].any():
                 # Folds within the training rows of the published split.
                 continue
             tested[fold.test] = True
-            fitted = model.fit(vectors.rows(fold.train), seed)
-            test = vectors.rows(fold.test)
-            own = fitted.features.transform(test.observations)
-            donors = fitted.features.transform(vectors.observations)
-            errors[fold.test] = _errors(fitted, test, own)
+            fitted, test = model.fit(vectors.rows(fold.train), seed), vectors.rows(fold.test)
+            own, donors = (fitted.features.transform(each) for each in (test.observations, seen))
+            errors[fold.test] = _errors(fitted, test.times_s, own)
             # What is no feature of this fit cannot be lost.
             shuffled[:, fold.test] = errors[fold.test]
             for place, name in enumerate(fitted.features.names):
                 if name in names:
                     rows = _shuffled(own, place, donors[:, place], works[fold.test], rng)
-                    again = test.rows(np.tile(np.arange(len(test)), SHUFFLES))
-                    found = _errors(fitted, again, rows).reshape(SHUFFLES, len(test))
-                    shuffled[names.index(name), fold.test] = found.mean(axis=0)
+                    found = _errors(fitted, np.tile(test.times_s, (SHUFFLES, 1)), rows)
+                    shuffled[names.index(name), fold.test] = found.reshape(SHUFFLES, -1).mean(axis=0)
     mae = float(errors[tested].mean())
     rise = shuffled[:, tested].mean(axis=1) - mae
     gain = whole.gain / max(float(whole.gain.sum()), np.finfo(float).tiny)
@@ -135,16 +128,14 @@ def importances(
     return Importances(model.name, split, mae, features)
 
 
-def _work_numbers(vectors: Vectors) -> Integers:
-    """A number for each row, the same for rows of a kernel at a size on a device."""
-    rows = vectors.observations
-    names = list(zip(rows.works, rows.source, strict=True))
-    known = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    return np.array([known[name] for name in names], dtype=np.int64)
+def _numbers(works: Sequence[Hashable]) -> Integers:
+    """A number for each, the same for equal ones."""
+    known = {work: number for number, work in enumerate(dict.fromkeys(works))}
+    return np.array([known[work] for work in works], dtype=np.int64)
 
 
-def _errors(fitted: TreesOnFeatures, test: Vectors, rows: Reals) -> Reals:
-    return row_scores(test.times_s, fitted.predict_features(rows)).mae
+def _errors(fitted: TreesOnFeatures, times_s: Reals, rows: Reals) -> Reals:
+    return row_scores(times_s, fitted.predict_features(rows))["mae"]
 
 
 def _shuffled(own: Reals, place: int, donors: Reals, works: Integers, rng: np.random.Generator) -> Reals:
@@ -156,8 +147,7 @@ def _shuffled(own: Reals, place: int, donors: Reals, works: Integers, rng: np.ra
     return rows
 
 
-COUNTS = (1, 2, 4, 8, 16, 32)
-"""Numbers of features that are tried, as far as there are more."""
+COUNTS = (1, 2, 4, 8, 16, 32)  # Numbers of features that are tried, as far as there are more
 
 
 @dataclass(frozen=True)
@@ -170,25 +160,22 @@ class Selection:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as an object of JSON."""
-        results = zip(self.counts, self.metrics, strict=True)
-        return {
-            "split": self.split,
-            "results": [{"features": count, **asdict(metrics)} for count, metrics in results],
-        }
+        results = zip(self.counts, map(asdict, self.metrics), strict=True)
+        return {"split": self.split, "results": [{"features": count, **each} for count, each in results]}
 
 
 def selection(vectors: Vectors, split: str, *, counts: Sequence[int] = COUNTS, **options: Any) -> Selection:
     """Fit XGBoost again to the features of the most gain; options are those of `evaluate_relative`."""
     whole = PublishedXGBoost()
-    every = len(whole.features.fit(vectors.observations).names)
+    every = len(fit_features(vectors.observations).names)
     fewer = [count for count in counts if count < every]
     models = [*(PublishedXGBoost(selected=count) for count in fewer), whole]
     found = evaluate_relative(vectors, models, split, weighting="rows", **options)
     return Selection(split, (*fewer, every), tuple(result.metrics for result in found.results))
 
 
+# Splits of studies where the protocol is none of them: the first that has something to split by
 HONEST = ("leave-application-out", "leave-kernel-out")
-"""Splits of studies where the protocol is none of them: the first that has something to split by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,17 +190,12 @@ class RelativeStudies:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as an object of JSON."""
-        scale, application = (
-            found and [result.to_dict() for result in found.results]
-            for found in (self.by_scale, self.by_application)
-        )
-        return {
-            "by_source": self.by_source and self.by_source.to_dict(),
-            "by_scale": scale,
-            "by_application": application,
-            "importances": self.importances.to_dict(),
-            "selection": self.selection.to_dict(),
-        }
+        found: dict[str, Any] = {}
+        for name, study in vars(self).items():
+            # Of a whole evaluation, its results are the study.
+            told = study and study.to_dict()
+            found[name] = told["results"] if isinstance(study, RelativeEvaluation) else told
+        return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,18 +16,18 @@ from sklearn.ensemble import ExtraTreesRegressor
 from crosscast.arrays import Reals
 from crosscast.data.sources.counted import import_rajaperf
 from crosscast.errors import InputError
+from crosscast.predict.relative.counters import intensities_of
 from crosscast.predict.relative.data import Vectors, kernel_weights, relative_to_slowest
 from crosscast.predict.relative.models import (
-    Blend,
     BlendPredictor,
     Effort,
     MixedTrees,
+    fit_blend,
     fit_trees,
     spread_rows,
 )
 from crosscast.predict.relative.nichols2024 import LogMean
 from crosscast.predict.relative.observed import vectors_of
-from crosscast.predict.relative.work import intensities_of
 from support.shared import shared_data
 from support.vectors import made_vectors, runs_with
 from support.work import NAMES, changed, made_work, reordered
@@ -160,12 +160,15 @@ def test_counters_that_nothing_is_learned_from_are_named() -> None:
 
 WORK_BLEND = made_work(kernels=9, sizes=3, noise=0.1)
 SEEN_BLEND = WORK_BLEND.observations
-FEW = Blend(Effort(20, 100, 0.1), Effort(10, 40, 0.25))
+
+
+def few(vectors: Vectors, seed: int = 0) -> BlendPredictor:
+    return fit_blend(vectors, seed, Effort(20, 100, 0.1), Effort(10, 40, 0.25))
 
 
 @cache
 def fitted_blend() -> BlendPredictor:
-    return FEW.fit(WORK_BLEND, 0)
+    return few(WORK_BLEND, 0)
 
 
 def with_mix(share: float, anchored: bool) -> BlendPredictor:
@@ -229,7 +232,7 @@ def test_where_sums_tell_nothing_trees_have_most_of_the_share() -> None:
     seen = changed(SEEN_BLEND, bytes=amounts[:, 0], flops=amounts[:, 1], iterations=1e3, kernels=1.0)
     times_s = np.column_stack([np.full(len(SEEN_BLEND), 1e-3), 1e-3 * np.exp(6 * bound - 3)])
     seen = replace(seen, time_s=times_s[:, 0])
-    assert FEW.fit(Vectors(seen, WORK_BLEND.devices, times_s), 0).share < 0.4
+    assert few(Vectors(seen, WORK_BLEND.devices, times_s)).share < 0.4
 
 
 def test_own_times_are_taken_where_they_tell_more() -> None:
@@ -239,7 +242,7 @@ def test_own_times_are_taken_where_they_tell_more() -> None:
     together, apart = WORK_BLEND.times_s * wrong[:, np.newaxis], WORK_BLEND.times_s.copy()
     apart[:, 0] *= wrong
     anchored = [
-        FEW.fit(Vectors(replace(SEEN_BLEND, time_s=times_s[:, 0]), WORK_BLEND.devices, times_s), 0).anchored
+        few(Vectors(replace(SEEN_BLEND, time_s=times_s[:, 0]), WORK_BLEND.devices, times_s)).anchored
         for times_s in (together, apart)
     ]
     assert anchored == [False, True]
@@ -247,7 +250,7 @@ def test_own_times_are_taken_where_they_tell_more() -> None:
 
 def test_without_amounts_of_work_there_are_trees_alone() -> None:
     vectors = made_vectors(applications=4)
-    found = FEW.fit(vectors, 0)
+    found = few(vectors, 0)
     assert found.prices is None
     assert (found.share, found.anchored) == (0, False)
     assert (found.predict(vectors.observations).max(axis=1) == 1).all()
@@ -262,12 +265,12 @@ def test_a_run_is_predicted_alone_as_among_others() -> None:
 
 
 def test_the_order_of_counters_does_not_matter_to_the_blend() -> None:
-    turned = FEW.fit(replace(WORK_BLEND, observations=reordered(SEEN_BLEND, [3, 1, 4, 0, 2])), 0)
+    turned = few(replace(WORK_BLEND, observations=reordered(SEEN_BLEND, [3, 1, 4, 0, 2])), 0)
     np.testing.assert_array_equal(turned.predict(SEEN_BLEND), fitted_blend().predict(SEEN_BLEND))
 
 
 def test_devices_in_another_order_have_nearly_the_same_vectors() -> None:
-    turned = FEW.fit(
+    turned = few(
         replace(WORK_BLEND, devices=WORK_BLEND.devices[::-1], times_s=WORK_BLEND.times_s[:, ::-1]), 0
     )
     np.testing.assert_allclose(
@@ -277,13 +280,13 @@ def test_devices_in_another_order_have_nearly_the_same_vectors() -> None:
 
 def test_kernels_are_left_out_alike_in_whatever_order_rows_are() -> None:
     order = np.random.default_rng(1).permutation(len(WORK_BLEND))
-    found = FEW.fit(WORK_BLEND.rows(order), 0)
+    found = few(WORK_BLEND.rows(order), 0)
     assert found.anchored == fitted_blend().anchored
     assert found.share == pytest.approx(fitted_blend().share, abs=0.02)
 
 
 def test_the_same_rows_and_seed_give_the_same_blend() -> None:
-    again = FEW.fit(WORK_BLEND, 0).state()
+    again = few(WORK_BLEND, 0).state()
     assert again.keys() == fitted_blend().state().keys()
     assert all(np.array_equal(array, again[name]) for name, array in fitted_blend().state().items())
 
@@ -291,8 +294,8 @@ def test_the_same_rows_and_seed_give_the_same_blend() -> None:
 @pytest.mark.parametrize("kernels", [1, 2, 3])
 def test_a_few_kernels_are_enough(kernels: int) -> None:
     """A kernel left out of two leaves one run, from which nothing differs."""
-    few = made_work(kernels=kernels, sizes=2 if kernels == 1 else 1)
-    found = FEW.fit(few, 0)
+    made = made_work(kernels=kernels, sizes=2 if kernels == 1 else 1)
+    found = few(made)
     assert (found.predict(SEEN_BLEND).max(axis=1) == 1).all()
     if kernels < 3:
         assert (found.share, found.anchored) == (0.5, True)
@@ -301,21 +304,16 @@ def test_a_few_kernels_are_enough(kernels: int) -> None:
 def test_a_kernel_that_alone_lacks_an_amount_does_not_spoil_the_mix() -> None:
     done = SEEN_BLEND.counters[:, 1].copy()
     done[:3] = np.nan
-    found = FEW.fit(replace(WORK_BLEND, observations=changed(SEEN_BLEND, flops=done)), 0)
+    found = few(replace(WORK_BLEND, observations=changed(SEEN_BLEND, flops=done)), 0)
     assert found.prices is not None
     assert found.prices.prices[2].tolist() == [0, 0]
     assert 0 < found.share < 1
     assert found.share != 0.5
 
 
-def test_nothing_can_be_learned_from_no_run() -> None:
-    with pytest.raises(InputError, match=r"^blend: expected a run to learn from, found none$"):
-        FEW.fit(WORK_BLEND.rows(np.array([], dtype=np.int64)), 0)
-
-
 @pytest.mark.parametrize("vectors", [WORK_BLEND, made_vectors(applications=4)], ids=["with sums", "without"])
 def test_the_blend_comes_back_from_its_arrays(vectors: Vectors) -> None:
-    found = FEW.fit(vectors, 1)
+    found = few(vectors, 1)
     again = BlendPredictor.from_state(found.state())
     assert (again.share, again.anchored, again.trees.base) == (found.share, found.anchored, found.trees.base)
     np.testing.assert_array_equal(again.predict(vectors.observations), found.predict(vectors.observations))
@@ -371,7 +369,7 @@ def node() -> Vectors:
 def test_the_figures_of_new_groups_hold_for_one_that_was_left_out(node: Vectors) -> None:
     out = np.array(node.observations.application) == "Apps"
     train, held = node.rows(~out), node.rows(out)
-    predicted = Blend(Effort(50, 100, 0.1)).fit(train, 0).predict(held.observations)
+    predicted = fit_blend(train, 0, Effort(50, 100, 0.1)).predict(held.observations)
     mean = LogMean().fit(train, 0).predict(held.observations)
 
     def error(found: Reals) -> float:

@@ -20,10 +20,8 @@ from crosscast.data.sources.counted import import_rajaperf, import_rodinia9
 from crosscast.errors import InputError
 from crosscast.predict.relative.data import NO_SOURCE, Vectors, relative_to_slowest
 from crosscast.predict.relative.observed import (
-    counted_runs,
     devices_left_out,
     full_devices,
-    has_counters,
     observations_of,
     scale_of,
     vectors_of,
@@ -54,27 +52,26 @@ def test_runs_of_one_work_are_taken_together_whatever_they_were_set_to() -> None
         run("gpu", time, settings={"block": block}) for time, block in ((1.0, 1.0), (4.0, 2.0), (9.0, 3.0))
     ]
     times = work_times(dataset_of_runs([*runs, run("cpu", 5.0)]))
-    assert times.devices == ("cpu", "gpu")
-    assert times.times_s[times.rows["sums", "sum", "big", "big"]].tolist() == [5, 4]
+    work = ("sums", "sum", "big", "big")
+    assert times == {("cpu", work): 5, ("gpu", work): 4}
 
 
 def test_work_that_a_device_did_not_do_has_no_time_there() -> None:
-    times = work_times(dataset_of_runs([run("cpu", 5.0), run("gpu", 2.0, kernel="scan")]))
-    np.testing.assert_array_equal(times.times_s[times.rows["sums", "sum", "big", "big"]], [5, np.nan])
-    np.testing.assert_array_equal(times.times_s[times.rows["sums", "scan", "big", "big"]], [np.nan, 2])
+    runs = [run("cpu", 5.0, **COUNTED), run("cpu", 1.0, kernel="scan"), run("gpu", 2.0, kernel="scan")]
+    assert refusal(dataset_of_runs(runs), devices=["cpu", "gpu"]).endswith("found none")
 
 
 def test_nothing_that_failed_counts() -> None:
-    assert work_times(dataset_of_runs([run("cpu", 5.0, failure="wrong")])).rows == {}
+    assert work_times(dataset_of_runs([run("cpu", 5.0, failure="wrong")])) == {}
 
 
 def test_counters_over_all_runs_are_divided_by_them() -> None:
-    seen = counted_runs(dataset_of_runs([run("cpu", 1.0, runs=4, counters={"loads": 20, "stores": 2})]))
+    seen = observations_of(dataset_of_runs([run("cpu", 1.0, runs=4, counters={"loads": 20, "stores": 2})]))
     assert (seen.names, seen.counters.tolist()) == (("loads", "stores"), [[5, 0.5]])
 
 
 def test_kernels_of_a_session_share_its_counters() -> None:
-    seen = counted_runs(dataset_of_runs([run("cpu", 1.0, kernels=["sum", "scan"], counters={"loads": 2})]))
+    seen = observations_of(dataset_of_runs([run("cpu", 1.0, kernels=["sum", "scan"], counters={"loads": 2})]))
     assert (seen.kernel, seen.counters.tolist()) == (("sum", "scan"), [[2], [2]])
     np.testing.assert_array_equal(seen.time_s, [1, np.nan])
 
@@ -84,7 +81,7 @@ def test_settings_that_are_numbers_are_the_configuration() -> None:
         run("cpu", 1.0, settings={"compiler": "gcc", "cores": 4.0, "uses_gpu": 0.0}, counters={"loads": 1}),
         run("gpu", 1.0, settings={"uses_gpu": 1.0, "scale": 2.0}, counters={"loads": 1}),
     ]
-    seen = counted_runs(dataset_of_runs(runs))
+    seen = observations_of(dataset_of_runs(runs))
     assert seen.configuration == ("cores", "uses_gpu")
     np.testing.assert_array_equal(seen.settings, [[4, 0], [np.nan, 1]])
     assert seen.scale == ("4 cores", "2")
@@ -92,14 +89,13 @@ def test_settings_that_are_numbers_are_the_configuration() -> None:
 
 def test_an_empty_counter_is_missing() -> None:
     runs = [run("a", 1.0, counters={"loads": None, "ipc": 1}), run("b", 1.0, counters={"loads": 3})]
-    np.testing.assert_array_equal(counted_runs(dataset_of_runs(runs)).counters, [[1, np.nan], [np.nan, 3]])
+    np.testing.assert_array_equal(observations_of(dataset_of_runs(runs)).counters, [[1, np.nan], [np.nan, 3]])
 
 
 def test_a_failed_session_has_no_counters() -> None:
     dataset = dataset_of_runs([run("cpu", 1.0, failure="wrong", counters={"loads": 1})])
-    assert not has_counters(dataset)
     with pytest.raises(InputError, match="made up: expected sessions with counters, found none"):
-        counted_runs(dataset)
+        observations_of(dataset, counters="sessions")
 
 
 def test_counters_that_are_no_numbers_are_refused() -> None:
@@ -107,13 +103,13 @@ def test_counters_that_are_no_numbers_are_refused() -> None:
     with pytest.raises(
         InputError, match=r"sessions: column 'counters' of sums, big, cpu, .* expected an object of numbers"
     ):
-        counted_runs(dataset)
+        observations_of(dataset)
 
 
 def test_settings_that_are_no_settings_are_refused() -> None:
     dataset = dataset_of_runs([run("cpu", 1.0, settings={"cores": [1]}, counters={"loads": 1})])  # type: ignore[dict-item]
     with pytest.raises(InputError, match="configuration: cores: expected a finite number or a word"):
-        counted_runs(dataset)
+        observations_of(dataset)
 
 
 KNOWN = arrays(np.bool_, array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=6), elements=st.booleans())

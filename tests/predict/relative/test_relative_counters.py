@@ -10,15 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.predict.relative.counters import (
-    AMOUNTS,
-    INTENSITIES,
-    RULES,
-    TABLE_3,
-    plain_name,
-    settings_of,
-    table3_features,
-)
+from crosscast.predict.relative.counters import INTENSITIES, RULES, TABLE_3, plain_name, table3_features
 from support.vectors import runs_with
 
 
@@ -125,7 +117,7 @@ def test_aiwc_metrics_give_loads_and_stores() -> None:
 )
 def test_without_instructions_there_is_no_intensity(total: Mapping[str, float]) -> None:
     found = features({name: value for name, value in PAPI.items() if name != "PAPI_TOT_INS"} | dict(total))
-    assert set(found) == set(AMOUNTS)
+    assert set(found) == set(TABLE_3) - set(INTENSITIES)
 
 
 def test_without_its_counters_a_feature_is_missing() -> None:
@@ -167,11 +159,6 @@ def test_each_run_takes_the_counters_of_its_own_tool() -> None:
     assert used[0] == {"PAPI_BR_INS", "cf_executed", "branches"}
 
 
-def test_settings_are_nodes_cores_and_gpu() -> None:
-    rows = runs_with({"a": 1.0}, {"a": 2.0}, settings=[{"cores": 36.0, "nodes": 2.0}, {"uses_gpu": 1.0}])
-    np.testing.assert_array_equal(settings_of(rows), [[2, 36, np.nan], [np.nan, np.nan, 1]])
-
-
 def test_every_rule_is_for_a_feature_and_intensities_alone_have_a_total() -> None:
     assert {rule.feature for rule in RULES} == set(TABLE_3)
     assert all((rule.whole is not None) == (rule.feature in INTENSITIES) for rule in RULES)
@@ -197,8 +184,9 @@ def test_order_does_not_matter_and_more_of_the_same_has_the_same_intensities(
     assert {name: after[name] for name in INTENSITIES} == pytest.approx(
         {name: before[name] for name in INTENSITIES}
     )
-    assert {name: after[name] for name in AMOUNTS} == pytest.approx(
-        {name: factor * before[name] for name in AMOUNTS}
+    amounts = set(TABLE_3) - set(INTENSITIES)
+    assert {name: after[name] for name in amounts} == pytest.approx(
+        {name: factor * before[name] for name in amounts}
     )
 
 

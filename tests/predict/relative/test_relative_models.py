@@ -21,13 +21,12 @@ from crosscast.predict.relative.data import (
     profiles_seen,
     relative_to_slowest,
 )
-from crosscast.predict.relative.features import FeatureScale
+from crosscast.predict.relative.features import fit_features
 from crosscast.predict.relative.models import (
     BASELINES,
     DEFAULT_MODEL,
     MODELS,
     BlendPredictor,
-    ByTimes,
     ByTimesPredictor,
     CombinedRelative,
     ExtraTrees,
@@ -102,7 +101,7 @@ def test_a_run_is_predicted_alone_as_among_others(model: RelativeModel) -> None:
     np.testing.assert_array_equal(alone[0], whole[5])
 
 
-@each_model
+@pytest.mark.parametrize("model", [*COUNTED_MODELS, CombinedRelative()], ids=lambda model: model.name)
 def test_nothing_can_be_learned_from_nothing(model: RelativeModel) -> None:
     with pytest.raises(InputError, match=f"^{model.name}: expected a run to learn from, found none"):
         model.fit(VECTORS.rows(np.array([], dtype=np.int64)), 0)
@@ -134,14 +133,14 @@ def test_the_mean_of_logarithms_is_the_same_whichever_device_is_divided_by() -> 
 
 
 def test_linear_regression_is_that_of_scikit_learn() -> None:
-    rows = FeatureScale(fill=True).fit(VECTORS.observations).transform(VECTORS.observations)
+    rows = fit_features(VECTORS.observations, fill=True).transform(VECTORS.observations)
     reference = LinearRegression().fit(rows, VECTORS.vector).predict(rows)
     predicted = PublishedLinear().fit(VECTORS).predict(VECTORS.observations)
     np.testing.assert_allclose(predicted, np.maximum(reference, VECTORS.vector.min()), rtol=1e-9)
 
 
 def test_the_forest_is_that_of_scikit_learn() -> None:
-    rows = FeatureScale(fill=True).fit(VECTORS.observations).transform(VECTORS.observations)
+    rows = fit_features(VECTORS.observations, fill=True).transform(VECTORS.observations)
     reference = RandomForestRegressor(10, random_state=3).fit(rows, VECTORS.vector).predict(rows)
     predicted = PublishedForest(trees=10).fit(VECTORS, 3).predict(VECTORS.observations)
     np.testing.assert_allclose(predicted, reference, rtol=1e-12)
@@ -177,7 +176,7 @@ def test_both_sides_are_finite_and_in_single_precision() -> None:
 
 
 def test_xgboost_is_asked_for_what_the_paper_says() -> None:
-    features = FeatureScale().fit(VECTORS.observations)
+    features = fit_features(VECTORS.observations)
     rows = features.transform(VECTORS.observations)
     reference = boosted(rows, VECTORS.vector).predict(xgboost.DMatrix(rows.astype(np.float32), nthread=1))
     model = PublishedXGBoost(rounds=25).fit(VECTORS, 2)
@@ -265,7 +264,9 @@ SEEN = PROFILES.observations
 
 @cache
 def by_times() -> ByTimesPredictor:
-    return ByTimes().fit(PROFILES, 0)
+    found = CombinedRelative().fit(PROFILES, 0)
+    assert isinstance(found, ByTimesPredictor)
+    return found
 
 
 def without(seen: Observations, name: str) -> Observations:
@@ -313,30 +314,25 @@ def lawful() -> tuple[ProfileBatch, Vectors]:
 def test_a_law_of_times_is_a_law_of_their_ratios() -> None:
     profiles, vectors = lawful()
     out = profiles.groups("application") == 2
-    found = ByTimes().fit(vectors.rows(~out), 0).predict(vectors.rows(out).observations)
+    found = CombinedRelative().fit(vectors.rows(~out), 0).predict(vectors.rows(out).observations)
     assert np.abs(found - vectors.vector[out]).mean() < 0.03
 
 
 def test_counters_of_a_device_are_no_profiles() -> None:
-    counted = made_vectors(applications=2)
     assert are_profiles(SEEN)
-    assert not are_profiles(counted.observations)
+    assert not are_profiles(VECTORS.observations)
     assert not are_profiles(replace(SEEN, source=("cpu", *SEEN.source[1:])))
     assert not are_profiles(replace(SEEN, names=("odd", *SEEN.names[1:])))
-    with pytest.raises(InputError, match=r"^by-times: expected .* found counters of cpu, fast$"):
-        ByTimes().fit(counted, 0)
     with pytest.raises(InputError, match=r"^profile: expected architecture-independent profiles"):
         by_times().predict(runs_with({"PAPI_TOT_INS": 1.0}))
 
 
-def test_devices_must_be_described() -> None:
-    with pytest.raises(InputError, match=r"^by-times: expected a description of each device, found none$"):
-        ByTimes().fit(replace(PROFILES, described=()), 0)
-
-
 def test_a_profile_without_a_metric_that_times_need_is_refused() -> None:
     lacking = without(SEEN, "total_instruction_count")
-    for ask in (by_times().predict, lambda seen: ByTimes().fit(replace(PROFILES, observations=seen), 0)):
+    for ask in (
+        by_times().predict,
+        lambda seen: CombinedRelative().fit(replace(PROFILES, observations=seen), 0),
+    ):
         with pytest.raises(InputError, match="total_instruction_count") as caught:
             ask(lacking)
         assert "\n" not in str(caught.value)

@@ -113,15 +113,6 @@ def test_kernels_that_were_measured_nowhere_or_on_one_device_teach_nothing(profi
     np.testing.assert_array_equal(found(correction, profiles, np.full(errors.shape, 0.5)), 0)
 
 
-def test_it_comes_back_from_its_arrays(profiles: ProfileBatch, others: ProfileBatch) -> None:
-    shares = np.full((len(profiles), D), 0.7)
-    correction = fitted(profiles, error_of_branches(profiles), shares)
-    again = Correction.from_state(correction.state())
-    np.testing.assert_array_equal(
-        found(again, others, shares[: len(others)]), found(correction, others, shares[: len(others)])
-    )
-
-
 @pytest.mark.parametrize("name", ["by_launch", "by_work", "launch.points", "work.scale"])
 def test_arrays_that_do_not_fit_together_are_refused(profiles: ProfileBatch, name: str) -> None:
     state = fitted(profiles, error_of_branches(profiles), np.ones((len(profiles), D))).state()
@@ -186,12 +177,6 @@ def test_it_learns_what_no_term_says(lawful: Grid) -> None:
 
 def test_it_is_as_good_on_what_was_measured_here(bundled: Grid) -> None:
     assert rms(errors(Combined(), bundled)) < 1.1 * rms(errors(Physical(), bundled))
-
-
-def test_it_comes_back_from_its_arrays_combined(lawful: Grid) -> None:
-    predictor = Combined().fit(lawful, 0)
-    again = CombinedPredictor.from_state(predictor.state())
-    np.testing.assert_array_equal(again.log_time(lawful.profiles), predictor.log_time(lawful.profiles))
 
 
 def test_a_correction_of_other_devices_is_refused(lawful: Grid) -> None:

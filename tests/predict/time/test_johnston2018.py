@@ -114,13 +114,6 @@ def test_no_trees_and_no_features_are_refused(trees: int, tried: int) -> None:
         next(iter(draw_trees(rows(), trees, tried=tried, seed=0)))
 
 
-def test_rows_that_are_not_finite_are_refused() -> None:
-    with pytest.raises(InputError, match="finite"):
-        Rows(np.array([[np.nan]]), np.array([0]), np.array([1.0]))
-    with pytest.raises(InputError, match="as many cells as responses"):
-        Rows(np.zeros((1, 1)), np.array([0]), np.array([]))
-
-
 SMALL = PublishedForest(trees=40, tried=4, node_size=1)
 
 

@@ -7,15 +7,17 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from crosscast import load_model
 from crosscast.errors import InputError
-from crosscast.predict.store import CARD, read
-from crosscast.predict.time.artefact import TrainedTimeModel, open_model
+from crosscast.predict.store import CARD
+from crosscast.predict.time.artefact import TrainedTimeModel
 from crosscast.predict.time.data import ProfileBatch
+from crosscast.predict.time.gaussian import GaussianPredictor
 from crosscast.predict.time.johnston2018 import PublishedForest
 from crosscast.predict.time.models import MODELS, DeviceMean
 from crosscast.profile import METRICS
@@ -31,7 +33,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def loaded(folder: Path) -> TrainedTimeModel:
-    return open_model(read(folder, "time"))
+    model: TrainedTimeModel = load_model(folder)
+    return model
 
 
 def refusal(folder: Path) -> str:
@@ -60,29 +63,47 @@ def test_the_same_model_gives_the_same_bytes(folder: Path, tmp_path: Path) -> No
     assert arrays_path(folder).read_bytes() == arrays_path(other).read_bytes()
 
 
-def test_predicting_needs_neither_scikit_learn_nor_scipy_nor_pyarrow(folder: Path) -> None:
+@pytest.fixture(scope="module")
+def of_each_model(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, GaussianPredictor]]:
+    known, predictor, card = fitted()
+    found = {}
+    for name, make in MODELS.items():
+        point = PublishedForest(trees=5) if name == "published-forest" else make().point
+        folder, changed = tmp_path_factory.mktemp(name), replace(predictor, point=point.fit(known, 0))
+        TrainedTimeModel(card, changed).save(folder)
+        found[name] = folder, changed
+    return found
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_can_be_kept(name: str, of_each_model: dict[str, tuple[Path, GaussianPredictor]]) -> None:
+    known, (folder, before) = lawful_grid(), of_each_model[name]
+    after: Any = loaded(folder).predictor
+    np.testing.assert_array_equal(after.predict(known.profiles).centre, before.predict(known.profiles).centre)
+    points: Any = (before.point, after.point)
+    state, again = (each.state() for each in points)
+    assert {array.dtype.kind for array in state.values()} <= set("iufUb")
+    assert {key: each.tobytes() for key, each in state.items()} == {
+        key: each.tobytes() for key, each in again.items()
+    }
+
+
+def test_predicting_needs_neither_scikit_learn_nor_scipy_nor_pyarrow(
+    of_each_model: dict[str, tuple[Path, GaussianPredictor]],
+) -> None:
     script = (
         "import sys, numpy as np\n"
         "from crosscast import load_model\n"
         "from crosscast.predict.time.data import ProfileBatch\n"
         "from crosscast.profile import METRICS\n"
-        f"model = load_model({str(folder)!r})\n"
         "profiles = ProfileBatch(('a',), ('k',), ('s',), np.full((1, len(METRICS)), 3.0))\n"
-        "assert model.predict(profiles, probes={'big': 1e-3}).centre.shape == (1, 4)\n"
+        "for folder in sys.argv[1:]:\n"
+        "    assert load_model(folder).predict(profiles, probes={'big': 1e-3}).centre.shape == (1, 4)\n"
         "bad = {'sklearn', 'scipy', 'pyarrow', 'pandas', 'llvmlite'} & set(sys.modules)\n"
         "assert not bad, bad\n"
     )
-    subprocess.run([sys.executable, "-c", script], check=True)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_every_model_can_be_kept(name: str, tmp_path: Path) -> None:
-    known = lawful_grid()
-    point = PublishedForest(trees=5) if name == "published-forest" else MODELS[name]().point
-    predictor = replace(fitted()[1], point=point.fit(known, 0))
-    TrainedTimeModel(fitted()[2], predictor).save(tmp_path / "model")
-    after = loaded(tmp_path / "model").predict(known.profiles)
-    np.testing.assert_array_equal(after.centre, predictor.predict(known.profiles).centre)
+    folders = [str(folder) for folder, _ in of_each_model.values()]
+    subprocess.run([sys.executable, "-c", script, *folders], check=True)
 
 
 @pytest.mark.parametrize("name", ["model", "seed", "devices", "time_s", "training", "errors", "arrays"])

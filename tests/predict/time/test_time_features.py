@@ -36,24 +36,13 @@ def column(profiles: ProfileBatch, name: str) -> Reals:
     return feature_matrix((name,), profiles)[:, 0]
 
 
-def test_names_are_unique_and_needs_are_metrics() -> None:
-    assert len(set(NAMES)) == len(NAMES)
-    assert {need for each in FEATURES for need in each.needs} <= set(PLACES)
-
-
-def test_all_features_are_chosen_where_all_metrics_are_known() -> None:
-    assert list(choose_features(small_profiles(5, {}))) == NAMES
-
-
 def test_a_feature_is_left_out_where_one_kernel_lacks_its_metric() -> None:
+    assert len(set(NAMES)) == len(NAMES)
+    assert list(choose_features(small_profiles(5, {}))) == NAMES
     chosen = choose_features(without(small_profiles(5, {}), "total_writes", row=3))
     assert set(NAMES) - set(chosen) == {"accesses", "accesses_per_instruction"}
-
-
-def test_a_profile_without_a_metric_that_is_not_needed_is_taken() -> None:
-    profiles = small_profiles(5, {})
-    features = choose_features(profiles, ["instructions"])
-    assert feature_matrix(features, without(profiles, "opcode", row=0)).shape == (5, 1)
+    # Nor is a metric needed by those that are made of others.
+    assert feature_matrix(["instructions"], without(small_profiles(5, {}), "opcode", row=0)).shape == (5, 1)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +126,7 @@ def test_similarity_is_materns_covariance_of_standardized_features_as_in_scikit_
     scaler = StandardScaler().fit(known)
     wanted = Matern(length_scale=np.sqrt(3), nu=1.5)(scaler.transform(asked), scaler.transform(known))
     np.testing.assert_allclose(Neighbours.of(known).similarity(asked), wanted, atol=1e-6)
+    np.testing.assert_allclose(np.diag(Neighbours.of(known).similarity(known)), 1, atol=1e-6)
 
 
 @given(st.floats(0.01, 100), st.floats(-100, 100))
@@ -147,12 +137,6 @@ def test_units_do_not_matter(factor: float, added: float) -> None:
         Neighbours.of(known).similarity(known[:3]),
         atol=1e-6,
     )
-
-
-def test_a_kernel_is_most_like_itself() -> None:
-    found = Neighbours.of(features()).similarity(features())
-    np.testing.assert_allclose(np.diag(found), 1, atol=1e-6)
-    assert (found.argmax(axis=1) == np.arange(20)).all()
 
 
 def test_what_is_far_beyond_all_known_is_no_stranger_than_what_is_beyond() -> None:
@@ -172,31 +156,23 @@ def gpu(key: str, vendor: str, **numbers: float) -> Device:
     return Device(key, key, vendor, "gpu", numbers=numbers)
 
 
-def test_the_numbers_are_columns_of_the_table_of_devices() -> None:
-    assert set(NUMBERS) <= {column.name for column in DEVICES.columns}
-
-
 def test_a_missing_number_is_the_mean_of_the_devices_most_alike() -> None:
     devices = [
         gpu("one", "Nvidia", clock_hz=1e9),
         gpu("two", "Nvidia", clock_hz=4e9),
-        gpu("lacks", "Nvidia"),
+        gpu("lacks", "Nvidia", clock_hz=0.0),
         gpu("alone", "AMD"),
         Device("host", type="cpu", vendor="Intel", numbers={"clock_hz": 8e9}),
         Device("other", type="accelerator"),
     ]
     found = Descriptors.of(devices)
     assert found.device_numbers == ("clock_hz",)
+    assert set(NUMBERS) <= {column.name for column in DEVICES.columns}
     clocks = np.exp(found.device_logs[:, 0])
     assert clocks[:2] == pytest.approx([1e9, 4e9])
     assert clocks[2] == pytest.approx(2e9)  # of its type and vendor
     assert clocks[3] == pytest.approx(2e9)  # of its type
     assert clocks[5] == pytest.approx((1e9 * 4e9 * 8e9) ** (1 / 3))  # of all
-
-
-def test_a_number_that_is_none_is_as_good_as_missing() -> None:
-    devices = [gpu("one", "Nvidia", clock_hz=1e9), gpu("two", "Nvidia", clock_hz=0.0)]
-    assert np.exp(Descriptors.of(devices).device_logs[:, 0]) == pytest.approx([1e9, 1e9])
 
 
 def test_a_further_device_is_filled_in_the_same_way_and_changes_no_other() -> None:
@@ -242,24 +218,14 @@ def test_distances_are_in_standard_deviations_of_the_known_devices() -> None:
     assert pairs.squares == pytest.approx(np.array([[0, 4, 16], [4, 0, 4], [16, 4, 0]]))
     assert pairs.products[2] == pytest.approx([-3, 3, 9])
     assert pairs.trend[:2] - pairs.trend[2] == pytest.approx([4, 2])
-
-
-def test_devices_that_agree_in_a_number_are_not_pushed_apart_by_a_little() -> None:
-    devices = [gpu("one", "", clock_hz=1e9), gpu("two", "", clock_hz=1e9)]
-    pairs = Descriptors.of(devices).joined(gpu("new", "", clock_hz=1e9 * np.exp(0.1))).pairs(2)
-    assert pairs.squares[0, 2] == pytest.approx(1)
-
-
-def test_some_of_the_pairs_are_those_of_some_of_the_devices() -> None:
-    devices = [
-        gpu(key, vendor, clock_hz=1e9 + 1e8 * ord(key)) for key, vendor in zip("abc", "xyx", strict=True)
-    ]
-    pairs = Descriptors.of(devices).pairs(3)
     some = pairs.take([2, 0])
     assert len(some) == 2
-    assert some.squares[0, 1] == pairs.squares[2, 0]
-    assert some.vendors.tolist() == [[1, 1], [1, 1]]
+    assert some.squares[0, 1] == 16
     assert some.trend.tolist() == [pairs.trend[2], pairs.trend[0]]
+    # Devices that agree in a number are not pushed apart by a little.
+    alike = [gpu("one", "", clock_hz=1e9), gpu("two", "", clock_hz=1e9)]
+    pairs = Descriptors.of(alike).joined(gpu("new", "", clock_hz=1e9 * np.exp(0.1))).pairs(2)
+    assert pairs.squares[0, 2] == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,13 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.predict.intervals import group_reach, group_weights, most_level
 from crosscast.predict.relative.data import (
+    MOST_NAMED,
     NO_SOURCE,
     Observations,
     RelativePredictor,
     check_times,
     profiles_seen,
+    unknown_counters_error,
 )
 from crosscast.predict.serialization import Array, Nested, Stored, register_homes
 from crosscast.predict.store import StoredModel, decode, write
@@ -29,8 +31,8 @@ from crosscast.results import Tabular
 
 QUESTION = "relative"
 
+# What an entry of a vector is, as the card says it
 DIRECTION = "time on a device over the time on the slowest device, in (0, 1]: less is better"
-"""What an entry of a vector is, as the card says it."""
 
 _HOMES = {
     "relative-blend": "crosscast.predict.relative.models",
@@ -44,7 +46,6 @@ register_homes(_HOMES)
 
 _LEAST_S, _MOST_S = 1e-9, 1e9
 _NAMES = ("application", "kernel", "size", "scale")
-_MOST_NAMED = 5
 
 
 class RelativeCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,19 +63,17 @@ class RelativeCard(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The card as a JSON object."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
-        return found
+        return dict(msgspec.to_builtins(self))
 
     def check(self, where: str) -> None:
         """Refuse another direction, and names that are missing or repeated."""
-        if self.direction != DIRECTION:
-            expected, found = repr(DIRECTION), repr(self.direction)
-            raise InputError.of(where=where, field="direction", expected=expected, found=found)
+        wrong = [("direction", repr(DIRECTION), repr(self.direction))] if self.direction != DIRECTION else []
         for field, least in (("devices", 2), ("sources", 1), ("counters", 1), ("configuration", 0)):
             names: tuple[str, ...] = getattr(self, field)
             if len(names) < least or len(set(names)) < len(names) or not all(names):
-                expected, found = f"at least {least}, and each once", ", ".join(names) or "none"
-                raise InputError.of(where=where, field=field, expected=expected, found=found)
+                wrong.append((field, f"at least {least}, and each once", ", ".join(names) or "none"))
+        for field, expected, found in wrong:
+            raise InputError.of(where=where, field=field, expected=expected, found=found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +102,10 @@ class RelativeResiduals(Stored):
     @classmethod
     def of(cls, group: Sequence[str], source: Sequence[str], log_error: Reals) -> RelativeResiduals:
         """Errors, each with the name of its group and of the device that counted."""
-        groups, of_group = np.unique(group, return_inverse=True)
-        sources, of_source = np.unique(source, return_inverse=True)
-        numbers = (each.astype(np.int64) for each in (of_group, of_source))
-        return cls(tuple(groups.tolist()), tuple(sources.tolist()), log_error, *numbers)
+        (groups, of_group), (sources, of_source) = (
+            np.unique(np.array(names), return_inverse=True) for names in (group, source)
+        )
+        return cls(tuple(groups.tolist()), tuple(sources.tolist()), log_error, of_group, of_source)
 
     def rows(self, there: Flags) -> RelativeResiduals:
         """Some of the errors."""
@@ -164,7 +163,7 @@ class RelativeForecast(Tabular):
     @property
     def recommended(self) -> tuple[str, ...]:
         """The device to take for each run."""
-        return tuple(self.devices[place] for place in self.order[:, 0])
+        return tuple(self.in_order(row)[0] for row in range(len(self)))
 
     def in_order(self, row: int) -> tuple[str, ...]:
         """The devices of a run, fastest first."""
@@ -197,7 +196,7 @@ class RelativeForecast(Tabular):
 
     def __getitem__(self, row: int) -> RelativeRun:
         """The forecast of one run."""
-        return RelativeRun(self, row)
+        return RelativeRun(self, row, self.runs.label(row), self.warnings[row])
 
     def __iter__(self) -> Iterator[RelativeRun]:
         """The forecast of each run."""
@@ -209,16 +208,8 @@ class RelativeRun(NamedTuple):
 
     forecast: RelativeForecast
     row: int
-
-    @property
-    def label(self) -> str:
-        """Its names, for people."""
-        return self.forecast.runs.label(self.row)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What makes it doubtful; sentences without a full stop."""
-        return self.forecast.warnings[self.row]
+    label: str  # its names, for people
+    warnings: tuple[str, ...]  # what makes it doubtful; sentences without a full stop
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as the object that ``--json`` prints."""
@@ -270,27 +261,26 @@ def forecast_of(
     order = np.argsort(logs, axis=1, kind="stable").astype(np.int64)
     reached = np.array([min(level, most_level(len(each.groups))) for each in errors])
     time_s = np.full((*predicted.shape, 3), np.nan)
-    known = [*times] or [None] * len(runs)
+    known, said = [*times] or [None] * len(runs), warnings or [()] * len(runs)
     for row, time in enumerate(known):
         if time is not None:
             timed = list(devices).index(time[0])
             time_s[row] = time[1] * _limits(predicted[[row]], [errors[row]], timed, level)[0]
     shares = [_shares(logs[row], order[row], each) for row, each in enumerate(errors)]
-    said = warnings or [()] * len(runs)
     centre, low, high = np.moveaxis(_limits(predicted, errors, base, level), 2, 0)
     return RelativeForecast(
-        runs=runs,
-        devices=tuple(devices),
-        relative_to=relative_to,
-        level=level,
-        reached=reached,
-        centre=centre,
-        low=low,
-        high=high,
+        runs,
+        tuple(devices),
+        relative_to,
+        level,
+        reached,
+        centre,
+        low,
+        high,
         order=order,
         fastest=np.array([fastest for fastest, _ in shares]).reshape(predicted.shape),
         same_order=np.array([same for _, same in shares]),
-        timed_on=tuple(None if time is None else time[0] for time in known),
+        timed_on=tuple(time and time[0] for time in known),
         time_s=time_s,
         warnings=tuple((*one, *_too_few(level, most)) for one, most in zip(said, reached, strict=True)),
     )
@@ -359,13 +349,7 @@ class TrainedRelativeModel:
         return self.card.devices
 
     def save(self, folder: str | Path) -> None:
-        """Write the model to a folder, which `crosscast.load_model` reads; a model that is there is replaced.
-
-        Raises
-        ------
-        InputError
-            If something else is there, or the folder cannot be written.
-        """
+        """Write the model to a folder, in place of one that is there, for `crosscast.load_model`."""
         write(folder, QUESTION, self.card.to_dict(), _Parts(self.predictor, self.residuals).state())
 
     def vectors(self, runs: Observations) -> Reals:
@@ -394,7 +378,9 @@ class TrainedRelativeModel:
         if not isinstance(runs, Observations):
             runs = profiles_seen(runs if isinstance(runs, ProfileBatch) else ProfileBatch.of(runs))
         unknown = self._unknown_counters(runs)
-        self._refuse_unknown(runs, unknown)
+        for row in range(len(runs)):
+            if set(runs.counters_of(row)) <= set(unknown):
+                raise unknown_counters_error(runs, row, self.card.counters)
         return forecast_of(
             runs,
             self.devices,
@@ -415,16 +401,17 @@ class TrainedRelativeModel:
         if time_s is not None and not _LEAST_S <= time_s <= _MOST_S:
             expected = f"from {_LEAST_S:g} to {_MOST_S:g} seconds"
             raise InputError.of(where="time", expected=expected, found=f"{time_s:g}")
-        times: list[tuple[str, float] | None] = []
-        for source, own_s in zip(runs.source, runs.time_s.tolist(), strict=True):
-            device, seconds = timed_on or source, own_s if time_s is None else time_s
-            if device not in self.devices and time_s is not None:
+        on = [timed_on or source for source in runs.source]
+        for device in on if time_s is not None else ():
+            if device not in self.devices:
                 # `NO_SOURCE` reads as what was found, too.
                 expected = f"the device that it was measured on, one of {', '.join(self.devices)}"
                 raise InputError.of(where="time", expected=expected, found=device)
-            is_known = device in self.devices and np.isfinite(seconds)
-            times.append((device, seconds) if is_known else None)
-        return times
+        seconds = runs.time_s.tolist() if time_s is None else [time_s] * len(runs)
+        return [
+            (device, own_s) if device in self.devices and np.isfinite(own_s) else None
+            for device, own_s in zip(on, seconds, strict=True)
+        ]
 
     def _unknown_counters(self, runs: Observations) -> tuple[str, ...]:
         """Counters that the model does not know.
@@ -438,21 +425,12 @@ class TrainedRelativeModel:
                 return tuple(part.unknown_counters(runs))
         return tuple(name for name in runs.names if name not in self.card.counters)
 
-    def _refuse_unknown(self, runs: Observations, unknown: Sequence[str]) -> None:
-        for row in range(len(runs)):
-            there = runs.counters_of(row)
-            if set(there) <= set(unknown):
-                known = format_names(self.card.counters, _MOST_NAMED)
-                expected = f"counters that the model knows, such as {known}"
-                found = format_names(there, _MOST_NAMED) or "none"
-                raise InputError.of(where=runs.label(row), expected=expected, found=found)
-
     def _warnings(self, runs: Observations, row: int, unknown: Sequence[str]) -> tuple[str, ...]:
         """Applicability warnings of a run."""
         found = []
         ignored = [name for name in runs.counters_of(row) if name in unknown]
         if ignored:
-            names = format_names(ignored, _MOST_NAMED)
+            names = format_names(ignored, MOST_NAMED)
             found.append(f"counters that the model does not know are passed over: {names}")
         source, sources = runs.source[row], self.card.sources
         if source not in sources and source == NO_SOURCE:
@@ -460,7 +438,7 @@ class TrainedRelativeModel:
         elif source not in sources:
             found.append(
                 f"counted on {source}, and the model was trained on what was counted on "
-                f"{format_names(sources, _MOST_NAMED)}, so that nothing tells how sure this is"
+                f"{format_names(sources, MOST_NAMED)}, so that nothing tells how sure this is"
             )
         return tuple(found)
 

@@ -1,13 +1,17 @@
-"""Features of Table III of Nichols et al. 2024, made of counters of several tools: see docs/counters.md."""
+"""What counters of several tools mean: features of Table III of Nichols et al. 2024, and amounts of work.
+
+Which counters give which is in ``table3.csv`` (see docs/counters.md) and ``work.csv``.
+"""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
+from typing import Final, Literal
 
 import numpy as np
 
@@ -81,24 +85,23 @@ class Formula:
         products = []
         for term in self.text.split(" + "):
             if not term.startswith("["):
-                words = term.split(" · ")
+                words = term.lower().split(" · ")
                 has_factor = words[0].isdecimal()
-                factor = float(words[0]) if has_factor else 1.0
-                products.append((factor, [name.lower() for name in words[has_factor:]]))
+                products.append((float(words[0]) if has_factor else 1.0, words[has_factor:]))
         return products
 
     def values(self, counters: Mapping[str, Reals], rows: int) -> Reals:
         """The amounts ``(r,)`` by values of counters by plain name; NaN where one is missing."""
+        missing = np.full(rows, np.nan)
         if any(name not in counters for name in self.needs):
-            return np.full(rows, np.nan)
+            return missing
         needed = [counters[name] for name in self.needs]
         if _MISSED.fullmatch(self.text):
             requests, percent = needed
             amount = requests * np.maximum(1 - percent / 100, 0.0)
         elif _SHARE.fullmatch(self.text):
             whole, part, other = needed
-            both = part + other
-            amount = whole * np.divide(part, both, out=np.full(rows, np.nan), where=both > 0)
+            amount = whole * np.divide(part, part + other, out=missing, where=part + other > 0)
         else:
             terms = ((factor, [counters[name] for name in names]) for factor, names in self._products)
             amount = np.sum([factor * np.prod(values, axis=0) for factor, values in terms], axis=0)
@@ -108,31 +111,25 @@ class Formula:
         return np.where(np.isfinite(amount), amount, np.nan)
 
 
+def _table(name: str) -> list[dict[str, str]]:
+    text = files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
 INTENSITIES = (
-    "branch intensity",
-    "store intensity",
-    "load intensity",
-    "single fp intensity",
-    "double fp intensity",
-    "arithmetic intensity",
+    *("branch intensity", "store intensity", "load intensity"),
+    *("single fp intensity", "double fp intensity", "arithmetic intensity"),
 )
 """Features that are ratios to the total number of instructions."""
 
-AMOUNTS = (
-    "l1 load misses",
-    "l1 store misses",
-    "l2 load misses",
-    "l2 store misses",
-    "io bytes written",
-    "io bytes read",
-    "extended page table",
-    "memory stalls",
+TABLE_3 = (
+    *INTENSITIES,
+    *("l1 load misses", "l1 store misses", "l2 load misses", "l2 store misses"),
+    *("io bytes written", "io bytes read", "extended page table", "memory stalls"),
 )
-TABLE_3 = (*INTENSITIES, *AMOUNTS)
 """Features that are made of counters, in the order of the table."""
 
-SETTINGS = ("nodes", "cores", "uses_gpu")
-"""Features that a run was set to."""
+SETTINGS = ("nodes", "cores", "uses_gpu")  # Features that a run was set to
 
 
 @dataclass(frozen=True)
@@ -145,10 +142,9 @@ class Rule:
     whole: Formula | None  # all instructions, for an intensity
 
 
-_TABLE = files(__package__).joinpath("table3.csv").read_text(encoding="utf-8")
 RULES = tuple(
     Rule(row["tool"], row["feature"], Formula(row["counters"]), Formula(row["over"]) if row["over"] else None)
-    for row in csv.DictReader(_TABLE.splitlines())
+    for row in _table("table3.csv")
 )
 """All ways to features; a run takes the first to a feature that it has the counters for."""
 
@@ -176,8 +172,106 @@ def table3_features(observations: Observations) -> tuple[Reals, tuple[frozenset[
     return values, tuple(map(frozenset, used))
 
 
-def settings_of(observations: Observations) -> Reals:
-    """Nodes, cores and whether a GPU was used, of shape ``(r, 3)``; NaN where a run does not say."""
-    told = dict(zip(observations.configuration, observations.settings.T, strict=True))
-    missing = np.full(len(observations), np.nan)
-    return np.column_stack([told.get(name, missing) for name in SETTINGS])
+LAUNCHES, BYTES, OPERATIONS = "launches", "bytes", "operations"
+ITEMS: Final = "items"
+INSTRUCTIONS: Final = "instructions"
+AMOUNTS: Mapping[str, tuple[Formula, ...]] = {
+    kind: tuple(Formula(row["counters"]) for row in _table("work.csv") if row["amount"] == kind)
+    for kind in (LAUNCHES, ITEMS, INSTRUCTIONS, BYTES, OPERATIONS)
+}
+"""Ways to each amount of work; a run takes the first that it has the counters for.
+
+A memory transaction of nvprof, and a sector of Nsight Compute, has 32 bytes.
+"""
+
+
+def amounts_of(observations: Observations) -> dict[str, Reals]:
+    """Amounts of work ``(r,)`` by kind; NaN where the counters do not tell."""
+    (counters, _), rows = by_plain_name(observations), len(observations)
+    found: dict[str, Reals] = {}
+    for kind, formulas in AMOUNTS.items():
+        amount = np.full(rows, np.nan)
+        for formula in formulas:
+            amount = np.where(np.isnan(amount), formula.values(counters, rows), amount)
+        found[kind] = amount
+    return found
+
+
+Base = Literal["instructions", "items", ""]  # What totals are divided by, if by anything
+
+_NOT_A_TOTAL = re.compile(
+    r"""throughput|efficiency|utili[sz]ation|occupancy|(?<![a-z])(ratio|rate)|percent|pct|avg|ipc|topdown
+    |_per_|\.per[._]|eligible|(^|[._])(grid|block|input|static|dynamic|registers|smem|launch_|stall_)
+    |overhead|(busy|stalled|hitrate|cachehit|bankconflict)$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def is_total(counter: str) -> bool:
+    """Whether a counter is a total over a run, by its name.
+
+    >>> is_total("Iterations/Rep"), is_total("l1tex__hit_rate"), is_total("achieved_occupancy")
+    (True, False, False)
+    """
+    return _NOT_A_TOTAL.search(counter) is None
+
+
+def base_of(observations: Observations) -> Base:
+    """What totals of such runs are divided by: instructions or items, whichever more of the runs tell.
+
+    The training runs choose it, so that a feature means the same in all others.
+    """
+    amounts = amounts_of(observations)
+    instructions, items = (np.isfinite(amounts[kind]).sum() for kind in (INSTRUCTIONS, ITEMS))
+    if not (instructions or items):
+        return ""
+    return INSTRUCTIONS if instructions >= items else ITEMS
+
+
+def intensities_of(observations: Observations, base: Base) -> Observations:
+    """The same runs with other counters.
+
+    Totals are divided by the base, if there is one; other counters stay. To these come logarithms of the
+    amounts of work and of their ratios, also to the time that the run took on its source: how near it came to
+    what its source can do is what a profile tells first.
+
+    The order of the counters does not matter, and no run's values depend on the other runs.
+    """
+    amounts = amounts_of(observations)
+    columns: dict[str, Reals] = {}
+    for name, values in sorted(
+        zip(observations.names, observations.counters.T, strict=True), key=lambda e: e[0]
+    ):
+        if base and is_total(name):
+            divisor = amounts[base]
+            values = np.divide(values, divisor, out=np.full_like(values, np.nan), where=divisor > 0)
+        columns[_intensity(name, base)] = values
+    logs = {kind: _log(amount + 1.0) for kind, amount in amounts.items() if np.isfinite(amount).any()}
+    if np.isfinite(observations.time_s).any():
+        logs["time"] = _log(observations.time_s)
+    columns |= {f"log {name}": values for name, values in logs.items()}
+    if "time" in logs:
+        columns |= {f"log time over {name}": logs["time"] - logs[name] for name in logs if name != "time"}
+    if BYTES in logs and OPERATIONS in logs:
+        columns["log operations over bytes"] = logs[OPERATIONS] - logs[BYTES]
+    counters = np.column_stack([*columns.values()]) if columns else np.empty((len(observations), 0))
+    return replace(observations, names=tuple(columns), counters=counters.astype(np.float64))
+
+
+def unknown_counters(observations: Observations, base: Base, known: Collection[str]) -> tuple[str, ...]:
+    """Counters of runs of which no intensity is made that is among the known ones."""
+    formulas = [formula for kind in AMOUNTS if f"log {kind}" in known for formula in AMOUNTS[kind]]
+    used = {counter for formula in formulas for counter in (*formula.needs, *formula.may_use)}
+    return tuple(
+        name
+        for name in observations.names
+        if _intensity(name, base) not in known and plain_name(name) not in used
+    )
+
+
+def _intensity(counter: str, base: Base) -> str:
+    return f"{counter} a unit" if base and is_total(counter) else counter
+
+
+def _log(values: Reals) -> Reals:
+    return np.log(values, out=np.full_like(values, np.nan), where=values > 0)

@@ -6,8 +6,9 @@ An entry of a vector is the time on a device over the time on the slowest device
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,18 +16,13 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.time.data import ProfileBatch
+from crosscast.predict.warnings import format_names
 from crosscast.profile import METRICS
 
-NO_SOURCE = "none"
-"""Source of counters of no device, such as an architecture-independent profile."""
-
-INVOCATIONS = "invocations"
-"""Setting of a profile: how often its kernel was launched."""
-
-Work = tuple[str, str, str, str]
-"""Application, kernel, size and scale: runs that agree in them did the same."""
-
-_TEXTS = ("application", "kernel", "size", "scale", "source")
+NO_SOURCE = "none"  # Source of counters of no device, such as an architecture-independent profile
+INVOCATIONS = "invocations"  # Setting of a profile: how often its kernel was launched
+Work = tuple[str, str, str, str]  # Application, kernel, size and scale: runs that agree in them did the same
+MOST_NAMED = 5  # Counters that a message names
 
 
 @dataclass(frozen=True)
@@ -61,10 +57,11 @@ class Observations:
     @property
     def counts(self) -> dict[str, int]:
         """How many applications, kernels, and kernels at a size there are."""
+        kernels_at_a_size = {work[:3] for work in self.works}
         return {
             "applications": len(set(self.application)),
             "kernels": len(set(self.kernels)),
-            "kernels_at_a_size": len({work[:3] for work in self.works}),
+            "kernels_at_a_size": len(kernels_at_a_size),
         }
 
     def label(self, row: int) -> str:
@@ -78,13 +75,10 @@ class Observations:
     def rows(self, places: Integers | Flags) -> Observations:
         """Some of the rows."""
         chosen = np.arange(len(self))[places]
-        return replace(
-            self,
-            **{name: tuple(getattr(self, name)[row] for row in chosen) for name in _TEXTS},
-            counters=self.counters[chosen],
-            settings=self.settings[chosen],
-            time_s=self.time_s[chosen],
-        )
+        texts = ("application", "kernel", "size", "scale", "source")
+        some: dict[str, Any] = {name: tuple(getattr(self, name)[row] for row in chosen) for name in texts}
+        some |= {name: getattr(self, name)[chosen] for name in ("counters", "settings", "time_s")}
+        return replace(self, **some)
 
 
 @dataclass(frozen=True)
@@ -131,7 +125,7 @@ class RelativeModel(Protocol):
 def check_runs(name: str, vectors: Vectors) -> None:
     """Refuse to fit to no runs."""
     if not len(vectors):
-        raise InputError(f"{name}: expected a run to learn from, found none")
+        raise InputError.of(where=name, expected="a run to learn from", found="none")
 
 
 def check_times(times: Reals, where: str) -> None:
@@ -139,6 +133,13 @@ def check_times(times: Reals, where: str) -> None:
     wrong = ~(np.isfinite(times) & (times > 0))
     if wrong.any():
         raise InputError.of(where=where, expected="numbers above 0", found=float(times[wrong][0]))
+
+
+def unknown_counters_error(observations: Observations, row: int, known: Sequence[str]) -> InputError:
+    """What to say of a row that has none of the counters that a model knows."""
+    expected = f"counters that the model knows, such as {format_names(known, MOST_NAMED)}"
+    found = format_names(observations.counters_of(row), MOST_NAMED) or "none"
+    return InputError.of(where=observations.label(row), expected=expected, found=found)
 
 
 def relative_to_slowest(times_s: Reals) -> Reals:
@@ -149,6 +150,12 @@ def relative_to_slowest(times_s: Reals) -> Reals:
     """
     relative: Reals = times_s / times_s.max(axis=1, keepdims=True)
     return relative
+
+
+def centred(log_time: Reals) -> Reals:
+    """Logarithms of times less their mean over the devices."""
+    less_mean: Reals = log_time - log_time.mean(axis=1, keepdims=True)
+    return less_mean
 
 
 def kernel_weights(observations: Observations) -> Reals:

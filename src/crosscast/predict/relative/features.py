@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError, importing
-from crosscast.predict.relative.counters import INTENSITIES, SETTINGS, TABLE_3, settings_of, table3_features
-from crosscast.predict.relative.data import NO_SOURCE, Observations
+from crosscast.predict.relative.counters import INTENSITIES, SETTINGS, TABLE_3, table3_features
+from crosscast.predict.relative.data import NO_SOURCE, Observations, unknown_counters_error
 from crosscast.predict.serialization import Array, Nested, Stored
 from crosscast.predict.trees import Trees, both_sides, trees_of_booster
-from crosscast.predict.warnings import format_names
 
+# Scales: shares stay; amounts become ``log(x + 1)``, signed values ``asinh(x)``
 AS_IS, LOGARITHM, ROOT = range(3)
-"""Scales: shares stay; amounts become ``log(x + 1)``, signed values ``asinh(x)``."""
-
+# Origins of features: Table III of Nichols et al. 2024 (two kinds), the dataset's own, devices.
 COUNTED, SETTING, OWN_COUNTER, OWN_SETTING, SOURCE = range(5)
-"""Origins of features: Table III of Nichols et al. 2024 (two kinds), the dataset's own, devices."""
 
 _USES_GPU = SETTINGS[-1]
-_MOST_NAMED = 5
 
 
 def scale_for(values: Reals) -> int:
@@ -50,76 +46,61 @@ def on_scale(values: Reals, scale: int) -> Reals:
     return np.arcsinh(values) if scale == ROOT else values
 
 
-class _Source:
-    """Where the values of features of some rows are from."""
+class _Columns:
+    """Values of the features that some rows have, by origin and key, before they are scaled."""
 
-    def __init__(self, observations: Observations) -> None:
-        self.observations = observations
-        self.counted, self.used = table3_features(observations)
+    def __init__(self, rows: Observations) -> None:
+        self.rows = rows
+        counted, self.used = table3_features(rows)
+        table = {
+            COUNTED: zip(TABLE_3, counted.T, strict=True),
+            OWN_COUNTER: zip(rows.names, rows.counters.T, strict=True),
+            OWN_SETTING: zip(rows.configuration, rows.settings.T, strict=True),
+        }
+        self.values = {(origin, key): column for origin, each in table.items() for key, column in each}
+        source = np.array(rows.source)
+        for key in sorted(set(rows.source) - {NO_SOURCE}):
+            self.values[SOURCE, key] = (source == key).astype(np.float64)
+        for key in SETTINGS:
+            self.values[SETTING, key] = self.values.pop((OWN_SETTING, key), np.full(len(rows), np.nan))
 
-    def values(self, origin: int, key: str) -> Reals:
-        """Values ``(r,)`` of a feature before they are scaled."""
-        rows = self.observations
-        if origin == COUNTED:
-            return self.counted[:, TABLE_3.index(key)]
-        if origin == SETTING:
-            return settings_of(rows)[:, SETTINGS.index(key)]
-        if origin == SOURCE:
-            return np.array([float(source == key) for source in rows.source])
-        own = origin == OWN_COUNTER
-        names, table = (rows.names, rows.counters) if own else (rows.configuration, rows.settings)
-        return table[:, names.index(key)] if key in names else np.full(len(rows), np.nan)
+    def of(self, origin: int, key: str) -> Reals:
+        """Values ``(r,)`` of a feature; 0 of a device that is none of theirs, NaN of others."""
+        absent = 0.0 if origin == SOURCE else np.nan
+        return np.asarray(self.values.get((origin, key), np.full(len(self.rows), absent)))
+
+    def known(self, keys: set[str], counters: tuple[str, ...]) -> Flags:
+        """Which counters are among some, or the source of some features of Table III."""
+        names = set(counters).union(*(self.used[TABLE_3.index(key)] for key in keys))
+        return np.array([name in names for name in self.rows.names], dtype=np.bool_)
 
 
-@dataclass(frozen=True)
-class FeatureScale:
-    """Which features there are, before any row is seen.
+def fit_features(observations: Observations, *, own: bool = False, fill: bool = False) -> FittedFeatures:
+    """Choose and scale features by these rows alone; constant ones are left out.
 
-    ``table3`` are those of the paper's table, as far as the counters give them; ``own`` are the dataset's
-    counters as they are; ``all`` are the table, and the counters that are in none of its features. What a run
-    was set to, and the device that it was counted on, belong to each.
+    These are Table III, as far as the counters give it, and the counters that are in none of its features;
+    `own` takes all counters as they are instead. What a run was set to, and the device that it was counted
+    on, belong to both. With `fill`, missing values become the mean of the training rows, with a feature that
+    says so; else they stay NaN.
     """
-
-    which: Literal["table3", "own", "all"] = "all"
-    # Missing values become the mean of the training rows, with a feature that says so; else they stay NaN.
-    fill: bool = False
-
-    def fit(self, observations: Observations) -> FittedFeatures:
-        """Choose and scale features by these rows alone; constant ones are left out."""
-        source = _Source(observations)
-        fitted = [
-            column
-            for origin, key in self._candidates(observations, source)
-            if (column := _fitted(origin, key, source.values(origin, key))) is not None
-        ]
-        if not fitted:
-            wanted = "of Table III, and " if self.which == "table3" else ""
-            raise InputError(
-                f"counters: expected some {wanted}that differ between {len(observations)} runs, found none "
-                f"among {', '.join(observations.names)[:200] or 'none'}"
-            )
-        origins, keys, scales, means, deviations, gaps = zip(*fitted, strict=True)
-        return FittedFeatures(
-            np.array(origins, dtype=np.int64),
-            tuple(keys),
-            np.array(scales, dtype=np.int64),
-            np.array(means),
-            np.array(deviations),
-            np.array(gaps),
-            self.fill,
-            observations.names,
-        )
-
-    def _candidates(self, observations: Observations, source: _Source) -> Iterator[tuple[int, str]]:
-        """Origins and keys of all features that rows might have."""
-        if self.which != "own":
-            yield from ((COUNTED, name) for name in TABLE_3)
-        yield from ((SETTING, name) for name in SETTINGS)
-        if self.which != "table3":
-            taken = frozenset[str]().union(*source.used) if self.which == "all" else frozenset[str]()
-            yield from ((OWN_COUNTER, name) for name in observations.names if name not in taken)
-            yield from ((OWN_SETTING, name) for name in observations.configuration if name not in SETTINGS)
-        yield from ((SOURCE, key) for key in sorted(set(observations.source) - {NO_SOURCE}))
+    columns = _Columns(observations)
+    taken = {(OWN_COUNTER, name) for name in frozenset[str]().union(*columns.used) if not own}
+    fitted = [
+        column
+        for origin, key in sorted(columns.values, key=lambda each: each[0])
+        if (origin, key) not in taken
+        and not (own and origin == COUNTED)
+        and (column := _fitted(origin, key, columns.of(origin, key))) is not None
+    ]
+    if not fitted:
+        expected = f"some that differ between {len(observations)} runs"
+        found = f"none among {', '.join(observations.names)[:200] or 'none'}"
+        raise InputError.of(where="counters", expected=expected, found=found)
+    origins, keys, scales, means, deviations, gaps = zip(*fitted, strict=True)
+    origin, scale, mean, deviation, gap = (
+        np.array(each) for each in (origins, scales, means, deviations, gaps)
+    )
+    return FittedFeatures(origin, keys, scale, mean, deviation, gap, fill, observations.names)
 
 
 def _fitted(origin: int, key: str, raw: Reals) -> tuple[int, str, int, float, float, bool] | None:
@@ -177,10 +158,12 @@ class FittedFeatures(Stored):
         The columns of counters have mean 0 and deviation 1 over the training rows that have them. A device
         that no training row is from has 0 in each column of devices.
         """
-        source = _Source(observations)
-        self._refuse_unknown(source)
-        columns = zip(self.origins.tolist(), self.keys, self.scales.tolist(), strict=True)
-        scaled = [on_scale(source.values(origin, key), scale) for origin, key, scale in columns]
+        columns, there = _Columns(observations), np.isfinite(observations.counters)
+        strange = there.any(axis=1) & ~there[:, columns.known(self._published, self.known)].any(axis=1)
+        if strange.any() and self.known:
+            raise unknown_counters_error(observations, int(np.argmax(strange)), self.known)
+        places = zip(self.origins.tolist(), self.keys, self.scales.tolist(), strict=True)
+        scaled = [on_scale(columns.of(origin, key), scale) for origin, key, scale in places]
         rows: Reals = (np.column_stack(scaled) - self.means) / self.deviations
         if not self.fill:
             return rows
@@ -190,27 +173,13 @@ class FittedFeatures(Stored):
     def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
         """Counters that the rows have and the training rows did not, and that no feature is made of."""
         there = np.isfinite(observations.counters).any(axis=0)
-        unknown = np.flatnonzero(there & ~self._known(_Source(observations)))
+        unknown = np.flatnonzero(there & ~_Columns(observations).known(self._published, self.known))
         return tuple(observations.names[place] for place in unknown)
 
-    def _known(self, source: _Source) -> Flags:
-        """Which counters the training rows had, or a feature of Table III is made of."""
-        counted = [key for origin, key in zip(self.origins, self.keys, strict=True) if origin == COUNTED]
-        known = set(self.known).union(*(source.used[TABLE_3.index(key)] for key in counted))
-        return np.array([name in known for name in source.observations.names], dtype=np.bool_)
-
-    def _refuse_unknown(self, source: _Source) -> None:
-        rows = source.observations
-        there = np.isfinite(rows.counters)
-        strange = there.any(axis=1) & ~there[:, self._known(source)].any(axis=1)
-        if strange.any() and self.known:
-            row = int(np.argmax(strange))
-            names = format_names(rows.counters_of(row), _MOST_NAMED)
-            raise InputError.of(
-                where=rows.application[row],
-                expected=f"counters that the model knows, such as {format_names(self.known, _MOST_NAMED)}",
-                found=f"a profile whose counters the model does not know: {names}",
-            )
+    @property
+    def _published(self) -> set[str]:
+        """Features of Table III among them that are made of counters."""
+        return {key for origin, key in zip(self.origins, self.keys, strict=True) if origin == COUNTED}
 
 
 @dataclass(frozen=True, eq=False)

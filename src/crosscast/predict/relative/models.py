@@ -6,7 +6,7 @@ Extremely randomized trees are those of Geurts, Ernst and Wehenkel 2006 (doi:10.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -14,6 +14,17 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError, importing
+from crosscast.predict.relative.counters import (
+    BYTES,
+    ITEMS,
+    LAUNCHES,
+    OPERATIONS,
+    Base,
+    amounts_of,
+    base_of,
+    intensities_of,
+    unknown_counters,
+)
 from crosscast.predict.relative.data import (
     INVOCATIONS,
     NO_SOURCE,
@@ -21,11 +32,12 @@ from crosscast.predict.relative.data import (
     RelativeModel,
     RelativePredictor,
     Vectors,
+    centred,
     check_runs,
     kernel_weights,
     relative_to_slowest,
 )
-from crosscast.predict.relative.features import FeatureScale, FittedFeatures, TreesOnFeatures, VectorBoosting
+from crosscast.predict.relative.features import FittedFeatures, TreesOnFeatures, VectorBoosting, fit_features
 from crosscast.predict.relative.nichols2024 import (
     LogMean,
     PublishedForest,
@@ -33,21 +45,19 @@ from crosscast.predict.relative.nichols2024 import (
     PublishedMean,
     PublishedXGBoost,
 )
-from crosscast.predict.relative.work import (
-    Base,
-    WorkPrices,
-    base_of,
-    fit_prices,
-    intensities_of,
-    unknown_counters,
-)
 from crosscast.predict.serialization import Array, Nested, Stored
 from crosscast.predict.time.combined import Combined, CombinedPredictor
 from crosscast.predict.time.data import Grid, ProfileBatch
 from crosscast.predict.trees import Trees, trees_of_forest, within_singles
 from crosscast.profile import METRICS
 
-_FEATURES = FeatureScale("own", fill=True)
+
+def _fit_features(vectors: Vectors) -> tuple[Base, FittedFeatures, Reals]:
+    """What totals are divided by, features of intensities, and the rows of these."""
+    base = base_of(vectors.observations)
+    seen = intensities_of(vectors.observations, base)
+    features = fit_features(seen, own=True, fill=True)
+    return base, features, features.transform(seen)
 
 
 def _check_filled(features: FittedFeatures) -> None:
@@ -55,18 +65,12 @@ def _check_filled(features: FittedFeatures) -> None:
         raise InputError.of(field="features.fill", expected="features whose gaps are filled", found="others")
 
 
-def _centred(log_time: Reals) -> Reals:
-    """Logarithms of times less their mean over the devices."""
-    centred: Reals = log_time - log_time.mean(axis=1, keepdims=True)
-    return centred
-
-
 def _random_trees(count: int, rows: Reals, vectors: Vectors, seed: int, max_features: float = 1.0) -> Trees:
     """Extremely randomized trees of centred logarithms of times, to which kernels weigh the same."""
     with importing("train", "fitting a model"):
         from sklearn.ensemble import ExtraTreesRegressor
     forest = ExtraTreesRegressor(count, max_features=max_features, random_state=seed, n_jobs=1)
-    target, weights = _centred(np.log(vectors.times_s)), kernel_weights(vectors.observations)
+    target, weights = centred(np.log(vectors.times_s)), kernel_weights(vectors.observations)
     forest.fit(within_singles(rows), target, sample_weight=weights)
     return trees_of_forest(forest)
 
@@ -81,11 +85,8 @@ class ExtraTrees:
     def fit(self, vectors: Vectors, seed: int) -> ExtraTreesPredictor:
         """Grow them."""
         check_runs(self.name, vectors)
-        base = base_of(vectors.observations)
-        seen = intensities_of(vectors.observations, base)
-        features = _FEATURES.fit(seen)
-        trees = _random_trees(self.trees, features.transform(seen), vectors, seed)
-        return ExtraTreesPredictor(features, trees, base)
+        base, features, rows = _fit_features(vectors)
+        return ExtraTreesPredictor(features, _random_trees(self.trees, rows, vectors, seed), base)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +112,8 @@ class ExtraTreesPredictor(Stored, kind="relative-extra-trees"):
         return unknown_counters(observations, self.base, self.features.known)
 
 
+# Rows of a kernel: more of one that was run at a thousand sizes tell hardly more, and cost time
 _MOST_ROWS = 120
-"""Rows of a kernel: more of one that was run at a thousand sizes tell hardly more, and cost time."""
 
 
 def spread_rows(vectors: Vectors) -> Vectors:
@@ -139,11 +140,9 @@ class Effort:
 
 
 FULL = Effort(trees=300, rounds=100, rate=0.1)
+# For trees that only tell how well trees do, and are fitted many times
 BRIEF = Effort(trees=80, rounds=40, rate=0.25)
-"""For trees that only tell how well trees do, and are fitted many times."""
-
-_SHARE_OF_FEATURES = 0.15
-"""Tried at a split: with few kernels to learn from, trees should differ."""
+_SHARE_OF_FEATURES = 0.15  # Tried at a split: with few kernels to learn from, trees should differ
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,19 +167,96 @@ class MixedTrees(Stored):
         """Logarithms of times less their mean over the devices, of shape ``(r, d)``."""
         rows = self.boosted.features.transform(intensities_of(observations, self.base))
         boosted = np.log(self.boosted.predict_features(rows))
-        return _centred((boosted + self.grown.sum(within_singles(rows))) / 2)
+        return centred((boosted + self.grown.sum(within_singles(rows))) / 2)
 
 
 def fit_trees(vectors: Vectors, seed: int, effort: Effort = FULL) -> MixedTrees:
     """Boost and grow the trees; kernels weigh the same."""
-    base = base_of(vectors.observations)
-    seen = intensities_of(vectors.observations, base)
-    features = _FEATURES.fit(seen)
-    rows, weights = features.transform(seen), kernel_weights(seen)
+    base, features, rows = _fit_features(vectors)
+    weights = kernel_weights(vectors.observations)
     boosting = VectorBoosting(effort.rounds, effort.rate)
     boosted = boosting.boost(features, rows, vectors.vector, seed, weights / weights.mean())
-    grown = _random_trees(effort.trees, rows, vectors, seed, _SHARE_OF_FEATURES)
-    return MixedTrees(boosted, grown, base)
+    return MixedTrees(boosted, _random_trees(effort.trees, rows, vectors, seed, _SHARE_OF_FEATURES), base)
+
+
+# Error of a logarithm from which on the loss grows with the error, and no longer with its square
+_ROBUST = 0.5
+_PULL = 0.2  # How hard a price is pulled to where its term alone would make a third of the typical time
+
+_THIRD = -1.0
+_LEAST_S = 1e-30
+
+
+def terms_of(observations: Observations) -> Reals:
+    """Amounts that have a price, of shape ``(r, 4)``: launches, bytes, operations, bytes of an item a launch.
+
+    The last stands for the time that no parallelism shortens. NaN where counters do not tell; a run that does
+    not say how often it launched something is taken as one launch.
+    """
+    amounts = amounts_of(observations)
+    launches = np.where(amounts[LAUNCHES] > 0, amounts[LAUNCHES], 1.0)
+    items = np.where(amounts[ITEMS] > 0, amounts[ITEMS], np.nan)
+    return np.column_stack([launches, amounts[BYTES], amounts[OPERATIONS], launches * amounts[BYTES] / items])
+
+
+@dataclass(frozen=True, eq=False)
+class WorkPrices(Stored):
+    """Prices of work on ``d`` devices: a time is the sum of the terms times their prices."""
+
+    devices: Annotated[tuple[str, ...], Array("d")]
+    # Seconds for a unit of each term; 0 of a term that training runs do not have.
+    prices: Annotated[Reals, Array("4 d", low=0)]
+
+    def check(self) -> None:
+        """Refuse a device on which all is free."""
+        if not self.prices.any(axis=0).all():
+            raise InputError.of(field="prices", expected="one above 0 for each device", found="none")
+
+    def log_relative(self, observations: Observations, *, anchored: bool) -> Reals:
+        """Logarithms of times less their mean over the devices, of shape ``(r, d)``.
+
+        Rows without an amount are NaN. If anchored, a run's own time stands for its source.
+        """
+        terms = terms_of(observations)
+        used = self.prices.any(axis=1)
+        times = np.log(np.maximum(terms[:, used] @ self.prices[used], _LEAST_S))
+        for column, device in enumerate(self.devices if anchored else ()):
+            own = (np.array(observations.source) == device) & (observations.time_s > 0)
+            times[own, column] = np.log(observations.time_s[own])
+        return centred(times)
+
+
+def fit_prices(
+    observations: Observations, devices: tuple[str, ...], log_time: Reals, weights: Reals
+) -> WorkPrices | None:
+    """Fit prices to logarithms of times ``(r, d)``; ``None`` if counters tell of no work but launches."""
+    terms = terms_of(observations)
+    told = np.isfinite(terms).all(axis=0) & (terms > 0).any(axis=0)
+    if told.sum() < 2:
+        return None
+    prices = np.zeros((terms.shape[1], len(devices)))
+    root = np.sqrt(weights / weights.mean())
+    for column in range(len(devices)):
+        prices[told, column] = _prices_of(terms[:, told], log_time[:, column], root)
+    return WorkPrices(devices, prices)
+
+
+def _prices_of(terms: Reals, log_time: Reals, root: Reals) -> Reals:
+    with importing("train", "fitting a model"):
+        from scipy.optimize import least_squares
+    # Prices at which each term alone makes the typical time of the runs that have it.
+    typical = np.exp([np.median(log_time[term > 0] - np.log(term[term > 0])) for term in terms.T])
+    scaled = terms * typical
+
+    def errors(prices: Reals) -> Reals:
+        found = np.log(np.maximum(scaled @ np.exp(prices), _LEAST_S)) - log_time
+        return np.concatenate([found * root, _PULL * (prices - _THIRD)])
+
+    starts = (np.full(terms.shape[1], start) for start in (-2.0, -1.0, 0.0))
+    fits = [least_squares(errors, start, loss="soft_l1", f_scale=_ROBUST) for start in starts]
+    best = min(fits, key=lambda fit: float(fit.cost))
+    found: Reals = typical * np.exp(best.x)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,8 +283,7 @@ class BlendPredictor(Stored, kind="relative-blend"):
         if self.prices is not None:
             priced = self.prices.log_relative(observations, anchored=self.anchored)
             known = np.isfinite(priced).all(axis=1, keepdims=True)
-            both = (1 - self.share) * log + self.share * np.where(known, priced, 0.0)
-            log = np.where(known, both, log)
+            log = np.where(known, (1 - self.share) * log + self.share * np.where(known, priced, 0.0), log)
         return relative_to_slowest(np.exp(log))
 
     def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
@@ -217,33 +292,24 @@ class BlendPredictor(Stored, kind="relative-blend"):
 
 
 _FOLDS = 8
-_HALF = (0.5, True)
-"""The mix where too few kernels are there to leave some out, or neither part errs."""
+_HALF = (0.5, True)  # The mix where too few kernels are there to leave some out, or neither part errs
 
 
-@dataclass(frozen=True)
-class Blend:
+def fit_blend(vectors: Vectors, seed: int, effort: Effort = FULL, brief: Effort = BRIEF) -> BlendPredictor:
     """Trees on intensities and priced work, mixed as serves kernels that were left out of the training rows.
 
-    That also finds whether the priced work takes a run's own time.
+    That also finds whether the priced work takes a run's own time. The brief effort is for each part of the
+    kernels that is left out.
     """
-
-    name = "blend"
-    effort: Effort = FULL
-    brief: Effort = BRIEF  # for each part of the kernels that is left out
-
-    def fit(self, vectors: Vectors, seed: int) -> BlendPredictor:
-        """Fit the parts and the mix."""
-        check_runs(self.name, vectors)
-        rows = spread_rows(vectors)
-        trees, prices = _parts(rows, seed, self.effort)
-        share, anchored = (0.0, False) if prices is None else _best_mix(rows, seed, self.brief)
-        return BlendPredictor(trees, prices, share, anchored)
+    rows = spread_rows(vectors)
+    trees, prices = _parts(rows, seed, effort)
+    share, anchored = (0.0, False) if prices is None else _best_mix(rows, seed, brief)
+    return BlendPredictor(trees, prices, share, anchored)
 
 
 def _parts(vectors: Vectors, seed: int, effort: Effort) -> tuple[MixedTrees, WorkPrices | None]:
-    trees = fit_trees(vectors, seed, effort)
     seen, log_time = vectors.observations, np.log(vectors.times_s)
+    trees = fit_trees(vectors, seed, effort)
     return trees, fit_prices(seen, vectors.devices, log_time, kernel_weights(seen))
 
 
@@ -254,18 +320,17 @@ def _best_mix(vectors: Vectors, seed: int, effort: Effort) -> tuple[float, bool]
     least error of the mean itself would be chosen by the luck of a few kernels.
     """
     folds = _kernel_folds(vectors.observations, seed)
-    errors: list[tuple[float, ...]] = []
+    errors: list[list[float]] = []
     for fold in range(int(folds.max()) + 1):
-        inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        if not len(inside):
+        if (folds == fold).all():
             break
         try:
-            trees, prices = _parts(vectors.rows(inside), seed, effort)
+            trees, prices = _parts(vectors.rows(folds != fold), seed, effort)
         except InputError:
             # Nothing differs between the few runs that are left: they tell nothing of the mix.
             continue
         if prices is not None:
-            errors += _errors(trees, prices, vectors.rows(outside))
+            errors += _errors(trees, prices, vectors.rows(folds == fold))
     if not errors:
         return _HALF
     of_trees, anchored, free = np.mean(errors, axis=0).tolist()
@@ -274,7 +339,7 @@ def _best_mix(vectors: Vectors, seed: int, effort: Effort) -> tuple[float, bool]
     return (of_trees**2 / total, anchored <= free) if total > 0 else _HALF
 
 
-def _errors(trees: MixedTrees, prices: WorkPrices, held_out: Vectors) -> list[tuple[float, ...]]:
+def _errors(trees: MixedTrees, prices: WorkPrices, held_out: Vectors) -> list[list[float]]:
     """Mean absolute errors of trees, anchored and free prices, where prices tell something."""
     seen = held_out.observations
     free = prices.log_relative(seen, anchored=False)
@@ -284,7 +349,7 @@ def _errors(trees: MixedTrees, prices: WorkPrices, held_out: Vectors) -> list[tu
     logs = (trees.log_relative(seen), prices.log_relative(seen, anchored=True), free)
     true, weights = held_out.vector[told], kernel_weights(seen)[told]
     wrong = [np.abs(relative_to_slowest(np.exp(log[told])) - true).mean(axis=1) for log in logs]
-    return [tuple(float(np.average(each, weights=weights)) for each in wrong)]
+    return [[float(np.average(each, weights=weights)) for each in wrong]]
 
 
 def _kernel_folds(seen: Observations, seed: int) -> Integers:
@@ -335,19 +400,16 @@ class ByTimesPredictor(Stored, kind="relative-by-times"):
 
 
 @dataclass(frozen=True)
-class ByTimes:
-    """The model of times of `crosscast.predict.time.combined`, with half of its correction."""
+class CombinedRelative:
+    """The model of times for profiles of described devices, the blend for counters."""
 
-    name = "by-times"
+    name = "combined"
 
-    def fit(self, vectors: Vectors, seed: int) -> ByTimesPredictor:
-        """Fit the time model to the times of the vectors."""
-        if not are_profiles(vectors.observations):
-            expected = "architecture-independent profiles to learn from"
-            found = f"counters of {', '.join(sorted(set(vectors.observations.source)))}"
-            raise InputError.of(where=self.name, expected=expected, found=found)
-        if not vectors.described:
-            raise InputError.of(where=self.name, expected="a description of each device", found="none")
+    def fit(self, vectors: Vectors, seed: int) -> RelativePredictor:
+        """Fit the one for what the rows are."""
+        check_runs(self.name, vectors)
+        if not (vectors.described and are_profiles(vectors.observations)):
+            return fit_blend(vectors, seed)
         log_time, profiles = np.log(vectors.times_s), profiles_of(vectors.observations)
         spread, runs = np.full_like(log_time, np.nan), np.ones(log_time.shape, dtype=np.int64)
         return ByTimesPredictor(
@@ -355,34 +417,15 @@ class ByTimes:
         )
 
 
-@dataclass(frozen=True)
-class CombinedRelative:
-    """By-times for profiles of described devices, the blend for counters."""
-
-    name = "combined"
-
-    def fit(self, vectors: Vectors, seed: int) -> RelativePredictor:
-        """Fit the one for what the rows are."""
-        if are_profiles(vectors.observations) and vectors.described:
-            return ByTimes().fit(vectors, seed)
-        return Blend().fit(vectors, seed)
-
-
 DEFAULT_MODEL = "combined"
 
-BASELINES = ("published-mean", "log-mean")
-"""Those that look at no counter: anything else must beat them."""
+BASELINES = ("published-mean", "log-mean")  # Those that look at no counter: anything else must beat them
 
-MODELS: Mapping[str, Callable[[], RelativeModel]] = {
-    "published-mean": PublishedMean,
-    "log-mean": LogMean,
-    "published-linear": PublishedLinear,
-    "published-forest": PublishedForest,
-    "published-xgboost": PublishedXGBoost,
-    "extra-trees": ExtraTrees,
-    "combined": CombinedRelative,
-}
-"""What makes each model, from the trivial to the strong."""
+_MODELS: tuple[Callable[[], RelativeModel], ...] = (
+    *(PublishedMean, LogMean, PublishedLinear, PublishedForest, PublishedXGBoost),
+    *(ExtraTrees, CombinedRelative),
+)
+MODELS = {make().name: make for make in _MODELS}  # What makes each model, from the trivial to the strong
 
 
 def models_named(names: Sequence[str]) -> list[RelativeModel]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.errors import InputError, importing
 from crosscast.predict.relative.data import Observations, Vectors, check_runs, relative_to_slowest
-from crosscast.predict.relative.features import FeatureScale, FittedFeatures, TreesOnFeatures, VectorBoosting
+from crosscast.predict.relative.features import FittedFeatures, TreesOnFeatures, VectorBoosting, fit_features
 from crosscast.predict.serialization import Array, Nested, Stored
 from crosscast.predict.trees import trees_of_forest
 
@@ -62,7 +62,6 @@ class PublishedLinear:
     """
 
     name = "published-linear"
-    features: FeatureScale = field(default_factory=lambda: FeatureScale(fill=True))
 
     def fit(self, vectors: Vectors, seed: int = 0) -> LinearPredictor:
         """Fit it; nothing is random."""
@@ -70,11 +69,10 @@ class PublishedLinear:
             from sklearn.linear_model import LinearRegression
             from threadpoolctl import threadpool_limits
         check_runs(self.name, vectors)
-        features, vector = self.features.fit(vectors.observations), vectors.vector
-        model = LinearRegression()
+        features, vector = fit_features(vectors.observations, fill=True), vectors.vector
         # Sums in another order would have other last digits.
         with threadpool_limits(1):
-            model.fit(features.transform(vectors.observations), vector)
+            model = LinearRegression().fit(features.transform(vectors.observations), vector)
         # In the order in which it is read again, for the same reason.
         slopes = np.ascontiguousarray(np.asarray(model.coef_, dtype=np.float64).T)
         level = np.asarray(model.intercept_, dtype=np.float64)
@@ -113,14 +111,13 @@ class PublishedForest:
 
     name = "published-forest"
     trees: int = 100  # scikit-learn's default
-    features: FeatureScale = field(default_factory=lambda: FeatureScale(fill=True))
 
     def fit(self, vectors: Vectors, seed: int) -> TreesOnFeatures:
         """Fit it."""
         with importing("train", "fitting a model"):
             from sklearn.ensemble import RandomForestRegressor
         check_runs(self.name, vectors)
-        features, vector = self.features.fit(vectors.observations), vectors.vector
+        features, vector = fit_features(vectors.observations, fill=True), vectors.vector
         forest = RandomForestRegressor(self.trees, random_state=seed)
         forest.fit(features.transform(vectors.observations), vector)
         gain = np.asarray(forest.feature_importances_, dtype=np.float64)
@@ -138,7 +135,6 @@ class PublishedXGBoost(VectorBoosting):
 
     rounds: int = 100
     rate: float = 0.1
-    features: FeatureScale = field(default_factory=FeatureScale)
 
     @property
     def name(self) -> str:
@@ -148,5 +144,5 @@ class PublishedXGBoost(VectorBoosting):
     def fit(self, vectors: Vectors, seed: int) -> TreesOnFeatures:
         """Fit it, in one thread: the same rows and seed give the same trees."""
         check_runs(self.name, vectors)
-        features = self.features.fit(vectors.observations)
+        features = fit_features(vectors.observations)
         return self.boost(features, features.transform(vectors.observations), vectors.vector, seed)

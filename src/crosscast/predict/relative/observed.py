@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -20,13 +20,12 @@ from crosscast.errors import InputError
 from crosscast.predict.relative.data import Observations, Vectors, Work, profiles_seen
 from crosscast.predict.time.data import ProfileBatch, devices_of, grid_of
 
-SCALE = "scale"
-"""Setting that names the scale of a run in words, such as `one node`."""
-
+SCALE = "scale"  # Setting that names the scale of a run in words, such as `one node`
+# Where counters are from: profiles of no device, or sessions that counted on one
 CounterKind = Literal["profiles", "sessions"]
-"""Where counters are from: profiles of no device, or sessions that counted on one."""
 
 _RUN = (*SESSIONS.key, "kernel")
+Group = TypeVar("Group", bound=Hashable)
 
 
 def scale_of(settings: Mapping[str, Setting], size: str) -> str:
@@ -48,39 +47,42 @@ def numeric_settings(settings: Mapping[str, Setting]) -> dict[str, float]:
     }
 
 
-class WorkTimes(NamedTuple):
-    """Median times of ``w`` pieces of work on ``d`` devices."""
-
-    rows: dict[Work, int]  # the row of each piece of work
-    devices: tuple[str, ...]  # (d,) keys, sorted
-    times_s: Reals  # (w, d); NaN where there is none
+def _settings(row: Mapping[str, Any]) -> Mapping[str, Setting]:
+    return Configuration.of(row["device"], row["configuration"]).settings
 
 
-def work_times(dataset: Dataset) -> WorkTimes:
-    """Times of a dataset but for failed sessions; runs of the same work are taken together."""
+def work_times(dataset: Dataset) -> dict[tuple[str, Work], float]:
+    """Median seconds by device and work; runs of the same work are taken together."""
+
+    def work(key: Mapping[str, Any]) -> tuple[str, Work]:
+        scale = scale_of(_settings(key), key["size"])
+        return key["device"], (key["application"], key["kernel"], key["size"], scale)
+
+    return _medians(dataset, CELL, work)
+
+
+def _medians(
+    dataset: Dataset, names: Sequence[str], group: Callable[[Mapping[str, Any]], Group]
+) -> dict[Group, float]:
+    """Median time in seconds by what a function makes of columns of records, but for failed sessions."""
     records = sound(dataset.records, dataset.sessions)
-    cells, cell = distinct(records, CELL)
-    keys = cells.to_pylist()
-    devices = tuple(sorted({key["device"] for key in keys}))
-    scales = [scale_of(_settings(key), key["size"]) for key in keys]
-    works = [
-        (*(key[name] for name in KERNEL_AT_A_SIZE), scale) for key, scale in zip(keys, scales, strict=True)
-    ]
-    rows = {work: row for row, work in enumerate(dict.fromkeys(works))}
-    columns = [devices.index(key["device"]) for key in keys]
-    places = np.array([rows[work] for work in works], dtype=np.int64) * len(devices) + columns
-    filled, numbers = np.unique(places.astype(np.int64)[cell], return_inverse=True)
-    times_s = np.full((len(rows), len(devices)), np.nan)
-    times_s.flat[filled] = samples_of(numbers, run_means(records)).quantile(0.5)
-    return WorkTimes(rows, devices, times_s)
+    keys, key_of = distinct(records, names)
+    groups = [group(key) for key in keys.to_pylist()]
+    numbers = {each: number for number, each in enumerate(dict.fromkeys(groups))}
+    of_key = np.array([numbers[each] for each in groups], dtype=np.int64)
+    medians = samples_of(of_key[key_of], run_means(records)).quantile(0.5)
+    return dict(zip(numbers, medians.tolist(), strict=True))
 
 
-def has_counters(dataset: Dataset) -> bool:
-    """Whether a session that did not fail has counters."""
-    return bool(_counted(dataset).num_rows)
+def _counted(dataset: Dataset) -> Table:
+    """Sessions with counters that did not fail."""
+    sessions = dataset.sessions
+    return sessions.filter(
+        pc.and_(pc.is_valid(sessions.column("counters")), pc.is_null(sessions.column("failure")))
+    )
 
 
-def counted_runs(dataset: Dataset) -> Observations:
+def _counted_runs(dataset: Dataset) -> Observations:
     """Runs with counters, in the order of the sessions' key.
 
     Counters are divided by the recorded runs of their session, as `crosscast measure` counts over all of
@@ -88,8 +90,6 @@ def counted_runs(dataset: Dataset) -> Observations:
     them. The time is the median over the session's runs.
     """
     sessions = _counted(dataset).select([*SESSIONS.key, "kernels", "runs", "counters"]).to_pylist()
-    if not sessions:
-        raise InputError(f"{dataset.label}: expected sessions with counters, found none")
     rows = [
         {**session, "kernel": kernel, "settings": _settings(session)}
         for session in sessions
@@ -97,33 +97,16 @@ def counted_runs(dataset: Dataset) -> Observations:
     ]
     names, totals = _matrix([counters_of(row, dataset.label) for row in rows])
     configuration, settings = _matrix([numeric_settings(row["settings"]) for row in rows])
-    times = _session_times(dataset)
+    times = _medians(dataset, _RUN, lambda key: tuple(key[name] for name in _RUN))
+    time_s = np.array([times.get(tuple(row[name] for name in _RUN), np.nan) for row in rows])
+    counters = totals / np.array([[row["runs"] or 1] for row in rows])
+    scale = tuple(scale_of(row["settings"], row["size"]) for row in rows)
     application, kernel, size, source = (
         tuple(row[name] for row in rows) for name in (*KERNEL_AT_A_SIZE, "device")
     )
     return Observations(
-        application=application,
-        kernel=kernel,
-        size=size,
-        scale=tuple(scale_of(row["settings"], row["size"]) for row in rows),
-        source=source,
-        names=names,
-        counters=totals / np.array([[row["runs"] or 1] for row in rows]),
-        configuration=configuration,
-        settings=settings,
-        time_s=np.array([times.get(tuple(row[name] for name in _RUN), np.nan) for row in rows]),
+        application, kernel, size, scale, source, names, counters, configuration, settings, time_s
     )
-
-
-def _counted(dataset: Dataset) -> Table:
-    sessions = dataset.sessions
-    return sessions.filter(
-        pc.and_(pc.is_valid(sessions.column("counters")), pc.is_null(sessions.column("failure")))
-    )
-
-
-def _settings(row: Mapping[str, Any]) -> Mapping[str, Setting]:
-    return Configuration.of(row["device"], row["configuration"]).settings
 
 
 def _matrix(rows: Sequence[Mapping[str, float]]) -> tuple[tuple[str, ...], Reals]:
@@ -131,15 +114,6 @@ def _matrix(rows: Sequence[Mapping[str, float]]) -> tuple[tuple[str, ...], Reals
     names = tuple(sorted({name for row in rows for name in row}))
     values = [[row.get(name, np.nan) for name in names] for row in rows]
     return names, np.array(values, dtype=np.float64).reshape(len(rows), len(names))
-
-
-def _session_times(dataset: Dataset) -> dict[tuple[Any, ...], float]:
-    """Median time in seconds of each kernel in each session."""
-    records = sound(dataset.records, dataset.sessions)
-    keys, numbers = distinct(records, _RUN)
-    medians = samples_of(numbers, run_means(records)).quantile(0.5).tolist()
-    columns = (keys.column(name).to_pylist() for name in _RUN)
-    return dict(zip(zip(*columns, strict=True), medians, strict=True))
 
 
 def full_devices(known: Flags) -> list[int]:
@@ -183,7 +157,7 @@ def observations_of(dataset: Dataset, *, counters: CounterKind | None = None) ->
         If there is neither.
     """
     if _kind(dataset, counters) == "sessions":
-        return counted_runs(dataset)
+        return _counted_runs(dataset)
     return profiles_seen(ProfileBatch.of([from_row(row) for row in dataset.profiles.to_pylist()]))
 
 
@@ -199,31 +173,31 @@ def vectors_of(
     By default the devices are those that make the largest full table, and the runs those that were counted on
     one of them, if any were.
     """
+    label = dataset.label
     if _kind(dataset, counters) == "sessions":
-        seen = counted_runs(dataset)
+        seen = _counted_runs(dataset)
         known, times_s = _times_of(dataset, seen)
     else:
         grid = grid_of(dataset)
         seen = profiles_seen(grid.profiles)
         known, times_s = tuple(device.key for device in grid.devices), np.exp(grid.log_time)
-    if devices is None:
-        devices = _fullest(dataset.label, known, seen, times_s)
-    _check_devices(dataset.label, known, devices)
-    chosen = tuple(devices)
+    chosen = tuple(_fullest(label, known, seen, times_s) if devices is None else devices)
+    _check_known("devices", f"those with times in {label}", known, chosen)
+    if len(set(chosen)) < max(2, len(chosen)):
+        expected, found = "two or more, each once", ", ".join(chosen) or "none"
+        raise InputError.of(where="devices", expected=expected, found=found)
     times_s = times_s[:, [known.index(device) for device in chosen]]
     timed: Flags = np.asarray(~np.isnan(times_s).any(axis=1))
-    rows = timed & _counted_on(dataset.label, seen, timed, chosen, sources)
+    rows = timed & _counted_on(label, seen, timed, chosen, sources)
     if not rows.any():
         counted = "counted" if sources is None else f"counted on {', '.join(sources)}"
         expected = f"work {counted} with times on all of {', '.join(chosen)}"
-        raise InputError.of(where=dataset.label, expected=expected, found="none")
+        raise InputError.of(where=label, expected=expected, found="none")
     described = devices_of(dataset)
     vectors = Vectors(seen.rows(rows), chosen, times_s[rows], tuple(described[device] for device in chosen))
-    wrong = np.argwhere(vectors.times_s <= 0)
-    if len(wrong):
-        row, column = wrong[0]
+    for row, column in np.argwhere(vectors.times_s <= 0)[:1].tolist():
         found = f"0 for {', '.join(vectors.observations.works[row][:3])} on {chosen[column]}"
-        raise InputError.of(where=f"{dataset.label}: records", expected="times above 0", found=found)
+        raise InputError.of(where=f"{label}: records", expected="times above 0", found=found)
     return vectors
 
 
@@ -234,13 +208,14 @@ def devices_left_out(dataset: Dataset, vectors: Vectors) -> tuple[str, ...]:
 
 
 def _kind(dataset: Dataset, counters: CounterKind | None) -> CounterKind:
-    there: list[CounterKind] = []
-    if dataset.profiles.num_rows:
-        there.append("profiles")
-    if has_counters(dataset):
-        there.append("sessions")
-    words = {None: "profiles or sessions with counters", "sessions": "sessions with counters"}
+    """Where counters are from: as asked, or profiles before sessions."""
+    rows: dict[CounterKind, int] = {
+        "profiles": dataset.profiles.num_rows,
+        "sessions": _counted(dataset).num_rows,
+    }
+    there = [kind for kind, count in rows.items() if count]
     if (counters or next(iter(there), None)) not in there:
+        words = {None: "profiles or sessions with counters", "sessions": "sessions with counters"}
         found = "none" if counters else "neither"
         raise InputError.of(where=dataset.label, expected=words.get(counters, "profiles"), found=found)
     return counters or there[0]
@@ -249,12 +224,12 @@ def _kind(dataset: Dataset, counters: CounterKind | None) -> CounterKind:
 def _times_of(dataset: Dataset, seen: Observations) -> tuple[tuple[str, ...], Reals]:
     """Devices that have times, and the time of each run's work on them: its own on its source."""
     times = work_times(dataset)
-    rows = np.array([times.rows.get(work, -1) for work in seen.works], dtype=np.int64)
-    times_s = np.where((rows >= 0)[:, np.newaxis], times.times_s[rows], np.nan)
-    for row, (source, own) in enumerate(zip(seen.source, seen.time_s.tolist(), strict=True)):
-        if source in times.devices:
-            times_s[row, times.devices.index(source)] = own
-    return times.devices, times_s
+    devices = tuple(sorted({device for device, _ in times}))
+    found = [
+        [own if source == device else times.get((device, work), np.nan) for device in devices]
+        for work, source, own in zip(seen.works, seen.source, seen.time_s.tolist(), strict=True)
+    ]
+    return devices, np.array(found, dtype=np.float64).reshape(len(seen), len(devices))
 
 
 def _fullest(label: str, known: tuple[str, ...], seen: Observations, times_s: Reals) -> list[str]:
@@ -264,18 +239,10 @@ def _fullest(label: str, known: tuple[str, ...], seen: Observations, times_s: Re
     np.logical_or.at(timed, [numbers[work] for work in seen.works], ~np.isnan(times_s))
     columns = full_devices(timed)
     if not columns:
+        expected = "counted work with times on two devices or more"
         found = f"none (devices with times: {', '.join(known) or 'none'})"
-        raise InputError.of(
-            where=label, expected="counted work with times on two devices or more", found=found
-        )
+        raise InputError.of(where=label, expected=expected, found=found)
     return [known[column] for column in columns]
-
-
-def _check_devices(label: str, known: tuple[str, ...], devices: Sequence[str]) -> None:
-    _check_known("devices", f"those with times in {label}", known, devices)
-    if len(set(devices)) < max(2, len(devices)):
-        found = ", ".join(devices) or "none"
-        raise InputError.of(where="devices", expected="two or more, each once", found=found)
 
 
 def _check_known(where: str, what: str, known: Sequence[str], names: Sequence[str]) -> None:
@@ -294,5 +261,4 @@ def _counted_on(
         of_chosen: Flags = np.isin(source, chosen)
         return of_chosen if np.any(of_chosen & timed) else np.ones_like(timed)
     _check_known("sources", f"those with counters in {label}", sorted(set(seen.source)), sources)
-    wanted: Flags = np.isin(source, sources)
-    return wanted
+    return np.asarray(np.isin(source, sources))

@@ -14,8 +14,9 @@ the published dataset. That choice is not nested in their evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Annotated, Any
 
 import numpy as np
@@ -33,35 +34,32 @@ from crosscast.predict.time.physical import (
     quantities_of,
 )
 
-_SIZES = (0.0, 1.0, 4.0)
+_PAIRS = tuple(product((0.0, 1.0, 4.0), (0.0, 1.0, 4.0)))
+"""Sizes of the two parts that are tried."""
+
 _MOST_ERROR = 1.5
 _ROBUSTNESS = 0.6
 _ROWS_AT_ONCE = 4096
 
-_Feature = Callable[[Quantities], Reals]
-_OF_BOTH: tuple[_Feature, ...] = (
-    lambda q: q.repetition,
-    lambda q: np.log(q.work_items),
-    lambda q: np.log(q.per_item),
-)
-_OF_WORK: tuple[_Feature, ...] = (
-    lambda q: np.log1p(q.bytes),
-    lambda q: np.log1p(q.bytes) - np.log(q.instructions),
-    lambda q: np.log(q.addresses_per_item + 1 / q.work_items),
-    lambda q: np.log1p(q.barriers),
-    lambda q: np.log(q.critical_path / q.per_item),
-    lambda q: q.opcode_mix,
-    lambda q: q.locality,
-)
 
-
-def _features(profiles: ProfileBatch, quantities: Quantities) -> tuple[Reals, Reals]:
-    """What each part looks at, of shapes ``(n, f)`` and ``(n, g)``."""
+def _features(profiles: ProfileBatch, q: Quantities) -> tuple[Reals, Reals]:
+    """What each part looks at, of shapes ``(n, _OF_LAUNCH)`` and ``(n, _OF_WORK)``."""
     check_metrics(profiles, ("unique_branches",))
-    both = [feature(quantities) for feature in _OF_BOTH] + [np.log1p(profiles.metric("unique_branches"))]
-    return np.stack(both, 1), np.stack(both + [feature(quantities) for feature in _OF_WORK], 1)
+    branches = np.log1p(profiles.metric("unique_branches"))
+    both = [q.repetition, np.log(q.work_items), np.log(q.per_item), branches]
+    of_work = [
+        np.log1p(q.bytes),
+        np.log1p(q.bytes) - np.log(q.instructions),
+        np.log(q.addresses_per_item + 1 / q.work_items),
+        np.log1p(q.barriers),
+        np.log(q.critical_path / q.per_item),
+        q.opcode_mix,
+        q.locality,
+    ]
+    return np.stack(both, 1), np.stack(both + of_work, 1)
 
 
+_OF_LAUNCH, _OF_WORK = 4, 11
 _LIMIT = 3.0
 _LEAST_SCALE = 1e-9
 
@@ -109,13 +107,9 @@ class Correction(Stored):
     def check(self) -> None:
         """Refuse parts that are of other kernels or features."""
         n = len(self.by_launch)
-        for name, part, features in (
-            ("launch", self.launch, len(_OF_BOTH) + 1),
-            ("work", self.work, len(_OF_BOTH) + 1 + len(_OF_WORK)),
-        ):
+        for name, part, features in (("launch", self.launch, _OF_LAUNCH), ("work", self.work, _OF_WORK)):
             if part.points.shape != (n, features):
-                found = f"{part.points.shape[0]} of {part.points.shape[1]}"
-                expected = f"{n} kernels of {features} features"
+                expected, found = f"shape {(n, features)}, kernels and features", part.points.shape
                 raise InputError.of(field=f"{name}.points", expected=expected, found=found)
 
     def log_factor(self, profiles: ProfileBatch, quantities: Quantities, shares: Reals) -> Reals:
@@ -140,33 +134,25 @@ def fit_correction(
     known = np.isfinite(errors)
     # One device alone says nothing about how devices differ.
     known &= known.sum(axis=1, keepdims=True) > 1
-    apart = _differences(errors, known)
-    weights, groups, kinds = (
-        application_weights(profiles),
-        profiles.groups("application"),
-        device_groups(devices),
-    )
-    by_launch, by_work = np.zeros_like(apart), np.zeros_like(apart)
+    apart, weights = _differences(errors, known), application_weights(profiles)
+    groups, kinds = profiles.groups("application"), device_groups(devices)
+    by_launch, by_work = np.zeros((2, *apart.shape))
     for kind in np.unique(kinds):
-        columns = np.flatnonzero(kinds == kind)
-        problems = [
-            _Problem.of(similarity, known[:, column], apart[:, column], shares[:, column], weights, groups)
-            for column in columns
-        ]
-        sizes = _best_sizes(problems)
-        for column, problem in zip(columns, problems, strict=True):
+        problems = {
+            column: _Problem.of(
+                similarity, known[:, column], apart[:, column], shares[:, column], weights, groups
+            )
+            for column in np.flatnonzero(kinds == kind).tolist()
+        }
+        # The smaller sizes where the loss on all devices of a kind is the same.
+        losses = [sum(each.loss(pair) for each in problems.values()) for pair in _PAIRS]
+        sizes = _PAIRS[int(np.argmin(losses))]
+        for column, problem in problems.items():
             rows = known[:, column]
             counts = problem.solve(sizes)[1]
             by_launch[rows, column] = sizes[0] * problem.share * counts
             by_work[rows, column] = sizes[1] * (1 - problem.share) * counts
     return Correction(launches, works, by_launch, by_work)
-
-
-def _best_sizes(problems: Sequence[_Problem]) -> tuple[float, float]:
-    """Sizes of the two parts with the least loss on all devices of a kind; the smaller ones where equal."""
-    pairs = [(launch, work) for launch in _SIZES for work in _SIZES]
-    losses = [sum(problem.loss(pair) for problem in problems) for pair in pairs]
-    return pairs[int(np.argmin(losses))]
 
 
 def _differences(errors: Reals, known: Flags) -> Reals:
@@ -193,7 +179,7 @@ class _Problem:
     @classmethod
     def of(
         cls,
-        similarity: tuple[Reals, Reals],
+        similarity: Sequence[Reals],
         rows: Flags,
         wanted: Reals,
         share: Reals,
@@ -201,15 +187,11 @@ class _Problem:
         groups: Integers,
     ) -> _Problem:
         """Take what was measured from arrays over all kernels."""
-        there, share = np.ix_(rows, rows), share[rows]
-        return cls(
-            similarity[0][there] * np.outer(share, share),
-            similarity[1][there] * np.outer(1 - share, 1 - share),
-            wanted[rows],
-            share,
-            weights[rows],
-            tuple(np.flatnonzero(groups[rows] == group) for group in np.unique(groups[rows])),
-        )
+        there, share, groups = np.ix_(rows, rows), share[rows], groups[rows]
+        launches = similarity[0][there] * np.outer(share, share)
+        works = similarity[1][there] * np.outer(1 - share, 1 - share)
+        applications = tuple(np.flatnonzero(groups == group) for group in np.unique(groups))
+        return cls(launches, works, wanted[rows], share, weights[rows], applications)
 
     def solve(self, sizes: tuple[float, float]) -> tuple[Reals, Reals]:
         """Inverse of the covariance, and that times what is wanted; a kernel of weight 1 has noise of 1."""
@@ -263,6 +245,5 @@ class Combined:
         quantities = quantities_of(grid.profiles)
         times, shares = physical.log_time_and_launch_share(quantities)
         errors = grid.log_time - times
-        return CombinedPredictor(
-            physical, fit_correction(grid.profiles, quantities, errors, shares, grid.devices)
-        )
+        correction = fit_correction(grid.profiles, quantities, errors, shares, grid.devices)
+        return CombinedPredictor(physical, correction)

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import InputError
 from crosscast.predict.serialization import Array, Nested, Stored
 from crosscast.predict.time.data import Grid, ProfileBatch
 from crosscast.predict.trees import Trees, exported, joined
@@ -44,26 +44,21 @@ class Rows:
     cell: Integers  # `(n,)` Number of each row's cell
     response: Reals  # `(n,)` What is to be predicted
 
-    def __post_init__(self) -> None:
-        """Check shapes and values."""
-        if len(self.cell) != len(self.response) or len(self.cell) == 0:
-            raise InputError(
-                f"rows: expected as many cells as responses, at least one, found {len(self.cell)} and "
-                f"{len(self.response)}"
-            )
-        if not (np.isfinite(self.features).all() and np.isfinite(self.response).all()):
-            raise InputError("rows: expected finite features and responses, found others")
-
     def means(self) -> Reals:
         """Mean response of each cell, of shape ``(c,)``; not a number where a cell has no row."""
-        counts = np.bincount(self.cell, minlength=len(self.features))
-        sums = np.bincount(self.cell, self.response, minlength=len(self.features))
-        means: Reals = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
-        return means
+        return _means(self.cell, self.response, len(self.features), np.nan)
 
     def take(self, rows: Integers | Flags) -> Rows:
         """Some of the rows; the cells stay."""
         return Rows(self.features, self.cell[rows], self.response[rows])
+
+
+def _means(groups: Integers, values: Reals, count: int, without: float) -> Reals:
+    """Mean of each group's values, of shape ``(count,)``; another number for a group without any."""
+    counts = np.bincount(groups, minlength=count)
+    sums = np.bincount(groups, values, minlength=count)
+    means: Reals = np.divide(sums, counts, out=np.full(count, without), where=counts > 0)
+    return means
 
 
 @dataclass(frozen=True)
@@ -96,21 +91,13 @@ class Tree:
     def cut(self, node_size: int) -> Tree:
         """The tree without what lies below nodes that are not split, because of their size or in vain."""
         ends = self.ends([node_size])[:, 0]
-        own = np.arange(len(ends))
-        kept = np.flatnonzero((ends < 0) | (ends == own))
+        kept = np.flatnonzero((ends < 0) | (ends == np.arange(len(ends))))
         number = np.full(len(ends), -1)
         number[kept] = np.arange(len(kept))
-        leaf = ends[kept] >= 0
-        return Tree(
-            np.where(leaf, -2, self.feature[kept]),
-            self.threshold[kept],
-            np.where(leaf, -1, number[self.left[kept]]),
-            np.where(leaf, -1, number[self.right[kept]]),
-            self.value[kept],
-            self.rows[kept],
-            self.whole[kept],
-            self.depth[kept],
-        )
+        rest, leaf = {name: each[kept] for name, each in vars(self).items()}, ends[kept] >= 0
+        for name in ("left", "right"):
+            rest[name] = np.where(leaf, -1, number[rest[name]])
+        return Tree(**rest | {"feature": np.where(leaf, -2, rest["feature"])})
 
 
 def _levels(left: Integers, depth: Integers) -> Iterator[Integers]:
@@ -140,28 +127,21 @@ def draw_trees(rows: Rows, trees: int, *, tried: int, seed: int) -> Iterator[Dra
 
     The first trees of a longer forest are those of a shorter one.
     """
+    from crosscast.predict.scikit import DecisionTreeRegressor
+
     if min(trees, tried) < 1:
         raise InputError(f"forest: expected at least one tree and one feature, found {trees} and {tried}")
-    regressor = _regressor()
-    features = rows.features.astype(np.float32)
+    features, n = rows.features.astype(np.float32), len(rows.response)
     tried = min(tried, features.shape[1])
-    n = len(rows.response)
     for number in range(trees):
         rng = np.random.default_rng([seed, number])
         times = np.bincount(rng.integers(0, n, n), minlength=n)
-        yield _grown(regressor, rows, features, times, tried, rng)
-
-
-def _regressor() -> Any:
-    try:
-        from sklearn.tree import DecisionTreeRegressor
-    except ImportError as error:
-        raise MissingExtraError("train", "fitting a model") from error
-    return DecisionTreeRegressor
+        seeded = DecisionTreeRegressor(max_features=tried, random_state=int(rng.integers(_LARGEST_SEED)))
+        yield _grown(seeded, rows, features, times, tried, rng)
 
 
 def _grown(
-    regressor: Any,
+    grown: Any,
     rows: Rows,
     features: npt.NDArray[np.float32],
     times: Integers,
@@ -171,26 +151,21 @@ def _grown(
     weight = np.bincount(rows.cell, times, minlength=len(features))
     total = np.bincount(rows.cell, times * rows.response, minlength=len(features))
     there = np.flatnonzero(weight)
-    grown = regressor(max_features=tried, random_state=int(rng.integers(_LARGEST_SEED)))
     grown.fit(features[there], total[there] / weight[there], sample_weight=weight[there], check_input=False)
     nodes = grown.tree_
-    leaf = nodes.apply(features)
-    left = nodes.children_left.astype(np.int64)
-    right = nodes.children_right.astype(np.int64)
-    depth = nodes.compute_node_depths().astype(np.int64)
-    vary = _varying(features[there], leaf[there], left, right, depth)
-    whole = rng.random(len(left)) < _in_vain(features.shape[1], tried)[vary]
-    tree = Tree(
-        nodes.feature.astype(np.int64),
-        nodes.threshold.copy(),
-        left,
-        right,
+    leaf, value, size = (
+        nodes.apply(features),
         nodes.value[:, 0, 0].copy(),
         nodes.weighted_n_node_samples.copy(),
-        whole,
-        depth,
     )
-    return Drawn(tree, times, leaf)
+    names = (nodes.feature, nodes.children_left, nodes.children_right, nodes.compute_node_depths())
+    feature, left, right, depth = (each.astype(np.int64) for each in names)
+    vary = _varying(features[there], leaf[there], left, right, depth)
+    # Probability that none of the features tried varies, by how many of all vary; 1 where none does.
+    p = features.shape[1]
+    in_vain = np.array([comb(p - k, tried) / comb(p, tried) for k in range(p + 1)])
+    whole = rng.random(len(left)) < in_vain[vary]
+    return Drawn(Tree(feature, nodes.threshold.copy(), left, right, value, size, whole, depth), times, leaf)
 
 
 def _varying(
@@ -208,12 +183,6 @@ def _varying(
         high[parents] = np.maximum(high[left[parents]], high[right[parents]])
     counts: Integers = np.count_nonzero(low < high, axis=1)
     return counts
-
-
-def _in_vain(features: int, tried: int) -> Reals:
-    """Probability that none of the features tried varies, by how many of all vary; 1 where none does."""
-    ways = comb(features, tried)
-    return np.array([comb(features - k, tried) / ways for k in range(features + 1)])
 
 
 @dataclass(frozen=True)
@@ -242,19 +211,12 @@ class PublishedForest:
         features = np.column_stack([_matrix(grid.profiles, metrics)[kernel], codes[device]])
         rows = Rows(features, np.arange(len(kernel)), log_time)
         drawn = draw_trees(rows, self.trees, tried=self.tried, seed=seed)
-        trees = [each.tree.cut(self.node_size) for each in drawn]
-        share = 1.0 / len(trees)
-        exports = [
-            exported(
-                tree.left < 0,
-                tree.feature,
-                tree.threshold,
-                tree.left,
-                tree.right,
-                tree.value[:, None] * share,
+        exports = []
+        for tree in (each.tree.cut(self.node_size) for each in drawn):
+            value = tree.value[:, None] * (1.0 / self.trees)
+            exports.append(
+                exported(tree.left < 0, tree.feature, tree.threshold, tree.left, tree.right, value)
             )
-            for tree in trees
-        ]
         return FittedForest(metrics, codes, joined(exports))
 
 
@@ -283,11 +245,8 @@ class FittedForest(Stored, kind="forest"):
 
 def device_codes(device: Integers, response: Reals, devices: int) -> Reals:
     """Place of each device in the order of their mean responses; those without a row come last."""
-    counts = np.bincount(device, minlength=devices)
-    sums = np.bincount(device, response, minlength=devices)
-    means = np.divide(sums, counts, out=np.full(devices, np.inf), where=counts > 0)
     codes = np.empty(devices)
-    codes[np.argsort(means, kind="stable")] = np.arange(devices)
+    codes[np.argsort(_means(device, response, devices, np.inf), kind="stable")] = np.arange(devices)
     return codes
 
 

@@ -6,10 +6,11 @@ take half the time. Here each metric enters where it costs time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from itertools import product
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -24,14 +25,8 @@ _ENTROPIES = (
     *(f"local_memory_address_entropy_{bits}" for bits in range(1, 11)),
 )
 METRICS_NEEDED = (
-    "opcode",
-    "total_instruction_count",
-    "work_items",
-    "total_barriers_hit",
-    "max_itb",
-    "total_memory_footprint",
-    "footprint_90",
-    *_ENTROPIES,
+    *("opcode", "total_instruction_count", "work_items", "total_barriers_hit", "max_itb"),
+    *("total_memory_footprint", "footprint_90", *_ENTROPIES),
 )
 """Metrics without which the model cannot say anything."""
 
@@ -46,9 +41,8 @@ class Quantities:
 
     instructions: Reals  # Of all work-items together
     per_item: Reals  # Instructions of a work-item, mean
-    critical_path: (
-        Reals  # Those of the longest work-item, as far as barriers let it be seen; at least the mean
-    )
+    # Those of the longest work-item, as far as barriers let it be seen; at least the mean
+    critical_path: Reals
     barriers: Reals  # Barriers that a work-item meets
     addresses_per_item: Reals  # Distinct addresses that make up 90 % of the accesses, for each work-item
     # Bytes at these addresses, up to a constant factor; how wide an element is shows in how many of the
@@ -92,12 +86,11 @@ def check_metrics(profiles: ProfileBatch, names: Sequence[str]) -> None:
     least = np.array([_LEAST.get(name, 0.0) for name in names])
     wrong = ~(np.isfinite(values) & (values >= least[:, None]))
     if wrong.any():
-        place, row = (int(each) for each in np.argwhere(wrong)[0])
+        place, row = np.argwhere(wrong)[0].tolist()
         found = "nothing" if np.isnan(values[place, row]) else f"{values[place, row]:g}"
-        raise InputError(
-            f"profile of {profiles.kernel[row]}: metric {names[place]}: expected a number of at least "
-            f"{least[place]:g}, found {found}"
-        )
+        expected = f"a number of at least {least[place]:g}"
+        where, field = f"profile of {profiles.kernel[row]}", f"metric {names[place]}"
+        raise InputError.of(where=where, field=field, expected=expected, found=found)
 
 
 TERMS = ("launch", "throughput", "critical path", "barriers", "memory")
@@ -116,8 +109,7 @@ _LAUNCH = TERMS.index("launch")
 _TINY = 1e-30
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """One of several forms of the model, whose mean is the forecast: no form is right."""
 
     barriers: bool  # Whether barriers have a term
@@ -130,32 +122,27 @@ class Variant:
         return self.barriers, self.most_transactions
 
 
-VARIANTS = tuple(
-    Variant(barriers, most, robustness)
-    for barriers in (False, True)
-    for most in (4.0, 6.0)
-    for robustness in (0.3, 0.6)
-)
-_FORMS = {variant.form: variant for variant in VARIANTS}
+VARIANTS = tuple(map(Variant._make, product((False, True), (4.0, 6.0), (0.3, 0.6))))
+_FORMS = tuple(dict.fromkeys(variant.form for variant in VARIANTS))
 
 
-def loads(quantities: Quantities, gpu: Flags, variant: Variant) -> Reals:
+def loads(quantities: Quantities, gpu: Flags, form: tuple[bool, float]) -> Reals:
     """Logarithms of the terms' quantities, of shape ``(n, len(TERMS), d)``."""
-    both = np.log(np.stack([amounts(quantities, on_gpu, variant) for on_gpu in (False, True)]))
+    both = np.log(np.stack([amounts(quantities, on_gpu, form) for on_gpu in (False, True)]))
     return np.ascontiguousarray(np.moveaxis(both[gpu.astype(np.int64)], 0, 2))
 
 
-def amounts(quantities: Quantities, on_gpu: bool, variant: Variant) -> Reals:
+def amounts(quantities: Quantities, on_gpu: bool, form: tuple[bool, float]) -> Reals:
     """The terms' quantities on a GPU or on another device, above 0, of shape ``(n, len(TERMS))``."""
-    n = len(quantities.instructions)
-    moved = quantities.bytes
+    barriers, most_transactions = form
+    n, moved = len(quantities.instructions), quantities.bytes
     if on_gpu:
-        moved = moved * np.clip(quantities.addresses_per_item, 1, variant.most_transactions)
+        moved = moved * np.clip(quantities.addresses_per_item, 1, most_transactions)
     columns = [
         np.ones(n),
         quantities.instructions,
         quantities.critical_path if on_gpu else quantities.per_item,
-        quantities.barriers if variant.barriers else np.zeros(n),
+        quantities.barriers if barriers else np.zeros(n),
         moved,
     ]
     return np.stack(columns, 1) + _TINY
@@ -216,18 +203,6 @@ class Data:
     groups: Integers  # `(d,)` Number of each device's group
 
 
-@dataclass(frozen=True, eq=False)
-class Coefficients:
-    """What was fitted."""
-
-    terms: Reals  # `(t, d)` Logarithm of what a unit of each term costs on each device
-    strengths: Reals  # `(b,)` Strength of each modifier
-
-    def log_time(self, loads: Reals, modifiers: Reals, masks: Reals) -> Reals:
-        """Logarithms of times, of shape ``(n, d)``."""
-        return log_sum(loads + self.terms + np.tensordot(modifiers * self.strengths, masks, 1))[0]
-
-
 def log_sum(parts: Reals) -> tuple[Reals, Reals]:
     """Logarithm of the sum of terms whose logarithms are given, and the terms' shares."""
     most = parts.max(axis=1, keepdims=True)
@@ -237,8 +212,12 @@ def log_sum(parts: Reals) -> tuple[Reals, Reals]:
     return (most + np.log(total))[:, 0], shares
 
 
-def fit_coefficients(data: Data, robustness: float) -> Coefficients:
-    """Fit by penalized pseudo-Huber loss of the logarithms."""
+def fit_coefficients(data: Data, robustness: float) -> tuple[Reals, Reals]:
+    """Fit by penalized pseudo-Huber loss of the logarithms.
+
+    Logarithms of what a unit of each term costs on each device ``(t, d)``, and the strength of each modifier
+    ``(b,)``.
+    """
     # Imported here: predicting needs no SciPy.
     from scipy.optimize import minimize
     from threadpoolctl import threadpool_limits
@@ -281,7 +260,7 @@ def fit_coefficients(data: Data, robustness: float) -> Coefficients:
     with threadpool_limits(1):
         best = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
     _, terms, strengths = split(best.x)
-    return Coefficients(terms, strengths)
+    return terms, strengths
 
 
 def _start(data: Data) -> Reals:
@@ -299,16 +278,6 @@ def _start(data: Data) -> Reals:
 
 
 @dataclass(frozen=True, eq=False)
-class _Alike:
-    """Devices that differ in nothing but their coefficients."""
-
-    columns: Integers  # Their numbers
-    gpu: bool
-    strengths: tuple[Reals, ...]  # For each variant, by how much each modifier changes each term, `(b, t)`
-    costs: tuple[Reals, ...]  # For each variant, what a unit of each term costs, `(t, number of devices)`
-
-
-@dataclass(frozen=True, eq=False)
 class PhysicalPredictor(Stored, kind="physical"):
     """A fitted physical model: ``v`` variants of ``t`` terms with ``b`` modifiers on ``d`` devices."""
 
@@ -316,7 +285,7 @@ class PhysicalPredictor(Stored, kind="physical"):
     masks: Annotated[Reals, Array(f"b {len(TERMS)} d")]  # Where the modifiers act
     centre: Annotated[Reals, Array("b")]  # Mean and standard deviation of the modifiers in the training
     scale: Annotated[Reals, Array("b", above=0)]
-    terms: Annotated[Reals, Array(f"{len(VARIANTS)} {len(TERMS)} d")]  # See `Coefficients`
+    terms: Annotated[Reals, Array(f"{len(VARIANTS)} {len(TERMS)} d")]  # See `fit_coefficients`
     strengths: Annotated[Reals, Array(f"{len(VARIANTS)} b")]
 
     def log_time(self, profiles: ProfileBatch) -> Reals:
@@ -325,38 +294,32 @@ class PhysicalPredictor(Stored, kind="physical"):
 
     def log_time_and_launch_share(self, quantities: Quantities) -> tuple[Reals, Reals]:
         """Logarithms of times, and the share of them that the launch takes, of shape ``(n, d)`` each."""
-        total, share = (np.zeros((len(quantities.instructions), len(self.gpu))) for _ in range(2))
-        for columns, work, costs in self._products(quantities):
-            time = work @ costs
-            total[:, columns] += np.log(time)
-            share[:, columns] += work[:, [_LAUNCH]] * costs[_LAUNCH] / time
+        total, share = np.zeros((2, len(quantities.instructions), len(self.gpu)))
+        modifiers = standardized(modifiers_of(quantities), self.centre, self.scale)
+        for columns, on_gpu, fitted in self._alike:
+            works = {form: amounts(quantities, on_gpu, form) for form in _FORMS}
+            for variant, (strengths, costs) in zip(VARIANTS, fitted, strict=True):
+                work = works[variant.form] * np.exp(modifiers @ strengths)
+                time = work @ costs
+                total[:, columns] += np.log(time)
+                share[:, columns] += work[:, [_LAUNCH]] * costs[_LAUNCH] / time
         return total / len(VARIANTS), share / len(VARIANTS)
 
-    def _products(self, quantities: Quantities) -> Iterator[tuple[Integers, Reals, Reals]]:
-        """Columns of devices, quantities and their costs there, whose product is the time, by variant."""
-        modifiers = standardized(modifiers_of(quantities), self.centre, self.scale)
-        for alike in self._alike:
-            works = {form: amounts(quantities, alike.gpu, variant) for form, variant in _FORMS.items()}
-            for variant, strengths, costs in zip(VARIANTS, alike.strengths, alike.costs, strict=True):
-                yield alike.columns, works[variant.form] * np.exp(modifiers @ strengths), costs
-
     @cached_property
-    def _alike(self) -> tuple[_Alike, ...]:
-        """The devices by whether they are GPUs and by how modifiers act: a product of matrices for each."""
+    def _alike(self) -> list[tuple[Integers, bool, list[tuple[Reals, Reals]]]]:
+        """The devices by whether they are GPUs and by how modifiers act: a product of matrices for each.
+
+        Their columns, whether they are GPUs, and for each variant by how much each modifier changes each
+        term, ``(b, t)``, and what a unit of each term costs, ``(t, number of devices)``.
+        """
         marks = np.vstack([self.gpu[None, :], self.masks.reshape(-1, len(self.gpu))])
         _, number = np.unique(marks, axis=1, return_inverse=True)
         found = []
         for columns in (np.flatnonzero(number == each) for each in range(int(number.max()) + 1)):
-            mask = self.masks[:, :, columns[0]]
-            found.append(
-                _Alike(
-                    columns,
-                    bool(self.gpu[columns[0]]),
-                    tuple(strengths[:, None] * mask for strengths in self.strengths),
-                    tuple(np.exp(terms[:, columns]) for terms in self.terms),
-                )
-            )
-        return tuple(found)
+            mask, both = self.masks[:, :, columns[0]], zip(self.strengths, self.terms, strict=True)
+            fitted = [(strengths[:, None] * mask, np.exp(terms[:, columns])) for strengths, terms in both]
+            found.append((columns, bool(self.gpu[columns[0]]), fitted))
+        return found
 
 
 @dataclass(frozen=True)
@@ -374,11 +337,9 @@ class Physical:
         masks, modifiers = masks_of(grid.devices), standardized(raw, centre, scale)
         weights, groups = application_weights(grid.profiles), device_groups(grid.devices)
         data = {
-            form: Data(loads(quantities, gpu, variant), modifiers, masks, grid.log_time, weights, groups)
-            for form, variant in _FORMS.items()
+            form: Data(loads(quantities, gpu, form), modifiers, masks, grid.log_time, weights, groups)
+            for form in _FORMS
         }
         found = [fit_coefficients(data[variant.form], variant.robustness) for variant in VARIANTS]
-        terms, strengths = (
-            np.stack([getattr(each, name) for each in found]) for name in ("terms", "strengths")
-        )
+        terms, strengths = map(np.stack, zip(*found, strict=True))
         return PhysicalPredictor(gpu, masks, centre, scale, terms, strengths)

@@ -1,10 +1,10 @@
 """The time on a device that was not measured, from those on the others: two ways to weight them, averaged.
 
 Similarity weights a device by how alike its descriptors are. Kriging, best linear unbiased prediction,
-weights it by how times on two devices vary together. That is taken as a sum of parts: one for both being
-GPUs or not, one for their maker, one for their series, one that falls with the distance of their numbers, one
-linear in these, and one that each has for itself. The parts' sizes are those that make the known times most
-likely, under priors that keep them sound with few devices.
+weights it by how times on two devices vary together: a sum of parts for both being GPUs or not, for their
+maker and for their series, one that falls with the distance of their numbers, one linear in these, and one of
+each device alone. The parts' sizes are those that make the known times most likely, under priors that keep
+them sound with few devices.
 """
 
 from __future__ import annotations
@@ -23,14 +23,8 @@ from crosscast.predict.serialization import Array, Nested, Stored
 from crosscast.predict.time.data import Grid, application_weights, impute
 
 NUMBERS = (
-    "peak_flop_per_s",
-    "clock_hz",
-    "bandwidth_bytes_per_s",
-    "compute_units",
-    "cores",
-    "l1_bytes",
-    "l2_bytes",
-    "tdp_w",
+    *("peak_flop_per_s", "clock_hz", "bandwidth_bytes_per_s", "compute_units", "cores"),
+    *("l1_bytes", "l2_bytes", "tdp_w"),
 )
 """Columns of the table of devices that may set how fast a device is.
 
@@ -61,16 +55,7 @@ class Pairs:
     def take(self, devices: Sequence[int]) -> Pairs:
         """Those of some of the devices, by their numbers."""
         places = np.array(devices, dtype=np.int64)
-        both = np.ix_(places, places)
-        return Pairs(
-            self.types[both],
-            self.vendors[both],
-            self.series[both],
-            self.gpus[both],
-            self.squares[both],
-            self.products[both],
-            self.trend[places],
-        )
+        return Pairs(*(each[np.ix_(*[places] * each.ndim)] for each in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,31 +73,30 @@ class Descriptors(Stored):
     @classmethod
     def of(cls, devices: Sequence[Device]) -> Descriptors:
         """Collect those of some devices."""
-        names = tuple(
-            name for name in NUMBERS if any(np.isfinite(_log_number(each, name)) for each in devices)
-        )
-        found = np.array([[_log_number(device, name) for name in names] for device in devices])
+        found = np.array([_log_numbers(device, NUMBERS) for device in devices])
+        known = np.isfinite(found).any(axis=0)
         types, vendors, series = _texts(devices)
-        logs = found.reshape(len(devices), len(names))
-        return cls(types, vendors, series, names, _imputed(logs, types, vendors))
+        names = tuple(name for name, there in zip(NUMBERS, known.tolist(), strict=True) if there)
+        return cls(types, vendors, series, names, _imputed(found[:, known], types, vendors))
 
     def check(self) -> None:
         """Refuse numbers that are none of `NUMBERS`."""
         unknown = ", ".join(sorted(set(self.device_numbers) - set(NUMBERS)))
         if unknown:
-            raise InputError.of(
-                field="device_numbers", expected=f"some of {', '.join(NUMBERS)}", found=unknown
-            )
+            expected = f"some of {', '.join(NUMBERS)}"
+            raise InputError.of(field="device_numbers", expected=expected, found=unknown)
 
     def joined(self, device: Device) -> Descriptors:
         """The same with a further device, the last."""
-        numbers = np.array([_log_number(device, name) for name in self.device_numbers])
+        numbers = _log_numbers(device, self.device_numbers)
         if not (device.type or device.vendor or device.series or np.isfinite(numbers).any()):
-            raise InputError(f"device {device.key}: expected a type, vendor, series or number, found none")
-        (kind,), (vendor,), (series,) = _texts([device])
-        types, vendors = (*self.device_types, kind), (*self.device_vendors, vendor)
+            expected = "a type, vendor, series or number"
+            raise InputError.of(where=f"device {device.key}", expected=expected, found="none")
+        known = (self.device_types, self.device_vendors, self.device_series)
+        new = zip(known, _texts([device]), strict=True)
+        types, vendors, series = (before + last for before, last in new)
         logs = _imputed(np.vstack([self.device_logs, numbers]), types, vendors)
-        return Descriptors(types, vendors, (*self.device_series, series), self.device_numbers, logs)
+        return Descriptors(types, vendors, series, self.device_numbers, logs)
 
     def pairs(self, known: int) -> Pairs:
         """How alike they are, in standard deviations of the first `known` of them."""
@@ -134,17 +118,13 @@ class Descriptors(Stored):
 
 
 def _texts(devices: Sequence[Device]) -> tuple[tuple[str, ...], ...]:
-    return (
-        tuple(device.type for device in devices),
-        tuple(device.vendor for device in devices),
-        tuple(device.series for device in devices),
-    )
+    return tuple(tuple(getattr(device, name) for device in devices) for name in ("type", "vendor", "series"))
 
 
-def _log_number(device: Device, name: str) -> float:
-    """Logarithm of a number of a device; not a number where not known."""
-    value = device.numbers.get(name)
-    return float(np.log(value)) if value is not None and 0 < value < np.inf else float("nan")
+def _log_numbers(device: Device, names: Sequence[str]) -> Reals:
+    """Logarithms of numbers of a device; not a number where not known."""
+    values = np.array([device.numbers.get(name, np.nan) for name in names])
+    return np.log(np.where((values > 0) & (values < np.inf), values, np.nan))
 
 
 def _imputed(logs: Reals, types: Sequence[str], vendors: Sequence[str]) -> Reals:
@@ -300,7 +280,7 @@ class Transfer:
     sd: float  # Standard deviation of the error that comes from the descriptors alone
 
     @classmethod
-    def fit(cls, similarity: Reals, kriging: Reals, pairs: Pairs) -> Transfer:
+    def of(cls, similarity: Reals, kriging: Reals, pairs: Pairs) -> Transfer:
         """To the last of the devices from the others: the mean of both ways."""
         (similar, added), linear = similarity_weights(similarity, pairs), Kriging(kriging)
         weights, further = linear.weights(pairs)
@@ -331,7 +311,7 @@ class UnseenDevices(Stored):
     def transfer(self, device: Device) -> Transfer:
         """How the time on a new device follows from those on the known ones."""
         pairs = self.descriptors.joined(device).pairs(len(self.descriptors.device_types))
-        return Transfer.fit(self.similarity, self.kriging, pairs)
+        return Transfer.of(self.similarity, self.kriging, pairs)
 
     def factor(self, level: float) -> float:
         """By how many standard deviations an interval of a level reaches."""
@@ -348,10 +328,8 @@ def fit_unseen(grid: Grid, seed: int) -> UnseenDevices:
     """Learn from a grid how times on devices follow from their descriptors; cells without one are imputed."""
     count = len(grid.devices)
     if count < _LEAST_DEVICES:
-        raise InputError(
-            f"devices: expected at least {_LEAST_DEVICES} to say something of one that was not measured, "
-            f"found {count}"
-        )
+        expected = f"at least {_LEAST_DEVICES} to say something of one that was not measured"
+        raise InputError.of(where="devices", expected=expected, found=count)
     descriptors = Descriptors.of(grid.devices)
     whole = impute(grid)
     kernels, applications = application_weights(whole.profiles), len(whole.applications)
@@ -359,15 +337,13 @@ def fit_unseen(grid: Grid, seed: int) -> UnseenDevices:
 
     def fit(devices: Sequence[int]) -> tuple[Reals, Reals]:
         known, times = pairs.take(devices), whole.log_time[:, list(devices)]
-        return (
-            fit_similarity(known, times, kernels, seed),
-            fit_kriging(known, times, kernels, applications).sizes,
-        )
+        kriging = fit_kriging(known, times, kernels, applications)
+        return fit_similarity(known, times, kernels, seed), kriging.sizes
 
     ratios = []
     for device in range(count):
         others = [each for each in range(count) if each != device]
-        transfer = Transfer.fit(*fit(others), pairs.take([*others, device]))
+        transfer = Transfer.of(*fit(others), pairs.take([*others, device]))
         error = transfer.log_time(whole.log_time[:, others]) - whole.log_time[:, device]
         ratios.append(np.abs(error) / transfer.sd)
     quantiles: Reals = np.quantile(np.concatenate(ratios), LEVELS)
