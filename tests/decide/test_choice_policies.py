@@ -30,7 +30,7 @@ from crosscast.decide.policies import (
     model_of,
     next_number,
 )
-from crosscast.decide.power_cap import Method, Outcome, Policy
+from crosscast.decide.power_cap import Method, Outcome, Policy, rollout
 from crosscast.decide.scores import Metrics, program_sums
 from crosscast.errors import InputError
 from crosscast.predict.configuration.choice import OBJECTIVES, Objective, within_cap
@@ -147,13 +147,7 @@ def path(
     decisions = method.fit(surfaces, samples).decide(
         surfaces.observed(row, samples), cap, surfaces.known[row], budget
     )
-    numbers = [next(decisions)]
-    while len(numbers) <= budget:
-        try:
-            numbers.append(decisions.send(surfaces.observed(row, (numbers[-1],))))
-        except StopIteration:
-            break
-    return numbers
+    return rollout(decisions, lambda number: surfaces.observed(row, (number,)), budget)
 
 
 def machine(time_s: list[float], power_w: list[float]) -> Surfaces:

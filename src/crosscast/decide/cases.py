@@ -40,7 +40,6 @@ class Cases:
     left_out: tuple[LeftOut, ...]  # Kernels without cases
 
     def __len__(self) -> int:
-        """Number of cases."""
         return len(self.kernel)
 
     @property

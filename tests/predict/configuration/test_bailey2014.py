@@ -53,6 +53,7 @@ def random_matrix(seed: int, n: int) -> Reals:
 
 
 @given(st.integers(0, 1000), st.integers(2, 12))
+@settings(deadline=None)  # it loads SciPy
 def test_they_are_those_of_another_implementation(seed: int, n: int) -> None:
     apart = random_matrix(seed, n)
     for count, labels in enumerate(groupings(apart, 6), 1):

@@ -90,14 +90,6 @@ def test_a_sample_that_is_missing_is_named(model: ConfigurationModel) -> None:
 
 
 @every_baseline
-def test_no_kernel_with_all_samples_is_refused(model: ConfigurationModel) -> None:
-    surfaces: Any = made_surfaces(2)
-    surfaces.time_s[:, 0] = np.nan
-    with pytest.raises(InputError, match="expected a kernel that ran at all samples"):
-        model.fit(surfaces, (11, 0))
-
-
-@every_baseline
 def test_several_devices_are_predicted(model: ConfigurationModel) -> None:
     surfaces = linear_surfaces()
     samples = linear_samples(surfaces.space)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -71,9 +72,8 @@ def rank_correlation(first: Integers, second: Integers) -> float:
 def rank_correlations(frontiers: Sequence[Integers]) -> Reals:
     """`rank_correlation` of each two of ``n`` frontiers, of shape ``(n, n)``; 1 of each with itself."""
     found = np.eye(len(frontiers))
-    for row, first in enumerate(frontiers):
-        for column in range(row):
-            found[row, column] = found[column, row] = rank_correlation(first, frontiers[column])
+    for one, other in combinations(range(len(frontiers)), 2):
+        found[one, other] = found[other, one] = rank_correlation(frontiers[other], frontiers[one])
     return found
 
 
@@ -110,7 +110,7 @@ class ClassificationTree(Stored):
         """Refuse arrays that are no tree."""
         inner = np.flatnonzero(self.feature >= 0)
         below = np.sort(np.concatenate([self.left[inner], self.right[inner]]))
-        rising = (self.left[inner] > inner).all() and (self.right[inner] > inner).all()
+        rising = (np.minimum(self.left, self.right)[inner] > inner).all()
         if not rising or not np.array_equal(below, np.arange(1, len(self.feature))):
             expected = "every node but the root below one before it"
             raise InputError.of(field="tree", expected=expected, found=below.tolist())
@@ -188,7 +188,6 @@ class ClusterModels(Stored):
     least_power: Annotated[Reals, Array("k d", nan=True)]
 
     def __len__(self) -> int:
-        """Number of clusters."""
         return len(self.performance)
 
     def relative_performance(self, design: Design) -> Reals:
@@ -299,9 +298,8 @@ class Clusters(Stored):
         start = f"{count} cluster{'s' if count != 1 else ''} of {sizes} kernels"
         if self.asked is None:
             return f"{start}, as many as predict best inside the training data"
-        if self.asked == count:
-            return f"{start}, as many as asked for"
-        return f"{start} instead of the {self.asked} asked for, as there are no more kernels"
+        few = f" instead of the {self.asked} asked for, as there are no more kernels"
+        return f"{start}, as many as asked for" if self.asked == count else start + few
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,7 +406,6 @@ class PublishedModel:
     logarithms: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse numbers of clusters that are none."""
         if self.clusters is not None and self.clusters < 1:
             raise InputError(f"clusters: expected at least 1, found {self.clusters}")
 
@@ -469,7 +466,6 @@ class PublishedPredictor:
     kind: ClassVar[str] = "published"
 
     def __post_init__(self) -> None:
-        """Refuse models of other configurations."""
         self.fitted.features.check_samples(len(self.samples))
         models, design = self.fitted.models, design_of(self.space)
         both = len(design.names) + len(design.devices)

@@ -101,7 +101,6 @@ class NearestKernels(Baseline):
     count: int = 3  # How many kernels
 
     def __post_init__(self) -> None:
-        """Refuse numbers of kernels that are none."""
         if self.count < 1:
             raise InputError(f"nearest: expected at least 1 kernel, found {self.count}")
 

@@ -203,7 +203,6 @@ class ProcessPredictor:
     plain: ProcessPredictor | None = field(init=False)  # Of kernels whose runs do not tell the parts' powers
 
     def __post_init__(self) -> None:
-        """Make the coordinates, and refuse a process of other ones."""
         inputs = SettingInputs.of(self.space, self.samples, self.fitted.domains)
         object.__setattr__(self, "inputs", inputs)
         plain = self.fitted.plain
