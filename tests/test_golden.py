@@ -15,10 +15,12 @@ from crosscast.data.dataset import Dataset, bundled_named
 from crosscast.data.sources.aiwc import import_aiwc2018
 from crosscast.data.sources.configurations import import_powercap
 from crosscast.data.sources.counted import import_rajaperf
+from crosscast.data.views import configured
 from crosscast.decide.evaluation import evaluate_configuration
 from crosscast.evaluation.corun import evaluate_corun, of_one_device
 from crosscast.evaluation.relative import evaluate_relative
 from crosscast.evaluation.time import evaluate_time
+from crosscast.predict.configuration.data import machines_of
 from crosscast.predict.corun.models import BASELINES
 from crosscast.predict.corun.models import models_named as models_of_co_runs
 from crosscast.predict.relative.models import models_named
@@ -55,7 +57,8 @@ def test_choices_under_power_caps() -> None:
     expected = golden("configuration_powercap.json.gz")
     methods = ["fixed", "cpu+fl", "limiter-returns", "nearest+fl", "oracle"]
     dataset = import_powercap(shared_data("powercap"))
-    found = evaluate_configuration(dataset, methods, label=expected["dataset"]).to_dict()
+    machines = machines_of(configured(dataset), expected["dataset"])
+    found = evaluate_configuration(machines, methods, label=expected["dataset"]).to_dict()
     results = {(each["method"], each["protocol"]): each for each in expected.pop("results")}
     for result in found.pop("results"):
         # The best baseline is another one among fewer.

@@ -6,15 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property, partial
 from itertools import chain, combinations, takewhile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from crosscast.arrays import Arrays
 from crosscast.configuration import Configuration
-from crosscast.data.dataset import Dataset
-from crosscast.data.views import configured
 from crosscast.decide.cases import Cases, Weighting, cases_of, check_weighting, joined
 from crosscast.decide.policies import CONFIDENCE, methods_of, model_of
 from crosscast.decide.power_cap import GUARD, Method, Outcome, Policy, outcomes
@@ -32,14 +29,13 @@ from crosscast.decide.scores import (
 )
 from crosscast.errors import InputError
 from crosscast.evaluation.keep import fingerprint
-from crosscast.evaluation.loop import Progress, check_names, check_seed, run_tasks
+from crosscast.evaluation.loop import check_names, check_seed, run_tasks
 from crosscast.evaluation.resampling import DRAWS, SHARE
 from crosscast.predict.configuration.bailey2014 import PublishedModel, PublishedPredictor
 from crosscast.predict.configuration.data import (
     Observed,
     Space,
     Surfaces,
-    machines_of,
     sample_numbers,
 )
 from crosscast.results import Tabular
@@ -252,11 +248,12 @@ def evaluate_machine(
     budget: int | None = None,
     curve: Sequence[int] = CURVE,
     seed: int = 0,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int | None = 1,
+    **how: Any,
 ) -> MachineChoices:
-    """Fit methods, samples included, to all applications but one, let them choose there, and score it."""
+    """Fit methods, samples included, to all applications but one, let them choose there, and score it.
+
+    `how` is as `run_tasks` takes it: ``progress``, ``cache``, ``jobs``.
+    """
     check_seed(seed)
     check_weighting(weighting)
     names = [method.name for method in methods]
@@ -267,12 +264,7 @@ def evaluate_machine(
         raise InputError.of(where=surfaces.label, expected=expected, found=found)
     if min(budgets) < 0:
         raise InputError.of(field="budget", expected="at least 0", found=min(budgets))
-    groups = duplicates(programs, together) if duplicates_too else ()
-    if not together and groups == (programs,):
-        # Names that all begin alike tell nothing apart.
-        groups = ()
-    folds: dict[str, tuple[tuple[str, ...], ...]] = {ALONE: tuple((name,) for name in programs)}
-    folds |= {TOGETHER: folds_together(programs, groups)} if groups else {}
+    groups, folds = _folds(programs, together, duplicates_too)
     sampler = sampler_of(surfaces, samples)
     by_fold = {
         fold: sampler(surfaces.take(~surfaces.rows_of(fold)), seed)
@@ -286,7 +278,7 @@ def evaluate_machine(
         for fold, numbers in by_fold.items()
         for of_learner in learners.values()
     ]
-    done = run_tasks(tasks, surfaces, cache=cache, sources=SOURCES, progress=progress, jobs=jobs)
+    done = run_tasks(tasks, surfaces, sources=SOURCES, **how)
     answers = {
         (task.held_out, method.name): answer
         for task, of_task in zip(tasks, done, strict=True)
@@ -310,6 +302,22 @@ def evaluate_machine(
     whole = joined([cases[fold] for fold in folds[ALONE]])
     split_half = None if repeats is None else split_half_oracle(whole, repeats)
     return MachineChoices(surfaces, whole, by_fold, groups, noise, split_half, tuple(results), sampler, seed)
+
+
+Folds = Mapping[str, Sequence[tuple[str, ...]]]
+"""What is left out at a time, by protocol."""
+
+
+def _folds(
+    programs: tuple[str, ...], together: Sequence[Sequence[str]], duplicates_too: bool
+) -> tuple[tuple[tuple[str, ...], ...], Folds]:
+    """Programs that are nearly the same, and the folds."""
+    groups = duplicates(programs, together) if duplicates_too else ()
+    alone = {ALONE: tuple((name,) for name in programs)}
+    # Names that all begin alike tell nothing apart.
+    if not groups or (not together and groups == (programs,)):
+        return (), alone
+    return groups, {**alone, TOGETHER: folds_together(programs, groups)}
 
 
 def sampler_of(surfaces: Surfaces, samples: Sequence[Configuration] | Sampler) -> Sampler:
@@ -363,24 +371,17 @@ Methods = Sequence[str] | Callable[[Space], Sequence[Method]]
 
 
 def evaluate_configuration(
-    data: Dataset | Sequence[Surfaces],
+    machines: Sequence[Surfaces],
     methods: Methods | None = None,
     *,
-    label: str | None = None,
-    devices: Sequence[str] | None = None,
-    power_domain: str | None = None,
+    label: str = "surfaces",
     confidence: float = CONFIDENCE,
     weighting: Weighting = "time",
     together: Sequence[Sequence[str]] = (),
     seed: int = 0,
     **how: Any,
 ) -> ConfigurationEvaluation:
-    """Compare methods on each machine of a dataset, as `evaluate_machine` does; by default the main ones."""
-    if isinstance(data, Dataset):
-        label = data.label if label is None else label
-        machines: Sequence[Surfaces] = machines_of(configured(data, domain=power_domain), label, devices)
-    else:
-        label, machines = "surfaces" if label is None else label, data
+    """Compare methods on each machine, as `evaluate_machine` does; by default the main ones."""
     if not machines:
         raise InputError.of(where=label, expected="at least one machine", found="none")
     known = sorted({name for surfaces in machines for name in surfaces.applications})

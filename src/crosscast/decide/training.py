@@ -143,24 +143,21 @@ def machine_of(
 
 
 def train_configuration(
-    data: Dataset | Surfaces,
+    surfaces: Surfaces,
     model: str = DEFAULT_MODEL,
     *,
     samples: Sequence[Configuration] | None = None,
-    devices: Sequence[str] | None = None,
     power_domain: str | None = None,
     seed: int = 0,
     progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int | None = 1,
+    **how: Any,
 ) -> TrainedConfigurationModel:
-    """Fit a model to a machine's kernels, and measure it with each application left out in turn."""
+    """Fit a model to a machine's kernels, and measure it with each application left out in turn.
+
+    `how` is as `run_tasks` takes it: ``cache``, ``jobs``.
+    """
     check_seed(seed)
     made = model_named(model)
-    if isinstance(data, Surfaces):
-        surfaces = data
-    else:
-        surfaces = machine_of(data, devices=devices, power_domain=power_domain)
     programs, space = surfaces.applications, surfaces.space
     if len(programs) < _LEAST_PROGRAMS:
         expected = f"at least {_LEAST_PROGRAMS} applications to train and test a model"
@@ -173,7 +170,7 @@ def train_configuration(
     rounds: Sequence[Progress | None] = (None, None)
     if progress is not None:
         rounds = counted_together(progress, (len(programs), len(programs) if names else 0))
-    how: dict[str, Any] = {"samples": wanted, "seed": seed, "cache": cache, "jobs": jobs}
+    how |= {"samples": wanted, "seed": seed}
     errors = errors_left_out(surfaces, made, progress=rounds[0], **how)
     choices: list[dict[str, Any]] = []
     if names:
