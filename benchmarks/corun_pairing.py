@@ -38,7 +38,7 @@ from crosscast.data.dataset import read_dataset
 from crosscast.decide.colocation import choose_colocation
 from crosscast.evaluation.corun import of_one_device, out_of_fold_errors, refit_of
 from crosscast.evaluation.loop import one_thread
-from crosscast.predict.corun.artefact import KNOWN, CoRunCard, TrainedCoRunModel, save_model
+from crosscast.predict.corun.artefact import KNOWN, CoRunCard, TrainedCoRunModel
 from crosscast.predict.corun.forecast import CoRunModel
 from crosscast.predict.corun.models import DEFAULT_MODEL, MODELS, models_named
 from crosscast.predict.store import load_model
@@ -129,7 +129,7 @@ def _pairing_time(runs: CoRuns, model: CoRunModel, solos: Sequence[Solo], seed: 
         predictor = model.fit(runs, seed)
         errors = {KNOWN: out_of_fold_errors(runs, refit_of(model, predictor), "leave-bag-out", seed)}
         card = CoRunCard(model.name, seed, runs.bags[0].device, "{}", (2,), runs.applications, None, {}, {})
-        save_model(TrainedCoRunModel(card, lambda: (predictor, errors)), folder)
+        TrainedCoRunModel(card, lambda: (predictor, errors)).save(folder)
         random = np.random.default_rng(seed)
         jobs = [
             replace(

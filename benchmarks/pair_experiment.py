@@ -32,6 +32,7 @@ from crosscast.evaluation.corun import (
     answers_of,
     folds_of,
     measured,
+    mix_of_rows,
     out_of_fold_errors,
     refit_of,
     with_mixes,
@@ -231,11 +232,12 @@ def _errors(
     """Errors of slowdowns on what each fold holds out."""
     rows: list[list[Reals]] = []
     for number, (fold, tested, answer) in enumerate(zip(folds, bags, answers, strict=True)):
-        true, found = measured(tested, "slowdown"), np.log(answer["slowdown"])
-        errors = found - np.log(true.value)
+        found = np.log(answer["slowdown"])
+        errors = found - np.log(measured(tested, "slowdown"))
+        mix = fold.test[mix_of_rows([len(bag.members) for bag in tested], "slowdown")]
         known = np.isfinite(errors)
         group = np.full(int(known.sum()), number)
-        rows.append([errors[known], group, fold.test[true.bag[known]], found[known]])
+        rows.append([errors[known], group, mix[known], found[known]])
     errors, group, bag, value = (np.concatenate(each) for each in zip(*rows, strict=True))
     return Residuals(errors, group, tuple(fold.held_out for fold in folds), bag, value)
 

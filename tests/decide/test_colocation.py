@@ -239,9 +239,7 @@ def test_wrong_jobs_and_limits_are_refused(
 def test_a_model_without_errors_is_refused(tmp_path: Path) -> None:
     model_pairs = constant(tmp_path / "m", 1.2)
     bare = tmp_path / "bare"
-    from crosscast.predict.corun.artefact import save_model
-
     predictor = model_pairs.predictor
-    save_model(TrainedCoRunModel(model_pairs.card, lambda: (predictor, {})), bare)
+    TrainedCoRunModel(model_pairs.card, lambda: (predictor, {})).save(bare)
     with pytest.raises(InputError, match="expected a model with errors of slowdowns"):
         choose_colocation(made_jobs(2), load_model(bare, "corun"))

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 
 from crosscast.decide.colocation_gains import JointErrors, best_matching, expected_gain, pair_gain
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.predict.corun.forecast import mix_times
+from crosscast.predict.corun.mix_times import mix_times
 from crosscast.predict.intervals import Residuals
 
 LENGTHS = arrays(np.float64, (7, 2), elements=st.floats(0.01, 100))
@@ -22,7 +22,7 @@ SLOWDOWNS = arrays(np.float64, (7, 2), elements=st.floats(1, 10))
 
 @given(LENGTHS, SLOWDOWNS)
 def test_a_pair_gains_what_a_bag_of_two_gains(lengths: np.ndarray, slowdowns: np.ndarray) -> None:
-    together = mix_times(lengths, slowdowns, lambda running: np.ones(running.shape)).time_s
+    together = mix_times(lengths, slowdowns, lambda rows, places: np.ones((len(rows), len(places))))
     gains = lengths.sum(axis=1) - together
     assert pair_gain(lengths, slowdowns) == pytest.approx(gains, rel=1e-9, abs=1e-9)
 

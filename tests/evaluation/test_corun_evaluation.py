@@ -20,20 +20,18 @@ from crosscast.errors import InputError
 from crosscast.evaluation.corun import (
     SPLITS,
     CoRunEvaluation,
-    CoRunResult,
     CoRunTask,
     Probing,
-    Scored,
     evaluate_corun,
     folds_of,
-    mean_error,
     measured,
+    mix_of_rows,
     of_one_device,
     out_of_fold_errors,
     predicted,
     train_corun,
-    worst_coverage,
 )
+from crosscast.evaluation.corun_scores import CoRunResult, Scored, scores_of
 from crosscast.predict.corun.forecast import CoRunPrediction
 from crosscast.predict.corun.models import Mean, Sum
 from crosscast.predict.corun.process import Process
@@ -59,16 +57,17 @@ def scored(true: Any, centre: Any, low: Any = None, high: Any = None, group: Any
 @given(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=20))
 def test_errors_in_per_cent_are_those_of_scikit_learn(pairs: Any) -> None:
     true, centre = map(np.array, zip(*pairs, strict=True))
-    assert mean_error(scored(true, centre))[0] == pytest.approx(mean_absolute_percentage_error(true, centre))
+    found = scores_of(scored(true, centre), ["a"])
+    assert found["mape"] == pytest.approx(mean_absolute_percentage_error(true, centre))
+    assert found["by_group"] == {"a": found["mape"]}
+    # Without limits nothing is held.
+    assert "coverage" not in found
 
 
 def test_the_group_that_is_held_least_is_named() -> None:
     found = scored([1, 1, 1, 1], [1, 1, 1, 1], [0.9, 0.9, 1.1, 0.9], [1.1, 1.1, 1.2, 1.1], [0, 0, 1, 1])
-    assert worst_coverage(found) == (1, 0.5)
-
-
-def test_without_limits_nothing_is_held() -> None:
-    assert np.isnan(scored([1.0], [1.0]).held).all()
+    scores = scores_of(found, ["a", "b"])
+    assert (scores["worst"], scores["worst_coverage"], scores["coverage"]) == ("b", 0.5, 0.75)
 
 
 BAGS = made_co_runs(bags=(2, 3)).bags
@@ -353,17 +352,18 @@ def test_rows_of_members_and_bags() -> None:
     members = (Member(bags[0].solos[0], 0.0), Member(bags[0].solos[1], None))
     zero = replace(bags[0], members=members, time_s=0.0, power_w=0.0, fits=False)
     slowdown = measured([*bags, zero], "slowdown")
-    assert slowdown.bag.tolist() == [0, 0, 1, 1, 2, 2]
-    assert np.isnan(slowdown.value).tolist() == [False] * 2 + [True] * 4
-    assert_array_equal(measured(bags, "speed").value[:2], 1 / slowdown.value[:2])
+    assert mix_of_rows([2, 2, 2], "slowdown").tolist() == [0, 0, 1, 1, 2, 2]
+    assert np.isnan(slowdown).tolist() == [False] * 2 + [True] * 4
+    assert_array_equal(measured(bags, "speed")[:2], 1 / slowdown[:2])
     for quantity in ("time", "power"):
-        assert np.isnan(measured([*bags, zero], quantity).value).tolist() == [False, True, True]
-    assert_array_equal(measured([*bags, zero], "fits").value, [1.0, np.nan, 0.0])
+        assert np.isnan(measured([*bags, zero], quantity)).tolist() == [False, True, True]
+    assert_array_equal(measured([*bags, zero], "fits"), [1.0, np.nan, 0.0])
     slowdowns = np.array([1.0, 2.0]), np.array([4.0] * 3)
     said = CoRunPrediction(slowdowns, np.array([3.0, 5.0]), np.full(2, np.nan), np.array([0.5, 1.0]))
-    assert predicted(said, "speed").value.tolist() == [1.0, 0.5, 0.25, 0.25, 0.25]
-    assert predicted(said, "speed").bag.tolist() == [0, 0, 1, 1, 1]
-    assert predicted(said, "fits").value.tolist() == [0.5, 1.0]
+    assert predicted(said, "speed").tolist() == [1.0, 0.5, 0.25, 0.25, 0.25]
+    assert mix_of_rows([2, 3], "speed").tolist() == [0, 0, 1, 1, 1]
+    assert mix_of_rows([2, 3], "fits").tolist() == [0, 1]
+    assert predicted(said, "fits").tolist() == [0.5, 1.0]
 
 
 def test_bags_of_one_device_and_way_of_sharing_are_taken() -> None:

@@ -8,13 +8,7 @@ import numpy as np
 
 from crosscast.data.corun import Solo
 from crosscast.evaluation.corun import out_of_fold_errors
-from crosscast.predict.corun.artefact import (
-    KNOWN,
-    NEW,
-    CoRunCard,
-    TrainedCoRunModel,
-    save_model,
-)
+from crosscast.predict.corun.artefact import KNOWN, NEW, CoRunCard, TrainedCoRunModel
 from crosscast.predict.corun.forecast import CoRunPredictor
 from crosscast.predict.corun.models import FittedCoRunMean, Mean
 from crosscast.predict.corun.moolchandani2022 import Published
@@ -35,7 +29,7 @@ def kept(
     """A model as `crosscast train` would keep it."""
     training = {"dataset": "made up", "bags": 21}
     card = CoRunCard("made", 0, "cpu", "{}", sizes, NAMES, memory_bytes, training, {})
-    save_model(TrainedCoRunModel(card, lambda: (predictor, errors)), folder)
+    TrainedCoRunModel(card, lambda: (predictor, errors)).save(folder)
     found: TrainedCoRunModel = load_model(folder, "corun")
     return found
 

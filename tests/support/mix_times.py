@@ -7,18 +7,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.predict.corun.forecast import mix_times, remaining_slowdowns
+from crosscast.predict.corun.mix_times import mix_times
 
 
 def mix_time(
     isolated_s: Sequence[float], slowdowns_of: Callable[[tuple[int, ...]], Sequence[float]]
-) -> tuple[float, float]:
-    """Time of one mix, and the share of it in which all run."""
+) -> float:
+    """Time of one mix."""
 
     def asked(_: Integers, places: Integers) -> Reals:
         return np.array([slowdowns_of(tuple(places.tolist()))], dtype=np.float64)
 
     times = np.array([isolated_s], dtype=np.float64)
     whole = asked(np.zeros(1, np.int64), np.arange(len(isolated_s))) if len(isolated_s) > 1 else times
-    result = mix_times(times, whole, lambda running: remaining_slowdowns(running, asked))
-    return float(result.time_s[0]), float(result.overlap[0])
+    return float(mix_times(times, whole, asked)[0])

@@ -42,7 +42,7 @@ def slowdowns(solos: tuple[Solo, ...]) -> list[float]:
 def bag_of(solos: tuple[Solo, ...], *, time: bool = True, slowed: bool = True, power: bool = True) -> Bag:
     """A bag that follows the law."""
     told = slowdowns(solos)
-    time_s, overlap = mix_time(
+    time_s = mix_time(
         [solo.time_s or 0.0 for solo in solos], lambda left: slowdowns(tuple(solos[place] for place in left))
     )
     return Bag(
@@ -50,7 +50,6 @@ def bag_of(solos: tuple[Solo, ...], *, time: bool = True, slowed: bool = True, p
         "gpu",
         tuple(Member(solo, each if slowed else None) for solo, each in zip(solos, told, strict=True)),
         time_s=time_s if time else None,
-        overlap=overlap if time else None,
         power_w=sum(solo.power_w or 0.0 for solo in solos) if power else None,
     )
 

@@ -12,13 +12,8 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.corun import Solo
 from crosscast.errors import InputError, importing
 from crosscast.predict.corun.artefact import TrainedCoRunModel
-from crosscast.predict.corun.forecast import (
-    check_profile,
-    is_plausible,
-    mix_times,
-    pairs_added_up,
-    remaining_slowdowns,
-)
+from crosscast.predict.corun.forecast import check_profile, is_plausible
+from crosscast.predict.corun.mix_times import mix_times, pairs_added_up
 from crosscast.predict.intervals import Residuals
 from crosscast.units import format_bytes
 
@@ -339,22 +334,19 @@ class MixJudge:
         step = max(1, _AT_ONCE // count)
         predicted: dict[Group, Reals] = {}
 
-        def left(rows: Integers, places: Integers) -> Reals:
-            """Slowdowns of the jobs that still run, of the mixes again and again."""
-            subset = tuple(places.tolist())
-            if subset not in predicted:
-                predicted[subset] = self.slowdowns(mixes[:, places])[0]
-            return np.asarray(predicted[subset][rows % count])
-
         for start in range(0, len(relative), step):
             some = np.repeat(relative[start : start + step], count, axis=0)
             times, slows, spread = (
                 np.tile(each, (len(some) // count, 1)) for each in (lengths, slow, spreads)
             )
 
-            def slowdowns_left(running: Flags, spread: Reals = spread, some: Reals = some) -> Reals:
-                return sample_slowdowns(remaining_slowdowns(running, left), spread, some)
+            def left(rows: Integers, places: Integers, spread: Reals = spread, some: Reals = some) -> Reals:
+                """Slowdowns of the jobs that still run, of the mixes again and again."""
+                subset, there = tuple(places.tolist()), np.ix_(rows, places)
+                if subset not in predicted:
+                    predicted[subset] = self.slowdowns(mixes[:, places])[0]
+                return sample_slowdowns(predicted[subset][rows % count], spread[there], some[there])
 
-            together = mix_times(times, sample_slowdowns(slows, spread, some), slowdowns_left).time_s
+            together = mix_times(times, sample_slowdowns(slows, spread, some), left)
             gains[start : start + step] = (times.sum(axis=1) - together).reshape(-1, count)
         return gains

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crosscast.arrays import Arrays, Integers
+from crosscast.arrays import Arrays
 from crosscast.data.corun import Mixes
 from crosscast.errors import InputError
-from crosscast.evaluation.corun import CoRunResult, Scored, mean_error, worst_coverage
+from crosscast.evaluation.corun_scores import CoRunResult, Scored, ScoreTable, scores_of
 from crosscast.evaluation.keep import digest, fingerprint
-from crosscast.evaluation.loop import Progress, check_level, check_seed, run_tasks
+from crosscast.evaluation.loop import check_level, check_seed, run_tasks
 from crosscast.predict.corun.partition import (
     PARTITION_BASELINES,
     MixFold,
@@ -23,18 +22,12 @@ from crosscast.predict.corun.partition import (
     folds_without_jobs,
     folds_without_sets,
 )
-from crosscast.results import Tabular
 
 MIX_SPLITS: Mapping[str, Novelty] = {"leave-benchmark-out": "new job", "leave-bag-out": "known jobs"}
 """Names of the splits, and what is asked about in each."""
 
-MIX_FOLDS = 5
-"""Folds where mixes are left out."""
-
-PARTITION = "partition"
-"""Quantity: relative time of a co-runner alone on a part, over that on the part on which it is slowest."""
-
-_SOURCES = ("predict", "evaluation/partition.py", "data/corun.py")
+_MIX_FOLDS = 5
+_SOURCES = ("predict", "evaluation/partition.py", "evaluation/corun_scores.py", "data/corun.py")
 
 
 def folds_of_mixes(mixes: Mixes, split: str, seed: int) -> tuple[MixFold, ...]:
@@ -44,12 +37,13 @@ def folds_of_mixes(mixes: Mixes, split: str, seed: int) -> tuple[MixFold, ...]:
     Mixes are left out in folds, those of the same jobs together.
     """
     if split not in MIX_SPLITS:
-        raise InputError(f"split: expected one of {', '.join(MIX_SPLITS)} of mixes, found {split!r}")
+        expected = f"one of {', '.join(MIX_SPLITS)} of mixes"
+        raise InputError.of(where="split", expected=expected, found=repr(split))
     if split == "leave-bag-out":
-        return folds_without_sets(mixes, MIX_FOLDS, seed)
+        return folds_without_sets(mixes, _MIX_FOLDS, seed)
     there = np.unique(mixes.job[mixes.judged])
     if len(there) < 3:
-        raise InputError(f"applications: expected at least 3 to leave one out, found {len(there)}")
+        raise InputError.of(where="applications", expected="at least 3 to leave one out", found=len(there))
     return folds_without_jobs(mixes, [np.array([job]) for job in there.tolist()])
 
 
@@ -99,7 +93,7 @@ class PartitionResult(CoRunResult):
 
 
 @dataclass(frozen=True, eq=False)
-class PartitionEvaluation(Tabular):
+class PartitionEvaluation(ScoreTable):
     """How models did."""
 
     mixes: Mixes  # Mixes, without copies that differ in the order of co-runners alone
@@ -108,12 +102,6 @@ class PartitionEvaluation(Tabular):
     level: float
     seed: int
     results: tuple[PartitionResult, ...]  # For each model: of all sizes of parts, and of each
-
-    def columns(self) -> dict[str, list[Any]]:
-        """The results but for those by group, by column."""
-        rows = [each.to_dict() for each in self.results]
-        names = [name for name in rows[0] if name != "by_group"] if rows else []
-        return {name: [row[name] for row in rows] for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but predictions, as ``--json`` prints it: what is not known is null."""
@@ -143,14 +131,13 @@ def evaluate_partition(
     folds: Sequence[MixFold] | None = None,
     level: float = 0.9,
     seed: int = 0,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int | None = 1,
+    **run: Any,
 ) -> PartitionEvaluation:
     """Fit models to what each fold leaves, and score them on what it holds out.
 
     Copies of mixes are left out first, unless folds are given. Nothing of what is held out is used to scale,
-    choose or calibrate: models are given the other mixes alone.
+    choose or calibrate: models are given the other mixes alone. What is predicted is the relative time of a
+    co-runner alone on a part, over that on the part on which it is slowest. `run` is as `run_tasks` has it.
     """
     check_seed(seed)
     check_level(level)
@@ -158,50 +145,23 @@ def evaluate_partition(
     folds = folds_of_mixes(distinct, split, seed) if folds is None else folds
     made = [PartitionModel(name, MIX_SPLITS[split]) for name in dict.fromkeys(models)]
     tasks = [PartitionTask(model, fold, level, seed) for model in made for fold in folds]
-    answers = run_tasks(tasks, distinct, cache=cache, sources=_SOURCES, progress=progress, jobs=jobs)
-    results: list[PartitionResult] = []
-    for number, model in enumerate(made):
-        parts = [answer for (answer,) in answers[number * len(folds) : (number + 1) * len(folds)]]
-        results += _results(distinct, model.name, split, folds, parts)
+    answers = iter(run_tasks(tasks, distinct, sources=_SOURCES, **run))
+    true = np.concatenate([distinct.alone[fold.test] for fold in folds])
+    fold_of = np.repeat(np.arange(len(folds)), [int(fold.test.sum()) for fold in folds])
+    results = []
+    for model in made:
+        parts = [next(answers)[0] for _ in folds]
+        centre, low, high = (np.concatenate([part[name] for part in parts]) for name in _PARTS)
+        for slices in (None, *distinct.slices):
+            some = slice(None) if slices is None else [distinct.slices.index(slices)]
+            measured, *limits = (each[:, some].ravel() for each in (true, centre, low, high))
+            group = np.repeat(fold_of, len(measured) // len(fold_of))
+            size = np.full(len(group), distinct.job.shape[1], dtype=np.int64)
+            scored = Scored(measured, limits[0], limits[1], limits[2], group, size)
+            scores = scores_of(scored, [fold.held_out for fold in folds])
+            baseline = model.name in PARTITION_BASELINES
+            result = PartitionResult(
+                model.name, baseline, split, 0, None, "partition", **scores, slices=slices
+            )
+            results.append(result)
     return PartitionEvaluation(distinct, len(mixes) - len(distinct), split, level, seed, tuple(results))
-
-
-def _results(
-    mixes: Mixes, model: str, split: str, folds: Sequence[MixFold], predicted: Sequence[Arrays]
-) -> Iterator[PartitionResult]:
-    for slices in (None, *mixes.slices):
-        columns = np.arange(len(mixes.slices)) if slices is None else np.array([mixes.slices.index(slices)])
-        scored = _scored(mixes, folds, predicted, columns)
-        mape, mae = mean_error(scored)
-        group, least = worst_coverage(scored)
-        yield PartitionResult(
-            model=model,
-            baseline=model in PARTITION_BASELINES,
-            split=split,
-            probes=0,
-            bag_size=None,
-            quantity=PARTITION,
-            rows=len(scored),
-            mape=mape,
-            mae=mae,
-            coverage=float(scored.held.mean()),
-            width=float((scored.high - scored.low).mean()),
-            worst_coverage=least,
-            worst=folds[group].held_out,
-            by_group={
-                fold.held_out: mean_error(scored.where(scored.group == number))[0]
-                for number, fold in enumerate(folds)
-            },
-            scored=scored,
-            slices=slices,
-        )
-
-
-def _scored(mixes: Mixes, folds: Sequence[MixFold], predicted: Sequence[Arrays], columns: Integers) -> Scored:
-    true = [mixes.alone[fold.test][:, columns].ravel() for fold in folds]
-    centre, low, high = (
-        np.concatenate([each[name][:, columns].ravel() for each in predicted]) for name in _PARTS
-    )
-    group = np.repeat(np.arange(len(folds)), [len(part) for part in true])
-    size = np.full(len(group), mixes.job.shape[1], dtype=np.int64)
-    return Scored(np.concatenate(true), centre, low, high, group, size)

@@ -20,9 +20,6 @@ from crosscast.predict.corun.translation import (
     TranslationErrors,
 )
 
-REPORTED = (7.0, 9.0)
-"""Errors from a Tesla T4 to a P100, of two to five applications, in per cent: an accuracy of 91 to 93 %."""
-
 _LEAST = 3
 
 
@@ -59,7 +56,7 @@ def mix_key(bag: Bag) -> tuple[Any, ...]:
 def shared_times(co_runs: CoRuns, source: str, target: str) -> SharedTimes:
     """Find work that was timed on both devices."""
     if source == target:
-        raise InputError(f"devices: expected two different ones, found {source} twice")
+        raise InputError.of(where="devices", expected="two different ones", found=f"{source} twice")
     rows: list[tuple[float, float, float, float, int, frozenset[str]]] = []
     # Work on several GPUs at once, say, is not what a line through mixes on one is for.
     settings = {"{}", *(bag.configuration for bag in co_runs.bags)}
@@ -92,17 +89,11 @@ def shared_times(co_runs: CoRuns, source: str, target: str) -> SharedTimes:
     if len(found) < _LEAST:
         expected = f"at least {_LEAST} applications that were timed on {source} and on {target}"
         raise InputError.of(where=co_runs.label, expected=expected, found=", ".join(found) or "none")
-    source_s, target_s, alone_source_s, alone_target_s = np.array([row[:4] for row in rows], np.float64).T
+    *times, members, applications = zip(*rows, strict=True)
+    here_s, there_s, alone_s, alone_there_s = np.array(times, dtype=np.float64)
+    counts = np.array(members, dtype=np.int64)
     return SharedTimes(
-        co_runs.label,
-        source,
-        target,
-        source_s,
-        target_s,
-        alone_source_s,
-        alone_target_s,
-        members=np.array([row[4] for row in rows], dtype=np.int64),
-        applications=tuple(row[5] for row in rows),
+        co_runs.label, source, target, here_s, there_s, alone_s, alone_there_s, counts, applications
     )
 
 
@@ -121,16 +112,11 @@ class TranslationScore:
         return {**vars(self), "accuracy": 1 - self.mape}
 
 
-@dataclass(frozen=True, eq=False)
-class _LeftOut:
-    """Errors of one quantity, each application left out in turn."""
+def _left_out(shared: SharedTimes, form: Form) -> dict[str, tuple[Reals, Integers, Integers]]:
+    """Errors by quantity, each application left out in turn, (e,) each.
 
-    log_error: Reals  # Logarithms of translated over true values, of shape `(e,)`
-    group: Integers  # Number of the application that was left out
-    place: Integers  # Which of the shared times it is
-
-
-def _left_out(shared: SharedTimes, form: Form) -> dict[str, _LeftOut]:
+    Logarithms of translated over true values; number of the application; and which of the shared times it is.
+    """
     parts: dict[str, list[tuple[Reals, Integers, Integers]]] = {"time": [], "slowdown": []}
     for number, name in enumerate(shared.names):
         tested = shared.having(name)
@@ -143,16 +129,20 @@ def _left_out(shared: SharedTimes, form: Form) -> dict[str, _LeftOut]:
         times = line(shared.source_s[places]) / shared.target_s[places]
         parts["time"].append((np.log(times), np.full(len(places), number), places))
         parts["slowdown"].append((np.log(slowdown / true), np.full(len(slowed), number), slowed))
-    found = {name: _LeftOut(*map(np.concatenate, zip(*each, strict=True))) for name, each in parts.items()}
-    return {name: each for name, each in found.items() if len(each.place)}
+    found = {}
+    for quantity, every in parts.items():
+        errors, group, place = (np.concatenate(each) for each in zip(*every, strict=True))
+        if len(errors):
+            found[quantity] = errors, group, place
+    return found
 
 
 def translation_scores(shared: SharedTimes) -> list[TranslationScore]:
     """Errors of both forms of lines, each application left out in turn."""
     scores = []
     for form in (PLAIN, LOGARITHMIC):
-        for quantity, found in _left_out(shared, form).items():
-            errors, counts = np.abs(np.expm1(found.log_error)), shared.members[found.place]
+        for quantity, (log_error, _, place) in _left_out(shared, form).items():
+            errors, counts = np.abs(np.expm1(log_error)), shared.members[place]
             for count in (None, *np.unique(counts).tolist()):
                 some = errors if count is None else errors[counts == count]
                 scores.append(TranslationScore(form, quantity, count, len(some), float(some.mean())))
@@ -171,9 +161,9 @@ def train_translation(shared: SharedTimes) -> TranslationCard:
         shortest_s=float(shared.source_s.min()),
         longest_s=float(shared.source_s.max()),
         errors={
-            quantity: TranslationErrors(found.log_error.tolist(), found.group.tolist(), list(shared.names))
-            for quantity, found in _left_out(shared, form).items()
-            if len(np.unique(found.group)) == len(shared.names)
+            quantity: TranslationErrors(log_error.tolist(), group.tolist(), list(shared.names))
+            for quantity, (log_error, group, _) in _left_out(shared, form).items()
+            if len(np.unique(group)) == len(shared.names)
         },
         training={
             "dataset": Path(shared.label).name,

@@ -13,9 +13,8 @@ from rich.text import Text
 
 from crosscast.data.corun import Solo
 from crosscast.decide.colocation import ColocationPlan, SharedMix
-from crosscast.evaluation.corun import CoRunResult
+from crosscast.evaluation.corun_scores import CoRunResult
 from crosscast.evaluation.partition import PartitionEvaluation
-from crosscast.evaluation.translation import REPORTED
 from crosscast.measure.corun.profile import Calibration
 from crosscast.predict.corun.artefact import CoRunCard
 from crosscast.predict.corun.forecast import Estimate, MixForecast
@@ -24,7 +23,6 @@ from crosscast.predict.warnings import format_names
 from crosscast.report.numbers import NONE, factor, percent, plural, three_digits
 from crosscast.report.text import console_of_numbers, console_on, number_table, print_table
 from crosscast.studies.moolchandani2022 import (
-    TIGHT,
     ClusterStudy,
     CoRunStudies,
     CoRunStudy,
@@ -32,12 +30,12 @@ from crosscast.studies.moolchandani2022 import (
     TranslationStudy,
 )
 from crosscast.studies.moolchandani2022_features import (
-    REPORTED_MAPE,
     SPLITS,
     CombinationStudy,
     PathStudy,
     why_missing,
 )
+from crosscast.studies.moolchandani2022_published import REPORTED_MAPE, TIGHT, TRANSLATION_ERRORS
 from crosscast.units import format_bytes, format_count, format_seconds
 
 
@@ -297,8 +295,8 @@ def _percent(share: float) -> str:
 
 
 _PUBLISHED = (
-    f"Published: {REPORTED[0]:g} to {REPORTED[1]:g} % (an accuracy of 91 to 93 %) from a Tesla T4 to a P100, "
-    "of examples of one library."
+    "Published: {:g} to {:g} % (an accuracy of 91 to 93 %) from a Tesla T4 to a P100, of examples of one "
+    "library.".format(*TRANSLATION_ERRORS)
 )
 _MOST_REASONS = 6
 _NAMES = {
@@ -399,9 +397,8 @@ def _print_paths(study: PathStudy, console: Console) -> None:
 
 def _print_sizes(study: SizeStudy, console: Console) -> None:
     rows: dict[tuple[str, str, str], dict[int, float | None]] = {}
-    for fitted_to, each in study.results:
-        key = each.quantity, each.model, fitted_to
-        rows.setdefault(key, {})[each.bag_size or 0] = each.mape
+    for each in study.results:
+        rows.setdefault((each.quantity, each.model, each.fitted_to), {})[each.bag_size] = each.mape
     table = number_table("model", ["quantity", "fitted to", *(f"bags of {size}" for size in study.sizes)])
     for (quantity, model, fitted_to), values in rows.items():
         table.add_row(Text(model), quantity, fitted_to, *(_mape(values.get(size)) for size in study.sizes))

@@ -12,8 +12,7 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.data.files import make_folder
-from crosscast.evaluation.corun import CoRunResult
-from crosscast.predict.corun.moolchandani2022 import FIGURE_7, FIGURE_8
+from crosscast.evaluation.corun_scores import CoRunResult
 from crosscast.report.figures import (
     BLUE,
     GREEN,
@@ -29,8 +28,9 @@ from crosscast.report.figures import (
     tidy,
 )
 from crosscast.report.numbers import NONE, percent
-from crosscast.studies.moolchandani2022 import OWN, TIGHT, ClusterStudy, CoRunStudies, CoRunStudy, SizeStudy
+from crosscast.studies.moolchandani2022 import OWN, ClusterStudy, CoRunStudies, CoRunStudy, SizeStudy
 from crosscast.studies.moolchandani2022_features import SPLITS, CombinationStudy, PathStudy
+from crosscast.studies.moolchandani2022_published import FIGURE_7, FIGURE_8, TIGHT
 
 __all__ = ["error_scale", "write_corun_figures"]
 
@@ -514,19 +514,19 @@ _COLOURS = (BLUE, RED, GREEN, ORANGE, PINK, SKY, GREY)
 
 def sizes_figure(study: SizeStudy, title: str) -> Any:
     """A line for each model and what it was fitted to, a panel for each quantity."""
-    quantities = list(dict.fromkeys(each.quantity for _, each in study.results))
+    quantities = list(dict.fromkeys(each.quantity for each in study.results))
     figure = new_figure(2.2 + 3.1 * len(quantities), 4.6)
     panels = figure.subplots(1, len(quantities), squeeze=False)[0]
-    models = list(dict.fromkeys(each.model for _, each in study.results))
-    ways = list(dict.fromkeys(fitted_to for fitted_to, _ in study.results))
+    models = list(dict.fromkeys(each.model for each in study.results))
+    ways = list(dict.fromkeys(each.fitted_to for each in study.results))
     lines: dict[str, Any] = {}
     for quantity, axes in zip(quantities, panels, strict=True):
         for model in models:
             for way in ways:
                 found = [
-                    (each.bag_size, 100 * (each.mape or 0.0))
-                    for fitted_to, each in study.results
-                    if (each.quantity, each.model, fitted_to) == (quantity, model, way)
+                    (each.bag_size, 100 * each.mape)
+                    for each in study.results
+                    if (each.quantity, each.model, each.fitted_to) == (quantity, model, way)
                 ]
                 if not found:
                     continue

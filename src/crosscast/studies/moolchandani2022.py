@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.corun import Bag, CoRuns
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import InputError, importing
 from crosscast.evaluation.corun import (
     CoRunEvaluation,
     CoRunFold,
-    CoRunResult,
     CoRunTask,
     answers_of,
     evaluate_corun,
     folds_of,
     of_one_device,
     results_of,
+    with_mixes,
 )
-from crosscast.evaluation.loop import Progress
 from crosscast.evaluation.translation import (
     SharedTimes,
     TranslationScore,
@@ -34,6 +32,8 @@ from crosscast.evaluation.translation import (
 from crosscast.predict.corun.forecast import CoRunModel
 from crosscast.predict.corun.models import BASELINES, MODELS, models_named
 from crosscast.predict.corun.moolchandani2022 import Published
+from crosscast.predict.corun.moolchandani2022_features import count_known
+from crosscast.predict.corun.training import applications_in
 from crosscast.predict.corun.translation import LOGARITHMIC, PLAIN, Form, TimeLine
 from crosscast.results import Tabular
 from crosscast.studies.moolchandani2022_features import (
@@ -42,18 +42,13 @@ from crosscast.studies.moolchandani2022_features import (
     combination_study,
     path_study,
 )
+from crosscast.studies.moolchandani2022_published import PUBLISHED_COUNT
 
 CLUSTER_COUNTS = range(2, 9)
 """Numbers of clusters that are tried."""
 
-PUBLISHED_COUNT = 3
-"""Clusters of the paper, which three microbenchmarks stand for, with a silhouette score of 0.75."""
-
-TIGHT = 0.7
-"""Silhouette score above which the paper calls clusters tightly bound."""
-
 OWN, ALL = "bags of that size", "bags of all sizes"
-"""What models were fitted to; the third is `fitted_to_fewest`."""
+"""What models were fitted to; the third is bags of the smallest size alone."""
 
 _FAIRNESS = "fairness"
 _MOST = 2000
@@ -72,8 +67,7 @@ _PLACES: tuple[tuple[str, ...], ...] = (
 )
 """What may be the second and the third feature, the published one first."""
 
-_SPLIT = "leave-benchmark-out"
-_SHOWN = ("slowdown", "time", "power")
+_SPLIT, _SHOWN = "leave-benchmark-out", ("slowdown", "time", "power")
 
 
 @dataclass(frozen=True)
@@ -135,16 +129,20 @@ def cluster_mixes(bags: Sequence[Bag], seed: int) -> ClusterStudy | str:
         return f"clusters take more than {most} different bags with slowdowns"
     chosen: list[str] = []
     for names in _PLACES:
-        counts = {name: _count_known(first.values(), name) for name in names if name not in chosen}
+        counts = {
+            name: count_known([_value(bag, name) for bag in first.values()])
+            for name in names
+            if name not in chosen
+        }
         best = max(counts, key=lambda name: counts[name])
         chosen += [best] if counts[best] else []
-    kept = [bag for bag in first.values() if all(_value(bag, name) is not None for name in chosen)]
-    if not chosen or len(kept) <= most:
+    every = np.array([[_value(bag, name) for name in (_FAIRNESS, *chosen)] for bag in first.values()])
+    places = np.flatnonzero(~np.isnan(every).any(axis=1))
+    if not chosen or len(places) <= most:
         return "clusters take misses, bandwidth or utilisation of applications, and none is known"
-    if len(kept) > _MOST:
-        places = np.random.default_rng(seed).choice(len(kept), _MOST, replace=False)
-        kept = [kept[place] for place in sorted(places.tolist())]
-    values = np.array([[_value(bag, name) for name in (_FAIRNESS, *chosen)] for bag in kept], np.float64)
+    if len(places) > _MOST:
+        places = np.sort(np.random.default_rng(seed).choice(places, _MOST, replace=False))
+    kept, values = [list(first.values())[place] for place in places], every[places]
     span = np.ptp(values, axis=0)
     scaled = (values - values.min(axis=0)) / np.where(span > 0, span, 1.0)
     if len(np.unique(scaled, axis=0)) <= most:
@@ -161,12 +159,10 @@ def cluster_mixes(bags: Sequence[Bag], seed: int) -> ClusterStudy | str:
 
 def _k_means(scaled: Reals, seed: int) -> tuple[Integers, Reals, dict[int, float]]:
     """Labels and silhouettes of three clusters, and the mean silhouette by number of clusters."""
-    try:
+    with importing("train", "clustering"):
         from sklearn.cluster import KMeans
         from sklearn.metrics import silhouette_samples
         from threadpoolctl import threadpool_limits
-    except ImportError as error:
-        raise MissingExtraError("train", "clustering") from error
     labels, silhouettes, scores = {}, {}, {}
     with threadpool_limits(1):
         for count in CLUSTER_COUNTS:
@@ -177,31 +173,34 @@ def _k_means(scaled: Reals, seed: int) -> tuple[Integers, Reals, dict[int, float
 
 
 def _cluster(bags: Sequence[Bag], titles: Sequence[str], values: Reals, here: Flags) -> MixCluster:
-    of_application: dict[str, list[bool]] = {}
-    for bag, inside in zip(bags, here.tolist(), strict=True):
-        for name in bag.applications:
-            of_application.setdefault(name, []).append(inside)
-    shares = {name: sum(flags) / len(flags) for name, flags in sorted(of_application.items())}
-    most = max(shares, key=lambda name: shares[name])
+    names, there = sorted({name for bag in bags for name in bag.applications}), applications_in(bags)
+    shares = there[here].sum(axis=0) / there.sum(axis=0)
+    most = int(shares.argmax())
     means = dict(zip(titles, values[here].mean(axis=0).tolist(), strict=True))
-    return MixCluster(int(here.sum()), means, most, shares[most])
+    return MixCluster(int(here.sum()), means, names[most], float(shares[most]))
 
 
-def _value(bag: Bag, name: str) -> float | None:
-    """A feature of a mix; ``None`` where it is not known."""
+def _value(bag: Bag, name: str) -> float:
+    """A feature of a mix; not a number where it is not known."""
     if name == _FAIRNESS:
         slowdowns = [member.slowdown for member in bag.members if member.slowdown]
         return min(slowdowns) / max(slowdowns)
     known = [solo.features[name] for solo in bag.solos if name in solo.features]
     if len(known) < len(bag.members):
-        return None
+        return np.nan
     return sum(known) / len(known) if name in _SHARES else sum(known)
 
 
-def _count_known(bags: Iterable[Bag], name: str) -> int:
-    """Of how many mixes a feature is known; none if it is the same of all."""
-    known = [value for bag in bags if (value := _value(bag, name)) is not None]
-    return len(known) if len(set(known)) > 1 else 0
+@dataclass(frozen=True)
+class SizeResult:
+    """Error of a model at mixes of one size."""
+
+    model: str  # Its name
+    fitted_to: str  # `OWN`, `ALL`, or bags of the smallest size alone
+    bag_size: int
+    quantity: str
+    rows: int  # How many values were predicted
+    mape: float  # Mean absolute relative error, a fraction
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,30 +208,16 @@ class SizeStudy:
     """Models on mixes of several sizes, each benchmark left out (section 8)."""
 
     sizes: tuple[int, ...]  # Co-runners of the mixes, ascending
-    # What each model was fitted to, and its errors at mixes of one size: by quantity, model, that, and size
-    results: tuple[tuple[str, CoRunResult], ...]
+    results: tuple[SizeResult, ...]  # By quantity, model, what it was fitted to, and size
     of_one_size: tuple[str, ...]  # Models that predict mixes of the sizes that they were fitted to alone
 
     def to_dict(self) -> dict[str, Any]:
         """As an object of JSON."""
-        names = ("bag_size", "quantity", "rows", "mape")
         return {
             "sizes": list(self.sizes),
             "one_predictor_a_size": list(self.of_one_size),
-            "results": [
-                {
-                    "model": each.model,
-                    "fitted_to": fitted_to,
-                    **{name: getattr(each, name) for name in names},
-                }
-                for fitted_to, each in self.results
-            ],
+            "results": [dict(vars(each)) for each in self.results],
         }
-
-
-def fitted_to_fewest(size: int) -> str:
-    """What a model was fitted to that is asked for larger mixes."""
-    return f"bags of {size} alone"
 
 
 def size_study(co_runs: CoRuns, models: Sequence[CoRunModel], seed: int, **run: Any) -> SizeStudy | str:
@@ -243,31 +228,26 @@ def size_study(co_runs: CoRuns, models: Sequence[CoRunModel], seed: int, **run: 
         found = f"all have {sizes[0]} members" if sizes else "there are none"
         return f"sizes take bags of at least two sizes, and {found}"
     folds = folds_of(co_runs.bags, _SPLIT, seed)
-    ways = {OWN: None, ALL: counts > 1, fitted_to_fewest(sizes[0]): counts == sizes[0]}
+    ways = {OWN: None, ALL: counts > 1, f"bags of {sizes[0]} alone": counts == sizes[0]}
     # The paper's models have a predictor a size.
     of_one_size = tuple(model.name for model in models if isinstance(model, Published))
     asked = [
         (model, way, _folds(folds, counts == size if train is None else train, counts == size))
         for model in models
-        for size in sizes
         for way, train in ways.items()
+        for size in sizes
         if way == OWN or (model.name not in of_one_size and (way == ALL or size > sizes[0]))
     ]
     tasks = [CoRunTask(model, fold, _SPLIT, 0, None, seed) for model, _, parts in asked for fold in parts]
     answers = iter(answers_of(co_runs, tasks, **run))
-    results = []
-    for model, way, parts in asked:
-        scored = results_of(co_runs, model.name, False, _SPLIT, 0, parts, [next(answers) for _ in parts])
-        results += [(way, each) for each in scored if each.bag_size and each.quantity in _SHOWN]
-    names, order = [model.name for model in models], list(ways)
-    results.sort(
-        key=lambda each: (
-            _SHOWN.index(each[1].quantity),
-            names.index(each[1].model),
-            order.index(each[0]),
-            each[1].bag_size or 0,
-        )
-    )
+    results = [
+        SizeResult(model.name, way, each["bag_size"], each["quantity"], each["rows"], each["mape"])
+        for model, way, parts in asked
+        if parts
+        for each in results_of(co_runs, parts, [next(answers) for _ in parts])
+        if each["bag_size"] and each["quantity"] in _SHOWN
+    ]
+    results.sort(key=lambda each: _SHOWN.index(each.quantity))
     return SizeStudy(sizes, tuple(results), of_one_size)
 
 
@@ -339,40 +319,30 @@ def _translated_errors(
     there = {mix_key(bag): bag for bag in co_runs.bags if bag.device == shared.target and not bag.failed}
     folds = folds_of(here.bags, _SPLIT, seed)
     tasks = [CoRunTask(model, fold, _SPLIT, 0, None, seed) for fold in folds]
-    errors: dict[Form, list[tuple[float, float, float]]] = {PLAIN: [], LOGARITHMIC: []}
+    errors: dict[Form, list[Reals]] = {PLAIN: [], LOGARITHMIC: []}
     for fold, answer in zip(folds, answers_of(here, tasks, **run), strict=True):
         left = ~shared.having(fold.held_out)
-        lines = {form: TimeLine.fit(form, shared.source_s[left], shared.target_s[left]) for form in errors}
         slowdowns = iter(answer["slowdown"].tolist())
-        for place in fold.test.tolist():
-            bag = here.bags[place]
+        rows = []
+        for bag in with_mixes(here, fold.test).bags:
             predicted = [next(slowdowns) for _ in bag.members]
             other = there.get(mix_key(bag))
             if other is not None and not bag.failed:
-                for form, line in lines.items():
-                    errors[form] += _errors(line, bag, other, predicted)
+                for one, two, found in zip(bag.members, other.members, predicted, strict=True):
+                    rows.append((one.solo.time_s, two.solo.time_s, one.slowdown, two.slowdown, found))
+        known = np.array(rows, dtype=np.float64).reshape(-1, 5)
+        a, b, own, elsewhere, found = known[np.isfinite(known).all(axis=1) & (known[:, :4] > 0).all(axis=1)].T
+        for form, every in errors.items():
+            line = TimeLine.fit(form, shared.source_s[left], shared.target_s[left])
+            said = np.array([found, line(a * found), line.slowdown(a, found)])
+            every.append(np.abs(said / [own, b * elsewhere, elsewhere] - 1))
+    whole = {form: np.concatenate(parts, axis=1) for form, parts in errors.items()}
     return tuple(
-        TranslatedErrors(model.name, form, own, time, slowdown, len(found))
-        for form, found in errors.items()
-        if found
-        for own, time, slowdown in [np.mean(found, axis=0).tolist()]
+        TranslatedErrors(model.name, form, own, time, slowdown, every.shape[1])
+        for form, every in whole.items()
+        if every.size
+        for own, time, slowdown in [every.mean(axis=1).tolist()]
     )
-
-
-def _errors(
-    line: TimeLine, here: Bag, there: Bag, slowdowns: Sequence[float]
-) -> list[tuple[float, float, float]]:
-    """For each co-runner: relative error of its slowdown here, and of its time and slowdown there."""
-    rows = []
-    for one, other, found in zip(here.members, there.members, slowdowns, strict=True):
-        a, b = one.solo.time_s, other.solo.time_s
-        if a and b and one.slowdown and other.slowdown and np.isfinite(found):
-            time = float(line(np.array([a * found]))[0])
-            slowdown = float(line.slowdown(np.array([a]), np.array([found]))[0])
-            true = ((found, one.slowdown), (time, b * other.slowdown), (slowdown, other.slowdown))
-            own, by_time, by_slowdown = (abs(value / wanted - 1) for value, wanted in true)
-            rows.append((own, by_time, by_slowdown))
-    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -389,15 +359,13 @@ class CoRunStudies:
 
     def to_dict(self) -> dict[str, Any]:
         """As an object of JSON; what could not be run says why."""
-        found: dict[str, Any] = {}
-        for name, study in vars(self).items():
-            if isinstance(study, str):
-                found[name] = {"not_made": study}
-            else:
-                found[name] = (
-                    [each.to_dict() for each in study] if isinstance(study, tuple) else study.to_dict()
-                )
-        return found
+        return {name: _told(study) for name, study in vars(self).items()}
+
+
+def _told(study: Any) -> Any:
+    if isinstance(study, tuple):
+        return [each.to_dict() for each in study]
+    return {"not_made": study} if isinstance(study, str) else study.to_dict()
 
 
 def run_studies(
@@ -449,21 +417,11 @@ def study_corun(
     level: float | None = 0.9,
     studies: bool = False,
     seed: int = 0,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int = 1,
+    **run: Any,
 ) -> CoRunStudy:
-    """Evaluate models on the mixes of one device, and run the studies."""
+    """Evaluate models on the mixes of one device, and run the studies; the rest is as `run_tasks` has it."""
     chosen = of_one_device(co_runs, device)
-    run: dict[str, Any] = {"progress": progress, "cache": cache, "jobs": jobs}
-    evaluation = evaluate_corun(
-        chosen,
-        [*models, *baselines],
-        split,
-        baselines=[each.name for each in baselines],
-        probes=probes,
-        level=level,
-        seed=seed,
-        **run,
-    )
+    names = [each.name for each in baselines]
+    how: dict[str, Any] = {"baselines": names, "probes": probes, "level": level, "seed": seed}
+    evaluation = evaluate_corun(chosen, [*models, *baselines], split, **how, **run)
     return CoRunStudy(evaluation, run_studies(co_runs, chosen, models, seed, **run) if studies else None)

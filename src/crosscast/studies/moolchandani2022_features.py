@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,27 +11,23 @@ import numpy as np
 from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.data.corun import Bag, CoRuns, Solo
 from crosscast.errors import InputError
-from crosscast.evaluation.corun import CoRunFold, CoRunResult, evaluate_corun, folds_of, measured, with_mixes
+from crosscast.evaluation.corun import CoRunFold, evaluate_corun, folds_of, measured, with_mixes
+from crosscast.evaluation.corun_scores import CoRunResult
 from crosscast.evaluation.keep import digest, fingerprint
 from crosscast.evaluation.loop import run_tasks
-from crosscast.predict.corun.forecast import CoRunPredictor
-from crosscast.predict.corun.moolchandani2022 import (
+from crosscast.predict.corun.moolchandani2022 import KINDS, Grown, Published, SizePredictor
+from crosscast.predict.corun.moolchandani2022_features import (
     CONCURRENT,
     FAIRNESS,
-    FIGURE_8,
     INDIVIDUAL,
-    KINDS,
     PERFORMANCE,
     POWER,
-    TABLE_7,
     Combination,
-    Grown,
-    Published,
-    SizePredictor,
     other_features,
     unknown_features,
 )
 from crosscast.predict.trees import Trees
+from crosscast.studies.moolchandani2022_published import FIGURE_8, TABLE_7
 
 SPLITS = ("leave-benchmark-out", "random-80-20")
 """Sections 7.2 and 7.4."""
@@ -40,45 +35,9 @@ SPLITS = ("leave-benchmark-out", "random-80-20")
 EVERYTHING = "all that is known"
 """The combination of whatever a dataset has, which is not published."""
 
-SOURCES = ("predict", "evaluation/corun.py", "studies/moolchandani2022_features.py")
+_SOURCES = ("predict", "evaluation", "studies/moolchandani2022_features.py")
 
 _LEAST_APPLICATIONS, _LEAST_MIXES = 3, 5
-
-_MODELS = ("decision-tree", "boosting", "linear", "mlp", "forest", "svr")
-
-_ROWS = (
-    (4.65, 3.9, 7.52, 10, 3.87, 6.7),
-    (6.75, 7.5, 10.95, 13, 8.1, 6.7),
-    (4.65, 4.22, 6.2, 9.3, 3.72, 7.2),
-    (4.55, 3.78, 7.48, 10.92, 3.8, 6.69),
-    (4.49, 3.83, 4.57, 8.43, 3.95, 6.6),
-    (4.41, 3.76, 4.53, 7.58, 3.88, 6.65),
-    (13.5, 11.05, 10.3, 10.48, 11.34, 7.29),
-    (9.42, 8.23, 21.17, 11.64, 8.75, 7.09),
-    (9.8, 8.76, 12.67, 24.83, 8.89, 7.47),
-    (8.68, 7.27, 16, 11.55, 7.49, 7.44),
-    (8.09, 7.09, 16.44, 11.93, 7.44, 7.45),
-    (9.85, 9.22, 18.2, 21.9, 9.2, 7.47),
-    (13.82, 9.08, 12.67, 20.22, 10.76, 7.56),
-    (8.8, 7.73, 13.39, 14.38, 7.56, 7.47),
-    (9.9, 8.36, 23.4, 13.16, 8.6, 6.94),
-    (4.3, 3.78, 7.14, 9.49, 3.59, 6.65),
-    (4.65, 3.97, 5.40, 8.40, 3.41, 7.08),
-    (4.83, 4.10, 6.39, 10.63, 3.68, 7.05),
-    (4.75, 3.78, 16.66, 12.71, 3.66, 6.97),
-    (4.17, 3.62, 16.86, 13.95, 3.66, 7.01),
-)
-
-REPORTED_MAPE: Mapping[str, Mapping[str, float]] = MappingProxyType(
-    {
-        combination.name: MappingProxyType(dict(zip(_MODELS, row, strict=True)))
-        for combination, row in zip(TABLE_7, _ROWS, strict=True)
-    }
-)
-"""Mean absolute percentage error of power by combination and kind of model (table 7), in per cent.
-
-Two applications on a Tesla T4, leaving one benchmark out.
-"""
 
 
 def _fewest(co_runs: CoRuns) -> int:
@@ -93,7 +52,7 @@ def _performance(co_runs: CoRuns) -> str:
 
 
 def _known(bags: Sequence[Bag], quantity: str) -> int:
-    return int(np.isfinite(measured(bags, quantity).value).sum())
+    return int(np.isfinite(measured(bags, quantity)).sum())
 
 
 def _with_quantity(co_runs: CoRuns, quantity: str) -> CoRuns:
@@ -108,23 +67,6 @@ def _with_quantity(co_runs: CoRuns, quantity: str) -> CoRuns:
             power_w = bag.power_w if quantity == "power" else None
             kept.append(replace(bag, members=members, time_s=time_s, power_w=power_w))
     return replace(co_runs, bags=tuple(kept))
-
-
-@dataclass(frozen=True)
-class CombinationModel:
-    """A `CoRunModel` that is named after its features, too."""
-
-    kind: str  # Kind of regressor; see `crosscast.predict.corun.moolchandani2022.KINDS`
-    combination: Combination  # Its features
-
-    @property
-    def name(self) -> str:
-        """Its name in results."""
-        return f"{self.kind} {self.combination.name}"
-
-    def fit(self, co_runs: CoRuns, seed: int) -> CoRunPredictor:
-        """Fit it; see `CoRunModel.fit`."""
-        return Published(self.kind, self.combination, self.combination).fit(co_runs, seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,12 +94,10 @@ class CombinationStudy:
 
     def by_benchmark(self) -> dict[str, Reals]:
         """The same where each benchmark is left out, by its name."""
-        found = [
-            [self.results[SPLITS[0], name, kind].by_group or {} for kind in self.kinds] for name in self.names
-        ]
+        rows = [[self.results[SPLITS[0], name, kind].by_group for kind in self.kinds] for name in self.names]
         return {
-            group: np.array([[each.get(group, np.nan) for each in row] for row in found])
-            for group in found[0][0]
+            group: np.array([[(each or {}).get(group, np.nan) for each in row] for row in rows])
+            for group in rows[0][0] or {}
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -216,16 +156,14 @@ def combination_study(
     combinations += _of_dataset("GPU_power" if target == "power" else "GPU_time", solos)
     if not combinations:
         return "nothing is known of applications alone"
-    models = [CombinationModel(kind, each) for each in combinations for kind in kinds]
+    asked_of = [(each, kind) for each in combinations for kind in kinds]
+    models = [Published(kind, each, each, title=f"{kind} {each.name}") for each, kind in asked_of]
     results: dict[tuple[str, str, str], CoRunResult] = {}
     for split in SPLITS:
-        evaluation = evaluate_corun(chosen, models, split, level=None, seed=seed, **run)
-        by_name = {
-            each.model: each
-            for each in evaluation.results
-            if each.quantity == quantity and each.bag_size is None
-        }
-        results |= {(split, model.combination.name, model.kind): by_name[model.name] for model in models}
+        every = evaluate_corun(chosen, models, split, level=None, seed=seed, **run).results
+        found = [each for each in every if each.quantity == quantity and each.bag_size is None]
+        for (each, kind), result in zip(asked_of, found, strict=True):
+            results[split, each.name, kind] = result
     return CombinationStudy(
         quantity, _fewest(co_runs), len(solos), tuple(kinds), tuple(combinations), missing, results
     )
@@ -267,12 +205,9 @@ class PathStudy(DecisionPaths):
     def to_dict(self) -> dict[str, Any]:
         """As an object of JSON."""
         rows = zip(self.features, self.share.tolist(), self.times.mean(axis=0).tolist(), strict=True)
-        return {
-            "quantity": self.quantity,
-            "as_published": self.as_published,
-            "bags": len(self.times),
-            "features": {name: {"share": share, "times": times} for name, share, times in rows},
-        }
+        features = {name: {"share": share, "times": times} for name, share, times in rows}
+        about = {"quantity": self.quantity, "as_published": self.as_published}
+        return {**about, "bags": len(self.times), "features": features}
 
 
 _TARGETS = {"time": "time_s", "slowdown": "slowdown", "power": "power_w"}
@@ -288,10 +223,10 @@ def decision_paths(
     trees = fitted.regressor.trees
     if (trees.root >= 0).sum() > 1:
         raise InputError(f"{target}: expected one decision tree, found {int((trees.root >= 0).sum())}")
-    rows, _ = predictor.rows(mixes)
-    titles = predictor.columns.titles
-    seen = rows[:, 0, fitted.places(len(titles), predictor.members)]
+    values, _ = predictor.columns.of(mixes)
+    seen = predictor.rows(fitted, values)[:, 0]
     passed = splits_passed(trees, seen).reshape(len(mixes), predictor.members, -1).sum(axis=1)
+    titles = predictor.columns.titles
     return DecisionPaths(tuple(titles[column] for column in fitted.columns), passed)
 
 
@@ -353,7 +288,7 @@ def path_study(co_runs: CoRuns, target: str, seed: int, **run: Any) -> PathStudy
     as_published = not unknown_features(published, [bag.solos for bag in chosen.bags])
     model = Published("decision-tree", others=not as_published)
     tasks = [_PathTask(model, fold, quantity, seed) for fold in folds_of(chosen.bags, SPLITS[0], seed)]
-    parts = [arrays for (arrays,) in run_tasks(tasks, chosen, sources=SOURCES, **run)]
+    parts = [arrays for (arrays,) in run_tasks(tasks, chosen, sources=_SOURCES, **run)]
     names = list(dict.fromkeys(name for part in parts for name in part["features"].tolist()))
     rows = []
     for part in parts:

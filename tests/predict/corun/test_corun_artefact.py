@@ -15,13 +15,7 @@ from numpy.testing import assert_array_equal
 
 from crosscast.data.corun import CoRuns, Solo
 from crosscast.errors import InputError
-from crosscast.predict.corun.artefact import (
-    KNOWN,
-    NEW,
-    CoRunCard,
-    TrainedCoRunModel,
-    save_model,
-)
+from crosscast.predict.corun.artefact import KNOWN, NEW, CoRunCard, TrainedCoRunModel
 from crosscast.predict.corun.forecast import CoRunPredictor
 from crosscast.predict.corun.moolchandani2022 import Published
 from crosscast.predict.corun.process import Process
@@ -54,7 +48,7 @@ def kept(
     card = CoRunCard(
         "process", 0, "cpu", "{}", sizes, runs.applications, 1 << 30, {"bags": 9}, {"level": 0.9}
     )
-    save_model(TrainedCoRunModel(card, lambda: (predictor, errors)), folder)
+    TrainedCoRunModel(card, lambda: (predictor, errors)).save(folder)
     found: TrainedCoRunModel = load_model(folder, "corun")
     return found
 

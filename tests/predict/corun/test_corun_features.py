@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from crosscast.data.corun import Solo
 from crosscast.errors import InputError
-from crosscast.predict.corun.features import CoRunnerRows, Traits, distinct, leaves_memory_idle
-from crosscast.predict.corun.slowdowns import LINKS, Covariance, KernelSizes, Scale, links_for
+from crosscast.predict.corun.features import CoRunnerRows, Traits, applications_of, leaves_memory_idle
+from crosscast.predict.corun.slowdowns import LINKS, Covariance, KernelSizes, Scale
 from support.mixes import NAMES, made_solo
 
 THREE = [made_solo(name) for name in ("bfs", "cfd", "crc")]
@@ -108,8 +108,8 @@ def test_damaged_arrays_of_traits_are_refused(name: str, array: np.ndarray, mess
 
 def test_rows_count_who_is_beside_whom() -> None:
     bags = [(THREE[0], THREE[2]), (THREE[1], THREE[1], THREE[0])]
-    solos, places = distinct(bags)
-    rows = CoRunnerRows.of(bags, places)
+    solos, places = applications_of(bags)
+    rows = CoRunnerRows.of(places, len(solos))
     assert [solo.application for solo in solos] == ["bfs", "cfd", "crc"]
     assert rows.own.tolist() == [0, 2, 1, 1, 0]
     assert rows.beside.tolist() == [[0, 0, 1], [1, 0, 0], [1, 1, 0], [1, 1, 0], [0, 2, 0]]
@@ -119,9 +119,9 @@ def test_rows_count_who_is_beside_whom() -> None:
 
 def test_an_application_that_was_profiled_twice_is_two() -> None:
     other = replace(THREE[0], features={"utilisation": 0.9})
-    solos, places = distinct([(THREE[0], other), (THREE[0], THREE[1])])
+    solos, places = applications_of([(THREE[0], other), (THREE[0], THREE[1])])
     assert [solo.application for solo in solos] == ["bfs", "bfs", "cfd"]
-    assert len(set(places.values())) == 3
+    assert places == [[0, 1], [0, 2]]
 
 
 WITH = [made_solo(name, size) for name in NAMES for size in ("small", "tiny")]
@@ -129,8 +129,8 @@ WITHOUT = [replace(solo, features={}) for solo in WITH]
 
 
 def training(bags: list[tuple[Solo, ...]]) -> Covariance:
-    solos, places = distinct(bags)
-    return Covariance(Traits.of(solos).matrix(solos), CoRunnerRows.of(bags, places))
+    solos, places = applications_of(bags)
+    return Covariance(Traits.of(solos).matrix(solos), CoRunnerRows.of(places, len(solos)))
 
 
 def bags_of(solos: list[Solo], seed: int, count: int = 12) -> list[tuple[Solo, ...]]:
@@ -160,7 +160,7 @@ def test_it_is_symmetric_and_never_negative(solos: list[Solo], seed: int) -> Non
 def test_its_slope_is_that_of_finite_differences(solos: list[Solo]) -> None:
     asked = training(bags_of(solos, 3))
     sizes = moved(asked, 3)
-    half = np.random.default_rng(3).normal(size=(len(asked.rows), len(asked.rows)))
+    half = np.random.default_rng(3).normal(size=(len(asked.rows.own), len(asked.rows.own)))
     weights = half + half.T
     slope = asked.slope(sizes, asked.products(sizes), weights)
     assert len(slope) == len(sizes.vector) - 1
@@ -207,8 +207,3 @@ def test_whatever_the_number_the_slowdown_is_one(link: str, number: float) -> No
 def test_larger_numbers_are_larger_slowdowns(link: str, slowdown: float, more: float) -> None:
     first, second = LINKS[link].to(np.array([slowdown, slowdown + more]))
     assert first < second
-
-
-def test_there_is_no_choice_where_traits_tell() -> None:
-    assert links_for(("utilisation",)) == ("logarithm",)
-    assert set(links_for(())) == set(LINKS)

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from crosscast.arrays import Flags, Reals
+from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.predict.corun.forecast import even_slowdown, mix_times, with_fewer
+from crosscast.predict.corun.mix_times import even_slowdown, mix_times, with_fewer
 from crosscast.predict.intervals import Residuals
 from support.mix_times import mix_time
 
@@ -125,8 +125,7 @@ def by_number(each: dict[int, float]) -> Callable[[tuple[int, ...]], list[float]
 
 def test_three_that_end_one_by_one() -> None:
     """Of 1, 2 and 4 s: 3 s until the first ends; then 1 s of work at 2; then 2 s alone."""
-    time, overlap = mix_time([1.0, 2.0, 4.0], by_number({3: 3.0, 2: 2.0}))
-    assert (time, overlap) == pytest.approx((3 + 2 + 2, 3 / 7))
+    assert mix_time([1.0, 2.0, 4.0], by_number({3: 3.0, 2: 2.0})) == pytest.approx(3 + 2 + 2)
 
 
 def test_the_one_that_ends_first_is_told_by_its_slowdown_not_by_its_time_alone() -> None:
@@ -137,7 +136,7 @@ def test_the_one_that_ends_first_is_told_by_its_slowdown_not_by_its_time_alone()
         asked.append(running)
         return [10.0, 1.5]
 
-    assert mix_time([1.0, 2.0], slowdowns) == pytest.approx((3 + 0.7, 3 / 3.7))
+    assert mix_time([1.0, 2.0], slowdowns) == pytest.approx(3 + 0.7)
     assert asked == [(0, 1)]
 
 
@@ -148,44 +147,41 @@ def test_those_that_are_left_are_named_by_their_places() -> None:
         asked.append(running)
         return [1.0] * len(running)
 
-    assert mix_time([3.0, 1.0, 2.0], slowdowns)[0] == pytest.approx(3.0)
+    assert mix_time([3.0, 1.0, 2.0], slowdowns) == pytest.approx(3.0)
     assert asked == [(0, 1, 2), (0, 2)]
 
 
 def test_one_alone_takes_its_time() -> None:
-    assert mix_time([2.5], by_number({})) == (2.5, 1.0)
+    assert mix_time([2.5], by_number({})) == 2.5
 
 
 def test_equal_members_end_together() -> None:
-    assert mix_time([0.1, 0.1, 0.1], by_number({3: 2.7})) == pytest.approx((0.27, 1.0))
+    assert mix_time([0.1, 0.1, 0.1], by_number({3: 2.7})) == pytest.approx(0.27)
 
 
 @given(TIMES, st.data())
 def test_times_lie_between_the_longest_and_the_sum(times: list[float], data: st.DataObject) -> None:
     """If nobody is faster in company, nor slower than if they took turns."""
     each = {n: data.draw(st.floats(1, n)) for n in range(2, len(times) + 1)}
-    time, overlap = mix_time(times, by_number(each))
+    time = mix_time(times, by_number(each))
     assert max(times) * (1 - 1e-9) <= time <= sum(times) * (1 + 1e-9)
-    assert 0 < overlap <= 1
 
 
 @given(TIMES)
 def test_undisturbed_members_take_as_long_as_the_longest(times: list[float]) -> None:
-    assert mix_time(times, lambda running: [1.0] * len(running))[0] == pytest.approx(max(times))
+    assert mix_time(times, lambda running: [1.0] * len(running)) == pytest.approx(max(times))
 
 
 @given(TIMES)
 def test_members_that_take_turns_take_the_sum(times: list[float]) -> None:
-    assert mix_time(times, lambda running: [float(len(running))] * len(running))[0] == pytest.approx(
-        sum(times)
-    )
+    assert mix_time(times, lambda running: [float(len(running))] * len(running)) == pytest.approx(sum(times))
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 100), st.floats(1, 5)), min_size=2, max_size=5), st.randoms())
 def test_the_order_of_the_members_does_not_matter(members: list[tuple[float, float]], random: Random) -> None:
     shuffled = random.sample(members, len(members))
 
-    def took(bag: list[tuple[float, float]]) -> tuple[float, float]:
+    def took(bag: list[tuple[float, float]]) -> float:
         return mix_time([time for time, _ in bag], lambda running: [bag[place][1] for place in running])
 
     assert took(shuffled) == pytest.approx(took(members))
@@ -194,29 +190,28 @@ def test_the_order_of_the_members_does_not_matter(members: list[tuple[float, flo
 @given(TIMES, st.floats(0.1, 10))
 def test_twice_the_times_are_twice_the_time(times: list[float], factor: float) -> None:
     slowed = by_number({2: 1.4, 3: 2.2, 4: 2.5, 5: 4.0})
-    time, overlap = mix_time(times, slowed)
-    longer, same = mix_time([factor * each for each in times], slowed)
-    assert (longer, same) == pytest.approx((factor * time, overlap))
+    longer = mix_time([factor * each for each in times], slowed)
+    assert longer == pytest.approx(factor * mix_time(times, slowed))
 
 
 @given(st.lists(TIMES.filter(lambda times: len(times) >= 3).map(lambda times: times[:3]), min_size=1))
 def test_many_bags_take_what_each_takes_by_itself(bags: list[list[float]]) -> None:
     slowed = np.array([2.0, 1.5, 1.2])
 
-    def left(running: Flags) -> Reals:
-        return np.broadcast_to(slowed - 0.1, running.shape)
+    def left(rows: Integers, places: Integers) -> Reals:
+        return np.tile(slowed[places] - 0.1, (len(rows), 1))
 
     together = mix_times(np.array(bags), np.tile(slowed, (len(bags), 1)), left)
     for place, times in enumerate(bags):
         alone = mix_time(
             times, lambda running: [slowed[each] - (0.1 if len(running) < 3 else 0.0) for each in running]
         )
-        assert alone == pytest.approx((together.time_s[place], together.overlap[place]))
+        assert alone == pytest.approx(together[place])
 
 
 @pytest.mark.parametrize(("times", "slowed"), [([np.nan, 1.0], [2.0, 2.0]), ([1.0, 1.0], [2.0, np.nan])])
 def test_what_is_not_known_makes_a_time_unknown(times: list[float], slowed: list[float]) -> None:
-    assert np.isnan(mix_time(times, lambda running: slowed)).all()
+    assert np.isnan(mix_time(times, lambda running: slowed))
 
 
 @pytest.mark.parametrize(
@@ -230,7 +225,7 @@ def test_times_and_slowdowns_are_above_0(times: list[float], slowed: float, name
 @given(TIMES, st.floats(1, 5))
 def test_an_even_slowdown_is_found_again_from_the_time(times: list[float], slowdown: float) -> None:
     members = len(times)
-    time, _ = mix_time(
+    time = mix_time(
         times,
         lambda running: with_fewer(np.full(len(running), slowdown), members, len(running)).tolist(),
     )

@@ -11,20 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.linear_model import LogisticRegression
 
 from crosscast.arrays import Reals
 from crosscast.data.corun import Bag, CoRuns, Member, Solo
 from crosscast.errors import InputError
-from crosscast.predict.corun.features import CoRunnerRows, Traits, distinct
+from crosscast.predict.corun.features import CoRunnerRows, Traits, applications_of
 from crosscast.predict.corun.forecast import CoRunPrediction
 from crosscast.predict.corun.process import (
-    Feasibility,
-    Power,
     Process,
     ProcessPredictor,
-    fit_feasibility,
-    fit_power,
 )
 from crosscast.predict.corun.slowdowns import Covariance, KernelSizes
 from crosscast.predict.corun.training import Posterior, fit_slowdowns, fitted_sizes, inverse_of
@@ -107,10 +102,10 @@ def test_times_follow_from_the_slowdowns_of_those_that_still_run(
 
     def slowdowns_of(places: tuple[int, ...]) -> list[float]:
         part = tuple(bag[place] for place in places)
-        found: list[float] = fitted.slowdowns.slowdowns([part])[0].tolist()
+        found: list[float] = fitted.predict([part]).slowdown[0].tolist()
         return found
 
-    time, _ = mix_time([solo.time_s or 0.0 for solo in bag], slowdowns_of)
+    time = mix_time([solo.time_s or 0.0 for solo in bag], slowdowns_of)
     assert_allclose(fitted.predict([bag] * copies).time_s, fitted.time_factor * time, rtol=1e-9)
 
 
@@ -172,15 +167,16 @@ def test_small_arrays_say_what_the_whole_covariance_says(features: bool) -> None
     twice = (NEW[0], NEW[1], NEW[1], runs.bags[0].solos[0])
     asked = [*ASKED, twice] if features else [bag.solos[::-1] for bag in runs.bags[::9]]
     training = [bag.solos for bag in runs.bags]
-    solos, places = distinct([*training, *asked])
-    rows = CoRunnerRows.of([*training, *asked], places)
+    solos, places = applications_of([*training, *asked])
+    rows = CoRunnerRows.of(places, len(solos))
     n = sum(len(bag) for bag in training)
     covariance = Covariance(process.traits.matrix(solos), rows).matrix(process.sizes)
     slowdown = np.array([each.slowdown for bag in runs.bags for each in bag.members], dtype=np.float64)
     values = process.scale.to(slowdown, rows.members[:n])
     inverse, _ = inverse_of(covariance[:n, :n], process.sizes.noise)
     whole = process.scale.back(covariance[n:, :n] @ inverse @ values, rows.members[n:])
-    assert_allclose(np.concatenate(process.slowdowns(asked)), whole, rtol=1e-6)
+    found, places = process.of_mixes(asked)
+    assert_allclose(np.concatenate(found.slowdowns(places)), whole, rtol=1e-6)
 
 
 def test_measured_bags_of_a_new_application_move_the_predictions_of_its_others() -> None:
@@ -286,16 +282,13 @@ def test_bags_with_a_failed_member_or_without_slowdowns_teach_nothing(fitted: Pr
 def test_two_bags_are_too_few() -> None:
     with pytest.raises(InputError, match=r"^made up: expected at least 3 mixes with slowdowns .* found 2$"):
         Process().fit(replace(BOTH, bags=BOTH.bags[:2]), 0)
-    with pytest.raises(InputError, match=r"^mixes: expected at least 3 with slowdowns"):
-        fit_slowdowns(BOTH.bags[:2], 0)
 
 
 def test_a_refit_takes_what_was_found(fitted: ProcessPredictor) -> None:
     part = replace(BOTH, bags=BOTH.bags[:40])
     again = Process().refit(fitted).fit(part, 0)
     assert_array_equal(again.slowdowns.sizes.variances, fitted.slowdowns.sizes.variances)
-    assert fitted.found is not None
-    assert again.found == fitted.found
+    assert again.slowdowns.scale.link == fitted.slowdowns.scale.link == "logarithm"
 
 
 def test_a_refit_finds_its_own_where_a_part_has_other_traits_in_common() -> None:
@@ -404,11 +397,11 @@ def test_what_is_no_covariance_is_refused() -> None:
 def test_sizes_that_are_fitted_are_likelier_than_others_and_find_the_noise() -> None:
     solos = [made_solo(name, size) for name in NAMES[:4] for size in ("small", "tiny")]
     bags = [(first, second) for first in solos for second in solos]
-    known, places = distinct(bags)
-    training = Covariance(Traits.of(known).matrix(known), CoRunnerRows.of(bags, places))
+    known, places = applications_of(bags)
+    training = Covariance(Traits.of(known).matrix(known), CoRunnerRows.of(places, len(known)))
     start = KernelSizes.unfitted(training.features.near.shape[1])
     random = np.random.default_rng(0)
-    n = len(training.rows)
+    n = len(training.rows.own)
     truth = np.linalg.cholesky(training.matrix(start) + 1e-9 * np.eye(n)) @ random.normal(size=n)
     values = truth + random.normal(0, 0.2, n)
     found = fitted_sizes(training, values - values.mean())
@@ -425,181 +418,3 @@ def test_sizes_that_are_fitted_are_likelier_than_others_and_find_the_noise() -> 
     for _ in range(5):
         other = found.moved(found.vector + random.normal(0, 0.3, len(found.vector)))
         assert likelihood(other) < best
-
-
-GIB = 1 << 30
-
-
-def of_memory(name: str, gib: float) -> Solo:
-    return replace(made_solo(name), memory_bytes=int(gib * GIB))
-
-
-SOLOS = [of_memory(name, gib) for name, gib in zip(NAMES, (1, 2, 4, 6, 8, 10), strict=True)]
-PAIRS = [(first, second) for place, first in enumerate(SOLOS) for second in SOLOS[place:]]
-
-
-def bag(solos: tuple[Solo, ...], fits: bool | None) -> Bag:
-    return Bag("bag", "cpu", tuple(Member(solo) for solo in solos), fits=fits)
-
-
-def gib_of(solos: tuple[Solo, ...]) -> float:
-    return sum(solo.memory_bytes or 0 for solo in solos) / GIB
-
-
-BAGS = [bag(pair, gib_of(pair) <= 10) for pair in PAIRS]
-
-
-def fitted_process_fits(bags: list[Bag]) -> Feasibility:
-    found = fit_feasibility(bags)
-    assert found is not None
-    return found
-
-
-def test_memory_is_found_to_be_what_tells() -> None:
-    found = fitted_process_fits(BAGS)
-    assert found.wanted == "memory_bytes"
-    assert found.slope < 0
-    probability = found.probability(PAIRS)
-    fits = np.array([each.fits for each in BAGS])
-    assert probability[fits].min() > 0.5 > probability[~fits].max()
-
-
-def test_odds_are_those_of_scikit_learn() -> None:
-    numbers = np.log([gib_of(pair) for pair in PAIRS])
-    scaled = (numbers - numbers.mean()) / numbers.std()
-    design = np.column_stack([np.ones_like(scaled), scaled])
-    truth = [each.fits for each in BAGS]
-    peer = LogisticRegression(C=100.0, fit_intercept=False, tol=1e-10, max_iter=1000).fit(design, truth)
-    found = fitted_process_fits(BAGS)
-    assert_allclose([found.intercept, found.slope], peer.coef_[0], rtol=1e-4)
-    assert_allclose(found.probability(PAIRS), peer.predict_proba(design)[:, 1], atol=1e-5)
-
-
-def test_the_order_of_members_does_not_matter() -> None:
-    found = fitted_process_fits(BAGS)
-    assert_allclose(found.probability([pair[::-1] for pair in PAIRS]), found.probability(PAIRS))
-
-
-def test_it_is_not_told_where_memory_is_not_known() -> None:
-    unknown = replace(SOLOS[0], memory_bytes=None)
-    assert np.isnan(fitted_process_fits(BAGS).probability([(unknown, SOLOS[1])])).all()
-
-
-@pytest.mark.parametrize(
-    "bags",
-    [
-        [],
-        made_co_runs().bags,
-        [replace(each, fits=None) for each in BAGS],
-        [bag(pair, gib_of(pair) <= 18) for pair in PAIRS],
-    ],
-    ids=["none", "all fit", "unknown", "two do not fit"],
-)
-def test_bags_that_tell_too_little_give_nothing(bags: list[Bag]) -> None:
-    assert fit_feasibility(bags) is None
-
-
-def test_applications_that_are_all_alike_give_nothing() -> None:
-    same = Solo("a", "s", "d", 1.0, memory_bytes=GIB)
-    assert fit_feasibility([bag((same, same), fits) for fits in [True, False] * 4]) is None
-
-
-def test_it_comes_back_from_its_arrays() -> None:
-    found = fitted_process_fits(BAGS)
-    again = Feasibility.from_state(found.state())
-    assert_array_equal(again.probability(PAIRS), found.probability(PAIRS))
-    with pytest.raises(InputError, match=r"^model: spread: expected more than 0"):
-        Feasibility.from_state({**found.state(), "spread": np.array(0.0)})
-
-
-CO_RUNS = made_co_runs(NAMES, bags=(2, 3))
-NEW_PROCESS_POWER = [made_solo(name) for name in ("gem", "hmm", "kmeans", "lud", "nw", "srad")]
-
-
-def fitted_process_power(bags: tuple[Bag, ...]) -> Power:
-    found = fit_power(bags)
-    assert found is not None
-    return found
-
-
-def test_power_of_new_applications_is_found() -> None:
-    """20 W, and 40 W for what is used of the device."""
-    found = fitted_process_power(CO_RUNS.bags)
-    for members in (2, 3):
-        bags = list(combinations_with_replacement(NEW_PROCESS_POWER, members))
-        truth = np.array([made_bag(solos).power_w for solos in bags], dtype=np.float64)
-        assert np.abs(found.watts(bags) / truth - 1).mean() < 0.04
-
-
-def test_nothing_beyond_the_training_is_predicted() -> None:
-    found = fitted_process_power(CO_RUNS.bags)
-    ratios = [(bag.power_w or 0.0) / max(solo.power_w or 0.0 for solo in bag.solos) for bag in CO_RUNS.bags]
-    five = [(*NEW_PROCESS_POWER[:5],)]
-    ratio = found.watts(five) / max(solo.power_w or 0.0 for solo in five[0])
-    assert min(ratios) - 1e-9 <= ratio[0] <= max(ratios) + 1e-9
-
-
-def test_the_order_of_members_does_not_matter_even_where_powers_are_the_same() -> None:
-    found = fitted_process_power(CO_RUNS.bags)
-    same = [
-        replace(NEW_PROCESS_POWER[place], power_w=50.0, features={"utilisation": used})
-        for place, used in enumerate((0.2, 0.9, 0.5))
-    ]
-    watts = found.watts(list(permutations(same)))
-    assert_allclose(watts, watts[0], rtol=1e-12)
-
-
-@pytest.mark.parametrize("power", [None, 0.0])
-def test_power_is_not_told_where_that_of_a_member_is_not_known(power: float | None) -> None:
-    found = fitted_process_power(CO_RUNS.bags)
-    unknown = replace(NEW_PROCESS_POWER[0], power_w=power)
-    assert np.isnan(found.watts([(unknown, NEW_PROCESS_POWER[1]), (NEW_PROCESS_POWER[1], unknown)])).all()
-
-
-def test_a_member_whose_use_is_not_known_is_taken_to_use_as_much_as_the_median() -> None:
-    found = fitted_process_power(CO_RUNS.bags)
-    unknown = replace(NEW_PROCESS_POWER[0], features={})
-    middle = replace(NEW_PROCESS_POWER[0], features={"utilisation": found.utilisation})
-    assert_array_equal(
-        found.watts([(unknown, NEW_PROCESS_POWER[1])]), found.watts([(middle, NEW_PROCESS_POWER[1])])
-    )
-
-
-def test_powers_without_any_use_known_are_predicted() -> None:
-    def bare(solo: Solo) -> Solo:
-        return replace(solo, features={})
-
-    bags = tuple(
-        replace(bag, members=tuple(replace(member, solo=bare(member.solo)) for member in bag.members))
-        for bag in CO_RUNS.bags
-    )
-    assert np.isfinite(
-        fitted_process_power(bags).watts([(bare(NEW_PROCESS_POWER[0]), bare(NEW_PROCESS_POWER[1]))])
-    ).all()
-
-
-@pytest.mark.parametrize("unknown", ["bags", "members", "few"])
-def test_too_few_powers_give_nothing(unknown: str) -> None:
-    bags = CO_RUNS.bags
-    if unknown == "bags":
-        bags = tuple(replace(bag, power_w=0.0) for bag in bags)
-    elif unknown == "few":
-        bags = bags[:4]
-    else:
-        bags = tuple(
-            replace(
-                bag,
-                members=tuple(replace(each, solo=replace(each.solo, power_w=None)) for each in bag.members),
-            )
-            for bag in bags
-        )
-    assert fit_power(bags) is None
-
-
-def test_it_comes_back_from_its_arrays_process_power() -> None:
-    found = fitted_process_power(CO_RUNS.bags)
-    again = Power.from_state(found.state())
-    pairs = list(combinations_with_replacement(NEW_PROCESS_POWER, 2))
-    assert_array_equal(again.watts(pairs), found.watts(pairs))
-    with pytest.raises(InputError, match=r"^model: spread: expected more than 0"):
-        Power.from_state({**found.state(), "spread": np.zeros(4)})

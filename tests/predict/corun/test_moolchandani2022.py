@@ -1,16 +1,15 @@
-"""Which of the three fairness values stands for a bag is told by the pressure of the others."""
+"""The published models of Moolchandani et al. 2022 predict what scikit-learn does, and hold their laws."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise, permutations
+from itertools import permutations
 from warnings import catch_warnings
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import MinMaxScaler
 
 from crosscast.arrays import Reals
 from crosscast.data.corun import CoRuns, Solo
@@ -18,263 +17,26 @@ from crosscast.errors import InputError
 from crosscast.predict.corun.forecast import CoRunModel, CoRunPrediction
 from crosscast.predict.corun.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
 from crosscast.predict.corun.moolchandani2022 import (
-    CONCURRENT,
     DEPTH,
-    FAIRNESS,
-    FIGURE_7,
-    FIGURE_8,
-    INDIVIDUAL,
     KINDS,
-    PERFORMANCE,
     PERFORMANCE_DEPTH,
-    POWER,
-    TABLE_7,
-    Combination,
-    FairnessChoice,
-    MixColumns,
     Published,
     PublishedCoRunPredictor,
     estimator,
-    fairness_with,
-    other_features,
-    own_first,
-    unknown_features,
+)
+from crosscast.predict.corun.moolchandani2022_features import (
+    FAIRNESS,
+    PERFORMANCE,
+    POWER,
+    Combination,
+    FairnessChoice,
     value_of,
 )
-from crosscast.studies.moolchandani2022_features import REPORTED_MAPE, decision_paths
+from crosscast.studies.moolchandani2022_features import decision_paths
+from crosscast.studies.moolchandani2022_published import TABLE_7
 from support.published_mixes import bag_of, made_co_runs, slowdowns, with_members, without
 
-FAIR = {"fairness_low": 0.9, "fairness_medium": 0.6, "fairness_high": 0.3}
-
-
-def solo(name: str, **features: float) -> Solo:
-    return Solo(name, "s", "d", 1.0, features=features)
-
-
-def missing(amount: float, **more: float) -> Solo:
-    return solo(f"misses {amount}", llc_miss=amount, **FAIR, **more)
-
-
-PAIRS = [(missing(a), missing(b)) for a in (0.0, 0.3, 0.9) for b in (0.0, 0.3, 0.9)]
-
-
-def test_the_thresholds_part_the_sums_in_thirds() -> None:
-    choice = FairnessChoice.fit(PAIRS)
-    assert choice.pressure == "llc_miss"
-    levels = choice.levels(PAIRS)
-    assert np.bincount(levels.ravel()).tolist() == [6, 6, 6]
-
-
-def test_the_others_not_the_member_itself_decide() -> None:
-    choice = FairnessChoice.fit(PAIRS)
-    assert choice.fairness([(missing(0.0), missing(0.9))]).tolist() == [[0.3, 0.9]]
-
-
-def test_of_three_the_misses_of_both_others_count() -> None:
-    choice = FairnessChoice("llc_miss", 0.0, np.array([0.5, 1.0]))
-    assert choice.levels([(missing(0.4), missing(0.4), missing(0.8))]).tolist() == [[2, 2, 1]]
-    assert choice.sums([(missing(0.4), missing(0.4), missing(0.8))])[0] == pytest.approx([1.2, 1.2, 0.8])
-
-
-@pytest.mark.parametrize("counter", ["inflicted_high", "bandwidth_bytes_per_s"])
-def test_without_counters_something_else_tells_the_pressure(counter: str) -> None:
-    bags = [
-        (solo("a", **{counter: a}, **FAIR), solo("b", **{counter: b}, **FAIR))
-        for a in (1, 2, 3)
-        for b in (1, 2, 3)
-    ]
-    choice = FairnessChoice.fit(bags)
-    assert choice.pressure == counter
-    assert choice.fairness([bags[2]]).tolist() == [[0.3, 0.9]]
-
-
-def test_a_counter_that_never_counts_tells_nothing() -> None:
-    bags = [(missing(0.0, inflicted_high=1.0), missing(0.0, inflicted_high=3.0))]
-    assert FairnessChoice.fit(bags).pressure == "inflicted_high"
-
-
-def test_zero_misses_are_misses_as_measured() -> None:
-    choice = FairnessChoice("llc_miss", 0.7, np.array([0.5, 0.8]))
-    assert choice.sums([(missing(0.0), solo("unknown"))]).tolist() == [[0.7, 0.0]]
-
-
-def test_without_any_pressure_all_are_medium() -> None:
-    bags = [(solo("a", **FAIR), solo("b", **FAIR))]
-    assert FairnessChoice.fit(bags).fairness(bags).tolist() == [[0.6, 0.6]]
-
-
-def test_fairness_follows_from_both_slowdowns_where_it_was_not_written_down() -> None:
-    known = solo("a", slowdown_low=1.5, inflicted_low=2.0, slowdown_high=3.0)
-    assert fairness_with(known, "low") == pytest.approx(0.75)
-    assert np.isnan([fairness_with(known, level) for level in ("medium", "high")]).all()
-    assert fairness_with(replace(known, features={**known.features, "fairness_low": 0.5}), "low") == 0.5
-
-
-def test_it_is_kept_as_arrays_and_damaged_ones_are_refused() -> None:
-    choice = FairnessChoice.fit(PAIRS)
-    state = choice.state()
-    again = FairnessChoice.from_state(state)
-    np.testing.assert_array_equal(again.fairness(PAIRS), choice.fairness(PAIRS))
-    for name, array in (
-        ("pressure", np.array("weather")),
-        ("pressure_thresholds", np.array([2.0, 1.0])),
-        ("pressure_usual", np.array(np.nan)),
-    ):
-        with pytest.raises(InputError, match=r"^model: pressure"):
-            FairnessChoice.from_state({**state, name: array})
-
-
-def test_table_7_has_twenty_different_ones_of_features_of_table_5() -> None:
-    assert len({frozenset(each.features) for each in TABLE_7}) == 20
-    known = {*INDIVIDUAL, *CONCURRENT, FAIRNESS}
-    assert all(
-        set(each.features) <= known and len(set(each.features)) == len(each.features) for each in TABLE_7
-    )
-
-
-@pytest.mark.parametrize(
-    ("numbers", "concurrent"),
-    [((1, 2, 3, 4, 5, 6, 10, 11, 13, 14, 16), False), ((7, 8, 9, 12, 15, 17, 18, 19, 20), True)],
-)
-def test_those_that_need_a_run_of_the_bag_are_those_of_section_7_1(
-    numbers: tuple[int, ...], concurrent: bool
-) -> None:
-    assert {bool(TABLE_7[number - 1].concurrent) for number in numbers} == {concurrent}
-
-
-def test_the_paper_chooses_comb16() -> None:
-    assert POWER.name == "comb16"
-    assert set(POWER.features) == {"CPU_power", "GPU_power", "LLC_miss", "fairness"}
-
-
-def test_figure_7_adds_features_one_by_one() -> None:
-    sets = [set(each.features) for each in FIGURE_7]
-    assert [len(each) for each in sets] == [8, 9, 10, 11]
-    assert all(fewer < more for fewer, more in pairwise(sets))
-    assert FIGURE_7[-1] is PERFORMANCE
-
-
-def test_figure_8_has_every_row_with_neither_either_and_both_times() -> None:
-    for row in FIGURE_8:
-        without, cpu, gpu, both = (set(each.features) for each in row)
-        assert cpu - without == {"CPU_time"}
-        assert gpu - without == {"GPU_time"}
-        assert both == cpu | gpu
-    names = [each.name for row in FIGURE_8 for each in row]
-    assert len(set(names)) == len(names)
-    assert "ALU+SSE+fairness+CPU_time" in names
-
-
-def test_what_the_paper_reports_is_that_of_its_text() -> None:
-    assert set(REPORTED_MAPE) == {each.name for each in TABLE_7}
-    assert REPORTED_MAPE["comb16"]["forest"] == 3.59
-    assert min(REPORTED_MAPE["comb20"].values()) == REPORTED_MAPE["comb20"]["boosting"] == 3.62
-
-
-NAMES = ("CPU_time", "GPU_time", "LLC_miss", FAIRNESS)
-BAGS = [bag.solos for bag in made_co_runs((3,), applications=6).bags]
-
-
-def test_features_scale_as_scikit_learn_scales_them() -> None:
-    columns = MixColumns.fit(NAMES, BAGS)
-    values, _ = columns.of(BAGS)
-    fairness = columns.choice.fairness(BAGS)
-    raw = np.array(
-        [
-            [*(value_of(solo, name) for name in NAMES[:3]), fair]
-            for bag, fairs in zip(BAGS, fairness, strict=True)
-            for solo, fair in zip(bag, fairs, strict=True)
-        ]
-    )
-    expected = MinMaxScaler().fit_transform(raw)
-    found = np.concatenate(
-        [each[np.argsort(order)] for each, order in zip(values, columns.of(BAGS)[1], strict=True)]
-    )
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-
-
-def test_the_longest_alone_comes_first() -> None:
-    _, order = MixColumns.fit(NAMES, BAGS).of(BAGS)
-    for bag, places in zip(BAGS, order, strict=True):
-        times = [bag[place].time_s or 0.0 for place in places]
-        assert times == sorted(times, reverse=True)
-
-
-def test_members_of_one_length_come_in_an_order_that_is_not_that_of_the_bag() -> None:
-    alike = tuple(Solo(f"a{n}", "s", "d", 1.0, features={"llc_miss": n / 7, "ipc": 1.0}) for n in (3, 1, 2))
-    columns = MixColumns.fit(("LLC_miss", "IPC"), [alike])
-    seen = [columns.of([bag])[0] for bag in permutations(alike)]
-    assert all((each == seen[0]).all() for each in seen)
-
-
-def test_members_without_a_time_come_last() -> None:
-    bag = (Solo("a", "s", "d", None, features={"ipc": 2.0}), Solo("b", "s", "d", 0.5, features={"ipc": 1.0}))
-    assert MixColumns.fit(("IPC",), [bag]).of([bag])[1].tolist() == [[1, 0]]
-
-
-def test_what_no_member_has_is_dropped_and_named() -> None:
-    bags = [tuple(without(solo, "llc_miss", "ipc") for solo in bag) for bag in BAGS]
-    columns = MixColumns.fit(("CPU_time", "IPC", "LLC_miss"), bags)
-    assert (columns.columns, columns.dropped) == (("CPU_time",), ("IPC", "LLC_miss"))
-
-
-def test_what_some_lack_is_filled_with_the_median_and_flagged() -> None:
-    solos = [Solo(f"a{n}", "s", "d", 1.0 + n, features={"ipc": float(n), "llc_miss": 0.0}) for n in range(3)]
-    lacks = Solo("lacks", "s", "d", 9.0, features={"llc_miss": 0.0})
-    columns = MixColumns.fit(("IPC", "LLC_miss"), [(solos[0], solos[1]), (solos[2], lacks)])
-    assert columns.titles == ("IPC", "LLC_miss", "IPC missing")
-    values, _ = columns.of([(lacks, solos[2])])
-    # Misses that are 0 are as measured: they are not missing, and have no flag.
-    assert values[0].tolist() == [[0.5, 0.0, 1.0], [1.0, 0.0, 0.0]]
-    assert columns.places(["IPC"]).tolist() == [0, 2]
-    assert columns.places(["LLC_miss"]).tolist() == [1]
-
-
-def test_what_only_a_new_member_lacks_is_filled_too() -> None:
-    columns = MixColumns.fit(("GPU_time", "IPC"), BAGS)
-    bag = (without(BAGS[0][0], "ipc"), *BAGS[0][1:])
-    values, order = columns.of([bag])
-    usual = (columns.usual - columns.low) / columns.span
-    assert values[0, order[0].tolist().index(0), 1] == pytest.approx(usual[1])
-    assert columns.titles == ("GPU_time", "IPC")
-
-
-def test_bags_of_which_nothing_is_known_are_refused() -> None:
-    nothing = Solo("a", "s", "d", None)
-    with pytest.raises(InputError, match=r"^features: expected at least one of IPC, fairness, found none"):
-        MixColumns.fit(("IPC", FAIRNESS), [(nothing, nothing)])
-
-
-def test_each_member_comes_first_once() -> None:
-    assert own_first(3).tolist() == [[0, 1, 2], [1, 0, 2], [2, 0, 1]]
-
-
-def test_damaged_columns_are_refused() -> None:
-    state = MixColumns.fit(NAMES, BAGS).state()
-    for name, array in (
-        ("span", np.zeros(4)),
-        ("usual", np.zeros(2)),
-        ("flagged", np.array([9])),
-        ("columns", np.array([], dtype=np.str_)),
-    ):
-        with pytest.raises(InputError, match=r"^model: "):
-            MixColumns.from_state({**state, name: array})
-
-
-def test_counters_of_the_bag_are_never_known_and_the_rest_is_where_a_member_has_it() -> None:
-    every = (*INDIVIDUAL, *CONCURRENT, FAIRNESS)
-    assert unknown_features(every, BAGS) == CONCURRENT
-    poor = [tuple(Solo(solo.application, "s", "d", solo.time_s) for solo in bag) for bag in BAGS]
-    assert set(unknown_features(every, poor)) == set(every) - {"GPU_time"}
-
-
-def test_other_features_are_those_that_the_paper_does_not_have() -> None:
-    bag = (Solo("a", "s", "d", 1.0, features={"batch_size": 8.0, "ipc": 1.0, "amp": 0.0}),)
-    assert other_features([bag]) == ("amp", "batch_size")
-    assert value_of(bag[0], "batch_size") == 8.0
-
-
-PAIRS_PUBLISHED_CO_RUN = made_co_runs((2,))
+PAIRS = made_co_runs((2,))
 TIMES = made_co_runs((2,), slowed=False, power=False)
 TESTED = [bag.solos for bag in made_co_runs((2,), seed=9, applications=6).bags]
 FAST = ("decision-tree", "boosting", "linear", "mlp", "svr")
@@ -282,7 +44,7 @@ FAST = ("decision-tree", "boosting", "linear", "mlp", "svr")
 
 @cache
 def fitted_to_pairs(kind: str) -> PublishedCoRunPredictor:
-    return Published(kind).fit(PAIRS_PUBLISHED_CO_RUN, 3)
+    return Published(kind).fit(PAIRS, 3)
 
 
 def flat(said: CoRunPrediction) -> Reals:
@@ -329,7 +91,7 @@ def by_hand(
 )
 def test_each_predicts_what_scikit_learn_does(kind: str, quantity: str, features: tuple[str, ...]) -> None:
     said = fitted_to_pairs(kind).predict(TESTED)
-    expected = by_hand(kind, features, quantity, PAIRS_PUBLISHED_CO_RUN, TESTED)
+    expected = by_hand(kind, features, quantity, PAIRS, TESTED)
     np.testing.assert_allclose(getattr(said, quantity), expected, rtol=1e-9, atol=1e-9)
 
 
@@ -464,33 +226,27 @@ def test_bags_of_which_nothing_is_known_or_that_failed_teach_nothing() -> None:
         Published("linear").fit(nothing, 0)
     spoilt = [
         replace(bag, time_s=1e9, members=(replace(bag.members[0], failure="killed"), bag.members[1]))
-        for bag in PAIRS_PUBLISHED_CO_RUN.bags[:3]
+        for bag in PAIRS.bags[:3]
     ]
-    first = Published("linear").fit(PAIRS_PUBLISHED_CO_RUN, 0).predict(TESTED)
+    first = Published("linear").fit(PAIRS, 0).predict(TESTED)
     second = (
-        Published("linear")
-        .fit(CoRuns("made-up", PAIRS_PUBLISHED_CO_RUN.solos, (*PAIRS_PUBLISHED_CO_RUN.bags, *spoilt)), 0)
-        .predict(TESTED)
+        Published("linear").fit(CoRuns("made-up", PAIRS.solos, (*PAIRS.bags, *spoilt)), 0).predict(TESTED)
     )
     np.testing.assert_array_equal(flat(first), flat(second))
 
 
 def test_nothing_below_the_least_is_predicted() -> None:
     """A linear function of misses would send slowdowns below 0."""
-    fitted = Published("linear", performance=Combination("misses", ("LLC_miss",))).fit(
-        PAIRS_PUBLISHED_CO_RUN, 0
-    )
+    fitted = Published("linear", performance=Combination("misses", ("LLC_miss",))).fit(PAIRS, 0)
     none = replace(TESTED[0][0], features={"llc_miss": -99.0})
-    least = min(min(slowdowns(bag.solos)) for bag in PAIRS_PUBLISHED_CO_RUN.bags)
+    least = min(min(slowdowns(bag.solos)) for bag in PAIRS.bags)
     assert fitted.predict([(none, none)]).slowdown[0] == pytest.approx([least, least])
 
 
 def test_features_that_are_missing_are_named() -> None:
-    poor = {
-        solo.application: without(solo, "llc_miss", "cpu_power_w") for solo in PAIRS_PUBLISHED_CO_RUN.solos
-    }
-    fitted = Published("linear").fit(with_members(PAIRS_PUBLISHED_CO_RUN, poor), 0)
-    assert fitted.dropped == {2: ("CPU_power", "LLC_miss")}
+    poor = {solo.application: without(solo, "llc_miss", "cpu_power_w") for solo in PAIRS.solos}
+    fitted = Published("linear").fit(with_members(PAIRS, poor), 0)
+    assert fitted.of_size(2).columns.dropped == ("CPU_power", "LLC_miss")
 
 
 def test_a_combination_that_needs_a_run_of_the_bag_is_refused() -> None:
@@ -512,20 +268,16 @@ def test_other_features_are_taken_where_there_are_none_of_the_paper() -> None:
 
 def test_other_features_are_taken_where_they_are_asked_for() -> None:
     more = {
-        solo.application: replace(solo, features={**solo.features, "batch_size": 8.0})
-        for solo in PAIRS_PUBLISHED_CO_RUN.solos
+        solo.application: replace(solo, features={**solo.features, "batch_size": 8.0}) for solo in PAIRS.solos
     }
-    asked = [
-        Published("linear", others=others).fit(with_members(PAIRS_PUBLISHED_CO_RUN, more), 0)
-        for others in (False, True)
-    ]
+    asked = [Published("linear", others=others).fit(with_members(PAIRS, more), 0) for others in (False, True)]
     assert ["batch_size" in each.of_size(2).columns.columns for each in asked] == [False, True]
 
 
 def test_what_a_target_is_predicted_from_is_its_own_combination() -> None:
     """Power that is predicted from GPU_power alone does not move with anything else."""
     model = Published("linear", power=Combination("one", ("GPU_power",)))
-    fitted = model.fit(PAIRS_PUBLISHED_CO_RUN, 0)
+    fitted = model.fit(PAIRS, 0)
     changed = [
         tuple(replace(solo, features=dict.fromkeys(solo.features, 0.5)) for solo in bag) for bag in TESTED
     ]
@@ -535,9 +287,7 @@ def test_what_a_target_is_predicted_from_is_its_own_combination() -> None:
 
 
 def test_the_order_of_training_bags_members_is_a_setting_that_matters() -> None:
-    one, both = (
-        Published("svr", permuted=permuted).fit(PAIRS_PUBLISHED_CO_RUN, 0) for permuted in (False, True)
-    )
+    one, both = (Published("svr", permuted=permuted).fit(PAIRS, 0) for permuted in (False, True))
     assert not np.allclose(one.predict(TESTED).time_s, both.predict(TESTED).time_s)
     # Of two, the other one has one order only.
     np.testing.assert_array_equal(
@@ -553,8 +303,7 @@ def test_bags_of_five_are_learned_from_in_one_order() -> None:
 
 def test_damaged_arrays_are_refused() -> None:
     states = {
-        kind: Published(kind).fit(PAIRS_PUBLISHED_CO_RUN, 0).state()
-        for kind in ("decision-tree", "linear", "mlp", "svr")
+        kind: Published(kind).fit(PAIRS, 0).state() for kind in ("decision-tree", "linear", "mlp", "svr")
     }
     cases = (
         ("linear", "sizes.count", np.array(0)),
@@ -593,8 +342,8 @@ def test_the_registry_makes_models_by_their_names() -> None:
 
 
 def test_one_application_twice_is_a_bag_like_others() -> None:
-    same = [bag_of((solo, solo)) for solo in PAIRS_PUBLISHED_CO_RUN.solos]
-    fitted = Published("decision-tree").fit(CoRuns("made-up", PAIRS_PUBLISHED_CO_RUN.solos, tuple(same)), 0)
+    same = [bag_of((solo, solo)) for solo in PAIRS.solos]
+    fitted = Published("decision-tree").fit(CoRuns("made-up", PAIRS.solos, tuple(same)), 0)
     for bag in same:
         said = fitted.predict([bag.solos])
         assert said.slowdown[0] == pytest.approx(slowdowns(bag.solos))
@@ -637,7 +386,7 @@ def test_absurd_features_give_numbers(kind: str, value: float) -> None:
 
 @pytest.mark.parametrize("kind", FAST)
 def test_one_bag_is_enough_to_be_fitted(kind: str) -> None:
-    one = CoRuns("made-up", PAIRS_PUBLISHED_CO_RUN.solos, PAIRS_PUBLISHED_CO_RUN.bags[:1])
-    bag = PAIRS_PUBLISHED_CO_RUN.bags[0]
+    one = CoRuns("made-up", PAIRS.solos, PAIRS.bags[:1])
+    bag = PAIRS.bags[0]
     said = Published(kind).fit(one, 0).predict([bag.solos])
     assert said.time_s[0] == pytest.approx(bag.time_s, rel=0.5)

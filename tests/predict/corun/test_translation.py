@@ -18,7 +18,7 @@ from crosscast.data.corun import Solo
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import of_one_device, train_corun
 from crosscast.evaluation.translation import shared_times, train_translation
-from crosscast.predict.corun.artefact import TrainedCoRunModel, save_model
+from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.predict.corun.models import models_named
 from crosscast.predict.corun.translation import (
     LOGARITHMIC,
@@ -65,10 +65,9 @@ def test_a_line_takes_two_different_times() -> None:
 
 def trained(folder: Path, device: str) -> TrainedCoRunModel:
     (model,) = models_named(["published-linear"])
-    found = train_corun(of_one_device(counted_co_runs((2,)), device), model)
-    save_model(found, folder)
-    read: TrainedCoRunModel = load_model(folder, "corun")
-    return read
+    train_corun(of_one_device(counted_co_runs((2,)), device), model).save(folder)
+    found: TrainedCoRunModel = load_model(folder, "corun")
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from crosscast.predict.corun.forecast import (
     Mix,
     MixForecast,
     check_profile,
-    estimate,
+    estimates,
     is_plausible,
 )
 from crosscast.predict.intervals import Residuals
@@ -144,7 +144,12 @@ class TrainedCoRunModel:
         InputError
             If something else is there, or the folder cannot be written.
         """
-        save_model(self, folder)
+        arrays = _Fitted(self.predictor).state()
+        for whose, by_quantity in sorted(self.errors.items()):
+            for quantity, residuals in sorted(by_quantity.items()):
+                for name, array in residuals.state().items():
+                    arrays[f"{_ERRORS}{whose}.{quantity}.{name}"] = array
+        store.write(folder, QUESTION, msgspec.to_builtins(self.card), arrays)
 
     def predict(self, mixes: Sequence[Sequence[Solo | str]], *, level: float = 0.9) -> CoRunForecast:
         """Predict mixes with intervals.
@@ -174,26 +179,24 @@ class TrainedCoRunModel:
         if not 0 < level < 1:
             raise InputError.of(where="level", expected="a probability between 0 and 1", found=f"{level:g}")
         asked = [tuple(self._run(each) for each in mix) for mix in mixes]
-        for mix in asked:
-            if len(mix) < 2:
-                raise InputError(f"mix: expected at least 2 applications, found {len(mix)}")
-            for run in mix:
-                check_profile(run, self.card.device)
-        found = self.predictor.predict(asked)
-        return CoRunForecast(
-            tuple(self._forecast(mix, found, place, level) for place, mix in enumerate(asked))
-        )
+        few = next((mix for mix in asked if len(mix) < 2), None)
+        if few is not None:
+            raise InputError.of(where="mix", expected="at least 2 applications", found=len(few))
+        predicted = self._parts[0].predict(asked)
+        found = [self._forecast(mix, predicted, place, level) for place, mix in enumerate(asked)]
+        return CoRunForecast(tuple(found))
 
     def _run(self, run: Solo | str) -> Solo:
-        if isinstance(run, Solo):
-            return run
-        found = next((each for each in self.card.runs if run == f"{each.application}/{each.size}"), None)
-        if found is None:
-            names = [f"{each.application}/{each.size}" for each in self.card.runs]
-            known = format_names(names, _MOST_NAMED) or "none"
-            expected = f"an isolated run, or the name of one of the training ({known})"
-            raise InputError.of(where="mix", expected=expected, found=repr(run))
-        return found
+        """An isolated run, or the one of the training of that name, if the model can say something of it."""
+        if isinstance(run, str):
+            by_name = {f"{each.application}/{each.size}": each for each in reversed(self.card.runs)}
+            if run not in by_name:
+                known = format_names([*reversed(by_name)], _MOST_NAMED) or "none"
+                expected = f"an isolated run, or the name of one of the training ({known})"
+                raise InputError.of(where="mix", expected=expected, found=repr(run))
+            run = by_name[run]
+        check_profile(run, self.card.device)
+        return run
 
     def knows(self, mix: Mix) -> bool:
         """Whether all applications of a mix are among those of the training, at the same sizes."""
@@ -203,24 +206,29 @@ class TrainedCoRunModel:
 
     def errors_of(self, *, known: bool) -> Mapping[str, Residuals]:
         """Residuals by quantity that intervals of a mix come from; none where none were kept."""
-        return self.errors.get(KNOWN if known else NEW) or self.errors.get(NEW) or {}
+        errors = self._parts[1]
+        return errors.get(KNOWN if known else NEW) or errors.get(NEW) or {}
 
     def _forecast(self, mix: Mix, predicted: CoRunPrediction, place: int, level: float) -> MixForecast:
         known = self.knows(mix)
-        errors = self.errors_of(known=known)
-        slowdown = tuple(
-            estimate(each, errors, "slowdown", level) for each in predicted.slowdown[place].tolist()
-        )
-        time_s = float(predicted.time_s[place])
+        errors, here = self.errors_of(known=known), slice(place, place + 1)
+        slowdown = estimates(predicted.slowdown[place], errors, "slowdown", level)
+        (time_s,) = estimates(predicted.time_s[here], errors, "time", level)
+        (power_w,) = estimates(predicted.power_w[here], errors, "power", level)
+        value, sure = float(predicted.time_s[place]), [each for each in slowdown if each is not None]
+        if time_s is None and is_plausible(value) and len(sure) == len(mix):
+            # Where no time was measured, it is no surer than the slowdown that is least sure.
+            factor = max(each.high / each.value for each in sure)
+            time_s = Estimate(value, value / factor, value * factor, level)
         times = [run.time_s for run in mix if run.time_s is not None]
         fits = float(predicted.fits[place])
         memory = [run.memory_bytes for run in mix if run.memory_bytes is not None]
         return MixForecast(
             mix,
             slowdown,
-            estimate(time_s, errors, "time", level) or _as_sure_as(slowdown, time_s, level),
+            time_s,
             sum(times) if len(times) == len(mix) else None,
-            estimate(float(predicted.power_w[place]), errors, "power", level),
+            power_w,
             fits if math.isfinite(fits) else None,
             sum(memory) if len(memory) == len(mix) else None,
             level,
@@ -228,26 +236,7 @@ class TrainedCoRunModel:
         )
 
 
-def _as_sure_as(slowdown: Sequence[Estimate | None], time_s: float, level: float) -> Estimate | None:
-    """Time of a mix where none was measured: no less sure than the slowdown that is least so."""
-    known = [each for each in slowdown if each is not None]
-    if not is_plausible(time_s) or len(known) < len(slowdown):
-        return None
-    factor = max(each.high / each.value for each in known)
-    return Estimate(time_s, time_s / factor, time_s * factor, level)
-
-
 _ERRORS = "errors."
-
-
-def save_model(trained: TrainedCoRunModel, folder: str | Path) -> None:
-    """Keep a model in a folder, in the place of the one that is there."""
-    arrays = _Fitted(trained.predictor).state()
-    for whose, by_quantity in sorted(trained.errors.items()):
-        for quantity, residuals in sorted(by_quantity.items()):
-            for name, array in residuals.state().items():
-                arrays[f"{_ERRORS}{whose}.{quantity}.{name}"] = array
-    store.write(folder, QUESTION, msgspec.to_builtins(trained.card), arrays)
 
 
 def open_model(stored: StoredModel) -> TrainedCoRunModel:
@@ -256,15 +245,15 @@ def open_model(stored: StoredModel) -> TrainedCoRunModel:
 
     def parts() -> tuple[CoRunPredictor, CoRunErrors]:
         where = str(stored.path)
+        kept: dict[str, dict[str, Any]] = {}
+        for name, array in stored.arrays.items():
+            if name.startswith(_ERRORS):
+                prefix, _, field = name.rpartition(".")
+                kept.setdefault(prefix, {})[field] = array
         errors: dict[str, dict[str, Residuals]] = {}
-        for name in sorted({name.rpartition(".")[0] for name in stored.arrays if name.startswith(_ERRORS)}):
-            whose, _, quantity = name.removeprefix(_ERRORS).partition(".")
-            own = {
-                key.rpartition(".")[2]: each
-                for key, each in stored.arrays.items()
-                if key.startswith(f"{name}.")
-            }
-            errors.setdefault(whose, {})[quantity] = Residuals.from_state(own, f"{where}: {name}")
+        for prefix, arrays in sorted(kept.items()):
+            whose, _, quantity = prefix.removeprefix(_ERRORS).partition(".")
+            errors.setdefault(whose, {})[quantity] = Residuals.from_state(arrays, f"{where}: {prefix}")
         return _Fitted.from_state(stored.arrays, where).model, errors
 
     return TrainedCoRunModel(card, parts, stored.folder)

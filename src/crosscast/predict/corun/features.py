@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -24,7 +24,7 @@ _STRESSED = tuple(
 
 _RATE = "_steps_per_s"
 
-IDLE_BELOW = 0.01
+_IDLE_BELOW = 0.01
 """An application that uses less of the device's memory system is not slowed down by what others do there."""
 
 
@@ -37,10 +37,6 @@ class FeatureMatrix(Stored):
     near: Annotated[Reals, Array("s f")]  # Traits by which unlike applications are compared, if any
     batch: Annotated[Reals, Array("s")]  # Logarithm to base 2 of the batch size; 0 where there is none
     load: Annotated[Reals, Array("s")]  # How much of a device each wants, in standard deviations
-
-    def __len__(self) -> int:
-        """Number of applications."""
-        return len(self.application)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,52 +52,43 @@ class Traits(Stored):
     @classmethod
     def of(cls, runs: Sequence[Solo]) -> Traits:
         """Find the traits of training applications: what all but a few of them have."""
-        names = tuple(
-            name
-            for name in (*_SHARES, *_STRESSED)
-            if 2 * sum(np.isfinite(_trait(run, name)) for run in runs) > len(runs)
-        )
-        found = np.array([[_trait(run, name) for name in names] for run in runs]).reshape(len(runs), -1)
+        every = _traits(runs, (*_SHARES, *_STRESSED))
+        common = 2 * np.isfinite(every).sum(axis=0) > len(runs)
+        names = tuple(np.array((*_SHARES, *_STRESSED))[common].tolist())
+        found = every[:, common]
         middle = np.nanmedian(found, axis=0) if names else np.empty(0)
         load = "" if names else _slowest_rate(runs)
-        unscaled = cls(names, middle, load, np.nan, 1.0)
-        loads = unscaled._loads(runs, unscaled._near(runs))
+        loads = _loads(runs, load, np.where(np.isfinite(found), found, middle))
         known = loads[np.isfinite(loads)]
         centre, spread = (float(known.mean()), float(known.std())) if len(known) else (0.0, 1.0)
         return cls(names, middle, load, centre, spread if spread > 0 else 1.0)
 
     def matrix(self, runs: Sequence[Solo]) -> FeatureMatrix:
-        """The numbers of applications."""
-        near = self._near(runs)
+        """The numbers of applications; a load of which nothing tells is the mean of the training."""
+        found = _traits(runs, self.names)
+        near = np.where(np.isfinite(found), found, self.middle)
+        loads = _loads(runs, self.load, near)
         batches = [run.features.get("batch_size") for run in runs]
         return FeatureMatrix(
             np.array([run.application for run in runs], dtype=np.str_),
             np.array([run.name for run in runs], dtype=np.str_),
             near,
             np.array([np.log2(size) if size is not None and size > 0 else 0.0 for size in batches]),
-            (self._loads(runs, near) - self.centre) / self.spread,
+            (np.where(np.isfinite(loads), loads, self.centre) - self.centre) / self.spread,
         )
 
-    def _near(self, runs: Sequence[Solo]) -> Reals:
-        found = np.array([[_trait(run, name) for name in self.names] for run in runs])
-        found = found.reshape(len(runs), len(self.names))
-        near: Reals = np.where(np.isfinite(found), found, self.middle)
-        return near
 
-    def _loads(self, runs: Sequence[Solo], near: Reals) -> Reals:
-        """Loads; that of an application of which nothing tells it is the mean of the training."""
-        if not self.load:
-            loads: Reals = near.sum(axis=1)
-            return loads
-        values = np.array([_log_time(run, self.load) for run in runs])
-        return np.where(np.isfinite(values), values, self.centre)
+def _traits(runs: Sequence[Solo], names: Sequence[str]) -> Reals:
+    """Traits of runs, of shape (runs, names); not a number where one is not known."""
+    values = np.array([[run.features.get(name, np.nan) for name in names] for run in runs], dtype=np.float64)
+    values = values.reshape(len(runs), len(names))
+    logs = np.log(values, where=values > 0, out=np.full_like(values, np.nan))
+    return np.where(np.isin(names, _SHARES), values, logs)
 
 
-def _trait(run: Solo, name: str) -> float:
-    value = run.features.get(name, np.nan)
-    if name in _SHARES:
-        return value
-    return float(np.log(value)) if value > 0 else np.nan
+def _loads(runs: Sequence[Solo], load: str, near: Reals) -> Reals:
+    """How much of a device each run wants; not a number where nothing tells it."""
+    return np.array([_log_time(run, load) for run in runs]) if load else np.asarray(near.sum(axis=1))
 
 
 def _slowest_rate(runs: Sequence[Solo]) -> str:
@@ -121,13 +108,8 @@ def _log_time(run: Solo, name: str) -> float:
 
 def leaves_memory_idle(runs: Sequence[Solo]) -> Flags:
     """Whether each leaves the memory system idle, of shape (s,)."""
-    return np.array(
-        [run.features.get("memory_utilisation", 1.0) < IDLE_BELOW for run in runs], dtype=np.bool_
-    )
-
-
-Identity = tuple[Hashable, ...]
-"""What tells applications apart: key, time and features, as one may have been profiled twice."""
+    used = [run.features.get("memory_utilisation", 1.0) for run in runs]
+    return np.array(used, dtype=np.float64) < _IDLE_BELOW
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,10 +120,6 @@ class CoRunnerRows:
     beside: Reals  # (n, s), how often each application is among the others of its mix
     mix: Integers  # (n,), place of its mix
 
-    def __len__(self) -> int:
-        """Number of rows."""
-        return len(self.own)
-
     @property
     def members(self) -> Reals:
         """Co-runners of each row's mix, of shape (n,)."""
@@ -149,12 +127,11 @@ class CoRunnerRows:
         return count
 
     @classmethod
-    def of(cls, mixes: Sequence[Mix], places: Mapping[Identity, int]) -> CoRunnerRows:
-        """Rows of mixes, of applications at places as `distinct` gives them."""
-        found = [[places[_identity(run)] for run in mix] for mix in mixes]
-        own = np.array([place for mix in found for place in mix], dtype=np.int64)
+    def of(cls, mixes: Sequence[Sequence[int]] | Integers, applications: int) -> CoRunnerRows:
+        """Rows of mixes of applications, each named by its place."""
+        own = np.array([place for mix in mixes for place in mix], dtype=np.int64)
         mix = np.repeat(np.arange(len(mixes)), [len(each) for each in mixes])
-        counts = np.zeros((len(mixes), len(places)))
+        counts = np.zeros((len(mixes), applications))
         np.add.at(counts, (mix, own), 1.0)
         beside = counts[mix]
         beside[np.arange(len(own)), own] -= 1.0
@@ -165,15 +142,20 @@ class CoRunnerRows:
         return CoRunnerRows(self.own[chosen], self.beside[chosen], self.mix[chosen])
 
 
-def distinct(mixes: Sequence[Mix]) -> tuple[list[Solo], dict[Identity, int]]:
-    """The applications of mixes, each once, in the order of their keys, and the place of each."""
-    found: dict[Identity, Solo] = {_identity(run): run for mix in mixes for run in mix}
+def applications_of(mixes: Sequence[Mix]) -> tuple[list[Solo], list[list[int]]]:
+    """The applications of mixes, each once, in the order of their keys, and the mixes by their places.
+
+    One that was profiled twice, with other times or features, is two.
+    """
+    identities = [[(*run.key, run.time_s, *run.features.items()) for run in mix] for mix in mixes]
+    found = {
+        known: run
+        for mix, own in zip(mixes, identities, strict=True)
+        for run, known in zip(mix, own, strict=True)
+    }
     order = sorted(found, key=lambda known: known[:4])
-    return [found[known] for known in order], {known: place for place, known in enumerate(order)}
-
-
-def _identity(run: Solo) -> Identity:
-    return (*run.key, run.time_s, *run.features.items())
+    places = {known: place for place, known in enumerate(order)}
+    return [found[known] for known in order], [[places[known] for known in own] for own in identities]
 
 
 def surroundings(there: FeatureMatrix, rows: CoRunnerRows) -> Reals:
@@ -183,7 +165,7 @@ def surroundings(there: FeatureMatrix, rows: CoRunnerRows) -> Reals:
     """
     sums = rows.beside @ there.near
     most = np.full_like(sums, -np.inf)
-    for application in range(len(there)):
+    for application, near in enumerate(there.near):
         with_it = rows.beside[:, application] > 0
-        most[with_it] = np.maximum(most[with_it], there.near[application])
+        most[with_it] = np.maximum(most[with_it], near)
     return np.column_stack([there.near[rows.own], sums, most, rows.beside.sum(axis=1)])

@@ -13,14 +13,8 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.data.corun import Bag, CoRuns
 from crosscast.errors import InputError
-from crosscast.predict.corun.forecast import (
-    CoRunModel,
-    CoRunPrediction,
-    Mix,
-    mix_times,
-    remaining_slowdowns,
-    with_fewer,
-)
+from crosscast.predict.corun.forecast import CoRunModel, CoRunPrediction, Mix
+from crosscast.predict.corun.mix_times import mix_times, with_fewer
 from crosscast.predict.corun.moolchandani2022 import KINDS, Published
 from crosscast.predict.corun.process import Process
 from crosscast.predict.serialization import Array, Stored
@@ -34,15 +28,13 @@ class Mean:
 
     def fit(self, co_runs: CoRuns, seed: int = 0) -> FittedCoRunMean:
         """Fit it; nothing is random."""
-        by_size: dict[int, list[Bag]] = {}
-        for mix in co_runs.bags:
-            if not mix.failed:
-                by_size.setdefault(len(mix.members), []).append(mix)
-        if not by_size:
-            raise InputError(f"{co_runs.label}: expected mixes to learn from, found none")
-        every = [mix for mixes in by_size.values() for mix in mixes]
-        means = [_means(mixes) for mixes in (every, *by_size.values())]
-        return FittedCoRunMean(np.array([0, *by_size]), np.array(means))
+        sound = [mix for mix in co_runs.bags if not mix.failed]
+        if not sound:
+            raise InputError.of(where=co_runs.label, expected="mixes to learn from", found="none")
+        sizes = list(dict.fromkeys(len(mix.members) for mix in sound))
+        parts = [[mix for mix in sound if len(mix.members) == size] for size in sizes]
+        means = [_means(mixes) for mixes in ([mix for part in parts for mix in part], *parts)]
+        return FittedCoRunMean(np.array([0, *sizes]), np.array(means))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +55,7 @@ class FittedCoRunMean(Stored, kind="corun-mean"):
         """Predict mixes of any sizes."""
         rows = np.array([self._row(len(mix)) for mix in mixes]).reshape(-1, 4)
         slowdown, _, power, fits = rows.T
-        times = [
-            _time(_isolated_s(mix), *told) for mix, told in zip(mixes, rows[:, :2].tolist(), strict=True)
-        ]
+        times = [_time(_isolated_s(mix), *row[:2]) for mix, row in zip(mixes, rows.tolist(), strict=True)]
         return CoRunPrediction(
             tuple(np.full(len(mix), each) for mix, each in zip(mixes, slowdown, strict=True)),
             np.array(times, dtype=np.float64),
@@ -118,14 +108,11 @@ def _time(isolated_s: Reals, slowdown: float, place: float) -> float:
     if not np.isnan(place):
         return float(isolated_s.max() + place * (isolated_s.sum() - isolated_s.max()))
     count = len(isolated_s)
-    whole = np.full((1, count), slowdown)
 
-    def fewer(_: Integers, places: Integers) -> Reals:
-        return with_fewer(whole[:, places], count, len(places))
+    def fewer(rows: Integers, places: Integers) -> Reals:
+        return with_fewer(np.full((len(rows), len(places)), slowdown), count, len(places))
 
-    return float(
-        mix_times(isolated_s[None], whole, partial(remaining_slowdowns, slowdowns_of=fewer)).time_s[0]
-    )
+    return float(mix_times(isolated_s[None], np.full((1, count), slowdown), fewer)[0])
 
 
 def _means(mixes: Sequence[Bag]) -> list[float]:

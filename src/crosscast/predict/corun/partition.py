@@ -19,15 +19,7 @@ Novelty = Literal["known jobs", "new job"]
 
 NOVELTIES: tuple[Novelty, ...] = ("known jobs", "new job")
 
-_SET_FOLDS = 4
-_JOB_BLOCKS = 6
-_MOST_SCORED = 400
-_TINY = 1e-9
-
-
-def feature_count(levels: int) -> int:
-    """Number of features where a mix was run at so many levels."""
-    return 5 * levels + 1
+_SET_FOLDS, _JOB_BLOCKS, _MOST_SCORED, _TINY = 4, 6, 400, 1e-9
 
 
 def features_of(shared: Reals, judged: Flags) -> Reals:
@@ -43,15 +35,15 @@ def features_of(shared: Reals, judged: Flags) -> Reals:
         raise InputError.of(where="shared", expected=expected, found=f"{shared.shape} and {judged.shape}")
     wrong = ~(np.isfinite(shared) & (shared > 0))
     if wrong.any():
-        raise InputError(f"shared: expected times above 0, found {shared[wrong][0]:g}")
+        raise InputError.of(where="shared", expected="times above 0", found=f"{shared[wrong][0]:g}")
     logs = np.log(shared)
     logs -= logs.mean(axis=2, keepdims=True)
     own = []
     for place in range(shared.shape[1]):
         # Sorted, so that sums do not depend on the order in which others are.
         others = np.sort(np.delete(logs, place, axis=1), axis=1)
-        statistics = [getattr(others, name)(axis=1) for name in ("mean", "max", "min", "std")]
-        own.append(np.concatenate([logs[:, place], *statistics], axis=1))
+        told = (others.mean(axis=1), others.max(axis=1), others.min(axis=1), others.std(axis=1))
+        own.append(np.concatenate([logs[:, place], *told], axis=1))
     count = np.broadcast_to(judged.mean(axis=1)[:, None, None], (*judged.shape, 1))
     return np.asarray(np.concatenate([np.stack(own, axis=1), count], axis=2)[judged])
 
@@ -70,13 +62,13 @@ def folds_without_sets(mixes: Mixes, count: int, seed: int) -> tuple[MixFold, ..
     number = mixes.job_set
     sets = int(number.max(initial=-1)) + 1
     if sets < 2:
-        raise InputError(f"{mixes.label}: expected mixes of at least 2 sets of jobs, found {sets}")
+        raise InputError.of(where=mixes.label, expected="mixes of at least 2 sets of jobs", found=sets)
     parts = np.array_split(np.random.default_rng(seed).permutation(sets), min(count, sets))
-    folds = []
-    for place, part in enumerate(parts, start=1):
-        tested: Flags = np.asarray(np.isin(number, part))
-        folds.append(MixFold(f"mixes, part {place}", ~tested, tested[:, None] & mixes.judged))
-    return tuple(folds)
+    tested = [np.isin(number, part) for part in parts]
+    return tuple(
+        MixFold(f"mixes, part {place}", ~each, each[:, None] & mixes.judged)
+        for place, each in enumerate(tested, start=1)
+    )
 
 
 def folds_without_jobs(mixes: Mixes, blocks: Sequence[Integers]) -> tuple[MixFold, ...]:
@@ -87,7 +79,8 @@ def folds_without_jobs(mixes: Mixes, blocks: Sequence[Integers]) -> tuple[MixFol
         train = ~np.asarray(test.any(axis=1))
         names = ", ".join(mixes.jobs[job] for job in block.tolist())
         if not (train[:, None] & mixes.judged).any():
-            raise InputError(f"{mixes.label}: expected mixes without {names} to learn from, found none")
+            expected = f"mixes without {names} to learn from"
+            raise InputError.of(where=mixes.label, expected=expected, found="none")
         if test.any():
             folds.append(MixFold(names, train, test))
     return tuple(folds)
@@ -99,38 +92,31 @@ def folds_within(mixes: Mixes, novelty: Novelty, seed: int) -> tuple[MixFold, ..
         return folds_without_sets(mixes, _SET_FOLDS, seed)
     there = np.unique(mixes.job[mixes.judged])
     if len(there) < 2:
-        raise InputError(f"{mixes.label}: expected at least 2 jobs to learn from, found {len(there)}")
+        raise InputError.of(where=mixes.label, expected="at least 2 jobs to learn from", found=len(there))
     random = np.random.default_rng(seed)
     blocks = np.array_split(random.permutation(there), min(_JOB_BLOCKS, len(there)))
-    return tuple(
-        MixFold(fold.held_out, fold.train, _sampled(fold.test, random))
-        for fold in folds_without_jobs(mixes, blocks)
-    )
+    folds = []
+    for fold in folds_without_jobs(mixes, blocks):
+        # Blocks of jobs in many mixes tell as much by some of their co-runners.
+        places = np.flatnonzero(fold.test)
+        if len(places) > _MOST_SCORED:
+            places = random.choice(places, _MOST_SCORED, replace=False)
+        test = np.isin(np.arange(fold.test.size), places).reshape(fold.test.shape)
+        folds.append(MixFold(fold.held_out, fold.train, test))
+    return tuple(folds)
 
 
-def _sampled(test: Flags, random: np.random.Generator) -> Flags:
-    places = np.flatnonzero(test)
-    if len(places) > _MOST_SCORED:
-        places = random.choice(places, _MOST_SCORED, replace=False)
-    sample = np.zeros(test.size, dtype=np.bool_)
-    sample[places] = True
-    return sample.reshape(test.shape)
+Rows = tuple[Reals, Reals]
+"""Co-runners to learn from: features, (r, f), see `features_of`, and relative times on parts, (r, s)."""
 
 
-@dataclass(frozen=True, eq=False)
-class PartitionRows:
-    """Co-runners to learn from."""
-
-    features: Reals  # See `features_of`, of shape `(r, f)`
-    alone: Reals  # Relative times on parts, of shape `(r, s)`
-
-    def sample(self, most: int, seed: int) -> PartitionRows:
-        """At most so many of the rows, at random."""
-        count = len(self.features)
-        if count <= most:
-            return self
-        chosen = np.sort(np.random.default_rng(seed).choice(count, most, replace=False))
-        return PartitionRows(self.features[chosen], self.alone[chosen])
+def sample(rows: Rows, most: int, seed: int) -> Rows:
+    """At most so many of the rows, at random."""
+    count = len(rows[0])
+    if count <= most:
+        return rows
+    chosen = np.sort(np.random.default_rng(seed).choice(count, most, replace=False))
+    return rows[0][chosen], rows[1][chosen]
 
 
 @dataclass(frozen=True)
@@ -156,20 +142,20 @@ That of a `Learner` predicts in several ways at once, of shape ``(ways, r, s)``.
 Way = tuple[float, float]
 """Width of the Gaussians of a ridge, and its weight beside the median of trees."""
 
-Learner = Callable[["PartitionRows", "Effort", int, Sequence[Way]], Fitted]
+Learner = Callable[[Rows, Effort, int, Sequence[Way]], Fitted]
 """Learns from rows with so much work and a seed; those that have no choice learn in one way."""
 
 WAYS: tuple[Way, ...] = tuple(product((0.01, 0.03, 0.1), (0.0, 0.25, 0.5, 0.75, 1.0)))
 """Ways among which the errors on what is left out in training choose."""
 
 
-def fit_mean(rows: PartitionRows, *_: object) -> Fitted:
+def fit_mean(rows: Rows, *_: object) -> Fitted:
     """The mean of each size of parts, whatever is asked."""
-    means: Reals = rows.alone.mean(axis=0)
+    means: Reals = rows[1].mean(axis=0)
     return lambda features: np.tile(means, (1, len(features), 1))
 
 
-def fit_forest(rows: PartitionRows, effort: Effort, seed: int, *_: object) -> Fitted:
+def fit_forest(rows: Rows, effort: Effort, seed: int, *_: object) -> Fitted:
     """The mean over trees with scikit-learn's defaults.
 
     Moolchandani et al. 2022 have no parts of GPUs; this is their kind of model, on what is known of the
@@ -177,14 +163,14 @@ def fit_forest(rows: PartitionRows, effort: Effort, seed: int, *_: object) -> Fi
     """
     from crosscast.predict.scikit import RandomForestRegressor
 
-    sample = rows.sample(effort.tree_rows, seed)
-    own_and_mean = slice(0, 2 * (sample.features.shape[1] - 1) // 5)
+    features, alone = sample(rows, effort.tree_rows, seed)
+    own_and_mean = slice(0, 2 * (features.shape[1] - 1) // 5)
     forest = RandomForestRegressor(effort.trees, random_state=seed)
-    forest.fit(sample.features[:, own_and_mean], sample.alone)
+    forest.fit(features[:, own_and_mean], alone)
     return lambda features: np.asarray([forest.predict(features[:, own_and_mean])])
 
 
-def fit_tree_median(rows: PartitionRows, effort: Effort, seed: int) -> Fitted:
+def fit_tree_median(rows: Rows, effort: Effort, seed: int) -> Fitted:
     """The median of trees, each of which proposes what a co-runner that it has seen does.
 
     A mean over the proposals lies between jobs, where no job is; the median is of one of them, and the least
@@ -192,8 +178,8 @@ def fit_tree_median(rows: PartitionRows, effort: Effort, seed: int) -> Fitted:
     """
     from crosscast.predict.scikit import ExtraTreesRegressor
 
-    sample = rows.sample(effort.tree_rows, seed)
-    forest = ExtraTreesRegressor(effort.trees, random_state=seed).fit(sample.features, sample.alone)
+    forest = ExtraTreesRegressor(effort.trees, random_state=seed)
+    forest.fit(*sample(rows, effort.tree_rows, seed))
     return lambda features: np.asarray(
         np.median([tree.predict(features.astype(np.float32)) for tree in forest.estimators_], axis=0)
     )
@@ -202,19 +188,18 @@ def fit_tree_median(rows: PartitionRows, effort: Effort, seed: int) -> Fitted:
 _PENALTY = 0.3
 
 
-def fit_ridge(rows: PartitionRows, effort: Effort, seed: int, gamma: float) -> Fitted:
+def fit_ridge(rows: Rows, effort: Effort, seed: int, gamma: float) -> Fitted:
     """Kernel ridge regression on standard scores of the features, held to 0 to 1."""
     from crosscast.predict.scikit import KernelRidge
 
-    centre, spread = rows.features.mean(axis=0), rows.features.std(axis=0) + _TINY
-    sample = rows.sample(effort.ridge_rows, seed)
-    level = rows.alone.mean(axis=0)
+    centre, spread, level = rows[0].mean(axis=0), rows[0].std(axis=0) + _TINY, rows[1].mean(axis=0)
+    features, alone = sample(rows, effort.ridge_rows, seed)
     ridge = KernelRidge(alpha=_PENALTY, kernel="rbf", gamma=gamma)
-    ridge.fit((sample.features - centre) / spread, sample.alone - level)
+    ridge.fit((features - centre) / spread, alone - level)
     return lambda features: np.clip(ridge.predict((features - centre) / spread) + level, 0.0, 1.0)
 
 
-def fit_blend(rows: PartitionRows, effort: Effort, seed: int, ways: Sequence[Way]) -> Fitted:
+def fit_blend(rows: Rows, effort: Effort, seed: int, ways: Sequence[Way]) -> Fitted:
     """Weighted means of the median of trees and of ridges."""
     trees = fit_tree_median(rows, effort, seed)
     ridges = {gamma: fit_ridge(rows, effort, seed, gamma) for gamma in sorted({gamma for gamma, _ in ways})}
@@ -256,26 +241,24 @@ class PartitionModel:
     def __post_init__(self) -> None:
         """Refuse other names."""
         if self.name not in PARTITION_MODELS:
-            raise InputError(f"models: expected one of {', '.join(PARTITION_MODELS)}, found {self.name!r}")
+            expected = f"one of {', '.join(PARTITION_MODELS)}"
+            raise InputError.of(where="models", expected=expected, found=repr(self.name))
 
     def fit(self, mixes: Mixes, seed: int) -> FittedPartition:
         """Fit it to mixes."""
         judged = mixes.judged
-        features = np.full((*judged.shape, feature_count(len(mixes.levels))), np.nan)
+        features = np.full((*judged.shape, 5 * len(mixes.levels) + 1), np.nan)
         features[judged] = features_of(mixes.shared, judged)
-        learner = PARTITION_MODELS[self.name]
-
-        def rows(chosen: Flags) -> PartitionRows:
-            return PartitionRows(features[chosen], mixes.alone[chosen])
-
-        parts = []
+        learner, parts = PARTITION_MODELS[self.name], []
         for number, fold in enumerate(folds_within(mixes, self.novelty, seed)):
-            learned, held = rows(fold.train[:, None] & judged), rows(fold.test)
-            fitted = learner(learned, _WITHIN[self.novelty], seed + number, WAYS)
-            parts.append(np.abs(fitted(held.features) - held.alone))
+            train = fold.train[:, None] & judged
+            rows = features[train], mixes.alone[train]
+            fitted = learner(rows, _WITHIN[self.novelty], seed + number, WAYS)
+            parts.append(np.abs(fitted(features[fold.test]) - mixes.alone[fold.test]))
         errors = np.concatenate(parts, axis=1)
         best = int(errors.mean(axis=(1, 2)).argmin())
-        whole = learner(rows(judged), _WHOLE[self.novelty], seed, WAYS[best : best + 1])
+        rows = features[judged], mixes.alone[judged]
+        whole = learner(rows, _WHOLE[self.novelty], seed, WAYS[best : best + 1])
         return FittedPartition(mixes.levels, lambda some: whole(some)[0], errors[best])
 
 
@@ -300,7 +283,8 @@ class FittedPartition:
     def predict(self, shared: Reals, judged: Flags, level: float = 0.9) -> PartitionPrediction:
         """Predict co-runners of mixes."""
         if shared.shape[2:] != (len(self.levels),):
-            raise InputError(f"shared: expected {len(self.levels)} levels, found shape {shared.shape}")
+            expected = f"{len(self.levels)} levels"
+            raise InputError.of(where="shared", expected=expected, found=f"shape {shared.shape}")
         centre, half_width = self.fitted(features_of(shared, judged)), self.half_width(level)
         low, high = np.clip([centre - half_width, centre + half_width], 0.0, 1.0)
         # By rounding, a prediction of 1 may be below a time of 1.

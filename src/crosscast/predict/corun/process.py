@@ -8,18 +8,17 @@ from typing import Annotated
 
 import numpy as np
 
-from crosscast.arrays import Flags, Reals
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.corun import Bag, CoRuns, Solo
 from crosscast.errors import InputError
-from crosscast.predict.corun.forecast import CoRunPrediction, Mix, mix_times
-from crosscast.predict.corun.slowdowns import SlowdownProcess
-from crosscast.predict.corun.training import Hyperparameters, fit_slowdowns
+from crosscast.predict.corun.forecast import CoRunPrediction, Mix
+from crosscast.predict.corun.mix_times import mix_times
+from crosscast.predict.corun.slowdowns import MixSlowdowns, SlowdownProcess
+from crosscast.predict.corun.training import Hyperparameters, applications_in, fit_slowdowns
 from crosscast.predict.serialization import Array, Stored
 
-_RIDGE = 1e-2
-_STEPS = 50
-_MEMORY, _TIME = "memory_bytes", "time_s"
-_RATE = "_per_s"
+_RIDGE, _STEPS = 1e-2, 50
+_MEMORY, _TIME, _RATE = "memory_bytes", "time_s", "_per_s"
 _LEAST = 3
 """Fewer mixes that do not fit tell nothing."""
 
@@ -36,14 +35,12 @@ class Feasibility(Stored):
 
     def log_odds(self, wanted: Reals) -> Reals:
         """Logarithm of the odds of each mix, from the logarithm of what it wants."""
-        odds: Reals = self.intercept + self.slope * (wanted - self.centre) / self.spread
-        return odds
+        return np.asarray(self.intercept + self.slope * (wanted - self.centre) / self.spread)
 
     def probability(self, mixes: Sequence[Mix]) -> Reals:
         """Probability that each mix fits, of shape (b,); not a number where it cannot be told."""
         odds = np.clip(self.log_odds(_wanted(mixes, self.wanted)), -50, 50)
-        probability: Reals = 1 / (1 + np.exp(-odds))
-        return probability
+        return np.asarray(1 / (1 + np.exp(-odds)))
 
 
 def fit_feasibility(mixes: Sequence[Bag]) -> Feasibility | None:
@@ -56,8 +53,7 @@ def fit_feasibility(mixes: Sequence[Bag]) -> Feasibility | None:
     if min((truth == 0).sum(), (truth == 1).sum()) < _LEAST:
         return None
     runs = [mix.solos for mix in known]
-    names = sorted({name for mix in known for name in mix.applications})
-    groups = np.array([[name in mix.applications for name in names] for mix in known])
+    groups = applications_in(known)
     rates = {name for mix in runs for run in mix for name in run.features if name.endswith(_RATE)}
     losses = {
         name: _out_of_fold_loss(numbers, truth, groups)
@@ -73,8 +69,7 @@ def fit_feasibility(mixes: Sequence[Bag]) -> Feasibility | None:
 def _wanted(mixes: Sequence[Mix], name: str) -> Reals:
     sums = np.array([sum(_want_of(run, name) for run in mix) for mix in mixes], dtype=np.float64)
     with np.errstate(divide="ignore"):
-        found: Reals = np.log(sums)
-    return found
+        return np.asarray(np.log(sums))
 
 
 def _want_of(run: Solo, name: str) -> float:
@@ -86,7 +81,7 @@ def _want_of(run: Solo, name: str) -> float:
 
 
 def _logistic(name: str, numbers: Reals, truth: Reals) -> Feasibility:
-    """Fit it by Newton's method, with a ridge; a third of the time of scikit-learn's, in every inner fold."""
+    """Fit it by Newton's method, with a ridge; `name` is what `numbers` are the logarithm of."""
     centre, spread = float(numbers.mean()), float(numbers.std()) or 1.0
     design = np.column_stack([np.ones(len(numbers)), (numbers - centre) / spread])
     found = np.zeros(2)
@@ -111,9 +106,7 @@ def _out_of_fold_loss(numbers: Reals, truth: Reals, groups: Flags) -> float:
     return total / count if count else np.inf
 
 
-_COLUMNS = 4
-_POWER_RIDGE = 1e-2
-_LEAST_WATTS = 5
+_POWER_RIDGE, _LEAST_WATTS = 1e-2, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +126,7 @@ class Power(Stored):
         most = np.array([_powers(mix).max() for mix in mixes])
         columns = (_columns(mixes, self.utilisation) - self.centre) / self.spread
         ratio = np.clip(self.intercept + columns @ self.weights, self.low, self.high)
-        watts: Reals = most * np.exp(ratio)
-        return watts
+        return np.asarray(most * np.exp(ratio))
 
 
 def fit_power(mixes: Sequence[Bag]) -> Power | None:
@@ -151,7 +143,7 @@ def fit_power(mixes: Sequence[Bag]) -> Power | None:
     centre, spread = columns.mean(axis=0), columns.std(axis=0)
     spread = np.where(spread > 1e-9, spread, 1.0)
     scaled = (columns - centre) / spread
-    system = scaled.T @ scaled + _POWER_RIDGE * len(known) * np.eye(_COLUMNS)
+    system = scaled.T @ scaled + _POWER_RIDGE * len(known) * np.eye(4)
     weights = np.linalg.solve(system, scaled.T @ (ratio - ratio.mean()))
     limits = float(ratio.min()), float(ratio.max())
     return Power(centre, spread, weights, float(ratio.mean()), utilisation, *limits)
@@ -173,7 +165,7 @@ def _columns(mixes: Sequence[Mix], utilisation: float) -> Reals:
         rest = np.delete(powers, most) / powers[most]
         free = max(0.0, 1.0 - used[most])
         rows.append([rest.sum(), rest.max(initial=0.0), min(used.sum() - used[most], free), len(mix)])
-    return np.array(rows, dtype=np.float64).reshape(-1, _COLUMNS)
+    return np.array(rows, dtype=np.float64).reshape(-1, 4)
 
 
 @dataclass(frozen=True)
@@ -194,22 +186,21 @@ class Process:
         sound = [mix for mix in co_runs.bags if not mix.failed and len(mix.members) > 1]
         slowed = [mix for mix in sound if all(member.slowdown for member in mix.members)]
         if len(slowed) < 3:
-            raise InputError(
-                f"{co_runs.label}: expected at least 3 mixes with slowdowns to learn from, "
-                f"found {len(slowed)}"
-            )
+            expected = "at least 3 mixes with slowdowns to learn from"
+            raise InputError.of(where=co_runs.label, expected=expected, found=len(slowed))
         # Imported here: predicting needs it not.
         from crosscast.predict.scikit import threadpool_limits
 
         # Threads of BLAS take longer to agree than these small matrices take.
         with threadpool_limits(1):
-            slowdowns = fit_slowdowns(slowed, seed, trees=self.trees, found=self.found)
-        fitted = ProcessPredictor(slowdowns, fit_feasibility(sound), fit_power(sound), 1.0)
-        return replace(fitted, time_factor=_time_factor(fitted, slowed))
+            process = fit_slowdowns(slowed, seed, trees=self.trees, found=self.found)
+        factor = _time_factor(process, slowed)
+        return ProcessPredictor(process, fit_feasibility(sound), fit_power(sound), factor)
 
     def refit(self, predictor: ProcessPredictor) -> Process:
         """A quicker form for parts of the same mixes, with the hyperparameters that were found."""
-        return replace(self, found=predictor.found)
+        found = predictor.slowdowns
+        return replace(self, found=Hyperparameters(found.scale.link, found.traits.names, found.sizes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,46 +212,49 @@ class ProcessPredictor(Stored, kind="corun-process"):
     power: Power | None  # `None` where it was not measured
     time_factor: Annotated[float, Array(above=0)]  # Time of mixes over what slowdowns make of it
 
-    @property
-    def found(self) -> Hyperparameters:
-        """What fits to parts of the same mixes need not find again."""
-        process = self.slowdowns
-        return Hyperparameters(process.scale.link, process.traits.names, process.sizes)
-
     def predict(self, mixes: Sequence[Mix]) -> CoRunPrediction:
         """Predict mixes of any sizes."""
-        nothing = CoRunPrediction.nothing([len(mix) for mix in mixes])
+        unknown = np.full(len(mixes), np.nan)
         if not mixes:
-            return nothing
-        slowdown = self.slowdowns.slowdowns(mixes)
+            return CoRunPrediction((), unknown, unknown, unknown)
+        told, places = self.slowdowns.of_mixes(mixes)
+        slowdown = told.slowdowns(places)
         return CoRunPrediction(
             slowdown,
-            self.times(mixes, slowdown) * self.time_factor,
-            nothing.power_w if self.power is None else self.power.watts(mixes),
-            nothing.fits if self.fits is None else self.fits.probability(mixes),
+            _times(mixes, places, slowdown, told) * self.time_factor,
+            unknown if self.power is None else self.power.watts(mixes),
+            unknown if self.fits is None else self.fits.probability(mixes),
         )
 
-    def times(self, mixes: Sequence[Mix], slowdown: Sequence[Reals]) -> Reals:
-        """Times, (b,), by the slowdowns of whole mixes, and of what is left as one after the other ends.
 
-        Not a number where an isolated time is not known.
-        """
-        times = np.full(len(mixes), np.nan)
-        timed = [place for place, mix in enumerate(mixes) if all(run.time_s for run in mix)]
-        for members in sorted({len(mixes[place]) for place in timed}):
-            places = [place for place in timed if len(mixes[place]) == members]
-            some = [mixes[place] for place in places]
-            isolated_s = np.array([[run.time_s for run in mix] for mix in some], dtype=np.float64)
-            whole = np.stack([slowdown[place] for place in places])
-            times[places] = mix_times(isolated_s, whole, self.slowdowns.left(some)).time_s
-        return times
+def _times(
+    mixes: Sequence[Mix], places: Sequence[Sequence[int]], slowdown: Sequence[Reals], told: MixSlowdowns
+) -> Reals:
+    """Times, (b,), by the slowdowns of whole mixes, and of what is left as one after the other ends.
+
+    Not a number where an isolated time is not known.
+    """
+    times = np.full(len(mixes), np.nan)
+    timed = [number for number, mix in enumerate(mixes) if all(run.time_s for run in mix)]
+    for members in sorted({len(mixes[number]) for number in timed}):
+        some = [number for number in timed if len(mixes[number]) == members]
+        isolated_s = np.array([[run.time_s for run in mixes[number]] for number in some], dtype=np.float64)
+        runs = np.array([places[number] for number in some])
+
+        def of_left(rows: Integers, left: Integers, runs: Integers = runs) -> Reals:
+            return np.stack(told.slowdowns(runs[np.ix_(rows, left)].tolist()))
+
+        times[some] = mix_times(isolated_s, np.stack([slowdown[number] for number in some]), of_left)
+    return times
 
 
-def _time_factor(fitted: ProcessPredictor, mixes: Sequence[Bag]) -> float:
+def _time_factor(process: SlowdownProcess, mixes: Sequence[Bag]) -> float:
     """Measured times of mixes over what their measured slowdowns make of them."""
     timed = [mix for mix in mixes if mix.time_s and all(run.time_s for run in mix.solos)]
     if not timed:
         return 1.0
     slowdown = [np.array([member.slowdown for member in mix.members], dtype=np.float64) for mix in timed]
-    through = fitted.times([mix.solos for mix in timed], slowdown)
-    return float(np.median(np.array([mix.time_s for mix in timed]) / through))
+    runs = [mix.solos for mix in timed]
+    told, places = process.of_mixes(runs)
+    times = np.array([mix.time_s for mix in timed], dtype=np.float64)
+    return float(np.median(times / _times(runs, places, slowdown, told)))

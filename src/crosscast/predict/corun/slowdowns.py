@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -15,11 +14,12 @@ from crosscast.predict.corun.features import (
     CoRunnerRows,
     FeatureMatrix,
     Traits,
-    distinct,
+    applications_of,
     leaves_memory_idle,
     surroundings,
 )
-from crosscast.predict.corun.forecast import Mix, pairs_added_up, remaining_slowdowns
+from crosscast.predict.corun.forecast import Mix
+from crosscast.predict.corun.mix_times import pairs_added_up
 from crosscast.predict.serialization import Array, Nested, Stored
 from crosscast.predict.trees import Trees
 
@@ -42,35 +42,14 @@ LINKS: Mapping[str, Link] = {
 }
 """Scales by name: the speed, of which shares add up to the device's, and the logarithm."""
 
-
-def links_for(traits: Sequence[str]) -> tuple[str, ...]:
-    """Names of the scales to choose from: traits tell of shares by themselves, so that there is no choice."""
-    return ("logarithm",) if traits else tuple(LINKS)
-
-
 ONE, NEAR, AKIN, KIN, SAME, LINE = "one", "near", "akin", "kin", "same", "line"
 """Kernels: all are alike; by traits; within an application by traits, or by batch where there are none;
 within an application; the same application at the same size; and in proportion to loads."""
 
 TERMS: tuple[tuple[str, str], ...] = (
-    (ONE, ONE),
-    (NEAR, ONE),
-    (ONE, NEAR),
-    (NEAR, NEAR),
-    (AKIN, ONE),
-    (ONE, AKIN),
-    (AKIN, NEAR),
-    (NEAR, AKIN),
-    (AKIN, AKIN),
-    (KIN, ONE),
-    (ONE, KIN),
-    (KIN, KIN),
-    (AKIN, KIN),
-    (KIN, AKIN),
-    (SAME, ONE),
-    (ONE, SAME),
-    (ONE, LINE),
-    (SAME, LINE),
+    *((ONE, ONE), (NEAR, ONE), (ONE, NEAR), (NEAR, NEAR), (AKIN, ONE), (ONE, AKIN)),
+    *((AKIN, NEAR), (NEAR, AKIN), (AKIN, AKIN), (KIN, ONE), (ONE, KIN), (KIN, KIN)),
+    *((AKIN, KIN), (KIN, AKIN), (SAME, ONE), (ONE, SAME), (ONE, LINE), (SAME, LINE)),
 )
 """Terms of the covariance: a kernel of the co-runners times one of those that they share the device with."""
 
@@ -92,10 +71,11 @@ class Similarity:
         # Where traits are known, they tell what the batch does.
         self._batch = kin if len(self.squares) else kin * np.exp(-0.5 * apart**2)
 
-    def kernels(self, lengths: Reals) -> Kernels:
-        """All kernels but `LINE`, which is a product of loads."""
-        near = np.exp(-0.5 * np.tensordot(lengths**-2.0, self.squares, 1))
-        return {**self._kernels, NEAR: near, AKIN: self._batch * near}
+    def kernels(self, lengths: Reals) -> tuple[Kernels, Kernels]:
+        """All kernels but `LINE`, a product of loads: by the lengths of co-runners, and of those beside."""
+        near = [np.exp(-0.5 * np.tensordot(each**-2.0, self.squares, 1)) for each in lengths]
+        own, beside = ({**self._kernels, NEAR: each, AKIN: self._batch * each} for each in near)
+        return own, beside
 
 
 # Variance and standard deviations of logarithms of variances and lengths before anything was measured.
@@ -164,7 +144,7 @@ class Covariance:
 
     def products(self, sizes: KernelSizes) -> Reals:
         """Product of kernels of each term, of shape (t, n, n)."""
-        own, beside = self._kernels(sizes)
+        own, beside = self._similarity.kernels(sizes.lengths)
         mine = {name: self._of_own(own[name]) for name in {first for first, _ in sizes.terms}}
         theirs = {name: self._of_beside(name, beside) for name in {second for _, second in sizes.terms}}
         return np.stack([mine[first] * theirs[second] for first, second in sizes.terms])
@@ -175,29 +155,23 @@ class Covariance:
         by_length = np.zeros(sizes.lengths.shape)
         if not sizes.lengths.size:
             return by_variance
-        own, beside = self._kernels(sizes)
+        own, beside = self._similarity.kernels(sizes.lengths)
         terms = list(zip(sizes.variances.tolist(), sizes.terms, strict=True))
+        squares = self._similarity.squares
         # The derivative of a kernel by the logarithm of a length is the kernel times squares over lengths
         # squared: the sum over rows becomes one over pairs of applications.
         for name in (NEAR, AKIN):
             theirs = {second: size for size, (first, second) in terms if first == name}
             if theirs:
                 rest = weights * sum(size * self._of_beside(each, beside) for each, size in theirs.items())
-                chosen = np.eye(len(self.features))[self.rows.own]
-                by_length[0] += self._by_squares(chosen.T @ rest @ chosen * own[name])
+                chosen = np.eye(len(self.features.load))[self.rows.own]
+                by_length[0] += np.tensordot(squares, chosen.T @ rest @ chosen * own[name], 2)
             mine = {first: size for size, (first, second) in terms if second == name}
             if mine:
                 rest = weights * sum(size * self._of_own(own[each]) for each, size in mine.items())
-                by_length[1] += self._by_squares(self.rows.beside.T @ rest @ self.rows.beside * beside[name])
+                pairs = self.rows.beside.T @ rest @ self.rows.beside * beside[name]
+                by_length[1] += np.tensordot(squares, pairs, 2)
         return np.concatenate([by_variance, (by_length / sizes.lengths**2).ravel()])
-
-    def _by_squares(self, pairs: Reals) -> Reals:
-        found: Reals = np.tensordot(self._similarity.squares, pairs, 2)
-        return found
-
-    def _kernels(self, sizes: KernelSizes) -> tuple[Kernels, Kernels]:
-        own, beside = sizes.lengths
-        return self._similarity.kernels(own), self._similarity.kernels(beside)
 
     def _of_own(self, kernel: Reals) -> Reals:
         found: Reals = kernel[np.ix_(self.rows.own, self.rows.own)]
@@ -205,7 +179,7 @@ class Covariance:
 
     def _of_beside(self, name: str, kernels: Kernels) -> Reals:
         if name == ONE:
-            return np.ones((len(self.rows), len(self.rows)))
+            return np.ones((len(self.rows.own), len(self.rows.own)))
         if name == LINE:
             load = self.rows.beside @ self.features.load
             return np.outer(load, load)
@@ -234,17 +208,15 @@ class Scale(Stored):
 
     def to(self, slowdown: Reals, members: Reals) -> Reals:
         """Numbers of slowdowns in mixes of so many."""
-        numbers: Reals = (LINKS[self.link].to(slowdown) - self._mean(members)) / self.spread
+        mean = self.centre + self.per_log_member * np.log(members / 2)
+        numbers: Reals = (LINKS[self.link].to(slowdown) - mean) / self.spread
         return numbers
 
     def back(self, numbers: Reals, members: Reals) -> Reals:
         """Slowdowns of numbers."""
-        slowdown: Reals = LINKS[self.link].back(numbers * self.spread + self._mean(members)) * self.factor
+        mean = self.centre + self.per_log_member * np.log(members / 2)
+        slowdown: Reals = LINKS[self.link].back(numbers * self.spread + mean) * self.factor
         return slowdown
-
-    def _mean(self, members: Reals) -> Reals:
-        mean: Reals = self.centre + self.per_log_member * np.log(members / 2)
-        return mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,65 +240,72 @@ class SlowdownProcess(Stored):
     def check(self) -> None:
         """Refuse parts of other applications or traits."""
         traits = len(self.traits.names)
-        found = len(self.known), self.known.near.shape[1], self.sizes.lengths.shape[1]
+        found = len(self.known.load), self.known.near.shape[1], self.sizes.lengths.shape[1]
         expected = len(self.alone), traits, traits
         if found != expected:
-            raise InputError.of(
-                field="near and lengths", expected=f"(applications, traits, traits) {expected}", found=found
-            )
+            wanted = f"(applications, traits, traits) {expected}"
+            raise InputError.of(field="near and lengths", expected=wanted, found=found)
         if self.trees is not None:
             self.trees.check_width(3 * traits + 1, 1)
 
-    def slowdowns(self, mixes: Sequence[Mix]) -> tuple[Reals, ...]:
-        """Slowdowns of the co-runners of each mix, each of shape (co-runners,).
-
-        In mixes that are larger than those that it learned from they are at least what those of pairs add up
-        to, as where co-runners take turns: nothing was measured of more of them.
-        """
-        found = list(self._slowdowns(mixes))
-        for place, mix in enumerate(mixes):
-            if len(mix) > self.largest:
-                places = list(combinations(range(len(mix)), 2))
-                slow = self._slowdowns([(mix[one], mix[other]) for one, other in places])
-                of_pairs = dict(zip(places, slow, strict=True))
-                added = pairs_added_up(1, len(mix), lambda *pair, found=of_pairs: found[pair][None])
-                found[place] = np.maximum(found[place], added[0])
-        return tuple(found)
-
-    def left(self, mixes: Sequence[Mix]) -> Callable[[Flags], Reals]:
-        """Slowdowns of those that still run of mixes of one size, for `mix_times`."""
-
-        def of_subset(rows: Integers, places: Integers) -> Reals:
-            parts = [tuple(mixes[row][place] for place in places.tolist()) for row in rows.tolist()]
-            return np.stack(self.slowdowns(parts))
-
-        return lambda running: remaining_slowdowns(running, of_subset)
-
-    def _slowdowns(self, mixes: Sequence[Mix]) -> tuple[Reals, ...]:
-        runs, places = distinct(mixes)
-        rows = CoRunnerRows.of(mixes, places)
+    def of_mixes(self, mixes: Sequence[Mix]) -> tuple[MixSlowdowns, list[list[int]]]:
+        """What it says of the applications of mixes, and the mixes by the places of these."""
+        runs, places = applications_of(mixes)
         there = self.traits.matrix(runs)
-        numbers = self._process(there, rows)
-        if self.trees is not None:
-            numbers += self.trees.sum(surroundings(there, rows))[:, 0]
-        found = self.scale.back(numbers, rows.members)
-        if np.isfinite(self.scale.idle):
-            found = np.where(leaves_memory_idle(runs)[rows.own], self.scale.idle, found)
-        ends = np.cumsum([len(mix) for mix in mixes]).tolist()
-        return tuple(found[end - len(mix) : end] for mix, end in zip(mixes, ends, strict=True))
-
-    def _process(self, there: FeatureMatrix, rows: CoRunnerRows) -> Reals:
-        similarity = Similarity(there, self.known)
-        own, beside = (similarity.kernels(lengths) for lengths in self.sizes.lengths)
+        own, beside = Similarity(there, self.known).kernels(self.sizes.lengths)
         # What stands before the same kernel of those beside is summed first.
         mine: dict[str, Reals] = {}
         for variance, (first, second) in zip(self.sizes.variances.tolist(), self.sizes.terms, strict=True):
             mine[second] = mine.get(second, 0.0) + variance * own[first]
-        numbers: Reals = (mine.pop(ONE) @ self.alone)[rows.own]
-        if LINE in mine:
-            numbers += (mine.pop(LINE) @ self.lines)[rows.own] * (rows.beside @ there.load)
-        by_pair = np.zeros((len(there), len(there)))
+        alone = mine.pop(ONE) @ self.alone
+        line = mine.pop(LINE) @ self.lines if LINE in mine else None
+        by_pair = np.zeros((len(runs), len(runs)))
         for second, each in mine.items():
             by_pair += each @ self.beside @ beside[second].T
-        numbers += (by_pair[rows.own] * rows.beside).sum(axis=1)
-        return numbers
+        return MixSlowdowns(self, there, alone, line, by_pair, leaves_memory_idle(runs)), places
+
+
+@dataclass(frozen=True, eq=False)
+class MixSlowdowns:
+    """What a process says of ``s`` applications, from which slowdowns of all mixes of them follow."""
+
+    process: SlowdownProcess
+    features: FeatureMatrix
+    alone: Reals  # (s,), what each has whatever is beside it
+    line: Reals | None  # (s,), what each has by the load beside it; `None` where loads do not tell
+    by_pair: Reals  # (s, s), what each (row) has by each other one beside it
+    idle: Flags  # (s,), whether each leaves the memory system idle
+
+    def slowdowns(self, mixes: Sequence[Sequence[int]]) -> tuple[Reals, ...]:
+        """Slowdowns of the co-runners of each mix of applications, named by places, each (co-runners,).
+
+        In mixes that are larger than those that it learned from they are at least what those of pairs add up
+        to, as where co-runners take turns: nothing was measured of more of them.
+        """
+        found = self._of_rows(CoRunnerRows.of(mixes, len(self.alone)))
+        ends = np.cumsum([len(mix) for mix in mixes]).tolist()
+        each = [found[end - len(mix) : end] for mix, end in zip(mixes, ends, strict=True)]
+        for members in {len(mix) for mix in mixes if len(mix) > self.process.largest}:
+            places = [place for place, mix in enumerate(mixes) if len(mix) == members]
+            some = np.array([mixes[place] for place in places])
+
+            def of_pairs(one: int, other: int, some: Integers = some) -> Reals:
+                pairs = CoRunnerRows.of(some[:, [one, other]].tolist(), len(self.alone))
+                return self._of_rows(pairs).reshape(-1, 2)
+
+            for place, added in zip(places, pairs_added_up(len(some), members, of_pairs), strict=True):
+                each[place] = np.maximum(each[place], added)
+        return tuple(each)
+
+    def _of_rows(self, rows: CoRunnerRows) -> Reals:
+        process = self.process
+        numbers = self.alone[rows.own]
+        if self.line is not None:
+            numbers += self.line[rows.own] * (rows.beside @ self.features.load)
+        numbers += (self.by_pair[rows.own] * rows.beside).sum(axis=1)
+        if process.trees is not None:
+            numbers += process.trees.sum(surroundings(self.features, rows))[:, 0]
+        found = process.scale.back(numbers, 1.0 + rows.beside.sum(axis=1))
+        if np.isfinite(process.scale.idle):
+            found = np.where(self.idle[rows.own], process.scale.idle, found)
+        return found

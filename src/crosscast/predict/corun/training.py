@@ -14,7 +14,7 @@ from crosscast.predict.corun.features import (
     CoRunnerRows,
     FeatureMatrix,
     Traits,
-    distinct,
+    applications_of,
     leaves_memory_idle,
     surroundings,
 )
@@ -24,7 +24,6 @@ from crosscast.predict.corun.slowdowns import (
     KernelSizes,
     Scale,
     SlowdownProcess,
-    links_for,
 )
 from crosscast.predict.trees import Trees, trees_of_forest
 
@@ -49,8 +48,7 @@ class Posterior:
         In closed form: the same as a fit to the others with these sizes.
         """
         part = np.linalg.solve(self.inverse[np.ix_(rows, rows)], self.weights[rows])
-        predicted: Reals = self.values[rows] - part
-        return predicted
+        return np.asarray(self.values[rows] - part)
 
 
 def inverse_of(covariance: Reals, noise: float) -> tuple[Reals, float]:
@@ -65,17 +63,14 @@ def inverse_of(covariance: Reals, noise: float) -> tuple[Reals, float]:
     noisy = covariance + noise * np.eye(len(covariance))
     factor, failed = lapack.dpotrf(noisy, lower=1)
     if failed:
-        raise InputError(
-            "mixes: expected slowdowns and features of usual size, found a covariance of up to "
-            f"{noisy.max():g}"
-        )
+        expected, found = "slowdowns and features of usual size", f"a covariance of up to {noisy.max():g}"
+        raise InputError.of(where="mixes", expected=expected, found=found)
     lower, _ = lapack.dpotri(factor, lower=1)
     inverse: Reals = np.tril(lower) + np.tril(lower, -1).T
     return inverse, 2 * float(np.log(np.diag(factor)).sum())
 
 
-_STEPS = 30
-_LIMIT = 6.0
+_STEPS, _LIMIT = 30, 6.0
 
 
 def fitted_sizes(covariance: Covariance, values: Reals) -> KernelSizes:
@@ -126,12 +121,11 @@ def fit_slowdowns(
     Sizes and trees come from mixes whose applications are all known from enough mixes. What was measured of
     others moves the predictions of what is like it (kriging), those of the trees too.
     """
-    if len(mixes) < 3:
-        raise InputError(f"mixes: expected at least 3 with slowdowns to learn from, found {len(mixes)}")
-    runs, places = distinct([mix.solos for mix in mixes])
-    rows = CoRunnerRows.of([mix.solos for mix in mixes], places)
+    runs, places = applications_of([mix.solos for mix in mixes])
+    rows = CoRunnerRows.of(places, len(runs))
     slowdown = np.array([member.slowdown for mix in mixes for member in mix.members], dtype=np.float64)
-    base = ~_hardly_known(mixes)[rows.mix]
+    there = applications_in(mixes)
+    base = ~_hardly_known(there)[rows.mix]
     traits = Traits.of([runs[place] for place in sorted(set(rows.own[base].tolist()))])
     if found is not None and found.traits != traits.names:
         found = None
@@ -139,41 +133,30 @@ def fit_slowdowns(
     # What no other one slows down says nothing of those that are.
     kept = ~idle if 2 * idle.sum() < len(idle) else np.ones(len(idle), dtype=np.bool_)
     of_idle = float(np.median(slowdown[base & idle])) if (base & ~kept).any() else np.nan
-    problem = _Problem(
-        traits.matrix(runs),
-        rows.where(kept),
-        slowdown[kept],
-        base[kept],
-        _applications(mixes)[rows.mix][kept],
-    )
-    links = (found.link,) if found else links_for(traits.names)
-    best = min((problem.fit(link, found) for link in links), key=lambda each: each.error)
-    process = problem.process(best, traits, trees and bool(traits.names), seed)
-    return replace(process, scale=replace(process.scale, idle=of_idle))
+    groups = there[rows.mix][kept]
+    problem = _Problem(traits.matrix(runs), rows.where(kept), slowdown[kept], base[kept], groups)
+    # Traits tell of shares by themselves, so that there is no choice.
+    links = (found.link,) if found else ("logarithm",) if traits.names else tuple(LINKS)
+    fits = [problem.on_scale(link, found) for link in links]
+    _, scale, sizes = min(fits, key=lambda each: each[0])
+    alone, beside, lines, forest = problem.weighted(scale, sizes, trees and bool(traits.names), seed)
+    return SlowdownProcess(
+        traits, replace(scale, idle=of_idle), sizes, problem.features, alone, beside, lines, forest,
+        int(problem.rows.members.max()),
+    )  # fmt: skip
 
 
-def _hardly_known(mixes: Sequence[Bag]) -> Flags:
+def _hardly_known(there: Flags) -> Flags:
     """Mixes with an application that is hardly known."""
-    there = _applications(mixes)
     counts = there.sum(axis=0)
     found: Flags = np.any(there[:, counts < _HARDLY * float(np.median(counts))], axis=1)
-    return np.zeros(len(mixes), dtype=np.bool_) if 2 * found.sum() > len(found) else found
+    return np.zeros(len(there), dtype=np.bool_) if 2 * found.sum() > len(found) else found
 
 
-def _applications(mixes: Sequence[Bag]) -> Flags:
+def applications_in(mixes: Sequence[Bag]) -> Flags:
     """Which applications are in each mix, of shape (mixes, applications)."""
     names = sorted({name for mix in mixes for name in mix.applications})
     return np.array([[name in mix.applications for name in names] for mix in mixes])
-
-
-@dataclass(frozen=True, eq=False)
-class _Fit:
-    """A fit on one scale."""
-
-    scale: Scale
-    sizes: KernelSizes
-    values: Reals
-    error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,15 +169,15 @@ class _Problem:
     base: Flags  # (n,)
     groups: Flags  # (n, applications), those of the row's mix
 
-    def fit(self, link: str, found: Hyperparameters | None) -> _Fit:
+    def on_scale(self, link: str, found: Hyperparameters | None) -> tuple[float, Scale, KernelSizes]:
+        """Mean error on applications that are left out on a scale, and the scale and sizes that are found."""
         scale = _scale(link, self.slowdown[self.base], self.rows.members[self.base])
-        values = scale.to(self.slowdown, self.rows.members)
+        values = scale.to(self.slowdown, self.rows.members)[self.base]
         covariance = Covariance(self.features, self.rows.where(self.base))
-        sizes = fitted_sizes(covariance, values[self.base]) if found is None else found.sizes
-        posterior = Posterior.of(covariance.matrix(sizes), sizes.noise, values[self.base])
-        ratio = self._out_of_fold(scale, posterior)
+        sizes = fitted_sizes(covariance, values) if found is None else found.sizes
+        ratio = self._out_of_fold(scale, Posterior.of(covariance.matrix(sizes), sizes.noise, values))
         scale = replace(scale, factor=float(np.median(ratio)))
-        return _Fit(scale, sizes, values, float(np.abs(scale.factor / ratio - 1).mean()))
+        return float(np.abs(scale.factor / ratio - 1).mean()), scale, sizes
 
     def _out_of_fold(self, scale: Scale, posterior: Posterior) -> Reals:
         """Measured over predicted slowdowns, each application left out in turn."""
@@ -207,29 +190,25 @@ class _Problem:
                 parts.append(slowdown[out] / scale.back(posterior.without(out), members[out]))
         return np.concatenate(parts) if parts else np.ones(1)
 
-    def process(self, fit: _Fit, traits: Traits, with_trees: bool, seed: int) -> SlowdownProcess:
-        covariance, noise = Covariance(self.features, self.rows).matrix(fit.sizes), fit.sizes.noise
-        weights = Posterior.of(covariance, noise, fit.values).weights
-        trees = None
+    def weighted(
+        self, scale: Scale, sizes: KernelSizes, with_trees: bool, seed: int
+    ) -> tuple[Reals, Reals, Reals, Trees | None]:
+        """Weights of applications alone, (s,), beside others, (s, s), and by load, (s,), and the trees."""
+        covariance, rows = Covariance(self.features, self.rows).matrix(sizes), self.rows
+        values = scale.to(self.slowdown, rows.members)
+        weights, trees = Posterior.of(covariance, sizes.noise, values).weights, None
         if with_trees:
-            columns = surroundings(self.features, self.rows)
-            trees = _trees(columns[self.base], fit.values[self.base], seed)
-            rest = fit.values - trees.sum(columns)[:, 0]
-            weights = (weights + _moving(covariance, noise, self.base, rest)) / 2
+            from crosscast.predict.scikit import ExtraTreesRegressor
+
+            columns = surroundings(self.features, rows)
+            forest = ExtraTreesRegressor(_TREES, min_samples_leaf=_LEAF, random_state=seed, n_jobs=1)
+            trees = trees_of_forest(forest.fit(columns[self.base], values[self.base]))
+            rest = values - trees.sum(columns)[:, 0]
+            weights = (weights + _moving(covariance, sizes.noise, self.base, rest)) / 2
             trees = trees.onto(np.array([[0.5]]))
-        rows = self.rows
-        chosen = np.eye(len(self.features))[rows.own] * weights[:, None]
-        return SlowdownProcess(
-            traits,
-            fit.scale,
-            fit.sizes,
-            self.features,
-            chosen.sum(axis=0),
-            chosen.T @ rows.beside,
-            chosen.T @ (rows.beside @ self.features.load),
-            trees,
-            int(rows.members.max()),
-        )
+        chosen = np.eye(len(self.features.load))[rows.own] * weights[:, None]
+        loads = rows.beside @ self.features.load
+        return chosen.sum(axis=0), chosen.T @ rows.beside, chosen.T @ loads, trees
 
 
 def _scale(link: str, slowdown: Reals, members: Reals) -> Scale:
@@ -241,13 +220,6 @@ def _scale(link: str, slowdown: Reals, members: Reals) -> Scale:
     rest = numbers - slope * rising
     spread = float(rest.std())
     return Scale(link, float(rest.mean()), slope, spread if spread > 1e-9 else 1.0)
-
-
-def _trees(columns: Reals, values: Reals, seed: int) -> Trees:
-    from crosscast.predict.scikit import ExtraTreesRegressor
-
-    forest = ExtraTreesRegressor(_TREES, min_samples_leaf=_LEAF, random_state=seed, n_jobs=1)
-    return trees_of_forest(forest.fit(columns, values))
 
 
 def _moving(covariance: Reals, noise: float, base: Flags, rest: Reals) -> Reals:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 import numpy as np
@@ -50,7 +50,8 @@ class TimeLine(msgspec.Struct, frozen=True):
         """
         different = len(np.unique(times))
         if different < 2:
-            raise InputError(f"times: expected at least 2 different ones to draw a line, found {different}")
+            expected = "at least 2 different ones to draw a line"
+            raise InputError.of(where="times", expected=expected, found=different)
         x, y = (np.log(times), np.log(wanted)) if form == LOGARITHMIC else (times, wanted)
         middle = x.mean()
         slope = float(((x - middle) * (y - y.mean())).sum() / ((x - middle) ** 2).sum())
@@ -111,8 +112,7 @@ class TranslationCard(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The card as a JSON object."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
-        return found
+        return cast(dict[str, Any], msgspec.to_builtins(self))
 
     def check(self, where: str) -> None:
         """Refuse fields that do not fit each other."""
@@ -131,10 +131,9 @@ _MOST_BYTES = 1 << 24
 
 def write_translation(card: TranslationCard, path: str | Path) -> None:
     """Write a card, in the place of what is there."""
-    path = Path(path)
     text = json.dumps(card.to_dict(), indent=1, allow_nan=False)
     try:
-        with whole_file(path) as temporary:
+        with whole_file(Path(path)) as temporary:
             temporary.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot write the card ({error.strerror or error})") from error
@@ -142,26 +141,24 @@ def write_translation(card: TranslationCard, path: str | Path) -> None:
 
 def read_translation(path: str | Path) -> TranslationCard:
     """Read a card."""
-    path = Path(path)
+    where, expected = str(path), "a machine translation card"
     try:
-        with path.open("rb") as file:
+        with Path(path).open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise InputError(f"{path}: cannot read the card ({error.strerror or error})") from error
+        raise InputError(f"{where}: cannot read the card ({error.strerror or error})") from error
     if len(content) > _MOST_BYTES:
-        raise InputError(f"{path}: expected a machine translation card, found a file above 16 MiB")
+        raise InputError.of(where=where, expected=expected, found="a file above 16 MiB")
     try:
         value = json.loads(content, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path}: expected a machine translation card in JSON, found none ({error})"
-        ) from error
+        raise InputError.of(where=where, expected=f"{expected} in JSON", found=f"none ({error})") from error
     # Of another file the format is what is wrong, whatever else it lacks.
     found = value.get("format") if isinstance(value, dict) else None
     if found != FORMAT:
-        raise InputError(f"{path}: format: expected a {FORMAT!r}, found {found!r}")
-    card = decode(TranslationCard, value, str(path))
-    card.check(str(path))
+        raise InputError.of(where=where, field="format", expected=f"a {FORMAT!r}", found=repr(found))
+    card = decode(TranslationCard, value, where)
+    card.check(where)
     return card
 
 
@@ -186,25 +183,17 @@ def translated_forecasts(
     features are taken as they are. An interval that is translated is as wide as the errors of both would be
     together, if they do not depend on each other: the root of the sum of their squares.
     """
-    for mix in mixes:
-        for solo in mix:
-            if solo.device != card.source:
-                raise InputError(
-                    f"{solo.name}: device: expected the profile to be of {card.source}, from which the card "
-                    f"translates, found {solo.device}"
-                )
+    other = next((solo for mix in mixes for solo in mix if solo.device != card.source), None)
+    if other is not None:
+        expected = f"the profile to be of {card.source}, from which the card translates"
+        raise InputError.of(where=other.name, field="device", expected=expected, found=other.device)
     if model.card.device == card.source:
         return [_translated(found, card, level) for found in model.predict(mixes, level=level)]
     if model.card.device == card.target:
-        there = [tuple(_there(solo, card) for solo in mix) for mix in mixes]
-        return [
-            _with_wider_time(found, card, mix, level)
-            for found, mix in zip(model.predict(there, level=level), mixes, strict=True)
-        ]
-    raise InputError(
-        f"model: expected one of {card.source} or {card.target}, between which the card translates, found "
-        f"one of {model.card.device}"
-    )
+        there = model.predict([tuple(_there(solo, card) for solo in mix) for mix in mixes], level=level)
+        return [_wider(found, card, mix, level) for found, mix in zip(there, mixes, strict=True)]
+    expected = f"one of {card.source} or {card.target}, between which the card translates"
+    raise InputError.of(where="model", expected=expected, found=f"one of {model.card.device}")
 
 
 def _there(solo: Solo, card: TranslationCard) -> Solo:
@@ -217,24 +206,23 @@ def _translated_s(card: TranslationCard, seconds: float) -> float:
     with np.errstate(over="ignore"):
         found = float(card.line(np.array([seconds]))[0])
     if not is_plausible(found):
-        raise InputError(
-            f"translation: line: expected one that takes {seconds:g} s to a time above 0, found one that "
-            f"takes it to {found:g} s"
-        )
+        expected = f"one that takes {seconds:g} s to a time above 0"
+        told = f"one that takes it to {found:g} s"
+        raise InputError.of(where="translation", field="line", expected=expected, found=told)
     return found
 
 
 def _translated(found: MixForecast, card: TranslationCard, level: float) -> MixForecast:
+    """A forecast on the device of the profiles, as one on the other."""
     mix = tuple(_there(solo, card) for solo in found.mix)
     times = [solo.time_s for solo in mix if solo.time_s is not None]
     slowdowns: list[Estimate | None] = []
     for solo, own in zip(found.mix, found.slowdown, strict=True):
-        if own is None or solo.time_s is None:
-            slowdowns.append(None)
-            continue
-        with np.errstate(over="ignore", invalid="ignore"):
-            value = float(card.line.slowdown(np.array(solo.time_s), np.array(own.value)))
-        slowdowns.append(_with_both_errors(value, own, card, "slowdown", level))
+        value = math.nan
+        if own is not None and solo.time_s is not None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                value = float(card.line.slowdown(np.array(solo.time_s), np.array(own.value)))
+        slowdowns.append(own and _with_both_errors(value, own, card, "slowdown", level))
     whole = found.time_s
     return replace(
         found,
@@ -248,18 +236,13 @@ def _translated(found: MixForecast, card: TranslationCard, level: float) -> MixF
     )
 
 
-def _with_wider_time(
-    found: MixForecast, card: TranslationCard, mix: Sequence[Solo], level: float
-) -> MixForecast:
-    time = found.time_s
+def _wider(found: MixForecast, card: TranslationCard, mix: Sequence[Solo], level: float) -> MixForecast:
+    """A forecast on the other device, as sure as a model can be that was asked with translated times."""
+    time, doubt = found.time_s, f"all but the times of the profiles is taken as it is on {card.source}"
     return replace(
         found,
         time_s=time and _with_both_errors(time.value, time, card, "time", level),
-        warnings=(
-            *found.warnings,
-            f"all but the times of the profiles is taken as it is on {card.source}",
-            *_range_warnings(card, mix, None),
-        ),
+        warnings=(*found.warnings, doubt, *_range_warnings(card, mix, None)),
     )
 
 

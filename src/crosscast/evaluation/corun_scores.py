@@ -1,0 +1,101 @@
+"""Scores of predictions of co-running: of slowdowns, times and powers of mixes, and of parts of a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.results import Tabular
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """``n`` values of a quantity that were predicted and measured."""
+
+    true: Reals  # (n,), measured
+    centre: Reals  # (n,), predicted
+    low: Reals  # (n,), limits of the interval; not a number where there is none
+    high: Reals
+    group: Integers  # (n,), number of the fold
+    bag_size: Integers  # (n,), co-runners of the mix
+
+    def where(self, chosen: Flags) -> Scored:
+        """Some of the values."""
+        return Scored(*(each[chosen] for each in vars(self).values()))
+
+
+@dataclass(frozen=True, eq=False)
+class CoRunResult:
+    """How good a model is at a quantity; ``None`` for what does not apply."""
+
+    model: str  # Name of the model
+    baseline: bool  # Whether others are compared with it
+    split: str  # What was held out
+    probes: int  # Mixes with what was held out that were known
+    bag_size: int | None  # Co-runners of the mixes; `None` for all of them
+    quantity: str  # One of `crosscast.evaluation.corun.QUANTITIES`, or `FITS`
+    rows: int  # How many values were predicted
+    mape: float | None = None  # Mean absolute relative error, a fraction
+    mae: float | None = None  # Mean absolute error in the unit of the quantity
+    coverage: float | None = None  # Share of the intervals that hold what was measured
+    width: float | None = None  # Mean width of the intervals, in the unit of the quantity
+    worst_coverage: float | None = None  # Least share among what was held out, and its name
+    worst: str | None = None
+    auc: float | None = None  # Area under the receiver's operating curve, of probabilities
+    by_group: dict[str, float] | None = None  # Mean absolute relative error of each group that was held out
+    scored: Scored | None = None  # The values themselves; `None` of probabilities
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the values, as an object of JSON; what is not known is null."""
+        return {
+            name: None if isinstance(value, float) and not np.isfinite(value) else value
+            for name, value in vars(self).items()
+            if name != "scored"
+        }
+
+
+class ScoreTable(Tabular):
+    """An evaluation as a table: a row for each of its results."""
+
+    results: Sequence[CoRunResult]
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The results but for those by group, by column."""
+        rows = [each.to_dict() for each in self.results]
+        names = [name for name in rows[0] if name != "by_group"] if rows else []
+        return {name: [row[name] for row in rows] for name in names}
+
+
+def scores_of(scored: Scored, held_out: Sequence[str]) -> dict[str, Any]:
+    """Fields of a `CoRunResult` that values tell; groups are named by what was held out.
+
+    Errors are relative to the true value (Equation 1 of Moolchandani et al. 2022).
+
+    >>> true, centre, ones, zeros = np.array([1.0, 2.0]), np.array([1.5, 2.0]), np.ones(2), np.zeros(2, int)
+    >>> found = scores_of(Scored(true, centre, ones, ones, zeros, zeros), ["a"])
+    >>> found["mape"], found["mae"], found["coverage"]
+    (0.25, 0.25, 0.5)
+    """
+    errors = np.abs(scored.centre - scored.true)
+    relative = errors / scored.true
+    groups = {number: scored.group == number for number in np.unique(scored.group).tolist()}
+    found: dict[str, Any] = {
+        "rows": len(errors),
+        "mape": float(relative.mean()),
+        "mae": float(errors.mean()),
+        "by_group": {held_out[number]: float(relative[own].mean()) for number, own in groups.items()},
+        "scored": scored,
+    }
+    if np.isfinite(scored.low).any():
+        inside = (scored.low <= scored.true) & (scored.true <= scored.high)
+        held = np.where(np.isfinite(scored.low), inside, np.nan)
+        shares = [float(held[own].mean()) for own in groups.values()]
+        least = int(np.nanargmin(shares))
+        found["coverage"] = float(np.nanmean(held))
+        found["width"] = float(np.nanmean(scored.high - scored.low))
+        found["worst_coverage"], found["worst"] = shares[least], held_out[list(groups)[least]]
+    return found
