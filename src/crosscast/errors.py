@@ -36,7 +36,6 @@ __all__ = [
     "MissingExtraError",
     "SensorFault",
     "UnsupportedError",
-    "importing",
 ]
 
 

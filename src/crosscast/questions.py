@@ -25,14 +25,6 @@ if TYPE_CHECKING:
     from crosscast.studies.moolchandani2022 import CoRunStudy
     from crosscast.studies.nichols2024 import RelativeStudy
 
-__all__ = [
-    "QUESTIONS",
-    "Question",
-    "QuestionName",
-    "evaluate",
-    "model_names",
-    "train",
-]
 
 QuestionName = Literal["time", "relative", "configuration", "corun", "partition"]
 

@@ -13,7 +13,6 @@ from crosscast.errors import InputError
 from crosscast.evaluation import keep
 from crosscast.evaluation.keep import (
     Kept,
-    default_folder,
     digest,
     fingerprint,
     library_versions,
@@ -142,7 +141,7 @@ def test_what_is_no_data_has_no_digest() -> None:
 
 def test_a_fingerprint_has_the_parameters_of_a_dataclass() -> None:
     assert fingerprint(Outer((), {})).endswith("Outer Outer(parts=(), facts={})")
-    assert fingerprint(default_folder) == "crosscast.evaluation.keep.default_folder"
+    assert fingerprint(digest) == "crosscast.evaluation.keep.digest"
     assert fingerprint(object()) == fingerprint(object()) == "builtins.object"
     assert "numpy" in library_versions()
 

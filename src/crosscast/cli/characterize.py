@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter as Option
 
-from crosscast.characterization import default_local_size
-from crosscast.characterization.launchfiles import launchfile, simfile
-from crosscast.characterization.launchfiles.argument_table import build_argument
 from crosscast.cli.options import Flag, Whole
 from crosscast.errors import InputError
 from crosscast.fields import Fields
-from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
 from crosscast.profile import Profile
 from crosscast.units import parse_bytes
 
 if TYPE_CHECKING:
     from crosscast.characterization import run
+    from crosscast.characterization.launchfiles import simfile
+    from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
 
 
 _FILL_FIELDS = {
@@ -184,6 +182,10 @@ _IN_LAUNCHFILE = (*_IN_SIMFILE, "--option, -D and -I", "--std")
 
 def read_inputs(path: Path, direct: Direct) -> Inputs:
     """Read FILE: a launch file, a simulator file, or a program with its launch on the command line."""
+    # Imported here and below: `--help` needs no NumPy.
+    from crosscast.characterization.launchfiles import launchfile, simfile
+    from crosscast.kernel import Program
+
     if path.suffix == ".toml":
         direct.refuse(path, _IN_LAUNCHFILE)
         return Inputs(launchfile.read(path))
@@ -197,6 +199,9 @@ def read_inputs(path: Path, direct: Direct) -> Inputs:
 
 def _launch(program: Program, direct: Direct) -> Launch:
     """The launch that the command line describes."""
+    from crosscast.characterization import default_local_size
+    from crosscast.kernel import Launch
+
     if direct.global_size is None:
         raise InputError("--global is missing, expected the global size, such as --global 512,512")
     global_size = _sizes("--global", direct.global_size)
@@ -213,6 +218,8 @@ def _launch(program: Program, direct: Direct) -> Launch:
 
 def _kernel(program: Program, name: str | None) -> Kernel:
     """Kernel `name`, or the only one there is."""
+    from crosscast.kernel import Kernel
+
     if name is not None:
         return Kernel(program, name)
     # Imported here, as the frontend brings the compiler.
@@ -226,6 +233,8 @@ def _kernel(program: Program, name: str | None) -> Kernel:
 
 
 def _argument(text: str, index: int, seed: int) -> Argument:
+    from crosscast.characterization.launchfiles.argument_table import build_argument
+
     def parameter() -> Parameter:
         raise InputError(f"--arg {text}: the type is missing")
 

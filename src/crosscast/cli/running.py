@@ -7,14 +7,14 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TextIO
 
-from crosscast.characterization import run
-from crosscast.kernel import Launch
-from crosscast.profile import Profile
 from crosscast.units import format_count, format_seconds
 
 if TYPE_CHECKING:
+    from crosscast.characterization import run
     from crosscast.characterization.run import Progress
     from crosscast.evaluation.loop import State
+    from crosscast.kernel import Launch
+    from crosscast.profile import Profile
 
 
 _QUIET_S = 2.0
@@ -147,6 +147,9 @@ def run_launch(launch: Launch, invocation: int, options: run.Options) -> Profile
     CrosscastError
         As `crosscast.characterization.run.characterize_launch` does.
     """
+    # Imported here: `--help` needs no NumPy.
+    from crosscast.characterization import run
+
     with ProgressLine(sys.stderr, launch.kernel.name) as progress:
         return run.characterize_launch(
             launch, invocation=invocation, options=replace(options, progress=progress)

@@ -20,19 +20,11 @@ import numpy.typing as npt
 
 import crosscast
 from crosscast.arrays import Arrays, npz_bytes
-from crosscast.cache_home import cache_home
 from crosscast.data.array_file import DAMAGE
 from crosscast.data.files import make_folder, whole_file
 from crosscast.errors import InputError
 
-__all__ = ["Kept", "default_folder", "digest", "fingerprint", "library_versions", "sources_digest"]
-
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "xgboost-cpu")
-
-
-def default_folder() -> Path:
-    """Folder of the cache: ``crosscast/evaluate`` in ``XDG_CACHE_HOME``, or in ``~/.cache``."""
-    return cache_home() / "evaluate"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
@@ -28,20 +28,6 @@ import numpy.typing as npt
 from crosscast.arrays import Arrays
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError
 from crosscast.evaluation.keep import Kept, digest
-
-__all__ = [
-    "MOST_SEED",
-    "Progress",
-    "State",
-    "Task",
-    "check_jobs",
-    "check_level",
-    "check_names",
-    "check_seed",
-    "counted_together",
-    "one_thread",
-    "run_tasks",
-]
 
 MOST_SEED = 2**32 - 1
 """The largest seed that scikit-learn takes."""
@@ -156,21 +142,17 @@ def _done(
     # As an array: joblib maps a large one into the memory of each process, without a copy.
     sent = hashlib.sha256(content).hexdigest(), np.frombuffer(content, np.uint8)
     calls = [joblib.delayed(_answered)(place, tasks[place], *sent, asks) for place, asks in left.items()]
-    yield from _results(joblib.Parallel(return_as="generator_unordered", batch_size=1, **words), calls)
-
-
-def _results(parallel: Callable[[Iterable[Any]], Any], calls: Iterable[Any]) -> Iterator[Any]:
-    """Results of joblib; whatever ends this ends the processes."""
     results: Any = None
     try:
         with _interrupts_held():
-            results = parallel(calls)
+            results = joblib.Parallel(return_as="generator_unordered", batch_size=1, **words)(calls)
         yield from results
     except BrokenProcessPool as error:
         raise EnvironmentFault(
             "a process that fitted models was ended from outside, maybe for want of memory: try --jobs 1"
         ) from error
     finally:
+        # Whatever ends this ends the processes.
         if results is not None:
             with warnings.catch_warnings():
                 # joblib says that not all results were taken.

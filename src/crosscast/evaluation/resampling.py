@@ -15,22 +15,6 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 
-__all__ = [
-    "DRAWS",
-    "SHARE",
-    "Confidence",
-    "Difference",
-    "Grouped",
-    "Interval",
-    "Scored",
-    "average",
-    "confidences",
-    "difference_of",
-    "draw_groups",
-    "interval_of",
-    "least",
-]
-
 DRAWS = 1000
 """Draws of a bootstrap."""
 
@@ -114,7 +98,9 @@ def confidences(
         raise InputError.of(where="draws", expected="at least 1", found=draws)
     if groups < fewest:
         return tuple(Confidence({}) for _ in results)
-    weights = draw_groups(groups, seed, draws)
+    # How often each group is there in each draw.
+    even = np.full(groups, 1 / groups)
+    weights = np.random.default_rng(seed).multinomial(groups, even, size=draws).astype(np.float64)
     drawn = [result.drawn(weights) for result in results]
     answers = []
     for result, values in zip(results, drawn, strict=True):
@@ -131,12 +117,6 @@ def confidences(
         }
         answers.append(Confidence(intervals, differences))
     return tuple(answers)
-
-
-def draw_groups(groups: int, seed: int, draws: int = DRAWS) -> Reals:
-    """How often each of ``g`` groups is there in each draw with replacement, of shape ``(draws, g)``."""
-    rng = np.random.default_rng(seed)
-    return rng.multinomial(groups, np.full(groups, 1 / groups), size=draws).astype(np.float64)
 
 
 def _difference(

@@ -15,8 +15,6 @@ import numpy as np
 from crosscast.arrays import Arrays
 from crosscast.errors import InputError
 
-__all__ = ["FORMAT_1", "Translation", "physical_arrays"]
-
 Translation = Callable[[dict[str, Any], Arrays], tuple[dict[str, Any], Arrays]]
 """Makes the card and arrays of format 2 out of those of format 1; an `InputError` if they are damaged."""
 

@@ -37,8 +37,6 @@ import numpy.typing as npt
 from crosscast.arrays import Arrays, Flags
 from crosscast.errors import InputError
 
-__all__ = ["Array", "Nested", "Stored", "register_homes"]
-
 Given = Mapping[str, npt.NDArray[Any]]
 """Arrays by name, as they were read."""
 

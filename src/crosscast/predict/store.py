@@ -31,18 +31,6 @@ from crosscast.data.files import whole_file
 from crosscast.data.schema import json_text
 from crosscast.errors import InputError
 
-__all__ = [
-    "CARD",
-    "FORMAT",
-    "PROTOCOL",
-    "StoredModel",
-    "check_folder",
-    "decode",
-    "load_model",
-    "read",
-    "write",
-]
-
 CARD = "card.json"
 """Name of the card's file."""
 
