@@ -105,7 +105,7 @@ def metrics_of(scores: RowScores, weights: Reals) -> RelativeMetrics:
     return RelativeMetrics(len(weights), **means, median_regret=float(median), typical_factor=factor)
 
 
-PUBLISHED = "published"  # The split of Nichols et al. 2024: rows at random, whatever they are of.
+PUBLISHED = "published"  # The split of Nichols et al. 2024: rows at random, whatever they are of
 
 # Share of the rows that it tests with, and folds within the others (section VI-A)
 TEST_SHARE, FOLDS = 0.1, 5
@@ -465,11 +465,11 @@ def train_relative(
     tested = evaluate_relative(vectors, models, split.name, baselines=(), seed=seed, **how).results
     seen = vectors.observations
     residuals = residuals_of(vectors, tested[0].predicted, split.groups(seen))
-    coverage: list[dict[str, Any]] = [{"coverage": _coverage(residuals, level)}, *({} for _ in tested[1:])]
-    results = [
-        {"model": each.model, "split": split.name, **asdict(each.by_weighting["applications"]), **more}
-        for each, more in zip(tested, coverage, strict=True)
+    results: list[dict[str, Any]] = [
+        {"model": each.model, "split": split.name, **asdict(each.by_weighting["applications"])}
+        for each in tested
     ]
+    results[0] |= {"coverage": _coverage(residuals, level)}
     card = RelativeCard(
         model=model.name,
         seed=seed,

@@ -120,8 +120,7 @@ class RelativeResiduals(Stored):
 
     def relative_errors(self, base: int | None) -> Reals:
         """Errors of times over that on a device, of shape ``(n, d)``."""
-        errors: Reals = self.log_error - (0.0 if base is None else self.log_error[:, [base]])
-        return errors
+        return np.asarray(self.log_error - (0.0 if base is None else self.log_error[:, [base]]))
 
     def reach(self, level: float, base: int | None) -> Reals:
         """How far intervals reach to both sides, in logarithms, of shape ``(d,)``; see `group_reach`."""
@@ -293,8 +292,7 @@ def _check_device(where: str, device: str, devices: Sequence[str]) -> None:
 
 def _logs(predicted: Reals, base: int | None) -> Reals:
     logs = np.log(predicted)
-    relative: Reals = logs - (logs.max(axis=1, keepdims=True) if base is None else logs[:, [base]])
-    return relative
+    return np.asarray(logs - (logs.max(axis=1, keepdims=True) if base is None else logs[:, [base]]))
 
 
 def _limits(predicted: Reals, errors: Sequence[RelativeResiduals], base: int | None, level: float) -> Reals:

@@ -148,14 +148,12 @@ def relative_to_slowest(times_s: Reals) -> Reals:
     >>> relative_to_slowest(np.array([[10.0, 8.0, 20.0]])).tolist()
     [[0.5, 0.4, 1.0]]
     """
-    relative: Reals = times_s / times_s.max(axis=1, keepdims=True)
-    return relative
+    return np.asarray(times_s / times_s.max(axis=1, keepdims=True))
 
 
 def centred(log_time: Reals) -> Reals:
     """Logarithms of times less their mean over the devices."""
-    less_mean: Reals = log_time - log_time.mean(axis=1, keepdims=True)
-    return less_mean
+    return np.asarray(log_time - log_time.mean(axis=1, keepdims=True))
 
 
 def kernel_weights(observations: Observations) -> Reals:

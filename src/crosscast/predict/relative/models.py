@@ -255,8 +255,7 @@ def _prices_of(terms: Reals, log_time: Reals, root: Reals) -> Reals:
     starts = (np.full(terms.shape[1], start) for start in (-2.0, -1.0, 0.0))
     fits = [least_squares(errors, start, loss="soft_l1", f_scale=_ROBUST) for start in starts]
     best = min(fits, key=lambda fit: float(fit.cost))
-    found: Reals = typical * np.exp(best.x)
-    return found
+    return np.asarray(typical * np.exp(best.x))
 
 
 @dataclass(frozen=True, eq=False)
