@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -56,28 +58,17 @@ def test_each_quantity_is_worked_out_by_hand() -> None:
     assert found.addresses_per_item == 8
     assert found.repetition == pytest.approx(np.log(2))
     assert found.locality == pytest.approx(8 / 9)
-
-
-def test_the_mean_is_the_critical_path_where_barriers_cut_it_short() -> None:
-    assert quantities_of(profile(max_itb=5)).critical_path == 40
-
-
-def test_elements_of_four_bytes_leave_two_address_bits_still() -> None:
-    assert quantities_of(profile()).bytes == 800 * 4
-
-
-def test_elements_of_a_byte_leave_none_still() -> None:
+    # Elements of four bytes leave two address bits still, those of one byte none.
+    assert found.bytes == 800 * 4
     entropies = {f"local_memory_address_entropy_{bits}": 9.0 - bits for bits in range(1, 10)}
-    found = quantities_of(profile(**entropies, local_memory_address_entropy_10=0.0))
-    assert found.bytes == 800
-
-
-def test_what_is_done_a_hundred_times_is_done_often() -> None:
-    often = [
-        quantities_of(ProfileBatch(("a",), ("k",), ("s",), profile().metrics, np.array([count]))).repetition
-        for count in (100, 1000)
-    ]
-    assert often[0] == often[1] == pytest.approx(3)
+    assert quantities_of(profile(**entropies, local_memory_address_entropy_10=0.0)).bytes == 800
+    # Where barriers cut the longest work-item short, the mean is the critical path.
+    assert quantities_of(profile(max_itb=5)).critical_path == 40
+    # What is done a hundred times is done often.
+    often = replace(profile(), invocations=np.array([100])), replace(profile(), invocations=np.array([1000]))
+    assert [quantities_of(each).repetition for each in often] == [pytest.approx(3)] * 2
+    limited = standardized(np.array([[-100.0], [0.0], [3.0]]), np.zeros(1), np.ones(1))
+    assert limited.ravel().tolist() == [-2.5, 0.0, 2.5]
 
 
 @pytest.mark.parametrize("name", METRICS_NEEDED)
@@ -153,11 +144,6 @@ def test_a_term_of_which_no_kernel_has_any_changes_nothing() -> None:
     np.testing.assert_allclose(times(loads, terms), time, atol=0.15)
 
 
-def test_standardized_modifiers_are_limited() -> None:
-    found = standardized(np.array([[-100.0], [0.0], [3.0]]), np.zeros(1), np.ones(1))
-    assert found.ravel().tolist() == [-2.5, 0.0, 2.5]
-
-
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 1000))
 def test_fitting_twice_gives_the_same_bytes(seed: int) -> None:
@@ -228,14 +214,6 @@ def test_together_is_what_it_is_term_by_term(predictor: PhysicalPredictor) -> No
     found = predictor.log_time(profiles_of("xyz", 40, seed=3))
     assert found.shape == (120, len(DEVICES))
     np.testing.assert_allclose(found, term_by_term(predictor, 40), rtol=0, atol=1e-12)
-
-
-def test_a_kernel_alone_is_what_it_is_among_others(predictor: PhysicalPredictor) -> None:
-    profiles = profiles_of("xyz", 40, seed=3)
-    together = predictor.log_time(profiles)
-    alone = predictor.log_time(profiles.take(np.array([17])))
-    np.testing.assert_allclose(alone[0], together[17], rtol=0, atol=1e-12)
-
-
-def test_no_kernel_has_no_times(predictor: PhysicalPredictor) -> None:
+    alone = predictor.log_time(profiles_of("xyz", 40, seed=3).take(np.array([17])))
+    np.testing.assert_allclose(alone[0], found[17], rtol=0, atol=1e-12)
     assert predictor.log_time(profiles_of("", 0)).shape == (0, len(DEVICES))

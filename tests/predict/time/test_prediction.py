@@ -97,12 +97,9 @@ def test_a_subset_of_the_devices_is_ranked_by_itself(model: TrainedTimeModel) ->
     found = model.predict(one(), devices=["host", "red"])
     assert found.devices == ("host", "red")
     assert set(found.ranks[0].tolist()) == {1, 2}
-
-
-def test_one_device_has_no_runner_up(model: TrainedTimeModel) -> None:
-    found = model.predict(one(), devices=["host"])
-    assert found.recommended[0].runner_up is None
-    assert found.to_dict()["kernels"][0]["runner_up"] is None
+    alone = model.predict(one(), devices=["host"])
+    assert alone.recommended[0].runner_up is None
+    assert alone.to_dict()["kernels"][0]["runner_up"] is None
 
 
 def test_the_probability_is_that_of_the_errors_which_the_two_do_not_share(model: TrainedTimeModel) -> None:
@@ -144,17 +141,12 @@ def test_a_device_that_is_only_described_is_predicted_without_a_probability_that
     assert model.predict(one(), devices=["big", device]).recommended[0].probability_faster is None
 
 
-def test_a_kernel_like_those_of_the_training_has_no_warning(model: TrainedTimeModel) -> None:
-    assert not model.predict(one()).warnings[0]
-
-
 def test_a_metric_beyond_the_training_is_named(model: TrainedTimeModel) -> None:
     (warning,) = model.predict(one(opcode=99.0)).warnings[0]
-    assert warning.startswith("outside of what the model was trained on: opcode 99 (trained on 6 to 1")
-
-
-def test_a_metric_that_the_model_does_not_look_at_may_be_anything(model: TrainedTimeModel) -> None:
+    # Those that the model does not look at may be anything.
     assert not model.predict(one(unique_branches=1e9, total_reads=np.nan)).warnings[0]
+    assert not model.predict(one()).warnings[0]
+    assert warning.startswith("outside of what the model was trained on: opcode 99 (trained on 6 to 1")
 
 
 def test_a_time_beyond_the_training_is_named(model: TrainedTimeModel) -> None:

@@ -26,22 +26,16 @@ def test_some_rows_of_a_grid_are_these_rows(lawful: Grid) -> None:
     taken = lawful.take(rows)
     assert taken.profiles.kernel == (lawful.profiles.kernel[5], lawful.profiles.kernel[1])
     np.testing.assert_array_equal(taken.log_time, lawful.log_time[[5, 1]])
-
-
-def test_some_devices_of_a_grid_are_these_devices(lawful: Grid) -> None:
-    taken = lawful.on([3, 0])
-    assert [device.key for device in taken.devices] == ["host", "big"]
-    np.testing.assert_array_equal(taken.log_time, lawful.log_time[:, [3, 0]])
+    some = lawful.on([3, 0])
+    assert [device.key for device in some.devices] == ["host", "big"]
+    np.testing.assert_array_equal(some.log_time, lawful.log_time[:, [3, 0]])
 
 
 def test_groups_number_applications_and_their_kernels() -> None:
     profiles = ProfileBatch(("b", "a", "b"), ("k", "k", "k"), ("s", "s", "t"), np.zeros((3, len(METRICS))))
+    assert profiles.invocations.tolist() == [1, 1, 1]
     assert profiles.groups("application").tolist() == [1, 0, 1]
     assert profiles.groups("kernel").tolist() == [1, 0, 1]
-
-
-def test_kernels_are_launched_once_unless_said() -> None:
-    assert ProfileBatch(("a",), ("k",), ("s",), np.zeros((1, len(METRICS)))).invocations.tolist() == [1]
 
 
 def test_shapes_that_do_not_fit_are_refused(lawful: Grid) -> None:
@@ -67,11 +61,6 @@ def test_the_bundled_grid_is_the_joined_view(bundled: Grid) -> None:
         assert np.exp(bundled.log_time[place, column]) == pytest.approx(row["time_median_s"])
         assert profiles.metric("work_items")[place] == row["work_items"]
         assert bundled.runs[place, column] == row["runs"]
-
-
-def test_a_complete_grid_stays_as_it_is() -> None:
-    grid = small_grid()
-    np.testing.assert_array_equal(impute(grid).log_time, grid.log_time)
 
 
 def test_measured_cells_stay_as_they_are() -> None:
@@ -153,17 +142,14 @@ def test_kernels_of_other_programs_sizes_and_applications_are_others(make_profil
         replace(one, program={**one.program, "sha256": "cd" * 32}),
     ]
     assert len(ProfileBatch.of([one, *others, one])) == 4
+    with pytest.raises(InputError, match="expected at least one, found none"):
+        ProfileBatch.of([])
 
 
 def test_a_number_of_invocations_replaces_the_count(make_profile: Maker) -> None:
     assert ProfileBatch.of([make_profile()], invocations=9).invocations.tolist() == [9]
     with pytest.raises(InputError, match="invocations: expected at least 1, found 0"):
         ProfileBatch.of([make_profile()], invocations=0)
-
-
-def test_no_profile_is_refused() -> None:
-    with pytest.raises(InputError, match="expected at least one, found none"):
-        ProfileBatch.of([])
 
 
 def test_it_agrees_with_the_grid_of_a_dataset(make_profile: Maker) -> None:
@@ -188,11 +174,8 @@ def test_a_toolchain_is_a_compiler_and_what_it_was_told_about_optimizing(make_pr
     program = {"compiler": "clang 22", "options": ["-DN=3", "-D", "M", "-O0", "-Ix", "-cl-mad-enable"]}
     assert Toolchain.of(program) == Toolchain("clang 22", ("-O0", "-cl-mad-enable"))
     assert str(Toolchain.of(program)) == "clang 22 -O0 -cl-mad-enable"
+    assert Toolchain.of({"tool": "AIWC 2018", "published": {}}) == Toolchain("AIWC 2018")
+    assert str(Toolchain.of({})) == "an unknown compiler"
     assert ProfileBatch.of([replace(make_profile(), program=program)]).toolchains == (
         (Toolchain.of(program),),
     )
-
-
-def test_a_published_tool_is_a_toolchain_and_nothing_an_unknown_one() -> None:
-    assert Toolchain.of({"tool": "AIWC 2018", "published": {}}) == Toolchain("AIWC 2018")
-    assert str(Toolchain.of({})) == "an unknown compiler"

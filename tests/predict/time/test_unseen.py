@@ -169,30 +169,16 @@ def test_a_cell_without_a_time_changes_little(kin: Grid, without_last: Grid, uns
     assert other.weights == pytest.approx(transfer.weights, abs=0.1)
 
 
-def test_a_higher_level_reaches_further(unseen: UnseenDevices) -> None:
-    factors = [unseen.factor(level) for level in (0.1, 0.5, 0.9, 0.99)]
-    assert factors == sorted(factors)
-    assert factors[0] < factors[-1]
-
-
-def test_too_few_devices_are_refused(kin: Grid) -> None:
-    assert not enough_devices(kin.on([0, 1]))
-    with pytest.raises(InputError, match=r"^devices: expected at least 3 .*, found 2$"):
-        fit_unseen(kin.on([0, 1]), 0)
-
-
-def test_three_devices_are_enough(kin: Grid) -> None:
-    three = kin.on([0, 4, 8])
-    assert enough_devices(three)
+def test_three_devices_with_times_are_enough(kin: Grid) -> None:
+    three, empty = kin.on([0, 4, 8]), kin.log_time.copy()
     transfer = fit_unseen(three, 0).transfer(kin.devices[1])
     assert np.isfinite(transfer.log_time(three.log_time)).all()
     assert transfer.sd > 0
-
-
-def test_a_device_without_times_is_not_enough(kin: Grid) -> None:
-    empty = kin.log_time.copy()
     empty[:, 2] = np.nan
-    assert not enough_devices(replace(kin, log_time=empty))
+    enough = [enough_devices(each) for each in (three, kin.on([0, 1]), replace(kin, log_time=empty))]
+    assert enough == [True, False, False]
+    with pytest.raises(InputError, match=r"^devices: expected at least 3 .*, found 2$"):
+        fit_unseen(kin.on([0, 1]), 0)
 
 
 def test_devices_without_any_number_are_told_by_their_kind(kin: Grid) -> None:

@@ -121,7 +121,7 @@ def out_of_fold_residuals(model: PointModel, grid: Grid, seed: int) -> Reals:
     if found < _LEAST_APPLICATIONS:
         raise InputError(
             f"applications: expected at least {_LEAST_APPLICATIONS} with profiles and records, found {found} "
-            "(fewer cannot tell how sure a forecast is)"
+            "(intervals are made from the errors on each of them)"
         )
     errors = np.full(grid.log_time.shape, np.nan)
     for out in (groups == group for group in range(found)):
@@ -276,7 +276,7 @@ class GaussianPredictor:
         """Logarithms of times on new devices and half their intervals, from those on the known ones."""
         if self.unseen is None:
             expected = (
-                f"one that the model knows ({', '.join(self.keys)}), as these are too few to tell of another"
+                f"one that the model knows ({', '.join(self.keys)}), which are too few to predict others"
             )
             raise InputError.of(where="device", expected=expected, found=repr(new[0].key))
         transfers = [self.unseen.transfer(device) for device in new]

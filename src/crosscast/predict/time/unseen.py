@@ -328,7 +328,7 @@ def fit_unseen(grid: Grid, seed: int) -> UnseenDevices:
     """Learn from a grid how times on devices follow from their descriptors; cells without one are imputed."""
     count = len(grid.devices)
     if count < _LEAST_DEVICES:
-        expected = f"at least {_LEAST_DEVICES} to say something of one that was not measured"
+        expected = f"at least {_LEAST_DEVICES} to predict one that was not measured"
         raise InputError.of(where="devices", expected=expected, found=count)
     descriptors = Descriptors.of(grid.devices)
     whole = impute(grid)
