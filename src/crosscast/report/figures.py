@@ -112,6 +112,6 @@ def plain_text(text: str) -> str:
     """Text that matplotlib takes for no formula.
 
     >>> plain_text("cost in $ and $")
-    'cost in \\$ and \\$'
+    'cost in \\\\$ and \\\\$'
     """
     return text.replace("$", r"\$")
