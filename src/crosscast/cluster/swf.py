@@ -144,7 +144,7 @@ def header_of(comments: Iterable[str]) -> SwfHeader:
 
     >>> header = header_of(["; MaxProcs: 100", "; Note: cleaned,", ";   by job<=14"])
     >>> header.max_procs, header.fields["Note"], header.allow_overuse
-    (100, 'cleaned,\nby job<=14', None)
+    (100, 'cleaned,\\nby job<=14', None)
     """
     fields: dict[str, list[str]] = {}
     last: list[str] | None = None
