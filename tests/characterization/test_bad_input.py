@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from launching import ints, launch, local_ints, zeros
 
 import crosscast
 from crosscast.characterization import run
@@ -27,6 +26,7 @@ from crosscast.errors import (
     UnsupportedError,
 )
 from crosscast.kernel import Image, Kernel, Launch, Local, Sampler
+from support.launching import ints, launch, local_ints, zeros
 
 _ADD_ONE = "kernel void k(global int *a) { a[get_global_id(0)] += 1; }"
 

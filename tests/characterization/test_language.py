@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from launching import LEVELS, ints, launch, local_ints, zeros
 
 import crosscast
 from crosscast.characterization import toolchain
 from crosscast.errors import UnsupportedError
 from crosscast.kernel import Image, Kernel, Sampler
+from support.launching import LEVELS, ints, launch, local_ints, zeros
 
 Array = npt.NDArray[Any]
 every_level = pytest.mark.parametrize("level", LEVELS)

@@ -5,25 +5,29 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import signal
+import threading
 from collections.abc import Mapping
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-import random_kernels
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from launching import ints, launch, zeros
-from random_kernels import RandomKernel
 
 import crosscast
 from crosscast.characterization import run
 from crosscast.characterization.engine.buffers import shared_empty
 from crosscast.characterization.engine.counts import Counts
+from crosscast.characterization.instruction_mix import CLASSES, instruction_mix
+from crosscast.characterization.interruption import interruption_deferred
 from crosscast.characterization.metrics import compute_metrics
 from crosscast.kernel import Kernel, Launch
-from crosscast.profile import MetricValue
+from crosscast.profile import MetricValue, Profile
+from support import random_kernels
+from support.launching import LEVELS, ints, launch, local_ints, zeros
+from support.random_kernels import RandomKernel
 
 _few = settings(max_examples=8, derandomize=True, deadline=None, database=None)
 _seeds = st.integers(0, 11)  # few, so that most examples of most laws are the same ones
@@ -214,3 +218,161 @@ def test_counts_grow_as_the_work_does(factor: int) -> None:
     none, one, many = counts(0), counts(1), counts(factor)
     for name in ("total_instruction_count", "total_reads", "total_writes", "global_accesses"):
         assert many[name] - none[name] == factor * (one[name] - none[name])
+
+
+SOURCE = """
+kernel void k(global uint *a, uint n) {
+  uint i = get_global_id(0), s = 0;
+  for (uint j = 0; j < n; j++) s = s * 7 + (j ^ i) % 13;
+  a[i] = s;
+}
+"""
+ITEMS, STEPS = 2048, 30_000
+
+
+def test_as_many_threads_as_are_allowed_tell_how_far_they_are() -> None:
+    expected, items = np.zeros(ITEMS, np.uint32), np.arange(ITEMS, dtype=np.uint32)
+    for step in range(STEPS):
+        expected = expected * np.uint32(7) + (np.uint32(step) ^ items) % np.uint32(13)
+    out = np.zeros(ITEMS, np.uint32)
+    seen: list[run.Progress] = []
+    profile = run.characterize_launch(
+        Launch(Kernel.from_source(SOURCE, "k"), (ITEMS,), (8,), (out, np.uint32(STEPS))),
+        options=run.Options(threads=256, progress=seen.append),
+    )
+    assert profile.launch["threads"] == 256
+    assert (out == expected).all()
+    assert seen
+    assert all(progress.groups_done <= progress.groups_total == ITEMS // 8 for progress in seen)
+
+
+def test_what_a_group_does_in_its_local_memory_does_not_keep_groups_on_one_thread() -> None:
+    source = """
+    kernel void k(global int *out) {
+      local int t[64];
+      uint l = get_local_id(0);
+      if (l < 16) vstore4((int4)(l), l, t);
+      barrier(CLK_LOCAL_MEM_FENCE);
+      atomic_add(&t[l & 3], 1);
+      barrier(CLK_LOCAL_MEM_FENCE);
+      out[get_global_id(0)] = t[l];
+    }
+    """
+    kernel = crosscast.Kernel.from_source(source, "k")
+    one, two = np.zeros(512, np.int32), np.zeros(512, np.int32)
+    alone = crosscast.characterize(kernel, 512, 64, [one], threads=1)
+    together = crosscast.characterize(kernel, 512, 64, [two], threads=2)
+    assert together.launch["threads"] == 2
+    assert together.metrics == alone.metrics
+    assert np.array_equal(one, two)
+
+
+def test_ctrl_c_is_delivered_after_the_block() -> None:
+    done = []
+    with pytest.raises(KeyboardInterrupt), interruption_deferred():
+        signal.raise_signal(signal.SIGINT)
+        done.append("all of the block")
+    assert done
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_wins_over_the_error_that_it_caused() -> None:
+    with pytest.raises(KeyboardInterrupt), interruption_deferred():
+        signal.raise_signal(signal.SIGINT)
+        raise OSError("the compiler was interrupted too")
+
+
+def test_the_result_of_a_function_is_kept() -> None:
+    assert interruption_deferred()(lambda: 3)() == 3
+
+
+def test_threads_need_no_deferring() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    seen = []
+
+    def body() -> None:
+        with interruption_deferred():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    assert seen == [before]
+
+
+def counts(body: str, *args: object, level: str = "-Oz") -> dict[str, int]:
+    """Instructions by class of one work-item that runs a kernel of one statement or several."""
+    parameters = "global int *i, global float *f, global float4 *v, local int *l"
+    arrays = (ints(64), zeros(64, np.float32), zeros((64, 4), np.float32), local_ints(64))
+    source = f"kernel void k({parameters}) {{ {body} }}"
+    return dict(launch(source, 1, 1, *arrays, options=[level]).instructions)
+
+
+def test_a_kernel_of_nothing_only_returns() -> None:
+    assert counts("") == {"control": 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        # A load, what the statement does, a store, and the return.
+        ("i[0] = i[0] + 3;", {"alu": 1, "mem": 2, "control": 1}),
+        ("i[0] = i[0] ^ 3;", {"alu": 1, "mem": 2, "control": 1}),
+        ("i[0] = i[0] << 3;", {"shift": 1, "mem": 2, "control": 1}),
+        ("i[0] = i[0] * 7;", {"shift": 1, "mem": 2, "control": 1}),
+        ("f[0] = f[0] + 3;", {"fp": 1, "mem": 2, "control": 1}),
+        ("f[0] = i[0];", {"fp": 1, "mem": 2, "control": 1}),
+        ("f[0] = sqrt(f[0]);", {"fp": 1, "mem": 2, "control": 1}),
+        ("v[0] = v[0] + v[0];", {"sse": 1, "mem": 2, "control": 1}),
+        ("v[0] = sqrt(v[0]);", {"sse": 1, "mem": 2, "control": 1}),
+        ("i[0] = clz(i[0]);", {"alu": 1, "mem": 2, "control": 1}),
+        ("atomic_add(i, 5);", {"mem": 1, "control": 1}),
+        ("barrier(CLK_LOCAL_MEM_FENCE);", {"control": 2}),
+    ],
+)
+def test_an_instruction_is_in_the_class_of_what_it_does(body: str, expected: dict[str, int]) -> None:
+    assert counts(body) == expected
+
+
+def test_a_copy_of_memory_is_one_instruction_of_its_own_class() -> None:
+    source = (
+        "typedef struct { int a[100]; } Large; kernel void k(global Large *to, global Large *a) { *to = *a; }"
+    )
+    profile = launch(source, 1, 1, zeros(100), zeros(100))
+    assert profile.instructions == {"string": 1, "control": 1}
+
+
+def test_variables_without_optimization_are_on_the_stack() -> None:
+    # Two of the kernel's own; the parameters have theirs too.
+    assert counts("int a = i[0]; i[0] = a;", level="-O0")["stack"] == 5
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_classes_add_up_to_all_instructions(level: str) -> None:
+    source = """
+    float half_of(float x) { return x / 2; }
+    kernel void k(global float *f, global int *i) {
+        int n = get_global_id(0);
+        for (int j = 0; j < n; j++)
+            f[n] += j % 2 ? half_of(f[j]) : (float)(i[j] << 1);
+    }"""
+    profile = launch(source, 8, 4, zeros(8, np.float32), ints(8), options=[level])
+    assert sum(profile.instructions.values()) == profile.metrics["total_instruction_count"]
+    assert set(profile.instructions) <= {*CLASSES, "other"}
+
+
+def test_the_mix_is_of_all_launches_together(make_profile: object) -> None:
+    assert callable(make_profile)
+    first: Profile = make_profile()
+    one = [{"alu": 3, "other": 1}, {"alu": 1, "mem": 5}]
+    profiles = [Profile(**{**vars(first), "instructions": found}) for found in one]
+    mix = instruction_mix(profiles)
+    assert tuple(mix) == CLASSES
+    assert {name: share for name, share in mix.items() if share} == {"alu": 0.4, "mem": 0.5}
+
+
+def test_of_profiles_that_did_not_count_classes_nothing_is_known(make_profile: object) -> None:
+    assert callable(make_profile)
+    assert instruction_mix([make_profile()]) == {}
+    assert instruction_mix([]) == {}

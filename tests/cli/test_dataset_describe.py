@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import dataset_rows as rows
 import pytest
 
 from crosscast.cli import main
@@ -12,6 +11,7 @@ from crosscast.data.dataset import Dataset, write_dataset
 from crosscast.data.profiles import PROFILES
 from crosscast.data.schema import DEVICES, ENERGY, RECORDS, SESSIONS
 from crosscast.data.table import table_of
+from support import tables as rows
 
 Output = pytest.CaptureFixture[str]
 

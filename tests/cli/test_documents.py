@@ -1,5 +1,9 @@
 """Commands in documentation are understood: each has its options, and no other."""
 
+from __future__ import annotations
+
+import doctest
+import inspect
 import re
 import shlex
 from pathlib import Path
@@ -7,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from crosscast.cli.app import app_for
+from crosscast.cli.schedule import schedule
+from crosscast.cluster.jobs import ORDERS
+from crosscast.cluster.placements import PLACEMENTS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -37,3 +44,69 @@ def test_commands_are_understood(path: Path) -> None:
         if apps[-1].default_command:
             known = {name for each in apps[-1].assemble_argument_collection() for name in each.names}
             assert options <= known, command
+
+
+_DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def document() -> str:
+    if not _DOCS.exists():
+        pytest.skip("no checkout")
+    return (_DOCS / "scheduling-experiment.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("option", ["--job-seconds", "--job-procs", "--job-source", "--gpu-applications"])
+def test_every_option_that_shapes_jobs_is_there(document: str, option: str) -> None:
+    assert f"`{option} " in document
+    assert option in {each.name for each in app_for([])["evaluate"]["jobs"].assemble_argument_collection()}
+
+
+def test_every_placement_has_a_line_in_both_tables(document: str) -> None:
+    lines = [line.split(" ")[0] for line in document.splitlines()]
+    for name in PLACEMENTS:
+        assert lines.count(name) == 2
+
+
+def test_files_that_it_names_are_there(document: str) -> None:
+    named = re.findall(r"\]\(([^)#]+)", document)
+    assert "img/placements.png" in named
+    for name in named:
+        assert (_DOCS / name).exists(), name
+
+
+_DOCUMENT = Path(__file__).parents[2] / "docs" / "scheduling.md"
+
+
+@pytest.fixture(scope="module")
+def document_schedule_document() -> str:
+    if not _DOCUMENT.exists():
+        pytest.skip("no checkout")
+    return _DOCUMENT.read_text(encoding="utf-8")
+
+
+def test_every_option_is_there_and_no_other(document_schedule_document: str) -> None:
+    names = {f"--{name.strip('_').replace('_', '-')}" for name in inspect.signature(schedule).parameters}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", document_schedule_document)) == names - {"--file"}
+
+
+def test_every_order_and_placement_is_there(document_schedule_document: str) -> None:
+    for name in (*ORDERS, *PLACEMENTS):
+        assert f"`{name}`" in document_schedule_document
+
+
+def test_every_name_in_json_is_there(document_schedule_document: str) -> None:
+    for name in (
+        "policy queue backfill jobs makespan_s average_bounded_slowdown mean_wait_s median_wait_s wait_p95_s "
+        "utilisation simulation_s jobs_per_s machines users trace placement makespan_interval on_fastest "
+        "average_bounded_slowdown_interval work_over_least makespan_against runs workload least_makespan_s"
+    ).split():
+        assert f"`{name}`" in document_schedule_document, name
+
+
+def test_its_example_in_python_does_what_it_says(
+    document_schedule_document: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(_DOCUMENT.parents[1])
+    done = doctest.testfile(str(_DOCUMENT), module_relative=False)
+    assert document_schedule_document and done.attempted > 0 and done.failed == 0

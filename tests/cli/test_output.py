@@ -1,11 +1,20 @@
 """Standard output that is closed, or a disk that is full, at the other end of it."""
 
+from __future__ import annotations
+
+import io
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+import crosscast
+from crosscast.characterization.run import Progress
+from crosscast.cli.running import ProgressLine, describe, time_left
 
 VECADD = Path(__file__).parents[2] / "examples/vecadd.toml"
 FORMS = pytest.mark.parametrize("form", [(), ("--json",)], ids=["table", "json"])
@@ -34,3 +43,141 @@ def test_a_full_disk_is_one_sentence(form: tuple[str, ...]) -> None:
         code, text = characterize(form, full.fileno())
     assert code == 1
     assert text == "crosscast: cannot write what was found (No space left on device)\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_short_runs_are_silent() -> None:
+    stream = io.StringIO()
+    line = ProgressLine(stream, "k")
+    line(Progress(1, 2, 1.9))
+    line.close()
+    assert stream.getvalue() == ""
+
+
+def test_files_get_a_line_now_and_then() -> None:
+    stream = io.StringIO()
+    line = ProgressLine(stream, "k")
+    for tenths in range(0, 100, 2):
+        line(Progress(tenths, 100, tenths / 10))
+    line.close()
+    assert len(stream.getvalue().splitlines()) == 2
+
+
+def test_terminals_get_one_line_that_goes_away() -> None:
+    stream = Terminal()
+    line = ProgressLine(stream, "k")
+    line(Progress(10, 20, 2.5))
+    line(Progress(11, 20, 2.7))
+    line.close()
+    text = stream.getvalue()
+    assert "\n" not in text
+    assert text.endswith("\r")
+    assert "11 of 20 work-groups" in text
+
+
+def test_the_line_goes_away_when_the_work_fails() -> None:
+    stream = Terminal()
+    with pytest.raises(RuntimeError), ProgressLine(stream, "k") as line:
+        line(Progress(10, 20, 2.5))
+        raise RuntimeError
+    assert stream.getvalue().endswith("\r")
+
+
+def test_the_line_says_done_rate_and_time_left() -> None:
+    assert describe("k", 50, 200, 5.0) == "k: 50 of 200 work-groups (25 %), 10 a second, 15 s left"
+
+
+def test_a_slow_rate_is_time_a_work_group() -> None:
+    assert describe("k", 1, 3, 4.0) == "k: 1 of 3 work-groups (33 %), 4 s each, 8 s left"
+
+
+def test_nothing_done_has_no_rate() -> None:
+    assert describe("k", 0, 3, 4.0) == "k: 0 of 3 work-groups (0 %), 4 s so far"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "less than a second left"),
+        (0.909, "less than a second left"),
+        (1.0, "about 1 s left"),
+        (11.26, "about 11 s left"),
+        (59.7, "about 1 min 0 s left"),
+    ],
+)
+def test_what_is_left_is_told_to_the_second(seconds: float, text: str) -> None:
+    assert time_left(seconds) == text
+
+
+DONE_S = 2.0
+STARTED_S = 60.0
+
+
+def children_of(parent: int) -> set[int]:
+    """Processes below one, at any depth."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            after_name = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents[int(path.parent.name)] = int(after_name[1])
+    found = {parent}
+    while more := {each for each, above in parents.items() if above in found} - found:
+        found |= more
+    return found - {parent}
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no /proc")
+@pytest.mark.parametrize(
+    ("sent", "code", "said"),
+    [
+        (signal.SIGINT, 130, "crosscast: interrupted\n"),
+        (signal.SIGTERM, 143, "crosscast: terminated\n"),
+        (signal.SIGKILL, -signal.SIGKILL, ""),
+    ],
+    ids=["SIGINT", "SIGTERM", "SIGKILL"],
+)
+def test_no_process_outlives_a_command(sent: signal.Signals, code: int, said: str) -> None:
+    words = ["evaluate", "time", "bundled", "--models", "combined", "--jobs", "2", "--no-cache"]
+    command = subprocess.Popen(
+        [sys.executable, "-m", "crosscast", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + STARTED_S
+    while len(children := children_of(command.pid)) < 2:
+        assert command.poll() is None, command.communicate()
+        assert time.monotonic() < deadline, "no processes were started"
+        time.sleep(0.1)
+    # They are at work: interpreters that start know nothing of their parent yet.
+    time.sleep(3)
+    children |= children_of(command.pid)
+    os.kill(command.pid, sent)
+    sent_at = time.monotonic()
+    while (left := [each for each in (command.pid, *children) if alive(each)]) and (
+        time.monotonic() < sent_at + DONE_S
+    ):
+        command.poll()
+        time.sleep(0.05)
+    assert not left
+    _, errors = command.communicate(timeout=5)
+    assert command.returncode == code
+    assert errors.endswith(said)
+
+
+@pytest.mark.parametrize("module", ["crosscast", "crosscast.cli"])
+def test_the_package_runs_as_the_command(module: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", module, "--version"], capture_output=True, text=True, timeout=60
+    )
+    assert (ran.returncode, ran.stdout.strip()) == (0, crosscast.__version__)

@@ -1,10 +1,294 @@
+"""From a table of job types to jobs on machines."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
-from made_types import made_types
+from hypothesis import given
+from hypothesis import strategies as st
 
-from crosscast.cluster.job_types import for_machines
+from crosscast.cluster.experiment import type_workload
+from crosscast.cluster.experiment_jobs import read_job_table
+from crosscast.cluster.job_types import (
+    JOB_TYPES,
+    JobShape,
+    JobTypes,
+    for_machines,
+    held_out_jobs,
+    read_job_types,
+    write_job_types,
+)
 from crosscast.cluster.jobs import Machine
+from crosscast.data.table import table_of, write_table
 from crosscast.errors import InputError
+from crosscast.evaluation.relative import HeldOutPredictions, held_out_predictions
+from crosscast.predict.relative.data import NO_SOURCE, Observations
+from crosscast.predict.relative.models import models_named
+from support.cluster import made_types
+from support.vectors import DEVICES, made_vectors
+
+NONE = float("nan")
+MACHINES = (Machine("gpu", 4, has_gpu=True), Machine("big", 8, device="cpu"))
+
+
+def types_of(**changed: object) -> JobTypes:
+    cells: dict[str, object] = {
+        "devices": ("cpu", "gpu", "laptop"),
+        "application": ("lud", "nw"),
+        "kernel": (None, None),
+        "size": (None, None),
+        "procs": np.array([1, 2]),
+        "uses_gpu": np.array([True, False]),
+        "repeats": np.array([10, 1]),
+        "submit_s": None,
+        "user": ("ann", "bob"),
+        "times_s": np.array([[2.0, 0.5, 4.0], [3.0, NONE, 6.0]]),
+        "predicted": np.array([[0.4, 0.2, 1.0], [0.5, 0.25, 1.0]]),
+        "source": ("laptop", "cpu"),
+        "model": ("m", "m"),
+    }
+    return JobTypes(**(cells | changed))  # type: ignore[arg-type]
+
+
+def test_columns_are_those_of_the_machines_and_what_was_not_measured_cannot_run() -> None:
+    found = type_workload(types_of(), MACHINES)
+    assert found.jobs.run_s.tolist() == [[5.0, 20.0], [np.inf, 3.0]]
+    assert found.jobs.users == ("ann", "bob")
+    assert found.uses_gpu.tolist() == [True, False]
+
+
+def test_predicted_seconds_are_the_vector_scaled_to_the_time_on_its_source() -> None:
+    found = type_workload(types_of(), MACHINES)
+    assert found.vector is not None and found.predicted_s is not None
+    # lud ran 40 s on the laptop, which is 1 in its vector; nw 3 s on the CPU, which is 0.5.
+    np.testing.assert_allclose(found.predicted_s, [[8.0, 16.0], [1.5, 3.0]])
+
+
+@pytest.mark.parametrize("source", [(None, "cpu"), ("none", "cpu"), ("cpu", "gpu")])
+def test_without_a_time_on_the_source_there_are_no_predicted_seconds(source: tuple[str | None, str]) -> None:
+    types = types_of(source=source)
+    found = type_workload(types, MACHINES)
+    assert found.vector is not None
+    assert found.predicted_s is None
+    row = 2 if source[1] == "gpu" else 1
+    with pytest.raises(
+        InputError, match=rf"job type {row} \(.*\): source: expected a device on which it has"
+    ):
+        type_workload(types, MACHINES, frozenset({"seconds"}))
+
+
+def test_without_a_prediction_for_a_machine_there_is_no_vector() -> None:
+    types = types_of(predicted=np.array([[0.4, 0.2, 1.0], [NONE, 0.25, 1.0]]))
+    assert type_workload(types, MACHINES).vector is None
+    with pytest.raises(InputError, match=r"job type 2 \(nw\): predicted: expected a prediction for each"):
+        type_workload(types, MACHINES, frozenset({"vector"}))
+
+
+def test_a_prediction_where_a_type_cannot_run_is_not_needed() -> None:
+    types = types_of(predicted=np.array([[0.4, 0.2, 1.0], [0.5, NONE, 1.0]]))
+    assert type_workload(types, MACHINES, frozenset({"vector", "seconds"})).vector is not None
+
+
+def test_a_table_with_submissions_is_taken_in_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.parquet"
+    write_job_types(types_of(submit_s=np.array([9.0, 2.0])), path)
+    found = read_job_table(path, MACHINES, None, None)
+    assert found.submit_s is not None
+    assert found.submit_s.tolist() == [2.0, 9.0]
+    assert found.types.jobs.procs.tolist() == [2, 1]
+
+
+def test_what_there_is_enough_for_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.parquet"
+    write_job_types(types_of(source=(None, None)), path)
+    found = read_job_table(path, MACHINES, None, None).placements
+    assert {"model", "model-near", "oracle-near", "oracle-completion"} <= set(found)
+    assert "completion" not in found
+    write_job_types(types_of(predicted=np.full((2, 3), np.nan)), path)
+    found = read_job_table(path, MACHINES, None, None).placements
+    assert found == ["round-robin", "random", "user", "oracle", "oracle-near", "oracle-completion"]
+    with pytest.raises(InputError, match="predicted: expected a prediction for each machine"):
+        read_job_table(path, MACHINES, None, ["model-near"])
+
+
+MACHINES_HELD_OUT_JOBS = (Machine("cpu", 8), Machine("gpu", 4, has_gpu=True))
+
+
+def predictions(repeats: int = 3) -> HeldOutPredictions:
+    vectors = made_vectors(applications=3, kernels=2, sizes=2, repeats=repeats)
+    rng = np.random.default_rng(8)
+    predicted = rng.uniform(0.1, 1, vectors.times_s.shape)
+    times_s = vectors.times_s * rng.uniform(1, 1.2, vectors.times_s.shape)
+    return HeldOutPredictions("made up", replace(vectors, times_s=times_s), predicted)
+
+
+def test_repeats_of_a_work_on_a_source_are_one_type() -> None:
+    held_out = predictions()
+    seen = held_out.vectors.observations
+    types = held_out_jobs(held_out)
+    assert len(types) == 3 * 2 * 2 * 2
+    assert len(set(zip(types.application, types.kernel, types.size, types.source, strict=True))) == len(types)
+    for row in range(len(types)):
+        names = (types.application[row], types.kernel[row], types.size[row], types.source[row])
+        own = [
+            place
+            for place, name in enumerate(
+                zip(seen.application, seen.kernel, seen.size, seen.source, strict=True)
+            )
+            if name == names
+        ]
+        assert len(own) == 3
+        for column in range(len(DEVICES)):
+            assert types.times_s[row, column] == sorted(held_out.vectors.times_s[own, column])[1]
+            mean = sum(held_out.predicted[own, column].tolist()) / 3
+            assert abs(types.predicted[row, column] - mean) < 1e-12
+    assert set(types.model) == {"made up"}
+    assert types.submit_s is None
+    assert types.procs.tolist() == types.repeats.tolist() == [1] * len(types)
+
+
+def test_the_order_of_the_runs_does_not_matter() -> None:
+    held_out = predictions()
+    order = np.random.default_rng(1).permutation(len(held_out.vectors.times_s))
+    shuffled = replace(held_out, vectors=held_out.vectors.rows(order), predicted=held_out.predicted[order])
+    one, other = held_out_jobs(held_out), held_out_jobs(shuffled)
+    assert (one.application, one.kernel, one.source) == (other.application, other.kernel, other.source)
+    np.testing.assert_array_equal(one.times_s, other.times_s)
+    np.testing.assert_allclose(one.predicted, other.predicted, rtol=1e-14)
+
+
+def test_each_width_is_a_type_of_the_same_times() -> None:
+    shape = JobShape(job_procs=(1, 1, 2), job_s=600.0, gpu_applications=["app01"])
+    types = held_out_jobs(predictions(), shape)
+    assert types.procs.tolist() == [1, 1, 2] * 24
+    np.testing.assert_array_equal(types.times_s[::3], types.times_s[2::3])
+    np.testing.assert_allclose(np.exp(np.log(types.run_s).mean(axis=1)), 600, rtol=0.02)
+    assert types.uses_gpu.tolist() == [name == "app01" for name in types.application]
+
+
+def test_profiles_have_the_source_that_is_said() -> None:
+    held_out = predictions(repeats=1)
+    profiles = replace(held_out.vectors.observations, source=(NO_SOURCE,) * len(held_out.vectors))
+    held_out = replace(held_out, vectors=replace(held_out.vectors, observations=profiles))
+    assert set(held_out_jobs(held_out).source) == {None}
+    types = held_out_jobs(held_out, JobShape(job_source="fast"))
+    assert set(types.source) == {"fast"}
+    found = type_workload(types, MACHINES_HELD_OUT_JOBS)
+    assert found.predicted_s is not None
+    seconds = types.predicted * (types.times_s[:, 1] / types.predicted[:, 1])[:, None]
+    np.testing.assert_allclose(found.predicted_s, seconds[:, [0, 2]])
+
+
+def test_predictions_that_are_never_wrong_are_the_times_of_jobs(tmp_path: Path) -> None:
+    held_out = predictions(repeats=1)
+    exact = replace(held_out, predicted=held_out.vectors.vector)
+    path = tmp_path / "jobs.parquet"
+    write_job_types(held_out_jobs(exact, JobShape(job_s=60.0)), path)
+    found = type_workload(read_job_types(path), MACHINES_HELD_OUT_JOBS)
+    assert found.predicted_s is not None
+    np.testing.assert_allclose(found.predicted_s, found.jobs.run_s)
+
+
+def test_a_model_predicts_what_jobs_have() -> None:
+    vectors = made_vectors(applications=3, kernels=1, sizes=1)
+    model = models_named(["log-mean"])[0]
+    held_out = held_out_predictions(vectors, model, "leave-application-out")
+    types = held_out_jobs(held_out)
+    assert set(types.model) == {"log-mean"}
+    assert (types.predicted > 0).all()
+    # Without its own application, no two have the same mean.
+    assert len({tuple(row) for row in types.predicted[:: len(types) // 3].tolist()}) == 3
+
+
+SEEN = made_vectors(applications=2, kernels=1, sizes=1).observations
+
+
+def set_to(nodes: float) -> Observations:
+    return replace(SEEN, configuration=("nodes",), settings=np.full((len(SEEN), 1), nodes))
+
+
+@given(
+    st.lists(st.floats(1e-6, 1e4), min_size=3, max_size=3),
+    st.floats(1e-3, 1e6),
+)
+def test_no_other_number_of_repeats_comes_closer_to_the_time_of_a_job(
+    times: list[float], job_s: float
+) -> None:
+    times_s = np.array([times])
+    repeats = int(JobShape(job_s=job_s).repeats_of(times_s)[0])
+    typical_s = float(np.prod(times_s ** (1 / 3)))
+
+    def off(count: int) -> float:
+        return abs(count * typical_s - job_s)
+
+    assert repeats >= 1
+    assert all(
+        off(repeats) <= off(other) * (1 + 1e-9) + 1e-9 * job_s for other in (repeats + 1, max(repeats - 1, 1))
+    )
+
+
+def test_a_job_is_one_invocation_unless_it_has_a_time() -> None:
+    assert JobShape().repeats_of(np.array([[1e-9, 1.0], [2.0, 3.0]])).tolist() == [1, 1]
+
+
+def test_a_job_that_repeats_too_often_to_be_counted_is_refused() -> None:
+    with pytest.raises(
+        InputError, match=r"job_s: expected at most 2\^53 times .* found 1e\+10 s for one of 1e-09 s"
+    ):
+        JobShape(job_s=1e10).repeats_of(np.full((1, 2), 1e-9))
+
+
+def test_jobs_have_the_nodes_of_their_runs_unless_said_otherwise() -> None:
+    assert JobShape().procs_of(SEEN, 0) == [1]
+    assert JobShape().procs_of(set_to(2.0), 0) == [2]
+    assert JobShape().procs_of(set_to(np.nan), 0) == [1]
+    assert JobShape(job_procs=[1, 1, 4]).procs_of(set_to(2.0), 0) == [1, 1, 4]
+
+
+@pytest.mark.parametrize("nodes", [0.0, 0.5, -1.0, np.inf, 1e30])
+def test_a_part_of_a_node_is_refused_unless_jobs_have_others(nodes: float) -> None:
+    seen = set_to(nodes)
+    with pytest.raises(InputError, match=r"setting nodes: app00, kernel0: expected a whole number from 1"):
+        JobShape().check(seen, DEVICES)
+    JobShape(job_procs=[1]).check(seen, DEVICES)
+
+
+def test_all_applications_are_known_to_run_on_gpus_unless_some_are_named() -> None:
+    assert JobShape().uses_gpu("app00")
+    shape = JobShape(gpu_applications=["app01"])
+    assert [shape.uses_gpu(name) for name in ("app00", "app01")] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"job_procs": []}, "job_procs: expected numbers from 1 to 2147483647, found none"),
+        ({"job_procs": [1, 0]}, "job_procs: expected numbers from 1 to 2147483647, found 1, 0"),
+        ({"job_s": 0.0}, "job_s: expected a time above 0 s, found 0.0"),
+        ({"job_s": np.nan}, "job_s: expected a time above 0 s, found nan"),
+        ({"job_s": np.inf}, "job_s: expected a time above 0 s, found inf"),
+        ({"gpu_applications": ["amg"]}, "gpu_applications: expected some of app00, app01, found 'amg'"),
+        (
+            {"job_source": "gpu"},
+            "job_source: expected it of profiles, which are of no device, found counters of cpu, fast",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(changed: dict[str, object], expected: str) -> None:
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        JobShape(**changed).check(SEEN, DEVICES)  # type: ignore[arg-type]
+
+
+def test_the_time_of_profiles_is_known_on_a_device_that_has_times() -> None:
+    profiles = replace(SEEN, source=(NO_SOURCE,) * len(SEEN))
+    JobShape(job_source="gpu").check(profiles, DEVICES)
+    with pytest.raises(InputError, match="job_source: expected one of cpu, fast, gpu, found 'tpu'"):
+        JobShape(job_source="tpu").check(profiles, DEVICES)
 
 
 def test_a_job_runs_as_often_as_it_repeats() -> None:
@@ -35,3 +319,99 @@ def test_a_job_without_a_time_on_any_machine_is_refused() -> None:
     message = r"job type 2 \(lud\): times: expected one on a device of the machines \(gpu\), found cpu$"
     with pytest.raises(InputError, match=message):
         for_machines(made_types(), [Machine("gpu", 2)])
+
+
+ROW = {"application": "lud", "uses_gpu": 0, "times": {"cpu": 2.0, "gpu": 0.5}}
+
+
+def read(folder: Path, *rows: dict[str, Any]) -> JobTypes:
+    write_table(table_of(JOB_TYPES, rows), folder / "jobs.parquet")
+    return read_job_types(folder / "jobs.parquet")
+
+
+def assert_same(left: JobTypes, right: JobTypes) -> None:
+    for name in JobTypes.__dataclass_fields__:
+        found, expected = getattr(left, name), getattr(right, name)
+        if isinstance(expected, np.ndarray):
+            np.testing.assert_array_equal(found, expected, err_msg=name, strict=True)
+        else:
+            assert found == expected, name
+
+
+@pytest.mark.parametrize("submit", [None, np.array([0.0, 0.5, 0.25])])
+def test_types_read_back_are_the_same(tmp_path: Path, submit: Any) -> None:
+    types = made_types(submit_s=submit)
+    write_job_types(types, tmp_path / "jobs.parquet")
+    assert_same(read_job_types(tmp_path / "jobs.parquet"), types)
+
+
+def test_the_same_types_are_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a.parquet", "b.parquet"):
+        write_job_types(made_types(), tmp_path / name)
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+
+def test_what_is_empty_is_one_or_not_known(tmp_path: Path) -> None:
+    types = read(
+        tmp_path, ROW, ROW | {"procs": 4, "times": {"phi": 1}, "predicted": {"cpu": 0.5, "phi": 1.0}}
+    )
+    assert types.devices == ("cpu", "gpu", "phi")
+    assert types.procs.tolist() == [1, 4]
+    assert types.repeats.tolist() == [1, 1]
+    assert types.uses_gpu.tolist() == [False, False]
+    assert types.submit_s is None
+    assert types.kernel == (None, None)
+    nan = np.nan
+    np.testing.assert_array_equal(types.times_s, [[2, 0.5, nan], [nan, nan, 1]])
+    np.testing.assert_array_equal(types.predicted, [[nan, nan, nan], [0.5, nan, 1]])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"times": {"cpu": -2.0}}, "column 'times', row 2: cpu: expected a number above 0, found -2.0"),
+        ({"times": {"cpu": 0}}, "column 'times', row 2: cpu: expected a number above 0, found 0"),
+        ({"times": {"cpu": True}}, "column 'times', row 2: cpu: expected a number above 0, found True"),
+        ({"times": {"cpu": None}}, "column 'times', row 2: cpu: expected a number above 0, found None"),
+        ({"times": {"cpu": "2"}}, "column 'times', row 2: cpu: expected a number above 0, found 2"),
+        ({"times": {"cpu": 10**400}}, "column 'times', row 2: cpu: expected a number above 0, found 1000"),
+        (
+            {"times": [1.0]},
+            r"column 'times', row 2: expected a number above 0 for each device, found \[1.0\]",
+        ),
+        ({"times": {}}, "column 'times', row 2: expected a time on a device, found none"),
+        ({"predicted": {"cpu": -0.1}}, "column 'predicted', row 2: cpu: expected a number of at least 0"),
+        ({"uses_gpu": 2}, "column 'uses_gpu', row 2: expected 0 or 1, found 2"),
+        ({"submit_s": 1.0}, "column 'submit_s', row 1: expected a time, as in other rows, found none"),
+    ],
+)
+def test_a_cell_that_is_wrong_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, ROW, ROW | change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"procs": 0}, {"repeats": 0}, {"submit_s": -1.0}, {"uses_gpu": -1}, {"uses_gpu": None}, {"times": None}],
+)
+def test_the_schema_refuses_what_no_job_has(change: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"job types: column '{next(iter(change))}', row 1: expected"):
+        table_of(JOB_TYPES, [ROW | change])
+
+
+def test_an_empty_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"jobs\.parquet: expected a row for each type of job, found none"):
+        read(tmp_path)
+
+
+def test_too_many_devices_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected at most 1000 devices, found 1001"):
+        read(tmp_path, ROW | {"times": {str(number): 1 for number in range(1001)}})
+
+
+def test_nothing_is_written_that_could_not_be_read(tmp_path: Path) -> None:
+    times = made_types().times_s.copy()
+    times[0, 0] = -1
+    with pytest.raises(InputError, match="job types: column 'times', row 1: cpu: expected a number above 0"):
+        write_job_types(made_types(times_s=times), tmp_path / "jobs.parquet")
+    assert not list(tmp_path.iterdir())

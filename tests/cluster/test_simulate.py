@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import numba
 import numpy as np
 import pytest
-from brute_force import Plain
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_jobs import Case, made_case
 
 from crosscast.cluster.jobs import (
     ORDERS,
@@ -24,7 +28,14 @@ from crosscast.cluster.jobs import (
     Schedule,
 )
 from crosscast.cluster.simulate import simulate
+from crosscast.cluster.simulator import engine
+from crosscast.cluster.simulator import queues as compiled
+from crosscast.cluster.simulator import queues as trees
+from crosscast.cluster.simulator.engine import advance, choices_of
+from crosscast.cluster.simulator.queues import is_kept, kept
 from crosscast.errors import InputError, MissingExtraError
+from support.brute_force import Plain
+from support.cluster import Case, made_case
 
 SEEDS = st.integers(0, 2**31)
 EASY = Policy()
@@ -369,3 +380,179 @@ def test_without_numba_one_sentence_says_what_is_missing(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'crosscast\[cluster\]'"):
         simulate(exact((0, 1, 1)), ONE)
+
+
+def twice(number: int) -> int:
+    return 2 * number
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_it_is_kept_with_other_things_that_are(cache: Path) -> None:
+    first = kept(twice)
+    assert not is_kept(first)
+    assert first(4) == 8
+    assert is_kept(first)
+    assert len([*cache.glob("crosscast/simulator/*/*/*.nbi")]) == 1
+    # The next process finds it there.
+    again = kept(twice)
+    assert is_kept(again)
+    assert again(4) == 8
+    assert not again.stats.cache_misses  # type: ignore[attr-defined]
+
+
+def test_numbas_own_setting_is_left_alone(cache: Path) -> None:
+    kept(twice)
+    assert numba.config.CACHE_DIR == ""  # type: ignore[attr-defined]
+
+
+def test_where_nothing_can_be_written_it_is_compiled_all_the_same(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    njit = numba.njit
+
+    def without_folder(**options: Any) -> Any:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr(compiled._NUMBA, "njit", without_folder)
+    function = kept(twice)
+    assert not is_kept(function)
+    assert function(4) == 8
+    assert is_kept(function)
+
+
+def test_a_user_without_a_home_folder_can_simulate_all_the_same(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", unknown)
+    assert kept(twice)(4) == 8
+
+
+TIMES = np.array([[4.0], [2.0], [3.0], [9.0], [0.0], [5.0]])
+JOBS_ENGINE = Jobs(np.arange(6), np.arange(6.0), np.array([3, 4, 1, 1, 2, 3]), TIMES, TIMES + 1)
+MACHINES = [Machine("one", 4)]
+
+INTERPRETED = """
+import json, sys
+from support.cluster import made_case
+from crosscast.cluster.simulate import simulate
+starts = []
+for seed in range(150):
+    case = made_case(seed)
+    schedule = simulate(case.jobs, case.machines, policy=case.policy, placement=case.placement)
+    starts.append(schedule.start_s.tolist())
+json.dump(starts, sys.stdout)
+"""
+
+
+def starts_in_another_process(**variables: str) -> list[list[float]]:
+    environment = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", INTERPRETED], env=environment, capture_output=True, text=True, check=True
+    )
+    starts: list[list[float]] = json.loads(done.stdout)
+    return starts
+
+
+def test_interpreted_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[1])
+    from support.cluster import made_case
+
+    starts = []
+    for seed in range(150):
+        case = made_case(seed)
+        schedule = simulate(case.jobs, case.machines, policy=case.policy, placement=case.placement)
+        starts.append(schedule.start_s.tolist())
+    assert starts_in_another_process(NUMBA_DISABLE_JIT="1") == starts
+
+
+def test_a_simulation_that_pauses_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = simulate(JOBS_ENGINE, MACHINES)
+    monkeypatch.setattr(engine, "_POINTS", 1)
+    told: list[str] = []
+    paused = simulate(JOBS_ENGINE, MACHINES, progress=told.append)
+    np.testing.assert_array_equal(paused.start_s, whole.start_s)
+    assert told[0] == "1 of 6 jobs have been submitted"
+    assert told[-1] == "6 of 6 jobs have been submitted"
+
+
+def test_a_person_is_told_that_it_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulate(JOBS_ENGINE, MACHINES)
+    told: list[str] = []
+    simulate(JOBS_ENGINE, MACHINES, progress=told.append)
+    assert not told
+    monkeypatch.setattr(engine, "is_kept", lambda _: False)
+    simulate(JOBS_ENGINE, MACHINES, progress=told.append)
+    assert told == ["compiling the simulator: this is done once, and takes some seconds"]
+
+
+def test_it_is_compiled_once_for_all_kinds_of_arrays() -> None:
+    simulate(JOBS_ENGINE, MACHINES)
+    signatures = list(advance.signatures)  # type: ignore[attr-defined]
+    read_only = JOBS_ENGINE.submit_s.copy()
+    read_only.flags.writeable = False
+    whole = np.broadcast_to(np.array([[3]]), (6, 1))
+    for jobs in (
+        replace(JOBS_ENGINE, submit_s=read_only),
+        replace(JOBS_ENGINE, submit_s=np.arange(12.0)[::2]),
+        replace(JOBS_ENGINE, run_s=whole, estimate_s=whole),
+        replace(JOBS_ENGINE, procs=np.ones(6, np.int32)),
+        replace(JOBS_ENGINE, run_s=np.asfortranarray(np.ones((6, 1), np.float32))),
+    ):
+        simulate(jobs, MACHINES)
+    assert list(advance.signatures) == signatures  # type: ignore[attr-defined]
+
+
+def test_trees_stay_balanced_as_jobs_come_and_go() -> None:
+    # Jobs of one width wait behind a wide head; every second one is short enough to pass it.
+    count = 10_000
+    seconds = np.where(np.arange(count) % 2, 1.0, 1e6)
+    seconds[0] = 5e5
+    procs = np.where(np.arange(count) == 1, 2, 1)
+    jobs = Jobs(np.arange(count), np.zeros(count), procs, seconds[:, None], seconds[:, None])
+    machines = [Machine("one", 2)]
+    placement = choices_of(jobs, machines, Bound(np.zeros(count, np.int64)))
+    state = engine._start_state(jobs, machines, Policy(), placement)
+    rank = getattr(trees._rank, "py_func", trees._rank)
+    for steps in (1, count // 4, count // 4 - 2):
+        advance(state, steps)
+        waiting = int(((state.machine < 0) & (procs == 1)).sum())
+        below = [(int(state.trees.roots[0]), 1)]
+        levels = []
+        while below:
+            node, level = below.pop()
+            levels.append(level)
+            for child in (int(state.trees.left[node]), int(state.trees.right[node])):
+                if child >= 0:
+                    assert rank(node) > rank(child)
+                    below.append((child, level + 1))
+        assert len(levels) == waiting
+        assert max(levels) < 4 * np.log2(waiting)
+
+
+def test_jobs_are_left_as_they_were() -> None:
+    before = [
+        JOBS_ENGINE.submit_s.copy(),
+        JOBS_ENGINE.procs.copy(),
+        JOBS_ENGINE.run_s.copy(),
+        JOBS_ENGINE.estimate_s.copy(),
+    ]
+    simulate(JOBS_ENGINE, MACHINES)
+    for array, old in zip(
+        (JOBS_ENGINE.submit_s, JOBS_ENGINE.procs, JOBS_ENGINE.run_s, JOBS_ENGINE.estimate_s),
+        before,
+        strict=True,
+    ):
+        np.testing.assert_array_equal(array, old)

@@ -1,9 +1,12 @@
 """Campaigns: failures are recorded and the rest goes on; what is done is not done again."""
 
+from __future__ import annotations
+
 import errno
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +16,28 @@ from crosscast.data import table as parquet
 from crosscast.data.dataset import Dataset, parts, read_dataset, write_part
 from crosscast.data.description import describe
 from crosscast.data.files import locked
+from crosscast.data.profiles import PROFILES
+from crosscast.data.schema import DEVICES, SESSIONS
+from crosscast.data.table import table_of
 from crosscast.errors import CheckFailed, DeviceFault, EnvironmentFault, InputError, MissingExtraError
 from crosscast.measure import campaign
-from crosscast.measure.campaign import DescribePiece, MeasurePiece, Outcome, Plan, State, run_campaign
+from crosscast.measure.campaign import (
+    CharacterizePiece,
+    DescribePiece,
+    MeasurePiece,
+    Outcome,
+    Pace,
+    Plan,
+    State,
+    missing,
+    pieces,
+    run_campaign,
+)
 from crosscast.measure.opencl import devices, find, known_row
 from crosscast.measure.processes import CharacterizeJob, DescribeJob, Job, MixJob, SessionJob, run_job
 from crosscast.measure.session import session_row
 from crosscast.measure.subjects import Settings, SuiteProblem, identity
-from crosscast.suite.application import TYPICAL
+from crosscast.suite.application import TYPICAL, Caches
 from crosscast.suite.registry import selected
 
 Folder = Callable[..., Path]
@@ -338,3 +355,186 @@ def test_failures_of_real_processes_are_recorded_with_their_reasons(
     assert "refuses it" in reasons["refused"]
     assert len(outcome.failures) == 6
     assert (dataset.records.num_rows, dataset.profiles.num_rows) == (0, 0)
+
+
+Row = dict[str, Any]
+Folder_plan = Callable[..., Path]
+
+
+@pytest.fixture
+def plan_plan() -> Plan:
+    """One application at one size on one device, in two processes."""
+    return Plan(selected(["crc"]), ("tiny",), (devices()[0],), TYPICAL, Settings(), repeats=2)
+
+
+def rows(plan_plan: Plan) -> tuple[Row, Row, list[Row]]:
+    """What a finished build of the plan holds: device, profile, sessions."""
+    subject, device = identity(plan_plan.problem("crc", "tiny")), plan_plan.devices[0]
+    where = {"application": "crc", "size": "tiny"}
+    origin = {"parameters": dict(subject.parameters), "seed": subject.seed}
+    described = {
+        "device": device.key,
+        "name": device.name,
+        "type": device.type,
+        "platform": device.platform,
+        "driver": device.driver,
+        "launch_overhead_s": 1e-5,
+        "sources": "{}",
+    }
+    profile = {
+        **where,
+        "kernel": "crc32_slice8",
+        "invocation": 0,
+        "launch": json.dumps({"problem": origin}),
+        "program": json.dumps({"sha256": subject.program.sha256}),
+    }
+    session = {
+        **where,
+        "device": device.key,
+        "configuration": "{}",
+        "kernels": "[]",
+        "parameters": json.dumps(origin["parameters"]),
+        "seed": 0,
+        "source_sha256": subject.program.sha256,
+    }
+    return described, profile, [{**session, "repeat": repeat} for repeat in range(2)]
+
+
+def dataset(described: Row, profile: Row, sessions: list[Row]) -> Dataset:
+    return Dataset(
+        "mine",
+        devices=table_of(DEVICES, [described]),
+        profiles=table_of(PROFILES, [profile]),
+        sessions=table_of(SESSIONS, sessions),
+    )
+
+
+def test_pieces_are_devices_then_profiles_then_sessions(plan_plan: Plan) -> None:
+    plan_plan = replace(plan_plan, applications=selected(["crc", "gem"]), sizes=("tiny", "small"))
+    found = pieces(plan_plan)
+    assert [type(piece) for piece in found] == [
+        DescribePiece,
+        *[CharacterizePiece] * 4,
+        *[MeasurePiece] * 8,
+    ]
+    assert [piece.label for piece in found[:2]] == [
+        f"describe {plan_plan.devices[0].id}",
+        "characterize crc tiny",
+    ]
+    assert found[5].label == f"measure crc tiny on {plan_plan.devices[0].id}"
+    assert len({repr(piece) for piece in found}) == len(found)
+
+
+def test_nothing_is_missing_after_a_whole_build(plan_plan: Plan) -> None:
+    assert missing(plan_plan, dataset(*rows(plan_plan))) == []
+
+
+def test_everything_is_missing_before(plan_plan: Plan) -> None:
+    assert missing(plan_plan, Dataset("new")) == pieces(plan_plan)
+
+
+def test_what_failed_is_tried_again(plan_plan: Plan) -> None:
+    described, profile, sessions = rows(plan_plan)
+    sessions[1]["failure"] = "wrong"
+    described["launch_overhead_s"] = None
+    assert missing(plan_plan, dataset(described, profile, sessions)) == [
+        DescribePiece(plan_plan.devices[0]),
+        MeasurePiece("crc", "crc", "tiny", plan_plan.devices[0], 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ({"seed": 3}, r"mine: crc tiny was measured with the seed 3, and now has 0: choose another folder"),
+        ({"parameters": '{"bytes": 1}'}, r'the parameters {"bytes": 1}, and now has {"bytes": \d+}'),
+        ({"source_sha256": "ab"}, "the source of hash ab, and now has [0-9a-f]{64}"),
+    ],
+)
+def test_sessions_of_other_problems_are_not_mixed(plan_plan: Plan, cells: Row, message: str) -> None:
+    described, profile, sessions = rows(plan_plan)
+    # On another device too: the profiles are for all.
+    sessions[0] |= {"device": "elsewhere", **cells}
+    with pytest.raises(InputError, match=message):
+        missing(plan_plan, dataset(described, profile, sessions))
+
+
+def test_failed_sessions_of_other_problems_are_done_again(plan_plan: Plan) -> None:
+    described, profile, sessions = rows(plan_plan)
+    sessions[0] |= {"failure": "wrong", "source_sha256": "ab"}
+    assert len(missing(plan_plan, dataset(described, profile, sessions))) == 1
+
+
+@pytest.mark.parametrize("column", ["driver", "platform"])
+def test_devices_with_another_driver_are_not_mixed(plan_plan: Plan, column: str) -> None:
+    described, profile, sessions = rows(plan_plan)
+    described[column] = "old"
+    with pytest.raises(InputError, match=f"was measured with the OpenCL {column} 'old'"):
+        missing(plan_plan, dataset(described, profile, sessions))
+
+
+def test_profiles_of_another_source_are_made_again(plan_plan: Plan) -> None:
+    described, profile, sessions = rows(plan_plan)
+    for session in sessions:
+        session["failure"] = "wrong"
+    profile["program"] = '{"sha256": "ab"}'
+    todo = missing(plan_plan, dataset(described, profile, sessions))
+    assert CharacterizePiece("crc", "crc", "tiny") in todo
+
+
+def test_profiles_from_elsewhere_are_not_mixed(plan_plan: Plan) -> None:
+    described, profile, sessions = rows(plan_plan)
+    profile["launch"] = "{}"
+    with pytest.raises(InputError, match="mine: the profiles of crc tiny come from elsewhere"):
+        missing(plan_plan, dataset(described, profile, sessions))
+
+
+def test_what_is_not_in_the_plan_does_not_matter(plan_plan: Plan) -> None:
+    described, profile, sessions = rows(plan_plan)
+    assert missing(replace(plan_plan, sizes=("small",)), dataset(described, profile, sessions))[0] == (
+        CharacterizePiece("crc", "crc", "small")
+    )
+
+
+def test_sizes_are_measured_by_the_caches_of_the_plan(plan_plan: Plan) -> None:
+    larger = replace(plan_plan, caches=Caches(64 << 10, 1 << 20, 1 << 24))
+    assert (
+        larger.problem("crc", "tiny").parameters["bytes"]
+        > plan_plan.problem("crc", "tiny").parameters["bytes"]
+    )
+
+
+def test_a_driver_that_does_not_fit_is_named(plan_plan: Plan, make_application: Folder_plan) -> None:
+    unfit = replace(plan_plan, applications=selected([str(make_application("unfit", fit="1 / 0"))]))
+    with pytest.raises(InputError, match="unfit: expected its driver to fit a problem into 32768 bytes"):
+        missing(unfit, Dataset("new"))
+
+
+def test_a_plan_measures_once_at_least(plan_plan: Plan) -> None:
+    with pytest.raises(InputError, match="repeats: expected at least 1, found 0"):
+        replace(plan_plan, repeats=0)
+    for seed in (-1, 1 << 63):
+        with pytest.raises(InputError, match=f"seed: expected a number from 0 to .*, found {seed}"):
+            replace(plan_plan, seed=seed)
+
+
+class Short:
+    """A piece of one kind."""
+
+
+class Long:
+    """A piece of another."""
+
+
+def test_what_is_left_is_guessed_first_and_then_known_by_kind() -> None:
+    short, long = Short(), Long()
+    pace = Pace([short, short, short, long, long], {"Short": 1.0, "Long": 10.0})
+    assert pace.left_s() == 3 * 1.0 + 2 * 10.0
+    pace.took(short, 4.0)
+    assert pace.left_s() == 2 * 4.0 + 2 * 10.0
+    pace.took(short, 2.0)
+    pace.took(long, 7.0)
+    assert pace.left_s() == 1 * 3.0 + 1 * 7.0
+    pace.took(short, 3.0)
+    pace.took(long, 7.0)
+    assert pace.left_s() == 0.0

@@ -1,19 +1,113 @@
-"""One's own runs in files of both kinds, as one dataset."""
+"""Runs on configurations out of a history: contexts stay apart, and powers stay what they are."""
+
+from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from crosscast.configuration import Configuration
 from crosscast.data.dataset import TABLES
 from crosscast.data.sources.source import store
 from crosscast.data.views import configured
 from crosscast.errors import InputError
-from crosscast.measure.imported_runs import import_runs
+from crosscast.measure.imported_runs import import_runs, own_runs_of
 from crosscast.measure.regions.file import to_line
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.regions.samples import write_samples
 from crosscast.predict.configuration.data import machines_of
+from support.measuring import RUNS, run_of
+
+KEY = RegionKey("stencil", ("float64[8x8]", "64"), ("model.step:12",))
+ONE = Configuration("node", {"threads": 1})
+
+
+def written(folder: Path, *runs: RegionRun) -> Path:
+    path = folder / "runs.jsonl"
+    path.write_text("".join(map(to_line, runs)), encoding="ascii")
+    return path
+
+
+def good(key: RegionKey = KEY, **rest: object) -> RegionRun:
+    return run_of(key, configuration=ONE, power_w=40.0)._replace(**rest)  # type: ignore[arg-type]
+
+
+def test_a_run_has_the_name_of_its_region_and_the_size_of_its_arguments_and_place(tmp_path: Path) -> None:
+    (run,) = own_runs_of(written(tmp_path, good())).runs
+    assert (run.application, run.kernel) == ("stencil", "stencil")
+    assert run.size == "float64[8x8], 64 at model.step:12"
+    assert (run.configuration, run.time_s, run.power_w) == (ONE, 0.5, 40.0)
+
+
+def test_a_region_without_arguments_and_place_has_the_default_size(tmp_path: Path) -> None:
+    (run,) = own_runs_of(written(tmp_path, good(RegionKey("fill")))).runs
+    assert run.size == "default"
+
+
+def test_powers_and_counters_are_those_of_the_history(tmp_path: Path) -> None:
+    parts = {"package-0": 40.0, "package-0/dram": 3.0}
+    pooled = good(powers_w=parts, counters={"cycles": 5.0}, metered_s=0.6)
+    first, second = own_runs_of(written(tmp_path, good(power_w=None), pooled)).runs
+    assert (first.power_w, first.domains_w) == (None, {})
+    assert (second.power_w, second.domains_w, second.counters) == (40.0, parts, {"cycles": 5.0})
+
+
+def test_domains_are_no_power_where_one_of_them_is_missing(tmp_path: Path) -> None:
+    (run,) = own_runs_of(written(tmp_path, good(power_w=None, powers_w={"gpu": 3.0}))).runs
+    assert not run.has_power
+
+
+def test_runs_that_tell_nothing_are_counted_and_left_out(tmp_path: Path) -> None:
+    bad = [good(failure="KeyError"), good(configuration=None), good(duration_s=0.0), good(failure="OSError")]
+    found = own_runs_of(written(tmp_path, good(), *bad))
+    assert len(found.runs) == 1
+    assert found.left_out == {"failed": 2, "without a configuration": 1, "without a time": 1}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        KEY._replace(arguments=("float64[8x8]", "65")),
+        KEY._replace(site=("model.step:13",)),
+        KEY._replace(site=("model.step:12", "model.run:3")),
+        KEY._replace(arguments=("float64[8x8], 64",)),
+        KEY._replace(name="other"),
+    ],
+)
+def test_other_contexts_are_other_kernels_or_sizes(tmp_path: Path, other: RegionKey) -> None:
+    first, second = own_runs_of(written(tmp_path, good(), good(other))).runs
+    assert (first.application, first.size) != (second.application, second.size)
+
+
+def test_long_contexts_stay_apart_in_short_texts(tmp_path: Path) -> None:
+    keys = [KEY._replace(arguments=("a" * 99, "b" * 99, last)) for last in "xy"]
+    first, second = own_runs_of(written(tmp_path, *map(good, keys))).runs
+    assert first.size != second.size
+    assert len(first.size) < 140
+
+
+@settings(deadline=None)
+@given(st.lists(RUNS, min_size=1, max_size=8))
+def test_each_good_run_is_there_once_and_keys_stay_apart(
+    tmp_path_factory: pytest.TempPathFactory, runs: list[RegionRun]
+) -> None:
+    path = written(tmp_path_factory.getbasetemp(), *runs)
+    found = own_runs_of(path)
+    kept = [run for run in runs if run.failure is None and run.configuration and run.duration_s]
+    assert len(found.runs) == len(kept)
+    assert sum(found.left_out.values()) == len(runs) - len(kept)
+    assert sorted(run.time_s for run in found.runs) == sorted(run.duration_s for run in kept)
+    assert len({(run.application, run.size) for run in found.runs}) == len({run.key for run in kept})
+
+
+def test_what_is_no_history_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text('{"version":1}\n')
+    with pytest.raises(InputError, match="region is missing"):
+        own_runs_of(path)
+
 
 POWERS = {"package-0": 30.0, "gpu": 20.0, "package-0/dram": 4.0}
 

@@ -1,5 +1,7 @@
 """A session in this process, on a real device."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,9 +11,12 @@ import pyopencl as cl
 import pytest
 
 from crosscast.data.schema import ENERGY, RECORDS, SESSIONS
-from crosscast.data.table import check, table_of
+from crosscast.data.table import Table, check, table_of
 from crosscast.errors import CheckFailed, CompileError, DeviceFault, InputError, SensorFault
+from crosscast.measure import host_state
+from crosscast.measure.cpu_counters import available
 from crosscast.measure.energy import NullSensor, Reading, Sensor
+from crosscast.measure.inventory import inventory, summaries
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, devices
 from crosscast.measure.session import Measured, measure_here
 from crosscast.measure.subjects import Settings, SuiteProblem, load
@@ -216,3 +221,137 @@ def test_a_working_set_over_the_size_is_a_note(
 def test_kernels_that_do_not_compile_are_quoted(device: OpenCLDevice, make_application: Folder) -> None:
     with pytest.raises(CompileError, match=f"the compiler of {device.id} refuses it"):
         measured(device, make_application(source="kernel void twice(global int *a) { a[0] = oops; }"))
+
+
+def write(root: Path, path: str, text: str) -> None:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def test_the_clock_is_that_of_the_fastest_cpu(tmp_path: Path) -> None:
+    write(tmp_path, "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "800000\n")
+    write(tmp_path, "sys/devices/system/cpu/cpu11/cpufreq/scaling_cur_freq", "3600123\n")
+    write(tmp_path, "sys/devices/system/cpu/cpu2/cpufreq/scaling_cur_freq", "<unknown>\n")
+    write(tmp_path, "proc/cpuinfo", "cpu MHz\t\t: 2000.000\n")
+    assert host_state.clock_hz(tmp_path) == pytest.approx(3.600123e9)
+
+
+def test_without_cpufreq_the_clock_is_that_of_cpuinfo(tmp_path: Path) -> None:
+    write(tmp_path, "proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: 2000.5\n\ncpu MHz\t\t: 2600.144\n")
+    assert host_state.clock_hz(tmp_path) == pytest.approx(2.600144e9)
+
+
+def test_several_governors_are_all_named(tmp_path: Path) -> None:
+    write(tmp_path, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n")
+    write(tmp_path, "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "performance\n")
+    write(tmp_path, "sys/devices/system/cpu/cpu2/cpufreq/scaling_governor", "powersave\n")
+    assert host_state.governor(tmp_path) == "performance,powersave"
+
+
+def test_own_threads_are_not_others(tmp_path: Path) -> None:
+    write(tmp_path, "proc/loadavg", "1.25 0.33 0.62 5/91 28737\n")
+    write(tmp_path, "proc/self/task/10/stat", "10 (python) R 1 10 10")
+    write(tmp_path, "proc/self/task/11/stat", "11 (a) R (b) S 1 10 10")
+    write(tmp_path, "proc/self/task/12/stat", "12 (pocl) R 1 10 10")
+    assert host_state.others_running(tmp_path) == 3
+    assert host_state.load(tmp_path) == 1.25
+
+
+def test_others_are_never_fewer_than_none(tmp_path: Path) -> None:
+    write(tmp_path, "proc/loadavg", "0.00 0.00 0.00 0/91 28737\n")
+    write(tmp_path, "proc/self/task/10/stat", "10 (python) R 1 10 10")
+    assert host_state.others_running(tmp_path) == 0
+
+
+def test_caches_are_those_that_hold_data(tmp_path: Path) -> None:
+    caches = [
+        ("1", "Instruction", "64K"),
+        ("1", "Data", "48K"),
+        ("2", "Unified", "1280K"),
+        ("3", "Unified", "32M"),
+    ]
+    for i, (level, kind, size) in enumerate(caches):
+        for name, text in (("level", level), ("type", kind), ("size", size)):
+            write(tmp_path, f"sys/devices/system/cpu/cpu0/cache/index{i}/{name}", f"{text}\n")
+    assert host_state.caches(tmp_path) == (48 << 10, 1280 << 10, 32 << 20)
+
+
+def test_a_cache_without_size_is_none(tmp_path: Path) -> None:
+    for name, text in (("level", "2"), ("type", "Unified"), ("size", "0K")):
+        write(tmp_path, f"sys/devices/system/cpu/cpu0/cache/index2/{name}", text)
+    assert host_state.caches(tmp_path) == (None, None, None)
+
+
+def test_memory_is_in_bytes(tmp_path: Path) -> None:
+    write(tmp_path, "proc/meminfo", "MemTotal:       24684092 kB\nMemFree:        1 kB\n")
+    assert host_state.memory_bytes(tmp_path) == 24684092 * 1024
+
+
+def test_what_the_system_does_not_tell_is_none(tmp_path: Path) -> None:
+    assert host_state.clock_hz(tmp_path) is None
+    assert host_state.governor(tmp_path) is None
+    assert host_state.load(tmp_path) is None
+    assert host_state.others_running(tmp_path) is None
+    assert host_state.memory_bytes(tmp_path) is None
+
+
+def test_this_machine_tells_its_memory() -> None:
+    memory = host_state.memory_bytes()
+    assert memory is not None and memory > 1 << 28
+
+
+def test_every_device_is_listed_with_all_that_is_known() -> None:
+    found = inventory()
+    assert [entry.device.id for entry in found] == [device.id for device in devices()]
+    for entry in found:
+        shown = json.loads(json.dumps(entry.to_dict(), allow_nan=False))
+        assert (shown["id"], shown["device"]) == (entry.device.id, entry.device.key)
+        assert shown["compute_units"] == entry.device.compute_units
+        assert {"name", "type", "memory_bytes", "driver", "platform"} <= shown.keys()
+        assert all(sensor["works"] == (sensor["reason"] is None) for sensor in shown["sensors"])
+
+
+def test_cpus_have_counters_and_a_sensor_that_works_or_says_why() -> None:
+    names = list(available())
+    for entry in inventory():
+        shown = entry.to_dict()
+        if entry.device.type == "cpu":
+            assert [counter["name"] for counter in shown["counters"]] == names
+            assert [sensor["name"] for sensor in shown["sensors"]] == ["rapl"]
+        else:
+            assert shown["counters"] == []
+
+
+def records(times: dict[str, list[list[float]]]) -> Table:
+    cell = {"application": "a", "size": "tiny", "device": "d", "configuration": "{}", "repeat": 0}
+    rows = [
+        {**cell, "kernel": kernel, "run": number, "invocations": len(run), "time_s": run}
+        for kernel, runs in times.items()
+        for number, run in enumerate(runs)
+    ]
+    return table_of(RECORDS, rows)
+
+
+def test_statistics_are_over_runs_of_the_mean_of_their_invocations() -> None:
+    (found,) = summaries(records({"k": [[1.0, 3.0], [5.0], [2.0, 2.0, 2.0]]}))
+    assert (found.kernel, found.runs, found.invocations) == ("k", 3, 6)
+    assert (found.min_s, found.median_s, found.mean_s, found.max_s) == (2.0, 2.0, 3.0, 5.0)
+    assert found.sd_s == pytest.approx(3**0.5)
+    assert found.spread == pytest.approx(3**0.5 / 3)
+
+
+def test_one_run_has_no_spread() -> None:
+    (found,) = summaries(records({"k": [[1.0]]}))
+    assert (found.sd_s, found.spread) == (None, None)
+    assert found.to_dict()["sd_s"] is None
+
+
+def test_times_of_zero_have_no_spread() -> None:
+    (found,) = summaries(records({"k": [[0.0], [0.0]]}))
+    assert (found.sd_s, found.spread) == (0.0, None)
+
+
+def test_each_kernel_has_its_own_summary() -> None:
+    found = summaries(records({"one": [[1.0], [2.0]], "two": [[4.0], [4.0]]}))
+    assert {summary.kernel: summary.mean_s for summary in found} == {"one": 1.5, "two": 4.0}

@@ -1,14 +1,31 @@
 """What can be measured: applications, and launch files."""
 
+from __future__ import annotations
+
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from crosscast.errors import CheckFailed, InputError, LaunchError
+from crosscast.characterization.instruction_mix import CLASSES
+from crosscast.errors import CheckFailed, InputError, LaunchError, MissingExtraError
 from crosscast.kernel import Argument
-from crosscast.measure.subjects import GIVEN, LaunchFile, SuiteProblem, fitted, identity, load
+from crosscast.measure.processes import MixJob, read_job, render_job, run_job
+from crosscast.measure.subjects import (
+    GIVEN,
+    LaunchFile,
+    Settings,
+    SuiteProblem,
+    expect_installed,
+    fitted,
+    identity,
+    load,
+    mix_here,
+)
 from crosscast.suite.application import Array
 from crosscast.suite.registry import application
 
@@ -164,3 +181,119 @@ def test_a_global_offset_is_refused(launches: Path) -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none.toml: cannot read the launch file"):
         load(LaunchFile(str(tmp_path / "none.toml")))
+
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("application", ["crc", "examples/heat"])
+@pytest.mark.parametrize("module", ["pyopencl", "pyarrow"])
+def test_measuring_needs_the_extra_of_the_suite(
+    monkeypatch: pytest.MonkeyPatch, module: str, application: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=r"measuring applications needs .*crosscast\[suite\]"):
+        expect_installed([application])
+
+
+def test_applications_of_the_suite_need_what_they_check_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    expect_installed(["examples/heat"])
+    with pytest.raises(MissingExtraError, match=r"checking results of the suite needs .*crosscast\[suite\]"):
+        expect_installed(["examples/heat", "crc"])
+
+
+@pytest.mark.parametrize(
+    ("lacking", "words", "extra"),
+    [
+        ("scipy", "dataset build --out {new} --suite crc", "suite"),
+        ("pyopencl", "dataset build --out {new}", "suite"),
+        ("pyopencl", "measure crc --size tiny", "suite"),
+        ("pyopencl", "measure examples/heat --size tiny", "suite"),
+        ("pyopencl", "measure examples/matmul.toml", "opencl"),
+        ("pyopencl", "devices", "opencl"),
+    ],
+)
+def test_a_command_names_the_extra_that_brings_all_it_needs(
+    tmp_path: Path, lacking: str, words: str, extra: str
+) -> None:
+    given = words.format(new=tmp_path / "new").split()
+    script = f"import sys; sys.modules[{lacking!r}] = None; from crosscast.cli import main; sys.exit(main())"
+    ran = subprocess.run(
+        [sys.executable, "-c", script, *given], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
+    assert f"pip install 'crosscast[{extra}]'" in ran.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_defaults_are_those_of_the_published_study() -> None:
+    assert (Settings().min_runs, Settings().min_time_s) == (50, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"min_runs": 0}, "min_runs: expected at least 1, found 0"),
+        ({"warmups": -1}, "warmups: expected at least 0, found -1"),
+        ({"min_time_s": -1.0}, "min_time_s: expected a number of seconds, found -1"),
+        ({"min_time_s": float("nan")}, "min_time_s: expected a number of seconds, found nan"),
+        ({"timeout_s": 0.0}, "timeout_s: expected a number of seconds, found 0"),
+        ({"timeout_s": float("inf")}, "timeout_s: expected a number of seconds, found inf"),
+        ({"min_time_s": 9.0, "timeout_s": 8.0}, "expected less than the time limit of 8 s, found 9"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Settings(**given)
+
+
+LAUNCHES_MIX = """
+source = "k.cl"
+kernel = "k"
+global = 64
+local = 64
+[[arg]]
+name = "a"
+type = "int"
+length = 64
+fill = "arange"
+"""
+
+
+@pytest.fixture
+def launch_file(tmp_path: Path) -> LaunchFile:
+    (tmp_path / "k.cl").write_text("kernel void k(global int *a) { a[get_global_id(0)] *= 3; }")
+    (tmp_path / "k.toml").write_text(LAUNCHES_MIX)
+    return LaunchFile(str(tmp_path / "k.toml"))
+
+
+def test_the_mix_of_an_application_comes_from_a_process_of_its_own(
+    make_application: Callable[..., Path],
+) -> None:
+    problem = SuiteProblem(str(make_application()), "tiny", {"items": 1024}, 0)
+    job = MixJob(problem, 60.0)
+    assert read_job(render_job(job)) == job
+    mix = run_job(job, 120.0)["mix"]
+    assert tuple(mix) == CLASSES
+    assert mix == mix_here(problem, 60.0)
+    assert mix["mem"] > 0
+    assert sum(mix.values()) <= 1
+
+
+def test_launch_files_have_one_too(launch_file: LaunchFile) -> None:
+    assert MixJob(launch_file, 1.0).label == launch_file.path
+    mix = mix_here(launch_file, 60.0)
+    # Of a work-item: its number, an address, a load, a multiplication, a store, and the return.
+    assert mix["shift"] == mix["control"] == mix["mem"] / 2 > 0
+
+
+def test_a_wrong_result_has_no_mix(make_application: Callable[..., Path]) -> None:
+    wrong = make_application("wrong", check="raise CheckFailed('it is wrong')")
+    with pytest.raises(CheckFailed, match="it is wrong"):
+        mix_here(SuiteProblem(str(wrong), "tiny", {"items": 1024}, 0), 60.0)
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"gone\.toml"):
+        mix_here(LaunchFile(str(tmp_path / "gone.toml")), 60.0)

@@ -1,8 +1,9 @@
-"""Solo runs and bags in words."""
+"""A profile on a terminal: what is known, and a dash or a sentence for what is not."""
 
 from __future__ import annotations
 
 import io
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -11,15 +12,21 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from crosscast.data.corun import Solo
 from crosscast.data.description import BagCount, CoRunContents, CoRunFailure, SoloCount
 from crosscast.decide.colocation import ColocationPlan, choose_colocation
+from crosscast.measure.corun.crew import Work
+from crosscast.measure.corun.profile import Calibration, Level
+from crosscast.measure.subjects import Microbenchmark
 from crosscast.predict.corun.artefact import CoRunCard, TrainedCoRunModel
 from crosscast.predict.corun.forecast import Estimate, MixForecast
 from crosscast.report.corun import (
+    CoRunProfile,
     honest_corun_errors,
     print_colocation,
     print_corun_evaluation,
     print_corun_forecast,
+    print_corun_profile,
     print_corun_training,
 )
 from crosscast.report.corun_figures import error_scale, write_corun_figures
@@ -27,6 +34,81 @@ from crosscast.report.dataset import contents_lines, failure_lines
 from crosscast.report.figures import new_figure
 from support.corun_models import constant, made_jobs
 from support.mixes import made_solo, studied
+
+LEVELS = tuple(
+    Level(name, Work(Microbenchmark(name, {}), 3), 0.2, rate, rate)
+    for name, rate in (("low", 4e10), ("medium", 1e10), ("high", 5e9))
+)
+KNOWN = {
+    "mix_sse": 0.0,
+    "mix_mem": 0.25,
+    "ipc": 1.234,
+    "llc_miss": 0.5,
+    "utilisation": 0.5,
+    "slowdown_low": 1.5,
+    "inflicted_low": 3.0,
+    "fairness_low": 0.5,
+    "power_low_w": 61.0,
+}
+SOLO = Solo("gem", "tiny", "cpu-of-a-test", 0.25, runs=1200, power_w=40.0, memory_bytes=2048, features=KNOWN)
+PROFILE = CoRunProfile(
+    SOLO,
+    "pocl:0",
+    "A CPU [x]",
+    Calibration("pocl:0", 1 << 25, 1 << 27, LEVELS),
+    ["beside the microbenchmark high: it hangs"],
+    Path("gem-tiny.json"),
+)
+
+
+def printed(profile: CoRunProfile) -> list[str]:
+    stream = io.StringIO()
+    print_corun_profile(profile, stream)
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+def test_what_was_measured_is_shown_for_people() -> None:
+    assert printed(PROFILE) == [
+        "gem tiny on pocl:0 (A CPU [x])",
+        "a job of 1,200 runs: 250 ms alone",
+        "power 40 W",
+        "memory 2 KiB",
+        "cores used 50 %",
+        "instructions: memory 25 %",
+        "CPU counters: 1.23 instructions a cycle, misses of the last-level cache 50 %",
+        "",
+        "beside each microbenchmark",
+        "beside  slowdown  slowdown of the other  fairness  power",
+        "low        1.500                  3.000     0.500   61 W",
+        "medium         —                      —         —      —",
+        "high           —                      —         —      —",
+        "microbenchmarks on pocl:0: low 40 GB/s, medium 10 GB/s, high 5 GB/s; 4 images of 32 MiB "
+        "(no counters of misses here: bandwidths)",
+        "warning: beside the microbenchmark high: it hangs",
+    ]
+
+
+def test_what_is_not_known_is_said_to_be_so() -> None:
+    bare = replace(PROFILE, solo=Solo("gem", "tiny", "cpu-of-a-test", 0.25))
+    assert printed(bare)[1:5] == [
+        "a job of 1 run: 250 ms alone",
+        "power: no sensor (crosscast devices says why)",
+        "instructions: not characterized",
+        "CPU counters: none that work here (crosscast devices says why)",
+    ]
+
+
+def test_microbenchmarks_out_of_order_are_a_warning() -> None:
+    turned = replace(PROFILE, calibration=replace(PROFILE.calibration, levels=LEVELS[::-1]))
+    assert any(line.startswith("warning: microbenchmarks on pocl:0: expected") for line in printed(turned))
+
+
+def test_json_has_what_the_file_has_and_how_it_was_made() -> None:
+    found = json.loads(json.dumps(PROFILE.to_dict(), allow_nan=False))
+    assert (found["application"], found["time_s"], found["features"]) == ("gem", 0.25, KNOWN)
+    assert found["microbenchmarks"]["levels"]["high"]["bandwidth_bytes_per_s"] == 5e9
+    assert found["device"] == {"id": "pocl:0", "key": "cpu-of-a-test", "name": "A CPU [x]"}
+    assert found["notes"] == ["beside the microbenchmark high: it hangs"]
 
 
 def test_each_device_and_size_of_bags_has_a_line() -> None:
@@ -171,7 +253,7 @@ def test_an_error_that_is_no_number_is_not_told() -> None:
     assert lines == ["Mean absolute error on applications that it had not seen: slowdowns 7.25 %."]
 
 
-def printed(plan: ColocationPlan, model: TrainedCoRunModel) -> str:
+def printed_corun_report(plan: ColocationPlan, model: TrainedCoRunModel) -> str:
     stream = io.StringIO()
     jobs = sum(len(bag.jobs) for bag in plan.shared) + len(plan.alone)
     print_colocation(plan, [f"job {place}" for place in range(jobs)], model.card, stream)
@@ -185,7 +267,7 @@ def lines_of(text: str) -> list[str]:
 def test_pairs_are_shown_with_slowdowns_times_and_gains(tmp_path: Path) -> None:
     model = constant(tmp_path / "m", 1.25, error=0.1)
     plan = choose_colocation(made_jobs(2), model, lengths=[10.0, 10.0])
-    lines = lines_of(printed(plan, model))
+    lines = lines_of(printed_corun_report(plan, model))
     gain = plan.shared[0].gain_s
     assert "jobs slowdown interval together one by one fit gain" in lines
     (first,) = [line for line in lines if line.startswith("job 0")]
@@ -202,7 +284,9 @@ def test_pairs_are_shown_with_slowdowns_times_and_gains(tmp_path: Path) -> None:
 def test_who_runs_alone_is_shown_with_the_reason(tmp_path: Path) -> None:
     model = constant(tmp_path / "m", 1.2)
     jobs = [replace(job, memory_bytes=9) for job in made_jobs(2)]
-    lines = lines_of(printed(choose_colocation(jobs, model, lengths=[1.0, 2.0], memory_bytes=10), model))
+    lines = lines_of(
+        printed_corun_report(choose_colocation(jobs, model, lengths=[1.0, 2.0], memory_bytes=10), model)
+    )
     assert "alone on cpu" in lines
     assert "job 1 (2 s): with the only other job there is not the memory for both" in lines
     assert "All 2 jobs one after another: 3 s; nothing is gained by sharing." in lines
@@ -211,7 +295,7 @@ def test_who_runs_alone_is_shown_with_the_reason(tmp_path: Path) -> None:
 def test_a_gain_that_may_be_none_says_so(tmp_path: Path) -> None:
     model = constant(tmp_path / "m", 1.8, error=0.3)
     plan = choose_colocation(made_jobs(2), model, lengths=[1.0, 1.0])
-    text = printed(plan, model)
+    text = printed_corun_report(plan, model)
     assert plan.gain_s.low < 0
     assert "The interval holds 0: it may be that nothing is gained." in lines_of(text)
     assert "−" in text

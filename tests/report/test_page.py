@@ -1,5 +1,7 @@
 """The page: well-formed, safe with any name, the same bytes always, and true to the evaluation."""
 
+from __future__ import annotations
+
 import base64
 import json
 import re
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import matplotlib
 import numpy as np
 import pytest
 
@@ -17,12 +20,26 @@ from crosscast.data.dataset import Dataset
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.evaluation.time import evaluate_time
+from crosscast.report.figures import new_figure
 from crosscast.report.numbers import factor, of_log, percent
 from crosscast.report.page.application import MOST_PANELS as MOST_KERNELS
 from crosscast.report.page.application import MOST_PROFILES, closer
 from crosscast.report.page.application import cells as every_cell
 from crosscast.report.page.document import page_of, write_page
 from crosscast.report.page.errors import MOST_PANELS, headline, in_full, panels
+from crosscast.report.page.markup import (
+    Markup,
+    clean,
+    drawn,
+    element,
+    joined,
+    paragraph,
+    picture,
+    plain,
+    scale_times,
+    table,
+    written,
+)
 from crosscast.report.page.subject import Subject
 from support.datasets import made_dataset
 from support.models import MeanModel
@@ -277,3 +294,102 @@ def test_numbers_that_are_out_of_hand_can_be_written() -> None:
     assert (percent(None), percent(0.394), percent(1e6)) == ("—", "39 %", "> 9,999 %")
     assert (factor(float("nan")), factor(1.126), factor(1e9)) == ("—", "1.13×", "> 9,999×")
     assert (of_log(float("nan")), of_log(np.log(1.5e-3)), of_log(float("inf"))) == ("—", "1.5 ms", "1e+304 s")
+
+
+def test_texts_are_escaped_and_elements_are_not() -> None:
+    assert element("p", "<b> & ", element("b", "c")) == "<p>&lt;b&gt; &amp; <b>c</b></p>"
+
+
+def test_attributes_are_escaped() -> None:
+    assert element("img", alt='"><script>') == '<img alt="&quot;&gt;&lt;script&gt;">'
+
+
+def test_attributes_get_the_names_that_python_does_not_allow() -> None:
+    assert element("td", class_="number", aria_label="a") == '<td class="number" aria-label="a"></td>'
+
+
+@pytest.mark.parametrize("character", ["\x00", "\x1b", "\u202e", "\ud800", "\u2028"])
+def test_what_cannot_be_shown_is_replaced(character: str) -> None:
+    assert clean(f"a{character}b") == "a\ufffdb"
+    assert element("p", f"a{character}b") == "<p>a\ufffdb</p>"
+
+
+def test_lines_of_a_text_stay_lines() -> None:
+    assert element("pre", "one\ntwo") == "<pre>one\ntwo</pre>"
+
+
+def test_joined_parts_are_markup() -> None:
+    assert joined(["<", Markup("<br>")], " ") == "&lt; <br>"
+    assert paragraph("One.", "Two.", class_="note") == '<p class="note">One. Two.</p>'
+
+
+def test_a_table_says_which_cells_are_headings_and_which_are_numbers() -> None:
+    found = table("<things>", ("name", "count"), [("<a>", "1")])
+    assert "<caption>&lt;things&gt;</caption>" in found
+    assert '<th scope="row">&lt;a&gt;</th><td class="number">1</td>' in found
+    assert 'aria-label="&lt;things&gt;"' in found
+
+
+def figure(title: str = "title") -> Any:
+    made = new_figure(3, 2)
+    axes = made.subplots()
+    axes.plot([1, 2], [1, 2], "o", label="line")
+    axes.set_title(plain(title))
+    axes.legend()
+    return made
+
+
+def test_a_picture_has_the_same_bytes_whatever_the_settings_are() -> None:
+    first = drawn(figure)
+    with matplotlib.rc_context({"svg.hashsalt": "other", "font.size": 20, "axes.facecolor": "red"}):
+        assert drawn(figure) == first
+
+
+def test_drawing_leaves_the_settings_alone() -> None:
+    with matplotlib.rc_context({"font.size": 20}):
+        drawn(figure)
+        assert matplotlib.rcParams["font.size"] == 20
+
+
+def test_a_written_picture_has_no_date() -> None:
+    def write(path: Path) -> None:
+        figure().savefig(path)
+
+    assert written(write) == written(write)
+    assert b"<metadata>" not in written(write)
+    assert b"date" not in drawn(figure)
+
+
+@pytest.mark.parametrize(
+    "name", ["$\\frac{$", "a$b$c", "</svg><script>", "--> <!--", "\x00\x1b", "k" * 500, "_^{}\\"]
+)
+def test_any_name_can_be_drawn(name: str) -> None:
+    ElementTree.fromstring(drawn(lambda: figure(name)))
+
+
+def test_long_names_are_cut() -> None:
+    assert plain("k" * 33) == "k" * 31 + "…"
+    assert plain("kernel") == "kernel"
+
+
+def test_a_picture_has_words_for_those_who_do_not_see_it() -> None:
+    found = picture(b"<svg/>", 'what "it" shows', "how to read it")
+    assert 'src="data:image/svg+xml;base64,PHN2Zy8+"' in found
+    assert 'alt="what &quot;it&quot; shows"' in found
+    assert "<figcaption>how to read it</figcaption>" in found
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        (2e-6, 1.9e-5, ["2 µs", "5 µs", "10 µs"]),
+        (2e-6, 9e-5, ["3 µs", "10 µs", "30 µs"]),
+        (1e-6, 1e-2, ["1 µs", "10 µs", "100 µs", "1 ms", "10 ms"]),
+    ],
+)
+def test_times_are_marked_as_people_write_them(low: float, high: float, labels: list[str]) -> None:
+    axes = new_figure(4, 2).subplots()
+    axes.set(xscale="log", xlim=(low, high))
+    scale_times(axes.xaxis, low, high, most=7)
+    shown = [tick for tick in axes.get_xticks() if 0.999 * low <= tick <= 1.001 * high]
+    assert [axes.xaxis.get_major_formatter()(tick, 0) for tick in shown] == labels

@@ -1,15 +1,36 @@
 """Applications are found by name and by folder, and what is wrong with a folder is one sentence."""
 
+from __future__ import annotations
+
+import doctest
 import importlib
+import re
+import shlex
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from crosscast.errors import InputError
-from crosscast.suite.application import Application
-from crosscast.suite.registry import application, names, selected
+from crosscast.characterization.run import Options
+from crosscast.data.schema import SIZES
+from crosscast.errors import CheckFailed, InputError, KernelTimeout, LaunchError, MissingExtraError
+from crosscast.profile import Profile
+from crosscast.suite.application import TYPICAL, Application, Caches, check_result, working_set
+from crosscast.suite.catalogue import (
+    DWARFS,
+    Extent,
+    description_table,
+    extent_of,
+    extent_table,
+    main,
+    parameter_table,
+)
+from crosscast.suite.registry import application, names, profiles_of, selected
 
 HEAT = Path(__file__).parents[2] / "examples" / "heat"
 
@@ -171,3 +192,215 @@ def test_a_folder_without_kernels_is_refused(folder: Maker) -> None:
     path = folder(kernels=None)
     with pytest.raises(InputError, match=r"expected the kernels in .*/own\.cl, found no such file"):
         application(str(path))
+
+
+capacities = st.lists(st.integers(1, 1 << 40), min_size=3, max_size=3).map(sorted)
+
+
+def test_sizes_fit_the_caches_of_a_typical_cpu() -> None:
+    assert [working_set(size) for size in SIZES] == [32 << 10, 256 << 10, 8 << 20, 32 << 20]
+
+
+@given(capacities)
+def test_sizes_fit_the_caches_that_are_given_and_large_fits_none(given_capacities: list[int]) -> None:
+    caches = Caches(*given_capacities)
+    found = [working_set(size, caches) for size in SIZES]
+    assert found[:3] == given_capacities
+    assert found[3] == 4 * caches.l3
+    assert found == sorted(found)
+
+
+@pytest.mark.parametrize("size", ["huge", "", "Tiny", "given"])
+def test_an_unknown_size_is_refused(size: str) -> None:
+    with pytest.raises(
+        InputError, match=rf"size: expected one of tiny, small, medium, large, found '{size}'"
+    ):
+        working_set(size)
+
+
+def test_the_typical_caches_are_those_of_the_published_study() -> None:
+    assert Caches(32 << 10, 256 << 10, 8 << 20) == TYPICAL
+
+
+HEAT_SUITE_PROFILES = Path(__file__).parents[2] / "examples" / "heat"
+
+
+def heat(rows: int = 20, columns: int = 33, steps: int = 3) -> Application:
+    return application(str(HEAT_SUITE_PROFILES))({"rows": rows, "columns": columns, "steps": steps}, seed=1)
+
+
+def test_there_is_a_profile_a_launch_with_application_size_and_number() -> None:
+    found = profiles_of(heat(), "odd")
+    assert [(p.application, p.size, p.kernel, p.invocation) for p in found] == [
+        ("heat", "odd", "heat_step", number) for number in range(3)
+    ]
+    assert found[0].metrics["work_items"] == 48 * 32
+
+
+def test_each_profile_is_reported_as_soon_as_it_is_there() -> None:
+    reported: list[Profile] = []
+    assert profiles_of(heat(), "odd", launched=reported.append) == reported
+
+
+def test_options_reach_the_engine() -> None:
+    with pytest.raises(KernelTimeout, match="heat_step"):
+        profiles_of(heat(2000, 2000), "odd", options=Options(timeout_s=1e-6))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (2, 9), (3, 3), (17, 16), (16, 1)])
+def test_the_example_is_right_at_any_extents(rows: int, columns: int) -> None:
+    profiles_of(heat(rows, columns), "odd", options=Options(check_bounds=True))  # checks
+
+
+@pytest.mark.parametrize("steps", [2, 3])
+def test_the_example_s_check_sees_a_wrong_point(steps: int) -> None:
+    problem = heat(steps=steps)
+    profiles_of(problem, "odd")
+    problem.arrays[steps % 2][4, 5] *= np.float32(1.001)
+    with pytest.raises(CheckFailed, match=r"temperature: 1 of 660 values are wrong, first at \(4, 5\)"):
+        check_result(problem)
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("3", "twice: argument 2: expected a NumPy scalar, found int"),
+        ("2.5", "twice: argument 2: expected a NumPy scalar, found float"),
+        ("self.out.copy()", "twice: argument 2: expected one of the application's arrays"),
+        ("np.int32(3)", "twice: argument 2: expected 2 arguments, found 3"),
+    ],
+)
+def test_a_wrong_argument_is_named_as_on_a_device(
+    make_application: Callable[..., Path], argument: str, message: str
+) -> None:
+    launch = f"queue.launch('twice', (64,), (64,), self.values, self.out, {argument})"
+    kind = application(str(make_application(run=launch)))
+    with pytest.raises(LaunchError, match=message):
+        profiles_of(kind({"items": 64}, 0), "odd")
+
+
+def test_a_wrong_result_is_not_profiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = heat()
+
+    def wrong() -> None:
+        raise CheckFailed("temperature: it is wrong")
+
+    monkeypatch.setattr(problem, "check", wrong)
+    with pytest.raises(CheckFailed, match="it is wrong"):
+        profiles_of(problem, "odd")
+
+
+class Needs:
+    """Something whose check needs a module."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def check(self) -> None:
+        __import__(self._module)
+
+
+@pytest.mark.parametrize("module", ["scipy", "scipy.linalg", "networkx"])
+def test_a_missing_reference_library_is_a_sentence_that_names_the_extra(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == module.partition(".")[0]]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module.partition(".")[0], None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'crosscast\[suite\]'"):
+        check_result(Needs(module))
+
+
+def test_another_missing_module_is_named() -> None:
+    with pytest.raises(InputError, match=r"Needs: .*No module named 'no_such_module'"):
+        check_result(Needs("no_such_module"))
+
+
+def test_drivers_load_without_any_reference_library() -> None:
+    script = (
+        "import sys; from crosscast.suite.registry import application, names;"
+        "[application(name) for name in names()];"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules} & {'scipy', 'networkx', 'pyopencl'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+    assert len(names()) >= 14
+
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "suite.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+COMMANDS = re.findall(r"^crosscast .*$", TEXT, re.MULTILINE)
+
+
+def test_each_application_has_a_class() -> None:
+    assert tuple(sorted(DWARFS)) == names()
+
+
+def test_the_page_counts_applications_and_kernels() -> None:
+    kernels = sum(len(application(name).kernels) for name in names())
+    assert f"{len(names())} applications with {kernels} kernels" in TEXT
+
+
+def test_the_page_has_the_tables_of_descriptions_and_parameters() -> None:
+    assert description_table() in TEXT
+    assert parameter_table() in TEXT
+
+
+def test_the_page_has_working_sets_and_launches() -> None:
+    # The larger sizes take long to run; their columns come from the same command.
+    heading, _, *rows = extent_table(("tiny", "small")).splitlines()
+    for row in (heading, *rows):
+        assert f"{row} " in TEXT
+
+
+def test_an_extent_counts_bytes_and_launches() -> None:
+    assert extent_of(application("csr"), "tiny") == Extent(8 * 2941 + 12 * 767 + 4, 4)
+
+
+@pytest.mark.parametrize("lacking", ["pyopencl", "scipy"])
+def test_what_is_not_installed_is_one_sentence(
+    lacking: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, lacking, None)
+    assert main() == 2
+    output = capsys.readouterr()
+    assert (output.out, output.err.count("\n")) == ("", 1)
+    assert "crosscast: " in output.err
+    assert "pip install 'crosscast[suite]'" in output.err
+
+
+def without_space(code: str) -> str:
+    return re.sub(r"\s|,(?=\s*\))", "", code)
+
+
+@pytest.mark.parametrize("language", ["c", "python"])
+def test_code_on_the_page_is_that_of_the_example(language: str) -> None:
+    file = {"c": "heat.cl", "python": "driver.py"}[language]
+    example = (ROOT / "examples" / "heat" / file).read_text(encoding="utf-8")
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    pieces = [block for block in blocks if ">>>" not in block]
+    assert pieces
+    # Lines are broken elsewhere where the page has less of an indent.
+    assert all(without_space(piece) in without_space(example) for piece in pieces)
+
+
+def test_examples_in_python_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    done = doctest.testfile(str(PAGE), module_relative=False)
+    assert done.attempted
+    assert not done.failed
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_on_the_page_work(command: str, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    quick = ["--min-runs", "2", "--min-time", "0"]
+    words = [sys.executable, "-m", "crosscast.cli", *shlex.split(command)[1:], *quick]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "heat" in done.stdout
+
+
+def test_the_page_shows_both_commands() -> None:
+    assert [command.split()[1] for command in COMMANDS] == ["measure", "dataset"]

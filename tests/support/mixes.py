@@ -7,7 +7,6 @@ from functools import cache
 from itertools import combinations_with_replacement
 from typing import Any
 
-import dataset_rows as rows
 import numpy as np
 
 from crosscast.data.corun import DUMMY, Bag, CoRuns, Member, Mixes, Solo
@@ -24,6 +23,7 @@ from crosscast.studies.moolchandani2022 import (
     translation_studies,
 )
 from crosscast.studies.moolchandani2022_features import combination_study, path_study
+from support import tables as rows
 
 NAMES = ("bfs", "cfd", "crc", "csr", "dwt", "fft")
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from harness import run
 
 from crosscast.characterization.builtins.atomics import accesses, define, is_commutative
 from crosscast.characterization.builtins.mangling import Declaration, parse
+from support.harness import run
 
 Array = npt.NDArray[Any]
 DTYPES = {"int": "int32", "uint": "uint32", "long": "int64", "ulong": "uint64", "float": "f4", "double": "f8"}

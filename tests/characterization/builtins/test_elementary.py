@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import scipy.special
-from harness import DTYPES, evaluate
 
 from crosscast.characterization.builtins import library
+from support.harness import DTYPES, evaluate
 
 Array = npt.NDArray[Any]
 Wide = Callable[..., Array]

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from launching import ints, launch, local_ints, zeros
-from reference import Address, memory_metrics, same_metrics
 
 import crosscast
 from crosscast.kernel import Image, Kernel, Sampler
 from crosscast.profile import Profile
+from support.launching import ints, launch, local_ints, zeros
+from support.reference import Address, memory_metrics, same_metrics
 
 _INDEX = np.array([3, 0, 0, 7, 5, 3, 3, 1, 0, 2, 6, 6, 4, 0, 7, 3], np.int32)
 _ITEMS = len(_INDEX)

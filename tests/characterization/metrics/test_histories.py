@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import random_kernels
-from launching import ints, launch, zeros
-from random_kernels import RandomKernel
-from reference import branch_metrics, memory_metrics, published_entropies, same_metrics
 
 from crosscast.characterization import run
 from crosscast.characterization.instrumentation import histories, instrument, regions, uniformity
 from crosscast.kernel import Kernel, Launch
 from crosscast.profile import Profile
+from support import random_kernels
+from support.launching import ints, launch, zeros
+from support.random_kernels import RandomKernel
+from support.reference import branch_metrics, memory_metrics, published_entropies, same_metrics
 
 
 def _profile(random_kernel: RandomKernel, level: str, threads: int = 1, one_line: bool = False) -> Profile:

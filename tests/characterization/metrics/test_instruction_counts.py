@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from launching import launch, zeros
 
 import crosscast
 from crosscast.kernel import Argument, Kernel
 from crosscast.profile import MetricValue
+from support.launching import launch, zeros
 
 _HEAD = """target datalayout = "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-n8:16:32:64-G1"
 target triple = "spir64-unknown-unknown"

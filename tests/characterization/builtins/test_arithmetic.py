@@ -1,0 +1,645 @@
+"""Common functions against NumPy."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from crosscast.characterization import toolchain
+from crosscast.characterization.builtins import library
+from crosscast.characterization.builtins.access import Access
+from support.exact import FLOATS, INTEGERS, MODES, interesting, limits, to_float, to_integer
+from support.harness import DTYPES, evaluate, run
+
+Array = npt.NDArray[Any]
+CASES = [("float", 1), ("float", 3), ("float", 16), ("double", 1), ("double", 4), ("half", 8)]
+
+
+def inputs(base: str) -> dict[str, Array]:
+    rng = np.random.default_rng(10)
+    rows = {name: rng.uniform(-4, 4, 48).astype(DTYPES[base]) for name in "xyz"}
+    rows["x"][:6] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1]
+    return rows
+
+
+def close(got: Array, expected: Array) -> bool:
+    unit = np.finfo(got.dtype).eps
+    return bool(
+        np.allclose(got.astype(np.longdouble), expected, rtol=4 * unit, atol=16 * unit, equal_nan=True)
+    )
+
+
+@pytest.mark.parametrize(("base", "width"), CASES)
+def test_common_functions(base: str, width: int) -> None:
+    rows = inputs(base)
+    x, y, z = (rows[name].astype(np.longdouble) for name in "xyz")
+    low, high = np.minimum(y, z), np.maximum(y, z)
+    with np.errstate(invalid="ignore"):
+        t = np.clip((x - low) / (high - low), 0, 1)
+        expected = {
+            "clamp(x, fmin(y, z), fmax(y, z))": np.fmin(np.fmax(x, low), high),
+            "degrees(x)": np.degrees(x),
+            "radians(x)": np.radians(x),
+            "max(y, z)": high,
+            "min(y, z)": low,
+            "mix(y, z, (y + 4) / 8)": y + (z - y) * ((rows["y"] + 4) / 8),
+            "step(y, x)": np.where(x < y, 0, 1),
+            "sign(x)": np.where(np.isnan(x), 0, np.sign(x)),
+        }
+        smooth = np.where(np.isnan(t), 0, t * t * (3 - 2 * t))
+    scalar = "" if width == 1 else str(width)
+    constants = {"mix(y, z, (y + 4) / 8)": f"mix(y, z, (y + ({base}{scalar})4) / ({base}{scalar})8)"}
+    got = evaluate({e: constants.get(e, e) for e in expected}, base, rows, width)
+    for expression, value in expected.items():
+        assert close(got[expression], value), expression
+    got = evaluate({"s": "smoothstep(fmin(y, z), fmax(y, z), x)"}, base, rows, width)
+    assert np.allclose(got["s"], smooth, atol=64 * np.finfo(DTYPES[base]).eps)
+
+
+@pytest.mark.parametrize("base", ["float", "double", "half"])
+def test_signs_of_zero_stay(base: str) -> None:
+    x = np.array([0.0, -0.0], DTYPES[base])
+    got = evaluate({"sign": "sign(x)"}, base, {"x": x}, 2)["sign"]
+    assert np.signbit(got).tolist() == [False, True]
+
+
+def test_scalar_edges_are_spread_over_vectors() -> None:
+    x = np.array([-1, 0.25, 0.5, 2], np.float32)
+    got = evaluate(
+        {
+            "step": "step(0.5f, x)",
+            "smooth": "smoothstep(0.0f, 1.0f, x)",
+            "clamp": "clamp(x, 0.0f, 1.0f)",
+            "mix": "mix(x, x + 2, 0.5f)",
+            "max": "max(x, 0.0f)",
+        },
+        "float",
+        {"x": x},
+        4,
+    )
+    assert got["step"].tolist() == [0, 0, 1, 1]
+    assert got["smooth"].tolist() == [0, 0.15625, 0.5, 1]
+    assert got["clamp"].tolist() == [0, 0.25, 0.5, 1]
+    assert got["mix"].tolist() == [0, 1.25, 1.5, 3]
+    assert got["max"].tolist() == [0, 0.25, 0.5, 2]
+
+
+TYPES = (*INTEGERS, *FLOATS)
+WIDTHS = (1, 2, 3, 4, 8, 16)
+PAIRS = [(s, t, WIDTHS[k % len(WIDTHS)]) for k, (s, t) in enumerate(product(TYPES, TYPES))]
+
+
+def named(target: str, width: int, *suffixes: str) -> str:
+    return "_".join([f"convert_{target}{width if width > 1 else ''}", *filter(None, suffixes)]) + "(x)"
+
+
+@pytest.mark.parametrize(("source", "target", "width"), [p for p in PAIRS if p[1] in INTEGERS])
+def test_conversions_to_integers(source: str, target: str, width: int) -> None:
+    x = interesting(source)
+    variants = list(product(("", "sat"), ("", *MODES)))
+    got = evaluate({f"{v}": named(target, width, *v) for v in variants}, target, {"x": x}, width)
+    low, high = limits(target)
+    for saturating, mode in variants:
+        exact = [to_integer(v, mode or "rtz") for v in x.tolist()]
+        row = got[f"{(saturating, mode)}"].tolist()
+        for value, whole, result in zip(x.tolist(), exact, row, strict=True):
+            if saturating:
+                bound = high if value > 0 else low if value < 0 else 0
+                assert result == (bound if whole is None else min(max(whole, low), high)), (value, mode)
+            elif whole is not None and (low <= whole <= high or source in INTEGERS):
+                assert (result - whole) % (high - low + 1) == 0, (value, mode)
+
+
+@pytest.mark.parametrize(("source", "target", "width"), [p for p in PAIRS if p[1] in FLOATS])
+def test_conversions_to_floating_point(source: str, target: str, width: int) -> None:
+    x = interesting(source)
+    got = evaluate({m: named(target, width, m) for m in ("", *MODES)}, target, {"x": x}, width)
+    for mode, row in got.items():
+        expected = np.array([to_float(v, target, mode or "rte") for v in x.tolist()], DTYPES[target])
+        assert np.array_equal(row, expected, equal_nan=True), mode
+        assert np.array_equal(np.signbit(row), np.signbit(expected)), mode
+
+
+def test_reinterpretation_keeps_the_bits() -> None:
+    x = interesting("float")
+    got = evaluate({"a": "as_int4(x)", "b": "as_int4(as_short8(x))"}, "int", {"x": x}, 4)
+    assert np.array_equal(got["a"], x.view(np.int32))
+    assert np.array_equal(got["b"], x.view(np.int32))
+
+
+Array_geometric = npt.NDArray[Any]
+CASES_GEOMETRIC = [
+    ("float", 2),
+    ("float", 3),
+    ("float", 4),
+    ("double", 3),
+    ("half", 4),
+    ("float", 1),
+    ("double", 1),
+]
+
+
+def vectors(base: str, width: int, scale: float = 1.0) -> tuple[Array_geometric, Array_geometric]:
+    rng = np.random.default_rng(11)
+    x, y = (rng.uniform(-2, 2, (24, width)) * scale for _ in range(2))
+    return x.astype(DTYPES[base]), y.astype(DTYPES[base])
+
+
+def scalars(
+    expressions: dict[str, str], base: str, x: Array_geometric, y: Array_geometric
+) -> dict[str, Array_geometric]:
+    """Results of functions from vectors to a scalar, which each element of the vector gets."""
+    width = x.shape[1]
+    suffix = "" if width == 1 else str(width)
+    spread = {name: f"({base}{suffix})({e})" for name, e in expressions.items()}
+    got = evaluate(spread, base, {"x": x.ravel(), "y": y.ravel()}, width)
+    return {name: row.reshape(-1, width)[:, 0] for name, row in got.items()}
+
+
+@pytest.mark.parametrize(("base", "width"), CASES_GEOMETRIC)
+def test_lengths_and_products(base: str, width: int) -> None:
+    x, y = vectors(base, width)
+    wide_x, wide_y = x.astype(np.longdouble), y.astype(np.longdouble)
+    names = {"dot": "dot(x, y)", "length": "length(x)", "distance": "distance(x, y)"}
+    if base == "float":
+        names |= {"fast_length": "fast_length(x)", "fast_distance": "fast_distance(x, y)"}
+    got = scalars(names, base, x, y)
+    unit = 8 * np.finfo(DTYPES[base]).eps
+    assert np.allclose(got["dot"], (wide_x * wide_y).sum(axis=1), rtol=unit, atol=4 * unit)
+    for name in names.keys() - {"dot"}:
+        side = wide_x - (wide_y if "distance" in name else 0)
+        assert np.allclose(got[name], np.sqrt((side**2).sum(axis=1)), rtol=unit), name
+
+
+@pytest.mark.parametrize(("base", "width"), CASES_GEOMETRIC)
+def test_directions(base: str, width: int) -> None:
+    x, _ = vectors(base, width)
+    x[0] = 0
+    names = ["normalize", *(["fast_normalize"] if base == "float" else [])]
+    got = evaluate({n: f"{n}(x)" for n in names}, base, {"x": x.ravel()}, width)
+    length = np.sqrt((x.astype(np.longdouble) ** 2).sum(axis=1, keepdims=True))
+    expected = x / np.where(length == 0, 1, length)
+    for name in names:
+        assert np.allclose(got[name].reshape(x.shape), expected, rtol=8 * np.finfo(x.dtype).eps), name
+
+
+@pytest.mark.parametrize(
+    ("base", "width", "scale"),
+    [("float", 4, 1e38), ("float", 3, 1e-36), ("double", 4, 4e307), ("double", 2, 1e-300), ("half", 4, 1e4)],
+)
+def test_squares_neither_overflow_nor_vanish(base: str, width: int, scale: float) -> None:
+    x, _ = vectors(base, width, scale)
+    wide = x.astype(np.longdouble)
+    length = np.sqrt((wide**2).sum(axis=1, keepdims=True))
+    assert np.allclose(
+        scalars({"l": "length(x)"}, base, x, x)["l"] / length[:, 0], 1, rtol=1e-2 if base == "half" else 1e-6
+    )
+    got = evaluate({"n": "normalize(x)"}, base, {"x": x.ravel()}, width)["n"].reshape(x.shape)
+    assert np.allclose(got, wide / length, rtol=8 * np.finfo(x.dtype).eps)
+
+
+@pytest.mark.parametrize("base", ["float", "double", "half"])
+def test_the_direction_of_an_infinite_vector(base: str) -> None:
+    x = np.array([[np.inf, 1, -2, 0], [np.inf, -np.inf, 1, 1], [np.inf, np.nan, 0, 0]], DTYPES[base])
+    got = evaluate({"n": "normalize(x)"}, base, {"x": x.ravel()}, 4)["n"].reshape(x.shape)
+    assert got[0].tolist() == [1, 0, 0, 0]
+    assert np.allclose(got[1], [0.5**0.5, -(0.5**0.5), 0, 0], rtol=1e-3)
+    assert np.all(np.isnan(got[2]))
+
+
+@pytest.mark.parametrize("base", ["float", "double", "half"])
+def test_cross_products(base: str) -> None:
+    for width in (3, 4):
+        x, y = vectors(base, width)
+        got = evaluate({"c": "cross(x, y)"}, base, {"x": x.ravel(), "y": y.ravel()}, width)["c"].reshape(
+            x.shape
+        )
+        expected = np.cross(x[:, :3].astype(np.longdouble), y[:, :3].astype(np.longdouble))
+        assert np.allclose(got[:, :3], expected, atol=16 * np.finfo(x.dtype).eps)
+        assert np.all(got[:, 3:] == 0)
+
+
+Array_integer = npt.NDArray[Any]
+
+TYPES_INTEGER = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
+WIDTHS_INTEGER = dict(zip(TYPES_INTEGER, (1, 16, 2, 3, 4, 1, 8, 3), strict=True))
+
+
+def bits(base: str) -> int:
+    return int(np.dtype(DTYPES[base]).itemsize) * 8
+
+
+def limits_integer(base: str) -> tuple[int, int]:
+    info = np.iinfo(DTYPES[base])
+    return int(info.min), int(info.max)
+
+
+def saturate(value: int, base: str) -> int:
+    low, high = limits_integer(base)
+    return min(max(value, low), high)
+
+
+def wrap(value: int, base: str) -> int:
+    value &= (1 << bits(base)) - 1
+    return value if value <= limits_integer(base)[1] else value - (1 << bits(base))
+
+
+def rotate(value: int, count: int, base: str) -> int:
+    size = bits(base)
+    value &= (1 << size) - 1
+    return wrap(value << count % size | value >> size - count % size, base)
+
+
+def leading_zeros(value: int, base: str) -> int:
+    return bits(base) - (value & ((1 << bits(base)) - 1)).bit_length()
+
+
+def trailing_zeros(value: int, base: str) -> int:
+    return bits(base) if value == 0 else (value & -value).bit_length() - 1
+
+
+REFERENCES: dict[str, Callable[[int, int, int, str], int]] = {
+    "add_sat(x, y)": lambda x, y, z, t: saturate(x + y, t),
+    "sub_sat(x, y)": lambda x, y, z, t: saturate(x - y, t),
+    "hadd(x, y)": lambda x, y, z, t: (x + y) >> 1,
+    "rhadd(x, y)": lambda x, y, z, t: (x + y + 1) >> 1,
+    "clamp(x, min(y, z), max(y, z))": lambda x, y, z, t: min(max(x, min(y, z)), max(y, z)),
+    "clz(x)": lambda x, y, z, t: leading_zeros(x, t),
+    "ctz(x)": lambda x, y, z, t: trailing_zeros(x, t),
+    "mad_hi(x, y, z)": lambda x, y, z, t: wrap((x * y >> bits(t)) + z, t),
+    "mul_hi(x, y)": lambda x, y, z, t: x * y >> bits(t),
+    "mad_sat(x, y, z)": lambda x, y, z, t: saturate(x * y + z, t),
+    "rotate(x, y)": lambda x, y, z, t: rotate(x, y, t),
+    "popcount(x)": lambda x, y, z, t: (x & ((1 << bits(t)) - 1)).bit_count(),
+}
+UNSIGNED_REFERENCES: dict[str, Callable[[int, int], int]] = {
+    "abs(x)": lambda x, y: abs(x),
+    "abs_diff(x, y)": lambda x, y: abs(x - y),
+}
+
+
+def operands(base: str) -> list[Array_integer]:
+    """Pairs of extreme values and random ones, with a third operand: 48 elements."""
+    low, high = limits_integer(base)
+    edges = np.array([low, low + 1, 0, 1, high - 1, high], DTYPES[base])
+    rng = np.random.default_rng(5)
+    x, y = (side.ravel() for side in np.meshgrid(edges, edges))
+    rows = [x, y, rng.permutation(np.resize(edges, 36))]
+    return [
+        np.concatenate([row, rng.integers(low, high, 12, DTYPES[base], endpoint=True)]).astype(DTYPES[base])
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize("base", TYPES_INTEGER)
+def test_integer_functions_are_exact(base: str) -> None:
+    x, y, z = operands(base)
+    inputs = {"x": x, "y": y, "z": z}
+    got = evaluate({e: e for e in REFERENCES}, base, inputs, WIDTHS_INTEGER[base], "2.0")
+    for expression, reference in REFERENCES.items():
+        expected = [reference(int(a), int(b), int(c), base) for a, b, c in zip(x, y, z, strict=True)]
+        assert got[expression].tolist() == expected, expression
+    unsigned = base if base.startswith("u") else f"u{base}"
+    got = evaluate({e: e for e in UNSIGNED_REFERENCES}, unsigned, {"x": x, "y": y}, WIDTHS_INTEGER[base])
+    for expression, plain in UNSIGNED_REFERENCES.items():
+        assert got[expression].tolist() == [plain(int(a), int(b)) for a, b in zip(x, y, strict=True)]
+
+
+@pytest.mark.parametrize("base", TYPES_INTEGER)
+def test_one_scalar_bounds_every_element(base: str) -> None:
+    x, y, _ = operands(base)
+    got = evaluate(
+        {"max": "max(x, y.s1)", "min": "min(x, y.s1)", "clamp": "clamp(x, y.s0, y.s0)"},
+        base,
+        {"x": x, "y": y},
+        2,
+    )
+    even, odd = np.repeat(y[::2], 2), np.repeat(y[1::2], 2)
+    assert np.array_equal(got["max"], np.maximum(x, odd))
+    assert np.array_equal(got["min"], np.minimum(x, odd))
+    assert np.array_equal(got["clamp"], even)
+
+
+@pytest.mark.parametrize(
+    ("base", "wide"),
+    [
+        ("char", "short"),
+        ("uchar", "ushort"),
+        ("short", "int"),
+        ("ushort", "uint"),
+        ("int", "long"),
+        ("uint", "ulong"),
+    ],
+)
+@pytest.mark.parametrize("width", [1, 4])
+def test_upsample_joins_two_halves(base: str, wide: str, width: int) -> None:
+    high, low, _ = operands(base)
+    low = low.view(DTYPES[base if base.startswith("u") else f"u{base}"])
+    got = evaluate({"r": "upsample(x, y)"}, wide, {"x": high, "y": low}, width)["r"]
+    assert got.tolist() == [(int(a) << bits(base)) | int(b) for a, b in zip(high, low, strict=True)]
+
+
+@pytest.mark.parametrize(("base", "width"), [("int", 1), ("int", 3), ("uint", 8)])
+def test_products_of_24_bits(base: str, width: int) -> None:
+    low, high = (-(1 << 23), (1 << 23) - 1) if base == "int" else (0, (1 << 24) - 1)
+    rng = np.random.default_rng(6)
+    x, y = (rng.integers(low, high, 48, DTYPES[base], endpoint=True) for _ in range(2))
+    x[:2], y[:2] = (low, high), (low, low)
+    z = operands(base)[2]
+    got = evaluate({"mul": "mul24(x, y)", "mad": "mad24(x, y, z)"}, base, {"x": x, "y": y, "z": z}, width)
+    assert got["mul"].tolist() == [wrap(int(a) * int(b), base) for a, b in zip(x, y, strict=True)]
+    assert got["mad"].tolist() == [
+        wrap(int(a) * int(b) + int(c), base) for a, b, c in zip(x, y, z, strict=True)
+    ]
+
+
+Array_relational = npt.NDArray[Any]
+SAME_SIZE = {"half": "short", "float": "int", "double": "long"}
+CASES_RELATIONAL = [("float", 1), ("float", 4), ("double", 1), ("double", 3), ("half", 1), ("half", 16)]
+
+
+def pairs(base: str) -> tuple[Array_relational, Array_relational]:
+    info = np.finfo(DTYPES[base])
+    values = [0.0, 1.0, np.inf, np.nan, info.max, info.smallest_normal, info.smallest_subnormal]
+    edges = np.array([*values, *(-v for v in values)], DTYPES[base])
+    x, y = (side.ravel() for side in np.meshgrid(edges, edges))
+    return np.resize(x, 240), np.resize(y, 240)
+
+
+@pytest.mark.parametrize(("base", "width"), CASES_RELATIONAL)
+def test_comparisons_and_classes(base: str, width: int) -> None:
+    x, y = pairs(base)
+    with np.errstate(invalid="ignore"):
+        expected = {
+            "isequal(x, y)": x == y,
+            "isnotequal(x, y)": x != y,
+            "isgreater(x, y)": x > y,
+            "isgreaterequal(x, y)": x >= y,
+            "isless(x, y)": x < y,
+            "islessequal(x, y)": x <= y,
+            "islessgreater(x, y)": (x < y) | (x > y),
+            "isordered(x, y)": ~(np.isnan(x) | np.isnan(y)),
+            "isunordered(x, y)": np.isnan(x) | np.isnan(y),
+            "isfinite(x)": np.isfinite(x),
+            "isinf(x)": np.isinf(x),
+            "isnan(x)": np.isnan(x),
+            "isnormal(x)": np.isfinite(x) & (np.abs(x) >= np.finfo(x.dtype).smallest_normal),
+            "signbit(x)": np.signbit(x),
+        }
+    result = "int" if width == 1 else SAME_SIZE[base]
+    got = evaluate({e: e for e in expected}, result, {"x": x, "y": y}, width)
+    for expression, truth in expected.items():
+        assert np.array_equal(got[expression], truth * (1 if width == 1 else -1)), expression
+
+
+@pytest.mark.parametrize("base", ["char", "short", "int", "long"])
+@pytest.mark.parametrize("width", [1, 2, 3, 8])
+def test_any_and_all_look_at_the_top_bits(base: str, width: int) -> None:
+    x = np.random.default_rng(7).choice(np.array([-1, -128, 1, 127, 0], DTYPES[base]), 48)
+    x[:24] = -1
+    spread = "" if width == 1 else str(width)
+    got = evaluate({n: f"(int{spread})({n}(x))" for n in ("any", "all")}, "int", {"x": x}, width)
+    top = (x < 0).reshape(-1, width)
+    assert np.array_equal(got["any"].reshape(-1, width)[:, 0], top.any(axis=1))
+    assert np.array_equal(got["all"].reshape(-1, width)[:, 0], top.all(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("base", "width"),
+    [("float", 1), ("float", 3), ("double", 2), ("half", 4), ("uchar", 16), ("short", 1), ("long", 8)],
+)
+def test_bits_chosen_one_by_one(base: str, width: int) -> None:
+    bits = np.dtype(f"uint{np.dtype(DTYPES[base]).itemsize * 8}")
+    raw = np.frombuffer(np.random.default_rng(8).bytes(3 * 48 * bits.itemsize), bits).reshape(3, 48)
+    x, y, mask = (row.copy().view(DTYPES[base]) for row in raw)
+    got = evaluate({"r": "bitselect(x, y, z)"}, base, {"x": x, "y": y, "z": mask}, width)["r"]
+    assert np.array_equal(got.view(raw.dtype), (raw[0] & ~raw[2]) | (raw[1] & raw[2]))
+
+
+@pytest.mark.parametrize("base", ["float", "double", "half", "int", "ulong", "char"])
+@pytest.mark.parametrize("width", [1, 3, 8])
+@pytest.mark.parametrize("sign", ["", "u"])
+def test_select_takes_the_top_bit_on_vectors_and_zero_on_scalars(base: str, width: int, sign: str) -> None:
+    size = np.dtype(DTYPES[base]).itemsize * 8
+    condition = np.dtype(f"{sign}int{size}")
+    x, y = np.arange(48).astype(DTYPES[base]), (np.arange(48) + 50).astype(DTYPES[base])
+    values = [0, 1, (1 << (size - 1)) - 1, 1 << (size - 1), (1 << size) - 1]
+    c = np.random.default_rng(9).choice(np.array(values, f"uint{size}"), 48).view(condition)
+    got = evaluate({"r": "select(x, y, c)"}, base, {"x": x, "y": y, "c": c}, width)["r"]
+    chosen = c != 0 if width == 1 else c.view(f"int{size}") < 0
+    assert np.array_equal(got, np.where(chosen, y, x))
+
+
+MASKS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
+
+
+@pytest.mark.parametrize("base", DTYPES)
+@pytest.mark.parametrize("size", [2, 4, 8, 16])
+def test_masks_pick_elements_modulo_the_size(base: str, size: int) -> None:
+    dtype = np.dtype(DTYPES[base])
+    mask_base = MASKS[dtype.itemsize]
+    widths = (2, 4, 8, 16)
+    stores = "".join(
+        f"vstore{w}(shuffle(a, vload{w}(0, m)), 0, out + {16 * k});"
+        f"vstore{w}(shuffle2(a, b, vload{w}(0, m)), 0, out + {64 + 16 * k});"
+        for k, w in enumerate(widths)
+    )
+    source = f"""
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+kernel void k(global const {base} *x, global const {mask_base} *m, global {base} *out) {{
+  {base}{size} a = vload{size}(0, x), b = vload{size}(1, x);
+  {stores}
+}}"""
+    x = np.arange(2 * size).astype(dtype)
+    mask = np.random.default_rng(13).integers(0, 127, 16).astype(DTYPES[mask_base])
+    out = np.zeros(128, dtype)
+    run(source, "k", [x, mask, out], 1)
+    for k, width in enumerate(widths):
+        assert np.array_equal(out[16 * k :][:width], x[mask[:width] % size])
+        assert np.array_equal(out[64 + 16 * k :][:width], x[mask[:width] % (2 * size)])
+
+
+WIDTHS_VECTOR_DATA = (2, 3, 4, 8, 16)
+MANGLED = dict(zip(DTYPES, ["c", "h", "s", "t", "i", "j", "l", "m", "Dh", "f", "d"], strict=True))
+
+
+@pytest.mark.parametrize("base", DTYPES)
+@pytest.mark.parametrize("standard", ["1.2", "2.0"])
+def test_elements_move_to_where_the_index_says(base: str, standard: str) -> None:
+    """In the reverse order, from addresses aligned to one element, through all address spaces."""
+    moves = "".join(
+        f"""
+  for (int k = 0; k < 3; k++) {{
+    {base}{w} v = vload{w}(k, x + 1);
+    vstore{w}(v, k, near);
+    vstore{w}(vload{w}(k, near), k, own);
+    vstore{w}(vload{w}(k, own), 2 - k, out + {48 * n});
+  }}"""
+        for n, w in enumerate(WIDTHS_VECTOR_DATA)
+    )
+    source = f"""
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+constant {base} fixed[4] = {{1, 2, 3, 4}};
+kernel void k(global const {base} *x, global {base} *out, local {base} *near) {{
+  {base} own[49];{moves}
+  vstore3(vload3(0, fixed + 1), 0, out + {48 * len(WIDTHS)});
+}}"""
+    x = (np.arange(49) + 3).astype(DTYPES[base])
+    out = np.zeros(48 * len(WIDTHS_VECTOR_DATA) + 4, DTYPES[base])
+    run(source, "k", [x, out, np.zeros(49, DTYPES[base])], 1, standard)
+    for n, width in enumerate(WIDTHS_VECTOR_DATA):
+        expected = np.zeros(48, DTYPES[base])
+        expected[: 3 * width] = x[1 : 1 + 3 * width].reshape(3, width)[::-1].ravel()
+        assert np.array_equal(out[48 * n : 48 * n + 48], expected), width
+    assert out[48 * len(WIDTHS_VECTOR_DATA) :].tolist() == [2, 3, 4, 0]
+
+
+def test_halves_are_read_as_floats() -> None:
+    h = interesting("half")
+    loads = "".join(
+        f"vstore{w}(vload_half{w}(1, h), 0, out + {32 * n});"
+        f"vstore{w}(vloada_half{w}(1, h), 0, out + {32 * n + 16});"
+        for n, w in enumerate(WIDTHS_VECTOR_DATA)
+    )
+    source = (
+        f"kernel void k(global const half *h, global float *out) {{ {loads} out[160] = vload_half(5, h); }}"
+    )
+    out = np.zeros(161, np.float32)
+    run(source, "k", [h, out], 1)
+    wide = h.astype(np.float32)
+    for n, width in enumerate(WIDTHS_VECTOR_DATA):
+        aligned = 4 if width == 3 else width
+        assert np.array_equal(out[32 * n :][:width], wide[width : 2 * width], equal_nan=True)
+        assert np.array_equal(out[32 * n + 16 :][:width], wide[aligned : aligned + width], equal_nan=True)
+    assert out[160] == wide[5]
+
+
+@pytest.mark.parametrize("base", ["float", "double"])
+@pytest.mark.parametrize("width", [1, 3, 4, 16])
+def test_halves_are_rounded_when_stored(base: str, width: int) -> None:
+    x = interesting(base)
+    n = "" if width == 1 else str(width)
+    modes = ("", *MODES)
+    value = f"vload{width}(i, x)" if width > 1 else "x[i]"
+    stores = "".join(
+        f"vstore{a}_half{n}{'_' * bool(m)}{m}({value}, i, out + {(2 * k + (a == 'a')) * 128});"
+        for k, m in enumerate(modes)
+        for a in ("", "a")[: 2 if width > 1 else 1]  # one element has no aligned form
+    )
+    source = (
+        f"kernel void k(global const {base} *x, global half *out) {{ size_t i = get_global_id(0); {stores} }}"
+    )
+    out = np.zeros((len(modes), 2, 128), np.float16)
+    run(source, "k", [x, out], 96 // width)
+    for k, mode in enumerate(modes):
+        expected = np.array([to_float(v, "half", mode or "rte") for v in x.tolist()], np.float16)
+        assert np.array_equal(out[k, 0, :96], expected, equal_nan=True), mode
+        if width == 1:
+            continue
+        spread = out[k, 1].reshape(-1, 4)[:, :3].ravel() if width == 3 else out[k, 1]
+        assert np.array_equal(spread[:96], expected, equal_nan=True), mode
+
+
+@pytest.mark.parametrize("base", DTYPES)
+def test_loads_and_stores_report_their_address_and_size(base: str) -> None:
+    letter, size = MANGLED[base], np.dtype(DTYPES[base]).itemsize
+    for width in WIDTHS_VECTOR_DATA:
+        (read,) = library.accesses(
+            f"_Z6vload{width}mPU3AS1K{letter}" if width < 10 else f"_Z7vload{width}mPU3AS1K{letter}"
+        )
+        assert read == Access("read", 1, 0, width * size, width * size, size)
+        name = f"vstore{width}"
+        (write,) = library.accesses(f"_Z{len(name)}{name}Dv{width}_{letter}mPU3AS3{letter}")
+        assert write == Access("write", 2, 1, width * size, width * size, size)
+
+
+def test_only_aligned_halves_of_three_take_the_room_of_four() -> None:
+    assert library.accesses("_Z11vload_half3mPU3AS1KDh") == (Access("read", 1, 0, 6, 6, 2),)
+    assert library.accesses("_Z12vloada_half3mPU3AS1KDh") == (Access("read", 1, 0, 8, 6, 8),)
+    assert library.accesses("_Z17vstorea_half3_rtzDv3_fmPU3AS1Dh") == (Access("write", 2, 1, 8, 6, 8),)
+    assert library.accesses("_Z11vstore_halffmPU3AS4Dh") == (Access("write", 2, 1, 2, 2, 2),)
+
+
+def test_private_memory_reports_nothing() -> None:
+    assert library.accesses("_Z6vload4mPKf") == ()
+
+
+def test_a_store_of_three_leaves_the_fourth_element_alone() -> None:
+    out = np.full(8, 7, np.float32)
+    run("kernel void k(global float *out) { vstore3((float3)(1, 2, 3), 1, out); }", "k", [out], 1)
+    assert out.tolist() == [7, 7, 7, 1, 2, 3, 7, 7]
+
+
+ALL_HALVES = np.arange(1 << 16, dtype=np.uint16)
+
+
+@pytest.fixture(scope="module")
+def routines() -> llvm.ExecutionEngine:
+    """Conversions for a processor that has none, which LLVM turns into calls of the routines."""
+    conversions = """
+kernel void extend(global const half *x, global float *y, ulong n) {
+  for (ulong k = 0; k < n; k++) y[k] = (float)x[k];
+}
+kernel void narrow_float(global const float *x, global half *y, ulong n) {
+  for (ulong k = 0; k < n; k++) y[k] = (half)x[k];
+}
+kernel void narrow_double(global const double *x, global half *y, ulong n) {
+  for (ulong k = 0; k < n; k++) y[k] = (half)x[k];
+}
+"""
+    arguments = [
+        *("-x", "cl", "-cl-std=CL3.0", "-O2", "-target", "spir64-unknown-unknown", "-S", "-emit-llvm"),
+        *("-isystem", str(toolchain.INCLUDE_DIR)),
+    ]
+    source = library.source(sorted(library.HALF_RUNTIME)) + conversions
+    text = toolchain.clang(arguments, source.encode(), "routines").decode()
+    text = re.sub(r"^target .*\n|spir_func |spir_kernel ", "", text, flags=re.MULTILINE)
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(cpu="", opt=1)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
+    engine.finalize_object()
+    return engine
+
+
+def apply(
+    routines: llvm.ExecutionEngine, name: str, x: npt.NDArray[np.generic], result: type[np.generic]
+) -> npt.NDArray[np.generic]:
+    y = np.zeros(len(x), result)
+    prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
+    prototype(routines.get_function_address(name))(x.ctypes.data, y.ctypes.data, len(x))
+    return y
+
+
+def test_every_half_becomes_its_float(routines: llvm.ExecutionEngine) -> None:
+    got = apply(routines, "extend", ALL_HALVES, np.float32)
+    expected = ALL_HALVES.view(np.float16).astype(np.float32)
+    assert np.array_equal(got, expected, equal_nan=True)
+    assert np.array_equal(np.signbit(got), np.signbit(expected))
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("narrow_float", np.float32), ("narrow_double", np.float64)])
+def test_narrowing_rounds_to_the_nearest_half_and_ties_to_even(
+    routines: llvm.ExecutionEngine, name: str, dtype: type[np.floating]
+) -> None:
+    with np.errstate(all="ignore"):
+        halves = ALL_HALVES.view(np.float16).astype(dtype)
+        finite = np.sort(halves[np.isfinite(halves)])
+        ties = (finite[:-1] + finite[1:]) / 2
+        edges = interesting("double").astype(dtype)
+        x = np.concatenate(
+            [halves, ties, np.nextafter(ties, dtype(np.inf)), np.nextafter(ties, dtype(-np.inf)), edges]
+        )
+        expected = x.astype(np.float16)
+    got = apply(routines, name, x, np.uint16).view(np.float16)
+    assert np.array_equal(got, expected, equal_nan=True)
+    ordered = ~np.isnan(expected)
+    assert np.array_equal(np.signbit(got[ordered]), np.signbit(expected[ordered]))

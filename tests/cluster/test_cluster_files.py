@@ -1,0 +1,162 @@
+"""The examples of machines can be read, and have devices that there are."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosscast.cluster.jobs import COLUMNS, Jobs, Machine, Schedule, read_machines, texts_of, write_schedule
+from crosscast.cluster.simulate import simulate
+from crosscast.cluster.swf import read_swf
+from crosscast.data.sources.aiwc import published_devices
+from crosscast.errors import InputError
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize("name", ["machines.toml", "four-clusters.toml"])
+def test_examples_have_machines_with_and_without_gpus_on_published_devices(name: str) -> None:
+    if not EXAMPLES.exists():
+        pytest.skip("no checkout")
+    machines = read_machines(EXAMPLES / name)
+    assert {machine.has_gpu for machine in machines} == {False, True}
+    assert {machine.device for machine in machines} <= {row["device"] for row in published_devices()}
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "made-cluster.swf"
+
+
+def test_the_example_is_synthetic_and_has_jobs_that_wait() -> None:
+    if not EXAMPLE.exists():
+        pytest.skip("no checkout")
+    trace = read_swf(EXAMPLE)
+    cleaned = trace.jobs()
+    assert "SYNTHETIC" in trace.header.fields["Note"]
+    assert len(trace) == len(cleaned.jobs) == 200
+    assert trace.header.procs is not None
+    schedule = simulate(cleaned.jobs, [Machine("made up", trace.header.procs)])
+    assert (schedule.wait_s > 0).mean() > 0.5
+
+
+def read(folder: Path, text: str) -> list[Machine]:
+    path = folder / "machines.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_machines(path)
+
+
+def test_machines_have_what_their_tables_say(tmp_path: Path) -> None:
+    assert read(
+        tmp_path,
+        """
+        [[machine]]
+        name = "quartz"
+        nodes = 2988
+
+        [[machine]]
+        name = "lassen"
+        procs = 795
+        gpu = true
+        device = "v100"
+        """,
+    ) == [Machine("quartz", 2988), Machine("lassen", 795, has_gpu=True, device="v100")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "machines: expected at least one, found none"),
+        ("machine = 3", "machine: expected tables, each under"),
+        ("[[machine]]\nprocs = 3", r"machine\[0\]: name is missing, expected a text"),
+        ("[[machine]]\nname = 3\nprocs = 3", r"machine\[0\]: name: expected a text, found 3"),
+        ("[[machine]]\nname = 'a'", r"machine\[0\]: expected procs or nodes, found neither"),
+        (
+            "[[machine]]\nname = 'a'\nprocs = 1\nnodes = 1",
+            r"machine\[0\]: expected procs or nodes, found both",
+        ),
+        ("[[machine]]\nname = 'a'\nprocs = 0", r"procs: expected a whole number of at least 1, found 0"),
+        ("[[machine]]\nname = 'a'\nnodes = 1.5", r"nodes: expected a whole number of at least 1, found 1.5"),
+        ("[[machine]]\nname = 'a'\nprocs = 1\ngpu = 'yes'", "gpu: expected true or false, found 'yes'"),
+        (
+            "[[machine]]\nname = 'a'\nprocs = 1\ngpus = 4",
+            r"machine\[0\]: unknown key 'gpus', expected one of name",
+        ),
+        ("[[machine]]\nname = 'a'\nprocs = 1\n[[machines]]\nname = 'b'", "unknown key 'machines'"),
+        (
+            "[[machine]]\nname = 'a'\nprocs = 1\n[[machine]]\nname = 'a'\nprocs = 2",
+            "machines: expected each name once, found 'a' more than once",
+        ),
+        ("machine = [", "expected machines in TOML"),
+        ("a = " + "[" * 100_000, "expected machines in TOML"),
+        ("a = " + "1" * 5000, "expected machines in TOML"),
+        ("#" * (1 << 20) + "#", "expected machines in at most 1 MiB, found more"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_in_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as raised:
+        read(tmp_path, text)
+    assert str(raised.value).startswith(f"{tmp_path / 'machines.toml'}: ")
+
+
+def test_a_file_that_is_no_text_or_absent_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "machines.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="expected machines in TOML"):
+        read_machines(path)
+    with pytest.raises(InputError, match=r"cannot read the machines \(No such file or directory\)"):
+        read_machines(tmp_path / "none.toml")
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
+def test_every_number_is_read_back_the_same(numbers: list[float]) -> None:
+    assert list(map(float, texts_of(np.array(numbers), "?"))) == numbers
+
+
+@given(st.lists(st.integers(-(2**53), 2**53)), st.booleans())
+def test_whole_numbers_have_no_fraction(numbers: list[int], with_another: bool) -> None:
+    others = [0.5] if with_another else []
+    texts = texts_of(np.array([*numbers, *others], dtype=np.float64), "?")
+    assert texts[: len(numbers)] == [str(number) for number in numbers]
+
+
+@pytest.mark.parametrize("number", [0.1, 1 / 3, 1e-7, 5e-324, 1e300])
+def test_no_text_is_longer_than_python_needs(number: float) -> None:
+    assert texts_of(np.array([number]), "?") == [repr(number)]
+
+
+def test_what_is_missing_is_written_as_said() -> None:
+    assert texts_of(np.array([np.nan, 2, -0.0]), "-1") == ["-1", "2", "0"]
+
+
+def scheduled(name: str = "lassen") -> Schedule:
+    times = np.array([[10.0], [0.1]])
+    jobs = Jobs(np.array([3, 7]), np.array([0.0, 0.2]), np.array([4, 1]), times, times)
+    start = np.array([0.0, 10.0])
+    machines = [Machine("quartz", 8), Machine(name, 4)]
+    return Schedule(jobs, machines, np.array([1, 0]), start, start + times[:, 0], np.full(2, np.nan))
+
+
+def test_a_schedule_is_a_row_for_each_job(tmp_path: Path) -> None:
+    write_schedule(scheduled(), tmp_path / "schedule.csv")
+    assert (tmp_path / "schedule.csv").read_bytes() == (
+        b"job,submit,start,end,machine,procs\n3,0,0,10,lassen,4\n7,0.2,10,10.1,quartz,1\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["a,b", 'the "large" one', "two\nlines", "Umeå"])
+def test_any_name_of_a_machine_is_read_back(tmp_path: Path, name: str) -> None:
+    write_schedule(scheduled(name), tmp_path / "schedule.csv")
+    with (tmp_path / "schedule.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == COLUMNS
+    assert [row["machine"] for row in rows] == [name, "quartz"]
+
+
+def test_a_file_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none/a\.csv: cannot write the schedule \(No such file"):
+        write_schedule(scheduled(), tmp_path / "none" / "a.csv")
+    assert not list(tmp_path.iterdir())

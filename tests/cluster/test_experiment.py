@@ -1,0 +1,398 @@
+"""The least work of machines: a linear program, compared with all ways to share jobs out."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare, kstest
+from scipy.stats import t as student
+
+from crosscast.cluster.experiment import (
+    PlacementSummary,
+    Setup,
+    draw_types,
+    interarrival_of_load,
+    least_makespan_s,
+    least_work_s,
+    mean_of,
+    run_experiment,
+    submissions,
+    type_workload,
+)
+from crosscast.cluster.job_types import JobShape, JobTypes, held_out_jobs
+from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule, read_machines
+from crosscast.cluster.placements import PLACEMENTS, Workload
+from crosscast.cluster.policies import compare_policies, policy_label
+from crosscast.data.sources.aiwc import import_aiwc2018
+from crosscast.errors import InputError, MissingExtraError
+from crosscast.evaluation.relative import held_out_predictions
+from crosscast.predict.relative.nichols2024 import LogMean
+from crosscast.predict.relative.observed import vectors_of
+from support.shared import shared_data
+
+INF = np.inf
+
+
+def types_of(run_s: list[list[float]], procs: list[int], sizes: list[int]) -> Workload:
+    times = np.array(run_s)
+    jobs = Jobs(np.arange(1, len(times) + 1), np.zeros(len(times)), np.array(procs), times, times)
+    machines = tuple(Machine(f"m{place}", size) for place, size in enumerate(sizes))
+    return Workload(jobs, machines, np.zeros(len(times), dtype=np.bool_))
+
+
+def test_two_machines_by_hand() -> None:
+    # 12 jobs of 6 s or 3 s on one processor each: 4 on the first and 8 on the second are done in 24 s.
+    types = types_of([[6.0, 3.0]], [1], [1, 1])
+    assert least_work_s(types, np.array([12])) == pytest.approx(24)
+    # With 2 processors, the first takes half of its time: 6 jobs on each.
+    assert least_work_s(types_of([[6.0, 3.0]], [1], [2, 1]), np.array([12])) == pytest.approx(18)
+
+
+def test_a_job_that_runs_on_one_machine_only_is_done_there() -> None:
+    types = types_of([[INF, 5.0], [1.0, 1.0]], [1, 1], [4, 1])
+    assert least_work_s(types, np.array([3, 4])) == pytest.approx(15)
+
+
+def test_the_longest_job_cannot_be_cut() -> None:
+    types = types_of([[100.0, 90.0], [1.0, 1.0]], [1, 1], [50, 50])
+    assert least_work_s(types, np.array([1, 1])) < 2
+    assert least_makespan_s(types, np.array([1, 1])) == 90
+    assert least_makespan_s(types, np.array([0, 1])) == 1
+
+
+def test_no_time_is_no_work() -> None:
+    assert least_work_s(types_of([[0.0]], [1], [2]), np.array([5])) == 0
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(1, 9)] * 3, st.integers(1, 2)), min_size=1, max_size=5),
+    st.lists(st.integers(2, 4), min_size=3, max_size=3),
+)
+def test_no_way_to_share_whole_jobs_out_has_less_work(
+    jobs: list[tuple[int, int, int, int]], sizes: list[int]
+) -> None:
+    run_s = [[float(time) for time in job[:3]] for job in jobs]
+    procs = [job[3] for job in jobs]
+    least = least_work_s(types_of(run_s, procs, sizes), np.ones(len(jobs), dtype=np.int64))
+    whole = min(
+        max(
+            sum(procs[job] * run_s[job][place] for job, own in enumerate(shares) if own == place) / size
+            for place, size in enumerate(sizes)
+        )
+        for shares in product(range(3), repeat=len(jobs))
+    )
+    assert least <= whole + 1e-9
+    # Cutting jobs saves no more than a machine's share of each machine's last job.
+    longest = max(procs[job] * max(run_s[job]) for job in range(len(jobs))) / min(sizes)
+    assert whole <= least + 3 * longest
+
+
+def test_without_scipy_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("scipy.optimize", "scipy.sparse", "scipy.special"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=r"the least makespan needs .*'crosscast\[cluster\]'"):
+        least_work_s(types_of([[1.0]], [1], [1]), np.array([1]))
+    with pytest.raises(MissingExtraError, match=r"an interval over seeds needs .*'crosscast\[cluster\]'"):
+        mean_of([1.0, 2.0])
+
+
+def test_types_are_drawn_equally_often_with_replacement() -> None:
+    places = draw_types(7, 70_000, np.random.default_rng(1))
+    assert set(places.tolist()) == set(range(7))
+    assert chisquare(np.bincount(places)).pvalue > 0.001
+
+
+def test_jobs_are_submitted_after_exponential_times_the_first_at_once() -> None:
+    submit_s = submissions(20_000, 4.0, np.random.default_rng(1))
+    assert submit_s[0] == 0
+    assert kstest(np.diff(submit_s), "expon", args=(0, 4.0)).pvalue > 0.001
+
+
+def test_a_batch_is_submitted_at_once() -> None:
+    assert not submissions(10, 0.0, np.random.default_rng(1)).any()
+
+
+ALL = tuple(PLACEMENTS)
+
+
+def types_of_experiment(count: int = 12, *, noise: float = 0.3) -> Workload:
+    """Types on two CPU machines and a GPU machine, where some run ten times faster."""
+    rng = np.random.default_rng(3)
+    gpu = np.arange(count) % 2 == 0
+    run_s = rng.uniform(5, 50, (count, 1)) * np.where(gpu[:, None], [1.0, 0.8, 0.1], [1.0, 0.8, 2.0])
+    vector = run_s / run_s.max(axis=1, keepdims=True)
+    guess = vector * np.exp(rng.normal(0, noise, vector.shape))
+    jobs = Jobs(np.arange(1, count + 1), np.zeros(count), rng.integers(1, 4, count), run_s, run_s)
+    machines = (Machine("a", 16), Machine("b", 8), Machine("g", 6, has_gpu=True))
+    return Workload(jobs, machines, gpu, guess, guess * (run_s / guess)[:, :1])
+
+
+def test_a_seed_gives_the_same_results_and_another_one_others() -> None:
+    setup = Setup(ALL, 200, [4])
+    first, again = (run_experiment(types_of_experiment(), setup).results for _ in range(2))
+    other = run_experiment(types_of_experiment(), replace(setup, seeds=[5])).results
+    for one, same, else_ in zip(first, again, other, strict=True):
+        assert one.outcomes[0].metrics == same.outcomes[0].metrics
+        assert one.makespan_s != else_.makespan_s
+
+
+def test_all_placements_have_the_workload_of_the_seed() -> None:
+    schedules: dict[tuple[str, int], Schedule] = {}
+    run_experiment(
+        types_of_experiment(),
+        Setup(("random", "oracle"), 100, [1, 2], interarrival_s=3.0),
+        keep=lambda name, seed, schedule: schedules.update({(name, seed): schedule}),
+    )
+    assert set(schedules) == {(name, seed) for name in ("random", "oracle") for seed in (1, 2)}
+    for seed in (1, 2):
+        one, other = schedules["random", seed].jobs, schedules["oracle", seed].jobs
+        np.testing.assert_array_equal(one.submit_s, other.submit_s)
+        np.testing.assert_array_equal(one.run_s, other.run_s)
+    first, second = schedules["random", 1], schedules["random", 2]
+    assert first.jobs.submit_s.tolist() != second.jobs.submit_s.tolist()
+    assert first.machine.tolist() != second.machine.tolist()
+
+
+def test_a_placement_does_not_depend_on_which_others_are_compared() -> None:
+    alone = run_experiment(types_of_experiment(), Setup(("random",), 80, [1])).results[0]
+    last = run_experiment(types_of_experiment(), Setup(("user", "random"), 80, [1])).results[1]
+    assert alone.outcomes[0].metrics == last.outcomes[0].metrics
+
+
+def test_a_model_that_is_never_wrong_is_the_oracle() -> None:
+    names = ("model", "oracle", "completion", "oracle-completion")
+    found = run_experiment(types_of_experiment(noise=0.0), Setup(names, 150, [0])).results
+    model, oracle, completion, bound = (each.outcomes[0].metrics for each in found)
+    assert model == oracle
+    assert completion.makespan_s == pytest.approx(bound.makespan_s)
+
+
+def test_no_placement_is_done_before_the_least_makespan() -> None:
+    found = run_experiment(types_of_experiment(), Setup(ALL, 300, [0, 1, 2]))
+    assert found.least_makespan_s is not None
+    for each in found.results:
+        assert each.makespan_s.value >= found.least_makespan_s.value
+
+
+def test_shares_on_the_fastest_machine_and_work_are_counted_over_jobs() -> None:
+    kept: list[Schedule] = []
+    types = types_of_experiment()
+    found = run_experiment(
+        types, Setup(("random",), 120, [0]), keep=lambda name, seed, schedule: kept.append(schedule)
+    ).results[0]
+    on_fastest, work, least = 0, 0.0, 0.0
+    for procs, run_s, place in zip(kept[0].jobs.procs, kept[0].jobs.run_s, kept[0].machine, strict=True):
+        on_fastest += run_s[place] == min(run_s)
+        work += procs * run_s[place]
+        least += procs * min(run_s)
+    assert found.on_fastest == pytest.approx(on_fastest / 120)
+    assert found.work_over_least == pytest.approx(work / least)
+
+
+def test_means_have_students_intervals_and_differences_are_in_pairs() -> None:
+    found = {
+        each.placement: each
+        for each in run_experiment(
+            types_of_experiment(), Setup(("user", "oracle", "model"), 60, [1, 2, 3])
+        ).results
+    }
+    spans = {name: [run.metrics.makespan_s for run in each.outcomes] for name, each in found.items()}
+    for name, each in found.items():
+        low, high = student.interval(0.95, 2, np.mean(spans[name]), np.std(spans[name], ddof=1) / np.sqrt(3))
+        assert each.makespan_s.interval == pytest.approx((low, high))
+    ratios = [one / other - 1 for one, other in zip(spans["model"], spans["user"], strict=True)]
+    assert found["model"].against["user"].value == pytest.approx(np.mean(ratios))
+    assert set(found["model"].against) == {"user", "oracle"}
+    assert set(found["oracle"].against) == {"user"}
+
+
+def test_one_seed_says_nothing_of_others() -> None:
+    found = run_experiment(types_of_experiment(), Setup(("user",), 20, [7])).results[0]
+    assert found.makespan_s.interval is None
+    assert found.to_dict()["makespan_interval"] is None
+    assert mean_of([5.0]).value == 5.0
+
+
+def test_predicted_estimates_change_what_is_backfilled_and_not_how_long_jobs_run() -> None:
+    kept: list[Schedule] = []
+    for estimates in ("exact", "predicted"):
+        setup = Setup(("round-robin",), 200, [0], estimates=estimates)
+        run_experiment(
+            types_of_experiment(noise=1.0), setup, keep=lambda name, seed, schedule: kept.append(schedule)
+        )
+    exact, predicted = kept
+    np.testing.assert_array_equal(exact.jobs.run_s, predicted.jobs.run_s)
+    np.testing.assert_array_equal(exact.machine, predicted.machine)
+    assert exact.start_s.tolist() != predicted.start_s.tolist()
+
+
+def test_rows_are_taken_as_they_are_where_nothing_is_drawn() -> None:
+    kept: list[Schedule] = []
+    types = types_of_experiment(3)
+    setup = Setup(("user",), None, [0], submit_s=np.array([0.0, 4.0, 4.0]))
+    found = run_experiment(types, setup, keep=lambda name, seed, schedule: kept.append(schedule))
+    assert found.least_makespan_s is None
+    np.testing.assert_array_equal(kept[0].jobs.run_s, types.jobs.run_s)
+    assert kept[0].jobs.submit_s.tolist() == [0.0, 4.0, 4.0]
+
+
+def test_a_load_below_one_keeps_queues_short_and_above_one_does_not() -> None:
+    waits = []
+    for load in (0.3, 3.0):
+        between_s = interarrival_of_load(types_of_experiment(), load)
+        setup = Setup(("oracle-completion",), 2000, [0], interarrival_s=between_s)
+        waits.append(run_experiment(types_of_experiment(), setup).results[0].mean_wait_s)
+    assert waits[0] < 1
+    assert waits[1] > 100
+
+
+def test_progress_tells_of_each_simulation() -> None:
+    told: list[tuple[int, int, str]] = []
+    setup = Setup(("user", "random"), 5, [0, 1])
+    run_experiment(types_of_experiment(), setup, progress=lambda *words: told.append(words))
+    assert told == [(1, 4, "user"), (2, 4, "random"), (3, 4, "user"), (4, 4, "random")]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"jobs": 0}, "count: expected 1 to 100,000,000 jobs, found 0"),
+        ({"jobs": -4}, "count: expected 1 to 100,000,000 jobs, found -4"),
+        ({"jobs": 10**12}, "count: expected 1 to 100,000,000 jobs"),
+        ({"placements": ("best",)}, "placement: expected one of .*, found 'best'"),
+        ({"placements": ()}, "experiment: expected at least one placement and one seed, found none"),
+        ({"seeds": []}, "experiment: expected at least one placement and one seed, found none"),
+        ({"seeds": [-1]}, "seed: expected at least 0, found -1"),
+        ({"interarrival_s": -1.0}, "interarrival: expected a time of at least 0 s, found -1"),
+        ({"interarrival_s": float("nan")}, "interarrival: expected a time of at least 0 s, found nan"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(changed: dict[str, object], message: str) -> None:
+    setup = replace(Setup(("user",), 5, [0]), **changed)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=message):
+        run_experiment(types_of_experiment(), setup)
+
+
+@pytest.mark.parametrize("load", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_load_is_above_zero(load: float) -> None:
+    with pytest.raises(InputError, match="load: expected a number above 0, found"):
+        interarrival_of_load(types_of_experiment(), load)
+
+
+def test_predicted_estimates_need_predictions() -> None:
+    types = replace(types_of_experiment(), predicted_s=None)
+    with pytest.raises(InputError, match="estimates: expected jobs with predicted times, found none"):
+        run_experiment(types, Setup(("user",), 5, [0], estimates="predicted"))
+
+
+def test_the_policy_is_that_of_the_setup() -> None:
+    spans = [
+        run_experiment(types_of_experiment(), Setup(("random",), 200, [0], policy=policy))
+        .results[0]
+        .makespan_s.value
+        for policy in (Policy(), Policy(backfill=None))
+    ]
+    assert spans[0] < spans[1]
+
+
+def jobs() -> Jobs:
+    """On 5 processors: the second waits for the first, and the third and fourth may pass it."""
+    run_s = np.array([[4.0], [2.0], [3.0], [9.0]])
+    return Jobs(
+        np.arange(1, 5),
+        np.zeros(4),
+        np.array([3, 4, 1, 1]),
+        run_s,
+        run_s,
+        np.array([0, 0, 1, 1]),
+        ("ann", "bob"),
+    )
+
+
+def test_a_result_for_each_policy_in_their_order() -> None:
+    kept: list[tuple[Policy, Schedule]] = []
+    policies = [Policy(backfill=None), Policy()]
+    found = compare_policies(
+        jobs(), [Machine("one", 5)], policies, keep=lambda policy, schedule: kept.append((policy, schedule))
+    )
+    assert [each.label for each in found] == ["fcfs", "easy"]
+    assert [each.metrics.makespan_s for each in found] == [15.0, 9.0]
+    assert [policy for policy, _ in kept] == policies
+    assert [schedule.start_s.tolist() for _, schedule in kept] == [[0, 4, 4, 6], [0, 4, 0, 0]]
+    assert [user.mean_wait_s for user in found[1].users] == [2.0, 0.0]
+
+
+def test_json_has_what_a_check_reads() -> None:
+    (found,) = compare_policies(jobs(), [Machine("one", 5)], [Policy("fcfs", "widest")])
+    listed = found.to_dict()
+    assert (listed["policy"], listed["queue"], listed["backfill"]) == ("easy", "fcfs", "widest")
+    assert listed["jobs"] == 4
+    assert listed["makespan_s"] == 9
+    assert listed["jobs_per_s"] == pytest.approx(4 / listed["simulation_s"])
+    assert "users" not in listed
+    assert [user["user"] for user in found.to_dict(users=True)["users"]] == ["ann", "bob"]
+
+
+def test_labels_tell_policies_apart() -> None:
+    policies = [Policy(a, b) for a in ("fcfs", "widest") for b in (None, "fcfs", "shortest")]
+    assert len({policy_label(policy) for policy in policies}) == 6
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "four-clusters.toml"
+PLACEMENTS_EXPERIMENT_REAL = ("user", "model", "oracle", "oracle-near", "oracle-completion")
+
+
+@pytest.fixture(scope="module")
+def types() -> JobTypes:
+    vectors = vectors_of(import_aiwc2018(shared_data("aiwc2018")))
+    held_out = held_out_predictions(vectors, LogMean(), "leave-application-out")
+    return held_out_jobs(held_out, JobShape(job_procs=(1, 1, 2), job_s=600.0))
+
+
+@pytest.fixture(scope="module")
+def machines() -> list[Machine]:
+    if not EXAMPLE.exists():
+        pytest.skip("no checkout")
+    return read_machines(EXAMPLE)
+
+
+def placed(types: JobTypes, machines: list[Machine]) -> dict[str, PlacementSummary]:
+    found = run_experiment(type_workload(types, machines), Setup(PLACEMENTS_EXPERIMENT_REAL, 50_000, [1]))
+    return {each.placement: each for each in found.results}
+
+
+def test_all_kernels_at_all_sizes_are_types_of_jobs(types: JobTypes) -> None:
+    assert len(types) == 3 * 104
+    assert len(types.devices) == 15
+
+
+@pytest.mark.parametrize("nodes", [None, 1354])
+def test_in_a_batch_a_model_beats_users_and_is_near_the_oracle_though_it_sees_no_counter(
+    types: JobTypes, machines: list[Machine], nodes: int | None
+) -> None:
+    if nodes is not None:
+        machines = [replace(machine, procs=nodes) for machine in machines]
+    model = placed(types, machines)["model"]
+    assert model.against["user"].value < -0.15
+    assert abs(model.against["oracle"].value) < 0.05
+    assert model.on_fastest < 0.5
+
+
+def test_with_slow_cpus_and_fast_gpus_the_oracle_itself_loses_to_users_unless_it_waits(
+    types: JobTypes, machines: list[Machine]
+) -> None:
+    devices = ("knl", "xeon_es-2697v2", "gtx1080ti", "titanx")
+    unlike = [
+        replace(machine, procs=1354, device=device) for machine, device in zip(machines, devices, strict=True)
+    ]
+    found = placed(types, unlike)
+    assert found["oracle"].against["user"].value > 0.8
+    assert found["oracle-near"].against["user"].value < -0.3
+    assert found["oracle-completion"].against["user"].value < -0.3

@@ -1,0 +1,158 @@
+"""Package."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from crosscast.cluster.gavel import GavelSpeeds, GavelTrace, read_gavel, read_speeds
+from crosscast.errors import InputError
+
+SPEEDS = """file,gpu,job,gpus,steps_per_s
+simulation_throughputs,k80,A3C,1,2.0
+simulation_throughputs,v100,A3C,1,8.0
+simulation_throughputs,v100_unconsolidated,A3C,1,5.0
+physical_cluster_throughputs,v100,A3C,1,99.0
+simulation_throughputs,k80,LM (batch size 5),1,0.0
+simulation_throughputs,v100,LM (batch size 5),1,10.0
+simulation_throughputs,v100,LM (batch size 5),2,15.0
+simulation_throughputs,k80,Large,1,0.0
+simulation_throughputs,v100,Large,1,0.0
+"""
+
+
+def seven(job: str = "A3C", steps: object = 80, arrival: object = 0, gpus: object = 1) -> str:
+    return f"{job}\tcd %s && python3 main.py\t--max-steps\t0\t{steps}\t{arrival}\t{gpus}"
+
+
+def read(folder: Path, *lines: str, speeds: str = SPEEDS) -> GavelTrace:
+    (folder / "a.trace").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (folder / "speeds.csv").write_text(speeds, encoding="utf-8")
+    return read_gavel(folder / "a.trace", folder / "speeds.csv")
+
+
+def test_a_job_runs_for_its_steps_over_its_speed(tmp_path: Path) -> None:
+    trace = read(
+        tmp_path, seven(), seven("LM (batch size 5)", 100, 6.5), seven("LM (batch size 5)", 150, 6.5, 2)
+    )
+    assert trace.kinds == ("k80", "v100")
+    assert trace.types == ("A3C", "LM (batch size 5)", "LM (batch size 5)")
+    assert trace.jobs.run_s.tolist() == [[40, 10], [math.inf, 10], [math.inf, 10]]
+    assert trace.jobs.estimate_s.tolist() == trace.jobs.run_s.tolist()
+    assert trace.jobs.submit_s.tolist() == [0, 6.5, 6.5]
+    assert trace.jobs.procs.tolist() == [1, 1, 2]
+    assert trace.jobs.number.tolist() == [1, 2, 3]
+    assert trace.left_out == {}
+
+
+def test_lines_of_all_ages_say_the_same(tmp_path: Path) -> None:
+    lines = (
+        "LM (batch size 5)\tpython3 main.py\t--steps\t1\t150\t30.5\t2",
+        "LM (batch size 5)\tpython3 main.py\t--steps\t1\t150\t2\t1.0\t-1.0\t30.5",
+        "LM (batch size 5)\tpython3 main.py\tfolder/lm\t--steps\t1\t150\t2\t1\t-1\t30.5",
+    )
+    for line in lines:
+        jobs = read(tmp_path, line).jobs
+        assert (jobs.run_s.tolist(), jobs.procs.tolist(), jobs.submit_s.tolist()) == (
+            [[math.inf, 10]],
+            [2],
+            [30.5],
+        )
+
+
+def test_jobs_whose_time_is_not_known_are_left_out_and_counted(tmp_path: Path) -> None:
+    trace = read(tmp_path, seven(gpus=0), seven(gpus=16), seven(gpus=2), "", seven("Large"), seven(arrival=3))
+    assert trace.left_out == {"no GPUs": 1, "no speed on so many GPUs": 2, "does not fit on any GPU": 1}
+    assert trace.jobs.number.tolist() == [6]
+    with pytest.raises(InputError, match=r"a\.trace: .* found none \(1 with no speed on so many GPUs\)"):
+        read(tmp_path, seven(gpus=16))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (seven("B3C"), r"line 2: job type: expected one with a speed in .*speeds\.csv, found 'B3C'"),
+        (seven(steps="many"), "line 2: total steps: expected a number of at least 0, found 'many'"),
+        (seven(steps=-5), "line 2: total steps: expected a number of at least 0, found '-5'"),
+        (seven(gpus=1.5), "line 2: scale factor: expected a whole number of at least 0, found '1.5'"),
+        (seven(gpus=-1), "line 2: scale factor: expected a whole number of at least 0, found '-1'"),
+        (seven(arrival="nan"), "line 2: arrival time: expected a number of at least 0, found 'nan'"),
+        (seven(arrival=5), "line 2: arrival time: expected at least 6 s, as in a line before, found 5"),
+        ("A3C", "line 2: expected 7, 9 or 10 fields with tabs between, found 1"),
+        ("A3C" * 30_000, "line 2: expected a job, found too long a line or file"),
+    ],
+)
+def test_a_line_that_is_wrong_is_named(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, seven(arrival=6), line)
+
+
+def test_an_empty_or_absent_trace_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.trace: expected jobs whose speed is known, found none$"):
+        read(tmp_path)
+    with pytest.raises(InputError, match=r"none\.trace: cannot read the trace \(No such file"):
+        read_gavel(tmp_path / "none.trace", tmp_path / "speeds.csv")
+
+
+HEADER = "file,gpu,job,gpus,steps_per_s"
+
+
+def read_gavel_speeds(folder: Path, *rows: str, header: str = HEADER) -> GavelSpeeds:
+    path = folder / "speeds.csv"
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return read_speeds(path)
+
+
+def test_speeds_are_of_the_simulation_and_of_one_server(tmp_path: Path) -> None:
+    speeds = read_gavel_speeds(
+        tmp_path,
+        "simulation_throughputs,k80,A3C,1,2.5",
+        "simulation_throughputs,k80_unconsolidated,A3C,1,1",
+        "physical_cluster_throughputs,p100,A3C,1,3",
+        "simulation_throughputs,v100,A3C,2,4",
+    )
+    assert speeds.kinds == ("k80", "v100")
+    assert speeds.types == {"A3C"}
+    # A kind without a row of a job does not run it.
+    assert speeds.by_job == {("A3C", 1): (2.5, 0), ("A3C", 2): (0, 4)}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (
+            "simulation_throughputs,k80,A3C,1,fast",
+            "line 3: steps_per_s: expected a number of at least 0, found 'fast'",
+        ),
+        (
+            "simulation_throughputs,k80,A3C,1,-2",
+            "line 3: steps_per_s: expected a number of at least 0, found '-2'",
+        ),
+        ("simulation_throughputs,k80,A3C,1,inf", "line 3: steps_per_s: .* found 'inf'"),
+        (
+            "simulation_throughputs,k80,A3C,0,2",
+            "line 3: gpus: expected a whole number of at least 1, found 0",
+        ),
+        (
+            "simulation_throughputs,k80,A3C,1.5,2",
+            "line 3: gpus: expected a whole number of at least 1, found 1.5",
+        ),
+        (
+            "simulation_throughputs,p100,A3C,1,2",
+            "line 3: expected each speed once, found A3C on 1 p100 again",
+        ),
+        ("simulation_throughputs,p100", "line 3: expected 5 cells, found 2"),
+    ],
+)
+def test_a_row_that_is_wrong_is_named(tmp_path: Path, row: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_gavel_speeds(tmp_path, "simulation_throughputs,p100,A3C,1,2.5", row)
+
+
+def test_a_file_without_speeds_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected rows of simulation_throughputs, found none"):
+        read_gavel_speeds(tmp_path, "physical_cluster_throughputs,p100,A3C,1,3")
+    with pytest.raises(InputError, match="expected a column gpus, found file, gpu, job, steps_per_s"):
+        read_gavel_speeds(tmp_path, header="file,gpu,job,steps_per_s")

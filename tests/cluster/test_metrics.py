@@ -1,0 +1,221 @@
+"""Rectangles of a timeline: within the machine, apart from one another, all of a job's work."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from crosscast.cluster.jobs import Schedule
+from crosscast.cluster.metrics import (
+    Rectangles,
+    bounded_slowdown,
+    metrics_of,
+    occupied,
+    per_machine,
+    per_user,
+    processor_seconds,
+    queue_length,
+    rectangles,
+)
+from crosscast.errors import InputError
+from support.schedules import NAMES, schedule_of, schedules
+
+
+def boxes(found: Rectangles) -> list[tuple[int, float, float, int, int]]:
+    columns = (found.job, found.start_s, found.end_s, found.first, found.procs)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+@settings(max_examples=40)
+@given(schedules())
+def test_rectangles_are_all_of_the_work_and_never_overlap(schedule: Schedule) -> None:
+    for place, machine in enumerate(schedule.machines):
+        found = boxes(rectangles(schedule, place))
+        for _, _, _, first, procs in found:
+            assert 0 <= first < first + procs <= machine.procs
+        for (_, start, end, low, count), (_, other_start, other_end, other_low, other_count) in combinations(
+            found, 2
+        ):
+            in_time = start < other_end and other_start < end
+            in_place = low < other_low + other_count and other_low < low + count
+            assert not (in_time and in_place)
+        used = np.zeros(len(schedule.jobs), dtype=np.int64)
+        for job, start, end, _, count in found:
+            assert (start, end) == (schedule.start_s[job], schedule.end_s[job])
+            used[job] += count
+        there = (schedule.machine == place) & (schedule.ran_s > 0)
+        assert used.tolist() == np.where(there, schedule.jobs.procs, 0).tolist()
+
+
+@settings(max_examples=40)
+@given(schedules())
+def test_a_window_has_the_jobs_that_run_in_it(schedule: Schedule) -> None:
+    found = set(rectangles(schedule, 0, 3.0, 8.0).job.tolist())
+    runs = (schedule.start_s < 8) & (schedule.end_s > 3) & (schedule.ran_s > 0) & (schedule.machine == 0)
+    assert found == set(np.flatnonzero(runs).tolist())
+
+
+def test_a_job_has_processors_side_by_side_where_there_are_enough() -> None:
+    # Processor 0 is free again at 2 s, but not the one next to it: the last job takes 2 and 3.
+    rows = [(0.0, 0.0, 2.0, 1), (0.0, 0.0, 9.0, 1), (2.0, 2.0, 5.0, 2)]
+    assert boxes(rectangles(schedule_of(rows), 0))[-1] == (2, 2.0, 5.0, 2, 2)
+
+
+def test_a_job_between_others_has_a_rectangle_for_each_part() -> None:
+    rows = [(0.0, 0.0, 2.0, 1), (0.0, 0.0, 9.0, 1), (0.0, 0.0, 9.0, 1), (2.0, 2.0, 5.0, 2)]
+    assert boxes(rectangles(schedule_of(rows), 0))[-2:] == [(3, 2.0, 5.0, 0, 1), (3, 2.0, 5.0, 3, 1)]
+
+
+# Submitted, started, ended, processors: one waits 6 s for 2 s, one 10 s for 20 s, one starts at once.
+THREE = [(0.0, 0.0, 10.0, 4), (4.0, 10.0, 12.0, 1), (5.0, 15.0, 35.0, 2)]
+
+
+def test_a_schedule_counted_by_hand() -> None:
+    found = metrics_of(schedule_of(THREE))
+    assert found.jobs == 3
+    assert found.makespan_s == 35
+    assert found.mean_wait_s == pytest.approx((0 + 6 + 10) / 3)
+    assert found.median_wait_s == 6
+    assert found.wait_p95_s == pytest.approx(9.6)
+    # max(0 + 10, ...)/10 = 1; (6 + 2) / max(2, 10) = 0.8, so 1; (10 + 20) / 20 = 1.5.
+    assert found.average_bounded_slowdown == pytest.approx((1 + 1 + 1.5) / 3)
+    assert found.utilisation == pytest.approx((40 + 2 + 40) / (4 * 35))
+
+
+def test_a_makespan_begins_when_the_first_job_is_submitted_not_when_it_starts() -> None:
+    assert metrics_of(schedule_of([(2.0, 5.0, 9.0, 1)])).makespan_s == 7
+
+
+def test_a_short_job_counts_as_one_of_ten_seconds() -> None:
+    waited, ran = np.array([100.0, 100.0, 100.0]), np.array([0.0, 10.0, 50.0])
+    assert bounded_slowdown(waited, ran).tolist() == [10.0, 11.0, 3.0]
+
+
+def test_a_schedule_that_takes_no_time_has_no_utilisation() -> None:
+    schedule = schedule_of([(3.0, 3.0, 3.0, 1), (3.0, 3.0, 3.0, 2)])
+    assert metrics_of(schedule).utilisation is None
+    assert per_machine(schedule)[0].utilisation is None
+    assert metrics_of(schedule).makespan_s == 0
+
+
+def test_no_jobs_have_no_metrics() -> None:
+    empty = schedule_of(THREE)
+    none = np.zeros(0)
+    whole = np.zeros(0, dtype=np.int64)
+    jobs = replace(
+        empty.jobs, number=whole, submit_s=none, procs=whole, run_s=none[:, None], estimate_s=none[:, None]
+    )
+    with pytest.raises(InputError, match="expected at least one job, found none"):
+        metrics_of(Schedule(jobs, empty.machines, whole, none, none, none))
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_times_that_cannot_be_added_up_are_refused() -> None:
+    with pytest.raises(InputError, match="schedule: expected times that can be added up"):
+        metrics_of(schedule_of([(0.0, 0.0, 1e308, 4)]))
+
+
+@settings(max_examples=40)
+@given(schedules())
+def test_metrics_are_those_of_a_loop(schedule: Schedule) -> None:
+    slowdowns, waits, work = [], [], 0.0
+    jobs = schedule.jobs
+    for submit, start, end, procs in zip(
+        jobs.submit_s, schedule.start_s, schedule.end_s, jobs.procs, strict=True
+    ):
+        wait, ran = start - submit, end - start
+        slowdowns.append(max((wait + ran) / max(ran, 10.0), 1.0))
+        waits.append(wait)
+        work += procs * ran
+    found = metrics_of(schedule)
+    assert found.average_bounded_slowdown == pytest.approx(math.fsum(slowdowns) / len(slowdowns))
+    assert found.mean_wait_s == pytest.approx(math.fsum(waits) / len(waits))
+    assert found.makespan_s == max(schedule.end_s) - min(jobs.submit_s)
+    size = sum(machine.procs for machine in schedule.machines)
+    if found.utilisation is not None:
+        assert found.utilisation == pytest.approx(work / (size * found.makespan_s))
+        assert 0 <= found.utilisation <= 1 + 1e-12
+
+
+@settings(max_examples=40)
+@given(schedules())
+def test_machines_and_users_add_up_to_the_whole(schedule: Schedule) -> None:
+    whole = metrics_of(schedule)
+    user = schedule.jobs.user
+    assert user is not None
+    names = [machine.name for machine in schedule.machines]
+    by_machine = [(part, schedule.machine == names.index(part.machine)) for part in per_machine(schedule)]
+    by_user = [(part, user == NAMES.index(part.user)) for part in per_user(schedule)]
+    for parts in (by_machine, by_user):
+        assert sum(part.jobs for part, _ in parts) == whole.jobs
+        waits = [part.jobs * (part.mean_wait_s or 0) for part, _ in parts]
+        assert sum(waits) == pytest.approx(whole.jobs * whole.mean_wait_s)
+        for part, own in parts:
+            if own.any():
+                assert part.mean_wait_s == pytest.approx(schedule.wait_s[own].mean())
+                slowdown = bounded_slowdown(schedule.wait_s[own], schedule.ran_s[own]).mean()
+                assert part.average_bounded_slowdown == pytest.approx(slowdown)
+            else:
+                assert part.mean_wait_s is None
+
+
+def test_users_without_jobs_are_not_listed_and_none_are_where_none_are_known() -> None:
+    assert [user.user for user in per_user(schedule_of(THREE, user=[2, 0, 2]))] == ["ada", "cyd"]
+    assert per_user(schedule_of(THREE)) == []
+
+
+def test_a_machine_without_jobs_is_idle_and_has_no_wait() -> None:
+    idle = per_machine(schedule_of(THREE, sizes=(4, 2)))[1]
+    assert (idle.jobs, idle.utilisation, idle.mean_wait_s, idle.average_bounded_slowdown) == (
+        0,
+        0,
+        None,
+        None,
+    )
+
+
+@settings(max_examples=40)
+@given(schedules())
+def test_queues_and_use_are_those_counted_second_by_second(schedule: Schedule) -> None:
+    jobs = schedule.jobs
+    moments = np.arange(-1.0, schedule.end_s.max() + 2, 0.5)
+    waiting = [np.count_nonzero((jobs.submit_s <= now) & (now < schedule.start_s)) for now in moments]
+    assert queue_length(schedule).at(moments).tolist() == waiting
+    for place in range(len(schedule.machines)):
+        own = schedule.machine == place
+        busy = [
+            int(jobs.procs[own & (schedule.start_s <= now) & (now < schedule.end_s)].sum()) for now in moments
+        ]
+        assert occupied(schedule, place).at(moments).tolist() == busy
+        assert max(busy) <= schedule.machines[place].procs
+
+
+@settings(max_examples=40)
+@given(schedules())
+def test_areas_below_the_steps_are_waits_and_work(schedule: Schedule) -> None:
+    first_s, last_s = float(schedule.jobs.submit_s[0]), float(schedule.end_s.max())
+    if last_s == first_s:
+        return
+    span_s = last_s - first_s
+    assert queue_length(schedule).mean(first_s, last_s) * span_s == pytest.approx(schedule.wait_s.sum())
+    assert occupied(schedule).mean(first_s, last_s) * span_s == pytest.approx(
+        processor_seconds(schedule).sum()
+    )
+
+
+@settings(max_examples=40)
+@given(schedules())
+def test_moving_all_times_changes_nothing(schedule: Schedule) -> None:
+    moved = replace(
+        schedule,
+        jobs=replace(schedule.jobs, submit_s=schedule.jobs.submit_s - 1024),
+        start_s=schedule.start_s - 1024,
+        end_s=schedule.end_s - 1024,
+    )
+    assert metrics_of(moved) == metrics_of(schedule)
+    assert per_machine(moved) == per_machine(schedule)

@@ -1,0 +1,155 @@
+"""Real logs: parts equal to a plain simulator's, and a whole one to another simulator's.
+
+They lie beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` points.
+"""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosscast.cluster.gavel import read_gavel
+from crosscast.cluster.job_types import JOB_TYPES
+from crosscast.cluster.jobs import COLUMNS, Bound, Jobs, Machine, Policy, read_machines
+from crosscast.cluster.simulate import simulate
+from crosscast.cluster.swf import FIELDS, read_swf, write_swf
+from crosscast.errors import InputError
+from support.brute_force import Plain
+from support.shared import shared_data
+
+KTH = ("KTH-SP2-1996-2.1-cln", 100)
+HPC2N = ("HPC2N-2002-2.1-cln", 240)
+
+KTH_WAITED_S = 6_129_704_263
+"""Seconds that all jobs together wait in AccaSim 1.1.3, by FirstInFirstOut and FirstFit on 100 nodes of one
+core, as ``python -m benchmarks.schedule`` runs it."""
+
+
+def jobs_of(name: str) -> Jobs:
+    return read_swf(shared_data(f"swf/{name}.swf.gz")).jobs().jobs.killed_at_estimate()
+
+
+@pytest.mark.parametrize("policy", [Policy(), Policy("fcfs", "shortest"), Policy("widest", "smallest-area")])
+@pytest.mark.parametrize("log", [KTH, HPC2N], ids=["kth", "hpc2n"])
+def test_parts_of_logs_equal_a_plain_simulators(log: tuple[str, int], policy: Policy) -> None:
+    name, procs = log
+    whole = jobs_of(name)
+    # On a third of the machine there is always a queue.
+    machines = [Machine("one", procs // 3)]
+    narrow = np.flatnonzero(whole.procs <= procs // 3)
+    for first in (0, 5_000, 20_000):
+        rows = narrow[first : first + 120]
+        jobs = Jobs(
+            whole.number[rows],
+            whole.submit_s[rows],
+            whole.procs[rows],
+            whole.run_s[rows],
+            whole.estimate_s[rows],
+        )
+        plain = Plain(jobs, machines, policy, Bound(np.zeros(len(jobs), np.int64))).simulate()
+        schedule = simulate(jobs, machines, policy=policy)
+        assert schedule.start_s.tolist() == [plain.runs[job].start for job in range(len(jobs))]
+
+
+def test_first_come_first_served_a_whole_log_is_as_in_accasim() -> None:
+    name, procs = KTH
+    jobs = jobs_of(name)
+    schedule = simulate(jobs, [Machine("one", procs)], policy=Policy(backfill=None))
+    assert len(jobs) == 27_992
+    assert schedule.wait_s.sum() == KTH_WAITED_S
+
+
+LOGS = {"KTH-SP2-1996-2.1-cln": (27_992, 100), "HPC2N-2002-2.1-cln": (202_876, 240)}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_log_is_read_as_another_reader_reads_it(name: str) -> None:
+    path = shared_data(f"swf/{name}.swf.gz")
+    count, procs = LOGS[name]
+    trace = read_swf(path)
+    assert (trace.label, len(trace), trace.header.max_procs) == (name, count, procs)
+    with gzip.open(path) as file:
+        numbers = np.array([line.split() for line in file if not line.startswith(b";")], dtype=np.float64)
+    numbers[numbers < 0] = np.nan
+    for column, field in zip(numbers.T, FIELDS, strict=True):
+        np.testing.assert_array_equal(trace.columns[field.name], column * field.unit, err_msg=field.name)
+
+
+def test_a_log_written_and_read_back_is_the_same(tmp_path: Path) -> None:
+    trace = read_swf(shared_data("swf/KTH-SP2-1996-2.1-cln.swf.gz"))
+    write_swf(trace, tmp_path / "back.swf")
+    again = read_swf(tmp_path / "back.swf")
+    assert again.header == trace.header
+    for field in FIELDS:
+        np.testing.assert_array_equal(again.columns[field.name], trace.columns[field.name])
+
+
+def test_all_lines_of_the_cleaned_logs_are_jobs_that_fit() -> None:
+    kth = read_swf(shared_data("swf/KTH-SP2-1996-2.1-cln.swf.gz")).jobs()
+    hpc2n = read_swf(shared_data("swf/HPC2N-2002-2.1-cln.swf.gz")).jobs()
+    for found, overran, users in ((kth, 0, 212), (hpc2n, 14_817, 257)):
+        assert found.left_out == {}
+        assert (found.too_wide, found.without_request, found.killed) == (0, 0, False)
+        assert (found.overran, len(found.jobs.users)) == (overran, users)
+
+
+def test_gavels_traces_run_on_three_kinds_of_gpu(tmp_path: Path) -> None:
+    speeds = shared_data("gpu_corun/gavel_standalone.csv")
+    with tarfile.open(shared_data("swf/gavel_traces.tar.gz")) as archive:
+        archive.extractall(tmp_path, filter="data")
+    left_out = {"ee9e8c": 373, "ed69ec": 0, "795a4c": 0, "2869ce": 179}
+    for name, missed in left_out.items():
+        path = tmp_path / f"{name}.trace"
+        trace = read_gavel(path, speeds)
+        assert trace.kinds == ("k80", "p100", "v100")
+        assert sum(trace.left_out.values()) == missed
+        with path.open(encoding="utf-8") as file:
+            assert len(trace.jobs) + missed == sum(1 for _ in file)
+    # 79,561 steps of a Transformer, of which the file of speeds says 5.446 a second.
+    first = read_gavel(tmp_path / "795a4c.trace", speeds).jobs
+    assert first.run_s[0, 2] == 79_561 / 5.44610521981264
+    with pytest.raises(InputError, match="expected jobs whose speed is known, found none"):
+        read_gavel(tmp_path / "philly.trace", speeds)
+
+
+_DOCUMENT = (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
+
+
+def rows(title: str) -> list[str]:
+    text = _DOCUMENT.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    return [line for line in text.splitlines() if line.startswith("| ")]
+
+
+def test_every_field_of_the_standard_workload_format_is_there() -> None:
+    found = rows("The Standard Workload Format")[1:]
+    assert len(found) == len(FIELDS)
+    for number, (row, field) in enumerate(zip(found, FIELDS, strict=True), start=1):
+        assert row.startswith(f"| {number} | `{field.name}` | {field.title}")
+        assert ("KiB" in row) == (field.unit == 1024)
+
+
+def test_every_column_of_job_types_is_there() -> None:
+    assert rows("Job types")[1:] == [
+        f"| `{column.name}` | {column.type} | {column.unit} | {column.title} |"
+        for column in JOB_TYPES.columns
+    ]
+
+
+def test_every_column_of_a_schedule_is_there() -> None:
+    text = " ".join(rows("Schedules"))
+    assert [text.index(f"`{name}`") for name in COLUMNS] == sorted(
+        text.index(f"`{name}`") for name in COLUMNS
+    )
+
+
+def test_its_machines_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "machines.toml"
+    path.write_text(_DOCUMENT.split("```toml\n")[1].split("```")[0], encoding="utf-8")
+    assert [(machine.name, machine.procs, machine.device) for machine in read_machines(path)] == [
+        ("quartz", 2988, None),
+        ("lassen", 795, "v100"),
+    ]

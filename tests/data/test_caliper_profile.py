@@ -1,0 +1,186 @@
+"""Profiles of Caliper, as records and as tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crosscast.data.counters.caliper import read_caliper
+from crosscast.data.counters.common import Circumstances, configured_runs
+from crosscast.errors import InputError
+from support.counter_profiles import CALI_HEAD, cali_file, cali_record, caliper_table
+
+pytest.importorskip("caliperreader", reason="caliper-reader is not installed")
+
+MAIN, SOLVE = 30, 31
+RECORDS = (
+    cali_record(1.0, 10, 100, MAIN),
+    cali_record(2.0, 20, 300, SOLVE),
+    cali_record(0.5, 1, 5),
+    cali_record(5.0, 30, 400, MAIN, rank=1),
+    cali_record(4.0, 40, 500, SOLVE, rank=1),
+)
+
+
+def refusal(path: Path, region: str | None = None) -> str:
+    with pytest.raises(InputError) as caught:
+        read_caliper(path, region)
+    return str(caught.value)
+
+
+def table_file(path: Path, **changed: Any) -> Path:
+    path = path / "app.json"
+    path.write_text(json.dumps(caliper_table(**changed)), encoding="utf-8")
+    return path
+
+
+def test_counters_are_means_over_processes_and_the_time_that_of_the_longest(tmp_path: Path) -> None:
+    run = read_caliper(cali_file(tmp_path / "app.cali", *RECORDS))
+    assert run.counters == {"papi.PAPI_BR_INS": (31 + 70) / 2, "papi.PAPI_TOT_INS": (405 + 900) / 2}
+    assert (run.time_s, run.name, run.kernel) == (9.0, "app", None)
+
+
+def test_a_region_is_taken_with_those_within(tmp_path: Path) -> None:
+    path = cali_file(tmp_path / "app.cali", *RECORDS)
+    assert read_caliper(path, "solve").counters["papi.PAPI_BR_INS"] == (20 + 40) / 2
+    assert read_caliper(path, "main").counters["papi.PAPI_BR_INS"] == (30 + 70) / 2
+    assert read_caliper(path, "solve").kernel == "solve"
+
+
+def test_a_region_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    path = cali_file(tmp_path / "app.cali", *RECORDS)
+    assert "expected a region fft, found main, solve" in refusal(path, "fft")
+
+
+def test_a_table_gives_inclusive_values_of_the_outermost_region(tmp_path: Path) -> None:
+    run = read_caliper(table_file(tmp_path))
+    assert run.counters == {"rc.count": 400, "cycles": 4e9}
+    assert run.time_s == pytest.approx(4.0)
+    assert read_caliper(table_file(tmp_path), "solve").counters == {"rc.count": 300, "cycles": 3e9}
+
+
+@pytest.mark.parametrize(("unit", "time_s"), [("sec", 4.0), ("usec", 4e-6), ("nsec", 4e-9)])
+def test_the_unit_of_a_time_is_that_of_the_profile(tmp_path: Path, unit: str, time_s: float) -> None:
+    columns = ["path", "sum#time.duration"]
+    facts = [{"is_value": False}, {"is_value": True, "attribute.unit": unit}]
+    path = table_file(tmp_path, data=[[0, 1.0], [1, 3.0]], columns=columns, column_metadata=facts)
+    assert read_caliper(path).time_s == pytest.approx(time_s)
+
+
+def test_a_mean_over_processes_is_preferred_and_extremes_are_no_counters(tmp_path: Path) -> None:
+    columns = ["path", "max#sum#hits", "sum#sum#hits", "avg#sum#hits", "min#sum#rare"]
+    facts = [{"is_value": each != "path"} for each in columns]
+    path = table_file(tmp_path, data=[[0, 9, 12, 6, 1]], columns=columns, column_metadata=facts)
+    assert read_caliper(path).counters == {"hits": 6}
+
+
+def test_what_is_outside_of_all_regions_is_added_to_inclusive_values(tmp_path: Path) -> None:
+    columns = ["path", "avg#inclusive#sum#time.duration", "any#any#max#Bytes/Rep", "Node order"]
+    facts = [{"is_value": each != "path"} for each in columns]
+    data = [[None, 8.0, 50, 0], [0, 2.0, 50, 1], [1, 1.5, 30, 2]]
+    path = table_file(tmp_path, data=data, columns=columns, column_metadata=facts)
+    run = read_caliper(path)
+    assert (run.time_s, run.counters) == (10.0, {"Bytes/Rep": 50})
+    run = read_caliper(path, "solve")
+    assert (run.time_s, run.counters) == (1.5, {"Bytes/Rep": 30})
+
+
+def test_a_table_may_call_the_time_time(tmp_path: Path) -> None:
+    columns = ["Node order", "mpi.rank", "time", "path"]
+    facts = [{"is_value": True}, {"is_value": True}, {"is_value": True, "attribute.unit": "sec"}, {}]
+    data = [[0, 0, 0.5, None], [1, 0, 1.0, 0], [2, 1, 4.0, 1]]
+    path = table_file(tmp_path, data=data, columns=columns, column_metadata=facts)
+    with pytest.raises(InputError, match="expected counters, found none"):
+        configured_runs([read_caliper(path)], Circumstances())
+    assert read_caliper(path).time_s == 4.0
+
+
+def test_an_empty_cell_is_a_missing_value(tmp_path: Path) -> None:
+    run = read_caliper(table_file(tmp_path, data=[[0, 1e9, None, 4e9, 0], [None, 1e9, None, None, 0]]))
+    assert run.counters == {"cycles": 4e9}
+    assert run.time_s == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nothing of Caliper",
+        "__rec=ctx,ref=99",
+        "__rec=ctx,attr=99,data=1",
+        "__rec=ctx,ref=x",
+        "__rec=node,id=40",
+        "__rec=node,id=30,attr=13,data=main",
+        "__rec=node,id=40,attr=77,data=x,parent=30\n__rec=ctx,ref=40",
+        "__rec=node,id=50,attr=8,data=loose\n__rec=ctx,attr=50,data=1",
+        "\\",
+        "",
+    ],
+)
+def test_a_record_that_the_reader_does_not_know_is_refused(tmp_path: Path, line: str) -> None:
+    path = cali_file(tmp_path / "app.cali", RECORDS[0], line + "\n", RECORDS[1])
+    assert "expected a record of Caliper that the reader knows, found" in refusal(path)
+
+
+def test_regions_that_go_round_in_a_circle_or_too_deep_are_refused(tmp_path: Path) -> None:
+    # Such a file makes the reader by itself walk for ever.
+    for lines in (
+        ["__rec=node,id=40,attr=13,data=a,parent=40\n", "__rec=node,id=40,attr=13,data=a,parent=40\n"],
+        [f"__rec=node,id={40 + n},attr=13,data=a,parent={39 + n if n else 31}\n" for n in range(2000)],
+    ):
+        path = cali_file(tmp_path / "app.cali", *lines, "__rec=ctx,ref=40,attr=15,data=1\n")
+        assert "expected a record of Caliper that the reader knows" in refusal(path)
+
+
+def test_a_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    path = cali_file(tmp_path / "app.cali", *RECORDS)
+    path.write_text(path.read_text(encoding="utf-8")[:-4], encoding="utf-8")
+    assert "expected a whole record of Caliper, found" in refusal(path)
+
+
+def test_a_counter_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    path = cali_file(tmp_path / "app.cali", RECORDS[0].replace("data=1.0=10", "data=1.0=ten"))
+    assert "sum#papi.PAPI_BR_INS: expected a number, found 'ten'" in refusal(path)
+    path = table_file(tmp_path, data=[[0, "fast", 100, 4e9, 0]])
+    assert "data[0]: sum#time.duration.ns: expected a number, found 'fast'" in refusal(path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"data": []}', "[" * 100_000])
+def test_another_form_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "app.json").write_text(text, encoding="utf-8")
+    assert "app.json: expected" in refusal(tmp_path / "app.json")
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"column_metadata": [{}]}, "column_metadata: expected an object for each of 5 columns"),
+        ({"columns": [1, 2, 3, 4, 5]}, "columns: expected names"),
+        ({"data": [[0, 1]]}, "data[0]: expected 5 cells"),
+        ({"data": [[7, 1, 1, 1, 0]]}, "data[0]: path: expected the number of a node, found 7"),
+        (
+            {"nodes": [{"label": "a", "parent": 0}]},
+            "nodes[0]: expected a label, and the number of an earlier",
+        ),
+        (
+            {"nodes": [{"label": "a", "parent": number - 1} for number in range(300)]},
+            "nodes[200]: expected at most 200 levels",
+        ),
+        ({"nodes": ["a"]}, "nodes[0]: expected a label"),
+    ],
+)
+def test_a_table_that_does_not_fit_together_is_refused(
+    tmp_path: Path, changed: dict[str, Any], expected: str
+) -> None:
+    assert expected in refusal(table_file(tmp_path, **changed))
+
+
+def test_attributes_that_the_reader_does_not_know_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "app.cali"
+    path.write_text(
+        CALI_HEAD + "__rec=node,id=60,attr=10,data=65\n__rec=node,id=61,attr=8,data=odd,parent=60\n",
+        encoding="utf-8",
+    )
+    assert "expected attributes of Caliper that the reader knows" in refusal(path)

@@ -1,0 +1,333 @@
+"""Bags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosscast.data.corun import DUMMY, Bag, CoRuns, Member, Solo, co_runs, has_mixes, mixes_of
+from crosscast.data.dataset import check_corun_rows
+from crosscast.data.description import BagCount, CoRunContents, CoRunFailure, SoloCount, contents_of
+from crosscast.data.schema import BAGS, SOLOS
+from crosscast.data.sources.corun import import_miso
+from crosscast.data.table import table_of
+from crosscast.errors import InputError
+from support import tables as rows
+from support.mixes import dataset_with, made_mixes, rows_of
+from support.shared import shared_data
+
+SUMS, LUD = Solo("sums", "tiny", "cpu", 0.5), Solo("lud", "tiny", "cpu", 0.25)
+
+
+def test_an_application_may_be_in_a_bag_twice() -> None:
+    bag = Bag("b", "cpu", (Member(SUMS, 1.5), Member(LUD, 1.1), Member(SUMS, 1.4)))
+    assert bag.solos == (SUMS, LUD, SUMS)
+    assert bag.applications == {"sums", "lud"}
+
+
+def test_a_bag_has_failed_if_a_member_has() -> None:
+    assert not Bag("b", "cpu", (Member(SUMS), Member(LUD))).failed
+    assert Bag("b", "cpu", (Member(SUMS), Member(LUD, failure="it hung"))).failed
+
+
+def test_a_solo_run_has_a_name_for_people_and_a_key() -> None:
+    assert SUMS.name == "sums tiny"
+    assert SUMS.key == ("sums", "tiny", "cpu", "{}")
+
+
+def contents(solos: list[rows.Row], bags: list[rows.Row]) -> CoRunContents:
+    return contents_of(table_of(SOLOS, solos), table_of(BAGS, bags))
+
+
+def test_a_dataset_without_co_running_has_none() -> None:
+    assert contents([], []) == CoRunContents((), (), ())
+
+
+def test_solo_runs_are_counted_by_device() -> None:
+    solos = [rows.solo(), rows.solo("lud"), rows.solo(device="gpu", failure="no memory")]
+    assert contents(solos, []).solos == (SoloCount("cpu", 2, 0), SoloCount("gpu", 1, 1))
+
+
+def test_bags_are_counted_by_device_and_size_with_repeats_and_configurations() -> None:
+    bags = [
+        *rows.bag(1.1, 1.2, 1.3),
+        *rows.bag(1.1, 1.2, name="other"),
+        *rows.bag(1.1, 1.2, name="other", repeat=1),
+        *rows.bag(1.1, 1.2, name="other", configuration='{"sharing": "mps"}'),
+        *rows.bag(None, None, name="large", fits=0),
+        *rows.bag(1.1, 1.2, device="gpu"),
+    ]
+    # Rows of a bag need not stand together.
+    assert contents([], bags[::2] + bags[1::2]).bags == (
+        BagCount("cpu", 2, bags=4, configurations=2, not_fitting=1, failed=0),
+        BagCount("cpu", 3, bags=1, configurations=1, not_fitting=0, failed=0),
+        BagCount("gpu", 2, bags=1, configurations=1, not_fitting=0, failed=0),
+    )
+
+
+def test_a_bag_has_failed_once_however_many_of_its_applications_have() -> None:
+    bag = rows.bag(None, None, None, failure="it hung")
+    found = contents([rows.solo("lud", failure="no memory")], bag)
+    assert found.bags == (BagCount("cpu", 3, bags=1, configurations=1, not_fitting=0, failed=1),)
+    assert found.failed[0] == CoRunFailure("lud", "tiny", "cpu", "{}", None, None, "no memory")
+    assert found.failed[1:] == (CoRunFailure("sums", "tiny", "cpu", "{}", "pair", 0, "it hung"),) * 3
+
+
+Row = dict[str, Any]
+
+
+def few() -> list[Row]:
+    return rows_of(made_mixes(mixes=5, members=3))
+
+
+def refusal(rows: list[Row], device: str | None = None) -> str:
+    with pytest.raises(InputError) as caught:
+        mixes_of(dataset_with(rows), device)
+    return str(caught.value)
+
+
+def test_mixes_are_read_as_they_were_written() -> None:
+    made = made_mixes(mixes=60)
+    found = mixes_of(dataset_with(rows_of(made)))
+    assert (found.device, found.levels, found.slices) == ("gpu", made.levels, made.slices)
+    np.testing.assert_array_equal(found.shared, made.shared)
+    np.testing.assert_array_equal(found.alone, made.alone)
+    assert [[found.jobs[job] for job in mix] for mix in found.job] == [
+        [made.jobs[job] for job in mix] for mix in made.job
+    ]
+
+
+def test_dummies_are_no_jobs_that_are_judged() -> None:
+    found = mixes_of(dataset_with(few()))
+    names = np.array(found.jobs)[found.job]
+    np.testing.assert_array_equal(found.judged, names != DUMMY)
+    assert 0 < found.judged.sum() < found.judged.size
+
+
+def test_a_mix_in_another_order_is_a_copy_and_another_measurement_is_none() -> None:
+    made = made_mixes(mixes=30)
+    turned = np.array([2, 0, 3, 1])
+    again = made.where(np.arange(30).repeat(3))
+    for array in (again.job, again.shared, again.alone):
+        array[1::3] = array[::3][:, turned]
+    again.shared[2::3] *= 0.99
+    distinct = again.without_copies()
+    count = len(made.without_copies())
+    assert len(distinct) == 2 * count
+    np.testing.assert_array_equal(distinct.shared[::2], made.without_copies().shared)
+
+
+def test_sets_of_jobs_are_those_of_the_same_jobs_in_any_order() -> None:
+    made = made_mixes(mixes=80, members=3)
+    number = made.job_set
+    for one in range(80):
+        for other in range(80):
+            assert (number[one] == number[other]) == (sorted(made.job[one]) == sorted(made.job[other]))
+
+
+def test_a_mix_of_which_a_number_is_missing_is_left_out() -> None:
+    rows = few()
+    rows[7]["slowdown"] = None
+    assert len(mixes_of(dataset_with(rows))) == 4
+    for row in rows:
+        row["slowdown"] = None
+    assert "a number at each level and part, found none" in refusal(rows)
+
+
+def test_the_device_with_the_most_is_taken_unless_one_is_named() -> None:
+    other = [{**row, "device": "other"} for row in rows_of(made_mixes(mixes=2, members=3))]
+    dataset = dataset_with([*few(), *other])
+    assert len(mixes_of(dataset)) == 5
+    assert len(mixes_of(dataset, "other")) == 2
+    assert "on cpu, found those on gpu, other" in refusal([*few(), *other], "cpu")
+
+
+def test_only_bags_at_levels_and_on_parts_are_mixes() -> None:
+    rows = few()
+    plain = [{**row, "configuration": "{}"} for row in rows[:3]]
+    assert has_mixes(dataset_with(rows + plain).bags)
+    assert len(mixes_of(dataset_with(rows + plain))) == 5
+    levels = [row for row in rows if "mps" in row["configuration"]]
+    assert not has_mixes(dataset_with(levels).bags)
+    assert not has_mixes(dataset_with(plain).bags)
+    assert 'parts (mig_gpcs) of gpu, found {"mps_percent": 100}' in refusal(levels)
+    assert "on a device, found those on none" in refusal(plain)
+
+
+def test_rows_that_make_no_mixes_are_refused() -> None:
+    rows = few()
+    assert "found 2 to 3" in refusal(
+        [row for row in rows if (row["bag"], row["position"]) != ("mix 0000", 2)]
+    )
+    rows[3]["application"] = "another"
+    assert "bag 'mix 0000', position 0: expected the same application" in refusal(rows)
+    for wrong in (0.0, 1.5):
+        rows = few()
+        next(row for row in rows if "mig" in row["configuration"])["slowdown"] = wrong
+        assert "relative times above 0, and at most 1 on parts" in refusal(rows)
+
+
+def test_more_levels_than_any_gpu_has_are_refused() -> None:
+    rows = [
+        {**row, "configuration": f'{{"mps_percent": {level}}}'}
+        for row in few()[:3]
+        for level in range(200, 264)
+    ]
+    assert "at most 64 levels and parts, found 70" in refusal([*few(), *rows])
+
+
+def test_the_published_mixes_are_2800_of_2300_sets_of_jobs() -> None:
+    mixes = mixes_of(import_miso(shared_data("gpu_corun")))
+    distinct = mixes.without_copies()
+    assert (len(mixes), len(distinct), distinct.job_set.max() + 1) == (2_800, 2_800, 2_300)
+    assert np.bincount(distinct.judged.sum(axis=1)).tolist() == [0, *[400] * 7]
+    assert len(np.unique(distinct.job[distinct.judged])) == 32
+
+
+SHARED = '{"sharing": "mps"}'
+
+
+def view(**tables: Any) -> CoRuns:
+    return co_runs(rows.dataset(**tables))
+
+
+def test_a_member_names_its_application_alone() -> None:
+    bag = [
+        {**row, "application": name}
+        for row, name in zip(rows.bag(1.2, 1.5, fits=1, bag_time_s=3.0), ["sums", "lud"], strict=True)
+    ]
+    found = view(solos=[rows.solo(power_w=5.0, memory_bytes=64), rows.solo("lud")], bags=bag)
+    lud, sums = found.solos
+    assert sums == Solo(
+        "sums", "tiny", "cpu", 0.5, runs=4, power_w=5.0, memory_bytes=64, features={"ipc": 1.5}
+    )
+    (pair,) = found.bags
+    assert (pair.name, pair.device, pair.fits, pair.time_s, pair.overlap) == ("pair", "cpu", True, 3.0, None)
+    assert [member.slowdown for member in pair.members] == [1.2, 1.5]
+    assert pair.members[0].solo is sums
+    assert pair.members[1].solo is lud
+    assert not pair.failed
+    assert found.applications == ("lud", "sums")
+
+
+def test_members_are_in_the_order_of_their_positions_and_bags_in_that_of_their_keys() -> None:
+    bags = [*rows.bag(1.1, 1.2, repeat=1), *rows.bag(1.3, 1.4), *rows.bag(1.5, 1.6, 1.7, name="first")]
+    found = view(solos=[rows.solo()], bags=bags[::-1])
+    slowdowns = [tuple(member.slowdown for member in bag.members) for bag in found.bags]
+    assert slowdowns == [(1.5, 1.6, 1.7), (1.3, 1.4), (1.1, 1.2)]
+    assert [bag.repeat for bag in found.bags] == [0, 0, 1]
+
+
+def test_the_solo_run_of_a_member_is_that_of_its_configuration_or_else_of_the_defaults() -> None:
+    bags = [*rows.bag(1.1, 1.2, configuration=SHARED), *rows.bag(1.1, 1.2, application="lud")]
+    solos = [rows.solo(), rows.solo(configuration=SHARED, time_s=0.75), rows.solo("lud")]
+    times = {bag.configuration: bag.members[0].solo.time_s for bag in view(solos=solos, bags=bags[:2]).bags}
+    assert times == {SHARED: 0.75}
+    (bag,) = view(solos=solos[::2], bags=bags[:2]).bags
+    assert bag.members[0].solo.time_s == 0.5
+    assert bag.members[0].solo.configuration == "{}"
+
+
+def test_of_a_member_without_a_solo_run_nothing_is_known() -> None:
+    found = view(solos=[rows.solo(failure="no memory")], bags=rows.bag(1.1, 1.2))
+    assert found.solos == ()
+    assert found.bags[0].solos == (Solo("sums", "tiny", "cpu", None),) * 2
+
+
+def test_a_bag_of_which_a_member_failed_has_failed() -> None:
+    bag = rows.bag(1.1, None, fits=0)
+    bag[1]["failure"] = "out of memory"
+    (found,) = view(solos=[rows.solo()], bags=bag).bags
+    assert found.failed
+    assert [member.failure for member in found.members] == [None, "out of memory"]
+    assert found.fits is False
+
+
+@pytest.mark.parametrize("features", ["[]", "3", '{"ipc": "1"}', '{"ipc": null}', '{"ipc": true}'])
+def test_features_are_finite_numbers_by_name(features: str) -> None:
+    with pytest.raises(InputError) as caught:
+        view(solos=[rows.solo("lud"), rows.solo(features=features)])
+    message = "made up: solos: row 2: column 'features': expected finite numbers by name, found others"
+    assert str(caught.value) == message
+
+
+def test_what_a_folder_holds_gives_the_same_view(tmp_path: Path) -> None:
+    from crosscast.data.dataset import read_dataset, write_dataset
+
+    dataset = rows.dataset(solos=[rows.solo(), rows.solo("lud")], bags=rows.bag(1.0, 2.0))
+    write_dataset(dataset, tmp_path)
+    there, here = co_runs(read_dataset(tmp_path)), co_runs(dataset)
+    assert (there.solos, there.bags) == (here.solos, here.bags)
+
+
+def check(solos: list[rows.Row], bags: list[rows.Row]) -> None:
+    check_corun_rows(table_of(SOLOS, solos), table_of(BAGS, bags), "made up")
+
+
+def refusal_corun_rows(solos: list[rows.Row], bags: list[rows.Row]) -> str:
+    with pytest.raises(InputError) as caught:
+        check(solos, bags)
+    return str(caught.value).removeprefix("made up: ")
+
+
+def test_bags_of_any_size_of_which_all_or_nothing_is_known_are_good() -> None:
+    told: rows.Row = {"fits": 1, "bag_time_s": 2.0, "overlap": 1.0, "power_w": 50.0, "time_s": 1.0}
+    bags = [*rows.bag(1.0, 1.2), *rows.bag(1.0, None, 1.3, repeat=1, **told)]
+    check([rows.solo(), rows.solo("lud", time_s=None, failure="no memory")], bags)
+    check([], rows.bag(None, None, name="large", fits=0))
+    check([], [])
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ({"slowdown": 0.0}, "column 'slowdown', row 4: expected more than 0, found 0.0"),
+        ({"time_s": 0.0}, "column 'time_s', row 4: expected more than 0, found 0.0"),
+        ({"failure": ""}, "column 'failure', row 4: expected why it failed, or an empty cell, found a text"),
+        ({"fits": 2}, "column 'fits', row 4: expected 0 or 1, found 2"),
+        ({"overlap": 1.5}, "column 'overlap', row 4: expected at most 1, found 1.5"),
+        ({"position": 2}, "column 'position', row 4: expected less than the 2 rows of its bag, found 2"),
+        ({"fits": 0}, "column 'fits', row 4: expected 1, as in row 2 of the same bag, found 0"),
+        ({"fits": None}, "column 'fits', row 4: expected 1, as in row 2 of the same bag, found nothing"),
+        (
+            {"overlap": 0.5},
+            "column 'overlap', row 4: expected nothing, as in row 2 of the same bag, found 0.5",
+        ),
+        (
+            {"bag_time_s": 3.0},
+            "column 'bag_time_s', row 4: expected 2.0, as in row 2 of the same bag, found 3.0",
+        ),
+        ({"power_w": 9.0}, "column 'power_w', row 4: expected 5.0, as in row 2 of the same bag, found 9.0"),
+    ],
+    ids=str,
+)
+def test_the_row_that_is_wrong_is_named(cells: Mapping[str, Any], message: str) -> None:
+    first, second = rows.bag(1.0, 1.1, fits=1, bag_time_s=2.0, power_w=5.0)
+    # Rows of a bag need not stand together.
+    other = rows.bag(1.0, 1.2, name="other")
+    assert refusal_corun_rows([], [other[0], first, other[1], {**second, **cells}]).startswith(
+        f"bags: {message}"
+    )
+
+
+def test_solo_runs_take_time_and_say_why_they_failed() -> None:
+    good = rows.solo("lud")
+    message = refusal_corun_rows([good, rows.solo(time_s=0.0)], [])
+    assert message == "solos: column 'time_s', row 2: expected more than 0, found 0.0"
+    message = refusal_corun_rows([good, rows.solo(failure="")], [])
+    assert message.endswith("expected why it failed, or an empty cell, found a text without a letter")
+
+
+@given(st.sets(st.integers(0, 6), min_size=1))
+def test_positions_are_from_0_without_a_gap(places: set[int]) -> None:
+    bag = [{**rows.bag(1.0)[0], "position": place} for place in places]
+    if places == set(range(len(places))):
+        check([], bag)
+    else:
+        assert f"expected less than the {len(places)} rows of its bag" in refusal_corun_rows([], bag)

@@ -1,0 +1,385 @@
+"""Any profile, whichever tool it is of; and what makes runs of a dataset of them."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosscast.configuration import Configuration
+from crosscast.data.counters.common import Circumstances, CountedRun, configured_runs
+from crosscast.data.counters.importing import counted_profile, import_hpctoolkit, import_ncu, import_perf
+from crosscast.data.counters.ncu import read_ncu
+from crosscast.data.counters.perf import read_perf
+from crosscast.data.dataset import read_dataset, write_dataset
+from crosscast.errors import InputError
+from support.counter_profiles import (
+    PERF,
+    cali_file,
+    cali_record,
+    caliper_table,
+    ncu_long,
+    ncu_wide,
+    new_database,
+    old_database,
+    perf_file,
+    perf_line,
+)
+
+
+def profiles(folder: Path) -> dict[str, Path]:
+    """A profile of each format."""
+    table = folder / "caliper.json"
+    table.write_text(json.dumps(caliper_table()), encoding="utf-8")
+    return {
+        "old": old_database(folder / "old"),
+        "new": new_database(folder / "new"),
+        "perf": perf_file(folder / "perf.json", *PERF),
+        "caliper": table,
+        "ncu": ncu_wide(
+            folder / "ncu.csv", {"smsp__inst_executed.sum": "inst"}, {"smsp__inst_executed.sum": "5"}
+        ),
+    }
+
+
+def test_each_format_is_recognized_by_what_is_in_it(tmp_path: Path) -> None:
+    found = {name: counted_profile(path)[0] for name, path in profiles(tmp_path).items()}
+    assert {name: set(run.counters) for name, run in found.items()} == {
+        "old": {"PAPI_BR_INS"},
+        "new": {"PAPI_BR_INS"},
+        "perf": {"task-clock", "instructions:u", "branches:u"},
+        "caliper": {"rc.count", "cycles"},
+        "ncu": {"smsp__inst_executed.sum"},
+    }
+    assert found["ncu"].configuration == Configuration("unknown", {"uses_gpu": 1})
+    assert math.isnan(found["ncu"].time_s)
+
+
+def test_records_of_caliper_are_recognized(tmp_path: Path) -> None:
+    pytest.importorskip("caliperreader", reason="caliper-reader is not installed")
+    (run,) = counted_profile(cali_file(tmp_path / "x", cali_record(1.0, 2, 3, 30)))
+    assert run.time_s == 1.0
+
+
+def test_what_is_of_no_tool_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("nothing\n", encoding="utf-8")
+    for path in (tmp_path, tmp_path / "notes.txt"):
+        with pytest.raises(InputError, match=r"expected a profile of HPCToolkit .+, found none of them"):
+            counted_profile(path)
+    with pytest.raises(InputError, match="No such file"):
+        counted_profile(tmp_path / "none")
+
+
+def test_repeats_come_from_several_files_or_a_folder(tmp_path: Path) -> None:
+    for number in range(3):
+        perf_file(tmp_path / f"run{number}.json", *PERF, perf_line("cycles", str(number)))
+    told = Circumstances("quartz", "sort", size="big", nodes=2, cores=72, uses_gpu=False)
+    dataset = import_perf([tmp_path], told)
+    assert dataset.records.column("repeat").to_pylist() == [0, 1, 2]
+    assert dataset.records.column("time_s").to_pylist() == [[2.0]] * 3
+    assert set(dataset.records.column("configuration").to_pylist()) == {
+        '{"cores": 72.0, "nodes": 2.0, "uses_gpu": 0.0}'
+    }
+    named = import_perf([tmp_path / f"run{number}.json" for number in range(3)], told)
+    assert named.sessions == dataset.sessions
+
+
+def test_what_is_imported_is_read_back(tmp_path: Path) -> None:
+    made = profiles(tmp_path)
+    told = Circumstances("quartz", time_s=3.0)
+    for name, dataset in {
+        "hpctoolkit": import_hpctoolkit([made["old"]], Circumstances("quartz")),
+        "perf": import_perf([made["perf"]], told),
+        "ncu": import_ncu([made["ncu"]], told),
+    }.items():
+        write_dataset(dataset, tmp_path / "out" / name)
+        again = read_dataset(tmp_path / "out" / name)
+        assert (
+            again.sessions.column("counters").to_pylist() == dataset.sessions.column("counters").to_pylist()
+        )
+        (device,) = again.devices.to_pylist()
+        assert (device["device"], device["type"]) == ("quartz", "gpu" if name == "ncu" else "cpu")
+
+
+def test_a_device_of_the_catalogue_is_described_as_there(tmp_path: Path) -> None:
+    dataset = import_perf([perf_file(tmp_path / "p.json", *PERF)], Circumstances("i7-6700k"))
+    (device,) = dataset.devices.to_pylist()
+    assert device["compute_units"] is not None
+
+
+def test_a_profile_without_a_time_asks_for_one(tmp_path: Path) -> None:
+    path = perf_file(tmp_path / "p.json", perf_line("cycles", "7"))
+    with pytest.raises(InputError, match=r"p\.json: .+ found no time: give its seconds with --time"):
+        import_perf([path], Circumstances("quartz"))
+    dataset = import_perf([path], Circumstances("quartz", time_s=0.25))
+    assert dataset.records.column("time_s").to_pylist() == [[0.25]]
+
+
+def test_two_runs_that_are_the_same_are_refused(tmp_path: Path) -> None:
+    paths = [perf_file(tmp_path / f"{name}.json", *PERF) for name in "ab"]
+    with pytest.raises(InputError, match=r"b\.json: expected another run than .+a\.json, found the same"):
+        import_perf(paths, Circumstances("quartz"))
+    with pytest.raises(InputError, match=r"a\.json: expected each profile once, found it twice"):
+        import_perf([paths[0], paths[0]], Circumstances("quartz"))
+
+
+def test_a_folder_without_profiles_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"expected files \*\.json of perf stat -j in the folder, found none"
+    ):
+        import_perf([tmp_path], Circumstances("quartz"))
+    with pytest.raises(InputError, match="expected databases"):
+        import_hpctoolkit([], Circumstances("quartz"))
+
+
+@pytest.mark.parametrize("time_s", [0.0, -1.0, math.inf, math.nan])
+def test_a_time_that_is_not_above_0_is_refused(time_s: float) -> None:
+    with pytest.raises(InputError, match="x: expected a time above 0 seconds"):
+        configured_runs([CountedRun("x", "x", {"a": 1.0}, time_s)], Circumstances())
+    with pytest.raises(InputError, match="time: expected seconds above 0"):
+        Circumstances(time_s=time_s)
+
+
+def test_counters_that_are_missing_or_not_finite_are_refused() -> None:
+    with pytest.raises(InputError, match="x: expected counters, found none"):
+        configured_runs([CountedRun("x", "x", {}, 1.0)], Circumstances())
+    with pytest.raises(InputError, match="x: a: expected a finite number, found inf"):
+        configured_runs([CountedRun("x", "x", {"a": math.inf}, 1.0)], Circumstances())
+
+
+@pytest.mark.parametrize(
+    "told", [{"device": ""}, {"application": " "}, {"size": "a\nb"}, {"nodes": 0}, {"cores": -1}]
+)
+def test_circumstances_that_cannot_be_are_refused(told: dict[str, object]) -> None:
+    ((name, _),) = told.items()
+    with pytest.raises(InputError, match=f"^{name}: expected"):
+        Circumstances(**told)  # type: ignore[arg-type]
+
+
+def test_a_tool_for_gpus_is_believed_that_one_was_used() -> None:
+    seen = CountedRun("x", "x", {"a": 1.0}, 1.0, uses_gpu=True)
+    assert Circumstances(uses_gpu=False).settings(seen) == {"uses_gpu": 1.0}
+    assert Circumstances(uses_gpu=True).settings(CountedRun("x", "x", {}, 1.0)) == {"uses_gpu": 1.0}
+    assert Circumstances().settings(CountedRun("x", "x", {}, 1.0)) == {}
+
+
+@given(text=st.text(max_size=200))
+def test_any_text_is_a_profile_or_one_sentence(text: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("any") / "p"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(InputError):
+        counted_profile(path)
+
+
+UNITS = {
+    "gpu__time_duration.sum": "usecond",
+    "smsp__inst_executed.sum": "inst",
+    "dram__bytes_read.sum": "Kbyte",
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed": "%",
+    "launch__func_cache_config": "",
+}
+FIRST = dict(zip(UNITS, ("10.0", "1,000", "2.5", "80", "CachePreferNone"), strict=True))
+SECOND = dict(zip(UNITS, ("30.0", "3,000", "1.5", "40", "CachePreferNone"), strict=True))
+TIME, INST, READ, THROUGHPUT, _ = UNITS
+
+
+def wide(path: Path, *launches: dict[str, str]) -> Path:
+    return ncu_wide(path / "app.csv", UNITS, *launches)
+
+
+def refusal(path: Path, kernel: str | None = None) -> str:
+    with pytest.raises(InputError) as caught:
+        read_ncu(path, kernel)
+    return str(caught.value)
+
+
+def test_amounts_are_added_over_launches_and_shares_are_weighted_by_time(tmp_path: Path) -> None:
+    run = read_ncu(wide(tmp_path, FIRST, SECOND))
+    assert run.time_s == pytest.approx(40e-6)
+    assert run.counters == {
+        INST: 4000,
+        READ: pytest.approx(4000),
+        THROUGHPUT: pytest.approx((0.8 * 10 + 0.4 * 30) / 40),
+    }
+    assert run.uses_gpu is True
+
+
+def test_a_kernel_is_taken_alone(tmp_path: Path) -> None:
+    run = read_ncu(
+        wide(tmp_path, FIRST, SECOND | {"Kernel Name": "scale(float*, int)"}), "scale(float*, int)"
+    )
+    assert (run.counters[INST], run.kernel) == (3000, "scale(float*, int)")
+    assert run.time_s == pytest.approx(30e-6)
+
+
+def test_a_kernel_without_launches_is_refused(tmp_path: Path) -> None:
+    assert "expected launches of fft, found add" in refusal(wide(tmp_path, FIRST), "fft")
+    assert "expected launches of kernels, found none" in refusal(wide(tmp_path))
+
+
+def test_the_long_form_says_the_same(tmp_path: Path) -> None:
+    long = [
+        (str(number), "add", name, unit, launch[name])
+        for number, launch in enumerate((FIRST, SECOND))
+        for name, unit in UNITS.items()
+    ]
+    assert read_ncu(ncu_long(tmp_path / "app.csv", *long)) == read_ncu(wide(tmp_path, FIRST, SECOND))
+
+
+def test_a_metric_of_two_sections_counts_once_and_rules_are_passed_over(tmp_path: Path) -> None:
+    rows = [
+        ("0", "add", "Duration", "usecond", "4.00"),
+        ("0", "add", "SM Frequency", "cycle/nsecond", "1.5"),
+        ("0", "add", "Duration", "usecond", "4.00"),
+        ("0", "add", "", "", ""),
+        ("1", "add", "Duration", "usecond", "12.00"),
+        ("1", "add", "SM Frequency", "cycle/nsecond", "1.1"),
+    ]
+    run = read_ncu(ncu_long(tmp_path / "app.csv", *rows))
+    assert run.time_s == pytest.approx(16e-6)
+    assert run.counters == {"SM Frequency": pytest.approx(1.2e9)}
+
+
+def test_without_durations_launches_weigh_the_same_and_there_is_no_time(tmp_path: Path) -> None:
+    units = {"lts__t_sector_hit_rate.pct": "%", "smsp__inst_executed.sum": "inst"}
+    launches = [dict(zip(units, each, strict=True)) for each in (("90", "1"), ("50", "2"))]
+    run = read_ncu(ncu_wide(tmp_path / "app.csv", units, *launches))
+    assert run.counters == {"lts__t_sector_hit_rate.pct": pytest.approx(0.7), "smsp__inst_executed.sum": 3}
+    assert run.time_s is None
+
+
+def test_an_amount_that_a_launch_lacks_has_no_sum(tmp_path: Path) -> None:
+    assert INST not in read_ncu(wide(tmp_path, FIRST, SECOND | {INST: "n/a"})).counters
+
+
+def test_a_counter_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    message = refusal(wide(tmp_path, FIRST, SECOND | {INST: "many"}))
+    assert "app.csv, line 5: smsp__inst_executed.sum: expected a number, found 'many'" in message
+
+
+@pytest.mark.parametrize("duration", ["0", "-5"])
+def test_a_time_that_is_not_above_0_is_refused_ncu_profile(tmp_path: Path, duration: str) -> None:
+    assert "took more than 0 seconds, found" in refusal(wide(tmp_path, FIRST | {TIME: duration}))
+
+
+def test_a_table_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    path = wide(tmp_path, FIRST, SECOND)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text[:-8], encoding="utf-8")
+    assert "expected CSV, found something else" in refusal(path)
+    path.write_text(text[: text.rindex(',"40"')], encoding="utf-8")
+    assert "line 5: expected 11 cells, found 9" in refusal(path)
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", '"ID","Name"\n', '"ID","Name"\n"0","x"\n'])
+def test_another_table_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "app.csv").write_text(text, encoding="utf-8")
+    assert "expected a table of ncu --csv with a column Kernel Name, found none" in refusal(
+        tmp_path / "app.csv"
+    )
+
+
+def refusal_perf_profile(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        read_perf(path)
+    return str(caught.value)
+
+
+def test_events_are_counters_in_si_and_missing_ones_are_absent(tmp_path: Path) -> None:
+    run = read_perf(perf_file(tmp_path / "sort.json", *PERF))
+    assert run.counters == {"task-clock": 0.8, "instructions:u": 4000, "branches:u": 500}
+    assert (run.name, run.uses_gpu) == ("sort", None)
+
+
+def test_the_time_is_duration_time(tmp_path: Path) -> None:
+    lines = [*PERF, perf_line("duration_time", "1500000000", "ns")]
+    run = read_perf(perf_file(tmp_path / "p.json", *lines))
+    assert run.time_s == pytest.approx(1.5)
+    assert "duration_time" not in run.counters
+
+
+def test_without_it_the_time_is_that_of_the_cpus_over_their_number(tmp_path: Path) -> None:
+    assert read_perf(perf_file(tmp_path / "p.json", *PERF)).time_s == pytest.approx(2.0)
+
+
+def test_without_either_there_is_no_time(tmp_path: Path) -> None:
+    clock = perf_line("task-clock", "800.0", "msec")
+    assert read_perf(perf_file(tmp_path / "p.json", clock)).time_s is None
+    # Of two sockets, each with its share of the CPUs, nothing can be said.
+    assert read_perf(perf_file(tmp_path / "p.json", PERF[0], PERF[0])).time_s is None
+
+
+def test_values_of_one_event_on_several_cores_are_added_up(tmp_path: Path) -> None:
+    lines = [perf_line("instructions", "10.0", core="S0-C0"), perf_line("instructions", "32.0", core="S0-C1")]
+    assert read_perf(perf_file(tmp_path / "p.json", *lines)).counters == {"instructions": 42}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1,234,567", 1234567), ("3805,723968", 3805.723968), ("12", 12), ("1.5e3", 1500)]
+)
+def test_separators_of_a_locale_are_understood(tmp_path: Path, text: str, value: float) -> None:
+    path = perf_file(tmp_path / "p.json", perf_line("cycles", text))
+    assert read_perf(path).counters["cycles"] == pytest.approx(value)
+
+
+def test_energies_and_sizes_are_in_joules_and_bytes(tmp_path: Path) -> None:
+    lines = [perf_line("power/energy-pkg/", "12.5", "Joules"), perf_line("uncore_imc/reads/", "3.0", "MiB")]
+    counters = read_perf(perf_file(tmp_path / "p.json", *lines)).counters
+    assert counters == {"power/energy-pkg/": 12.5, "uncore_imc/reads/": 3 * 2**20}
+
+
+def test_metrics_without_an_event_are_passed_over(tmp_path: Path) -> None:
+    path = perf_file(tmp_path / "p.json", *PERF, '{"metric-value" : "1.2", "metric-unit" : "insn per cycle"}')
+    assert len(read_perf(path).counters) == 3
+
+
+@given(seed=st.integers(0, 1000))
+def test_the_order_of_events_does_not_matter(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("perf") / "p.json"
+    lines = list(PERF)
+    random.Random(seed).shuffle(lines)
+    assert read_perf(perf_file(path, *lines)) == read_perf(perf_file(path, *PERF))
+
+
+@pytest.mark.parametrize("line", ['{"event": "cyc', "[1, 2]", "0.5,,cycles", "null", "[" * 100_000])
+def test_a_line_that_is_cut_off_or_another_format_is_refused(tmp_path: Path, line: str) -> None:
+    message = refusal_perf_profile(perf_file(tmp_path / "p.json", PERF[0], line))
+    assert "p.json, line 4: expected a JSON object of perf stat -j, found" in message
+    assert len(message) < 300
+
+
+@pytest.mark.parametrize("value", ["abc", "nan", "inf", "1,23", "1_000", None, True, []])
+def test_a_counter_that_is_no_number_is_refused_perf_profile(tmp_path: Path, value: object) -> None:
+    line = perf_line("cycles", value)  # type: ignore[arg-type]
+    assert "line 3: counter-value: expected a number, found" in refusal_perf_profile(
+        perf_file(tmp_path / "p.json", line)
+    )
+
+
+def test_an_event_without_a_name_and_a_unit_that_is_no_text_are_refused(tmp_path: Path) -> None:
+    assert "event: expected the name" in refusal_perf_profile(
+        perf_file(tmp_path / "p.json", perf_line("", "1"))
+    )
+    assert "event: expected the name" in refusal_perf_profile(
+        perf_file(tmp_path / "p.json", '{"counter-value": "1"}')
+    )
+    line = perf_line("cycles", "1").replace('"unit": ""', '"unit": 3')
+    assert "unit: expected a text" in refusal_perf_profile(perf_file(tmp_path / "p.json", line))
+
+
+def test_a_share_of_cpus_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    line = PERF[0].replace('"metric-value": 0.4', '"metric-value": "many"')
+    assert "metric-value: expected a number, found 'many'" in refusal_perf_profile(
+        perf_file(tmp_path / "p.json", line)
+    )
+
+
+def test_a_missing_file_and_another_encoding_are_refused(tmp_path: Path) -> None:
+    assert "No such file" in refusal_perf_profile(tmp_path / "none.json")
+    (tmp_path / "p.json").write_bytes(b"\xff\xfe{}")
+    assert "in UTF-8, found another byte at place 0" in refusal_perf_profile(tmp_path / "p.json")

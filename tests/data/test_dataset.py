@@ -1,0 +1,636 @@
+"""A part of a dataset has all of what it keeps and nothing of the rest."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import crosscast
+from crosscast.cli import main
+from crosscast.data.corun import CoRuns, co_runs
+from crosscast.data.dataset import (
+    BUNDLED_CORUN,
+    SPARE,
+    TABLES,
+    Dataset,
+    applications_of,
+    bundled_folder,
+    bundled_named,
+    merge_parts,
+    parts,
+    read_dataset,
+    validate,
+    without_applications,
+    write_dataset,
+    write_part,
+)
+from crosscast.data.description import describe
+from crosscast.data.files import locked
+from crosscast.data.profiles import PROFILES
+from crosscast.data.schema import BAGS, DEVICES, ENERGY, RECORDS, SESSIONS, SOLOS, Schema
+from crosscast.data.table import Table, notes_of, table_of
+from crosscast.errors import InputError
+from crosscast.kernel import Program
+from crosscast.suite.application import working_set
+from crosscast.suite.registry import application, names, profiles_of
+from support import tables as rows
+
+FULL = rows.dataset(
+    profiles=[rows.profile(), rows.profile("scale"), rows.profile(invocation=1)],
+    records=[rows.record(), rows.record(1, [2e-3, 3e-3])],
+    energies=[rows.energy()],
+    sessions=[rows.session()],
+    solos=[rows.solo(), rows.solo("lud")],
+    bags=rows.bag(1.2, 1.5, application="lud"),
+)
+
+
+def contents(dataset: Dataset) -> dict[str, list[dict[str, Any]]]:
+    """Rows of each table, in an order that does not depend on theirs."""
+    return {
+        schema.table: sorted(dataset.table(schema).to_pylist(), key=lambda row: str([*row.values()]))
+        for schema in TABLES
+    }
+
+
+def cells(table: Table, *columns: str) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row.values()) for row in table.select(columns).to_pylist())
+
+
+def file_bytes(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def put(folder: Path, schema: Schema, name: str, *cells: rows.Row) -> None:
+    write_part(folder, schema, name, table_of(schema, cells))
+
+
+def test_a_folder_gives_back_what_it_got(tmp_path: Path) -> None:
+    write_dataset(FULL, tmp_path / "new" / "folder")
+    assert contents(read_dataset(tmp_path / "new" / "folder")) == contents(FULL)
+
+
+def test_a_dataset_is_shown_by_its_label_and_numbers_of_rows() -> None:
+    expected = "<Dataset 'made up': devices 1, profiles 3, records 2, energy 1, sessions 1, solos 2, bags 2>"
+    assert repr(FULL) == expected
+
+
+def test_a_part_may_have_a_name_of_any_length(tmp_path: Path) -> None:
+    for device in ("a", "b"):
+        put(tmp_path, DEVICES, f"{'é' * 400} {device}", rows.device(device))
+    assert cells(read_dataset(tmp_path).devices, "device") == [("a",), ("b",)]
+    merge_parts(tmp_path)
+    assert parts(tmp_path) == ()
+
+
+def test_a_folder_may_be_a_text(tmp_path: Path) -> None:
+    folder = str(tmp_path / "mine")
+    with locked(folder):
+        write_dataset(FULL, folder)
+        write_part(folder, DEVICES, "cpu", FULL.devices)
+        assert len(parts(folder)) == 1
+        merge_parts(folder)
+    assert contents(read_dataset(f"{folder}/")) == contents(FULL)
+
+
+@pytest.mark.parametrize("kept", ["profiles", "records", "solos", "bags"])
+def test_a_table_without_rows_may_be_absent(tmp_path: Path, kept: str) -> None:
+    write_dataset(FULL, tmp_path)
+    needed = {"devices.parquet", f"{kept}.parquet"}
+    for path in tmp_path.iterdir():
+        if path.name not in needed:
+            path.unlink()
+    found = contents(read_dataset(tmp_path))
+    assert found[kept] == contents(FULL)[kept]
+    assert not any(cells for name, cells in found.items() if name not in (kept, "devices"))
+
+
+def test_equal_contents_are_equal_bytes_and_notes_stay(tmp_path: Path) -> None:
+    profiles = table_of(PROFILES, FULL.profiles.to_pylist(), {"origin": "made", "about": "sums"})
+    backward = profiles.take(list(reversed(range(profiles.num_rows))))
+    for name, table in (("a", profiles), ("b", backward)):
+        write_dataset(Dataset("made up", profiles=table), tmp_path / name)
+    assert file_bytes(tmp_path / "a") == file_bytes(tmp_path / "b")
+    assert notes_of(read_dataset(tmp_path / "a").profiles) == {"origin": "made", "about": "sums"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            rows.dataset(records=[rows.record(), rows.record(1, device="gpu")]),
+            "records: column 'device', row 2: expected a device of the table of devices, found 'gpu'",
+        ),
+        (
+            rows.dataset(sessions=[rows.session(device="gpu")]),
+            "sessions: column 'device', row 1: expected a device of the table of devices, found 'gpu'",
+        ),
+        *(
+            (
+                rows.dataset(**{table: cells}),
+                f"{table}: column 'device', row 1: expected a device of the table of devices, found 'gpu'",
+            )
+            for table, cells in (
+                ("solos", [rows.solo(device="gpu")]),
+                ("bags", rows.bag(1.0, 1.5, device="gpu")),
+            )
+        ),
+        (
+            rows.dataset(bags=rows.bag(1.0, 0.0)),
+            "bags: column 'slowdown', row 2: expected more than 0, found 0.0",
+        ),
+        (
+            rows.dataset(records=[rows.record(0, [1.0, 2.0], invocations=3)]),
+            "records: column 'time_s', row 1: expected a time for each of 3 invocations, or one, found 2",
+        ),
+        (
+            rows.dataset(energies=[rows.energy(), rows.energy(run=1, times_s=[0.0, 1.0], energies_j=[0.0])]),
+            "energy: column 'energies_j', row 2: expected an energy for each of 2 times, found 1",
+        ),
+        (
+            rows.dataset(energies=[rows.energy(energies_j=[0.0])]),
+            "energy: column 'energies_j', row 1: expected an energy for each of 0 times, found 1",
+        ),
+        *(
+            (
+                rows.dataset(sessions=[rows.session(), rows.session(repeat=1, kernels=kernels)]),
+                f"sessions: column 'kernels', row 2: expected a list of names, found {kernels}",
+            )
+            for kernels in ("3", '"sum"', '{"sum": 1}', "[1]", "[null]")
+        ),
+        (
+            rows.dataset(sessions=[rows.session(failure="")]),
+            "sessions: column 'failure', row 1: expected why it failed, or an empty cell, "
+            "found a text without a letter",
+        ),
+        (
+            Dataset("made up", profiles=pa.concat_tables([FULL.profiles, FULL.profiles])),
+            "profiles: rows 1 and 4 are both of application sums, kernel sum, size tiny, invocation 0",
+        ),
+    ],
+)
+def test_tables_that_do_not_fit_together_are_refused(tmp_path: Path, wrong: Dataset, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        write_dataset(wrong, tmp_path)
+    assert str(caught.value) == f"made up: {message}"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_mean_alone_may_stand_for_many_invocations(tmp_path: Path) -> None:
+    write_dataset(rows.dataset(records=[rows.record(0, [1.0], invocations=9)]), tmp_path)
+    assert read_dataset(tmp_path).records.num_rows == 1
+
+
+def test_what_is_no_dataset_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    for name, message in [
+        ("none", "none: expected a folder with a dataset, found nothing"),
+        ("file", "file: expected a folder with a dataset, found a file"),
+        (
+            "folder",
+            "folder: expected one of profiles.parquet, records.parquet, solos.parquet, bags.parquet of a ",
+        ),
+    ]:
+        with pytest.raises(InputError, match=message):
+            read_dataset(tmp_path / name)
+
+
+def test_a_part_replaces_what_the_table_has_of_its_piece(tmp_path: Path) -> None:
+    write_dataset(
+        rows.dataset(
+            profiles=[rows.profile(), rows.profile("old"), rows.profile(size="small")],
+            records=[rows.record(run) for run in range(3)] + [rows.record(repeat=1)],
+            energies=[rows.energy(), rows.energy(repeat=1)],
+            sessions=[rows.session(), rows.session(repeat=1)],
+        ),
+        tmp_path,
+    )
+    put(tmp_path, DEVICES, "cpu", rows.device(vendor="new"))
+    put(tmp_path, PROFILES, "sums tiny", rows.profile(opcode=3))
+    put(tmp_path, RECORDS, "again", rows.record(0, [5.0]))
+    put(tmp_path, SESSIONS, "again", rows.session(seed=8))
+    found = read_dataset(tmp_path)
+    assert found.devices.column("vendor").to_pylist() == ["new"]
+    assert cells(found.profiles, "size", "kernel", "opcode") == [
+        ("small", "sum", None),
+        ("tiny", "sum", 3),
+    ]
+    assert cells(found.records, "repeat", "time_s") == [
+        (0, [5.0]),
+        (1, [1e-3]),
+    ]
+    assert cells(found.sessions, "repeat", "seed") == [
+        (0, 8),
+        (1, None),
+    ]
+    # What the new session did not watch, the old one's energy does not stand for.
+    assert found.energy.column("repeat").to_pylist() == [1]
+
+
+def test_a_bag_that_is_measured_again_replaces_all_rows_of_the_one_before(tmp_path: Path) -> None:
+    old = [*rows.bag(1.1, 1.2, 1.3), *rows.bag(1.4, 1.5, repeat=1), *rows.bag(1.6, 1.7, name="other")]
+    write_dataset(rows.dataset(solos=[rows.solo(), rows.solo("lud")], bags=old), tmp_path)
+    put(tmp_path, SOLOS, "sums", rows.solo(time_s=2.0))
+    put(tmp_path, BAGS, "pair", *rows.bag(2.1, 2.2))
+    expected = [("other", 0, 0, 1.6), ("other", 0, 1, 1.7), ("pair", 0, 0, 2.1), ("pair", 0, 1, 2.2)]
+    expected += [("pair", 1, 0, 1.4), ("pair", 1, 1, 1.5)]
+    for _ in range(2):
+        found = read_dataset(tmp_path)
+        assert cells(found.bags, "bag", "repeat", "position", "slowdown") == expected
+        assert cells(found.solos, "application", "time_s") == [("lud", 0.5), ("sums", 2.0)]
+        merge_parts(tmp_path)
+
+
+@pytest.mark.parametrize("schema", SPARE, ids=lambda schema: schema.table)
+def test_a_spare_table_has_a_file_only_if_it_has_rows_or_had_some(tmp_path: Path, schema: Schema) -> None:
+    path = tmp_path / f"{schema.table}.parquet"
+    without = rows.dataset(records=[rows.record()])
+    write_dataset(without, tmp_path)
+    assert not path.exists()
+    write_dataset(FULL, tmp_path)
+    assert path.exists()
+    # Else the rows of the dataset before would still be there.
+    write_dataset(without, tmp_path)
+    assert contents(read_dataset(tmp_path)) == contents(without)
+
+
+def test_a_session_that_failed_leaves_no_older_records(tmp_path: Path) -> None:
+    write_dataset(FULL, tmp_path)
+    put(tmp_path, SESSIONS, "again", rows.session(failure="wrong result"))
+    found = read_dataset(tmp_path)
+    assert found.records.num_rows == 0
+    assert found.profiles.num_rows == 3
+
+
+def test_a_part_may_have_any_name_but_that_of_a_hidden_file(tmp_path: Path) -> None:
+    name = "sums/tiny, gpu:0 100 % ü.x"
+    put(tmp_path, DEVICES, name, rows.device())
+    put(tmp_path, RECORDS, name, rows.record())
+    assert [(part.schema.table, part.name) for part in parts(tmp_path)] == [
+        ("records", name),
+        ("devices", name),
+    ]
+    assert read_dataset(tmp_path).records.num_rows == 1
+    with pytest.raises(InputError, match=r"expected the name of a part not to start with a dot, found '\.x'"):
+        put(tmp_path, DEVICES, ".x", rows.device())
+
+
+def test_two_parts_may_not_hold_the_same_row(tmp_path: Path) -> None:
+    for name in "ab":
+        put(tmp_path, PROFILES, name, rows.profile())
+    with pytest.raises(InputError, match="profiles: rows 1 and 2 are both of application sums, kernel sum"):
+        read_dataset(tmp_path)
+
+
+def test_a_damaged_part_is_named(tmp_path: Path) -> None:
+    put(tmp_path, PROFILES, "piece", rows.profile())
+    path = tmp_path / "parts" / "profiles" / "piece.parquet"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match=r"parts/profiles/piece\.parquet: cannot read the table of profiles"):
+        read_dataset(tmp_path)
+    with pytest.raises(InputError, match=r"piece\.parquet"):
+        merge_parts(tmp_path)
+    assert path.exists()
+
+
+def test_an_unfinished_build_is_not_overwritten(tmp_path: Path) -> None:
+    put(tmp_path, PROFILES, "piece", rows.profile())
+    with pytest.raises(InputError, match=r"expected no unfinished build, found .*piece\.parquet"):
+        write_dataset(FULL, tmp_path)
+
+
+@pytest.mark.parametrize("table", [schema.table for schema in TABLES])
+def test_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str) -> None:
+    write_dataset(FULL, tmp_path)
+    put(tmp_path, PROFILES, "piece", rows.profile(opcode=3))
+    before = file_bytes(tmp_path)
+    write = pq.write_table
+
+    def fail(content: Any, path: Path, **options: Any) -> None:
+        write(content, path, **options)
+        if table in path.name or "other" in path.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pq, "write_table", fail)
+    with pytest.raises(InputError, match=rf"{table}\.parquet: cannot write the table \(No space left"):
+        merge_parts(tmp_path)
+    with pytest.raises(InputError, match=r"other\.parquet: cannot write the table \(No space left"):
+        put(tmp_path, PROFILES, "other", rows.profile())
+    assert file_bytes(tmp_path) == before
+
+
+# ---- laws -----------------------------------------------------------------------------------------------
+
+pieces = st.tuples(st.sampled_from(["tiny", "small"]), st.integers(0, 2))
+builds = st.dictionaries(pieces, st.integers(1, 3), max_size=5)
+
+
+def rows_of(piece: tuple[str, int], runs: int, generation: int) -> dict[str, list[rows.Row]]:
+    size, repeat = piece
+    key = {"size": size, "repeat": repeat}
+    return {
+        "records": [rows.record(run, [1.0 + generation], **key) for run in range(runs)],
+        "energy": [rows.energy(**key, energy_j=1.0 + generation)],
+        "sessions": [rows.session(**key, seed=generation)],
+    }
+
+
+def built(*generations: dict[tuple[str, int], int]) -> Dataset:
+    """What a dataset must hold after builds of which the later ones measured pieces again."""
+    latest = {
+        piece: (runs, number) for number, build in enumerate(generations) for piece, runs in build.items()
+    }
+    found = [rows_of(piece, runs, number) for piece, (runs, number) in latest.items()]
+    return rows.dataset(
+        records=[row for piece in found for row in piece["records"]],
+        energies=[row for piece in found for row in piece["energy"]],
+        sessions=[row for piece in found for row in piece["sessions"]],
+    )
+
+
+def put_pieces(folder: Path, build: dict[tuple[str, int], int], order: list[int], generation: int) -> None:
+    """Write the parts of a build, the tables of all pieces in any order."""
+    jobs = [
+        (schema, f"{generation} {piece}", rows_of(piece, runs, generation)[schema.table])
+        for piece, runs in build.items()
+        for schema in (RECORDS, ENERGY, SESSIONS)
+    ]
+    for place in order:
+        if place < len(jobs):
+            put(folder, jobs[place][0], jobs[place][1], *jobs[place][2])
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    return lambda: tmp_path_factory.mktemp("dataset")
+
+
+@settings(max_examples=15, deadline=None)
+@given(first=builds, second=builds, order=st.permutations(range(15)))
+def test_parts_in_any_order_give_the_bytes_of_an_undisturbed_build(
+    fresh: Callable[[], Path],
+    first: dict[tuple[str, int], int],
+    second: dict[tuple[str, int], int],
+    order: list[int],
+) -> None:
+    parted, whole = fresh(), fresh()
+    write_dataset(built(first), parted)
+    put_pieces(parted, second, order, 1)
+    expected = built(first, second)
+    assert contents(read_dataset(parted)) == contents(expected)
+    merge_parts(parted)
+    write_dataset(expected, whole)
+    assert file_bytes(parted) == file_bytes(whole)
+
+
+class Killed(BaseException):
+    """Stands for a signal that ends the process."""
+
+
+@contextmanager
+def killed_at(step: int) -> Iterator[list[int]]:
+    """Stop at the given change of the file system; the list grows by one a change that is made."""
+    done: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, name in ((Path, "replace"), (Path, "rename"), (Path, "unlink"), (os, "unlink")):
+            change = getattr(owner, name)
+
+            def counted(*args: Any, change: Callable[..., Any] = change, **options: Any) -> Any:
+                if len(done) >= step:
+                    raise Killed
+                done.append(step)
+                return change(*args, **options)
+
+            patch.setattr(owner, name, counted)
+        yield done
+
+
+def test_a_merge_may_be_killed_at_any_moment(fresh: Callable[[], Path]) -> None:
+    first, second = {("tiny", 0): 2, ("tiny", 1): 1}, {("tiny", 1): 3}
+    expected = built(first, second)
+    undisturbed = fresh()
+    write_dataset(expected, undisturbed)
+    for step in range(100):
+        folder = fresh()
+        write_dataset(built(first), folder)
+        put_pieces(folder, second, list(range(15)), 1)
+        with killed_at(step) as done:
+            try:
+                merge_parts(folder)
+            except Killed:
+                finished = False
+            else:
+                finished = True
+        assert contents(read_dataset(folder)) == contents(expected)
+        merge_parts(folder)
+        assert file_bytes(folder) == file_bytes(undisturbed)
+        if finished:
+            break
+    assert finished
+    assert len(done) > len(TABLES) + 4
+
+
+def test_a_write_that_is_killed_leaves_no_mixture(fresh: Callable[[], Path]) -> None:
+    old, new = built({("tiny", 0): 2}), built({("tiny", 0): 1, ("small", 1): 3})
+    outcomes = set()
+    for step in range(100):
+        folder = fresh()
+        write_dataset(old, folder)
+        # As by a process that was killed while it wrote.
+        (folder / ".records.1.parquet").write_bytes(b"half")
+        with killed_at(step):
+            try:
+                write_dataset(new, folder)
+            except Killed:
+                finished = False
+            else:
+                finished = True
+        try:
+            found = contents(read_dataset(folder))
+        except InputError as error:
+            assert str(error).endswith(
+                "found some of an import that was cut off or is under way: import again"
+            )
+            outcomes.add("refused")
+        else:
+            assert found in (contents(old), contents(new))
+            outcomes.add("old" if found == contents(old) else "new")
+        write_dataset(new, folder)
+        assert contents(read_dataset(folder)) == contents(new)
+        assert file_bytes(folder).keys() == {
+            f"{schema.table}.parquet" for schema in TABLES if schema not in SPARE
+        }
+        if finished:
+            break
+    assert finished
+    assert outcomes == {"old", "refused", "new"}
+
+
+def test_a_table_that_cannot_take_its_place_leaves_no_mixture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_dataset(built({("tiny", 0): 2}), tmp_path)
+    replace = Path.replace
+
+    def fail(path: Path, target: Path) -> Path:
+        if target.name == "profiles.parquet":
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(InputError, match=r"profiles\.parquet: cannot write the table \(Device or resource"):
+        write_dataset(built({("small", 1): 3}), tmp_path)
+    with pytest.raises(InputError, match="import again"):
+        read_dataset(tmp_path)
+
+
+def test_a_build_may_follow_a_write_that_was_killed_before_its_first_table(tmp_path: Path) -> None:
+    with killed_at(0), pytest.raises(Killed):
+        write_dataset(FULL, tmp_path)
+    put_pieces(tmp_path, {("tiny", 0): 2}, list(range(15)), 0)
+    put(tmp_path, DEVICES, "cpu", rows.device())
+    merge_parts(tmp_path)
+    assert contents(read_dataset(tmp_path)) == contents(built({("tiny", 0): 2}))
+
+
+def test_a_dataset_without_two_applications_has_the_others() -> None:
+    whole = crosscast.bundled_dataset()
+    left = without_applications(whole, ["kmeans", "gem"])
+    validate(left)
+    assert set(applications_of(whole)) - set(applications_of(left)) == {"kmeans", "gem"}
+    for table in ("profiles", "records", "sessions"):
+        before, after = getattr(whole, table).to_pylist(), getattr(left, table).to_pylist()
+        assert after == [row for row in before if row["application"] not in ("kmeans", "gem")]
+
+
+def test_without_nothing_it_is_the_same() -> None:
+    whole = crosscast.bundled_dataset()
+    assert without_applications(whole, []).records.equals(whole.records)
+
+
+def test_an_application_that_is_not_there_is_refused() -> None:
+    with pytest.raises(InputError, match=r"without: expected applications of .*bfs.*, found 'magic'"):
+        without_applications(crosscast.bundled_dataset(), ["magic"])
+
+
+SIZES = ("tiny", "small", "medium")
+MOST_BYTES = 5_000_000
+
+
+@pytest.fixture(scope="module")
+def dataset() -> crosscast.Dataset:
+    return crosscast.bundled_dataset()
+
+
+def test_the_whole_suite_is_there_on_two_devices(dataset: crosscast.Dataset) -> None:
+    description = describe(dataset)
+    kernels = {f"{name}/{kernel}" for name in names() for kernel in application(name).kernels}
+    assert set(description.kernels) == kernels
+    assert description.sizes == SIZES
+    assert len(description.devices) == 2
+    assert description.cells == 2 * len(SIZES) * len(kernels)
+    assert (description.failed, description.missing) == ((), ())
+
+
+def test_it_is_small() -> None:
+    assert sum(path.stat().st_size for path in bundled_folder().iterdir()) <= MOST_BYTES
+    assert {path.name for path in bundled_folder().iterdir()} == {
+        f"{table.table}.parquet" for table in TABLES if table not in SPARE
+    }
+
+
+def test_it_was_made_from_the_kernels_and_sizes_as_they_are_now(dataset: crosscast.Dataset) -> None:
+    from crosscast.kernel import Program
+    from crosscast.suite.application import working_set
+
+    for session in dataset.sessions.to_pylist():
+        kind = application(session["application"])
+        assert session["source_sha256"] == Program.from_file(kind.source_path()).sha256
+        assert json.loads(session["parameters"]) == kind.fit(working_set(session["size"]))
+
+
+def test_its_profiles_are_those_that_are_made_now(dataset: crosscast.Dataset) -> None:
+    kind = application("srad")
+    rows = [
+        row for row in dataset.profiles.to_pylist() if (row["application"], row["size"]) == ("srad", "tiny")
+    ]
+    profiles = {(p.kernel, p.invocation): p for p in profiles_of(kind(kind.fit(32 << 10), 0), "tiny")}
+    assert len(rows) == len(profiles) > 0
+    for row in rows:
+        metrics = profiles[row["kernel"], row["invocation"]].metrics
+        assert {name: row[name] for name in metrics} == metrics
+
+
+def test_two_cores_are_about_twice_as_fast_as_one_where_there_is_work_for_both(
+    dataset: crosscast.Dataset,
+) -> None:
+    times = {
+        (row["kernel"], row["size"], row["device_compute_units"]): row["time_median_s"]
+        for row in crosscast.join(dataset).to_pylist()
+    }
+    for kernel in ("lud_internal", "calc_potential_single_step_dev", "nqueens"):
+        assert 1.6 < times[kernel, "medium", 1] / times[kernel, "medium", 2] < 2.4
+
+
+def test_describe_knows_it_by_name(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["dataset", "describe", "bundled", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cells"] == 2 * len(SIZES) * 44
+
+
+MOST_BYTES_BUNDLED_CORUN = 2_000_000
+
+
+@pytest.fixture(scope="module")
+def found() -> CoRuns:
+    dataset = bundled_named(BUNDLED_CORUN)
+    assert dataset is not None
+    return co_runs(dataset)
+
+
+def test_the_whole_suite_is_there_alone_and_in_bags_of_two_and_three(found: CoRuns) -> None:
+    assert set(found.applications) == set(names())
+    assert {len(bag.members) for bag in found.bags} == {2, 3}
+    assert not any(bag.failed for bag in found.bags)
+    assert all(member.slowdown and member.solo.time_s for bag in found.bags for member in bag.members)
+
+
+def test_everything_is_known_beside_the_microbenchmarks(found: CoRuns) -> None:
+    for solo in found.solos:
+        for level in ("low", "medium", "high"):
+            assert {f"{what}_{level}" for what in ("slowdown", "inflicted", "fairness")} <= set(solo.features)
+
+
+def test_it_is_small_bundled_corun() -> None:
+    assert (
+        sum(path.stat().st_size for path in bundled_folder(BUNDLED_CORUN).iterdir())
+        <= MOST_BYTES_BUNDLED_CORUN
+    )
+
+
+def test_it_was_made_from_the_problems_as_they_are_now() -> None:
+    dataset = bundled_named(BUNDLED_CORUN)
+    assert dataset is not None
+    for row in dataset.solos.to_pylist():
+        kind = application(row["application"])
+        problem = json.loads(row["environment"])["problem"]
+        assert problem["parameters"] == kind.fit(working_set(row["size"]))
+        assert problem["source_sha256"] == Program.from_file(kind.source_path()).sha256
+
+
+def test_a_word_that_stands_for_nothing_is_no_dataset() -> None:
+    assert bundled_named("bundled-other") is None

@@ -1,0 +1,326 @@
+"""What devices were set to, from the rows of a dataset."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crosscast.data.dataset import Dataset
+from crosscast.data.description import DeviceConfigurations, RecordWarning, describe, warnings_of
+from crosscast.data.profiles import PROFILES
+from crosscast.data.table import table_of
+from support import tables as rows
+
+
+def set_to(device: str, run: int = 0, **settings: float | str) -> rows.Row:
+    return rows.record(run, device=device, configuration=json.dumps(settings, sort_keys=True))
+
+
+DEVICES = [rows.device("cpu"), rows.device("gpu"), rows.device("idle")]
+
+
+def test_each_device_has_its_knobs_with_all_that_they_were_set_to() -> None:
+    records = [
+        set_to("gpu", core_clock_hz=2e9, mode="slow"),
+        set_to("gpu", core_clock_hz=1e9, mode="slow"),
+        set_to("gpu", run=1, core_clock_hz=1e9, mode="slow"),
+        set_to("gpu", core_clock_hz=1e9, mode="fast"),
+        set_to("cpu"),
+    ]
+    found = describe(rows.dataset(devices=DEVICES, records=records))
+    assert found.configurations == (
+        DeviceConfigurations("cpu", 1, {}, ()),
+        DeviceConfigurations("gpu", 3, {"core_clock_hz": (1e9, 2e9), "mode": ("fast", "slow")}, ()),
+    )
+    assert found.to_dict()["configurations"][1] == {
+        "device": "gpu",
+        "configurations": 3,
+        "settings": {"core_clock_hz": [1e9, 2e9], "mode": ["fast", "slow"]},
+        "domains": [],
+    }
+
+
+def test_domains_are_those_whose_power_is_known() -> None:
+    energies = [
+        rows.energy(device="cpu", domain="package-1", duration_s=1.0),
+        rows.energy(device="cpu", domain="package-0", duration_s=1.0),
+        rows.energy(device="cpu", domain="psys"),
+        rows.energy(device="cpu", domain="dram", duration_s=0.0),
+    ]
+    records = [set_to("cpu", threads=1.0), set_to("gpu", threads=1.0)]
+    found = describe(rows.dataset(devices=DEVICES, records=records, energies=energies)).configurations
+    assert [each.domains for each in found] == [("package-0", "package-1"), ()]
+
+
+def test_what_failed_is_no_configuration() -> None:
+    failed = rows.session(device="cpu", configuration='{"threads": 2.0}', failure="wrong result")
+    records = [set_to("cpu", threads=1.0), set_to("cpu", threads=2.0)]
+    (found,) = describe(rows.dataset(devices=DEVICES, records=records, sessions=[failed])).configurations
+    assert (found.configurations, found.settings) == (1, {"threads": (1.0,)})
+
+
+def test_a_configuration_that_tells_nothing_of_knobs_is_counted() -> None:
+    records = [rows.record(configuration="[1]"), rows.record(configuration='{"threads": 1.0}')]
+    (found,) = describe(rows.dataset(records=records)).configurations
+    assert (found.configurations, found.settings) == (2, {"threads": (1.0,)})
+
+
+def test_names_and_counts_are_those_of_the_tables() -> None:
+    dataset = rows.dataset(
+        devices=[rows.device("gpu"), rows.device()],
+        profiles=[rows.profile(), rows.profile(invocation=1), rows.profile("k", application="b")],
+        records=[rows.record(), rows.record(1), rows.record(size="small"), rows.record(device="gpu")],
+        energies=[rows.energy()],
+        sessions=[rows.session(application="c", size="large", kernels=["x", "y"])],
+    )
+    found = describe(dataset).to_dict()
+    assert found["applications"] == ["b", "c", "sums"]
+    assert found["kernels"] == ["b/k", "c/x", "c/y", "sums/sum"]
+    assert found["sizes"] == ["tiny", "small", "large"]
+    assert found["devices"] == ["cpu", "gpu"]
+    counts = {name: found[name] for name in ("cells", "profiles", "records", "energy", "sessions")}
+    assert found["repeats"] == 1
+    assert counts == {"cells": 3, "profiles": 3, "records": 4, "energy": 1, "sessions": 1}
+
+
+def test_everything_can_be_printed_as_json() -> None:
+    dataset = rows.dataset(
+        profiles=[rows.profile()],
+        records=[rows.record(configuration='{"cores": 1}'), rows.record(repeat=1)],
+        sessions=[rows.session(failure="wrong result")],
+    )
+    found = describe(dataset).to_dict()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_a_session_that_failed_says_where_and_why() -> None:
+    dataset = rows.dataset(
+        records=[rows.record()],
+        sessions=[rows.session(failure="sum is 3, expected 4"), rows.session(repeat=1)],
+    )
+    found = describe(dataset).to_dict()
+    where = {"application": "sums", "size": "tiny", "device": "cpu", "configuration": {}, "repeat": 0}
+    assert found["failed"] == [{**where, "reason": "sum is 3, expected 4"}]
+    assert (found["cells"], found["records"]) == (0, 1)
+    assert ("sum", "tiny", "cpu", "records") in [
+        (m["kernel"], m["size"], m["device"], m["lacks"]) for m in found["missing"]
+    ]
+
+
+def test_what_the_full_grid_lacks_is_missing() -> None:
+    dataset = rows.dataset(
+        devices=[rows.device(), rows.device("gpu")],
+        profiles=[rows.profile(), rows.profile(size="small")],
+        records=[rows.record(), rows.record(device="gpu"), rows.record(kernel="other", size="small")],
+    )
+    found = [(m.kernel, m.size, m.device, m.lacks) for m in describe(dataset).missing]
+    assert found == [
+        ("other", "tiny", None, "profile"),
+        ("other", "tiny", "cpu", "records"),
+        ("other", "tiny", "gpu", "records"),
+        ("other", "small", None, "profile"),
+        ("other", "small", "gpu", "records"),
+        ("sum", "small", "cpu", "records"),
+        ("sum", "small", "gpu", "records"),
+    ]
+
+
+def test_a_size_that_is_a_kernels_own_is_not_missing_of_others() -> None:
+    dataset = rows.dataset(
+        devices=[rows.device(), rows.device("gpu")],
+        records=[rows.record(kernel="long", size="4096x4"), rows.record(kernel="square", size="64x64")],
+        sessions=[rows.session(size="128x128", kernels=["square"], device="gpu", failure="out of memory")],
+    )
+    found = describe(dataset)
+    assert found.kernel_sizes == {"sums/long": ("4096x4",), "sums/square": ("128x128", "64x64")}
+    assert [(m.kernel, m.size, m.device) for m in found.missing if m.lacks == "records"] == [
+        ("long", "4096x4", "gpu"),
+        ("square", "128x128", "cpu"),
+        ("square", "128x128", "gpu"),
+        ("square", "64x64", "gpu"),
+    ]
+
+
+def test_repeats_are_processes_of_the_same_work() -> None:
+    kernels = [(kernel, repeat) for repeat, kernel in enumerate(["a", "a", "b", "b", "b", "c"])]
+    dataset = rows.dataset(
+        records=[rows.record(repeat=repeat, kernel=kernel) for kernel, repeat in kernels],
+        sessions=[rows.session(repeat=repeat, kernels=[kernel]) for kernel, repeat in kernels],
+    )
+    assert describe(dataset).repeats == 3
+
+
+def test_sessions_that_left_no_records_are_repeats_too() -> None:
+    sessions = [rows.session(repeat=repeat, failure="wrong result") for repeat in range(2)]
+    assert describe(rows.dataset(sessions=sessions)).repeats == 2
+    assert describe(rows.dataset(profiles=[rows.profile()])).repeats == 0
+
+
+def test_the_noise_of_a_cell_is_its_spread_and_quartiles() -> None:
+    records = [rows.record(run, [time]) for run, time in enumerate([1.0, 2.0, 3.0, 4.0])]
+    (noise,) = describe(rows.dataset(records=records)).noise
+    assert noise.runs == 4
+    assert noise.relative_sd == pytest.approx(np.std([1, 2, 3, 4], ddof=1) / 2.5)
+    assert noise.quartiles_s == (1.75, 2.5, 3.25)
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=3))
+def test_noise_is_a_number_or_absent(times: list[float]) -> None:
+    dataset = rows.dataset(records=[rows.record(run, [value]) for run, value in enumerate(times)])
+    (noise,) = describe(dataset).noise
+    known = len(times) > 1 and any(times)
+    assert (noise.relative_sd is not None) == known
+    json.dumps(describe(dataset).to_dict(), allow_nan=False)
+
+
+def test_warnings_are_those_of_records_and_sessions() -> None:
+    found = describe(rows.dataset(records=[rows.record()], sessions=[rows.session(load_after=2.0, runs=1)]))
+    assert [warning.rule for warning in found.warnings] == ["load", "runs"]
+
+
+def test_notes_are_shown_by_table() -> None:
+    profiles = table_of(PROFILES, [rows.profile()], {"origin": "made up"})
+    assert describe(Dataset("x", profiles=profiles)).to_dict()["notes"] == {"profiles": {"origin": "made up"}}
+
+
+def test_a_kernel_outside_a_suite_goes_by_its_own_name() -> None:
+    dataset = rows.dataset(devices=[], profiles=[rows.profile(application=None, size=None)])
+    found = describe(dataset)
+    assert (found.applications, found.kernels, found.sizes) == ((), ("sum",), ())
+    assert found.missing == ()
+
+
+STEADY = [rows.record(run, [1e-3]) for run in range(50)]
+
+
+def found(records: list[rows.Row], *sessions: rows.Row) -> list[RecordWarning]:
+    dataset = rows.dataset(
+        devices=[rows.device(), rows.device("gpu")], records=records, sessions=sessions or [rows.session()]
+    )
+    return warnings_of(dataset.records, dataset.sessions)
+
+
+def test_a_steady_session_has_no_warnings() -> None:
+    facts = {"clock_before_hz": 2e9, "clock_after_hz": 2.09e9, "load_before": 0.5, "load_after": 0.0}
+    assert found(STEADY, rows.session(timer_resolution_s=1e-5, loop_s=2.0, **facts)) == []
+
+
+def test_nothing_known_of_sessions_is_no_warning() -> None:
+    dataset = rows.dataset(records=STEADY)
+    assert warnings_of(dataset.records, dataset.sessions) == []
+    empty = rows.dataset()
+    assert warnings_of(empty.records, empty.sessions) == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "rule", "sentence"),
+    [
+        (
+            {"clock_before_hz": 2e9, "clock_after_hz": 1.8e9},
+            "clock",
+            "the clock changed by -10 % during its runs, more than 5 %",
+        ),
+        (
+            {"clock_before_hz": 2e9, "clock_after_hz": 2.2e9},
+            "clock",
+            "the clock changed by +10 % during its runs, more than 5 %",
+        ),
+        ({"load_before": 0.75}, "load", "0.75 other processes wanted to run before its runs, more than 0.5"),
+        ({"load_after": 3.0}, "load", "3 other processes wanted to run after its runs, more than 0.5"),
+        ({"load_after": 1.0}, "load", "1 other process wanted to run after its runs, more than 0.5"),
+        ({"runs": 49}, "runs", "its session has 49 runs, fewer than 50"),
+        ({"runs": 1}, "runs", "its session has 1 run, fewer than 50"),
+        ({"loop_s": 1.5}, "loop", "its runs took 1.5 s, less than 2 s"),
+    ],
+)
+def test_what_a_session_saw_is_a_warning(facts: dict[str, float], rule: str, sentence: str) -> None:
+    (warning,) = found(STEADY, rows.session(**facts))
+    assert vars(warning) == {
+        "rule": rule,
+        "warning": sentence,
+        "application": "sums",
+        "size": "tiny",
+        "device": "cpu",
+        "configuration": "{}",
+        "kernel": None,
+        "repeat": 0,
+    }
+
+
+def test_times_that_spread_are_a_warning_of_their_kernel() -> None:
+    wide = [rows.record(run, [1e-3 * (1 + run % 2)], kernel="wide") for run in range(50)]
+    (warning,) = found(STEADY + wide)
+    assert (warning.rule, warning.kernel, warning.repeat) == ("spread", "wide", None)
+    assert warning.warning == (
+        "the times of its 50 runs spread by 34 % (standard deviation over mean), more than 10 %"
+    )
+
+
+def test_the_spread_is_that_of_run_means() -> None:
+    assert found([rows.record(run, [1e-3, 3e-3]) for run in range(50)]) == []
+
+
+def test_processes_that_differ_spread() -> None:
+    other = [rows.record(run, [2e-3], repeat=1) for run in range(50)]
+    assert [warning.rule for warning in found(STEADY + other)] == ["spread"]
+
+
+def test_times_that_the_timer_cannot_tell_are_a_warning() -> None:
+    (coarse,) = found(STEADY, rows.session(timer_resolution_s=2e-5))
+    assert coarse.rule == "ticks"
+    assert coarse.warning == "its mean time of 1 ms is less than 100 times the timer's resolution (20 µs)"
+    (below,) = found(STEADY, rows.session(timer_resolution_s=2e-3))
+    assert below.rule == "resolution"
+    assert below.warning == "50 of its 50 runs have a time of 0 or under the timer's resolution (2 ms)"
+
+
+def test_a_time_of_0_is_a_warning_whatever_the_timer() -> None:
+    times = [[0.0, *[1e-3] * 99], *[[1e-3] * 100] * 49]
+    (warning,) = found([rows.record(run, values) for run, values in enumerate(times)])
+    assert warning.rule == "resolution"
+    assert warning.warning == "1 of its 50 runs has a time of 0 or under the timer's resolution"
+
+
+def test_the_timer_is_that_of_the_records_session() -> None:
+    other = [rows.record(run, [1e-3], device="gpu") for run in range(50)]
+    coarse = rows.session(device="gpu", timer_resolution_s=1e-4)
+    fine = rows.session(timer_resolution_s=1e-9)
+    assert [(w.rule, w.device) for w in found(STEADY + other, coarse, fine)] == [("ticks", "gpu")]
+
+
+def test_without_sessions_the_runs_are_those_of_the_records() -> None:
+    records = [rows.record(run, kernel=kernel) for run in range(49) for kernel in ("first", "second")]
+    dataset = rows.dataset(records=records)
+    (warning,) = warnings_of(dataset.records, dataset.sessions)
+    assert (warning.rule, warning.kernel, warning.repeat) == ("runs", None, 0)
+    assert warning.warning == "its session has 49 runs, fewer than 50"
+
+
+def test_a_session_whose_runs_nobody_recorded_is_not_judged_by_those_that_were_kept() -> None:
+    assert found(STEADY[:40], rows.session(runs=None)) == []
+    assert found(STEADY[:40], rows.session(runs=50)) == []
+
+
+SETTINGS = '{"cores": 4.0}'
+
+
+def test_few_runs_of_a_sweep_that_others_measured_are_no_warning() -> None:
+    records = [rows.record(run, configuration=SETTINGS) for run in range(2)]
+    assert found(records, rows.session(configuration=SETTINGS, runs=2)) == []
+    dataset = rows.dataset(records=records)
+    assert warnings_of(dataset.records, dataset.sessions) == []
+
+
+def test_few_runs_on_settings_that_were_measured_here_are_a_warning() -> None:
+    records = [rows.record(run, configuration=SETTINGS) for run in range(2)]
+    (warning,) = found(records, rows.session(configuration=SETTINGS, runs=2, environment={"host": "a"}))
+    assert (warning.rule, warning.configuration) == ("runs", SETTINGS)
+
+
+def test_a_session_that_failed_is_left_out() -> None:
+    assert found([rows.record()], rows.session(failure="wrong result", loop_s=0.1)) == []

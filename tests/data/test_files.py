@@ -1,0 +1,101 @@
+"""CSV of people: rows with their places, and a sentence for whatever else there is."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosscast.data.files import csv_rows, locked
+from crosscast.errors import InputError
+
+CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=10).map(str.strip)
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        list(csv_rows(path, "runs", "time_s", 1000)[2])
+    text = str(caught.value)
+    assert text.startswith(str(path))
+    return text
+
+
+@given(st.lists(st.tuples(CELLS, CELLS).filter(any), min_size=1, max_size=5))
+def test_what_is_written_is_what_is_read(
+    tmp_path_factory: pytest.TempPathFactory, drawn: list[tuple[str, str]]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "rows.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("one", "two"), *drawn])
+    _, header, rows = csv_rows(path, "runs", "time_s", 10_000)
+    assert (header, [tuple(cells.values()) for _, cells in rows]) == (["one", "two"], drawn)
+
+
+def test_lines_count_from_one_and_empty_ones_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"\xef\xbb\xbf\n a , b \n\n1,\n,\n")
+    where, header, rows = csv_rows(path, "runs", "time_s", 1000)
+    assert (where, header) == (f"{path}, line 2", ["a", "b"])
+    assert list(rows) == [(f"{path}, line 4", {"a": "1", "b": ""})]
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"", "expected columns such as time_s, found an empty file"),
+        (b"a,a\n", "line 1: expected each column once, found 'a' twice"),
+        (b"a,b\n1\n", "line 2: expected 2 cells, found 1"),
+        (b"a,b\n1,2,3\n", "line 2: expected 2 cells, found 3"),
+        (b"a\n\xff\n", "expected UTF-8, found another byte at place 2"),
+        (b'a\n"b\n', "line 2: expected CSV, found something else"),
+        (b"a\n" * 501, "expected runs of at most 0 MiB, found more"),
+    ],
+)
+def test_bad_files_are_refused_in_a_sentence(tmp_path: Path, content: bytes, found: str) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(content)
+    assert found in refusal(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    assert "cannot read the runs (No such file or directory)" in refusal(tmp_path / "no.csv")
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from crosscast.data.files import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_second_writer_is_refused_until_the_first_has_gone(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(InputError, match="another process is writing this dataset"), locked(tmp_path):
+            pass
+        other.kill()
+    with locked(tmp_path):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_lock_goes_with_an_error_too(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), locked(tmp_path / "new"):
+        raise KeyError
+    with locked(tmp_path / "new"):
+        assert (tmp_path / "new").is_dir()
+
+
+def test_a_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"file: cannot make the folder"), locked(tmp_path / "file"):
+        pass

@@ -1,0 +1,222 @@
+"""Files of solo runs."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crosscast.data.corun import Solo
+from crosscast.data.isolated_runs import read_profile, write_profile
+from crosscast.errors import InputError
+
+SOLO = Solo(
+    "sums",
+    "tiny",
+    "cpu",
+    0.25,
+    '{"cores": 2, "scheduling": "static"}',
+    runs=20,
+    power_w=12.5,
+    memory_bytes=4096,
+    features={"ipc": 1.5, "mix_mem": 0.25},
+)
+DEVICE = {"device": "cpu", "name": "the cpu", "type": "cpu", "cores": 4, "clock_hz": 2e9, "tdp_w": None}
+
+
+def written(folder: Path, **fields: Any) -> Path:
+    """A file with other fields; those that are ``...`` are left out."""
+    path = folder / "a.json"
+    write_profile(SOLO, DEVICE, path)
+    content = json.loads(path.read_text()) | fields
+    path.write_text(json.dumps({name: value for name, value in content.items() if value is not ...}))
+    return path
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        read_profile(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    return str(caught.value).removeprefix(f"{path}: ")
+
+
+def test_a_solo_run_comes_back_with_what_is_known_of_its_device(tmp_path: Path) -> None:
+    write_profile(SOLO, {**DEVICE, "sources": "{}", "vendor": ""}, tmp_path / "a.json")
+    found = read_profile(tmp_path / "a.json")
+    assert found.solo == SOLO
+    assert found.device == {name: cell for name, cell in DEVICE.items() if cell is not None}
+
+
+def test_what_is_not_known_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    bare = Solo("sums", "tiny", "cpu", None)
+    write_profile(bare, {}, path)
+    assert json.loads(path.read_text()).keys() == {
+        *("format", "version", "application", "size", "device", "configuration", "runs", "features"),
+    }
+    assert read_profile(path).solo == bare
+    assert read_profile(path).device == {"device": "cpu"}
+
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    name=texts,
+    time_s=st.none() | st.floats(1e-300, 1e300),
+    features=st.dictionaries(texts, numbers, max_size=5),
+    memory=st.none() | st.integers(0, 10**15),
+)
+def test_any_solo_run_comes_back_and_has_one_file(
+    name: str, time_s: float | None, features: dict[str, float], memory: int | None
+) -> None:
+    solo = Solo(name, "tiny", "cpu", time_s, memory_bytes=memory, features=features)
+    backward = Solo(
+        name, "tiny", "cpu", time_s, memory_bytes=memory, features=dict(reversed(list(features.items())))
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        a, b = Path(folder) / "a.json", Path(folder) / "b.json"
+        write_profile(solo, DEVICE, a)
+        write_profile(backward, dict(reversed(list(DEVICE.items()))), b)
+        assert a.read_bytes() == b.read_bytes()
+        assert read_profile(a).solo == solo
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"application": ...}, "application is missing, expected a name"),
+        ({"application": 3}, "application: expected a text, found 3"),
+        ({"size": ""}, "size: expected a text, found ''"),
+        ({"size": "x" * 201}, "size: expected 200 characters at most, found more"),
+        ({"device": ...}, "device is missing, expected a description of the device"),
+        ({"device": "cpu"}, "device: expected a table, found 'cpu'"),
+        ({"device": {"name": "x"}}, "device: device is missing, expected the key of the device"),
+        (
+            {"device": {"device": "x", "cores": 0}},
+            "device: cores: expected a whole number of at least 1, found 0",
+        ),
+        (
+            {"device": {"device": "x", "tdp_w": -1}},
+            "device: tdp_w: expected a number of at least 0, found -1",
+        ),
+        ({"configuration": ...}, "configuration is missing, expected settings by name"),
+        (
+            {"configuration": {"cores": [2]}},
+            "configuration: configuration: cores: expected a finite number or a word, found [2]",
+        ),
+        ({"runs": 0}, "runs: expected a whole number of at least 1, found 0"),
+        ({"time_s": 0}, "time_s: expected a number above 0, found 0"),
+        ({"time_s": "1"}, "time_s: expected a number, found '1'"),
+        ({"power_w": -1.0}, "power_w: expected a number of at least 0, found -1.0"),
+        ({"memory_bytes": 1.5}, "memory_bytes: expected a whole number of at least 0, found 1.5"),
+        ({"features": ...}, "features is missing, expected numbers by name"),
+        ({"features": {"ipc": None}}, "features: ipc: expected a number, found None"),
+        ({"features": {"ipc": True}}, "features: ipc: expected a number, found True"),
+        ({"features": {str(n): n for n in range(513)}}, "features: expected at most 512 numbers, found 513"),
+        ({"features": {"x" * 201: 1}}, "features: expected names of 200 characters at most"),
+        ({"version": ...}, "version is missing, expected 1"),
+        ({"version": 0}, "version: expected a whole number of at least 1, found 0"),
+        (
+            {"version": 2},
+            "expected a solo profile of version 1 or older, found version 2: a newer Crosscast wrote it",
+        ),
+        (
+            {"format": "crosscast model"},
+            "expected a solo profile, as crosscast corun profile writes it, found another JSON value",
+        ),
+    ],
+    ids=str,
+)
+def test_what_must_not_be_there_is_named(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
+    assert refusal(written(tmp_path, **fields)) == message
+
+
+def test_a_field_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+    assert refusal(written(tmp_path, times=[1])).startswith("unknown key 'times', expected one of format,")
+    wrong = {"device": {"device": "x", "colour": "red"}}
+    assert refusal(written(tmp_path, **wrong)).startswith(
+        "device: unknown key 'colour', expected one of device,"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "Expecting value"),
+        (b'{"format": "crosscast solo', "Unterminated string"),
+        (b"\xff\xfe", "'utf-8' codec can't decode"),
+        (b"[" * 100_000, "recursion"),
+        (b'{"time_s": NaN}', "NaN is no number"),
+        (b'{"time_s": ' + b"9" * 400 + b"}", "a number of 400 digits"),
+    ],
+    ids=["empty", "cut off", "no text", "deep", "not a number", "long"],
+)
+def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: Path, content: bytes, reason: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    assert refusal(path).startswith("expected a solo profile in JSON, found something else (")
+    assert reason in refusal(path)
+
+
+@pytest.mark.parametrize("content", ["[]", "3", '{"device": "cpu"}'])
+def test_another_json_value_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(content)
+    assert refusal(path).endswith("as crosscast corun profile writes it, found another JSON value")
+
+
+def test_a_number_beyond_all_others_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    write_profile(SOLO, DEVICE, path)
+    path.write_text(path.read_text().replace("0.25", "1e999"))
+    assert "a number, found inf" in refusal(path)
+
+
+def test_a_folder_no_file_and_a_file_of_any_length_are_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path) == "cannot read the solo profile (Is a directory)"
+    assert refusal(tmp_path / "none.json") == "cannot read the solo profile (No such file or directory)"
+    (tmp_path / "long.json").write_bytes(b" " * ((1 << 20) + 1))
+    assert refusal(tmp_path / "long.json") == "expected a solo profile of at most 1 MiB, found more"
+
+
+@pytest.mark.parametrize(
+    ("solo", "device", "message"),
+    [
+        (Solo("sums", "tiny", "gpu", 1.0), DEVICE, "device: expected 'gpu', found 'cpu'"),
+        (Solo("sums", "tiny", "cpu", math.nan), DEVICE, "time_s: expected a number, found nan"),
+        (
+            Solo("sums", "tiny", "cpu", 1.0, features={"ipc": math.inf}),
+            {},
+            "features: ipc: expected a number",
+        ),
+        (Solo("sums", "tiny", "cpu", 1.0, "[]"), {}, "configuration: expected an object of settings"),
+    ],
+)
+def test_what_could_not_be_read_again_is_not_written(
+    tmp_path: Path, solo: Solo, device: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("before")
+    with pytest.raises(InputError) as caught:
+        write_profile(solo, device, path)
+    assert str(caught.value).startswith(f"{path}: {message}")
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match=r"folder: cannot write the solo profile \(Is a directory\)"):
+        write_profile(SOLO, DEVICE, tmp_path / "folder")
+    with pytest.raises(InputError, match="cannot write the solo profile"):
+        write_profile(SOLO, DEVICE, tmp_path / "none" / "a.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]

@@ -1,0 +1,197 @@
+"""Package."""
+
+from __future__ import annotations
+
+import csv
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosscast.data.profiles import (
+    COLUMNS,
+    csv_header,
+    csv_row,
+    from_row,
+    read_csv,
+    read_parquet,
+    to_row,
+    write_csv,
+    write_parquet,
+)
+from crosscast.errors import InputError, MissingExtraError
+from crosscast.profile import METRICS, Profile
+
+ProfileMaker = Callable[..., Profile]
+DATA = Path(__file__).parent / "old_profiles"
+
+
+def test_each_metric_has_one_column() -> None:
+    names = [column.name for column in COLUMNS]
+    assert len(names) == len(set(names))
+    assert {metric.name for metric in METRICS} <= set(names)
+
+
+@pytest.fixture
+def profiles(make_profile: ProfileMaker) -> list[Profile]:
+    """Launches of a suite's application, and of a file of one's own where two kernels share a name."""
+    suite = replace(make_profile(median_ipt=7.0, median_itb=7.5), application="sums", size="tiny")
+    odd = replace(make_profile("k", 1, rewrite_ratio=None, reread_ratio=1 / 3), application='a "b",\r\nc')
+    return [suite, odd, make_profile(), make_profile()]
+
+
+@pytest.mark.parametrize(
+    ("write", "read"), [(write_csv, read_csv), (write_parquet, read_parquet)], ids=["csv", "parquet"]
+)
+def test_a_file_gives_back_what_it_got(
+    tmp_path: Path,
+    profiles: list[Profile],
+    write: Callable[[list[Profile], Path], None],
+    read: Callable[[Path], list[Profile]],
+) -> None:
+    write(profiles, tmp_path / "p")
+    assert read(tmp_path / "p") == profiles
+
+
+def test_a_path_may_be_a_text(tmp_path: Path, profiles: list[Profile]) -> None:
+    write_csv(profiles, str(tmp_path / "p"))
+    assert read_csv(str(tmp_path / "p")) == profiles
+    write_parquet(profiles, str(tmp_path / "p"))
+    assert read_parquet(str(tmp_path / "p")) == profiles
+
+
+metric_values = st.fixed_dictionaries(
+    {
+        column.name: st.none()
+        | (st.integers(0, 2**63 - 1) if column.type == "integer" else st.floats(0, allow_infinity=False))
+        for column in COLUMNS
+        if column.name in {metric.name for metric in METRICS}
+    }
+)
+facts = st.dictionaries(
+    st.text(), st.none() | st.integers() | st.text() | st.lists(st.floats(0, 1)), max_size=2
+)
+
+
+@given(metrics=metric_values, fact=facts, seconds=st.dictionaries(st.sampled_from(["run"]), st.floats(0, 9)))
+def test_a_row_gives_back_its_profile(
+    metrics: dict[str, int | float | None], fact: dict[str, object], seconds: dict[str, float]
+) -> None:
+    profile = Profile("k", 3, metrics, seconds, fact, fact, fact, application="a", size="tiny")
+    assert from_row(to_row(profile)) == profile
+
+
+@pytest.mark.parametrize(
+    ("name", "read"), [("profiles-1.csv", read_csv), ("profiles-1.parquet", read_parquet)]
+)
+def test_version_1_is_read(
+    name: str, read: Callable[[Path], list[Profile]], make_profile: ProfileMaker
+) -> None:
+    first, second, third = read(DATA / name)
+    assert first == make_profile()
+    assert second == make_profile("reduce", 1, rewrite_ratio=None, reread_ratio=1 / 3)
+    assert third == make_profile("scan", 0, total_instruction_count=1 << 40, median_ipt=12.5)
+
+
+def test_parquet_carries_units_and_its_version(tmp_path: Path, make_profile: ProfileMaker) -> None:
+    import pyarrow.parquet as parquet
+
+    write_parquet([make_profile()], tmp_path / "p.parquet")
+    schema = parquet.read_schema(tmp_path / "p.parquet")
+    assert schema.metadata[b"crosscast.version"] == b"2"
+    assert schema.field("run_s").metadata == {b"unit": b"s"}
+    assert str(schema.field("total_instruction_count").type) == "int64"
+
+
+def test_an_undefined_metric_is_an_empty_cell(make_profile: ProfileMaker) -> None:
+    rows = csv.DictReader(io.StringIO(f"{csv_header()}\n{csv_row(make_profile(rewrite_ratio=None))}\n"))
+    assert next(rows)["rewrite_ratio"] == ""
+
+
+def test_a_parquet_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet as parquet
+
+    parquet.write_table(pyarrow.table({"a": [1]}), tmp_path / "p.parquet")
+    with pytest.raises(InputError, match="expected a table of profiles"):
+        read_parquet(tmp_path / "p.parquet")
+
+
+@pytest.mark.parametrize("read", [read_csv, read_parquet])
+def test_garbage_is_refused(tmp_path: Path, read: object) -> None:
+    (tmp_path / "x").write_bytes(b"\xff\x00garbage")
+    assert callable(read)
+    with pytest.raises(InputError):
+        read(tmp_path / "x")
+
+
+def test_a_damaged_csv_row_is_named(tmp_path: Path, make_profile: ProfileMaker) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(f"{csv_header()}\n{csv_row(make_profile()).replace('7', 'seven', 1)}\n")
+    with pytest.raises(InputError, match=r"p\.csv:2: not a row"):
+        read_csv(path)
+
+
+@pytest.mark.parametrize(
+    ("column", "wrong", "reason"),
+    [
+        ("kernel", "", "expected a value, found none"),
+        *(("run_s", wrong, f"expected at least 0, found {wrong}") for wrong in ("-1", "nan", "inf")),
+        ("run_s", "x", "could not convert string to float: 'x'"),
+        *(("launch", wrong, f"expected a JSON object, found {wrong}") for wrong in ("3", "[1]", "null")),
+        *(("launch", wrong, "Out of range float") for wrong in ('{"a": NaN}', '{"a": 1e999}')),
+        ("program", "{", "Expecting property name"),
+    ],
+)
+def test_a_cell_that_no_profile_has_is_named(
+    tmp_path: Path, make_profile: ProfileMaker, column: str, wrong: str, reason: str
+) -> None:
+    row = dict(zip(csv_header().split(","), next(csv.reader([csv_row(make_profile())])), strict=True))
+    row[column] = wrong
+    with (tmp_path / "p.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(row))
+        writer.writeheader()
+        writer.writerow(row)
+    with pytest.raises(InputError) as caught:
+        read_csv(tmp_path / "p.csv")
+    place = f"{tmp_path / 'p.csv'}:2: not a row of a table of profiles (column '{column}': "
+    assert str(caught.value).startswith(place + reason)
+
+
+def test_csv_needs_no_pyarrow(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "from pathlib import Path; from crosscast.data.profiles import read_csv, write_csv\n"
+        f"write_csv(read_csv(Path({str(DATA / 'profiles-1.csv')!r})), Path({str(tmp_path / 'p.csv')!r}))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert read_csv(tmp_path / "p.csv") == read_csv(DATA / "profiles-1.csv")
+
+
+def test_a_missing_pyarrow_names_the_extra(
+    tmp_path: Path, make_profile: ProfileMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"crosscast\[parquet\]"):
+        write_parquet([make_profile()], tmp_path / "p.parquet")
+
+
+def test_a_failed_write_leaves_nothing(
+    tmp_path: Path, make_profile: ProfileMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow.parquet
+
+    def fail(table: object, path: Path, **options: object) -> None:
+        path.write_bytes(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(pyarrow.parquet, "write_table", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_parquet([make_profile()], tmp_path / "p.parquet")
+    assert not list(tmp_path.iterdir())

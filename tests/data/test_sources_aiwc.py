@@ -1,0 +1,474 @@
+"""The importer of the published data, on a small folder of its form."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from crosscast.data.dataset import SPARE, TABLES, Dataset, read_dataset, validate
+from crosscast.data.description import warnings_of
+from crosscast.data.profiles import PUBLISHED_METRICS, render_aiwc, write_aiwc
+from crosscast.data.schema import DEVICES
+from crosscast.data.sources.aiwc import import_aiwc2018, import_aiwc_folder, published_devices
+from crosscast.data.sources.source import store
+from crosscast.data.table import notes_of, table_of
+from crosscast.errors import InputError
+from crosscast.profile import METRICS, Profile
+from support.shared import shared_data
+from support.tables import default_features, default_runtimes, features, runtime, write_source
+
+ENERGY = "application,device,size,energy,run\nlud,i7-6700k,large,20.5,1.0\nlud,gtx1080,large,1.25,1.0\n"
+
+
+def rows(table: pa.Table) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        import_aiwc2018(folder)
+    return str(caught.value)
+
+
+def test_times_become_seconds_and_runs_start_at_0(tmp_path: Path) -> None:
+    first = rows(import_aiwc2018(write_source(tmp_path / "s")).records)[0]
+    assert first["time_s"] == [12.5e-6]
+    assert (first["repeat"], first["run"], first["configuration"]) == (0, 0, "{}")
+    assert first["host_s"] is None
+
+
+def test_every_row_of_the_runtimes_becomes_a_record(tmp_path: Path) -> None:
+    dataset = import_aiwc2018(write_source(tmp_path / "s"))
+    assert dataset.records.num_rows == len(default_runtimes())
+    validate(dataset)
+
+
+def test_the_second_record_of_a_run_keeps_its_time_under_a_number_of_its_own(tmp_path: Path) -> None:
+    records = rows(import_aiwc2018(write_source(tmp_path / "s")).records)
+    twice = [r for r in records if (r["device"], r["kernel"]) == ("i5-3350", "lud_internal")]
+    assert [(r["run"], r["time_s"]) for r in twice] == [(0, [100e-6]), (100, [50e-6])]
+
+
+def test_records_know_the_number_of_characterized_invocations(tmp_path: Path) -> None:
+    records = rows(import_aiwc2018(write_source(tmp_path / "s")).records)
+    assert {r["kernel"]: r["invocations"] for r in records} == {"lud_internal": 3, "lud_diagonal": None}
+
+
+def test_a_session_has_the_kernels_of_its_application(tmp_path: Path) -> None:
+    sessions = rows(import_aiwc2018(write_source(tmp_path / "s")).sessions)
+    kernels = {s["device"]: json.loads(s["kernels"]) for s in sessions}
+    assert kernels == {"gtx1080": ["lud_internal"], "i5-3350": ["lud_diagonal", "lud_internal"]}
+
+
+def test_runs_that_the_source_left_out_are_no_warning(tmp_path: Path) -> None:
+    runtimes = [runtime("gtx1080", run, 1e3) for run in range(1, 41)]
+    dataset = import_aiwc2018(write_source(tmp_path / "s", runtimes=runtimes))
+    assert warnings_of(dataset.records, dataset.sessions) == []
+
+
+def test_metrics_that_the_old_tool_defined_otherwise_are_computed_by_our_definitions(tmp_path: Path) -> None:
+    profile = rows(import_aiwc2018(write_source(tmp_path / "s")).profiles)[0]
+    assert profile["granularity"] == 1 / 4
+    assert profile["barriers_per_instruction"] == (2 + 4) / 40
+    published = json.loads(profile["program"])["published"]
+    assert (published["granularity"], published["operand_sum"]) == (1 / 40, 50)
+
+
+def test_metrics_of_other_formulas_stay_empty_and_their_values_aside(tmp_path: Path) -> None:
+    profile = rows(import_aiwc2018(write_source(tmp_path / "s")).profiles)[0]
+    assert profile["yokota_branch_entropy"] is None
+    assert profile["average_linear_branch_entropy"] is None
+    assert json.loads(profile["program"])["published"]["branch_entropy_yokota"] == 31.5
+
+
+def test_metrics_of_the_same_meaning_keep_their_values(tmp_path: Path) -> None:
+    profile = rows(import_aiwc2018(write_source(tmp_path / "s")).profiles)[0]
+    names = ("opcode", "work_items", "min_itb", "median_itb", "sd_simd_width", "footprint_90", "branches_90")
+    assert [profile[name] for name in names] == [3, 4, 5, 7.5, 0.4, 7, 1]
+    assert profile["total_reads"] is None
+
+
+def test_the_stray_row_of_kmeans_is_left_out(tmp_path: Path) -> None:
+    stray = features("kmeans", "calc_potential_single_step_dev", "medium", 0)
+    profiles = import_aiwc2018(write_source(tmp_path / "s", features=[*default_features(), stray])).profiles
+    assert profiles.num_rows == len(default_features())
+
+
+def test_energy_names_sensor_and_domain(tmp_path: Path) -> None:
+    energy = rows(import_aiwc2018(write_source(tmp_path / "s", energy=ENERGY)).energy)
+    assert [(e["sensor"], e["domain"], e["energy_j"], e["kernel"], e["run"]) for e in energy] == [
+        ("rapl", "package-0/core", 20.5, None, 0),
+        ("nvml", "gpu", 1.25, None, 0),
+    ]
+
+
+def test_energy_of_one_kernel_names_it(tmp_path: Path) -> None:
+    text = f"{ENERGY}kmeans,gtx1080,large,1.0,1\ndwt,i7-6700k,large,2.0,1\n"
+    energy = rows(import_aiwc2018(write_source(tmp_path / "s", energy=text)).energy)
+    assert [(e["application"], e["kernel"]) for e in energy[2:]] == [
+        ("kmeans", "kmeansPoint"),
+        ("dwt", "cl_fdwt53Kernel"),
+    ]
+
+
+def test_energy_may_be_absent(tmp_path: Path) -> None:
+    assert import_aiwc2018(write_source(tmp_path / "s")).energy.num_rows == 0
+
+
+def test_notes_go_with_the_tables(tmp_path: Path) -> None:
+    store(import_aiwc2018(write_source(tmp_path / "s")), tmp_path / "out")
+    dataset = read_dataset(tmp_path / "out")
+    assert {"fft", "merged regions", "mixed populations", "times"} <= notes_of(dataset.records).keys()
+    assert {"stray row", "definitions", "crc"} <= notes_of(dataset.profiles).keys()
+    assert "keys" in notes_of(dataset.devices)
+
+
+def test_two_imports_give_the_same_bytes(tmp_path: Path) -> None:
+    source = write_source(tmp_path / "s", energy=ENERGY)
+    for name in ("a", "b", "a"):
+        store(import_aiwc2018(source), tmp_path / name)
+    for schema in set(TABLES) - set(SPARE):
+        first, second = (tmp_path / name / f"{schema.table}.parquet" for name in "ab")
+        assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["features_all_invocations.parquet", "runtimes.parquet"])
+def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
+    source = write_source(tmp_path / "s")
+    (source / name).unlink()
+    assert refusal(source).startswith(f"{source / name}: ")
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    source = write_source(tmp_path / "s")
+    (source / "runtimes.parquet").write_bytes(b"nonsense")
+    assert refusal(source).startswith(f"{source / 'runtimes.parquet'}: cannot read")
+
+
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
+    source = write_source(tmp_path / "s")
+    path = source / "runtimes.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["kernel_time_us"]), path)
+    assert refusal(source) == f"{path}: column 'kernel_time_us' of the table of runtimes is missing"
+
+
+@pytest.mark.parametrize(
+    ("time_us", "found"),
+    [(-1.0, "at least 0, found -1.0"), (float("nan"), "finite"), (float("inf"), "finite"), (None, "none")],
+)
+def test_a_wrong_time_is_named_with_file_column_and_row(
+    tmp_path: Path, time_us: float | None, found: str
+) -> None:
+    runtimes = [*default_runtimes(), {**runtime("gtx1080", 9, 1.0), "kernel_time_us": time_us}]
+    message = refusal(write_source(tmp_path / "s", runtimes=runtimes))
+    assert message.startswith(f"{tmp_path / 's' / 'runtimes.parquet'}: column 'kernel_time_us', row 6: ")
+    assert found in message
+
+
+def test_a_row_that_is_there_twice_is_refused_with_both_places(tmp_path: Path) -> None:
+    message = refusal(write_source(tmp_path / "s", runtimes=[*default_runtimes(), default_runtimes()[1]]))
+    assert "runtimes.parquet: rows 2 and 6 are both of application lud" in message
+
+
+def test_an_invocation_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    message = refusal(write_source(tmp_path / "s", features=[*default_features(), default_features()[0]]))
+    assert "features_all_invocations.parquet: rows 1 and 4 are both of" in message
+
+
+def test_a_device_that_the_catalogue_does_not_have_is_refused(tmp_path: Path) -> None:
+    message = refusal(write_source(tmp_path / "s", runtimes=[runtime("abacus", 1, 1.0)]))
+    assert "column 'device', row 1" in message
+    assert message.endswith("found abacus")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [("opcode", 2.5, "whole number"), ("workitems", 0.0, "at least 1"), ("operand_sum", -1.0, "at least 0")],
+)
+def test_a_wrong_feature_is_named_with_file_column_and_row(
+    tmp_path: Path, column: str, value: float, reason: str
+) -> None:
+    wrong = features("lud", "lud_internal", "small", 0, **{column: value})
+    message = refusal(write_source(tmp_path / "s", features=[*default_features(), wrong]))
+    assert message.startswith(
+        f"{tmp_path / 's' / 'features_all_invocations.parquet'}: column '{column}', row 4: "
+    )
+    assert reason in message
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("lud,gtx1080,large,-1,2.0", "column 'energy', row 3"),
+        ("lud,abacus,large,1,2.0", "column 'device', row 3"),
+        ("lud,gtx1080,large,,2.0", "column 'energy', row 3"),
+        ("lud,gtx1080,large,1,1.0", "rows 2 and 3"),
+        ("lud,gtx1080,large,many,2.0", "column 'energy'"),
+    ],
+)
+def test_wrong_energy_is_refused(tmp_path: Path, line: str, place: str) -> None:
+    message = refusal(write_source(tmp_path / "s", energy=f"{ENERGY}{line}\n"))
+    assert f"energy_joules.csv: {place}" in message
+
+
+@pytest.fixture(scope="module")
+def dataset() -> Dataset:
+    """The dataset."""
+    return import_aiwc2018(shared_data("aiwc2018"))
+
+
+def test_it_fits_together(dataset: Dataset) -> None:
+    validate(dataset)
+
+
+def test_it_is_complete(dataset: Dataset) -> None:
+    names = ("application", "kernel", "size", "device")
+    cells = Counter(zip(*(dataset.records.column(name).to_pylist() for name in names), strict=True))
+    assert dataset.records.num_rows == 64060
+    assert len(cells) == 1560
+    assert [len({cell[place] for cell in cells}) for place in range(4)] == [11, 37, 4, 15]
+    assert dataset.profiles.num_rows == 24995
+    assert dataset.energy.num_rows == 800
+    assert dataset.devices.num_rows == 15
+
+
+def test_every_record_has_a_profile(dataset: Dataset) -> None:
+    assert dataset.records.column("invocations").null_count == 0
+
+
+def test_records_of_both_regions_of_scale_alpha_stay(dataset: Dataset) -> None:
+    kernels = Counter(dataset.records.column("kernel").to_pylist())
+    assert kernels["scale_alpha_dev"] == 2 * 15 * 90
+
+
+FILE = """metric,category,count
+Opcode,Compute,10
+Total Instruction Count,Compute,32500
+Resource Pressure,Compute,7.98438
+Median IPT,Parallelism,123
+Min IPT,Parallelism,119
+Max IPT,Parallelism,172
+Unique Reads,Memory,1088
+Unique Writes,Memory,0
+Unique Read/Write Ratio,Memory,0
+Total Reads,Memory,1532
+Total Writes,Memory,0
+LMAE -- Skipped 10 LSBs,Memory,2.02
+Yokota Branch Entropy,Memory,29.92
+"""
+
+
+def write(folder: Path, name: str = "aiwc_reduce_0.csv", text: str = FILE) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def profiles(folder: Path, **words: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = import_aiwc_folder(str(folder), **words).profiles.to_pylist()
+    return found
+
+
+def refusal_aiwc_folder(folder: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        import_aiwc_folder(folder)
+    return str(caught.value)
+
+
+def test_names_become_ours(tmp_path: Path) -> None:
+    (profile,) = profiles(write(tmp_path / "sums"))
+    assert (profile["kernel"], profile["invocation"]) == ("reduce", 0)
+    names = ("opcode", "total_instruction_count", "median_ipt", "local_memory_address_entropy_10")
+    assert [profile[name] for name in names] == [10, 32500, 123.0, 2.02]
+    assert profile["work_items"] is None
+
+
+def test_ratios_come_from_the_counts_and_are_empty_where_not_defined(tmp_path: Path) -> None:
+    (profile,) = profiles(write(tmp_path / "sums"))
+    assert profile["reread_ratio"] == 1088 / 1532
+    assert profile["unique_read_write_ratio"] is None
+    assert profile["rewrite_ratio"] is None
+    assert profile["load_imbalance"] == 53
+
+
+def test_what_has_no_column_is_kept(tmp_path: Path) -> None:
+    (profile,) = profiles(write(tmp_path / "sums"))
+    assert profile["yokota_branch_entropy"] is None
+    assert json.loads(profile["program"])["published"] == {
+        "Resource Pressure": 7.98438,
+        "Yokota Branch Entropy": 29.92,
+    }
+
+
+def test_our_own_names_are_known_too(tmp_path: Path) -> None:
+    text = (
+        "metric,category,count\nopcode,compute,10\ntotal_instruction_count,compute,12\n"
+        "yokota_branch_entropy,control,0.5\n"
+    )
+    (profile,) = profiles(write(tmp_path / "sums", text=text))
+    assert (profile["opcode"], profile["yokota_branch_entropy"]) == (10, 0.5)
+
+
+def test_metrics_that_nobody_knows_are_noted(tmp_path: Path) -> None:
+    write(tmp_path / "sums", text=f"{FILE}Novelty,Memory,1\n")
+    notes = notes_of(import_aiwc_folder(tmp_path / "sums").profiles)
+    assert notes["other metrics"] == "Metrics that Crosscast does not know: Novelty (1 files)."
+
+
+def test_application_and_size_are_those_of_the_folders(tmp_path: Path) -> None:
+    write(tmp_path / "lud" / "tiny", "aiwc_lud_internal_3.csv")
+    write(tmp_path / "lud" / "small", "aiwc_lud_internal_3.csv")
+    found = [(p["application"], p["size"], p["kernel"], p["invocation"]) for p in profiles(tmp_path)]
+    assert found == [("lud", "small", "lud_internal", 3), ("lud", "tiny", "lud_internal", 3)]
+
+
+def test_else_the_options_say_them_and_else_the_name_of_the_folder(tmp_path: Path) -> None:
+    folder = write(tmp_path / "sums")
+    (named,) = profiles(folder, application="a", size="tiny")
+    (unnamed,) = profiles(folder)
+    assert (named["application"], named["size"]) == ("a", "tiny")
+    assert (unnamed["application"], unnamed["size"]) == ("sums", "unknown")
+
+
+def test_a_file_that_we_write_is_read_back(tmp_path: Path, make_profile: Any) -> None:
+    from crosscast.data.profiles import write_aiwc
+
+    rows = (
+        ("Opcode", "Compute", 12),
+        ("Total Instruction Count", "Compute", 40),
+        ("SD SIMD Width", "Parallelism", 0.25),
+    )
+    write_aiwc(replace(make_profile("k"), published=rows), tmp_path)
+    (profile,) = profiles(tmp_path)
+    assert (profile["opcode"], profile["sd_simd_width"], profile["kernel"]) == (12, 0.25, "k")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("aiwc_k_0.csv", "a,b\n", "expected the columns metric, category, count"),
+        ("aiwc_k_0.csv", "", "expected the columns metric, category, count"),
+        ("aiwc_k_0.csv", "metric,category,count\n", "expected the metric Opcode, found none"),
+        (
+            "aiwc_k_0.csv",
+            "metric,category,count\nOpcode,Compute,3\n",
+            "expected the metric Total Instruction Count, found none: the file may be cut off",
+        ),
+        ("aiwc_k_0.csv", f"{FILE}Opcode,Compute,3\n", "row 14: the metric Opcode is there a second time"),
+        ("aiwc_k_0.csv", f"{FILE}opcode,Compute,3\n", "the metric opcode is there under two names"),
+        ("aiwc_k_0.csv", f"{FILE}Work-items,Compute\n", "row 14: expected 3 cells, found 2"),
+        ("aiwc_k_0.csv", f"{FILE}Work-items,Compute,nan\n", "column 'count', row 14: expected a finite"),
+        ("aiwc_k_0.csv", f"{FILE}Work-items,Compute,-4\n", "column 'count', row 14: expected a finite"),
+        ("aiwc_k_0.csv", f"{FILE}Work-items,Compute,four\n", "column 'count', row 14: expected a finite"),
+        ("aiwc_k_0.csv", f"{FILE}Work-items,Compute,4.5\n", "Work-items: expected a whole number"),
+        ("aiwc_k.csv", FILE, "expected a name such as aiwc_<kernel>_<n>.csv"),
+    ],
+)
+def test_what_is_no_file_of_the_tool_is_refused(tmp_path: Path, name: str, text: str, reason: str) -> None:
+    folder = write(tmp_path / "sums", name, text)
+    message = refusal_aiwc_folder(folder)
+    assert message.startswith(f"{folder / name}: ")
+    assert reason in message
+
+
+def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
+    assert refusal_aiwc_folder(tmp_path) == f"{tmp_path}: expected files aiwc_<kernel>_<n>.csv, found none"
+    assert "expected a folder" in refusal_aiwc_folder(tmp_path / "absent")
+
+
+def test_files_in_other_folders_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "lud")
+    assert "expected the file in the folder itself or <application>/<size>/" in refusal_aiwc_folder(tmp_path)
+
+
+ROWS = {row["device"]: row for row in published_devices()}
+
+
+def test_it_has_the_15_devices_as_a_table() -> None:
+    assert table_of(DEVICES, published_devices()).num_rows == 15
+
+
+@pytest.mark.parametrize("device", ROWS)
+def test_every_number_has_a_source_that_can_be_looked_up(device: str) -> None:
+    row = dict(ROWS[device])
+    sources = json.loads(row.pop("sources"))
+    row.pop("device")
+    assert sources.keys() == row.keys()
+    assert all("table II" in text or "http" in text for text in sources.values())
+
+
+@pytest.mark.parametrize("device", [name for name, row in ROWS.items() if row["type"] == "gpu"])
+def test_peak_of_a_gpu_is_two_operations_a_core_and_cycle(device: str) -> None:
+    row = ROWS[device]
+    # OpenCL shows the two GPUs of this card as a device each.
+    cores = row["cores"] / (2 if device == "hawaii-r9-295x2" else 1)
+    clock_hz = row["clock_min_hz"] if device == "k40c" else row["clock_hz"]
+    assert row["peak_flop_per_s"] == pytest.approx(2 * cores * clock_hz)
+
+
+def test_what_no_source_says_is_not_there() -> None:
+    assert "memory_bytes" not in ROWS["xeon_es-2697v2"]
+    assert "bandwidth_bytes_per_s" not in ROWS["firepro-s9150"]
+
+
+def test_names_that_differ_from_the_keys_say_so() -> None:
+    assert ROWS["i5-3350"]["name"] == "i5-3550"
+    assert "i5-3350" in json.loads(ROWS["i5-3350"]["sources"])["name"]
+
+
+def test_each_name_is_there_once() -> None:
+    names = [row.name for row in PUBLISHED_METRICS]
+    assert len(names) == len(set(names))
+
+
+def test_each_metric_of_ours_is_meant_once_at_most_and_exists() -> None:
+    ours = [row.metric for row in PUBLISHED_METRICS if row.metric is not None]
+    assert len(ours) == len(set(ours))
+    assert set(ours) <= {metric.name for metric in METRICS}
+
+
+PUBLISHED = (
+    ("Total Instruction Count", "Compute", 123456789),
+    ("Granularity", "Parallelism", 1 / 1024),
+    ("Mean SIMD Width", "Parallelism", 1.0),
+    ("Unique Writes", "Memory", 1000000),
+    ("Unique Read/Write Ratio", "Memory", 2.0),
+    ("Rereads", "Memory", 1532 / 1088),
+    ("Average Linear Branch Entropy", "Memory", 0.010204),
+)
+
+ProfileMaker = Callable[..., Profile]
+
+
+def test_numbers_look_as_the_tool_writes_them(make_profile: ProfileMaker) -> None:
+    assert render_aiwc(replace(make_profile(), published=PUBLISHED)) == (
+        "metric,category,count\n"
+        "Total Instruction Count,Compute,123456789\n"
+        "Granularity,Parallelism,0.000976562\n"
+        "Mean SIMD Width,Parallelism,1\n"
+        "Unique Writes,Memory,1000000\n"
+        "Unique Read/Write Ratio,Memory,2\n"
+        "Rereads,Memory,1.408\n"
+        "Average Linear Branch Entropy,Memory,0.0102\n"
+    )
+
+
+def test_each_invocation_takes_the_first_free_number(tmp_path: Path, make_profile: ProfileMaker) -> None:
+    names = [write_aiwc(make_profile(), tmp_path).name for _ in range(3)]
+    assert names == ["aiwc_reduce_0.csv", "aiwc_reduce_1.csv", "aiwc_reduce_2.csv"]
+    (tmp_path / names[1]).unlink()
+    assert write_aiwc(make_profile(), tmp_path).name == names[1]
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path: Path, make_profile: ProfileMaker) -> None:
+    with pytest.raises(InputError, match="cannot write"):
+        write_aiwc(make_profile(), tmp_path / "missing")

@@ -1,0 +1,480 @@
+"""The importers of configurations, on the published data.
+
+It lies beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` points.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crosscast.configuration import Configuration
+from crosscast.data.dataset import TABLES, Dataset, validate
+from crosscast.data.sources.configurations import (
+    import_gpu_dvfs,
+    import_gpu_power_limit,
+    import_multicore_energy,
+    import_powercap,
+)
+from crosscast.data.sources.runs import ConfiguredRun, with_own_sessions
+from crosscast.data.sources.source import store
+from crosscast.data.table import notes_of
+from crosscast.data.views import configured
+from crosscast.errors import InputError
+from support.shared import shared_data
+from support.tables import Row, epoch, gtx1080ti, multicore, powercap, titanx, write_rows
+
+
+def grid(dataset: Dataset) -> Counter[tuple[str, ...]]:
+    """Configurations of each application, size and device; each cell has a power."""
+    validate(dataset)
+    rows = configured(dataset).to_pylist()
+    assert len(rows) == dataset.records.num_rows
+    assert all(row["power_w"] > 0 and row["time_s"] > 0 for row in rows)
+    return Counter((row["application"], row["size"], row["device"]) for row in rows)
+
+
+def test_powercap_is_a_full_grid() -> None:
+    dataset = import_powercap(shared_data("powercap"))
+    cells = grid(dataset)
+    assert len(cells) == 15 * 2
+    assert set(cells.values()) == {81}
+    assert dataset.energy.num_rows == 3 * 2430
+    assert Counter(dataset.sessions.column("runs").to_pylist()) == {1: 19, 2: 1014, 3: 1396, 4: 1}
+
+
+def test_power_of_the_node_is_that_of_the_cpus_and_the_gpu() -> None:
+    for row in configured(import_powercap(shared_data("powercap"))).to_pylist():
+        powers = json.loads(row["powers"])
+        assert row["power_w"] == powers["node"] == pytest.approx(powers["cpu"] + powers["gpu"])
+
+
+def test_multicore_energy_has_seven_systems_of_unlike_cores() -> None:
+    cells = grid(import_multicore_energy(shared_data("multicore_energy")))
+    by_device = {device: {n for (_, _, key), n in cells.items() if key == device} for _, _, device in cells}
+    assert by_device == {
+        "amd": {48},
+        "arm": {48},
+        "i7": {8},
+        "pi3": {4},
+        "tx2": {18},
+        "xeon": {20},
+        "xu3": {24},
+    }
+    assert sum(cells.values()) == 1286
+
+
+def test_gpu_power_limit_has_gaps_in_seven_jobs() -> None:
+    cells = grid(import_gpu_power_limit(shared_data("gpu_power_limit")))
+    assert Counter((device, count) for (_, _, device), count in cells.items()) == {
+        ("v100", 7): 68,
+        ("a40", 9): 47,
+        ("a40", 5): 6,
+        ("rtx6000", 8): 51,
+        ("rtx6000", 2): 1,
+    }
+
+
+def test_gpu_dvfs_has_counters_on_one_gpu_and_two_series_on_the_other() -> None:
+    dataset = import_gpu_dvfs(shared_data("gpu_dvfs"))
+    cells = grid(dataset)
+    assert Counter((device, count) for (_, _, device), count in cells.items()) == {
+        ("gtx1080ti", 20): 30,
+        ("titanx", 32): 165,
+    }
+    assert cells["stencil2d", "second series", "titanx"] == 32
+    counters = [json.loads(text) for text in dataset.sessions.column("counters").drop_null().to_pylist()]
+    assert len(counters) == 600
+    assert {len(names) for names in counters} == {46}
+    assert "argNo" not in counters[0]
+
+
+def run(application: str, kernel: str, size: str = "big", device: str = "gpu") -> ConfiguredRun:
+    return ConfiguredRun(application, kernel, size, Configuration(device, {}), 1.0, ())
+
+
+def test_runs_of_one_application_size_and_configuration_are_counted_from_0() -> None:
+    runs = [run("a", "k"), run("a", "l"), run("b", "k"), run("a", "k", "small"), run("a", "m")]
+    assert [each.repeat for each in with_own_sessions(runs)] == [0, 1, 0, 0, 2]
+
+
+def test_nothing_else_of_a_run_changes() -> None:
+    runs = [run("a", "k"), run("a", "k", device="cpu")]
+    assert with_own_sessions(runs) == runs
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        import_gpu_dvfs(path)
+    return str(caught.value)
+
+
+def test_clocks_are_in_hertz_and_times_in_seconds(tmp_path: Path) -> None:
+    dataset = import_gpu_dvfs(write_rows(tmp_path / "gtx1080ti.csv", [gtx1080ti()]))
+    validate(dataset)
+    (record,), (energy,) = dataset.records.to_pylist(), dataset.energy.to_pylist()
+    assert (record["application"], record["kernel"], record["size"]) == ("vectors", "add", "default")
+    assert Configuration.of(record["device"], record["configuration"]) == Configuration(
+        "gtx1080ti", {"core_clock_hz": 1.6e9, "memory_clock_hz": 4e9}
+    )
+    assert (record["time_s"], energy["energy_j"]) == ([0.002], pytest.approx(0.4))
+
+
+def test_columns_of_numbers_are_counters_and_the_rest_is_not(tmp_path: Path) -> None:
+    (session,) = import_gpu_dvfs(write_rows(tmp_path / "gtx1080ti.csv", [gtx1080ti()])).sessions.to_pylist()
+    assert json.loads(session["counters"]) == {"warps": 896000, "executed_ipc": 1.5}
+    assert session["runs"] is None
+
+
+def test_a_counter_that_is_missing_is_absent(tmp_path: Path) -> None:
+    rows = [gtx1080ti(executed_ipc=""), gtx1080ti(1700, warps="", executed_ipc="")]
+    sessions = import_gpu_dvfs(write_rows(tmp_path / "gtx1080ti.csv", rows)).sessions.to_pylist()
+    assert [session["counters"] for session in sessions] == ['{"warps": 896000.0}', None]
+
+
+def test_titanx_has_no_counters(tmp_path: Path) -> None:
+    dataset = import_gpu_dvfs(write_rows(tmp_path / "titanx.csv", [titanx()]))
+    (record,), (energy,) = dataset.records.to_pylist(), dataset.energy.to_pylist()
+    assert (record["application"], record["kernel"], record["time_s"]) == ("2mm", "2mm", [0.02])
+    assert energy["energy_j"] == pytest.approx(1.6)
+    assert dataset.sessions.column("counters").to_pylist() == [None]
+
+
+def test_the_second_series_of_stencil2d_has_a_size_of_its_own(tmp_path: Path) -> None:
+    rows = [
+        titanx(kernel="stencil2d"),
+        titanx(633, kernel="stencil2d"),
+        titanx(kernel="stencil2d", time_ms=30),
+    ]
+    records = import_gpu_dvfs(write_rows(tmp_path / "titanx.csv", rows)).records.to_pylist()
+    assert [(row["size"], row["time_s"]) for row in records] == [
+        *(("default", [0.02]), ("default", [0.02]), ("second series", [0.03]))
+    ]
+
+
+def test_a_third_series_of_stencil2d_is_refused(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "titanx.csv", [titanx(kernel="stencil2d") for _ in range(3)])
+    assert refusal(path).startswith(f"{path}: rows 2 and 3 are both of stencil2d, stencil2d, second series")
+
+
+def test_a_folder_gives_both_gpus_with_the_notes_of_both(tmp_path: Path) -> None:
+    write_rows(tmp_path / "titanx.csv", [titanx()])
+    alone = import_gpu_dvfs(tmp_path)
+    write_rows(tmp_path / "gtx1080ti.csv", [gtx1080ti()])
+    both = import_gpu_dvfs(tmp_path)
+    assert alone.devices.column("device").to_pylist() == ["titanx"]
+    assert both.devices.column("device").to_pylist() == ["gtx1080ti", "titanx"]
+    assert set(notes_of(alone.devices)) == {"titanx: origin"}
+    assert set(notes_of(both.devices)) == {"gtx1080ti: origin", "titanx: origin"}
+
+
+def test_one_file_is_taken_alone_though_the_other_is_beside_it(tmp_path: Path) -> None:
+    write_rows(tmp_path / "gtx1080ti.csv", [gtx1080ti()])
+    path = write_rows(tmp_path / "titanx.csv", [titanx()])
+    assert import_gpu_dvfs(path).devices.column("device").to_pylist() == ["titanx"]
+
+
+@pytest.mark.parametrize("name", ["", "clocks.csv"])
+def test_a_path_without_either_file_is_refused(tmp_path: Path, name: str) -> None:
+    assert refusal(tmp_path / name) == (
+        f"{tmp_path / name}: expected gtx1080ti.csv or titanx.csv, or a folder with one of them, found none"
+    )
+
+
+@pytest.mark.parametrize("name", ["gtx1080ti.csv", "titanx.csv"])
+def test_a_missing_or_empty_file_is_refused(tmp_path: Path, name: str) -> None:
+    assert "no such file" in refusal(tmp_path / name)
+    (tmp_path / name).write_bytes(b"")
+    assert refusal(tmp_path / name).startswith(f"{tmp_path / name}: cannot read")
+    (tmp_path / name).write_bytes(b"\xff\xfe,\n1,2\n")
+    assert refusal(tmp_path / name).startswith(f"{tmp_path / name}: ")
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({"time/ms": 0}, "column 'time/ms', row 2: expected more than 0, found 0"),
+        ({"power/W": "nan"}, "column 'power/W', row 2: expected a value"),
+        ({"coreF": -1}, "column 'coreF', row 2: expected more than 0"),
+        ({"executed_ipc": "high"}, "column 'executed_ipc', row 2: expected a number, found 'high'"),
+        ({"warps": "inf"}, "column 'warps', row 2: expected a finite number"),
+        ({}, "rows 1 and 2 are both of vectors, add, default on gtx1080ti"),
+    ],
+)
+def test_wrong_rows_of_gtx1080ti_are_named(tmp_path: Path, changed: dict[str, Any], found: str) -> None:
+    path = write_rows(tmp_path / "gtx1080ti.csv", [gtx1080ti(), gtx1080ti(**changed)])
+    message = refusal(path)
+    assert message.startswith(f"{path}: ")
+    assert found in message
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({"mem_mhz": 0}, "column 'mem_mhz', row 2: expected more than 0"),
+        ({"power_w": "?"}, "column 'power_w', row 2: expected a number, found '?'"),
+        ({}, "rows 1 and 2 are both of 2mm, 2mm, default on titanx"),
+    ],
+)
+def test_wrong_rows_of_titanx_are_named(tmp_path: Path, changed: dict[str, Any], found: str) -> None:
+    path = write_rows(tmp_path / "titanx.csv", [titanx(), titanx(**changed)])
+    assert found in refusal(path)
+
+
+def refusal_gpu_power_limit(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        import_gpu_power_limit(path)
+    return str(caught.value)
+
+
+def test_an_epoch_is_a_record_of_its_network_and_job(tmp_path: Path) -> None:
+    dataset = import_gpu_power_limit(write_rows(tmp_path / "zeus_v100.csv", [epoch(125)]))
+    validate(dataset)
+    (record,), (energy,) = dataset.records.to_pylist(), dataset.energy.to_pylist()
+    assert (record["application"], record["kernel"]) == ("shufflenetv2", "shufflenetv2")
+    assert record["size"] == "cifar100 b1024 adadelta"
+    assert Configuration.of(record["device"], record["configuration"]) == Configuration(
+        "v100", {"power_cap_w": 125}
+    )
+    assert (record["time_s"], energy["energy_j"], energy["domain"]) == ([20.0], 1800, "gpu")
+
+
+def test_a_folder_gives_all_of_its_gpus_and_passes_over_other_files(tmp_path: Path) -> None:
+    write_rows(tmp_path / "zeus_v100.csv", [epoch()])
+    write_rows(tmp_path / "zeus_a40.csv", [epoch(), epoch(150)])
+    (tmp_path / "readme.txt").write_text("something else", encoding="utf-8")
+    dataset = import_gpu_power_limit(tmp_path)
+    assert dataset.devices.column("device").to_pylist() == ["a40", "v100"]
+    assert dataset.records.column("device").to_pylist() == ["a40", "a40", "v100"]
+
+
+def test_the_origins_names_of_files_are_known(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "summary_power_p100.csv", [epoch()])
+    assert import_gpu_power_limit(path).devices.column("name").to_pylist() == ["P100"]
+
+
+def test_two_files_of_a_gpu_are_refused(tmp_path: Path) -> None:
+    for name in ("zeus_v100.csv", "summary_power_v100.csv"):
+        write_rows(tmp_path / name, [epoch()])
+    expected = "expected one file of a GPU, found summary_power_v100.csv and zeus_v100.csv"
+    assert refusal_gpu_power_limit(tmp_path) == f"{tmp_path}: {expected}"
+
+
+@pytest.mark.parametrize("name", ["", "epochs.csv", "nowhere"])
+def test_a_path_without_a_gpus_name_is_refused(tmp_path: Path, name: str) -> None:
+    write_rows(tmp_path / "epochs.csv", [epoch()])
+    assert refusal_gpu_power_limit(tmp_path / name).startswith(
+        f"{tmp_path / name}: expected a file zeus_<gpu>.csv"
+    )
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    assert "no such file" in refusal_gpu_power_limit(tmp_path / "zeus_v100.csv")
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({"power_limit": 0}, "column 'power_limit', row 2: expected more than 0"),
+        ({"batch_size": 1.5}, "column 'batch_size'"),
+        ({"time_per_epoch": "nan"}, "column 'time_per_epoch', row 2: expected a value"),
+        ({"average_power": -3}, "column 'average_power', row 2: expected more than 0, found -3"),
+        ({}, "rows 1 and 2 are both of shufflenetv2, shufflenetv2, cifar100 b1024 adadelta on v100"),
+    ],
+)
+def test_wrong_rows_are_named(tmp_path: Path, changed: dict[str, Any], found: str) -> None:
+    path = write_rows(tmp_path / "zeus_v100.csv", [epoch(), epoch(**changed)])
+    message = refusal_gpu_power_limit(path)
+    assert message.startswith(f"{path}: ")
+    assert found in message
+
+
+NAME = "dual_cap_altis.csv"
+
+
+def refusal_powercap(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        import_powercap(path)
+    return str(caught.value)
+
+
+def test_a_row_becomes_a_record_a_session_and_the_energy_of_three_domains(tmp_path: Path) -> None:
+    dataset = import_powercap(write_rows(tmp_path / NAME, [powercap()]))
+    validate(dataset)
+    (record,), (session,) = dataset.records.to_pylist(), dataset.sessions.to_pylist()
+    assert [record[name] for name in ("application", "kernel", "size", "device")] == [
+        *("sort", "sort", "big", "node")
+    ]
+    assert (record["time_s"], session["runs"], session["kernels"]) == ([4.0], 3, '["sort"]')
+    energy = {row["domain"]: row for row in dataset.energy.to_pylist()}
+    assert {name: row["energy_j"] for name, row in energy.items()} == {"cpu": 240, "gpu": 160, "node": 400}
+    assert {name: row["sensor"] for name, row in energy.items()} == {
+        "cpu": "rapl",
+        "gpu": "nvidia-smi",
+        "node": "sum",
+    }
+    assert {(row["duration_s"], row["runs"], row["kernel"]) for row in energy.values()} == {(4.0, 1, None)}
+
+
+def test_caps_are_the_configuration_in_all_tables(tmp_path: Path) -> None:
+    dataset = import_powercap(write_rows(tmp_path / NAME, [powercap(65, 100), powercap(120, 100)]))
+    tables = (dataset.records, dataset.energy, dataset.sessions)
+    first, second = (set(table.column("configuration").to_pylist()) for table in tables[:2])
+    assert first == second == set(dataset.sessions.column("configuration").to_pylist())
+    assert {Configuration.of("node", text) for text in first} == {
+        Configuration("node", {"cpu_cap_w": cap, "gpu_cap_w": 100}) for cap in (65, 120)
+    }
+
+
+def test_a_folder_with_the_file_gives_the_same_as_the_file(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / NAME, [powercap()])
+    assert import_powercap(tmp_path).energy == import_powercap(path).energy
+
+
+def test_what_is_known_of_the_node_has_its_source(tmp_path: Path) -> None:
+    (device,) = import_powercap(write_rows(tmp_path / NAME, [powercap()])).devices.to_pylist()
+    assert device["vendor"] is None
+    assert set(json.loads(device["sources"])) == {"name", "type"}
+
+
+def test_notes_go_with_the_tables(tmp_path: Path) -> None:
+    dataset = import_powercap(write_rows(tmp_path / NAME, [powercap()]))
+    assert {"origin", "times", "near-duplicates"} <= notes_of(dataset.records).keys()
+    assert {"origin", "energy"} <= notes_of(dataset.energy).keys()
+
+
+def test_two_imports_give_the_same_bytes(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / NAME, [powercap(65), powercap(120)])
+    for name in ("a", "b"):
+        store(import_powercap(path), tmp_path / name)
+    for schema in TABLES:
+        files = [tmp_path / name / f"{schema.table}.parquet" for name in "ab"]
+        assert files[0].exists() == files[1].exists()
+        assert not files[0].exists() or files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.parametrize("column", ["cpu_cap_w", "gpu_cap_w", "runtime_s", "cpu_w", "gpu_w", "node_w"])
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (0, "expected more than 0, found 0"),
+        (-1.5, "expected more than 0, found -1.5"),
+        ("nan", "expected a value, found none"),
+        ("", "expected a value, found none"),
+        ("inf", "expected a finite number, found inf"),
+        ("many", "expected a number, found 'many'"),
+    ],
+)
+def test_a_wrong_number_is_named_with_file_column_and_row(
+    tmp_path: Path, column: str, value: Any, found: str
+) -> None:
+    path = write_rows(tmp_path / NAME, [powercap(), powercap() | {"cpu_cap_w": 70, column: value}])
+    assert refusal_powercap(path) == f"{path}: column '{column}', row 2: {found}"
+
+
+@pytest.mark.parametrize("value", [0, 1.5, "two"])
+def test_a_wrong_number_of_runs_is_refused(tmp_path: Path, value: Any) -> None:
+    path = write_rows(tmp_path / NAME, [powercap(n=value)])
+    assert refusal_powercap(path).startswith(f"{path}: column 'n'")
+
+
+def test_the_same_program_size_and_caps_twice_are_refused_with_both_rows(tmp_path: Path) -> None:
+    rows = [powercap(), powercap(size="small"), powercap(runtime_s=5.0)]
+    path = write_rows(tmp_path / NAME, rows)
+    expected = "sort, sort, big on node: cpu_cap_w 65, gpu_cap_w 100"
+    assert refusal_powercap(path) == f"{path}: rows 1 and 3 are both of {expected}"
+
+
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
+    row = powercap()
+    del row["gpu_w"]
+    path = write_rows(tmp_path / NAME, [row])
+    assert refusal_powercap(path) == f"{path}: column 'gpu_w' of the table of powercap is missing"
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    assert (
+        refusal_powercap(tmp_path) == f"{tmp_path / NAME}: cannot read the table of powercap (no such file)"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "benchmark\n", "\x00\xff"])
+def test_a_file_without_rows_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / NAME).write_text(text, encoding="latin-1")
+    assert refusal_powercap(tmp_path).startswith(f"{tmp_path / NAME}: ")
+
+
+def test_a_header_alone_is_refused(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text(",".join(powercap()) + "\n", encoding="utf-8")
+    assert (
+        refusal_powercap(tmp_path) == f"{tmp_path / NAME}: expected rows of the table of powercap, found none"
+    )
+
+
+def imported(tmp_path: Path, *rows: Row) -> Dataset:
+    dataset = import_multicore_energy(write_rows(tmp_path / "loghin.csv", list(rows)))
+    validate(dataset)
+    return dataset
+
+
+def refusal_multicore_energy(tmp_path: Path, *rows: Row) -> str:
+    with pytest.raises(InputError) as caught:
+        imported(tmp_path, *rows)
+    return str(caught.value)
+
+
+def configurations(dataset: Dataset) -> list[Configuration]:
+    rows = dataset.records.to_pylist()
+    return [Configuration.of(row["device"], row["configuration"]) for row in rows]
+
+
+def test_energy_is_power_times_time_whatever_the_source_says(tmp_path: Path) -> None:
+    (energy,) = imported(tmp_path, multicore()).energy.to_pylist()
+    assert (energy["energy_j"], energy["duration_s"]) == (300, 10)
+    assert (energy["sensor"], energy["domain"]) == ("meter", "node")
+
+
+def test_cores_are_the_configuration_where_all_are_alike(tmp_path: Path) -> None:
+    found = configurations(imported(tmp_path, multicore("amd", cores=48)))
+    assert found == [Configuration("amd", {"cores": 48})]
+
+
+def test_kinds_of_cores_and_scheduling_are_settings_where_cores_differ(tmp_path: Path) -> None:
+    modes = ("dynamic/all_cores", "static/little_cores")
+    found = configurations(imported(tmp_path, *(multicore("xu3", mode, 4) for mode in modes)))
+    assert found == [
+        Configuration("xu3", {"cores": 4, "cluster": "all", "scheduling": "dynamic"}),
+        Configuration("xu3", {"cores": 4, "cluster": "little", "scheduling": "static"}),
+    ]
+
+
+def test_only_systems_that_are_in_the_file_are_devices(tmp_path: Path) -> None:
+    devices = imported(tmp_path, multicore("i7"), multicore("pi3")).devices.to_pylist()
+    assert [(row["device"], row["vendor"]) for row in devices] == [("i7", "Intel"), ("pi3", None)]
+
+
+def test_a_folder_may_be_given(tmp_path: Path) -> None:
+    imported(tmp_path, multicore())
+    assert import_multicore_energy(tmp_path).records.num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({"system": "cray"}, "row 2: column 'system': expected one of amd, arm,"),
+        ({"mode": "static/some_cores"}, "row 2: column 'mode': expected static or dynamic"),
+        ({"cores": 0}, "column 'cores', row 2: expected at least 1, found 0"),
+        ({"avg_power_w": 0}, "column 'avg_power_w', row 2: expected more than 0"),
+        ({"time_s": "long"}, "column 'time_s', row 2: expected a number, found 'long'"),
+        ({"app": ""}, "column 'app', row 2: expected a value"),
+        ({}, "rows 1 and 2 are both of bs, bs, default on amd: cores 1"),
+    ],
+)
+def test_wrong_rows_are_named_multicore_energy(tmp_path: Path, changed: dict[str, Any], found: str) -> None:
+    message = refusal_multicore_energy(tmp_path, multicore(), multicore(**changed))
+    assert message.startswith(f"{tmp_path / 'loghin.csv'}: ")
+    assert found in message

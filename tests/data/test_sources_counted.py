@@ -1,0 +1,323 @@
+"""The importer of the RAJA suite on a CPU and a GPU."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crosscast.data.dataset import Dataset, validate
+from crosscast.data.sources.counted import import_rajaperf, import_rodinia9, rodinia9_devices
+from crosscast.data.table import notes_of
+from crosscast.data.views import configured
+from crosscast.errors import InputError
+from support.tables import TOPDOWN, Row, lassen, launch, quartz, write_parquet_rows, write_rows
+
+NAME = "rajaperf.csv"
+
+
+def made(folder: Path, rows: list[Row], **options: Any) -> Dataset:
+    dataset = import_rajaperf(write_rows(folder / NAME, rows), **options)
+    validate(dataset)
+    return dataset
+
+
+def refusal(path: Path, **options: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        import_rajaperf(path, **options)
+    return str(caught.value)
+
+
+def test_a_row_of_each_cluster_becomes_a_record_and_a_session(tmp_path: Path) -> None:
+    dataset = made(tmp_path, [quartz(), lassen()])
+    records = {row["device"]: row for row in dataset.records.to_pylist()}
+    assert {(r["application"], r["kernel"], r["size"]) for r in records.values()} == {
+        ("Stream", "Stream_ADD", "8388608")
+    }
+    assert {device: json.loads(row["configuration"]) for device, row in records.items()} == {
+        "quartz": {"compiler": "g++-10.3.1", "optimisation": "O2"},
+        "lassen": {"block_size": 256.0},
+    }
+    assert {row["kernels"] for row in dataset.sessions.to_pylist()} == {'["Stream_ADD"]'}
+
+
+def test_a_time_is_that_of_one_repetition(tmp_path: Path) -> None:
+    records = made(tmp_path, [quartz(), lassen()]).records.to_pylist()
+    assert {row["device"]: row["time_s"] for row in records} == {"quartz": [0.036], "lassen": [0.00025]}
+
+
+def test_stated_cores_divide_the_times_of_the_cpu_alone_and_are_noted(tmp_path: Path) -> None:
+    dataset = made(tmp_path, [quartz(), lassen()], cores=36)
+    assert {row["device"]: row["time_s"] for row in dataset.records.to_pylist()} == {
+        "quartz": [pytest.approx(0.001)],
+        "lassen": [0.00025],
+    }
+    assert "stated 36-core node with ideal scaling" in notes_of(dataset.records)["quartz"]
+    devices = {row["device"]: row for row in dataset.devices.to_pylist()}
+    assert devices["quartz"]["cores"] == 36
+    assert "36" in devices["quartz"]["name"]
+    assert "scaling" not in notes_of(made(tmp_path, [quartz()]).records)["quartz"]
+
+
+def test_the_cpu_has_shares_and_what_the_suite_computes_and_the_gpu_has_no_counters(tmp_path: Path) -> None:
+    sessions = {row["device"]: row for row in made(tmp_path, [quartz(), lassen()]).sessions.to_pylist()}
+    counters = json.loads(sessions["quartz"]["counters"])
+    assert {f"topdown.{name}" for name in TOPDOWN} < counters.keys()
+    assert (counters["topdown.l1_bound"], counters["Reps"], counters["Bytes/Rep"]) == (0.1, 1000, 201326592)
+    assert len(counters) == 20
+    assert sessions["lassen"]["counters"] is None
+
+
+def test_a_share_that_is_missing_is_no_counter(tmp_path: Path) -> None:
+    (session,) = made(tmp_path, [quartz() | {"topdown.l1_bound": None}]).sessions.to_pylist()
+    assert "topdown.l1_bound" not in json.loads(session["counters"])
+
+
+def test_files_of_a_configuration_are_repeats_and_each_kernel_keeps_its_counters(tmp_path: Path) -> None:
+    other: Row = {"kernel": "Stream_DOT", "topdown.retiring": 0.5, "time_s": 72.0}
+    rows = [quartz(number=n) | change for n in (1, 2) for change in ({}, other)]
+    dataset = made(tmp_path, rows)
+    cells = {row["kernel"]: row for row in configured(dataset).to_pylist()}
+    assert {kernel: row["runs"] for kernel, row in cells.items()} == {"Stream_ADD": 2, "Stream_DOT": 2}
+    assert {k: json.loads(row["counters"])["topdown.retiring"] for k, row in cells.items()} == {
+        "Stream_ADD": pytest.approx(0.1),
+        "Stream_DOT": pytest.approx(0.5),
+    }
+    assert cells["Stream_DOT"]["time_s"] == pytest.approx(0.072)
+
+
+def test_other_block_sizes_are_left_out(tmp_path: Path) -> None:
+    rows = [lassen(256), lassen(128, time_s=0.5), lassen(1024)]
+    assert made(tmp_path, rows).records.column("time_s").to_pylist() == [[0.00025]]
+    assert made(tmp_path, rows, block_size=128).records.column("time_s").to_pylist() == [[0.0005]]
+
+
+def test_a_packed_file_in_a_folder_gives_the_same(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / NAME, [quartz(), lassen()])
+    (tmp_path / "rajaperf.csv.gz").write_bytes(gzip.compress(path.read_bytes()))
+    assert import_rajaperf(tmp_path).sessions.equals(import_rajaperf(path).sessions)
+
+
+def test_a_packed_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / NAME, [quartz(number=n) for n in range(100)])
+    packed = tmp_path / "rajaperf.csv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes())[:-200])
+    assert refusal(tmp_path).startswith(f"{packed}: cannot read the table of rajaperf (")
+
+
+def test_facts_of_devices_have_their_sources(tmp_path: Path) -> None:
+    for row in made(tmp_path, [quartz(), lassen()]).devices.to_pylist():
+        sources = json.loads(row["sources"])
+        facts = {name for name, cell in row.items() if cell is not None} - {"device", "sources"}
+        assert facts == sources.keys()
+
+
+def test_the_same_kernel_twice_in_a_file_is_refused_with_both_rows(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / NAME, [quartz(), quartz(number=2), quartz()])
+    expected = "Stream, Stream_ADD, 8388608 on quartz: compiler g++-10.3.1, optimisation O2"
+    assert refusal(path) == f"{path}: rows 1 and 3 are both of {expected}"
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"cluster": "ruby"}, "row 2: column 'cluster': expected one of quartz, lassen, found 'ruby'"),
+        ({"time_s": -1}, "column 'time_s', row 2: expected more than 0, found -1"),
+        ({"time_s": ""}, "column 'time_s', row 2: expected a value, found none"),
+        ({"time_s": "slow"}, "column 'time_s', row 2: expected a number, found 'slow'"),
+        ({"Reps": 0}, "column 'Reps', row 2: expected more than 0, found 0"),
+        ({"Flops/Rep": -1}, "column 'Flops/Rep', row 2: expected at least 0, found -1.0"),
+        (
+            {"topdown.retiring": "inf"},
+            "column 'topdown.retiring', row 2: expected a finite number, found inf",
+        ),
+        ({"kernel": ""}, "column 'kernel', row 2: expected a value, found none"),
+        ({"size": 0}, "column 'size', row 2: expected at least 1, found 0"),
+        (
+            {"file": "quartz/run.cali"},
+            "row 2: column 'file': expected a path with the level of optimisation, such as _O3_, found "
+            "'quartz/run.cali'",
+        ),
+    ],
+)
+def test_a_wrong_cell_is_named_with_file_column_and_row(
+    tmp_path: Path, change: dict[str, Any], problem: str
+) -> None:
+    path = write_rows(tmp_path / NAME, [quartz(number=9), quartz(**change)])
+    assert refusal(path) == f"{path}: {problem}"
+
+
+def test_a_run_on_the_gpu_without_a_block_size_is_refused(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / NAME, [lassen(BlockSize=None)])
+    assert refusal(path) == f"{path}: row 1: column 'BlockSize': expected a number on lassen, found none"
+
+
+def test_a_block_size_that_no_run_has_is_refused(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / NAME, [lassen(256), lassen(128)])
+    assert refusal(path, block_size=64) == (
+        f"{path}: column 'BlockSize': expected runs with 64, found 128, 256"
+    )
+
+
+@pytest.mark.parametrize("cores", [0, -4])
+def test_less_than_one_core_is_refused(tmp_path: Path, cores: int) -> None:
+    assert refusal(tmp_path, cores=cores) == f"cores: expected at least 1, found {cores}"
+
+
+@pytest.mark.parametrize("column", ["file", "cluster", "kernel", "Reps", "topdown.l3_bound", "time_s"])
+def test_a_missing_column_is_named(tmp_path: Path, column: str) -> None:
+    row = quartz()
+    del row[column]
+    path = write_rows(tmp_path / NAME, [row])
+    assert refusal(path) == f"{path}: column '{column}' of the table of rajaperf is missing"
+
+
+def test_sessions_of_an_application_are_told_apart(tmp_path: Path) -> None:
+    rows = [quartz(number=n, kernel=name) for n in (1, 2) for name in ("Stream_ADD", "Stream_MUL")]
+    repeats = Counter(made(tmp_path, rows).sessions.column("repeat").to_pylist())
+    assert repeats == {0: 1, 1: 1, 2: 1, 3: 1}
+
+
+NAME_RODINIA9 = "rodinia_9gpu.parquet"
+
+
+def made_rodinia9(folder: Path, rows: list[Row]) -> Dataset:
+    dataset = import_rodinia9(write_parquet_rows(folder / NAME_RODINIA9, rows))
+    validate(dataset)
+    return dataset
+
+
+def refusal_rodinia9(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        import_rodinia9(path)
+    return str(caught.value)
+
+
+def test_a_row_becomes_a_record_and_a_session(tmp_path: Path) -> None:
+    dataset = made_rodinia9(tmp_path, [launch()])
+    (record,), (session,) = dataset.records.to_pylist(), dataset.sessions.to_pylist()
+    assert [record[name] for name in ("application", "kernel", "size", "device", "configuration")] == [
+        *("backprop", "bpnn_layerforward_CUDA", "8192 grid 1x512 block 16x16", "tesla-k40", "{}")
+    ]
+    assert record["time_s"] == [1e-4]
+    assert session["runs"] is None
+    assert dataset.devices.column("device").to_pylist() == ["tesla-k40"]
+
+
+def test_counters_are_what_nvprof_said_and_the_sizes_of_the_launch(tmp_path: Path) -> None:
+    (session,) = made_rodinia9(tmp_path, [launch()]).sessions.to_pylist()
+    assert json.loads(session["counters"]) == {
+        "registers.per.thread": 11,
+        "static.smem": 1088,
+        "inst_executed": 213017,
+        "grid.x": 1,
+        "grid.y": 512,
+        "block.x": 16,
+        "block.y": 16,
+    }
+
+
+@pytest.mark.parametrize("gpu", ["GTX-980", "Tesla-P100"])
+def test_shared_memory_is_in_bytes_where_the_source_has_kibibytes(tmp_path: Path, gpu: str) -> None:
+    (session,) = made_rodinia9(tmp_path, [launch(gpu) | {"static.smem": 1.0625}]).sessions.to_pylist()
+    assert json.loads(session["counters"])["static.smem"] == 1088
+
+
+def test_a_counter_that_is_missing_is_left_out(tmp_path: Path) -> None:
+    (session,) = (
+        made_rodinia9(tmp_path, [launch(inst_executed=None), launch("Titan")])
+        .sessions.slice(0, 1)
+        .to_pylist()
+    )
+    assert "inst_executed" not in json.loads(session["counters"])
+
+
+def test_both_inputs_are_in_the_size(tmp_path: Path) -> None:
+    row = launch(kernel="calculate_temp") | {"input.size.1": 512, "input.size.2": 256}
+    assert made_rodinia9(tmp_path, [row]).records.column("size").to_pylist() == [
+        "512,256 grid 1x512 block 16x16"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "program"), [("kernel", "heartwall"), ("calculate_temp", "hotspot"), ("lud_diagonal", "lud")]
+)
+def test_kernels_are_of_their_programs(tmp_path: Path, kernel: str, program: str) -> None:
+    assert made_rodinia9(tmp_path, [launch(kernel=kernel)]).records.column("application").to_pylist() == [
+        program
+    ]
+
+
+def test_kernels_of_one_launch_size_keep_their_own_counters(tmp_path: Path) -> None:
+    other = launch(kernel="bpnn_adjust_weights_cuda", inst_executed=7.0)
+    cells = configured(made_rodinia9(tmp_path, [launch(), other])).to_pylist()
+    assert {row["kernel"]: json.loads(row["counters"])["inst_executed"] for row in cells} == {
+        "bpnn_layerforward_CUDA": 213017,
+        "bpnn_adjust_weights_cuda": 7,
+    }
+
+
+def test_a_folder_with_the_file_gives_the_same_and_notes_go_along(tmp_path: Path) -> None:
+    dataset = made_rodinia9(tmp_path, [launch()])
+    assert import_rodinia9(tmp_path).sessions.equals(dataset.sessions)
+    assert {"origin", "near-repeats", "unequal kernels"} <= notes_of(dataset.records).keys()
+    assert {"counters", "unlike"} <= notes_of(dataset.sessions).keys()
+
+
+def test_each_of_the_nine_gpus_has_facts_with_sources() -> None:
+    rows = rodinia9_devices()
+    assert len({row["device"] for row in rows}) == len(rows) == 9
+    for row in rows:
+        assert row.keys() - {"device", "sources"} == row["sources"].keys()
+        assert row["cores"] >= 1536
+
+
+def test_the_same_launch_twice_is_refused_with_both_rows(tmp_path: Path) -> None:
+    path = write_parquet_rows(tmp_path / NAME_RODINIA9, [launch(), launch("Titan"), launch(duration=1.0)])
+    expected = "backprop, bpnn_layerforward_CUDA, 8192 grid 1x512 block 16x16 on tesla-k40"
+    assert refusal_rodinia9(path) == f"{path}: rows 1 and 3 are both of {expected}"
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"gpu": "GTX-1080"}, "row 2: column 'gpu': expected one of gtx-680, "),
+        ({"kernel_file": "Fan1"}, "row 2: column 'kernel_file': expected one of bpnn_adjust_weights_cuda, "),
+        ({"duration": -1.0}, "column 'duration', row 2: expected more than 0, found -1"),
+        ({"duration": None}, "column 'duration', row 2: expected a value, found none"),
+        (
+            {"inst_executed": float("inf")},
+            "column 'inst_executed', row 2: expected a finite number, found inf",
+        ),
+        ({"grid.x": 0}, "column 'grid.x', row 2: expected at least 1, found 0"),
+        ({"input.size.2": -1}, "column 'input.size.2', row 2: expected at least 0, found -1"),
+    ],
+)
+def test_a_wrong_cell_is_named_with_file_column_and_row_rodinia9(
+    tmp_path: Path, change: dict[str, Any], problem: str
+) -> None:
+    path = write_parquet_rows(tmp_path / NAME_RODINIA9, [launch("Titan"), launch(**change)])
+    assert refusal_rodinia9(path).startswith(f"{path}: {problem}")
+
+
+@pytest.mark.parametrize("column", ["kernel_file", "gpu", "input.size.2", "block.y", "duration"])
+def test_a_missing_column_is_named_rodinia9(tmp_path: Path, column: str) -> None:
+    row = launch()
+    del row[column]
+    path = write_parquet_rows(tmp_path / NAME_RODINIA9, [row])
+    assert refusal_rodinia9(path) == f"{path}: column '{column}' of the table of rodinia9 is missing"
+
+
+def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / NAME_RODINIA9).write_bytes(b"PAR1 and no more")
+    assert refusal_rodinia9(tmp_path).startswith(
+        f"{tmp_path / NAME_RODINIA9}: cannot read the table of rodinia9 ("
+    )
+    assert (
+        refusal_rodinia9(tmp_path / "none")
+        == f"{tmp_path / 'none'}: cannot read the table of rodinia9 (no such file)"
+    )

@@ -1,0 +1,550 @@
+"""What columns of one's own runs are taken as."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crosscast.configuration import Configuration
+from crosscast.data.dataset import Dataset, read_dataset, validate, write_dataset
+from crosscast.data.profiles import PROFILES, to_row, write_csv, write_parquet
+from crosscast.data.schema import Column, Schema, json_text
+from crosscast.data.sources.aiwc import import_aiwc2018
+from crosscast.data.sources.own import import_own
+from crosscast.data.sources.runs import (
+    ColumnRoles,
+    FoundRuns,
+    OwnRun,
+    dataset_of_own,
+    read_run_table,
+    roles_of,
+)
+from crosscast.data.sources.source import read_source, store
+from crosscast.data.table import identity_of, notes_of, table_of, write_table
+from crosscast.data.views import configured
+from crosscast.errors import InputError
+from crosscast.profile import Profile
+from support.tables import runtime, write_rows, write_source
+
+BEGIN = ("application", "time_s", "power_w")
+
+
+def roles(*columns: str, settings: list[str] | None = None) -> ColumnRoles:
+    return roles_of([*BEGIN, *columns], settings, "f, line 1")
+
+
+def refusal(*columns: str, settings: list[str] | None = None) -> str:
+    with pytest.raises(InputError) as caught:
+        roles_of(columns, settings, "f, line 1")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("cpu_cap_w", "cap_w", "power_limit_w", "core_clock_hz", "clock_hz", "cores", "threads"),
+        *("cluster", "scheduling", "governor"),
+    ],
+)
+def test_names_of_settings_are_settings(name: str) -> None:
+    assert roles(name) == ColumnRoles((name,), (), (), ())
+
+
+@pytest.mark.parametrize("name", ["cpu_w", "package-0/core_w", "capped_w"])
+def test_watts_that_are_no_caps_are_powers(name: str) -> None:
+    assert roles(name) == ColumnRoles((), (name[:-2],), (), ())
+
+
+@pytest.mark.parametrize("name", ["instructions", "block_size", "mean_hz", "cores_used"])
+def test_all_else_is_a_counter(name: str) -> None:
+    assert roles(name) == ColumnRoles((), (), (name,), ())
+
+
+@pytest.mark.parametrize("name", ["energy_j", "repeat", "run", "started_s"])
+def test_what_other_columns_say_is_passed_over(name: str) -> None:
+    assert roles(name) == ColumnRoles((), (), (), (name,))
+
+
+def test_named_settings_are_the_only_ones() -> None:
+    found = roles("threads", "block_size", "cpu_cap_w", settings=["block_size"])
+    assert found == ColumnRoles(("block_size",), (), (), ("threads", "cpu_cap_w"))
+
+
+def test_any_column_may_be_named_a_setting() -> None:
+    names = ["gpu_w", "core_mhz", "energy_j"]
+    assert roles(*names, settings=names).settings == tuple(names)
+
+
+def test_known_columns_are_nothing_else() -> None:
+    assert roles("kernel", "size", "device", "runtime_s") == ColumnRoles((), (), (), ())
+
+
+def test_each_kind_is_told_in_a_line() -> None:
+    columns = [*BEGIN, "threads", "cpu_w", "cycles", "run"]
+    assert list(roles_of(columns, None, "f").sentences(columns)) == [
+        "settings: threads",
+        "powers: power_w, cpu_w",
+        "counters: cycles",
+        "passed over: run",
+    ]
+    assert list(roles().sentences(BEGIN)) == ["settings: none", "powers: power_w"]
+
+
+@pytest.mark.parametrize("name", ["core_mhz", "mem_clock_GHz", "board_mW", "gpu_mj", "copy_ms"])
+def test_other_units_are_refused(name: str) -> None:
+    assert refusal(*BEGIN, name).startswith(f"f, line 1: {name}: expected seconds, hertz, watts or joules")
+
+
+@pytest.mark.parametrize(
+    ("columns", "settings", "found"),
+    [
+        (("time_s", "power_w"), None, "expected a column application, found time_s, power_w"),
+        (("application", "power_w"), None, "expected a column time_s, found application, power_w"),
+        (("application", "time_s"), None, "expected a column power_w, or powers of domains such as cpu_w"),
+        (("application", "time_s", "cpu_cap_w"), None, "expected a column power_w"),
+        ((*BEGIN, "node_w"), None, "expected power_w or node_w, the power of the whole, found both"),
+        ((*BEGIN, "a"), ["b"], "settings: expected columns out of a, found b"),
+        (BEGIN, ["time_s"], "settings: expected columns out of none, found time_s"),
+        ((*BEGIN, ""), None, "expected columns with names of 1 to 200 characters, found ''"),
+        ((*BEGIN, "a\nb"), None, "found 'a\\nb'"),
+        ((*BEGIN, "a" * 201), None, "expected columns with names of 1 to 200 characters"),
+        ((*BEGIN, *map(str, range(998))), None, "expected 1000 columns at most, found 1001"),
+    ],
+)
+def test_bad_headers_are_refused_in_a_sentence(
+    columns: tuple[str, ...], settings: list[str] | None, found: str
+) -> None:
+    text = refusal(*columns, settings=settings)
+    assert text.startswith("f, line 1: ")
+    assert found in text
+    assert "\n" not in text
+
+
+ProfileMaker = Callable[..., Profile]
+
+
+@pytest.fixture
+def old_file(tmp_path: Path, make_profile: ProfileMaker) -> Path:
+    """A Parquet file as version 1 wrote it."""
+    path = tmp_path / "profiles.parquet"
+    write_parquet([make_profile("reduce", 0), make_profile("reduce", 1)], path)
+    table = pq.read_table(path).drop_columns(["application", "size"])
+    metadata = {**table.schema.metadata, b"crosscast.version": b"1"}
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+    return path
+
+
+def test_a_table_of_version_1_becomes_a_dataset_of_the_current_one(tmp_path: Path, old_file: Path) -> None:
+    store(import_own(old_file, "sums", "tiny"), tmp_path / "out")
+    table = pq.read_table(tmp_path / "out" / "profiles.parquet")
+    assert identity_of(table) == ("profiles", 2)
+    assert table.column("application").to_pylist() == ["sums", "sums"]
+    assert table.column("size").to_pylist() == ["tiny", "tiny"]
+
+
+def test_the_notes_of_a_table_stay(tmp_path: Path, make_profile: ProfileMaker) -> None:
+    table = table_of(PROFILES, [to_row(make_profile())], {"origin": "made up"})
+    write_table(table, tmp_path / "p.parquet")
+    store(import_own(tmp_path / "p.parquet", "sums"), tmp_path / "out")
+    assert notes_of(read_dataset(tmp_path / "out").profiles) == {"origin": "made up"}
+
+
+def test_an_old_dataset_is_brought_up_in_its_own_place(tmp_path: Path, old_file: Path) -> None:
+    store(import_own(tmp_path), tmp_path)
+    assert identity_of(pq.read_table(old_file)) == ("profiles", 2)
+
+
+def test_a_csv_file_is_read_and_says_its_own_application(tmp_path: Path, make_profile: ProfileMaker) -> None:
+    path = tmp_path / "p.csv"
+    write_csv([replace(make_profile(), application="lud"), make_profile("other")], path)
+    table = import_own(path, application="sums").profiles
+    assert table.column("application").to_pylist() == ["lud", "sums"]
+
+
+def test_names_are_for_tables_only(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--application and --size are for a table of profiles"):
+        import_own(tmp_path, application="lud")
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text("{}")
+    with pytest.raises(InputError, match="expected a folder with a dataset, or a table of profiles"):
+        import_own(tmp_path / "p.json")
+
+
+def test_two_launches_of_one_name_are_refused(tmp_path: Path, make_profile: ProfileMaker) -> None:
+    path = tmp_path / "p.parquet"
+    write_parquet([make_profile(), make_profile()], path)
+    with pytest.raises(InputError, match="rows 1 and 2 are both of"):
+        import_own(path)
+
+
+def run(
+    power_w: float | None = 40.0, *, threads: float = 1, device: str = "machine", **changed: Any
+) -> OwnRun:
+    parts: dict[str, Any] = {"application": "sort", "kernel": "sort", "size": "big", "time_s": 2.0}
+    parts |= {"power_w": power_w, "domains_w": {}, "counters": {}, "where": "f, line 2"}
+    configuration = Configuration(device, {"threads": threads})
+    return OwnRun(**(parts | {"configuration": configuration} | changed))
+
+
+def made(*runs: OwnRun, **rest: Any) -> tuple[Dataset, tuple[str, ...]]:
+    dataset, notes = dataset_of_own("folder/f", {"f": FoundRuns(runs, **rest)})
+    validate(dataset)
+    return dataset, notes
+
+
+def cells(*runs: OwnRun) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = configured(made(*runs)[0]).to_pylist()
+    return rows
+
+
+def refusal_own_runs(*runs: OwnRun, **rest: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        made(*runs, **rest)
+    return str(caught.value)
+
+
+NAMES = st.sampled_from(["sort", "scan", "fill"])
+DRAWN = st.builds(
+    run,
+    st.floats(1e-3, 1e4),
+    threads=st.sampled_from([1, 2, 4]),
+    device=st.sampled_from(["cpu", "gpu"]),
+    application=NAMES,
+    kernel=NAMES,
+    size=st.sampled_from(["small", "big"]),
+    time_s=st.floats(1e-6, 1e6),
+    counters=st.fixed_dictionaries({"cycles": st.floats(0, 1e12)}, optional={"misses": st.floats(-1, 1e9)}),
+)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(DRAWN, min_size=1, max_size=12))
+def test_cells_have_the_times_powers_and_counters_of_their_own_runs(runs: list[OwnRun]) -> None:
+    own = defaultdict(list)
+    for each in runs:
+        text = json_text(dict(each.configuration.settings))
+        own[each.application, each.kernel, each.size, each.configuration.device, text].append(each)
+    found = {
+        (row["application"], row["kernel"], row["size"], row["device"], row["configuration"]): row
+        for row in cells(*runs)
+    }
+    assert found.keys() == own.keys()
+    for key, of_cell in own.items():
+        row = found[key]
+        assert row["runs"] == len(of_cell)
+        assert row["time_s"] == pytest.approx(median(one.time_s for one in of_cell))
+        time_s = math.fsum(one.time_s for one in of_cell)
+        energy_j = math.fsum((one.power_w or 0) * one.time_s for one in of_cell)
+        assert row["power_w"] == pytest.approx(energy_j / time_s)
+        counters = json.loads(row["counters"])
+        for name in counters:
+            counted = [one.counters[name] for one in of_cell if name in one.counters]
+            assert counters[name] == pytest.approx(np.mean(counted))
+
+
+def test_a_dataset_that_is_stored_is_the_same_when_it_is_read(tmp_path: Path) -> None:
+    dataset, _ = made(run(), run(), run(threads=2, domains_w={"cpu": 3.0}))
+    write_dataset(dataset, tmp_path)
+    assert configured(read_dataset(tmp_path)) == configured(dataset)
+
+
+def test_repeats_of_a_cell_are_numbered_from_zero() -> None:
+    dataset, _ = made(run(), run(), run(threads=2))
+    assert sorted(dataset.records.column("repeat").to_pylist()) == [0, 0, 1]
+    assert dataset.sessions.column("runs").to_pylist() == [1, 1, 1]
+
+
+def test_kernels_of_an_application_keep_their_own_powers_and_counters() -> None:
+    rows = cells(run(30.0, counters={"cycles": 1.0}), run(50.0, kernel="merge", counters={"cycles": 9.0}))
+    assert {row["kernel"]: (row["power_w"], row["counters"]) for row in rows} == {
+        "sort": (30.0, '{"cycles": 1.0}'),
+        "merge": (50.0, '{"cycles": 9.0}'),
+    }
+
+
+def test_the_power_of_the_whole_is_the_node() -> None:
+    (row,) = cells(run(100.0, domains_w={"cpu": 30.0, "gpu": 50.0}))
+    assert (row["power_w"], json.loads(row["powers"])) == (100.0, {"cpu": 30.0, "gpu": 50.0, "node": 100.0})
+
+
+def test_a_whole_that_is_the_sum_of_domains_is_not_kept_beside_them() -> None:
+    (row,) = cells(run(80.0, domains_w={"package-0": 30.0, "gpu": 50.0, "package-0/core": 20.0}))
+    assert (row["power_w"], set(json.loads(row["powers"]))) == (80.0, {"package-0", "gpu", "package-0/core"})
+
+
+def test_the_whole_is_kept_everywhere_on_a_device_if_it_is_no_sum_anywhere() -> None:
+    rows = cells(run(80.0, domains_w={"cpu": 80.0}), run(90.0, threads=2, domains_w={"cpu": 80.0}))
+    assert [row["power_w"] for row in rows] == [80.0, 90.0]
+    assert all("node" in row["powers"] for row in rows)
+
+
+def test_domains_alone_sum_to_the_whole() -> None:
+    (row,) = cells(run(None, domains_w={"cpu": 30.0, "gpu": 50.0}))
+    assert row["power_w"] == 80.0
+
+
+def test_devices_may_have_unlike_powers() -> None:
+    rows = cells(run(None, domains_w={"cpu": 30.0}), run(50.0, device="gpu"))
+    assert {row["device"]: row["power_w"] for row in rows} == {"machine": 30.0, "gpu": 50.0}
+
+
+def test_a_run_without_power_stays_where_another_one_tells_it() -> None:
+    dataset, notes = made(run(), run(None, time_s=4.0), run(None, threads=2))
+    (row,) = configured(dataset).to_pylist()
+    assert (row["runs"], row["time_s"], row["power_w"]) == (2, 3.0, 40.0)
+    assert notes == (
+        "runs: 2, cells: 1, applications: 1, configurations: 1 (machine)",
+        "runs left out: 1 (1 without power)",
+    )
+
+
+def test_what_files_left_out_is_told_with_the_rest() -> None:
+    _, notes = made(run(), left_out={"failed": 3})
+    assert notes[-1] == "runs left out: 3 (3 failed)"
+
+
+def test_notes_go_with_the_tables() -> None:
+    dataset, _ = made(run(), notes=["f: settings: threads"])
+    assert notes_of(dataset.records)["origin"] == "Runs of one's own: f."
+    assert "f: settings: threads." in notes_of(dataset.records)["what they are"]
+    assert "folder" not in str(notes_of(dataset.energy))
+
+
+@pytest.mark.parametrize(
+    ("runs", "found"),
+    [
+        ([], "folder/f: expected runs with a power, found none"),
+        ([run(None)], "folder/f: expected runs with a power, found none (1 without power)"),
+        (
+            [run(), run(None, domains_w={"cpu": 2.0}, where="f, line 3")],
+            "f, line 3: power_w: expected watts, as in other runs on machine, found nothing",
+        ),
+        (
+            [run(None, domains_w={"cpu": 2.0, "gpu": 1.0}), run(None, domains_w={"cpu": 2.0})],
+            "f, line 2: gpu_w: expected watts, as in other runs on machine, found nothing",
+        ),
+        (
+            [run(), run(configuration=Configuration("machine", {"threads": "all"}))],
+            "f, line 2: threads: expected numbers or words throughout, found both",
+        ),
+    ],
+)
+def test_runs_that_cannot_be_compared_are_refused(runs: list[OwnRun], found: str) -> None:
+    assert refusal_own_runs(*runs) == found
+
+
+def test_an_energy_that_no_number_holds_is_refused() -> None:
+    assert "energy_j" in refusal_own_runs(run(1e200, time_s=1e200))
+
+
+ROW = {"application": "sort", "threads": 2, "time_s": 3.0, "power_w": 40.0}
+
+
+def refusal_run_table(path: Path, *settings: str) -> str:
+    with pytest.raises(InputError) as caught:
+        read_run_table(path, settings or None)
+    text = str(caught.value)
+    assert text.startswith(str(path))
+    assert "\n" not in text
+    return text.removeprefix(str(path))
+
+
+def table(folder: Path, *rows: dict[str, Any]) -> Path:
+    return write_rows(folder / "runs.csv", list(rows))
+
+
+def test_a_row_says_what_ran_and_what_is_missing_has_a_default(tmp_path: Path) -> None:
+    full = {"kernel": "merge", "size": "big", "device": "node", "cpu_w": 30.0, "cycles": 1e9}
+    none = dict.fromkeys(full, "")
+    first, second = read_run_table(table(tmp_path, ROW | full, ROW | none)).runs
+    assert (first.application, first.kernel, first.size) == ("sort", "merge", "big")
+    assert first.configuration == Configuration("node", {"threads": 2})
+    assert (first.time_s, first.power_w) == (3.0, 40.0)
+    assert (first.domains_w, first.counters) == ({"cpu": 30.0}, {"cycles": 1e9})
+    assert (second.application, second.kernel, second.size) == ("sort", "sort", "default")
+    assert second.configuration == Configuration("machine", {"threads": 2})
+    assert (second.domains_w, second.counters) == ({}, {})
+
+
+def test_columns_need_not_be_there_and_the_time_has_two_names(tmp_path: Path) -> None:
+    (run,) = read_run_table(table(tmp_path, {"application": "sort", "runtime_s": 3, "cpu_w": 4})).runs
+    assert (run.time_s, run.power_w, run.domains_w) == (3.0, None, {"cpu": 4.0})
+    assert run.configuration == Configuration("machine", {})
+
+
+def test_a_setting_is_a_word_if_no_row_has_a_number(tmp_path: Path) -> None:
+    rows = [ROW | {"mode": "fast", "step": 0}, ROW | {"mode": "", "step": -1.5}]
+    first, second = read_run_table(table(tmp_path, *rows), ["mode", "step"]).runs
+    assert first.configuration.settings == {"mode": "fast", "step": 0.0}
+    assert second.configuration.settings == {"step": -1.5}
+
+
+def test_what_was_taken_as_what_is_told_by_file(tmp_path: Path) -> None:
+    notes = read_run_table(table(tmp_path, ROW | {"cycles": 5})).notes
+    assert notes == ["runs.csv: settings: threads", "runs.csv: powers: power_w", "runs.csv: counters: cycles"]
+
+
+@pytest.mark.parametrize("name", ["time_s", "power_w", "threads", "cpu_cap_w", "core_clock_hz"])
+@pytest.mark.parametrize("value", [0, -1, "nan", "inf", "many"])
+def test_a_number_that_must_be_above_zero_is_named_with_its_line(
+    tmp_path: Path, name: str, value: object
+) -> None:
+    rest = {"cpu_cap_w": 5, "core_clock_hz": 1e9}
+    path = table(tmp_path, ROW | rest, ROW | rest | {name: value})
+    assert refusal_run_table(path) == f", line 3: {name}: expected a number above 0, found {str(value)!r}"
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({"application": ""}, "application: expected a name, found nothing"),
+        ({"application": "a\nb"}, "application: expected a name of at most 200 characters"),
+        ({"size": "x" * 201}, "size: expected a name of at most 200 characters"),
+        ({"time_s": ""}, "time_s: expected seconds above 0, found nothing"),
+        ({"cpu_w": -1}, "cpu_w: expected a number of at least 0, found '-1'"),
+        ({"power_w": "", "cpu_w": 0}, "expected powers above 0 watts, found 0 in cpu"),
+        (
+            {"note": "static"},
+            "note: expected the number of a counter, found 'static' (if the run was set to it",
+        ),
+        ({"note": "nan"}, "note: expected the number of a counter, found 'nan'"),
+    ],
+)
+def test_bad_cells_are_named_with_their_line(tmp_path: Path, changed: dict[str, Any], found: str) -> None:
+    path = table(tmp_path, {**ROW, "size": "", "cpu_w": "", "note": "", **changed})
+    assert found in refusal_run_table(path)
+
+
+def test_a_setting_that_is_a_number_here_and_a_word_there_is_refused(tmp_path: Path) -> None:
+    path = table(tmp_path, ROW | {"mode": 1}, ROW | {"mode": "two"})
+    assert (
+        refusal_run_table(path, "mode")
+        == ", line 3: mode: expected a number, as in the rows before, found 'two'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"", ": expected columns such as application, time_s and power_w, found an empty file"),
+        (b"application,time_s,power_w\n", ": expected a row for each run, found none"),
+        (b"application,time_s,time_s\n", ", line 1: expected each column once, found 'time_s' twice"),
+        (b"application,time_s,power_w\n\xff,1,2\n", ": expected UTF-8"),
+        (b"application,time_s,power_w\na,1\n", ", line 2: expected 3 cells, found 2"),
+        (b",".join(b"%d" % n for n in range(1001)) + b"\n", ", line 1: expected 1000 columns at most"),
+    ],
+)
+def test_bad_files_are_refused_in_a_sentence(tmp_path: Path, content: bytes, found: str) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_bytes(content)
+    assert refusal_run_table(path).startswith(found)
+
+
+@given(st.text(st.sampled_from('ab012,.x"\n-e'), max_size=80))
+def test_no_cells_bring_anything_but_runs_or_a_sentence(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "cells.csv"
+    path.write_text(f"application,threads,time_s,power_w\n{text}")
+    try:
+        found = read_run_table(path).runs
+    except InputError as error:
+        assert str(error).startswith(str(path))
+    else:
+        assert all(run.time_s > 0 and run.application for run in found)
+
+
+SCHEMA = Schema("times", 1, (Column("name", "text", required=True), Column("time_s", "real")), key=())
+
+
+def refusal_source_file(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        read_source(path, SCHEMA)
+    return str(caught.value)
+
+
+def test_a_text_among_numbers_is_named_with_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("name,time_s\na,1\nb,\nc,1 s\n", encoding="utf-8")
+    assert refusal_source_file(path) == f"{path}: column 'time_s', row 3: expected a number, found '1 s'"
+
+
+def test_a_name_of_a_column_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"\xff\xfe,name\n1,2\n")
+    assert refusal_source_file(path).startswith(f"{path}: cannot read the table of times (")
+
+
+def test_other_columns_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("other,name,time_s\nx,a,1.5\n", encoding="utf-8")
+    assert read_source(path, SCHEMA) == [{"name": "a", "time_s": 1.5}]
+
+
+def test_a_packed_file_has_the_same_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"name,time_s\na,1.5\n"))
+    assert read_source(path, SCHEMA) == [{"name": "a", "time_s": 1.5}]
+
+
+def make(tmp_path: Path, time_us: float) -> Dataset:
+    return import_aiwc2018(write_source(tmp_path / "s", runtimes=[runtime("gtx1080", 1, time_us)]))
+
+
+def test_another_dataset_stays(tmp_path: Path) -> None:
+    store(make(tmp_path, 1.0), tmp_path / "out")
+    with pytest.raises(InputError, match="expected no other dataset"):
+        store(make(tmp_path, 2.0), tmp_path / "out")
+    assert read_dataset(tmp_path / "out").records.column("time_s").to_pylist() == [[1e-6]]
+
+
+def test_it_goes_when_told_to(tmp_path: Path) -> None:
+    store(make(tmp_path, 1.0), tmp_path / "out")
+    store(make(tmp_path, 2.0), tmp_path / "out", replace=True)
+    assert read_dataset(tmp_path / "out").records.column("time_s").to_pylist() == [[2e-6]]
+
+
+def test_folders_may_be_texts(tmp_path: Path) -> None:
+    store(import_aiwc2018(str(write_source(tmp_path / "s"))), str(tmp_path / "out"))
+    store(import_own(str(tmp_path / "out")), str(tmp_path / "again"))
+    assert read_dataset(tmp_path / "again").records.num_rows > 0
+
+
+def test_a_damaged_dataset_stays(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "records.parquet").write_bytes(b"precious")
+    with pytest.raises(InputError, match="expected no other dataset"):
+        store(make(tmp_path, 1.0), tmp_path / "out")
+
+
+def test_an_unfinished_build_stays(tmp_path: Path) -> None:
+    part = tmp_path / "out" / "parts" / "records" / "lud.parquet"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"in the making")
+    with pytest.raises(InputError, match="expected no other dataset"):
+        store(make(tmp_path, 1.0), tmp_path / "out")
+    assert part.exists()
+
+
+def test_an_import_that_was_cut_off_may_be_done_again(tmp_path: Path) -> None:
+    store(make(tmp_path, 1.0), tmp_path / "out")
+    (tmp_path / "out" / ".unfinished").touch()
+    with pytest.raises(InputError, match="import again"):
+        read_dataset(tmp_path / "out")
+    store(make(tmp_path, 2.0), tmp_path / "out")
+    assert read_dataset(tmp_path / "out").records.column("time_s").to_pylist() == [[2e-6]]

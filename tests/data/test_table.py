@@ -1,0 +1,489 @@
+"""The document of the tables says what the schemas say."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosscast.data.dataset import TABLES
+from crosscast.data.description import (
+    LEAST_LOOP_S,
+    LEAST_RUNS,
+    LEAST_TICKS,
+    MOST_CLOCK_CHANGE,
+    MOST_LOAD,
+    MOST_SPREAD,
+)
+from crosscast.data.profiles import PROFILES
+from crosscast.data.schema import DEVICES, ENERGY, RECORDS, SESSIONS, Column, Schema, json_text, size_order
+from crosscast.data.table import (
+    Table,
+    cast,
+    check,
+    concatenated,
+    identity_of,
+    in_order,
+    key_numbers,
+    notes_of,
+    read_table,
+    samples_of,
+    table_of,
+    write_table,
+    write_tables,
+)
+from crosscast.data.views import CONFIGURED, JOINED
+from crosscast.errors import InputError
+from crosscast.profile import METRICS
+
+SCHEMA = Schema(
+    "things",
+    3,
+    (
+        Column("name", "text", required=True),
+        Column("settings", "json"),
+        Column("count", "integer", "count", least=0),
+        Column("weight", "real", "kg"),
+        Column("time_s", "reals", "s", least=0),
+    ),
+    key=("name", "settings"),
+)
+
+
+def nested(depth: int) -> list[object]:
+    inner: list[object] = []
+    for _ in range(depth):
+        inner = [inner]
+    return inner
+
+
+def test_a_table_has_the_columns_units_version_and_notes() -> None:
+    table = table_of(SCHEMA, [{"name": "a"}], {"origin": "made"})
+    assert table.column_names == ["name", "settings", "count", "weight", "time_s"]
+    assert table.schema.field("weight").metadata == {b"unit": b"kg"}
+    assert identity_of(table) == ("things", 3)
+    assert notes_of(table) == {"origin": "made"}
+    assert table.to_pylist() == [
+        {"name": "a", "settings": None, "count": None, "weight": None, "time_s": None}
+    ]
+
+
+def test_json_cells_are_written_for_the_caller() -> None:
+    table = table_of(SCHEMA, [{"name": "a", "settings": {"b": 1, "a": [2]}}, {"name": "b", "settings": "[]"}])
+    assert table.column("settings").to_pylist() == ['{"a": [2], "b": 1}', "[]"]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"name": None}, "column 'name', row 2: expected a value, found none"),
+        ({"name": 7}, "column 'name', row 2: expected a text, found 7"),
+        ({"name": "a", "count": -1}, "column 'count', row 2: expected at least 0, found -1"),
+        ({"name": "a", "count": 1.5}, "column 'count', row 2: expected a whole number, found 1.5"),
+        ({"name": "a", "count": "1"}, "column 'count', row 2: expected a whole number, found '1'"),
+        ({"name": "a", "count": 1 << 64}, "column 'count', row 2: expected a whole number, found"),
+        ({"name": "a", "weight": "1"}, "column 'weight', row 2: expected a number, found '1'"),
+        (
+            {"name": "a", "weight": float("nan")},
+            "column 'weight', row 2: expected a finite number, found nan",
+        ),
+        (
+            {"name": "a", "time_s": [1.0, float("inf")]},
+            "column 'time_s', row 2: expected a finite number, found",
+        ),
+        ({"name": "a", "time_s": [1.0, -0.5]}, "column 'time_s', row 2: expected at least 0, found -0.5"),
+        (
+            {"name": "a", "time_s": [1.0, None]},
+            "column 'time_s', row 2: expected numbers, found an empty one",
+        ),
+        ({"name": "a", "time_s": []}, "column 'time_s', row 2: expected numbers, found none"),
+        ({"name": "a", "time_s": 1.0}, "column 'time_s', row 2: expected a list of numbers, found 1.0"),
+        ({"name": "a", "settings": "{"}, "column 'settings', row 2: expected a JSON value, found {"),
+        (
+            {"name": "a", "settings": '{"b":1}'},
+            "column 'settings', row 2: expected the form {\"b\": 1}, found",
+        ),
+        (
+            {"name": "a", "settings": "[" * 100_000},
+            f"column 'settings', row 2: expected a JSON value, found '{'[' * 60}' and more",
+        ),
+        (
+            {"name": "a", "settings": nested(100_000)},
+            "column 'settings', row 2: expected a JSON value, found",
+        ),
+        ({"name": "a", "settings": {1.0, 2.0}}, "column 'settings', row 2: expected a JSON value, found"),
+        ({"name": "first", "settings": {}}, "rows 1 and 2 are both of name first, settings {}"),
+        ({"name": "a", "color": "red"}, "expected columns of the table, found 'color'"),
+    ],
+)
+def test_a_wrong_cell_is_named(row: dict[str, object], message: str) -> None:
+    first = {"name": "first", "settings": "{}", "time_s": [3.0, 4.0]}
+    with pytest.raises(InputError) as caught:
+        table_of(SCHEMA, [first, row])
+    assert str(caught.value).startswith(f"things: {message}")
+
+
+def test_a_wrong_cell_is_named_in_a_table_of_several_chunks() -> None:
+    parts = [table_of(SCHEMA, [{"name": name, "time_s": [1.0, 2.0]}]) for name in "abc"]
+    bad = table_of(SCHEMA, [{"name": "d", "time_s": [1.0]}]).set_column(
+        4, "time_s", pa.array([[-1.0]], pa.list_(pa.float64()))
+    )
+    with pytest.raises(InputError, match="row 4: expected at least 0, found -1"):
+        check(SCHEMA, concatenated(SCHEMA, [*parts, bad]), "all")
+
+
+def test_without_a_key_rows_may_be_equal() -> None:
+    loose = Schema("things", 3, SCHEMA.columns, key=())
+    assert table_of(loose, [{"name": "a"}, {"name": "a"}]).num_rows == 2
+    with pytest.raises(InputError, match="rows 1 and 2 are both of name a, settings None"):
+        table_of(SCHEMA, [{"name": "a"}, {"name": "a"}])
+
+
+def test_cast_orders_columns_and_widens_numbers() -> None:
+    table = pa.table(
+        {
+            "extra": [1],
+            "time_s": pa.array([[1.0]], pa.list_(pa.float32())),
+            "weight": pa.array([1], pa.int8()),
+            "count": pa.array([2.0]),
+            "settings": pa.array([None], pa.null()),
+            "name": pa.array(["a"]).dictionary_encode(),
+        }
+    )
+    row = {"name": "a", "settings": None, "count": 2, "weight": 1.0, "time_s": [1.0]}
+    assert cast(SCHEMA, table, "x").to_pylist() == [row]
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "message"),
+    [
+        ("count", [1.5], "column 'count': expected a whole number in each row, found double"),
+        ("weight", ["heavy"], "column 'weight': expected a number in each row, found string"),
+        ("time_s", [1.0], "column 'time_s': expected a list of numbers in each row, found double"),
+        ("count", None, "column 'count' of the table of things is missing"),
+    ],
+)
+def test_cast_names_a_column_of_another_kind(column: str, cells: list[object] | None, message: str) -> None:
+    table = table_of(SCHEMA, [{"name": "a"}]).drop_columns([column])
+    if cells is not None:
+        table = table.append_column(column, pa.array(cells))
+    with pytest.raises(InputError) as caught:
+        cast(SCHEMA, table, "x")
+    assert str(caught.value) == f"x: {message}"
+
+
+def test_rows_are_put_in_the_order_of_the_key() -> None:
+    table = table_of(SCHEMA, [{"name": "b"}, {"name": "a", "settings": {}}, {"name": "a"}], {"n": "kept"})
+    ordered = in_order(SCHEMA, table)
+    assert [row["name"] + str(row["settings"]) for row in ordered.to_pylist()] == ["a{}", "aNone", "bNone"]
+    assert notes_of(ordered) == {"n": "kept"}
+
+
+def test_a_table_of_others_has_no_identity() -> None:
+    assert identity_of(pa.table({"name": ["a"]})) is None
+
+
+rows = st.lists(st.tuples(st.sampled_from(["a", "b", "\x1f", "", None]), st.integers(0, 2)), max_size=9)
+
+
+@given(first=rows, second=rows)
+def test_numbers_are_equal_where_keys_are(
+    first: list[tuple[str | None, int]], second: list[tuple[str | None, int]]
+) -> None:
+    tables = [
+        pa.table({"name": pa.array([n for n, _ in part], pa.string()), "run": pa.array([r for _, r in part])})
+        for part in (first, second)
+    ]
+    tables = [table.set_column(1, "run", table.column("run").cast(pa.int64())) for table in tables]
+    left, right = key_numbers(tables, ["name", "run"])
+    keys, numbers = first + second, [*left.tolist(), *right.tolist()]
+    assert len(set(zip(keys, numbers, strict=True))) == len(set(keys)) == len(set(numbers))
+    assert set(numbers) == set(range(len(set(keys))))
+
+
+times = st.floats(0, 1e6)
+groups = st.lists(st.lists(times, min_size=1, max_size=9), max_size=5)
+
+
+@given(groups=groups, seed=st.integers(0, 99))
+def test_statistics_are_those_of_numpy(groups: list[list[float]], seed: int) -> None:
+    numbers = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    values = np.array([value for group in groups for value in group], dtype=np.float64)
+    order = np.random.default_rng(seed).permutation(len(values))
+    samples = samples_of(numbers[order], values[order])
+    assert samples.least().tolist() == [min(group) for group in groups]
+    assert samples.most().tolist() == [max(group) for group in groups]
+    assert samples.mean() == pytest.approx([np.mean(group) for group in groups])
+    assert samples.sd() == pytest.approx(
+        [np.std(group, ddof=1) if len(group) > 1 else np.nan for group in groups], nan_ok=True, abs=1e-8
+    )
+    for share in (0.25, 0.5, 0.75):
+        assert samples.quantile(share) == pytest.approx([np.quantile(group, share) for group in groups])
+
+
+def test_a_quartile_of_three_values_lies_half_way() -> None:
+    samples = samples_of(np.zeros(3, dtype=np.int64), np.array([4.0, 1.0, 2.0]))
+    assert samples.quantile(0.25) == [1.5]
+    assert samples.quantile(0.75) == [3.0]
+
+
+COLUMNS = (
+    Column("name", "text", required=True),
+    Column("settings", "json"),
+    Column("count", "integer", "count"),
+    Column("weight", "real", "kg"),
+    Column("time_s", "reals", "s"),
+)
+SCHEMA_PARQUET = Schema("things", 1, COLUMNS, key=("name",))
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+cells = st.fixed_dictionaries(
+    {
+        "name": st.text(),
+        "settings": st.none() | st.dictionaries(st.text(), st.integers()),
+        "count": st.none() | st.integers(-(2**63), 2**63 - 1),
+        "weight": st.none() | finite,
+        "time_s": st.none() | st.lists(finite, min_size=1, max_size=5),
+    }
+)
+rows_parquet = st.lists(cells, unique_by=lambda row: str(row["name"]), max_size=8)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tables")
+
+
+@given(rows_parquet=rows_parquet, note=st.text())
+def test_a_file_gives_back_what_it_got(
+    folder: Path, rows_parquet: Sequence[dict[str, Any]], note: str
+) -> None:
+    table = table_of(SCHEMA_PARQUET, rows_parquet, {"note": note})
+    write_table(table, folder / "t.parquet")
+    back = read_table(folder / "t.parquet", SCHEMA_PARQUET)
+    assert back.equals(table)
+    assert back.schema.equals(table.schema, check_metadata=True)
+
+
+def test_a_path_may_be_a_text(tmp_path: Path) -> None:
+    table = table_of(SCHEMA_PARQUET, [{"name": "a"}])
+    write_table(table, str(tmp_path / "t.parquet"))
+    assert read_table(str(tmp_path / "t.parquet"), SCHEMA_PARQUET).equals(table)
+
+
+@given(rows_parquet=rows_parquet, cut=st.integers(0, 8))
+def test_the_chunks_of_a_table_do_not_show_in_its_file(
+    folder: Path, rows_parquet: Sequence[dict[str, Any]], cut: int
+) -> None:
+    whole = table_of(SCHEMA_PARQUET, rows_parquet)
+    write_table(whole, folder / "whole.parquet")
+    write_table(concatenated(SCHEMA_PARQUET, [whole.slice(0, cut), whole.slice(cut)]), folder / "cut.parquet")
+    assert (folder / "whole.parquet").read_bytes() == (folder / "cut.parquet").read_bytes()
+
+
+def test_names_of_folders_are_no_columns(tmp_path: Path) -> None:
+    path = tmp_path / "name=other" / "t.parquet"
+    path.parent.mkdir()
+    write_table(table_of(SCHEMA_PARQUET, [{"name": "a"}]), path)
+    assert read_table(path, SCHEMA_PARQUET).column("name").to_pylist() == ["a"]
+
+
+def test_a_full_disk_leaves_every_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = (table_of(SCHEMA_PARQUET, [{"name": name}]) for name in ("old", "new"))
+    first, second = tmp_path / "first.parquet", tmp_path / "second.parquet"
+    write_tables({first: old, second: old})
+    before = first.read_bytes()
+    write = pq.write_table
+
+    def fail(table: Table, path: Path, **options: Any) -> None:
+        write(table, path, **options)
+        if "second" in path.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pq, "write_table", fail)
+    with pytest.raises(
+        InputError, match=r"second\.parquet: cannot write the table \(No space left on device\)"
+    ):
+        write_tables({first: new, second: new})
+    assert first.read_bytes() == second.read_bytes() == before
+    assert sorted(tmp_path.iterdir()) == [first, second]
+
+
+def test_a_file_that_was_cut_off_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write_table(table_of(SCHEMA_PARQUET, [{"name": "a"}]), path)
+    content = path.read_bytes()
+    for length in range(0, len(content), 97):
+        path.write_bytes(content[:length])
+        with pytest.raises(InputError, match=r"t\.parquet: cannot read the table of things"):
+            read_table(path, SCHEMA_PARQUET)
+
+
+def test_no_flipped_bit_is_read_as_other_data(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    schema = Schema("things", 1, COLUMNS[:3], key=("name",))
+    table = table_of(schema, [{"name": f"n{n}", "settings": {"a": n}, "count": n * n} for n in range(20)])
+    write_table(table, path)
+    content = path.read_bytes()
+    refused = 0
+    for place in range(len(content)):
+        for bit in (place % 8, (place + 3) % 8):
+            damaged = bytearray(content)
+            damaged[place] ^= 1 << bit
+            path.write_bytes(damaged)
+            try:
+                assert read_table(path, schema).equals(table), (place, bit)
+            except InputError:
+                refused += 1
+    assert refused > len(content)
+
+
+def test_a_file_that_lost_rows_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write_table(table_of(SCHEMA_PARQUET, [{"name": f"n{n}"} for n in range(20)]), path)
+    content = path.read_bytes()
+    # The number of rows of the only group, as the footer has it after its size: 20, doubled.
+    place = content.rindex(bytes([0x16, 40, 0x26]))
+    path.write_bytes(content[: place + 1] + bytes([32]) + content[place + 2 :])
+    with pytest.raises(InputError, match=r"t\.parquet: cannot read .*expected 20 rows, found 16"):
+        read_table(path, SCHEMA_PARQUET)
+
+
+def test_notes_that_are_no_text_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    table = table_of(SCHEMA_PARQUET, [{"name": "a"}])
+    write_table(table.replace_schema_metadata({**table.schema.metadata, b"crosscast.note.x": b"\xff"}), path)
+    with pytest.raises(InputError, match=r"t\.parquet: cannot read the table of things"):
+        read_table(path, SCHEMA_PARQUET)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"t\.parquet: cannot read the table of things"):
+        read_table(tmp_path / "t.parquet", SCHEMA_PARQUET)
+
+
+def test_another_table_and_a_newer_one_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"name": ["a"]}), path)
+    with pytest.raises(InputError, match="expected a table of things, found no Crosscast table"):
+        read_table(path, SCHEMA_PARQUET)
+    write_table(table_of(Schema("toys", 1, COLUMNS, ("name",)), []), path)
+    with pytest.raises(InputError, match="expected a table of things, found a table of toys"):
+        read_table(path, SCHEMA_PARQUET)
+    write_table(table_of(Schema("things", 2, COLUMNS, ("name",)), []), path)
+    with pytest.raises(InputError, match="version 1 or older, found version 2: a newer Crosscast wrote it"):
+        read_table(path, SCHEMA_PARQUET)
+
+
+def test_past_versions_are_upgraded_one_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write_table(table_of(SCHEMA_PARQUET, [{"name": "a", "count": 2}]), path)
+    third = Schema("things", 3, (*COLUMNS, Column("twice", "integer"), Column("more", "integer")), ("name",))
+    with pytest.raises(InputError, match="version 1 of the table of things is not known"):
+        read_table(path, third)
+    upgrades = {
+        1: lambda table: table.append_column("twice", pa.array([4])),
+        2: lambda table: table.append_column("more", pa.compute.add(table.column("twice"), 1)),
+    }
+    row = read_table(path, third, upgrades).to_pylist()[0]
+    assert (row["twice"], row["more"]) == (4, 5)
+
+
+def test_what_a_table_must_not_hold_is_found_in_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    loose = Schema("things", 1, COLUMNS, ())
+    write_table(table_of(loose, [{"name": "a"}, {"name": "a"}]), path)
+    with pytest.raises(InputError, match=r"t\.parquet: rows 1 and 2 are both of name a"):
+        read_table(path, SCHEMA_PARQUET)
+
+
+SCHEMAS = (PROFILES, DEVICES, RECORDS, SESSIONS, ENERGY)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.table)
+def test_columns_have_names_of_their_own_and_titles(schema: Schema) -> None:
+    names = [column.name for column in schema.columns]
+    assert len(names) == len(set(names))
+    assert set(schema.key) <= set(names)
+    assert all(column.title for column in schema.columns)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.table)
+def test_a_unit_at_the_end_of_a_name_is_the_columns_unit(schema: Schema) -> None:
+    units = {"_s": "s", "_per_s": ("B/s", "flop/s"), "_hz": "Hz", "_bytes": "B", "_j": "J", "_w": "W"}
+    for column in schema.columns:
+        ending = max((end for end in units if column.name.endswith(end)), key=len, default=None)
+        if ending is not None:
+            assert column.unit in units[ending], column.name
+
+
+@given(st.dictionaries(st.text(), st.integers()))
+def test_equal_values_are_equal_texts(value: dict[str, int]) -> None:
+    assert json_text(dict(reversed(value.items()))) == json_text(value)
+
+
+def test_json_has_no_numbers_that_are_not_finite() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        json_text({"clock_hz": float("inf")})
+
+
+def test_known_sizes_come_in_their_order_and_others_after() -> None:
+    names = ["zoo", "large", "huge", "tiny", "medium", "small"]
+    assert sorted(names, key=size_order) == ["tiny", "small", "medium", "large", "huge", "zoo"]
+
+
+_DOCUMENT = (Path(__file__).parents[2] / "docs" / "tables.md").read_text(encoding="utf-8")
+_METRICS = {metric.name for metric in METRICS}
+
+
+def section(title: str) -> str:
+    return _DOCUMENT.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+@pytest.mark.parametrize("schema", TABLES, ids=lambda schema: schema.table)
+def test_every_column_and_key_is_in_its_section(schema: Schema) -> None:
+    text = section(schema.table.capitalize())
+    assert f"Key: {', '.join(f'`{name}`' for name in schema.key)}." in text
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    assert rows == [
+        f"| `{column.name}` | {column.type} | {column.unit} | {column.title} |"
+        for column in schema.columns
+        if column.name not in _METRICS
+    ]
+
+
+def test_the_times_of_the_joined_view_are_there() -> None:
+    text = section("The joined view")
+    for column in JOINED.columns:
+        if column.name.startswith("time_"):
+            assert f"| `{column.name}` | {column.type} | {column.unit} | {column.title} |" in text
+
+
+def test_the_columns_of_configured_runs_are_there() -> None:
+    rows = [line for line in section("Configured runs").splitlines() if line.startswith("| `")]
+    assert rows == [
+        f"| `{column.name}` | {column.type} | {column.unit} | {column.title} |"
+        for column in CONFIGURED.columns
+        if column.name not in CONFIGURED.key
+    ]
+
+
+def test_the_limits_of_the_warnings_are_there() -> None:
+    text = section("Warnings")
+    for words in (
+        f"is over {MOST_SPREAD * 100:.0f} % of",
+        f"differs by over {MOST_CLOCK_CHANGE * 100:.0f} %",
+        f"over {MOST_LOAD:g} other processes",
+        f"fewer than {LEAST_RUNS} runs",
+        f"less than {LEAST_LOOP_S:g} s",
+        f"under {LEAST_TICKS} times",
+    ):
+        assert words in text

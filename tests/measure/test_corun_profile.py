@@ -1,0 +1,218 @@
+"""Calibration: images that no cache holds, and levels that come out in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from crosscast.errors import DeviceFault
+from crosscast.measure.corun.crew import Crew
+from crosscast.measure.corun.profile import Calibration, Profiled, calibrate, device_power_w, profile_of
+from crosscast.measure.corun.session import BagRun, CoRunSettings
+from crosscast.measure.opencl import OpenCLDevice, devices, static_facts
+from crosscast.measure.subjects import Microbenchmark, SuiteProblem
+from support.measuring import MadeCrew
+
+MIB = 1 << 20
+FACTS: dict[str, Any] = {
+    "type": "cpu",
+    "compute_units": 2,
+    "max_work_group_size": 4096,
+    "memory_bytes": 8 << 30,
+    "l2_bytes": MIB,
+    "l3_bytes": 32 * MIB,
+}
+
+
+def made(crew: MadeCrew, **facts: Any) -> Calibration:
+    return calibrate(crew, "pocl:0", {**FACTS, **facts})
+
+
+def subjects(calibration: Calibration) -> list[Microbenchmark]:
+    found = [level.work.subject for level in calibration.levels]
+    assert all(isinstance(subject, Microbenchmark) for subject in found)
+    return [subject for subject in found if isinstance(subject, Microbenchmark)]
+
+
+def test_an_image_is_as_large_as_the_largest_cache() -> None:
+    found = made(MadeCrew())
+    assert (found.image_bytes, found.pool_bytes) == (32 * MIB, 128 * MIB)
+    assert [level.name for level in found.levels] == ["low", "medium", "high"]
+    assert {subject.parameters["image_bytes"] for subject in subjects(found)} == {32 * MIB}
+
+
+@pytest.mark.parametrize("told", [None, 4 * MIB])
+def test_images_grow_where_a_cache_that_the_driver_does_not_tell_of_holds_them(told: int | None) -> None:
+    found = made(MadeCrew(cache_bytes=100 * MIB), l2_bytes=told, l3_bytes=None)
+    assert 100 * MIB <= found.pool_bytes < 200 * MIB
+
+
+def test_images_leave_most_of_the_memory_to_others() -> None:
+    found = made(MadeCrew(), memory_bytes=128 * MIB)
+    assert 6 * found.image_bytes <= 16 * MIB
+    assert found.image_bytes % 64 == 0
+
+
+def test_a_run_takes_long_enough_to_hide_how_it_is_started() -> None:
+    found = made(MadeCrew({"low": 1e-14, "medium": 1e-13, "high": 1e-12}))
+    medium = found.levels[1]
+    assert medium.work.runs is not None
+    assert medium.time_s / medium.work.runs >= 2e-3
+
+
+def test_a_gpu_gets_work_groups_of_many_work_items() -> None:
+    low, *_ = subjects(made(MadeCrew(), type="gpu", compute_units=132, max_work_group_size=1024))
+    assert (low.parameters["groups"], low.parameters["items"]) == (8 * 132, 256)
+
+
+def test_bandwidths_are_those_of_what_is_read_and_written() -> None:
+    found = made(MadeCrew())
+    low, medium, high = (level.bandwidth_bytes_per_s for level in found.levels)
+    assert (low, medium, high) == pytest.approx((1e11, 2e10, 3e10))
+    assert found.doubts == []
+    assert found.sentence == (
+        "microbenchmarks on pocl:0: low 100 GB/s, medium 20 GB/s, high 30 GB/s; 4 images of 32 MiB "
+        "(no counters of misses here: bandwidths)"
+    )
+
+
+def test_levels_out_of_order_are_doubted() -> None:
+    (doubt,) = made(MadeCrew({"low": 1e-10, "medium": 5e-11})).doubts
+    assert doubt.startswith(
+        "microbenchmarks on pocl:0: expected slower reading of images from one to the next"
+    )
+
+
+def test_counted_misses_tell_the_order_where_they_are_there() -> None:
+    counted = {
+        name: {"llc_loads": 100.0, "llc_load_misses": misses}
+        for name, misses in (("low", 1.0), ("medium", 60.0), ("high", 80.0))
+    }
+    found = made(MadeCrew(counters=counted))
+    assert [level.llc_miss for level in found.levels] == pytest.approx([0.01, 0.6, 0.8])
+    assert found.doubts == []
+    assert "low 100 GB/s (LLC misses 1 %)" in found.sentence
+    assert "no counters" not in found.sentence
+    counted["low"]["llc_load_misses"] = 90.0
+    (doubt,) = made(MadeCrew(counters=counted)).doubts
+    assert "expected more misses from one to the next" in doubt
+
+
+def test_counters_that_stay_0_are_none() -> None:
+    counted = {name: {"llc_loads": 0.0, "llc_load_misses": 0.0} for name in ("low", "medium", "high")}
+    assert [level.llc_miss for level in made(MadeCrew(counters=counted)).levels] == [None] * 3
+
+
+def test_a_microbenchmark_that_fails_is_a_fault_of_the_device() -> None:
+    with pytest.raises(DeviceFault, match=r"pocl:0: the microbenchmark medium failed \(out of memory\)"):
+        made(MadeCrew(failing={"medium": "out of memory"}))
+
+
+def test_on_this_machine_the_microbenchmarks_run_and_are_checked() -> None:
+    device = devices()[0]
+    settings = CoRunSettings(round_s=0.005, window_s=0.01, jobs=1, rounds=1, warmups=1, sensor="none")
+    with Crew(device, settings) as crew:
+        found = calibrate(crew, device.id, {**static_facts(device), "memory_bytes": 200 * MIB})
+    assert all(level.bandwidth_bytes_per_s > 0 and level.work.runs for level in found.levels)
+    assert found.to_dict()["levels"]["low"]["time_s"] == found.levels[0].time_s
+
+
+CPU = devices()[0]
+GPU = OpenCLDevice("gpu:0", "gpu-of-a-test", "gpu", CPU.handle)
+KMEANS = SuiteProblem("kmeans", "tiny", {}, 0)
+COUNTED = {"kmeans": {"instructions": 300.0, "cycles": 100.0, "branches": 10.0, "branch_misses": 0.0}}
+
+
+def calibrated(crew: MadeCrew) -> Calibration:
+    return calibrate(crew, CPU.id, static_facts(CPU))
+
+
+def profiled(crew: MadeCrew, device: OpenCLDevice = CPU, **options: object) -> Profiled:
+    calibration = calibrated(crew)
+    crew.bags.clear()
+    return profile_of(("kmeans", "tiny"), KMEANS, device, crew, calibration, **options)  # type: ignore[arg-type]
+
+
+def test_a_profile_has_the_job_alone_and_what_happens_beside_each_microbenchmark() -> None:
+    crew = MadeCrew({"kmeans": 0.01}, presses={"kmeans": 1.2})
+    found = profiled(crew)
+    solo = found.solo
+    assert (solo.name, solo.device, solo.runs, solo.memory_bytes) == ("kmeans tiny", CPU.key, 4, 1000)
+    assert solo.time_s == pytest.approx(0.04)
+    assert crew.bags == [("kmeans",), ("kmeans", "low"), ("kmeans", "medium"), ("kmeans", "high")]
+    assert solo.features == pytest.approx(
+        {
+            "cpu_time_s": 0.04,
+            "utilisation": min(1.5 / CPU.compute_units, 1.0),
+            "slowdown_low": 1.0,
+            "slowdown_medium": 1.5,
+            "slowdown_high": 2.0,
+            "inflicted_low": 1.2,
+            "inflicted_medium": 1.2,
+            "inflicted_high": 1.2,
+            "fairness_low": 1 / 1.2,
+            "fairness_medium": 1.2 / 1.5,
+            "fairness_high": 1.2 / 2.0,
+        }
+    )
+    assert (solo.power_w, found.notes) == (None, [])
+
+
+def test_power_is_that_of_the_whole_device_alone_and_beside_others() -> None:
+    powers = {"package-0": 30.0, "package-0/core": 20.0, "package-1": 10.0}
+    solo = profiled(MadeCrew({"kmeans": 0.01}, powers_w=powers)).solo
+    assert solo.power_w == solo.features["cpu_power_w"] == 40.0
+    assert solo.features["power_high_w"] == 80.0
+    assert device_power_w(BagRun(())) is None
+
+
+def test_counters_become_features_except_those_that_stay_0() -> None:
+    features = profiled(MadeCrew({"kmeans": 0.01}, counters=COUNTED)).solo.features
+    assert features["ipc"] == 3.0
+    assert not {"branch_miss", "llc_miss", "l1_miss", "dtlb_miss"} & set(features)
+
+
+def test_shares_of_instructions_are_features() -> None:
+    features = profiled(MadeCrew({"kmeans": 0.01}), mix={"sse": 0.0, "mem": 0.25}).solo.features
+    assert (features["mix_sse"], features["mix_mem"]) == (0.0, 0.25)
+
+
+def test_on_a_gpu_the_features_of_a_cpu_are_measured_there_for_the_same_runs() -> None:
+    cpu = MadeCrew({"kmeans": 0.5}, counters=COUNTED, powers_w={"package-0": 30.0})
+    features = profiled(MadeCrew({"kmeans": 0.01}), GPU, on_cpu=(CPU, cpu)).solo.features
+    assert (features["cpu_time_s"], features["cpu_power_w"], features["ipc"]) == (2.0, 30.0, 3.0)
+    assert "utilisation" not in features
+    assert cpu.bags == [("kmeans",)]
+
+
+def test_on_a_gpu_without_a_cpu_or_where_it_fails_there_these_are_left_out() -> None:
+    found = profiled(MadeCrew({"kmeans": 0.01}), GPU)
+    assert "cpu_time_s" not in found.solo.features
+    cpu = MadeCrew(failing={"kmeans": "it crashed"})
+    found = profiled(MadeCrew({"kmeans": 0.01}), GPU, on_cpu=(CPU, cpu))
+    assert "cpu_time_s" not in found.solo.features
+    assert found.notes == [f"on {CPU.id}: it crashed"]
+
+
+def test_an_application_that_fails_alone_has_no_profile() -> None:
+    crew = MadeCrew(failing={"kmeans": "kmeans tiny: was killed by SIGSEGV"})
+    with pytest.raises(DeviceFault, match="kmeans tiny: was killed by SIGSEGV"):
+        profiled(crew)
+
+
+def test_beside_a_microbenchmark_that_fails_the_rest_is_kept() -> None:
+    crew = MadeCrew({"kmeans": 0.01})
+    calibration = calibrated(crew)
+    crew.failing["medium"] = "out of memory"
+    found = profile_of(("kmeans", "tiny"), KMEANS, CPU, crew, calibration)
+    assert found.notes == ["beside the microbenchmark medium: out of memory"]
+    assert {"fairness_low", "fairness_high"} <= set(found.solo.features)
+    assert "fairness_medium" not in found.solo.features
+
+
+def test_without_microbenchmarks_only_the_run_alone_is_measured() -> None:
+    crew = MadeCrew({"kmeans": 0.01})
+    found = profile_of(("kmeans", "tiny"), KMEANS, CPU, crew, None)
+    assert crew.bags == [("kmeans",)]
+    assert set(found.solo.features) == {"cpu_time_s", "utilisation"}

@@ -1,0 +1,595 @@
+"""CPU counters of regions."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosscast import read_history
+from crosscast.errors import InputError
+from crosscast.measure.cpu_counters import EVENTS, Count
+from crosscast.measure.regions import history as home
+from crosscast.measure.regions.history import (
+    KEPT,
+    Counting,
+    History,
+    Metering,
+    Pool,
+    counting_of,
+    difference,
+    history_of,
+    metering_of,
+    total_w,
+)
+from crosscast.measure.regions.key import RegionKey, RegionRun
+from support.measuring import SteadyMeter, begin_anew, run_of
+from support.processes import wait_until
+
+
+class SteppingPerf:
+    """Counters that go on by a step at each reading; cache events are not there."""
+
+    def __init__(self) -> None:
+        self.opened: list[tuple[int, int]] = []
+        self.now = 0
+
+    def open(self, kind: int, config: int, thread: int, leader: int, kernel_too: bool) -> int:
+        if (kind, config) in ((0, 2), (0, 3)):
+            raise OSError(2, "No such file or directory")
+        self.opened.append((kind, config))
+        return len(self.opened) - 1
+
+    def enable(self, descriptor: int) -> None: ...
+
+    def disable(self, descriptor: int) -> None: ...
+
+    def close(self, descriptor: int) -> None: ...
+
+    def read(self, descriptor: int) -> Count:
+        self.now += 1
+        # A counter that runs half of the time.
+        return Count(10 * self.now, 200 * self.now, 100 * self.now)
+
+
+def test_what_was_counted_between_two_readings_is_told_by_event() -> None:
+    counting = Counting(["instructions", "cache_misses"], SteppingPerf())
+    before, after = counting.read(), counting.read()
+    assert before.keys() == {"instructions"}
+    threads = len(before["instructions"])
+    # Each thread's counter went on by as many steps as there are threads, and counts half of the time.
+    assert difference(before, after) == {"instructions": 2 * 10 * threads**2}
+
+
+def test_counters_that_were_all_taken_are_absent() -> None:
+    before, after = {"cycles": [Count(5, 100, 50)]}, {"cycles": [Count(5, 300, 50)]}
+    assert not difference(before, after)
+
+
+def test_an_unknown_counter_is_named_with_those_there_are() -> None:
+    with pytest.raises(InputError, match=r"counters: expected some of cycles, .*, found 'flops'"):
+        counting_of(("cycles", "flops"))
+
+
+def test_the_real_counters_are_opened_once() -> None:
+    events = tuple(EVENTS)
+    counting = counting_of(events)
+    assert counting_of(events) is counting
+    found = difference(counting.read(), counting.read())
+    assert found.keys() <= EVENTS.keys()
+    assert all(value >= 0 for value in found.values())
+
+
+def test_counters_that_somebody_closed_are_said_once_and_absent(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def closed(descriptor: int) -> Count:
+        raise OSError(9, "Bad file descriptor")
+
+    begin_anew(monkeypatch)
+    perf = SteppingPerf()
+    counting = Counting(["cycles"], perf)
+    before = counting.read()
+    monkeypatch.setattr(perf, "read", closed)
+    with caplog.at_level(logging.WARNING, "crosscast"):
+        assert not difference(before, counting.read())
+        assert not difference(counting.read(), counting.read())
+    assert [record.getMessage() for record in caplog.records] == [
+        "regions have no CPU counters from now on: Bad file descriptor"
+    ]
+
+
+BEGIN = """
+import atexit, os, signal, sys, threading, time
+import crosscast
+path = sys.argv[1]
+def step(name):
+    with crosscast.profiled(name, history=path, sensors="none"):
+        pass
+step("first")
+"""
+
+
+def started(program: str, path: Path) -> subprocess.Popen[str]:
+    script = dedent(BEGIN) + dedent(program)
+    return subprocess.Popen(
+        [sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def ended(program: str, path: Path) -> tuple[int, str]:
+    with started(program, path) as process:
+        return process.wait(), process.communicate()[1]
+
+
+def names_in(path: Path) -> list[str]:
+    history = read_history(path)
+    keys = history.keys()
+    runs: list[RegionRun] = [run for key in keys for run in history.runs(key, failed=True)]
+    return [f"{run.key.name} {run.failure}" if run.failure else run.key.name for run in runs]
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "names"),
+    [
+        ("step('last')", 0, ["first", "last"]),
+        ("sys.exit(3)", 3, ["first"]),
+        ("raise ValueError", 1, ["first"]),
+        (
+            """
+            with crosscast.profiled("last", history=path, sensors="none"):
+                raise ValueError
+            """,
+            1,
+            ["first", "last ValueError"],
+        ),
+        (
+            """
+            with crosscast.profiled("last", history=path, sensors="none"):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(60)
+            """,
+            -signal.SIGINT,
+            ["first", "last KeyboardInterrupt"],
+        ),
+        ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", -signal.SIGTERM, ["first"]),
+        # After that of the history, and before.
+        ("atexit.register(step, 'last')", 0, ["first", "last"]),
+        # A program's own handler is left alone.
+        (
+            """
+            signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(5))
+            step("last")
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+            """,
+            5,
+            ["first", "last"],
+        ),
+        (
+            """
+            thread = threading.Thread(target=step, args=("last",))
+            thread.start()
+            thread.join()
+            """,
+            0,
+            ["first", "last"],
+        ),
+    ],
+)
+def test_a_program_that_ends_has_written_its_runs(
+    program: str, status: int, names: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "runs.jsonl"
+    found, errors = ended(program, path)
+    assert (found, names_in(path)) == (status, names), errors
+
+
+def test_regions_in_functions_that_run_at_the_end_are_written_too(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    script = "import atexit\natexit.register(lambda: step('last'))\n" + BEGIN
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, names_in(path)) == (0, ["first", "last"]), done.stderr
+
+
+def test_a_killed_program_loses_only_what_it_did_just_before(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    program = """
+    while True:
+        step("again")
+        time.sleep(0.001)
+    """
+    with started(program, path) as process:
+        wait_until(lambda: path.exists() and len(read_history(path)) > 100)
+        process.kill()
+    names = names_in(path)
+    assert set(names) == {"first", "again"}
+    assert len(names) > 100
+
+
+def test_the_signal_in_the_middle_of_writing_ends_the_program_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    program = """
+    from crosscast.measure.regions import history
+    append = history.append
+    def interrupted(*words):
+        os.kill(os.getpid(), signal.SIGTERM)
+        append(*words)
+    history.append = interrupted
+    crosscast.profiled("first", history=path).history.flush()
+    time.sleep(60)
+    """
+    status, errors = ended(program, path)
+    assert (status, names_in(path)) == (-signal.SIGTERM, ["first"]), errors
+
+
+def test_a_forked_process_that_ends_writes_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    program = """
+    with crosscast.profiled("both", history=path, sensors="none"):
+        child = os.fork()
+    if child == 0:
+        step("child")
+        sys.exit(0)
+    os.waitpid(child, 0)
+    """
+    status, errors = ended(program, path)
+    assert status == 0, errors
+    assert sorted(names_in(path)) == ["both", "child", "first"]
+    assert not errors
+
+
+def test_many_processes_write_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    program = """
+    for number in range(300):
+        step(f"{os.getpid()}")
+        if number % 7 == 0:
+            crosscast.profiled("x", history=path).history.flush()
+    """
+    processes = [started(program, path) for _ in range(4)]
+    assert [process.wait() for process in processes] == [0] * 4
+    for process in processes:
+        process.communicate()
+    names = names_in(path)
+    assert {name: names.count(name) for name in set(names)} == {
+        "first": 4,
+        **{str(process.pid): 300 for process in processes},
+    }
+
+
+def test_regions_bring_nothing_heavy(tmp_path: Path) -> None:
+    program = """
+    heavy = {"numpy", "pyarrow", "pyopencl", "pynvml", "rich", "cyclopts"} & sys.modules.keys()
+    sys.exit(",".join(heavy) or 0)
+    """
+    assert ended(program, tmp_path / "runs.jsonl") == (0, "")
+
+
+def test_the_example_shows_its_history(tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "profiled_stencil.py"
+    if not example.exists():
+        pytest.skip("no checkout")
+    path = tmp_path / "runs.jsonl"
+    words = [sys.executable, str(example), str(path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "smooth(float64[128x128], float64[128x128]) at __main__.relax" in done.stdout
+    history = read_history(path)
+    keys = history.keys()
+    assert sorted(len(history.runs(key)) for key in keys) == [1, 1, 200, 200]
+
+
+KEY = RegionKey("a")
+
+# Libraries have threads of their own, of which Python warns from 3.12 on.
+FORKS = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def own_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin_anew(monkeypatch)
+
+
+def times_in(path: Path) -> list[float]:
+    return [run.duration_s for run in read_history(path).runs(KEY)] if path.exists() else []
+
+
+def test_runs_are_written_in_the_background(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    history = History(path)
+    for time_s in (1.0, 2.0):
+        history.record(run_of(KEY, time_s))
+    assert history.mean_time_s(KEY) == 1.5
+    wait_until(lambda: times_in(path) == [1.0, 2.0])
+    wait_until(lambda: not history._background.runs)
+    history.record(run_of(KEY, 3.0))
+    wait_until(lambda: times_in(path) == [1.0, 2.0, 3.0])
+
+
+def test_runs_are_written_when_that_is_asked_for(tmp_path: Path) -> None:
+    history = History(tmp_path / "runs.jsonl")
+    history.record(run_of(KEY))
+    history.flush()
+    assert times_in(tmp_path / "runs.jsonl") == [0.5]
+
+
+def test_a_history_without_a_file_keeps_the_last_runs() -> None:
+    history = History()
+    for number in range(KEPT + 5):
+        history.record(run_of(KEY, float(number)))
+    history.flush()
+    assert len(history) == KEPT
+    assert history.runs(KEY)[0].duration_s == 5.0
+
+
+def test_a_process_has_one_history_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    history = history_of("runs.jsonl")
+    assert history_of(tmp_path / "runs.jsonl") is history
+    assert history_of(str(tmp_path / "sub" / ".." / "runs.jsonl")) is history
+    assert history_of(history) is history
+    assert history_of(None) is history_of(None) is not history
+
+
+def test_a_file_that_is_no_history_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "thesis.txt"
+    path.write_text("It was a dark night.")
+    with pytest.raises(InputError, match=r"thesis.txt, line 1"):
+        history_of(path)
+    assert path.read_text() == "It was a dark night."
+
+
+def test_threads_write_every_run_once(tmp_path: Path) -> None:
+    history = History(tmp_path / "runs.jsonl")
+
+    def work(start: int) -> None:
+        for number in range(start, start + 200):
+            history.record(run_of(KEY, float(number)))
+            if number % 50 == 0:
+                history.flush()
+
+    threads = [threading.Thread(target=work, args=(200 * i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    history.flush()
+    assert sorted(times_in(tmp_path / "runs.jsonl")) == [float(number) for number in range(800)]
+
+
+@FORKS
+def test_forked_processes_write_their_own_runs_only(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    history = History(path)
+    history.record(run_of(KEY, 1000.0))
+    children = []
+    for number in range(4):
+        child = os.fork()
+        if child == 0:
+            for step in range(50):
+                history.record(run_of(KEY, float(number * 50 + step)))
+                if step % 10 == 0:
+                    history.flush()
+            history.flush()
+            os._exit(0 if len(history) == 50 else 1)
+        children.append(child)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
+    history.record(run_of(KEY, 1001.0))
+    history.flush()
+    assert sorted(times_in(path)) == [*map(float, range(200)), 1000.0, 1001.0]
+
+
+def _work(path: Path, time_s: float) -> None:
+    history_of(path).record(run_of(KEY, time_s))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@FORKS
+def test_workers_of_multiprocessing_write_at_their_end(method: str, tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    context: Any = multiprocessing.get_context(method)
+    worker = context.Process(target=_work, args=(path, 7.0))
+    worker.start()
+    worker.join()
+    assert (worker.exitcode, times_in(path)) == (0, [7.0])
+
+
+def test_a_file_that_cannot_be_written_is_said_once_and_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(path: Path, lines: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    history = History(tmp_path / "runs.jsonl")
+    monkeypatch.setattr(home, "append", full)
+    with caplog.at_level(logging.WARNING, "crosscast"):
+        for _ in range(3):
+            history.record(run_of(KEY))
+            history.flush()
+    assert [record.getMessage() for record in caplog.records] == [
+        "the history cannot be written from now on: No space left on device"
+    ]
+    assert len(history) == 3
+
+
+def test_a_run_too_long_for_a_line_is_left_out_of_the_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    history = History(tmp_path / "runs.jsonl")
+    with caplog.at_level(logging.WARNING, "crosscast"):
+        history.record(run_of(KEY, counters={"a" * (1 << 20): 1.0}))
+        history.record(run_of(KEY, 2.0))
+        history.flush()
+    assert times_in(tmp_path / "runs.jsonl") == [2.0]
+    assert "a run of a is too long for the history" in caplog.text
+
+
+@pytest.mark.parametrize("number", [float("nan"), np.float32(0.5)])
+def test_a_run_of_numbers_that_are_none_is_left_out_of_the_file(
+    number: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    history = History(tmp_path / "runs.jsonl")
+    with caplog.at_level(logging.WARNING, "crosscast"):
+        history.record(run_of(KEY, energy_j={"gpu": number}))
+        history.record(run_of(KEY, 2.0))
+        history.flush()
+    assert times_in(tmp_path / "runs.jsonl") == [2.0]
+    assert "a run of a cannot be written to the history" in caplog.text
+
+
+def test_where_no_thread_can_be_started_runs_are_written_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    History(tmp_path / "runs.jsonl").record(run_of(KEY))
+    assert times_in(tmp_path / "runs.jsonl") == [0.5]
+
+
+# Libraries have threads of their own, of which Python warns from 3.12 on.
+FORKS_METERING = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def own_process_metering(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin_anew(monkeypatch)
+
+
+def test_a_meter_that_fails_is_said_once_and_not_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+    good, bad = SteadyMeter(1.0), SteadyMeter(2.0, 3.0)
+    bad.domains = ("gpu-0", "gpu-1")
+    metering = Metering([bad, good])
+    first = metering.read()
+    bad.fails = True
+    with caplog.at_level(logging.WARNING, "crosscast"):
+        for _ in range(3):
+            found = metering.read()
+    assert [found[0] is None, first[0] is None] == [True, False]
+    assert metering.by_domain(found).keys() == {"package-0"}
+    assert (bad.reads, good.reads) == (2, 4)
+    assert [record.getMessage() for record in caplog.records] == [
+        "regions have no energy of gpu-0, gpu-1 from now on: steady: the sensor was unplugged"
+    ]
+
+
+def test_meters_of_a_name_are_opened_once(tmp_path: Path) -> None:
+    path = tmp_path / "energy.csv"
+    path.write_text("domain,time_s,energy_j\ngpu,0,0\ngpu,100,100\n")
+    metering = metering_of(f"replay:{path}")
+    assert metering_of(f"replay:{path}") is metering
+    assert metering_of(metering) is metering
+    assert metering.domains == ("gpu",)
+
+
+@FORKS_METERING
+def test_a_forked_process_opens_its_own() -> None:
+    metering = metering_of("none")
+    child = os.fork()
+    if child == 0:
+        os._exit(1 if metering_of("none") is metering else 0)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_name_that_is_none_is_refused_each_time() -> None:
+    for _ in range(2):
+        with pytest.raises(InputError, match="found 'watts'"):
+            metering_of("watts")
+
+
+def pool_of(resolution_s: float, meters: int = 1) -> tuple[Pool, Metering]:
+    metering = Metering([SteadyMeter(1.0, resolution_s=resolution_s) for _ in range(meters)])
+    return Pool(metering), metering
+
+
+def test_a_long_run_has_its_own_power() -> None:
+    pool, _ = pool_of(0.001)
+    assert pool.add(2.0, ((100.0,),)) == {"package-0": 50.0}
+    assert pool.add(1.0, ((100.0,),)) == {"package-0": 100.0}
+
+
+@pytest.mark.parametrize(("share", "runs"), [(9, 1), (8, 2), (4, 5), (1, 67)])
+def test_short_runs_have_it_after_as_many_as_bring_the_standard_error_to_5_percent(
+    share: float, runs: int
+) -> None:
+    pool, _ = pool_of(0.001)
+    found = [pool.add(share * 0.001, ((1.0,),)) for _ in range(runs)]
+    assert found[:-1] == [None] * (runs - 1)
+    assert found[-1] is not None
+    assert found[-1]["package-0"] == pytest.approx(1000 / share)
+
+
+@pytest.mark.parametrize("run_s", [0.0003, 0.001, 0.005, 0.02])
+def test_the_power_is_as_near_as_is_said(run_s: float) -> None:
+    """A counter in steps of a millisecond that draws 80 W, read by runs with pauses of any length."""
+    random.seed(3)
+    pool, _ = pool_of(0.001)
+    now_s = 0.0
+    found: list[float] = []
+    while len(found) < 200:
+        now_s += random.random()
+        steps = int((now_s + run_s) / 0.001) - int(now_s / 0.001)
+        now_s += run_s
+        powers_w = pool.add(run_s, ((80.0 * steps * 0.001,),))
+        if powers_w:
+            found.append(powers_w["package-0"])
+    errors = [power_w / 80 - 1 for power_w in found]
+    assert abs(sum(errors) / len(errors)) < 0.012
+    assert (sum(error**2 for error in errors) / len(errors)) ** 0.5 < 0.06
+
+
+def test_a_meter_that_stands_still_is_given_up_and_never_tells_0_w() -> None:
+    pool, metering = pool_of(0.001, meters=2)
+    assert pool.add(0.09, ((0.0,), (5.0,))) is None
+    assert metering.works
+    assert pool.add(0.09, ((0.0,), (5.0,))) is None
+    assert metering.reasons == ["steady: the counters stood still for 0.18 s"]
+    assert metering.read()[0] is None
+    assert metering.works
+    assert pool.add(1.0, (None, (5.0,))) == {"package-0": 5.0}
+
+
+def test_runs_before_a_meter_failed_are_not_mixed_with_those_after() -> None:
+    pool, _ = pool_of(0.1, meters=2)
+    assert pool.add(0.8, ((800.0,), (800.0,))) is None
+    assert pool.add(0.8, (None, (8.0,))) is None
+    found = pool.add(0.8, (None, (8.0,)))
+    assert found is not None
+    assert found["package-0"] == pytest.approx(10.0)
+
+
+def test_a_run_of_no_time_has_no_power() -> None:
+    pool, _ = pool_of(0.0)
+    assert pool.add(0.0, ((1.0,),)) is None
+
+
+@pytest.mark.parametrize(
+    ("powers_w", "domains", "total"),
+    [
+        ({"package-0": 1.0, "package-1": 2.0}, None, 3.0),
+        ({"psys": 9.0, "package-0": 1.0}, None, 1.0),
+        ({"psys": 9.0}, None, 9.0),
+        ({"package-0": 1.0, "package-0/dram": 5.0, "gpu": 4.0}, None, 5.0),
+        ({"gpu": 4.0}, ["package-0", "gpu"], None),
+        ({}, [], None),
+    ],
+)
+def test_parts_are_not_added_to_what_they_are_parts_of(
+    powers_w: dict[str, float], domains: list[str] | None, total: float | None
+) -> None:
+    assert total_w(powers_w, powers_w if domains is None else domains) == total

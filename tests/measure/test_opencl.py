@@ -1,0 +1,429 @@
+"""What describes a device."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from crosscast.data.schema import DEVICES
+from crosscast.data.table import check, table_of
+from crosscast.errors import (
+    CompileError,
+    CrosscastError,
+    DeviceFault,
+    EnvironmentFault,
+    InputError,
+    LaunchError,
+    UnsupportedError,
+)
+from crosscast.kernel import Argument, Image, Local, Program
+from crosscast.measure import host_state
+from crosscast.measure import opencl as module
+from crosscast.measure.opencl import (
+    OpenCLDevice,
+    OpenCLQueue,
+    caches_of,
+    describe,
+    devices,
+    find,
+    known_row,
+    opencl_faults,
+    selected,
+)
+from crosscast.suite.application import Array, Caches
+from support.measuring import cl_error
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> OpenCLDevice:
+    """A device that is described in a moment."""
+    monkeypatch.setattr(module, "_ENOUGH_S", 0.01)
+    return devices()[0]
+
+
+def test_a_description_is_a_row_of_the_table(device: OpenCLDevice) -> None:
+    row = describe(device)
+    check(DEVICES, table_of(DEVICES, [row]), "described")
+    assert (row["device"], row["type"]) == (device.key, device.type)
+    assert row["compute_units"] == device.compute_units
+    for name in ("bandwidth_bytes_per_s", "peak_flop_per_s", "launch_overhead_s", "timer_resolution_s"):
+        assert row[name] > 0
+
+
+def test_every_number_has_its_source(device: OpenCLDevice) -> None:
+    row = describe(device)
+    numbers = {name for name, value in row.items() if isinstance(value, int | float)}
+    sources = json.loads(row["sources"])
+    assert numbers <= set(sources)
+    assert sources["peak_flop_per_s"].startswith("measured")
+
+
+def test_what_is_known_without_measuring_is_a_row_too(device: OpenCLDevice) -> None:
+    row = known_row(device)
+    check(DEVICES, table_of(DEVICES, [row]), "known")
+    assert row.keys() < describe(device).keys()
+
+
+def test_a_device_that_fails_is_a_fault(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> float:
+        raise cl_error(-2)
+
+    monkeypatch.setattr(module, "_bandwidth", fail)
+    with pytest.raises(DeviceFault, match=f"describing it on {device.id}: the device failed or was lost"):
+        describe(device)
+
+
+def test_caches_of_a_cpu_are_those_of_the_host(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    if device.type != "cpu":
+        pytest.skip("the first device is no CPU")
+    monkeypatch.setattr(host_state, "caches", lambda: host_state.Caches(1 << 15, 1 << 20, 1 << 25))
+    assert caches_of(device) == Caches(1 << 15, 1 << 20, 1 << 25)
+
+
+def test_a_gpu_has_its_local_memory_and_one_cache(device: OpenCLDevice) -> None:
+    row = known_row(device)
+    cache = int(device.handle.global_mem_cache_size)
+    assert caches_of(replace(device, type="gpu")) == Caches(row["local_memory_bytes"], cache, cache)
+
+
+def test_a_device_that_hides_its_caches_cannot_be_fitted(device: OpenCLDevice) -> None:
+    with pytest.raises(InputError, match=f"{device.id}: expected a device that tells its cache sizes"):
+        caches_of(replace(device, type="accelerator"))
+
+
+BUSY = b"""
+kernel void busy(global float *out) {
+  float x = get_global_id(0);
+  for (int i = 0; i < 100000; i++) x = fma(x, 0.999f, 0.5f);
+  out[get_global_id(0)] = x;
+}
+"""
+
+
+def handle(name: str = "fast one", units: int = 8, kind: int = cl.device_type.GPU, **facts: Any) -> Any:
+    """A device that exists only here."""
+    return SimpleNamespace(name=name, max_compute_units=units, type=kind, partition_properties=[], **facts)
+
+
+def platform(name: str, *handles: Any) -> Any:
+    return SimpleNamespace(name=name, get_devices=lambda: list(handles))
+
+
+@pytest.fixture
+def platforms(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Platforms of a machine that exists only here."""
+    found: list[Any] = []
+    monkeypatch.setattr(cl, "get_platforms", lambda: found)
+    return found
+
+
+def test_devices_have_ids_and_keys_of_their_own() -> None:
+    found = devices()
+    assert len({device.id for device in found}) == len({device.key for device in found}) == len(found)
+
+
+def test_parts_of_a_cpu_have_the_compute_units_that_their_ids_say() -> None:
+    cpus = [device for device in devices() if device.type == "cpu"]
+    parts = [device for device in cpus if "/" in device.id]
+    most = max(device.compute_units for device in cpus)
+    assert {device.compute_units for device in parts} == {1 << i for i in range(12) if 1 << i < most}
+    for device in cpus:
+        assert device.id.partition("/")[2] in ("", str(device.compute_units))
+        assert device.key.endswith(f"-{device.compute_units}cu")
+
+
+def test_one_compute_unit_takes_the_time_of_one_cpu() -> None:
+    part = next((device for device in devices() if device.id.endswith("/1")), None)
+    if part is None:
+        pytest.skip("the machine has one CPU")
+    out = np.zeros(64 * 16, np.float32)
+    queue = OpenCLQueue(part, Program(BUSY), [out])
+
+    def run(queue: OpenCLQueue) -> None:
+        queue.launch("busy", (len(out),), (16,), out)
+
+    queue.timed(run)
+    wall, cpu = time.perf_counter(), time.process_time()
+    runs = 0
+    while time.perf_counter() - wall < 0.4:
+        queue.timed(run)
+        runs += 1
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    assert runs
+    assert cpu <= 1.15 * wall
+
+
+def test_devices_are_found_by_id() -> None:
+    first = devices()[0]
+    assert find(first.id) == first
+    assert [device.id for device in selected(["all"])] == [device.id for device in devices()]
+    again = selected([first.id, "all", first.id])
+    assert [device.id for device in again] == [device.id for device in devices()]
+
+
+def test_an_unknown_device_is_refused_with_those_there_are() -> None:
+    with pytest.raises(InputError, match=r"device 'abacus:0': expected one of .*, or all"):
+        selected(["abacus:0"])
+    with pytest.raises(InputError, match="device 'all': expected one of") as caught:
+        find("all")
+    assert "or all" not in str(caught.value)
+
+
+def test_devices_are_numbered_within_their_platform(platforms: list[Any]) -> None:
+    platforms += [
+        platform("NVIDIA CUDA", handle("Tesla(R) K40m"), handle("Tesla(R) K40m"), handle("GTX 1080")),
+        platform("A new thing", handle("x", kind=cl.device_type.ACCELERATOR)),
+    ]
+    found = [(device.id, device.key, device.type) for device in devices()]
+    assert found == [
+        ("nvidia:0", "tesla-k40m", "gpu"),
+        ("nvidia:1", "tesla-k40m-2", "gpu"),
+        ("nvidia:2", "gtx-1080", "gpu"),
+        ("a-new-thing:0", "x", "accelerator"),
+    ]
+
+
+def test_a_cpu_that_cannot_be_parted_is_one_device(platforms: list[Any]) -> None:
+    def refuse(properties: list[int]) -> list[Any]:
+        raise cl_error(cl.status_code.DEVICE_PARTITION_FAILED, "clCreateSubDevices")
+
+    cpu = handle("pthread-EPYC", 4, cl.device_type.CPU)
+    claims = handle("pthread-EPYC", 4, cl.device_type.CPU, create_sub_devices=refuse)
+    claims.partition_properties = [cl.device_partition_property.BY_COUNTS]
+    platforms += [platform("Portable Computing Language", cpu, claims)]
+    found = [(device.id, device.key) for device in devices()]
+    assert found == [("pocl:0", "epyc-4cu"), ("pocl:1", "epyc-4cu-2")]
+
+
+def test_platforms_without_devices_are_told(platforms: list[Any]) -> None:
+    platforms.append(platform("NVIDIA CUDA"))
+    with pytest.raises(EnvironmentFault, match=r"no OpenCL device: .*pip install 'crosscast\[opencl\]'"):
+        devices()
+
+
+def test_a_platform_that_fails_is_named(platforms: list[Any]) -> None:
+    def fail() -> list[Any]:
+        raise cl_error(cl.status_code.OUT_OF_HOST_MEMORY, "clGetDeviceIDs")
+
+    platforms.append(SimpleNamespace(name="Broken", get_devices=fail))
+    with pytest.raises(EnvironmentFault, match="the OpenCL platform 'Broken' does not list its devices"):
+        devices()
+
+
+def test_a_loader_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> list[Any]:
+        raise cl_error(-5, "clGetPlatformIDs", cl.LogicError)
+
+    monkeypatch.setattr(cl, "get_platforms", fail)
+    with pytest.raises(EnvironmentFault, match="OpenCL does not start on this machine"):
+        devices()
+
+
+def test_a_machine_without_drivers_is_told_what_to_install(tmp_path: Path) -> None:
+    # The wheels bring a driver of their own, found by a variable that their import sets.
+    script = (
+        "import os, pyopencl\n"
+        "os.environ['PYOPENCL_HOME'] = os.environ['OCL_ICD_VENDORS'] = os.environ['EMPTY']\n"
+        "from crosscast.cli import main\n"
+        "raise SystemExit(main(['devices']))\n"
+    )
+    (tmp_path / ".libs").mkdir()
+    environment = {**os.environ, "EMPTY": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert (ran.stdout, ran.returncode) == ("", 1)
+    assert ran.stderr.startswith("crosscast: no OpenCL platform: ")
+    assert ran.stderr.endswith("pip install 'crosscast[opencl]' brings a device that runs on the CPU\n")
+
+
+def test_bus_ids_are_those_of_the_system() -> None:
+    gpu = handle(pci_bus_id_nv=0x3B, pci_slot_id_nv=0x0A)
+    assert OpenCLDevice("nvidia:0", "gpu", "gpu", gpu).pci_bus_id == "0000:3b:01.2"
+    assert OpenCLDevice("amd:0", "gpu", "gpu", handle()).pci_bus_id is None
+
+
+def test_names_are_the_same_whatever_the_spaces() -> None:
+    assert module._slug("  Xeon(R)   E5-2697 v2 @ 2.70GHz") == "xeon-e5-2697-v2-2.70ghz"
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "reason"),
+    [
+        (cl.status_code.DEVICE_NOT_AVAILABLE, DeviceFault, "the device failed or was lost"),
+        (-9999, DeviceFault, "the device failed or was lost"),
+        (cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, DeviceFault, "not enough memory"),
+        (cl.status_code.OUT_OF_RESOURCES, DeviceFault, "not enough memory"),
+        (cl.status_code.INVALID_WORK_GROUP_SIZE, LaunchError, "does not fit the kernel"),
+        (cl.status_code.INVALID_KERNEL_ARGS, LaunchError, "does not fit the kernel"),
+    ],
+)
+def test_an_error_becomes_a_sentence_with_device_and_work(code: int, kind: type, reason: str) -> None:
+    with pytest.raises(kind) as caught, opencl_faults("pocl:0", "lud"):
+        raise cl_error(code)
+    assert str(caught.value).startswith("lud on pocl:0: ")
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_errors_pass() -> None:
+    with pytest.raises(ZeroDivisionError), opencl_faults("pocl:0", "lud"):
+        raise ZeroDivisionError
+
+
+SOURCE = b"""
+kernel void add(global int *a, int b) { a[get_global_id(0)] += b; }
+kernel void sums(global const int *in, global int *out, local int *t) {
+  int i = get_local_id(0);
+  t[i] = in[get_global_id(0)];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (i == 0) for (int k = 0; k < get_local_size(0); k++) out[get_group_id(0)] += t[k];
+}
+typedef struct { int x; float y; } pair;
+kernel void spread(global float *out, pair p) { out[0] = p.x; out[1] = p.y; }
+kernel void ask(global int *missing, global int *out) { out[0] = missing == 0; }
+"""
+
+
+@pytest.fixture(scope="module")
+def device_queue() -> OpenCLDevice:
+    return devices()[0]
+
+
+def queue_of(device_queue: OpenCLDevice, *arrays: Array) -> OpenCLQueue:
+    return OpenCLQueue(device_queue, Program(SOURCE), arrays)
+
+
+def test_buffers_keep_what_was_written(device_queue: OpenCLDevice) -> None:
+    ints = np.arange(64, dtype=np.int32)
+    queue = queue_of(device_queue, ints)
+    queue.write(ints)
+    ints[:] = 0
+    queue.launch("add", (64,), (16,), ints, np.int32(5))
+    queue.read(ints)
+    assert ints.tolist() == list(range(5, 69))
+
+
+def test_arguments_of_every_kind_arrive(device_queue: OpenCLDevice) -> None:
+    ints, sums, reals, flag = (
+        np.ones(64, np.int32),
+        np.zeros(4, np.int32),
+        np.zeros(2, np.float32),
+        np.zeros(1, np.int32),
+    )
+    queue = queue_of(device_queue, ints, sums, reals, flag)
+    queue.write(ints, sums)
+    queue.launch("sums", (64,), (16,), ints, sums, Local(64))
+    queue.launch("spread", (1,), (1,), reals, np.int32(3).tobytes() + np.float32(0.5).tobytes())
+    queue.launch("ask", (1,), (1,), None, flag)
+    queue.read(sums, reals, flag)
+    assert (sums.tolist(), reals.tolist(), flag.tolist()) == ([16] * 4, [3, 0.5], [1])
+
+
+def test_every_invocation_is_timed_by_kernel(device_queue: OpenCLDevice) -> None:
+    ints, sums = np.zeros(1 << 16, np.int32), np.zeros(1 << 12, np.int32)
+
+    def run(queue: OpenCLQueue) -> None:
+        queue.write(ints, sums)
+        for _ in range(3):
+            queue.launch("add", ints.shape, (16,), ints, np.int32(1))
+        queue.launch("sums", ints.shape, (16,), ints, sums, Local(64))
+        queue.read(sums)
+
+    queue = queue_of(device_queue, ints, sums)
+    for _ in range(2):
+        times = queue.timed(run)
+        assert {name: len(found) for name, found in times.kernels_s.items()} == {"add": 3, "sums": 1}
+        assert min(map(min, times.kernels_s.values())) > 0
+        assert times.transfer_s > 0
+        # The queue is in order: nothing runs beside anything else.
+        on_device = sum(map(sum, times.kernels_s.values())) + times.transfer_s
+        assert on_device <= times.host_s
+
+
+def test_a_compiler_that_refuses_is_quoted_and_leaves_no_file(
+    device_queue: OpenCLDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(
+        CompileError, match=rf"<source>: the compiler of {device_queue.id} refuses it: .*oops"
+    ):
+        OpenCLQueue(device_queue, Program(b"kernel void k(global int *a) { a[0] = oops; }"), [])
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_beside_the_source_can_be_included(device_queue: OpenCLDevice, tmp_path: Path) -> None:
+    (tmp_path / "two.h").write_text("#define TWO 2\n")
+    (tmp_path / "k.cl").write_text('#include "two.h"\nkernel void k(global int *a) { a[0] = TWO; }\n')
+    out = np.zeros(1, np.int32)
+    queue = OpenCLQueue(device_queue, Program.from_file(tmp_path / "k.cl"), [out])
+    queue.launch("k", (1,), (1,), out)
+    queue.read(out)
+    assert out[0] == 2
+
+
+def test_a_kernel_that_is_not_there_is_refused_with_those_there_are(device_queue: OpenCLDevice) -> None:
+    with pytest.raises(LaunchError, match=r"kernel 'minus': expected one of .*add"):
+        queue_of(device_queue).launch("minus", (1,), (1,))
+
+
+def test_sizes_that_do_not_fit_are_refused(device_queue: OpenCLDevice) -> None:
+    ints = np.zeros(64, np.int32)
+    with pytest.raises(LaunchError, match="does not fit"), opencl_faults(device_queue.id, "add"):
+        queue_of(device_queue, ints).launch("add", (64,), (1 << 20,), ints, np.int32(1))
+
+
+@pytest.mark.parametrize(
+    ("argument", "kind", "message"),
+    [
+        (Image(np.zeros((4, 4, 4), np.float32)), UnsupportedError, "images and samplers are not measured"),
+        (np.zeros(64, np.int32), LaunchError, "expected one of the application's arrays"),
+    ],
+)
+def test_arguments_that_cannot_be_passed_are_refused(
+    device_queue: OpenCLDevice, argument: Argument, kind: type[CrosscastError], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        queue_of(device_queue).launch("add", (64,), (16,), argument, np.int32(1))
+
+
+@pytest.mark.parametrize(
+    ("rest", "message"),
+    [
+        ((1.0,), "^add: argument 1: expected a NumPy scalar, found float$"),
+        ((1,), "^add: argument 1: expected a NumPy scalar, found int$"),
+        (([1],), "^add: argument 1: expected a NumPy scalar, found list$"),
+        ((np.zeros(1, np.int32),), r"^add: argument 1: expected one of the application's arrays"),
+        ((), "^add: argument 1: expected 2 arguments, found 1$"),
+        ((np.int32(1), np.int32(2)), "^add: argument 2: expected 2 arguments, found 3$"),
+    ],
+)
+def test_a_wrong_argument_is_named_by_kernel_and_number(
+    device_queue: OpenCLDevice, rest: tuple[Any, ...], message: str
+) -> None:
+    ints = np.zeros(64, np.int32)
+    with pytest.raises(LaunchError, match=message):
+        queue_of(device_queue, ints).launch("add", (64,), (16,), ints, *rest)
+
+
+def test_copies_of_an_array_without_buffer_are_refused(device_queue: OpenCLDevice) -> None:
+    queue, ints = queue_of(device_queue), np.zeros(4, np.int32)
+    for copy in (queue.write, queue.read):
+        with pytest.raises(LaunchError, match="expected one of the application's arrays"):
+            copy(ints)
+
+
+def test_other_forms_of_programs_are_refused(device_queue: OpenCLDevice) -> None:
+    with pytest.raises(UnsupportedError, match="measuring needs OpenCL C"):
+        OpenCLQueue(device_queue, Program(b"BC\xc0\xde", form="bitcode"), [])

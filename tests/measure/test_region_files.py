@@ -1,0 +1,407 @@
+"""Appending to a file that others append to."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import fcntl
+import json
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crosscast import read_history
+from crosscast.configuration import Configuration
+from crosscast.errors import InputError
+from crosscast.measure.regions import file as appending
+from crosscast.measure.regions.file import MOST_BYTES, append, check_history, from_line, is_begun, to_line
+from crosscast.measure.regions.key import RegionKey, RegionRun, Runs
+from crosscast.measure.regions.samples import samples_of, write_samples
+from support.measuring import RUNS, run_of
+
+KEY = RegionKey("a")
+LINE = to_line(run_of(KEY)).encode()
+
+
+def test_lines_are_appended(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    append(path, LINE)
+    append(path, LINE * 2)
+    assert path.read_bytes() == LINE * 3
+
+
+@pytest.mark.parametrize("end", [1, 20, len(LINE) - 2])
+def test_what_was_torn_off_is_removed(end: int, tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(LINE + LINE[:end])
+    append(path, LINE)
+    assert path.read_bytes() == LINE * 2
+
+
+def test_what_nobody_here_has_written_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(LINE + b"notes of mine")
+    append(path, LINE)
+    assert path.read_bytes() == LINE + b"notes of mine\n" + LINE
+
+
+def test_a_whole_line_without_its_end_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(LINE.rstrip(b"\n"))
+    append(path, LINE)
+    assert path.read_bytes() == LINE * 2
+
+
+def test_a_full_disk_leaves_no_half_of_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "runs.jsonl"
+    append(path, LINE)
+    write = os.write
+
+    def full(file: int, data: bytes) -> int:
+        if len(data) < len(LINE):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, data[:7])
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        append(path, LINE)
+    assert path.read_bytes() == LINE
+
+
+def test_a_write_of_a_part_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, write = tmp_path / "runs.jsonl", os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:7]))
+    append(path, LINE)
+    assert path.read_bytes() == LINE
+
+
+def test_nobody_waits_for_ever_for_a_process_that_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(LINE)
+    monkeypatch.setattr(appending, "_PATIENCE_S", 0.02)
+    with path.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        append(path, LINE)
+    assert len(read_history(path).runs(KEY)) == 2
+
+
+def test_a_file_system_without_locks_is_appended_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_lock(file: int, operation: int) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", no_lock)
+    path = tmp_path / "runs.jsonl"
+    append(path, LINE)
+    append(path, LINE)
+    assert path.read_bytes() == LINE * 2
+
+
+def test_no_file_stays_open(tmp_path: Path) -> None:
+    def opened() -> int:
+        return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+    before = opened()
+    for _ in range(5):
+        append(tmp_path / "runs.jsonl", LINE)
+    assert opened() == before
+
+
+GOOD: dict[str, Any] = {"version": 1, "region": "a", "started_s": 1.0, "duration_s": 2.0}
+
+
+@given(RUNS)
+@settings(deadline=None)
+def test_every_line_is_read_back_as_it_was(run: RegionRun) -> None:
+    line = to_line(run)
+    assert line.isascii()
+    assert line.index("\n") == len(line) - 1
+    assert from_line(line.encode(), "here") == run
+    assert is_begun(line.encode())
+
+
+@given(RUNS)
+@settings(deadline=None)
+def test_no_part_of_a_line_is_a_line_and_each_is_a_begin(run: RegionRun) -> None:
+    whole = to_line(run).rstrip("\n").encode()
+    for end in range(len(whole)):
+        assert is_begun(whole[:end])
+        with pytest.raises(InputError, match="expected a JSON object"):
+            from_line(whole[:end], "here")
+
+
+def test_what_a_run_has_not_is_left_out() -> None:
+    line = '{"version":1,"region":"a","started_s":1.0,"duration_s":2.0}'
+    run = from_line(line.encode(), "here")
+    assert (run.metered_s, run.power_w, run.configuration, run.failure) == (None, None, None, None)
+    assert not run.energy_j
+    assert to_line(run) == f"{line}\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"version": 2}, r"version: expected 1, which this Crosscast reads, found 2"),
+        ({"version": None}, "version: expected 1"),
+        ({"version": True}, "version: expected a whole number"),
+        ({"region": ""}, "region: expected a text"),
+        ({"region": "a" * 201}, "region: expected 200 characters at most"),
+        ({"region": 1}, "region: expected a text"),
+        ({"arguments": "a" * 101}, "arguments: expected 64 texts of 100 characters at most"),
+        ({"arguments": ["1"] * 65}, "arguments: expected 64 texts"),
+        ({"site": [1]}, "site: expected a list of texts"),
+        ({"duration_s": -1}, "duration_s: expected a number of at least 0, found -1"),
+        ({"duration_s": None}, "duration_s: expected a number of seconds"),
+        ({"duration_s": "1"}, "duration_s: expected a number"),
+        ({"started_s": True}, "started_s: expected a number"),
+        ({"energy_j": {"gpu": -1}}, "energy_j: gpu: expected a number of at least 0"),
+        ({"energy_j": {"gpu": "1"}}, "energy_j: gpu: expected a number"),
+        ({"energy_j": {"gpu": True}}, "energy_j: gpu: expected a number"),
+        ({"energy_j": [1]}, "energy_j: expected a table"),
+        (
+            {"counters": {str(i): 1 for i in range(1001)}},
+            "counters: expected 1000 numbers at most, found 1001",
+        ),
+        ({"power_w": []}, "power_w: expected a number"),
+        ({"device": "node"}, "expected both device and settings"),
+        ({"settings": {}}, "expected both device and settings"),
+        ({"device": "node", "settings": {"a": []}}, "settings: configuration: a: expected a finite number"),
+        ({"failure": 1}, "failure: expected a text"),
+        ({"watts": 1}, "unknown key 'watts'"),
+    ],
+)
+def test_a_wrong_field_is_named(changes: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(InputError, match=f"^here: {complaint}"):
+        from_line(json.dumps(GOOD | changes).encode(), "here")
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_missing_field_is_named(name: str) -> None:
+    rest = {field: value for field, value in GOOD.items() if field != name}
+    with pytest.raises(InputError, match=f"^here: {name} is missing"):
+        from_line(json.dumps(rest).encode(), "here")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"[]",
+        b"\xff",
+        b"null",
+        b'{"version": NaN}',
+        b'{"version": Infinity}',
+        b'{"version": 1' + b"0" * 5000 + b"}",
+        b"[" * 100_000,
+        b'{"version": 1} {}',
+    ],
+)
+def test_what_is_no_object_of_plain_numbers_is_refused(line: bytes) -> None:
+    with pytest.raises(InputError, match=r"^here: expected a JSON object"):
+        from_line(line, "here")
+
+
+def test_a_number_too_large_is_no_number() -> None:
+    with pytest.raises(InputError, match="duration_s: expected a number"):
+        from_line(b'{"version":1,"region":"a","started_s":1,"duration_s":1e999}', "here")
+
+
+LINE_READING = to_line(run_of(RegionKey("a")))
+
+
+@given(st.lists(RUNS, min_size=1, max_size=4), st.data())
+@settings(deadline=None)
+def test_cut_anywhere_a_file_loses_its_last_line_only(runs: list[RegionRun], data: st.DataObject) -> None:
+    lines = [to_line(run).encode() for run in runs]
+    whole = b"".join(lines)
+    end = data.draw(st.integers(0, len(whole)))
+    left, ends = [], 0
+    for run, line in zip(runs, lines, strict=True):
+        ends += len(line)
+        # Cut just before its end, a line is whole.
+        if ends - 1 <= end:
+            left.append(run)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "runs.jsonl"
+        path.write_bytes(whole[:end])
+        found = read_history(path)
+    for key in {run.key for run in runs}:
+        assert list(found.runs(key, failed=True)) == [run for run in left if run.key == key]
+    assert len(found) == len(left)
+
+
+def test_a_broken_line_in_between_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text(LINE_READING + LINE_READING[:20] + "\n" + LINE_READING)
+    with pytest.raises(InputError, match=r"runs.jsonl, line 2: expected a JSON object, found"):
+        read_history(path)
+
+
+def test_a_last_line_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "thesis.txt"
+    path.write_text(LINE_READING + "It was a dark night")
+    with pytest.raises(InputError, match=r"thesis.txt, line 2: expected a JSON object, found 'It was"):
+        read_history(path)
+
+
+def test_a_line_without_an_end_takes_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text('{"version":1,"region":"' + "a" * MOST_BYTES)
+    with pytest.raises(InputError, match="line 1: expected 1048576 bytes at most"):
+        read_history(path)
+
+
+def test_a_file_of_many_gigabytes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    with path.open("wb") as file:
+        file.truncate((1 << 30) + 1)
+    with pytest.raises(InputError, match="expected 1073741824 bytes at most, found 1073741825"):
+        read_history(path)
+
+
+@pytest.mark.parametrize("read", [read_history, check_history])
+def test_what_is_no_file_is_refused(read: object, tmp_path: Path) -> None:
+    assert callable(read)
+    with pytest.raises(InputError, match="expected a file of runs, found something else"):
+        read(tmp_path)
+    with pytest.raises(InputError, match=r"(No such file|there is no folder)"):
+        read(tmp_path / "there" / "runs.jsonl")
+
+
+@pytest.mark.parametrize("text", ["thesis\n", "thesis", "{}\n", "[1]"])
+def test_nothing_is_appended_to_what_is_no_history(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "thesis.txt"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"thesis.txt, line 1: "):
+        check_history(path)
+
+
+@pytest.mark.parametrize("text", ["", LINE_READING, LINE_READING[:10], LINE_READING * 2])
+def test_histories_may_be_appended_to(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    check_history(path)
+    path.write_text(text)
+    check_history(path)
+
+
+A, B = RegionKey("a"), RegionKey("b", ("3",))
+SLOW, FAST = Configuration("node", {"core_clock_hz": 1e9}), Configuration("node", {"core_clock_hz": 2e9})
+
+
+def test_runs_are_found_by_key_and_configuration() -> None:
+    runs = Runs()
+    one, two = run_of(A, configuration=SLOW), run_of(A, configuration=FAST)
+    for run in (one, run_of(B), two):
+        runs.add(run)
+    assert (len(runs), runs.keys(), runs.keys("b")) == (3, (A, B), (B,))
+    assert runs.runs(A) == (one, two)
+    assert runs.runs(A, FAST) == (two,)
+    assert runs.last(A) == two
+
+
+def test_a_run_that_failed_is_no_sample() -> None:
+    runs = Runs()
+    runs.add(run_of(A, 1.0))
+    failed = run_of(A, 99.0, failure="ValueError", power_w=1.0, metered_s=1.0)
+    runs.add(failed)
+    assert (runs.mean_time_s(A), runs.mean_power_w(A), runs.last(A)) == (1.0, None, run_of(A, 1.0))
+    assert runs.runs(A, failed=True)[-1] == failed
+
+
+def test_means_are_over_what_is_known() -> None:
+    runs = Runs()
+    runs.add(run_of(A, 1.0, power_w=100.0, metered_s=1.0))
+    runs.add(run_of(A, 3.0, power_w=20.0, metered_s=3.0))
+    runs.add(run_of(A, 2.0, configuration=FAST))
+    assert runs.mean_time_s(A) == 2.0
+    assert runs.mean_power_w(A) == pytest.approx(40)
+    assert (runs.mean_time_s(A, FAST), runs.mean_power_w(A, FAST)) == (2.0, None)
+
+
+def test_a_key_without_runs_has_no_means() -> None:
+    runs = Runs()
+    assert (runs.runs(A), runs.last(A), runs.mean_time_s(A), runs.mean_power_w(A)) == ((), None, None, None)
+
+
+def test_only_the_last_runs_and_keys_are_kept_if_so_asked() -> None:
+    runs = Runs(kept=2, keys=2)
+    for time_s in (1.0, 2.0, 3.0):
+        runs.add(run_of(A, time_s))
+    assert runs.mean_time_s(A) == 2.5
+    runs.add(run_of(B))
+    runs.add(run_of(RegionKey("c")))
+    assert runs.keys() == (B, RegionKey("c"))
+
+
+KEY_REGION_SAMPLES = RegionKey("a", ("3",))
+NODE = Configuration("node", {"cpu_cap_w": 65, "governor": "fast"})
+CARD = Configuration("card", {"core_clock_hz": 1e9})
+
+
+def test_a_sample_has_a_column_for_everything_known() -> None:
+    runs = Runs()
+    powers_w = {"package-0": 30.0, "package-0/dram": 5.0}
+    runs.add(
+        run_of(
+            KEY_REGION_SAMPLES,
+            2.0,
+            configuration=NODE,
+            power_w=30.0,
+            powers_w=powers_w,
+            counters={"cycles": 7},
+        )
+    )
+    runs.add(run_of(KEY_REGION_SAMPLES, 9.0, configuration=NODE, failure="ValueError"))
+    runs.add(run_of(KEY_REGION_SAMPLES, 9.0))
+    runs.add(run_of(RegionKey("b"), 9.0, configuration=NODE))
+    assert samples_of(runs, KEY_REGION_SAMPLES) == [
+        {
+            "device": "node",
+            "cpu_cap_w": 65.0,
+            "governor": "fast",
+            "time_s": 2.0,
+            "power_w": 30.0,
+            "package-0_w": 30.0,
+            "package-0/dram_w": 5.0,
+            "cycles": 7,
+        }
+    ]
+
+
+def test_samples_are_written_as_csv_with_nothing_where_nothing_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    runs = [
+        run_of(KEY_REGION_SAMPLES, 0.1, configuration=NODE, power_w=30.0),
+        run_of(KEY_REGION_SAMPLES, 9.0, configuration=NODE, failure="ValueError"),
+        run_of(KEY_REGION_SAMPLES, 0.25, configuration=CARD),
+    ]
+    write_samples(runs, path)
+    with path.open(newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["device", "cpu_cap_w", "governor", "time_s", "power_w", "core_clock_hz"],
+            ["node", "65.0", "fast", "0.1", "30.0", ""],
+            ["card", "", "", "0.25", "", "1000000000.0"],
+        ]
+
+
+def test_nothing_to_write_or_several_keys_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    with pytest.raises(InputError, match=r"runs.csv: expected runs with a configuration .*, found none"):
+        write_samples([run_of(KEY_REGION_SAMPLES)], path)
+    other = run_of(RegionKey("b"), configuration=NODE)
+    with pytest.raises(InputError, match=r"expected runs of one key, found a\(3\) and b\(\)"):
+        write_samples([run_of(KEY_REGION_SAMPLES, configuration=NODE), other], path)
+    assert not path.exists()
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    runs = Runs()
+    runs.add(run_of(KEY_REGION_SAMPLES, configuration=Configuration("node", {"time_s": 1})))
+    with pytest.raises(InputError, match=r"a\(3\): two columns of its samples would be time_s"):
+        samples_of(runs, KEY_REGION_SAMPLES)

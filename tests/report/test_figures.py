@@ -1,0 +1,169 @@
+"""Axes are logarithmic where values are very different, and have plain numbers."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosscast.errors import InputError, MissingExtraError
+from crosscast.profile import CATEGORIES, METRICS, Profile
+from crosscast.report.figures import WIDE, logarithmic_axis, new_figure, spread_axis
+from crosscast.report.profiles import AXES, Axis, format_value, print_table, write_kiviat
+
+
+def drawn(values: np.ndarray[Any, Any], scale: Callable[..., None]) -> Any:
+    figure = new_figure(6, 4)
+    axes = figure.subplots()
+    axes.plot(values, np.ones_like(values), "o")
+    scale(axes, "x", values)
+    figure.draw_without_rendering()
+    return axes
+
+
+def labels(axes: Any) -> list[str]:
+    """Those inside the picture."""
+    low, high = axes.get_xlim()
+    ticks = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+    return [label.get_text() for place, label in ticks if low <= place <= high]
+
+
+@pytest.mark.parametrize(("greatest", "scale"), [(WIDE, "linear"), (WIDE * 1.01, "log")])
+def test_very_different_values_have_a_logarithmic_axis(greatest: float, scale: str) -> None:
+    axes = drawn(np.array([1.0, np.nan, greatest]), spread_axis)
+    assert (axes.get_xscale(), axes.get_yscale()) == (scale, "linear")
+
+
+def test_labels_are_decades_as_plain_numbers() -> None:
+    axes = drawn(np.array([0.05, 2000.0]), spread_axis)
+    assert labels(axes) == ["0.1", "1", "10", "100", "1000"]
+
+
+def test_values_that_are_alike_have_labels_between_decades() -> None:
+    axes = drawn(np.array([0.9, 8.0]), logarithmic_axis)
+    assert axes.get_xscale() == "log"
+    assert labels(axes) == ["1", "1.5", "2", "3", "5", "7"]
+    assert {each.get_text() for each in axes.get_xticklabels(minor=True)} <= {""}
+
+
+ProfileMaker = Callable[..., Profile]
+
+LINEAR = Axis("opcode", "opcodes", "compute", 0, 30)
+LOGARITHMIC = Axis("total_instruction_count", "instructions", "compute", 1, 1e12, True)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_a_picture_is_written(tmp_path: Path, make_profile: ProfileMaker, suffix: str) -> None:
+    path = tmp_path / f"kiviat.{suffix}"
+    write_kiviat([make_profile(), make_profile("scan", 1, unique_read_write_ratio=None)], path)
+    assert path.stat().st_size > 10_000
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_every_spoke_is_a_metric_of_its_category() -> None:
+    categories = {metric.name: metric.category for metric in METRICS}
+    assert [axis.category for axis in AXES] == [categories[axis.metric] for axis in AXES]
+
+
+def test_the_scale_is_written_in_the_picture(tmp_path: Path, make_profile: ProfileMaker) -> None:
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        write_kiviat([make_profile()], tmp_path / "k.svg")
+    text = (tmp_path / "k.svg").read_text(encoding="utf-8")
+    assert "0 – 30" in text
+    assert "Each spoke runs from its least value" in text
+
+
+def test_a_linear_spoke_is_linear() -> None:
+    assert LINEAR.position(15) == pytest.approx(0.5)
+
+
+def test_a_logarithmic_spoke_is_logarithmic() -> None:
+    assert LOGARITHMIC.position(10**6) == pytest.approx(0.5)
+
+
+def test_values_off_the_scale_stay_at_its_ends() -> None:
+    assert LINEAR.position(99) == LOGARITHMIC.position(10**15) == 1.0
+    assert LOGARITHMIC.position(0) == 0.0
+
+
+def test_an_undefined_metric_has_no_place() -> None:
+    assert LINEAR.position(None) is None
+
+
+def test_an_unknown_suffix_is_refused(tmp_path: Path, make_profile: ProfileMaker) -> None:
+    with pytest.raises(InputError, match=r"\.png, \.svg, \.pdf, found 'k\.bmp'"):
+        write_kiviat([make_profile()], tmp_path / "k.bmp")
+
+
+def test_a_missing_matplotlib_names_the_extra(
+    tmp_path: Path, make_profile: ProfileMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
+    with pytest.raises(MissingExtraError, match=r"crosscast\[report\]"):
+        write_kiviat([make_profile()], tmp_path / "k.png")
+
+
+ProfileMaker_table = Callable[..., Profile]
+
+
+def shown(*profiles: Profile) -> str:
+    stream = io.StringIO()
+    print_table(profiles, stream)
+    return stream.getvalue()
+
+
+def test_the_table_has_every_metric_in_its_category(make_profile: ProfileMaker_table) -> None:
+    text = shown(make_profile())
+    places = [text.index(f" {metric.name} ") for metric in METRICS]
+    assert places == sorted(places)
+    assert all(f"│{category} " in text for category in CATEGORIES)
+
+
+def test_the_table_says_what_was_measured_and_how(make_profile: ProfileMaker_table) -> None:
+    text = shown(make_profile())
+    for fact in ("256 work-items in work-groups of 64", "in: float* 4 KiB", "reduce.cl", "clang 22 -DN=3"):
+        assert fact in text
+    assert "compile 11 ms, instrument 50 ms, run 1.5 s, CPU of the run 2.5 s, metrics 400 µs" in text
+
+
+def test_arguments_are_told_by_type_name_and_size(make_profile: ProfileMaker_table) -> None:
+    arguments = [
+        {"name": "a", "type": "float*", "kind": "global", "nbytes": 4096, "shape": [1024]},
+        {"name": "t", "type": "float*", "kind": "local", "nbytes": 64},
+        {"name": "n", "type": "int", "kind": "value", "value": 5},
+    ]
+    profile = make_profile()
+    text = shown(replace(profile, launch={**profile.launch, "arguments": arguments}))
+    assert "float* a (4 KiB), float* t (local, 64 B), int n = 5" in text
+
+
+def test_several_profiles_stand_side_by_side(make_profile: ProfileMaker_table) -> None:
+    text = shown(make_profile(opcode=11), make_profile("scan", 1, opcode=12))
+    row = next(line for line in text.splitlines() if " opcode " in line)
+    assert row.index("11") < row.index("12")
+    assert "scan 1" in text
+
+
+def test_six_profiles_need_two_tables(make_profile: ProfileMaker_table) -> None:
+    assert shown(*(make_profile(invocation=n) for n in range(6))).count("total_instruction_count") == 2
+
+
+def test_brackets_in_paths_are_no_markup(make_profile: ProfileMaker_table) -> None:
+    profile = make_profile()
+    assert "[bold]k.cl" in shown(replace(profile, program={**profile.program, "path": "[bold]k.cl"}))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "—"), (0, "0"), (1234567, "1,234,567"), (2.0, "2"), (1 / 3, "0.333333")]
+)
+def test_values_are_written_for_people(value: float | None, text: str) -> None:
+    assert format_value(value) == text

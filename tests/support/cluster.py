@@ -1,0 +1,143 @@
+"""Small random workloads with many ties, zero times and wrong estimates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from crosscast.cluster.job_types import JobTypes
+from crosscast.cluster.jobs import (
+    ORDERS,
+    Bound,
+    Completion,
+    Jobs,
+    Machine,
+    Order,
+    Placement,
+    Policy,
+    Preferred,
+)
+from crosscast.cluster.swf import NAMES, SwfHeader, Trace
+
+
+@dataclass(frozen=True)
+class Case:
+    jobs: Jobs
+    machines: list[Machine]
+    policy: Policy
+    placement: Placement
+
+
+def made_case(seed: int, *, most_jobs: int = 25, exact: bool | None = None) -> Case:
+    """A case for a seed: one to three machines, any policy, any placement; estimates exact or not."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, most_jobs + 1))
+    machines = [Machine(f"m{place}", int(rng.integers(1, 9))) for place in range(int(rng.integers(1, 4)))]
+    widest = max(machine.procs for machine in machines)
+    procs = rng.integers(1, widest + 1, count)
+    submit_s = np.cumsum(rng.integers(0, rng.choice([1, 3, 8]), count)).astype(float)
+    columns = 1 if rng.random() < 0.3 else len(machines)
+    run_s = rng.integers(0, rng.choice([3, 12]), (count, columns)).astype(float)
+    if columns > 1:
+        cannot = rng.random(run_s.shape) < 0.1
+        cannot[procs > machines[0].procs] = False
+        cannot[:, 0] = False
+        run_s[cannot] = np.inf
+    exact = bool(rng.random() < 0.3) if exact is None else exact
+    estimate_s = run_s if exact else _estimates(rng, run_s, len(machines))
+    jobs = Jobs(np.arange(count) + 1, submit_s, procs, run_s, estimate_s)
+    orders: tuple[Order, ...] = ORDERS  # type: ignore[assignment]
+    queue = orders[int(rng.integers(len(orders)))] if rng.random() < 0.5 else "fcfs"
+    backfill = None if rng.random() < 0.15 else orders[int(rng.integers(len(orders)))]
+    if backfill is not None and rng.random() < 0.3:
+        backfill = "fcfs"
+    return Case(jobs, machines, Policy(queue, backfill), _placement(rng, jobs, machines))
+
+
+def _estimates(rng: np.random.Generator, run_s: np.ndarray, machines: int) -> np.ndarray:
+    known = np.where(np.isfinite(run_s), run_s, 7.0)
+    if rng.random() < 0.3:
+        known = known[:, :1]
+    elif rng.random() < 0.3:
+        known = np.broadcast_to(known, (len(known), machines))
+    wrong = np.maximum(known + rng.integers(-3, 6, known.shape), 0.0)
+    return np.where(rng.random(known.shape) < 0.02, np.inf, wrong)
+
+
+def _placement(rng: np.random.Generator, jobs: Jobs, machines: list[Machine]) -> Placement:
+    sizes = np.array([machine.procs for machine in machines])
+    runs = np.broadcast_to(np.isfinite(jobs.run_s), (len(jobs), len(machines)))
+    usable = (jobs.procs[:, None] <= sizes) & runs
+    kind = rng.choice(["bound", "preferred", "completion"])
+    # A machine on which each job can run stays where it is.
+    one = np.array([rng.choice(np.flatnonzero(row)) if row.any() else np.argmax(sizes) for row in usable])
+    if kind == "bound":
+        return Bound(one)
+    if kind == "completion":
+        predicted = rng.integers(0, 12, usable.shape).astype(float)
+        hidden = rng.random(usable.shape) < 0.1
+        hidden[np.arange(len(jobs)), one] = False
+        return Completion(np.where(hidden, np.inf, predicted))
+    order = np.array([rng.permutation(len(machines)) for _ in range(len(jobs))])
+    for row, best in zip(order, one, strict=True):
+        kept = int(rng.integers(1, len(machines) + 1))
+        row[kept:] = -1
+        if best not in row:
+            row[kept - 1] = best
+    return Preferred(order)
+
+
+NONE = float("nan")
+
+
+def made_types(**changed: object) -> JobTypes:
+    """Three types on the devices ``cpu``, ``fpga`` and ``gpu``; no time on ``fpga`` but a prediction."""
+    cells: dict[str, object] = {
+        "devices": ("cpu", "fpga", "gpu"),
+        "application": ("lud", "lud", "nw"),
+        "kernel": ("diagonal", "internal", None),
+        "size": ("small", "small", None),
+        "procs": np.array([1, 2, 1]),
+        "uses_gpu": np.array([True, True, False]),
+        "repeats": np.array([10, 1, 1]),
+        "submit_s": None,
+        "user": (None, "ann", None),
+        "times_s": np.array([[2.0, NONE, 0.5], [3.0, NONE, NONE], [NONE, NONE, 0.1]]),
+        "predicted": np.array([[1.0, 0.75, 0.25], [NONE, NONE, NONE], [1.0, 0.5, 0.5]]),
+        "source": ("cpu", None, "cpu"),
+        "model": ("xgboost", None, "xgboost"),
+    }
+    return JobTypes(**(cells | changed))  # type: ignore[arg-type]
+
+
+SOUND = "{job} {submit} 5 100 4 -1 -1 4 200 -1 1 7 1 -1 -1 -1 -1 -1"
+
+
+def sound_line(job: int = 1, submit: float = 0) -> str:
+    return SOUND.format(job=job, submit=submit)
+
+
+def line_with(**fields: object) -> str:
+    """A sound line but for some fields, by the names of their columns."""
+    cells = dict(zip(NAMES, sound_line().split(), strict=True)) | {
+        name: str(value) for name, value in fields.items()
+    }
+    return " ".join(cells.values())
+
+
+def written(folder: Path, *lines: str, name: str = "made.swf") -> Path:
+    path = folder / name
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def trace_with(*, header: dict[str, str] | None = None, **columns: list[float]) -> Trace:
+    """A trace of these columns; the others hold what sound lines do, or nothing."""
+    count = len(next(iter(columns.values())))
+    sound = {"submit_s": 0.0, "run_s": 100.0, "procs": 4.0, "requested_s": 200.0, "status": 1.0}
+    filled = {name: np.full(count, sound.get(name, np.nan)) for name in NAMES}
+    filled["job"] = np.arange(1.0, count + 1)
+    filled |= {name: np.array(cells, dtype=np.float64) for name, cells in columns.items()}
+    return Trace("made", SwfHeader(header or {}), filled)

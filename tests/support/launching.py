@@ -1,0 +1,46 @@
+"""Launch a kernel given as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import crosscast
+from crosscast.kernel import Argument, Kernel, Local
+from crosscast.profile import Profile
+
+LEVELS = ("-Oz", "-O0", "-O3")
+"""Optimization levels at which the same kernel is quite different IR."""
+
+
+def launch(
+    source: str,
+    global_size: int | Sequence[int],
+    local_size: int | Sequence[int],
+    *args: Argument,
+    standard: str = "1.2",
+    options: Sequence[str] = (),
+    **more: Any,
+) -> Profile:
+    """Characterize kernel ``k`` of an OpenCL C text, on one thread unless told otherwise."""
+    kernel = Kernel.from_source(source, "k", standard=standard, options=options)
+    more.setdefault("threads", 1)
+    return crosscast.characterize(kernel, global_size, local_size, args, **more)
+
+
+def zeros(count: int | tuple[int, ...], dtype: npt.DTypeLike = np.int32) -> npt.NDArray[Any]:
+    """Buffer of zeros."""
+    return np.zeros(count, dtype)
+
+
+def ints(count: int) -> npt.NDArray[Any]:
+    """Buffer of the integers from 0."""
+    return np.arange(count, dtype=np.int32)
+
+
+def local_ints(count: int) -> Local:
+    """Local memory for so many integers."""
+    return Local(4 * count)

@@ -1,0 +1,165 @@
+"""A crew that answers at once, by a law, instead of processes that measure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import pyopencl as cl
+import pytest
+from hypothesis import strategies as st
+
+from crosscast.configuration import Configuration
+from crosscast.errors import SensorFault
+from crosscast.measure.corun.crew import Work
+from crosscast.measure.corun.session import BagRun, MemberRun
+from crosscast.measure.corun.stressors import LEVELS
+from crosscast.measure.regions import history
+from crosscast.measure.regions import history as metering
+from crosscast.measure.regions import key as notice
+from crosscast.measure.regions import recorder as applying
+from crosscast.measure.regions.key import RegionKey, RegionRun
+from crosscast.measure.subjects import LaunchFile, Microbenchmark, Subject
+
+
+def name_of(subject: Subject) -> str:
+    return subject.path if isinstance(subject, LaunchFile) else subject.name
+
+
+class MadeCrew:
+    """Says that jobs take as long as their application does alone, times a factor for each other member.
+
+    Parameters
+    ----------
+    times_s
+        Time of a run of each application alone; of a microbenchmark, of a byte of its images.
+    presses
+        Factor by which each slows the others down.
+    failing
+        Why applications fail, by name.
+    counters
+        What the CPU counts in a run of each application.
+    powers_w
+        Power in a bag of so many members, by domain.
+    """
+
+    def __init__(
+        self,
+        times_s: Mapping[str, float] | None = None,
+        *,
+        presses: Mapping[str, float] | None = None,
+        failing: Mapping[str, str] | None = None,
+        counters: Mapping[str, Mapping[str, float]] | None = None,
+        powers_w: Mapping[str, float] | None = None,
+        cache_bytes: int = 0,
+    ) -> None:
+        self.times_s = {"low": 1e-11, "medium": 5e-11, "high": 1e-10, **(times_s or {})}
+        self.presses = {"low": 1.0, "medium": 1.5, "high": 2.0, **(presses or {})}
+        self.failing = dict(failing or {})
+        self.counters = dict(counters or {})
+        self.powers_w = dict(powers_w or {})
+        self.cache_bytes = cache_bytes
+        self.bags: list[tuple[str, ...]] = []
+
+    def __enter__(self) -> MadeCrew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def run(self, works: Sequence[Work], /) -> BagRun:
+        names = [name_of(work.subject) for work in works]
+        self.bags.append(tuple(names))
+        members = []
+        for number, work in enumerate(works):
+            if names[number] in self.failing:
+                members.append(MemberRun(work.runs, failure=self.failing[names[number]]))
+                continue
+            runs = work.runs or 4
+            factor = 1.0
+            for other in (*names[:number], *names[number + 1 :]):
+                factor *= self.presses.get(other, 1.0)
+            job_s = self._run_s(work.subject) * runs * factor
+            counted = {name: runs * count for name, count in self.counters.get(names[number], {}).items()}
+            members.append(MemberRun(runs, [0.9 * job_s, 1.1 * job_s], 1.5 * job_s, counted, 1000))
+        if any(member.failure for member in members):
+            return BagRun(tuple(members))
+        longest = max(member.times_s[1] for member in members)
+        return BagRun(
+            tuple(members), [longest] * 3, 0.75, {n: w * len(works) for n, w in self.powers_w.items()}
+        )
+
+    def _run_s(self, subject: Subject) -> float:
+        byte_s = self.times_s[name_of(subject)]
+        if not isinstance(subject, Microbenchmark):
+            return byte_s
+        made = LEVELS[subject.level](subject.parameters, 0)
+        # A pool that a cache holds in part is read faster.
+        cached = subject.parameters["image_bytes"] * subject.parameters["images"] < self.cache_bytes
+        return byte_s * made.iterations * made.image_bytes * (0.2 if cached else 1.0)
+
+
+def cl_error(code: int, routine: str = "clFinish", kind: type[Exception] = cl.RuntimeError) -> Exception:
+    """An error with a code of OpenCL."""
+    return kind(cl._cl._ErrorRecord(msg="", code=code, routine=routine))
+
+
+def begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notice, "_SAID", {})
+    monkeypatch.setattr(metering, "_SHARED", {"auto": metering.Metering([])})
+    monkeypatch.setattr(applying, "_applied", None)
+    monkeypatch.setattr(applying, "_regions", {})
+    monkeypatch.setattr(history, "_IN_MEMORY", history.History())
+    monkeypatch.setattr(history, "_OF_FILES", {})
+
+
+class SteadyMeter:
+    """Draws the same power all the time, and fails when it is told to."""
+
+    def __init__(
+        self, *powers_w: float, clock: Callable[[], float] = time.perf_counter, resolution_s: float = 0.0
+    ) -> None:
+        self.name = "steady"
+        self.domains = tuple(f"package-{i}" for i in range(len(powers_w)))
+        self.powers_w = powers_w
+        self.resolution_s = resolution_s
+        self.clock = clock
+        self.reads = 0
+        self.fails = False
+
+    def read_j(self) -> tuple[float, ...]:
+        self.reads += 1
+        if self.fails:
+            raise SensorFault("steady: the sensor was unplugged")
+        now_s = self.clock()
+        return tuple(power_w * now_s for power_w in self.powers_w)
+
+
+TEXTS = st.text(min_size=1, max_size=20)
+NUMBERS = st.floats(0, 1e12)
+TABLES = st.dictionaries(TEXTS, NUMBERS | st.integers(0, 10**15), max_size=3)
+KEYS = st.builds(
+    RegionKey, TEXTS, st.lists(TEXTS, max_size=3).map(tuple), st.lists(TEXTS, max_size=2).map(tuple)
+)
+SETTINGS = st.dictionaries(TEXTS, st.floats(-1e9, 1e9) | st.text(max_size=5), max_size=3)
+CONFIGURATIONS = st.builds(Configuration, TEXTS, SETTINGS)
+MAYBE = st.none() | NUMBERS
+RUNS = st.builds(
+    RegionRun,
+    key=KEYS,
+    configuration=st.none() | CONFIGURATIONS,
+    started_s=NUMBERS,
+    duration_s=NUMBERS,
+    metered_s=MAYBE,
+    energy_j=TABLES,
+    powers_w=TABLES,
+    power_w=MAYBE,
+    counters=TABLES,
+    failure=st.none() | TEXTS,
+)
+
+
+def run_of(key: RegionKey, duration_s: float = 0.5, **rest: object) -> RegionRun:
+    """A run, of which a test says only what matters."""
+    plain = RegionRun(key, None, 1_700_000_000.0, duration_s)
+    return plain._replace(**rest)  # type: ignore[arg-type]

@@ -1,0 +1,339 @@
+"""Random kernels, each as OpenCL C and as a Python function that traces what the kernel does.
+
+The values of all expressions are small non-negative integers, so that one text means the same in
+both languages. At ``-O0`` every branch and access of the C text is one of the compiled kernel.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from support.reference import Trace
+
+_INPUT, _OUTPUT_PER_ITEM, _PARAMETER = 64, 8, 2
+_HELPER = """
+uint helper(uint x, global const uint *a) {
+  if (x % 3 == 0) return x + 1;
+  if (x % 5 == 2) x = a[x % 64];
+  for (uint h = 0; h < x % 4; h++) {
+    if ((x + h) % 7 == 3) return x + h;
+    x = (x * 3 + 1) & 1023;
+  }
+  return x;
+}
+"""
+
+
+@dataclass
+class RandomKernel:
+    """One random kernel and its launch."""
+
+    source: str
+    python: str
+    groups: int
+    local_size: tuple[int, int]
+    missing: int
+    """Columns of work-items that the last work-group lacks."""
+
+    @property
+    def items(self) -> int:
+        """Work-items of a group."""
+        return self.local_size[0] * self.local_size[1]
+
+    @property
+    def global_size(self) -> tuple[int, int]:
+        """Work-items in both dimensions."""
+        return self.local_size[0] * self.groups - self.missing, self.local_size[1]
+
+    @property
+    def standard(self) -> str:
+        """Version of OpenCL C that allows its last work-group."""
+        return "2.0" if self.missing else "1.2"
+
+    def inputs(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], np.uint32]:
+        """Input buffer, output buffer and a number."""
+        generator = np.random.default_rng(len(self.source))
+        data = generator.integers(0, 1024, _INPUT).astype(np.uint32)
+        output = np.zeros(self.groups * self.items * _OUTPUT_PER_ITEM, np.uint32)
+        return data, output, np.uint32(_PARAMETER)
+
+    def run(self) -> tuple[Trace, npt.NDArray[Any], int]:
+        """Trace of the launch, its output, and the number of barriers hit."""
+        data, output, _ = self.inputs()
+        trace = Trace()
+        scope: dict[str, Any] = {}
+        exec(compile(self.python, "kernel", "exec"), scope)
+        barriers = 0
+        for group in range(self.groups):
+            local: dict[int, int] = {}
+            machine = _Machine(trace, group, {"a": data, "b": output, "t": local}, _PARAMETER)
+            width = self.local_size[0] - (self.missing if group == self.groups - 1 else 0)
+            items = width * self.local_size[1]
+            running = [scope["kernel"](machine, item, group, items) for item in range(items)]
+            while running:
+                running = [item for item in running if next(item, None) is not None]
+                barriers += len(running)
+        return trace, output, barriers
+
+
+@dataclass
+class _Machine:
+    """What the traced program reads, writes and branches with."""
+
+    trace: Trace
+    group: int
+    memories: dict[str, Any]
+    parameter: int
+
+    def read(self, name: str, index: int) -> int:
+        """Element of a memory."""
+        self.trace.reads.append((name, 4 * index))
+        return int(self.memories[name][index])
+
+    def write(self, name: str, index: int, value: int) -> None:
+        """Change an element of a memory."""
+        self.trace.writes.append((name, 4 * index))
+        self.memories[name][index] = value
+
+    def branch(self, number: str, outcome: object) -> bool:
+        """Go one way or the other."""
+        return self.trace.branch(number, self.group, outcome)
+
+    def helper(self, x: int) -> int:
+        """Do what the helper function of all kernels does."""
+        if self.branch("h0", x % 3 == 0):
+            return x + 1
+        if self.branch("h1", x % 5 == 2):
+            x = self.read("a", x % 64)
+        h = 0
+        while self.branch("h2", h < x % 4):
+            if self.branch("h3", (x + h) % 7 == 3):
+                return x + h
+            x = (x * 3 + 1) & 1023
+            h += 1
+        return x
+
+
+@dataclass
+class _Writer:
+    random: random.Random
+    c: list[str] = field(default_factory=list)
+    py: list[str] = field(default_factory=list)
+    branches: int = 0
+    loops: int = 0
+    barriers: bool = False
+    depth: int = 1
+
+    def line(self, c: str, py: str) -> None:
+        self.c.append("  " * self.depth + c)
+        self.py.append("  " * self.depth + py)
+
+    def fresh(self) -> str:
+        self.branches += 1
+        return f"'b{self.branches}'"
+
+    def value(self) -> str:
+        pick = self.random.randrange
+        names = ["x", "y", "lid", "(gid + x)", "(x ^ y)", "(x * 3 + y)"]
+        names += ["u", *(f"i{n}" for n in self._open)]
+        return f"({self.random.choice(names)} * {pick(1, 9)} + {pick(64)})"
+
+    def condition(self) -> tuple[str, str]:
+        """A condition in both languages."""
+
+        def simple() -> str:
+            modulus = self.random.choice([2, 3, 5, 8, 16, 31])
+            return f"{self.value()} % {modulus} < {self.random.randrange(modulus + 1)}"
+
+        first = simple()
+        kind = self.random.randrange(6)
+        if kind > 1:
+            return first, f"m.branch({self.fresh()}, {first})"
+        second, word, symbol = simple(), *(("and", "&&") if kind else ("or", "||"))
+        return (
+            f"{first} {symbol} {second}",
+            f"(m.branch({self.fresh()}, {first}) {word} m.branch({self.fresh()}, {second}))",
+        )
+
+    _open: list[int] = field(default_factory=list)
+    _uniform_loops: list[int] = field(default_factory=list)
+
+    def block(self, body: Callable[[], None]) -> None:
+        self.depth += 1
+        body()
+        self.depth -= 1
+
+    def statements(self, count: int, *, uniform: bool, loop: str = "") -> None:
+        for _ in range(count):
+            self.statement(uniform=uniform, loop=loop)
+
+    def statement(self, *, uniform: bool, loop: str) -> None:
+        choices: list[Callable[[], None]] = [self.update, self.load, self.store, self.call]
+        if self.depth < 5:
+            choices += [lambda: self.choose(loop), self.count, self.repeat] * 2
+        if uniform:
+            choices += [self.update_uniform]
+            if self.barriers:
+                choices += [self.exchange] * 3
+            if self.depth < 4:
+                choices += [self.uniform_loop, self.uniform_choice] * 2
+            if self._uniform_loops:
+                choices += [self.uniform_leave]
+        if loop:
+            choices += [lambda: self.leave(loop)]
+        self.random.choice(choices)()
+
+    def update(self) -> None:
+        name = self.random.choice("xy")
+        text = f"{name} = ({self.value()} ^ {self.value()}) & 1023"
+        self.line(f"{text};", text)
+
+    def load(self) -> None:
+        name, index = self.random.choice("xy"), self.value()
+        self.line(f"{name} = a[{index} % {_INPUT}];", f"{name} = m.read('a', {index} % {_INPUT})")
+
+    def store(self) -> None:
+        index, value = f"gid * {_OUTPUT_PER_ITEM} + x % {_OUTPUT_PER_ITEM}", self.value()
+        self.line(f"b[{index}] = {value};", f"m.write('b', {index}, {value})")
+
+    def call(self) -> None:
+        name = self.random.choice("xy")
+        self.line(f"{name} = helper({name}, a);", f"{name} = m.helper({name})")
+
+    def exchange(self) -> None:
+        self.line("t[lid] = x;", "m.write('t', lid, x)")
+        self.line("barrier(CLK_LOCAL_MEM_FENCE);", "yield 1")
+        self.line("y = t[(lid + x) % items];", "y = m.read('t', (lid + x) % items)")
+        self.line("barrier(CLK_LOCAL_MEM_FENCE);", "yield 1")
+
+    def choose(self, loop: str) -> None:
+        c, py = self.condition()
+        self.line(f"if ({c}) {{", f"if {py}:")
+        self.block(lambda: self.statements(self.random.randint(1, 2), uniform=False, loop=loop))
+        if self.random.random() < 0.5:
+            self.line("} else {", "else:")
+            self.block(lambda: self.statements(self.random.randint(1, 2), uniform=False, loop=loop))
+        self.line("}", "pass")
+
+    def leave(self, loop: str) -> None:
+        """Break or continue; `loop` is the Python text that a continue needs first."""
+        c, py = self.condition()
+        word = self.random.choice(["break", "continue"])
+        self.line(f"if ({c}) {word};", f"if {py}:")
+        if word == "continue":
+            for text in loop.split("; "):
+                self.py.append("  " * (self.depth + 1) + text)
+        self.py.append("  " * (self.depth + 1) + word)
+
+    def _counted(self, limit: str, *, uniform: bool) -> None:
+        number = self.loops
+        self.loops += 1
+        name = f"i{number}"
+        self.line(f"for (uint {name} = 0; {name} < {limit}; {name}++) {{", f"{name} = 0")
+        self.py.append("  " * self.depth + f"while m.branch({self.fresh()}, {name} < {limit}):")
+        self._open.append(number)
+        if uniform:
+            self._uniform_loops.append(number)
+        loop = "" if uniform else f"{name} += 1"
+        self.block(lambda: self.statements(self.random.randint(1, 3), uniform=uniform, loop=loop))
+        if uniform:
+            self._uniform_loops.pop()
+        self._open.remove(number)
+        self.py.append("  " * (self.depth + 1) + f"{name} += 1")
+        self.c.append("  " * self.depth + "}")
+
+    def count(self) -> None:
+        limit = self.random.choice(["3", "x % 5", "(lid & 3)", "y % 20", "(gid % 2 + 1)"])
+        self._counted(limit, uniform=False)
+
+    def update_uniform(self) -> None:
+        text = f"u = {self.uniform_value()} & 255"
+        self.line(f"{text};", text)
+
+    def uniform_value(self) -> str:
+        pick = self.random.randrange
+        names = ["u", "n", "group", *(f"i{n}" for n in self._uniform_loops)]
+        return f"({self.random.choice(names)} * {pick(1, 9)} + u + {pick(64)})"
+
+    def uniform_condition(self) -> tuple[str, str]:
+        modulus = self.random.choice([2, 3, 5])
+        text = f"{self.uniform_value()} % {modulus} < {self.random.randrange(1, modulus)}"
+        return text, f"m.branch({self.fresh()}, {text})"
+
+    def uniform_choice(self) -> None:
+        """A condition that is the same for all work-items of a group, with barriers behind it."""
+        c, py = self.uniform_condition()
+        self.line(f"if ({c}) {{", f"if {py}:")
+        self.block(lambda: self.statements(self.random.randint(1, 2), uniform=True))
+        if self.random.random() < 0.5:
+            self.line("} else {", "else:")
+            self.block(lambda: self.statements(self.random.randint(1, 2), uniform=True))
+        self.line("}", "pass")
+
+    def uniform_leave(self) -> None:
+        c, py = self.uniform_condition()
+        word = self.random.choice(["break", "continue"])
+        self.line(f"if ({c}) {word};", f"if {py}:")
+        if word == "continue":
+            self.py.append("  " * (self.depth + 1) + f"i{self._uniform_loops[-1]} += 1")
+        self.py.append("  " * (self.depth + 1) + word)
+
+    def uniform_loop(self) -> None:
+        self._counted(self.random.choice(["2", "3", "(u % 4)", "(n + group % 2)"]), uniform=True)
+
+    def repeat(self) -> None:
+        number = self.loops
+        self.loops += 1
+        name = f"i{number}"
+        self.line(f"uint {name} = 0;", f"{name} = 0")
+        self.line("do {", "while True:")
+        self._open.append(number)
+        self.block(lambda: self.statements(self.random.randint(1, 2), uniform=False))
+        self._open.remove(number)
+        stop = f"++{name} < x % 4 + 1"
+        py = f"m.branch({self.fresh()}, {name} < x % 4 + 1)"
+        self.c.append("  " * self.depth + f"}} while ({stop});")
+        self.py.append("  " * (self.depth + 1) + f"{name} += 1")
+        self.py.append("  " * (self.depth + 1) + f"if not {py}: break")
+
+
+def make(seed: int) -> RandomKernel:
+    """Return the random kernel of a seed."""
+    generator = random.Random(seed)
+    writer = _Writer(generator, barriers=generator.random() < 0.6)
+    writer.line("uint x = a[gid % 64], y = lid;", "x, y = m.read('a', gid % 64), lid")
+    writer.statements(generator.randint(3, 7), uniform=True)
+    writer.line(f"b[gid * {_OUTPUT_PER_ITEM}] = x + y;", f"m.write('b', gid * {_OUTPUT_PER_ITEM}, x + y)")
+    local_size = generator.choice([(8, 1), (5, 3), (4, 4), (1, 1), (33, 1), (16, 2)])
+    items = local_size[0] * local_size[1]
+    source = "\n".join(
+        [
+            _HELPER,
+            "kernel void k(global const uint *a, global uint *b, uint n) {",
+            f"  local uint t[{items}];" if writer.barriers else "",
+            "  uint lid = get_local_id(0) + get_local_id(1) * get_local_size(0);",
+            "  uint items = get_local_size(0) * get_local_size(1);",
+            f"  uint group = get_group_id(0), gid = group * {items} + lid;",
+            "  uint u = group + n;",
+            *writer.c,
+            "}",
+        ]
+    )
+    python = "\n".join(
+        [
+            "def kernel(m, lid, group, items):",
+            f"  gid, n = group * {items} + lid, m.parameter",
+            "  u = group + n",
+            "  if items < 0: yield 1",
+            *writer.py,
+        ]
+    )
+    groups = generator.randint(1, 5)
+    missing = generator.randrange(local_size[0]) if generator.random() < 0.3 else 0
+    return RandomKernel(source, python, groups, local_size, missing)

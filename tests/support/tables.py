@@ -1,0 +1,316 @@
+"""Rows of a small made-up dataset, for tests."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from crosscast.data.dataset import Dataset
+from crosscast.data.profiles import PROFILES
+from crosscast.data.schema import BAGS, DEVICES, ENERGY, RECORDS, SESSIONS, SOLOS
+from crosscast.data.table import table_of
+
+Row = dict[str, Any]
+PIECE = {"application": "sums", "size": "tiny", "device": "cpu", "configuration": "{}", "repeat": 0}
+
+
+def device(key: str = "cpu", **cells: Any) -> Row:
+    return {"device": key, "name": f"the {key}", "type": "cpu", "sources": {}, **cells}
+
+
+def profile(kernel: str = "sum", invocation: int = 0, **cells: Any) -> Row:
+    return {"application": "sums", "size": "tiny", "kernel": kernel, "invocation": invocation, **cells}
+
+
+def record(run: int = 0, time_s: Sequence[float] = (1e-3,), **cells: Any) -> Row:
+    times = list(time_s)
+    row = {**PIECE, "kernel": "sum", "run": run, "time_s": times, "invocations": len(times)}
+    return row | cells
+
+
+def energy(**cells: Any) -> Row:
+    return {**PIECE, "sensor": "rapl", "domain": "package-0", "energy_j": 2.0, "runs": 50, **cells}
+
+
+def session(**cells: Any) -> Row:
+    return {**PIECE, "kernels": ["sum"], "runs": 50, "loop_s": 3.0, **cells}
+
+
+def solo(application: str = "sums", **cells: Any) -> Row:
+    row = {"application": application, "size": "tiny", "device": "cpu", "configuration": "{}"}
+    return {**row, "time_s": 0.5, "runs": 4, "features": {"ipc": 1.5}, **cells}
+
+
+def bag(*slowdowns: float | None, name: str = "pair", **cells: Any) -> list[Row]:
+    """Rows of a bag: as many applications as slowdowns."""
+    row = {"bag": name, "size": "tiny", "device": "cpu", "configuration": "{}", "repeat": 0}
+    return [
+        {**row, "position": place, "application": "sums", "slowdown": slowdown, **cells}
+        for place, slowdown in enumerate(slowdowns)
+    ]
+
+
+def dataset(
+    *,
+    devices: Sequence[Row] | None = None,
+    profiles: Sequence[Row] = (),
+    records: Sequence[Row] = (),
+    energies: Sequence[Row] = (),
+    sessions: Sequence[Row] = (),
+    solos: Sequence[Row] = (),
+    bags: Sequence[Row] = (),
+) -> Dataset:
+    return Dataset(
+        "made up",
+        table_of(DEVICES, [device()] if devices is None else devices),
+        table_of(PROFILES, profiles),
+        table_of(RECORDS, records),
+        table_of(ENERGY, energies),
+        table_of(SESSIONS, sessions),
+        table_of(SOLOS, solos),
+        table_of(BAGS, bags),
+    )
+
+
+Row_configured_rows = dict[str, Any]
+
+
+def powercap(cpu_cap_w: float = 65, gpu_cap_w: float = 100, **changed: Any) -> Row_configured_rows:
+    """A row of powercap: 4 s at 60 W of the CPUs and 40 W of the GPU."""
+    caps = {"cpu_cap_w": cpu_cap_w, "gpu_cap_w": gpu_cap_w}
+    numbers = {"runtime_s": 4.0, "n": 3, "cpu_w": 60.0, "gpu_w": 40.0, "node_w": 100.0}
+    return {"suite": "altis", "benchmark": "sort", **caps, **numbers, "size": "big", **changed}
+
+
+def multicore(
+    system: str = "amd", mode: str | None = None, cores: int = 1, **changed: Any
+) -> Row_configured_rows:
+    """A row of multicore_energy: 10 s at 30 W, while the source's energy says 0."""
+    place = {"system": system, "mode": mode, "app": "bs", "procs": 1, "cores": cores}
+    numbers = {"time_s": 10.0, "energy_wh": 0.0, "energy_j": 0.0, "avg_power_w": 30.0, "freq_ghz": 2.1}
+    return {**place, **numbers, **changed}
+
+
+def epoch(power_limit: float = 100, **changed: Any) -> Row_configured_rows:
+    """A row of gpu_power_limit: an epoch of 20 s at 90 W."""
+    job = {"dataset": "cifar100", "network": "shufflenetv2", "batch_size": 1024, "optimizer": "adadelta"}
+    numbers = {"power_limit": power_limit, "time_per_epoch": 20.0, "average_power": 90.0}
+    return {**job, **numbers, **changed}
+
+
+def gtx1080ti(core: float = 1600, memory: float = 4000, **changed: Any) -> Row_configured_rows:
+    """A row of gtx1080ti: 2 ms at 200 W, with two counters."""
+    place = {"Unnamed: 0": 4, "appName": "vectors", "coreF": core, "memF": memory, "argNo": "input00"}
+    counted = {"blocks": "(224000 1 1) (128 1 1)", "warps": 896000.0, "executed_ipc": 1.5}
+    return {**place, "kernel": "add", "time/ms": 2.0, **counted, "power/W": 200.0, **changed}
+
+
+def titanx(core: float = 595, memory: float = 810, **changed: Any) -> Row_configured_rows:
+    """A row of titanx: 20 ms at 80 W."""
+    place = {"suite": "realbenchmarks", "kernel": "2mm", "mem_mhz": memory, "core_mhz": core}
+    return {**place, "time_ms": 20.0, "power_w": 80.0, "energy_mj": 1600.0, **changed}
+
+
+def write_rows(path: Path, rows: list[Row_configured_rows]) -> Path:
+    """Write a CSV file with these rows; its columns are those of the first one."""
+    path.parent.mkdir(exist_ok=True, parents=True)
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]), extrasaction="raise")
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+Row_corun_rows = dict[str, Any]
+SMALL, LARGE = "LM (batch size 5)", "LM (batch size 80)"
+
+
+def alone(job: str = SMALL, gpu: str = "v100", steps: float = 8.0, **cells: Any) -> Row_corun_rows:
+    """A job alone, as Gavel's file has it."""
+    return {
+        "file": "simulation_throughputs",
+        "gpu": gpu,
+        "job": job,
+        "gpus": 1,
+        "steps_per_s": steps,
+        **cells,
+    }
+
+
+def pair(
+    jobs: tuple[str, str] = (SMALL, LARGE),
+    steps: tuple[float, float] = (4.0, 1.0),
+    gpu: str = "v100",
+    gpus: int = 1,
+    **cells: Any,
+) -> Row_corun_rows:
+    """A pair, as Gavel's file has it."""
+    row: Row_corun_rows = {"file": "simulation_throughputs", "gpu": gpu}
+    for member, (job, speed) in enumerate(zip(jobs, steps, strict=True), start=1):
+        row |= {f"job{member}": job, f"gpus{member}": gpus, f"steps_per_s{member}": speed}
+    return {**row, **cells}
+
+
+def single(model: str = "ResNet18", dataset: str = "CIFAR-10", **cells: Any) -> Row_corun_rows:
+    """A job alone, as Lucid's file has it."""
+    row = {"model": model, "dataset": dataset, "batchsize": 32, "amp": 0, "speed": 2000.0}
+    return {**row, "gpu_util": 58.0, "gmem_util": 25.0, "gmem": 2360.0, "label": 1, **cells}
+
+
+def packed(
+    first: Row_corun_rows, second: Row_corun_rows, speeds: tuple[float, float] = (0.8, 0.5), **cells: Any
+) -> Row_corun_rows:
+    """A pair of such jobs, as Lucid's file has it."""
+    row: Row_corun_rows = {}
+    for member, (job, speed) in enumerate(zip((first, second), speeds, strict=True), start=1):
+        row |= {f"{name}{member}": job[name] for name in ("model", "dataset", "batchsize", "amp")}
+        row |= {f"gpu_num{member}": 1, f"speed{member}": speed}
+    return {**row, "gpu_util": 90.0, "gmem_util": 40.0, "gmem": 5000.0, **cells}
+
+
+def write_csv(path: Path, rows: Sequence[Row_corun_rows]) -> Path:
+    """A CSV file of rows that have the same columns."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+Row_relative_rows = dict[str, Any]
+
+TOPDOWN = (
+    *("retiring", "frontend_bound", "backend_bound", "bad_speculation", "branch_mispredict"),
+    *("machine_clears", "frontend_latency", "frontend_bandwidth", "memory_bound", "core_bound"),
+    *("ext_mem_bound", "l1_bound", "l2_bound", "l3_bound"),
+)
+
+
+def _suite(file: str, cluster: str, compiler: str, time_s: float) -> Row_relative_rows:
+    place = {"file": file, "cluster": cluster, "variant": "Base", "tuning": "any", "compiler": compiler}
+    work = {"size": 8388608.0, "group": "Stream", "kernel": "Stream_ADD", "BlockSize": None}
+    analytic = {
+        "Bytes/Rep": 201326592.0,
+        "Flops/Rep": 8388608.0,
+        "Iterations/Rep": 8388608.0,
+        "Kernels/Rep": 1.0,
+        "ProblemSize": 8388608.0,
+        "Reps": 1000.0,
+    }
+    return {**place, **work, **analytic, **{f"topdown.{name}": None for name in TOPDOWN}, "time_s": time_s}
+
+
+def quartz(level: str = "O2", number: int = 1, **changed: Any) -> Row_relative_rows:
+    """A row of rajaperf on the CPU: 1,000 repetitions in 36 s, every share 0.1."""
+    file = f"quartz/GCC_10.3.1_BaseSeq_08388608/{level}/GCC_1031_BaseSeq_{level}_8388608_{number:02}.cali"
+    counted = {f"topdown.{name}": 0.1 for name in TOPDOWN}
+    return _suite(file, "quartz", "g++-10.3.1", 36.0) | counted | changed
+
+
+def lassen(block: float = 256, **changed: Any) -> Row_relative_rows:
+    """A row of rajaperf on the GPU: 1,000 repetitions in 0.25 s."""
+    file = f"lassen/clang10.0.1_nvcc10.2.89_8388608/1/Base_CUDA-block_{block:g}.cali"
+    return _suite(file, "lassen", "clang++-10.0.1", 0.25) | {"BlockSize": block, **changed}
+
+
+def launch(
+    gpu: str = "Tesla-K40", kernel: str = "bpnn_layerforward_CUDA", **changed: Any
+) -> Row_relative_rows:
+    """A row of rodinia9: 0.1 ms, with three of its counters."""
+    sizes = {"input.size.1": 8192, "input.size.2": 0}
+    grid = {"grid.x": 1, "grid.y": 512, "block.x": 16, "block.y": 16}
+    counted = {"registers.per.thread": 11.0, "static.smem": 1088.0, "inst_executed": 213017.0}
+    numbers = {"device": 2.0, "kernel": 1.0}
+    return {
+        "kernel_file": kernel,
+        "gpu": gpu,
+        **sizes,
+        **grid,
+        "duration": 1e-4,
+        **counted,
+        **numbers,
+        **changed,
+    }
+
+
+def write_parquet_rows(path: Path, rows: list[Row_relative_rows]) -> Path:
+    """Write a Parquet file with these rows."""
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+Rows = list[dict[str, Any]]
+
+
+def features(application: str, kernel: str, size: str, invocation: int, **changed: Any) -> dict[str, Any]:
+    """A row of the features: 4 work-items of 10 instructions each, 2 barriers in all."""
+    entropies = {f"local_memory_address_entropy_{n}": 1.5 for n in range(1, 11)}
+    return {
+        "application": application,
+        "kernel": kernel,
+        "size": size,
+        "invocation": invocation,
+        "opcode": 3.0,
+        "granularity": 1 / 40,
+        "barriers_per_instruction": 3 / 40,
+        "instructions_per_operand": 0.8,
+        "total_instruction_count": 40.0,
+        "workitems": 4.0,
+        "operand_sum": 50.0,
+        "total_barriers_hit": 2.0,
+        "min_instructions_to_barrier": 5.0,
+        "max_instructions_to_barrier": 10.0,
+        "median_instructions_to_barrier": 7.5,
+        "max_simd_width": 2.0,
+        "mean_simd_width": 1.25,
+        "stddev_simd_width": 0.4,
+        "total_memory_footprint": 8.0,
+        "ninety_percent_memory_footprint": 7.0,
+        "global_memory_address_entropy": 2.5,
+        **entropies,
+        "total_unique_branch_instructions": 2.0,
+        "ninety_percent_branch_instructions": 1.0,
+        "branch_entropy_yokota": 31.5,
+        "branch_entropy_average_linear": 0.25,
+        **changed,
+    }
+
+
+def runtime(device: str, run: int, time_us: float, **changed: Any) -> dict[str, Any]:
+    """A row of the runtimes."""
+    place = {"application": "lud", "kernel": "lud_internal", "size": "tiny", "device": device, "run": run}
+    return {**place, "kernel_time_us": time_us, "total_time_us": time_us, **changed}
+
+
+def default_features() -> Rows:
+    return [features("lud", "lud_internal", "tiny", n) for n in range(3)]
+
+
+def default_runtimes() -> Rows:
+    return [
+        runtime("gtx1080", 1, 12.5),
+        runtime("gtx1080", 3, 13.0),
+        runtime("i5-3350", 1, 100.0),
+        runtime("i5-3350", 1, 50.0),
+        runtime("i5-3350", 2, 60.0, kernel="lud_diagonal"),
+    ]
+
+
+def write_source(
+    folder: Path, features: Rows | None = None, runtimes: Rows | None = None, energy: str | None = None
+) -> Path:
+    """Write the folder with the given rows, and energy as the text of its file; return it."""
+    folder.mkdir(exist_ok=True)
+    for name, rows in (
+        ("features_all_invocations", default_features() if features is None else features),
+        ("runtimes", default_runtimes() if runtimes is None else runtimes),
+    ):
+        pq.write_table(pa.Table.from_pylist(rows), folder / f"{name}.parquet")
+    if energy is not None:
+        (folder / "energy_joules.csv").write_text(energy, encoding="utf-8")
+    return folder
