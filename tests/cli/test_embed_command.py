@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from crosscast.characterization import run
-from crosscast.characterization.embedding.compiled import compile_module
-from crosscast.characterization.embedding.reading import read_embedded
-from crosscast.characterization.embedding.spirv import take_out
+from crosscast.characterization.embedding.files import read_embedded
+from crosscast.characterization.embedding.spirv import compile_module, take_out
 from crosscast.cli import main
 from crosscast.data.profiles import read_parquet, write_csv, write_parquet
 from crosscast.kernel import Program

@@ -15,35 +15,14 @@ from crosscast.characterization.toolchain import compile_opencl, compiler_versio
 from crosscast.errors import CompileError, InputError
 from crosscast.kernel import Parameter, ParameterKind, Program
 
-__all__ = [
-    "Frontend",
-    "byval_type",
-    "find_kernel",
-    "kernel_names",
-    "load",
-    "parameter_names",
-    "parameters",
-    "required_local_size",
-]
-
 
 @dataclass(frozen=True)
 class Frontend:
-    """A program after the frontend.
+    """A program after the frontend."""
 
-    Parameters
-    ----------
-    module
-        Its IR.
-    compiler
-        What made the IR: our compiler, or what the given IR names.
-    compile_s
-        Seconds spent in the compiler and in reading its output.
-    """
-
-    module: ir.Module
-    compiler: str
-    compile_s: float
+    module: ir.Module  # Its IR
+    compiler: str  # What made the IR: our compiler, or what the given IR names
+    compile_s: float  # Seconds spent in the compiler and in reading its output
 
 
 @functools.cache
@@ -55,15 +34,7 @@ def _initialize() -> None:
 @functools.lru_cache(maxsize=32)
 @interruption_deferred()
 def load(program: Program) -> Frontend:
-    """Compile or parse a program.
-
-    Raises
-    ------
-    CompileError
-        If it does not compile, or is not valid IR.
-    InputError
-        If the IR is for a target other than ``spir64``.
-    """
+    """Compile or parse a program."""
     _initialize()
     start = time.perf_counter()
     content = compile_opencl(program) if program.form == "opencl-c" else program.content
@@ -114,13 +85,7 @@ def kernel_names(program: Program) -> tuple[str, ...]:
 
 
 def find_kernel(program: Program, kernel: str) -> ir.Function:
-    """Return the function of a kernel.
-
-    Raises
-    ------
-    InputError
-        If there is no such kernel; names those there are.
-    """
+    """Return the function of a kernel."""
     module = load(program).module
     if kernel not in module.kernels:
         there = ", ".join(module.kernels) or "none"
@@ -138,13 +103,7 @@ def required_local_size(program: Program, kernel: str) -> tuple[int, int, int] |
 
 
 def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
-    """Formal parameters of a kernel.
-
-    Raises
-    ------
-    InputError
-        If there is no such kernel; names those there are.
-    """
+    """Formal parameters of a kernel."""
     function = find_kernel(program, kernel)
     sizes = load(program).module.sizes
     types = _strings(function, "kernel_arg_type")

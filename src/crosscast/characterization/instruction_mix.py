@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from crosscast.characterization.instrumentation.instruction_class import CLASSES
+from crosscast.characterization.instrumentation.block_costs import CLASSES
 from crosscast.profile import Profile
 
 __all__ = ["CLASSES", "instruction_mix"]
@@ -21,16 +21,6 @@ def instruction_mix(profiles: Iterable[Profile]) -> dict[str, float]:
 
     Source: paper 004, Table 4, which counts instructions of a CPU; these are of LLVM's IR, as all counts of
     a profile.
-
-    Parameters
-    ----------
-    profiles
-        Profiles of launches, such as of all in a run of an application.
-
-    Returns
-    -------
-    dict
-        The shares by class, in the order of `CLASSES`; empty where no profile has counted them.
     """
     total: Counter[str] = Counter()
     for profile in profiles:

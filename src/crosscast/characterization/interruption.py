@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["interruption_deferred"]
-
 
 @contextmanager
 def interruption_deferred() -> Iterator[None]:

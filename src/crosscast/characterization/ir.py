@@ -12,24 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-__all__ = [
-    "Block",
-    "Function",
-    "GlobalVariable",
-    "Instruction",
-    "Module",
-    "Parameter",
-    "added",
-    "bracketed",
-    "branch_targets",
-    "copy_instruction",
-    "enclosing",
-    "read_module",
-    "split_top_level",
-    "split_typed",
-    "substitute",
-]
-
 LOCAL = re.compile(r'%(?:"[^"]*"|[-a-zA-Z$._0-9]+)')
 _LABEL = re.compile(r'^("[^"]*"|[-a-zA-Z$._0-9]+):')
 _TARGET = re.compile(r"label (" + LOCAL.pattern + r")")
@@ -39,41 +21,18 @@ _OPENING, _CLOSING = "([{<", ")]}>"
 
 @dataclass
 class Instruction:
-    """One instruction.
+    """One instruction."""
 
-    Parameters
-    ----------
-    text
-        What follows ``%result =``; empty where it counts but nothing is left to execute.
-    opcode
-        LLVM's name of the operation.
-    type
-        LLVM type of the result (``void`` if none).
-    result
-        Name of the result with its ``%``, or ``None``.
-    width
-        Elements of the result: 1 for scalars, pointers and void.
-    line
-        Source line, 0 if unknown.
-    counted
-        Whether the program's author wrote it: rewriting adds uncounted ones.
-    branch
-        Number of the static conditional branch, for one.
-    incoming
-        (value, label) pairs of a phi.
-    accesses
-        What it accesses outside private memory, filled in by the instrumentation.
-    """
-
-    text: str
-    opcode: str
-    type: str = "void"
-    result: str | None = None
-    width: int = 1
-    line: int = 0
-    counted: bool = True
-    branch: int | None = None
-    incoming: list[tuple[str, str]] = field(default_factory=list)
+    text: str  # What follows `%result =`; empty where it counts but nothing is left to execute
+    opcode: str  # LLVM's name of the operation
+    type: str = "void"  # LLVM type of the result (`void` if none)
+    result: str | None = None  # Name of the result with its `%`, or `None`
+    width: int = 1  # Elements of the result: 1 for scalars, pointers and void
+    line: int = 0  # Source line, 0 if unknown
+    counted: bool = True  # Whether the program's author wrote it: rewriting adds uncounted ones
+    branch: int | None = None  # Number of the static conditional branch, for one
+    incoming: list[tuple[str, str]] = field(default_factory=list)  # (value, label) pairs of a phi
+    # What it accesses outside private memory, filled in by the instrumentation
     accesses: list[Any] = field(default_factory=list)
 
     @property
@@ -166,30 +125,15 @@ class GlobalVariable:
 
 @dataclass
 class Module:
-    """A program's IR.
+    """A program's IR."""
 
-    Parameters
-    ----------
-    functions
-        Defined functions by name.
-    declared
-        Declaration lines of undefined functions by name.
-    globals
-        Module-level variables by name with ``@``.
-    types
-        Definitions of named types.
-    sizes
-        Size and alignment in bytes of each type that an instruction or parameter has.
-    branches
-        (function, source line) of every static conditional branch, by number.
-    """
-
-    functions: dict[str, Function]
-    declared: dict[str, str]
-    globals: dict[str, GlobalVariable]
-    types: list[str]
+    functions: dict[str, Function]  # Defined functions by name
+    declared: dict[str, str]  # Declaration lines of undefined functions by name
+    globals: dict[str, GlobalVariable]  # Module-level variables by name with `@`
+    types: list[str]  # Definitions of named types
+    # Size and alignment in bytes of each type that an instruction or parameter has
     sizes: dict[str, tuple[int, int]]
-    branches: list[tuple[str, int]]
+    branches: list[tuple[str, int]]  # (function, source line) of every static conditional branch, by number
 
     @property
     def kernels(self) -> list[str]:
@@ -429,15 +373,7 @@ def _statements(rows: list[str]) -> Iterator[str]:
 
 
 def read_module(parsed: Any, layout: Any) -> Module:
-    """Read a module that llvmlite parsed and verified.
-
-    Parameters
-    ----------
-    parsed
-        ``llvmlite.binding.ModuleRef``.
-    layout
-        ``llvmlite.binding.TargetData`` of the module's data layout.
-    """
+    """Read a module that llvmlite parsed and verified."""
     return _Reader(parsed, layout).read()
 
 

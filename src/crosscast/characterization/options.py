@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from crosscast.errors import LaunchError
 
-__all__ = ["MOST_THREADS", "Options", "Progress"]
-
 MOST_THREADS = 256
 
 
@@ -23,31 +21,17 @@ class Progress:
 
 @dataclass(frozen=True)
 class Options:
-    """How to run, beyond the launch itself.
+    """How to run, beyond the launch itself."""
 
-    Parameters
-    ----------
-    threads
-        Threads that run work-groups. Each has counters of its own, as large as the buffers; if not
-        given, two where the buffers are small, otherwise one.
-    check_bounds
-        Check every access.
-    timeout_s
-        Longest run, in seconds.
-    memory_limit
-        Most memory of buffers and counters, in bytes; what the machine has if not given.
-    published
-        Also compute the published tool's own numbers.
-    progress
-        Called now and then while the kernel runs.
-    """
-
+    # Threads that run work-groups. Each has counters of its own, as large as the buffers; if not given, two
+    # where the buffers are small, otherwise one
     threads: int | None = None
-    check_bounds: bool = False
-    timeout_s: float = 600.0
+    check_bounds: bool = False  # Check every access
+    timeout_s: float = 600.0  # Longest run, in seconds
+    # Most memory of buffers and counters, in bytes; what the machine has if not given
     memory_limit: int | None = None
-    published: bool = False
-    progress: Callable[[Progress], None] | None = None
+    published: bool = False  # Also compute the published tool's own numbers
+    progress: Callable[[Progress], None] | None = None  # Called now and then while the kernel runs
 
     def __post_init__(self) -> None:
         if self.threads is not None and not 1 <= self.threads <= MOST_THREADS:

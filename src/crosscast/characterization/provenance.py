@@ -10,21 +10,9 @@ import numpy as np
 from crosscast.characterization.frontend import Frontend
 from crosscast.kernel import Argument, Launch, Parameter, Program
 
-__all__ = ["describe_launch", "describe_program"]
-
 
 def describe_launch(launch: Launch, parameters: Sequence[Parameter], threads: int) -> dict[str, Any]:
-    """Sizes and arguments of a launch.
-
-    Parameters
-    ----------
-    launch
-        The launch.
-    parameters
-        The kernel's parameters.
-    threads
-        Threads that it ran on.
-    """
+    """Sizes and arguments of a launch."""
     return {
         "global_size": list(launch.global_size),
         "local_size": list(launch.local_size),

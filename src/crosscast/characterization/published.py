@@ -15,8 +15,6 @@ from crosscast.characterization.metrics.coverage import covering
 from crosscast.data.profiles import PUBLISHED_METRICS
 from crosscast.profile import MetricValue
 
-__all__ = ["Row", "published_metrics"]
-
 _LOW = (1 << control.WINDOW) - 1
 
 Row = tuple[str, str, int | float]
@@ -29,21 +27,7 @@ def published_metrics(
     lines: list[int],
     group_items: int,
 ) -> tuple[Row, ...]:
-    """Compute the rows of the published tool's CSV file.
-
-    Parameters
-    ----------
-    counts
-        What the run counted, with histories of shared lines.
-    metrics
-        Our own metrics of the same launch.
-    made
-        The instrumented kernel.
-    lines
-        Source line of each static branch.
-    group_items
-        Work-items of a work-group.
-    """
+    """Compute the rows of the published tool's CSV file."""
     own = {name: 0 if value is None else value for name, value in metrics.items()}
     plain = sum(counts.plain.values())
     instructions = plain + counts.private

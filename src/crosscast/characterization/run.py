@@ -13,12 +13,17 @@ import numpy as np
 from crosscast import environment
 from crosscast.characterization import frontend
 from crosscast.characterization.engine import runtime_objects
-from crosscast.characterization.engine.arguments import Memory, lay_out, same_buffers
-from crosscast.characterization.engine.child import RunResult, run_in_child
+from crosscast.characterization.engine.arguments import (
+    Memory,
+    copy_back,
+    lay_out,
+    restore,
+    same_buffers,
+    snapshot,
+)
+from crosscast.characterization.engine.child import RunResult, group_counts, run_in_child, three
 from crosscast.characterization.engine.codegen import build_library
-from crosscast.characterization.engine.contents import copy_back, restore, snapshot
 from crosscast.characterization.engine.counts import Counts, read_results
-from crosscast.characterization.engine.job import group_counts, three
 from crosscast.characterization.instrumentation import inline
 from crosscast.characterization.instrumentation.instrument import instrument
 from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
@@ -31,6 +36,7 @@ from crosscast.kernel import Kernel, Launch
 from crosscast.profile import MetricValue, Profile
 
 __all__ = ["Options", "Progress", "characterize_launch"]
+
 
 _MOST_STACK_BYTES = 255 << 20
 _MOST_FOR_TWO_THREADS = 64 << 20
@@ -55,28 +61,7 @@ def _build(kernel: Kernel, switches: Switches) -> _Built:
 
 
 def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options) -> Profile:
-    """Run one launch and return its profile; arrays among the arguments hold the output afterwards.
-
-    Parameters
-    ----------
-    launch
-        What to run.
-    invocation
-        Number of the launch, for the profile.
-    options
-        How to run it.
-
-    Raises
-    ------
-    LaunchError
-        If the arguments do not fit.
-    CompileError
-        If the program does not compile.
-    UnsupportedError
-        If it uses something that cannot be characterized.
-    KernelFault
-        If the kernel fails, or takes too long.
-    """
+    """Run one launch and return its profile; arrays among the arguments hold the output afterwards."""
     runtime_objects.start()
     program = frontend.load(launch.kernel.program)
     ran = _run(launch, options)

@@ -18,17 +18,6 @@ from crosscast.cache_home import cache_home
 from crosscast.errors import CompileError, EnvironmentFault, InputError
 from crosscast.kernel import Program
 
-__all__ = [
-    "INCLUDE_DIR",
-    "cached",
-    "clang",
-    "compile_opencl",
-    "compile_spirv",
-    "compiler_version",
-    "host_machine",
-    "link_shared",
-]
-
 INCLUDE_DIR = Path(__file__).parent / "include"
 _COMPILE_TIMEOUT_S = 120
 # A launch file is untrusted: only options that cannot write files or load code reach the compiler.
@@ -40,13 +29,7 @@ _ALLOWED_OPTION = re.compile(
 
 @functools.cache
 def host_machine() -> str:
-    """This machine's architecture, as the compiler names it.
-
-    Raises
-    ------
-    EnvironmentFault
-        If kernels do not run natively here.
-    """
+    """This machine's architecture, as the compiler names it."""
     machine = platform.machine()
     if sys.platform != "linux" or machine not in ("x86_64", "aarch64"):
         raise EnvironmentFault(
@@ -94,22 +77,7 @@ def _run(command: Sequence[str], stdin: bytes) -> subprocess.CompletedProcess[by
 
 
 def clang(arguments: Sequence[str], source: bytes, label: str) -> bytes:
-    """Compile `source`, given on standard input, and return what the compiler writes.
-
-    Parameters
-    ----------
-    arguments
-        Options without input and output.
-    source
-        Text to compile.
-    label
-        Name of the source for diagnostics.
-
-    Raises
-    ------
-    CompileError
-        With the compiler's diagnostics, if it refuses the source.
-    """
+    """Compile `source`, given on standard input, and return what the compiler writes."""
     done = _run(["clang", *arguments, "-", "-o", "-"], source)
     if done.returncode != 0:
         diagnostics = done.stderr.decode(errors="replace").replace("<stdin>", label).strip()
@@ -118,20 +86,7 @@ def clang(arguments: Sequence[str], source: bytes, label: str) -> bytes:
 
 
 def compile_opencl(program: Program) -> bytes:
-    """Compile OpenCL C to LLVM bitcode for ``spir64``, at ``-Oz`` unless an option says otherwise.
-
-    Parameters
-    ----------
-    program
-        A program of form ``opencl-c``.
-
-    Raises
-    ------
-    CompileError
-        If the compiler refuses it.
-    InputError
-        If an option is not one that Crosscast passes on.
-    """
+    """Compile OpenCL C to LLVM bitcode for ``spir64``, at ``-Oz`` unless an option says otherwise."""
     facts = ("-cl-kernel-arg-info", "-gline-tables-only", "-fno-discard-value-names")
     return _compile(program, "spir64-unknown-unknown", *facts, "-emit-llvm")
 
@@ -140,18 +95,6 @@ def compile_spirv(program: Program) -> bytes:
     """Compile OpenCL C to a SPIR-V module, at the same level as `compile_opencl`.
 
     Its version is 1.0, which all consumers of SPIR-V read.
-
-    Parameters
-    ----------
-    program
-        A program of form ``opencl-c``.
-
-    Raises
-    ------
-    CompileError
-        If the compiler refuses it, or has no SPIR-V for something in it.
-    InputError
-        If an option is not one that Crosscast passes on.
     """
     return _compile(program, "spirv64v1.0-unknown-unknown")
 
@@ -182,13 +125,7 @@ def _absolute(option: str) -> str:
 
 
 def link_shared(objects: Sequence[Path], output: Path) -> None:
-    """Link object files to a shared library whose undefined symbols the loader resolves.
-
-    Raises
-    ------
-    EnvironmentFault
-        If the linker fails.
-    """
+    """Link object files to a shared library whose undefined symbols the loader resolves."""
     done = _run(["ld.lld", "-shared", "-o", str(output), *map(str, objects)], b"")
     if done.returncode != 0:
         raise EnvironmentFault(f"the linker failed: {done.stderr.decode(errors='replace').strip()}")
@@ -206,17 +143,7 @@ def _cache_dir() -> Path:
 
 
 def cached(key: Sequence[str | bytes], suffix: str, make: functools.partial[bytes]) -> Path:
-    """Return the file that `make` produced for `key`, making it once.
-
-    Parameters
-    ----------
-    key
-        Everything that determines the content.
-    suffix
-        Suffix of the file's name.
-    make
-        Called without arguments when the file is not there yet.
-    """
+    """Return the file that `make` produced for `key`, making it once."""
     digest = hashlib.sha256()
     for part in key:
         data = part.encode() if isinstance(part, str) else part

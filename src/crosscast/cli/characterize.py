@@ -233,7 +233,7 @@ def _kernel(program: Program, name: str | None) -> Kernel:
 
 
 def _argument(text: str, index: int, seed: int) -> Argument:
-    from crosscast.characterization.launchfiles.argument_table import build_argument
+    from crosscast.characterization.launchfiles.arguments import build_argument
 
     def parameter() -> Parameter:
         raise InputError(f"--arg {text}: the type is missing")

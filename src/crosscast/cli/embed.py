@@ -14,7 +14,7 @@ from crosscast.cli.options import Flag
 from crosscast.errors import CompileError, InputError, UnsupportedError
 
 if TYPE_CHECKING:
-    from crosscast.characterization.embedding.writing import Target
+    from crosscast.characterization.embedding.files import Target
     from crosscast.kernel import Launch, Program
     from crosscast.profile import Profile
 
@@ -64,7 +64,7 @@ def embed(
         raise InputError("--out and --in-place exclude each other: choose one")
     # Imported here: `--help` needs no NumPy.
     from crosscast.characterization.embedding import source
-    from crosscast.characterization.embedding.writing import Target
+    from crosscast.characterization.embedding.files import Target
 
     subject = _subject(file, profiles)
     path, content = subject.path, subject.program.content
@@ -170,9 +170,8 @@ class _Module:
     @classmethod
     def of(cls, given: Path | None, beside: Path, in_place: bool) -> _Module:
         """Read the module that was given, so that what is wrong with it is said before anything runs."""
-        from crosscast.characterization.embedding.reading import read_content
+        from crosscast.characterization.embedding.files import Target, read_content
         from crosscast.characterization.embedding.spirv import take_out
-        from crosscast.characterization.embedding.writing import Target
 
         if given is None:
             path = beside.with_suffix(".spv")
@@ -185,8 +184,7 @@ class _Module:
 
     def write(self, program: Program, profiles: Sequence[Profile]) -> str | None:
         """Write it with profiles; return why there is none, if the compiler has none for the program."""
-        from crosscast.characterization.embedding.compiled import compile_module
-        from crosscast.characterization.embedding.spirv import embed
+        from crosscast.characterization.embedding.spirv import compile_module, embed
 
         try:
             bare = compile_module(_as_profiled(program, profiles)) if self.given is None else self.given

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosscast.characterization.embedding.entry import profile_of
-from crosscast.characterization.embedding.reading import read_content, read_embedded
+from crosscast.characterization.embedding.files import read_content, read_embedded
+from crosscast.characterization.embedding.payload import profile_of
 from crosscast.cli.options import dataset_named
 from crosscast.data.profiles import from_row, read_csv, read_parquet
 from crosscast.data.schema import DEVICES

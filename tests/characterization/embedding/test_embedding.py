@@ -12,11 +12,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from crosscast.characterization.embedding import reading, source, spirv
+from crosscast.characterization.embedding import files as reading
+from crosscast.characterization.embedding import source, spirv
+from crosscast.characterization.embedding.files import Target, has_embedded, read_embedded
 from crosscast.characterization.embedding.payload import Payload, decode, digest, encode
-from crosscast.characterization.embedding.reading import has_embedded, read_embedded
 from crosscast.characterization.embedding.source import embed, holds, take_out
-from crosscast.characterization.embedding.writing import Target
 from crosscast.errors import InputError
 from crosscast.profile import METRICS, Profile
 from support.embedding_examples import NASTY, module, profile, profiles, sources

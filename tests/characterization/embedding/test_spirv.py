@@ -13,9 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.characterization.embedding.compiled import compile_module
-from crosscast.characterization.embedding.module import is_module, read_module
-from crosscast.characterization.embedding.spirv import embed, holds, take_out
+from crosscast.characterization.embedding.spirv import (
+    compile_module,
+    embed,
+    holds,
+    is_module,
+    read_module,
+    take_out,
+)
 from crosscast.errors import CompileError, InputError, UnsupportedError
 from crosscast.kernel import Program
 from crosscast.profile import Profile

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from crosscast.characterization import toolchain
 from crosscast.characterization.engine import runtime_objects
-from crosscast.characterization.engine.printf import argument_conversions, render
+from crosscast.characterization.engine.printing import argument_conversions, render
 from crosscast.characterization.instrumentation import context
 from crosscast.errors import EnvironmentFault
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from crosscast.characterization.launchfiles import simfile
-from crosscast.characterization.launchfiles.simfile import SimFile, render_dumps
-from crosscast.characterization.launchfiles.stream_numbers import NumberReader
+from crosscast.characterization.launchfiles.simfile import NumberReader, SimFile, render_dumps
 from crosscast.errors import InputError
 from crosscast.kernel import Local, Parameter, Program
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from crosscast.characterization import run
-from crosscast.characterization.instrumentation import histories, instrument, regions, uniformity
+from crosscast.characterization.instrumentation import branch_code as histories
+from crosscast.characterization.instrumentation import instrument, regions, uniformity
 from crosscast.kernel import Kernel, Launch
 from crosscast.profile import Profile
 from support import random_kernels

@@ -14,8 +14,6 @@ from crosscast.characterization.builtins.access import Access
 from crosscast.characterization.builtins.mangling import Declaration, Type
 from crosscast.characterization.builtins.spelling import BITS, INTEGERS, unsigned
 
-__all__ = ["accesses", "define", "is_commutative"]
-
 _PRIVATE = 0
 _SHARED_BY_THREADS = frozenset({1, 4})
 """Address spaces global and generic."""
@@ -48,24 +46,12 @@ _ATOMIC_BASES = frozenset({"int", "uint", "long", "ulong", "float", "double"})
 
 @dataclass(frozen=True)
 class _Operation:
-    """What an atomic function does.
+    """What an atomic function does."""
 
-    Parameters
-    ----------
-    kind
-        A key of `_UPDATES`, or one of the operations that read and write nothing else.
-    target
-        What the pointer points to, with the pointer's qualifiers.
-    operand
-        The value to combine with or to store, as OpenCL C.
-    order
-        Memory order of the hardware atomic.
-    """
-
-    kind: str
-    target: Type
-    operand: str
-    order: str
+    kind: str  # A key of `_UPDATES`, or one of the operations that read and write nothing else
+    target: Type  # What the pointer points to, with the pointer's qualifiers
+    operand: str  # The value to combine with or to store, as OpenCL C
+    order: str  # Memory order of the hardware atomic
 
     @property
     def base(self) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from crosscast.characterization.builtins.mangling import Declaration
 from crosscast.characterization.builtins.spelling import FLOATS, splat, uniform, vector
 
-__all__ = ["define"]
-
 _DEGREES_PER_RADIAN = "57.29577951308232"
 _RADIANS_PER_DEGREE = "0.017453292519943295"
 # Written so that a NaN in `x` gives the lower bound, as fmin(fmax(x, lower), upper) does.

@@ -20,8 +20,6 @@ from crosscast.characterization.builtins.spelling import (
     vector,
 )
 
-__all__ = ["converted", "define"]
-
 _TYPES = "|".join(sorted(BITS, key=len, reverse=True))
 _CONVERT = re.compile(rf"convert_({_TYPES})(2|3|4|8|16|)(_sat)?(?:_(rte|rtz|rtp|rtn))?")
 _AS_TYPE = re.compile(rf"as_({_TYPES})(2|3|4|8|16|)")

@@ -22,8 +22,6 @@ from crosscast.characterization.builtins.spelling import (
     vector,
 )
 
-__all__ = ["LIBM", "PRELUDE", "accesses", "define"]
-
 _UNARY = (
     *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "erfc"),
     *("exp", "exp10", "exp2", "expm1", "log", "log10", "log1p", "log2", "sin", "sinh"),

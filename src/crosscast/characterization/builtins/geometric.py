@@ -9,8 +9,6 @@ from __future__ import annotations
 from crosscast.characterization.builtins.mangling import Declaration
 from crosscast.characterization.builtins.spelling import FLOATS, convert, element, splat, uniform, vector
 
-__all__ = ["define"]
-
 _WIDER = {"half": "float", "float": "double", "double": "double"}
 _INFINITY = "__builtin_inff()"
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from crosscast.characterization.builtins.mangling import Declaration, Type
 
-__all__ = ["DECLARATIONS", "define"]
-
 DECLARATIONS = {
     symbol: Declaration(symbol, symbol, (Type(base),))
     for symbol, base in (("__extendhfsf2", "half"), ("__truncsfhf2", "float"), ("__truncdfhf2", "double"))

@@ -15,8 +15,6 @@ from crosscast.characterization.builtins.mangling import Declaration, Type
 from crosscast.errors import LaunchError
 from crosscast.kernel import Image, Sampler
 
-__all__ = ["DESCRIPTOR", "PRELUDE", "define", "pack_descriptor", "sampler_bits"]
-
 PRELUDE = (Path(__file__).parent / "images.h").read_text(encoding="utf-8")
 
 DESCRIPTOR = struct.Struct("<3Q8I")
@@ -73,13 +71,7 @@ _DESCRIPTOR_ARGUMENT = "((const global cc_image *)a0)"
 
 
 def pack_descriptor(image: Image, data_address: int) -> bytes:
-    """Descriptor of an image whose texels, in C order, start at an address.
-
-    Raises
-    ------
-    LaunchError
-        If there is no channel type for the array's elements, or layers without images.
-    """
+    """Descriptor of an image whose texels, in C order, start at an address."""
     extents = image.array.shape[: image.spatial_ndim]
     if image.layers and len(extents) == 1:
         raise LaunchError(

@@ -19,8 +19,6 @@ from crosscast.characterization.builtins.spelling import (
     vector,
 )
 
-__all__ = ["PRELUDE", "define"]
-
 PRELUDE = """
 static inline long cc_mad_sat_long(long x, long y, long z) {
   _BitInt(128) exact = (_BitInt(128))x * y + z;

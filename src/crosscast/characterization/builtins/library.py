@@ -23,26 +23,16 @@ from crosscast.characterization.builtins.access import Access
 from crosscast.characterization.builtins.mangling import Declaration, Type, parse
 from crosscast.errors import UnsupportedError
 
-__all__ = ["HALF_RUNTIME", "LIBM", "Access", "accesses", "defines", "source"]
-
 
 @dataclass(frozen=True)
 class _Family:
-    """A family of builtins, as its module offers it.
+    """A family of builtins, as its module offers it."""
 
-    Parameters
-    ----------
-    define
-        Result type and block of a declaration's function, ``None`` if it is not of this family.
-    accesses
-        How one call touches memory, or ``None`` if the family's functions do not.
-    preludes
-        OpenCL C that the blocks need, in this order.
-    """
-
+    # Result type and block of a declaration's function, `None` if it is not of this family
     define: Callable[[Declaration], str | None]
+    # How one call touches memory, or `None` if the family's functions do not
     accesses: Callable[[Declaration], tuple[Access, ...]] | None = None
-    preludes: tuple[str, ...] = ()
+    preludes: tuple[str, ...] = ()  # OpenCL C that the blocks need, in this order
 
 
 _FAMILIES = (
@@ -67,18 +57,7 @@ HALF_RUNTIME = frozenset(half_runtime.DECLARATIONS)
 
 
 def source(symbols: Iterable[str]) -> str:
-    """OpenCL C 3.0 that defines exactly these builtins, under exactly these names.
-
-    Parameters
-    ----------
-    symbols
-        Mangled names, or names of `HALF_RUNTIME`.
-
-    Raises
-    ------
-    UnsupportedError
-        If a symbol is not a builtin that Crosscast has.
-    """
+    """OpenCL C 3.0 that defines exactly these builtins, under exactly these names."""
     preludes: dict[str, None] = {}
     functions = []
     for number, symbol in enumerate(dict.fromkeys(symbols)):

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-__all__ = ["ADDRESS_SPACES", "Declaration", "Type", "parse"]
-
 ADDRESS_SPACES = ("private", "global", "constant", "local", "generic")
 """Address space qualifiers of OpenCL C by their number in ``spir64`` modules."""
 
@@ -53,25 +51,14 @@ _SPACE_NUMBER = re.compile(r"AS(\d+)")
 
 @dataclass(frozen=True)
 class Type:
-    """Type of a builtin's parameter.
+    """Type of a builtin's parameter."""
 
-    Parameters
-    ----------
-    base
-        Scalar of OpenCL C (``float``, ``uint``, ...) or name of an opaque type or enumeration
-        (``ocl_image2d_ro``, ``ocl_sampler``, ``memory_order``).
-    width
-        Elements of a vector, 1 for a scalar.
-    pointer
-        A pointer to `base`; the fields below qualify what it points to.
-    address_space
-        Index into `ADDRESS_SPACES`.
-    """
-
+    # Scalar of OpenCL C (`float`, `uint`, ...) or name of an opaque type or enumeration (`ocl_image2d_ro`,
+    # `ocl_sampler`, `memory_order`)
     base: str
-    width: int = 1
-    pointer: bool = False
-    address_space: int = 0
+    width: int = 1  # Elements of a vector, 1 for a scalar
+    pointer: bool = False  # A pointer to `base`; the fields below qualify what it points to
+    address_space: int = 0  # Index into `ADDRESS_SPACES`
     const: bool = False
     volatile: bool = False
     atomic: bool = False
@@ -96,21 +83,11 @@ class Type:
 
 @dataclass(frozen=True)
 class Declaration:
-    """A builtin function: its symbol and what the symbol says.
+    """A builtin function: its symbol and what the symbol says."""
 
-    Parameters
-    ----------
-    symbol
-        Name in the module.
-    name
-        Name in OpenCL C.
-    parameters
-        Types of the parameters; empty for ``f(void)``.
-    """
-
-    symbol: str
-    name: str
-    parameters: tuple[Type, ...]
+    symbol: str  # Name in the module
+    name: str  # Name in OpenCL C
+    parameters: tuple[Type, ...]  # Types of the parameters; empty for `f(void)`
 
     def __str__(self) -> str:
         types = (t.spelling.replace(" *", "*") for t in self.parameters)
@@ -205,8 +182,6 @@ class _Parser:
 def parse(symbol: str) -> Declaration | None:
     """Declaration of the builtin with this symbol; ``None`` if it cannot be a builtin's.
 
-    Examples
-    --------
     >>> declaration = parse("_Z5fractDv2_fPU3AS1S_")
     >>> declaration.name, [parameter.spelling for parameter in declaration.parameters]
     ('fract', ['float2', 'global float2 *'])

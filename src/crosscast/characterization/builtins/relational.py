@@ -16,8 +16,6 @@ from crosscast.characterization.builtins.spelling import (
     vector,
 )
 
-__all__ = ["define"]
-
 _SMALLEST_NORMAL = {"half": "0x1p-14f", "float": "0x1p-126f", "double": "0x1p-1022"}
 _ABS = "__builtin_elementwise_abs({0})"
 _TESTS = {

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from string import Template
 
-__all__ = ["PRELUDE", "is_cast", "rounded"]
-
 _STEPS = Template("""
 static inline $F cc_above_$F($F x) {
   $I bits = as_$I(x);

@@ -5,8 +5,6 @@ from __future__ import annotations
 from crosscast.characterization.builtins.mangling import Declaration
 from crosscast.characterization.builtins.spelling import BITS, INTEGERS, per_element, vector
 
-__all__ = ["define"]
-
 _SOURCES = {"shuffle": 1, "shuffle2": 2}
 
 

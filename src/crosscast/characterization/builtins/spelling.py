@@ -6,22 +6,6 @@ from collections.abc import Callable
 
 from crosscast.characterization.builtins.mangling import Declaration
 
-__all__ = [
-    "BITS",
-    "FLOATS",
-    "INTEGERS",
-    "convert",
-    "element",
-    "per_element",
-    "reinterpret",
-    "same_size_integer",
-    "signed",
-    "splat",
-    "uniform",
-    "unsigned",
-    "vector",
-]
-
 BITS = {
     "char": 8,
     "uchar": 8,

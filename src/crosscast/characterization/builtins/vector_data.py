@@ -10,34 +10,18 @@ from crosscast.characterization.builtins.conversion import converted
 from crosscast.characterization.builtins.mangling import ADDRESS_SPACES, Declaration, Type
 from crosscast.characterization.builtins.spelling import BITS, convert, element, per_element, vector
 
-__all__ = ["accesses", "define"]
-
 _NAME = re.compile(r"v(load|store)(a?_half)?(2|3|4|8|16|)(?:_(rte|rtz|rtp|rtn))?")
 
 
 @dataclass(frozen=True)
 class _Transfer:
-    """What a vector load or store moves.
+    """What a vector load or store moves."""
 
-    Parameters
-    ----------
-    loads
-        A load; a store otherwise.
-    value
-        Type of the value in registers.
-    pointer
-        Pointer to the elements in memory.
-    alignment
-        Bytes to which the address is aligned.
-    stride
-        Elements from one index to the next.
-    """
-
-    loads: bool
-    value: Type
-    pointer: Type
-    alignment: int
-    stride: int
+    loads: bool  # A load; a store otherwise
+    value: Type  # Type of the value in registers
+    pointer: Type  # Pointer to the elements in memory
+    alignment: int  # Bytes to which the address is aligned
+    stride: int  # Elements from one index to the next
     mode: str
 
     @property

@@ -10,8 +10,6 @@ from crosscast.characterization.embedding.payload import NAME, Payload, damaged,
 from crosscast.errors import InputError
 from crosscast.profile import Profile
 
-__all__ = ["embed", "holds", "take_out"]
-
 _BEGIN = re.compile(rb"^/\* %b " % NAME.encode(), re.MULTILINE)
 _END = b"*/"
 _WIDTH = 100
@@ -23,22 +21,7 @@ def holds(content: bytes) -> bool:
 
 
 def embed(content: bytes, profiles: Sequence[Profile], where: str) -> bytes:
-    """Return the source with the profiles as a comment, in place of those that it held.
-
-    Parameters
-    ----------
-    content
-        The source text.
-    profiles
-        One or more profiles of its kernels.
-    where
-        The file, for messages.
-
-    Raises
-    ------
-    InputError
-        If it holds profiles that cannot be read, and so cannot be replaced.
-    """
+    """Return the source with the profiles as a comment, in place of those that it held."""
     source, _ = take_out(content, where)
     # A second line end also ends a last line that goes on by a backslash.
     newlines = 1 if source.endswith(b"\n") else 2
@@ -48,13 +31,7 @@ def embed(content: bytes, profiles: Sequence[Profile], where: str) -> bytes:
 
 
 def take_out(content: bytes, where: str) -> tuple[bytes, Payload | None]:
-    """Return the source as it was before profiles were embedded, and what was embedded, if anything.
-
-    Raises
-    ------
-    InputError
-        If what is embedded cannot be read.
-    """
+    """Return the source as it was before profiles were embedded, and what was embedded, if anything."""
     comment = _find(content, where)
     if comment is None:
         return content, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,8 +17,6 @@ from crosscast.characterization.engine.buffers import SharedBuffer, shared_buffe
 from crosscast.characterization.instrumentation import context
 from crosscast.errors import LaunchError
 from crosscast.kernel import Argument, Image, Launch, Local, Parameter, Sampler
-
-__all__ = ["ARGUMENTS_ADDRESS", "Memory", "Placed", "lay_out", "same_buffers"]
 
 DATA_ADDRESS = 0x2000_0000_0000
 """Where buffers start in the child: the same every run, so that pointers are the same every run."""
@@ -59,27 +57,14 @@ class Placed:
 
 @dataclass
 class Memory:
-    """The memory of one launch.
+    """The memory of one launch."""
 
-    Parameters
-    ----------
-    placed
-        Buffers and images, by rising address.
-    packed
-        The argument block.
-    low, high
-        Range of addresses that holds all buffers.
-    local_bytes
-        Local memory of a work-group, the program's variables and the arguments' together.
-    locals
-        (position, offset, size) of the local arguments.
-    """
-
-    placed: list[Placed] = field(default_factory=list)
-    packed: bytearray = field(default_factory=bytearray)
-    low: int = DATA_ADDRESS
+    placed: list[Placed] = field(default_factory=list)  # Buffers and images, by rising address
+    packed: bytearray = field(default_factory=bytearray)  # The argument block
+    low: int = DATA_ADDRESS  # Range of addresses that holds all buffers
     high: int = DATA_ADDRESS
-    local_bytes: int = 0
+    local_bytes: int = 0  # Local memory of a work-group, the program's variables and the arguments' together
+    # (position, offset, size) of the local arguments
     locals: list[tuple[int, int, int]] = field(default_factory=list)
 
     @property
@@ -89,13 +74,7 @@ class Memory:
 
 
 def same_buffers(launch: Launch) -> tuple[tuple[int, ...], ...]:
-    """Positions of arguments that are the same array.
-
-    Raises
-    ------
-    LaunchError
-        If two arrays overlap without being the same.
-    """
+    """Positions of arguments that are the same array."""
     groups: dict[tuple[int, int], list[int]] = {}
     spans: list[tuple[int, int, int]] = []
     for position, argument in enumerate(launch.args):
@@ -114,22 +93,7 @@ def same_buffers(launch: Launch) -> tuple[tuple[int, ...], ...]:
 
 
 def lay_out(launch: Launch, parameters: Sequence[Parameter], local_variables: int) -> Memory:
-    """Check all arguments and place them.
-
-    Parameters
-    ----------
-    launch
-        The launch.
-    parameters
-        The kernel's parameters.
-    local_variables
-        Bytes of the program's local variables.
-
-    Raises
-    ------
-    LaunchError
-        If number, type or size of the arguments does not fit.
-    """
+    """Check all arguments and place them."""
     name = launch.kernel.name
     if len(launch.args) != len(parameters):
         declared = ", ".join(f"{p.type_name} {p.name}" for p in parameters)
@@ -259,3 +223,27 @@ def _value_bytes(argument: Argument, parameter: Parameter, where: str) -> bytes:
     if len(data) != parameter.size:
         raise LaunchError(f"{where}: expected {parameter.size} bytes, found {len(data)}")
     return data
+
+
+def snapshot(memory: Memory, is_written: Callable[[int], bool]) -> dict[int, bytes]:
+    """Content of the buffers that a run would change for good, should it have to be run again."""
+    return {
+        placed.position: placed.shared.data.tobytes()
+        for placed in memory.placed
+        if placed.copied_from is None and is_written(placed.position)
+    }
+
+
+def restore(memory: Memory, before: dict[int, bytes]) -> None:
+    """Put back what `snapshot` found."""
+    for placed in memory.placed:
+        if placed.position in before:
+            placed.shared.data[:] = np.frombuffer(before[placed.position], np.uint8)
+
+
+def copy_back(memory: Memory) -> None:
+    """Copy the output to the arrays that were copied into buffers."""
+    for placed in memory.placed:
+        array = placed.copied_from
+        if array is not None and array.flags.writeable:
+            array[...] = placed.shared.data.view(array.dtype).reshape(array.shape)

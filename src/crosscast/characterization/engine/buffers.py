@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from crosscast.errors import EnvironmentFault
 
-__all__ = ["SharedBuffer", "shared_buffer", "shared_empty"]
-
 _STAGGER = 1024  # buffers that all start at a page boundary would compete for the same cache sets
 _serial = 0
 _shared: dict[int, SharedBuffer] = {}
@@ -23,24 +21,12 @@ _shared: dict[int, SharedBuffer] = {}
 
 @dataclass(frozen=True)
 class SharedBuffer:
-    """Memory in a file without a name, so that a child process can map it too.
+    """Memory in a file without a name, so that a child process can map it too."""
 
-    Parameters
-    ----------
-    fd
-        File descriptor.
-    offset
-        Where the data starts in it.
-    nbytes
-        Size of the data.
-    data
-        The data in this process, as bytes.
-    """
-
-    fd: int
-    offset: int
-    nbytes: int
-    data: npt.NDArray[np.uint8]
+    fd: int  # File descriptor
+    offset: int  # Where the data starts in it
+    nbytes: int  # Size of the data
+    data: npt.NDArray[np.uint8]  # The data in this process, as bytes
 
     @property
     def mapped_nbytes(self) -> int:
@@ -64,15 +50,7 @@ def _create(nbytes: int) -> tuple[SharedBuffer, mmap.mmap]:
 
 
 def shared_empty(shape: int | Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Array of zeros that a kernel can use as a buffer without its being copied.
-
-    Parameters
-    ----------
-    shape
-        Its shape.
-    dtype
-        Type of its elements.
-    """
+    """Array of zeros that a kernel can use as a buffer without its being copied."""
     element = np.dtype(dtype)
     count = int(np.prod(shape, dtype=np.int64))
     buffer, mapped = _create(count * element.itemsize)
@@ -83,13 +61,7 @@ def shared_empty(shape: int | Sequence[int], dtype: npt.DTypeLike) -> npt.NDArra
 
 
 def shared_buffer(array: npt.NDArray[Any]) -> tuple[SharedBuffer, bool]:
-    """Shared memory with the content of `array`.
-
-    Returns
-    -------
-    tuple
-        The memory, and whether it is the array's own rather than a copy.
-    """
+    """Shared memory with the content of `array`."""
     address = array.__array_interface__["data"][0]
     own = _shared.get(address)
     if own is not None and array.flags.c_contiguous and array.nbytes == own.nbytes:

@@ -1,19 +1,17 @@
-"""Run a kernel in a child process, so that whatever it does ends there.
-
-Parent and child share files in memory: the kernel's library, a page for progress and faults, the
-results, what the kernel prints, and the buffers.
-"""
+"""Description of a run for the child process: everything that it needs to know, as JSON."""
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import mmap
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,16 +20,226 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.characterization.engine.arguments import Memory
-from crosscast.characterization.engine.faults import Fault, explain
-from crosscast.characterization.engine.job import describe_job, group_counts
-from crosscast.characterization.engine.print_records import printed
+from crosscast.characterization.engine.arguments import ARGUMENTS_ADDRESS, Memory, Placed
+from crosscast.characterization.engine.printing import printed
 from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.characterization.options import MOST_THREADS, Options, Progress
 from crosscast.errors import EnvironmentFault, KernelFault, KernelTimeout
 from crosscast.kernel import Launch
 
-__all__ = ["RunResult", "run_in_child"]
+_LIBRARIES = ("libm.so.6", "libc.so.6")
+_BUFFER, _LOCAL, _IMAGE = 0, 2, 3
+"""Places of memory, as the runtime numbers them; the program's variables are 1."""
+
+
+def three(sizes: tuple[int, ...], filler: int) -> tuple[int, int, int]:
+    """Sizes in all three dimensions."""
+    first, second, third = (*sizes, *[filler] * (3 - len(sizes)))
+    return first, second, third
+
+
+def group_counts(launch: Launch) -> list[int]:
+    """Work-groups in each of three dimensions; the last one may be smaller."""
+    sizes = zip(three(launch.global_size, 1), three(launch.local_size, 1), strict=True)
+    return [-(-global_ // local) for global_, local in sizes]
+
+
+def describe_job(launch: Launch, memory: Memory, made: Instrumented, threads: int) -> dict[str, Any]:
+    """Describe a run."""
+    return {
+        "threads": threads,
+        "libraries": list(_LIBRARIES),
+        "buffers": [
+            {
+                "fd": placed.shared.fd,
+                "address": placed.address - placed.shared.offset,
+                "nbytes": placed.shared.mapped_nbytes,
+            }
+            for placed in memory.placed
+        ],
+        "regions": _regions(launch, memory, made),
+        "variables": made.variable_regions(),
+        "arguments": base64.b64encode(bytes(memory.packed)).decode(),
+        "arguments_address": ARGUMENTS_ADDRESS,
+        "local_bytes": memory.local_bytes,
+        "data_low": memory.low,
+        "data_high": memory.high,
+        "in_memory": made.in_memory,
+        "weights": made.access_weights(),
+        "words": _words(launch, made),
+    }
+
+
+def _words(launch: Launch, made: Instrumented) -> dict[str, int]:
+    """Numbers that the runtime reads by name."""
+    sizes = {
+        "global": three(launch.global_size, 1),
+        "local": three(launch.local_size, 1),
+        "offset": three(launch.global_offset or (0,), 0),
+        "groups": group_counts(launch),
+    }
+    words = {f"{name}{d}": value for name, values in sizes.items() for d, value in enumerate(values)}
+    return words | {
+        "dims": len(launch.global_size),
+        "private_bytes": made.private.nbytes,
+        "live_bytes": made.live.nbytes,
+        "histories": made.histories,
+        "counters": made.counters,
+        "several": int(len(made.segments) > 1),
+        "published": int(made.order_counter is not None),
+    }
+
+
+def _regions(launch: Launch, memory: Memory, made: Instrumented) -> list[list[int]]:
+    """Regions of buffers, images and local memory: start, size, granule, place, and three flags.
+
+    The flags: it is constant memory, it is read-only, the order of accesses does not matter.
+    """
+    found = []
+    for placed in memory.placed:
+        start, nbytes, position = placed.address, placed.shared.nbytes, placed.position
+        if placed.place == "image":
+            found.append([start, nbytes, placed.shared.data.itemsize, _IMAGE, 0, 0, 0])
+            continue
+        flags = (made.is_constant(position), position in launch.read_only, made.commutes(position))
+        found.append([start, nbytes, made.parameter_granule(position), _BUFFER, *map(int, flags)])
+    for position, offset, nbytes in memory.locals:
+        found.append([offset, nbytes, made.parameter_granule(position), _LOCAL, 0, 0, 0])
+    return [*found, *made.local_regions()]
+
+
+_SIGNAL, _BOUNDS, _DIVERGED, _STACK, _NO_MEMORY = range(1, 6)
+_NEAR = 1 << 21
+_FAR = 1 << 40
+_NO_ADDRESS = 1 << 63
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What the runtime noted when a kernel failed."""
+
+    kind: int  # Which check, as the runtime numbers them
+    signal: int  # Signal number; for a bounds check, 1 if the buffer is read-only
+    address: int  # Address accessed
+    group: tuple[int, ...]  # Work-group that ran
+    site: int  # Place in the program, for a bounds check
+    item: int  # Work-item of the group, for a bounds check
+    # Two more numbers: bytes accessed and whether it was a write; the segments that work-items went on to; or
+    # what stands at `address` if that is a counter, an address of a buffer's or an offset into local memory
+    details: tuple[int, int]
+
+    @classmethod
+    def from_words(cls, words: Sequence[int]) -> Fault:
+        """Read the status page's words."""
+        return cls(words[1], words[2], words[3], tuple(words[4:7]), words[7], words[8], (words[9], words[10]))
+
+
+def explain(fault: Fault, launch: Launch, memory: Memory, made: Instrumented) -> str:
+    """Sentence that says what failed, where, and on what."""
+    dims = len(launch.global_size)
+    group = _tuple(fault.group[:dims])
+    name = launch.kernel.name
+    if fault.kind == _BOUNDS:
+        return f"{name}: {_bounds(fault, launch, memory, made)}"
+    if fault.kind == _DIVERGED:
+        return (
+            f"{name}: a barrier was not reached by all work-items of work-group {group}{_barrier_lines(made)}"
+        )
+    if fault.kind == _STACK:
+        return f"{name}: work-group {group} needs more private memory than the stack of 256 MiB"
+    if fault.kind == _NO_MEMORY:
+        return f"{name}: no memory for {fault.address} bytes of counters"
+    if fault.signal == signal.SIGFPE:
+        return f"{name}: integer division by zero (or the least integer divided by -1) in work-group {group}"
+    if fault.signal in (signal.SIGSEGV, signal.SIGBUS):
+        return (
+            f"{name}: work-group {group} accessed memory that is not its own: "
+            f"{_signalled(fault, launch, memory, made)}; "
+            "--check-bounds tells the work-item and the line"
+        )
+    return f"{name}: work-group {group} was stopped by {signal.Signals(fault.signal).name}"
+
+
+def _tuple(values: Sequence[int]) -> str:
+    return str(tuple(values)) if len(values) > 1 else str(values[0])
+
+
+def _barrier_lines(made: Instrumented) -> str:
+    lines = sorted({s.after.line for s in made.segments if s.after is not None and s.after.line})
+    if not lines:
+        return ""
+    return f" (barriers stand in line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))})"
+
+
+def _bounds(fault: Fault, launch: Launch, memory: Memory, made: Instrumented) -> str:
+    line = made.sites[fault.site]
+    nbytes, write = fault.details
+    item = _tuple(_global_id(fault, launch))
+    verb = "write to a read-only buffer" if fault.signal else f"out-of-bounds {'write' if write else 'read'}"
+    where = f" in line {line}" if line else ""
+    target = _target(fault.address, launch, memory, made)
+    return f"{verb} of {nbytes} bytes by work-item {item}{where}: {target}"
+
+
+def _global_id(fault: Fault, launch: Launch) -> list[int]:
+    """Global id of the work-item that faulted."""
+    ids, rest = [], fault.item
+    offsets = launch.global_offset or (0,) * len(launch.global_size)
+    for group, local, size, offset in zip(
+        fault.group, launch.local_size, launch.global_size, offsets, strict=False
+    ):
+        start = group * local
+        items = min(local, size - start)  # the last group may be smaller
+        ids.append(start + rest % items + offset)
+        rest //= items
+    return ids
+
+
+def _signalled(fault: Fault, launch: Launch, memory: Memory, made: Instrumented) -> str:
+    """Say what a signal's address is, directly or as the place of an access's counter."""
+    if fault.address == _NO_ADDRESS:
+        return "an address that no memory can have"
+    counted, offset = map(_signed, fault.details)
+    address = _signed(fault.address)
+    distance = min(_outside_all(address, memory), _outside_all(counted, memory))
+    if not memory.local_bytes or distance <= _outside(offset, memory.local_bytes):
+        nearer = min(address, counted, key=lambda a: _outside_all(a, memory))
+        return _target(nearer, launch, memory, made)
+    return f"byte offset {offset} of local memory ({memory.local_bytes} bytes)"
+
+
+def _outside_all(address: int, memory: Memory) -> int:
+    """How far an address is from all buffers and from null."""
+    buffers = (_outside(address - p.address, p.shared.nbytes) for p in memory.placed)
+    return min([abs(address) if abs(address) < _NEAR else _FAR, *buffers])
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 64) if word >> 63 else word
+
+
+def _target(address: int, launch: Launch, memory: Memory, made: Instrumented) -> str:
+    if abs(address) < _NEAR:
+        nulls = [p for p, a in enumerate(launch.args) if a is None and made.is_pointer(p)]
+        which = f", argument {nulls[0]} ({made.names[nulls[0]]})" if len(nulls) == 1 else ""
+        return f"byte offset {address} from a null pointer{which}"
+
+    def away(placed: Placed) -> int:
+        return _outside(address - placed.address, placed.shared.nbytes)
+
+    nearest = min(memory.placed, key=away, default=None)
+    if nearest is None or away(nearest) > _FAR:
+        return f"address {address:#x} is in no buffer"
+    return (
+        f"byte offset {address - nearest.address} of buffer {made.names[nearest.position]!r} "
+        f"(argument {nearest.position}, {nearest.shared.nbytes} bytes)"
+    )
+
+
+def _outside(distance: int, nbytes: int) -> int:
+    """How far outside a buffer an offset is; 0 inside."""
+    return -distance if distance < 0 else max(0, distance - nbytes + 1)
+
 
 _WORKER = Path(__file__).with_name("worker.py")
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.05
@@ -45,57 +253,20 @@ _FAULT, _RUN_NS, _REDUCE_NS, _OVERFLOW, _CPU_NS = 1, 11, 12, 13, 14
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run left.
+    """What a run left."""
 
-    Parameters
-    ----------
-    words
-        Records of what was counted.
-    run_s, cpu_s
-        Seconds that running took, and that its threads computed, added up.
-    reduce_s
-        Seconds that adding up the counters took.
-    printed
-        What the kernel printed.
-    overflow
-        A counter may have overflowed.
-    """
-
-    words: npt.NDArray[np.uint64]
-    run_s: float
+    words: npt.NDArray[np.uint64]  # Records of what was counted
+    run_s: float  # Seconds that running took, and that its threads computed, added up
     cpu_s: float
-    reduce_s: float
-    printed: str
-    overflow: bool
+    reduce_s: float  # Seconds that adding up the counters took
+    printed: str  # What the kernel printed
+    overflow: bool  # A counter may have overflowed
 
 
 def run_in_child(
     launch: Launch, memory: Memory, made: Instrumented, library: bytes, options: Options, threads: int
 ) -> RunResult:
-    """Run a launch.
-
-    Parameters
-    ----------
-    launch
-        The launch.
-    memory
-        Its buffers and arguments; the buffers are changed.
-    made
-        The instrumented kernel.
-    library
-        Its machine code.
-    options
-        How to run.
-    threads
-        Threads that run work-groups.
-
-    Raises
-    ------
-    KernelFault
-        If the kernel fails, or takes too long.
-    EnvironmentFault
-        If the child cannot be started.
-    """
+    """Run a launch."""
     with (
         _memory_file("crosscast-kernel", library) as library_fd,
         _memory_file("crosscast-status", nbytes=_STATUS_BYTES) as status_fd,

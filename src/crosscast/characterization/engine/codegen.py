@@ -128,25 +128,7 @@ def _refuse_variable(variable: ir.GlobalVariable) -> None:
 
 @interruption_deferred()
 def build_library(module: ir.Module, kernel: ir.Function, made: Instrumented, switches: Switches) -> bytes:
-    """Compile an instrumented kernel to a shared library.
-
-    Parameters
-    ----------
-    module
-        The program.
-    kernel
-        The kernel, for its parameters.
-    made
-        The instrumented kernel.
-    switches
-        What it was instrumented for.
-
-    Raises
-    ------
-    UnsupportedError
-        If it calls a builtin that is not in the library, or its IR uses something that cannot be
-        rewritten for this machine.
-    """
+    """Compile an instrumented kernel to a shared library."""
     toolchain.host_machine()
     machine = _target_machine()
     header = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'

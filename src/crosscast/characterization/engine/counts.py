@@ -12,8 +12,6 @@ import numpy.typing as npt
 from crosscast.characterization.instrumentation.block_costs import Tally
 from crosscast.characterization.instrumentation.instrumented import Instrumented
 
-__all__ = ["ADDRESS_LEVELS", "Counts", "read_results"]
-
 ADDRESS_LEVELS = 11
 """Addresses are told apart with 0 to 10 of their lowest bits skipped."""
 
@@ -26,36 +24,20 @@ Histogram = dict[int, int]
 
 @dataclass
 class Counts(Tally):
-    """Everything counted in one launch.
+    """Everything counted in one launch."""
 
-    Parameters
-    ----------
-    unique_reads, unique_writes
-        Distinct addresses read and written.
-    addresses
-        For each number of skipped bits: how many addresses have each number of accesses.
-    pieces, totals
-        How many pieces between barriers, and work-items, have each number of instructions.
-    branch_executions
-        Executions of each static branch.
-    histories
-        For each history: how often each sequence of outcomes occurred, by the outcomes behind a
-        leading 1.
-    order
-        Sum over work-items of the position of their last load or store; 0 if not asked for.
-    conflict
-        Threads wrote and used the same memory.
-    """
-
-    unique_reads: int = 0
+    unique_reads: int = 0  # Distinct addresses read and written
     unique_writes: int = 0
+    # For each number of skipped bits: how many addresses have each number of accesses
     addresses: list[Histogram] = field(default_factory=lambda: [{} for _ in range(ADDRESS_LEVELS)])
+    # How many pieces between barriers, and work-items, have each number of instructions
     pieces: Histogram = field(default_factory=dict)
     totals: Histogram = field(default_factory=dict)
-    branch_executions: Counter[int] = field(default_factory=Counter)
+    branch_executions: Counter[int] = field(default_factory=Counter)  # Executions of each static branch
+    # For each history: how often each sequence of outcomes occurred, by the outcomes behind a leading 1
     histories: dict[int, Histogram] = field(default_factory=dict)
-    order: int = 0
-    conflict: bool = False
+    order: int = 0  # Sum over work-items of the position of their last load or store; 0 if not asked for
+    conflict: bool = False  # Threads wrote and used the same memory
 
 
 def _records(words: npt.NDArray[np.uint64]) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
@@ -72,15 +54,7 @@ def _add(histogram: Histogram, keys: npt.NDArray[np.uint64], counts: npt.NDArray
 
 
 def read_results(words: npt.NDArray[np.uint64], made: Instrumented) -> Counts:
-    """Turn the records that the runtime wrote into counts.
-
-    Parameters
-    ----------
-    words
-        The records: a tag, a length, and that many words each.
-    made
-        The instrumented kernel that ran.
-    """
+    """Turn the records that the runtime wrote into counts."""
     counts = Counts()
     counters = np.zeros(max(made.counters, 1), np.uint64)
     for tag, body in _records(words):

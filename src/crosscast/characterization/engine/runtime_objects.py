@@ -56,13 +56,7 @@ def start() -> tuple[threading.Thread, ...]:
 
 
 def objects() -> list[Path]:
-    """Object files of the runtime, which this waits for.
-
-    Raises
-    ------
-    EnvironmentFault
-        If the machine or the compiler is not one that runs kernels.
-    """
+    """Object files of the runtime, which this waits for."""
     for thread in start():
         thread.join()
     return [_object(unit) for unit in _LEVELS]
@@ -76,13 +70,7 @@ def _compile_all(units: queue.SimpleQueue[str]) -> None:
 
 
 def arguments(level: str) -> list[str]:
-    """Options that compile C which may include ``runtime.h``.
-
-    Parameters
-    ----------
-    level
-        Optimization, such as ``-O2``.
-    """
+    """Options that compile C which may include ``runtime.h``."""
     machine = toolchain.host_machine()
     return [*_options(machine, level), *_include_folders(machine), "-c"]
 

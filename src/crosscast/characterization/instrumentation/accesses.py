@@ -12,8 +12,6 @@ from crosscast.characterization.builtins.access import Access
 from crosscast.characterization.builtins.mangling import parse
 from crosscast.characterization.instrumentation.inline import Call, parse_call
 
-__all__ = ["MemoryAccess", "accesses_of", "async_element", "scalar_bytes"]
-
 _ALIGN = re.compile(r"\balign (\d+)")
 _POINTER = re.compile(r"ptr(?: addrspace\(\d+\))?")
 _TRANSFERS = re.compile(r"llvm\.(memcpy|memmove|memset)\.")
@@ -32,56 +30,26 @@ _LLVM_TYPES = {
 
 @dataclass(frozen=True)
 class MemoryAccess:
-    """One access event.
+    """One access event."""
 
-    Parameters
-    ----------
-    kind
-        ``read``, ``write``, ``read-write`` (one of each) or ``compare-exchange`` (a read, and a
-        write if it succeeds).
-    pointer
-        Pointer value.
-    pointer_type
-        Its LLVM type.
-    nbytes
-        Bytes accessed; 0 where that is known only while running (see `length`).
-    alignment
-        Alignment in bytes that the program promises.
-    index
-        Value to be multiplied by `stride` and added to the pointer, with its type; ``None`` for 0.
-    stride
-        Bytes for one unit of `index`.
-    length
-        Value that holds the number of bytes, of ``memcpy`` and the like.
-    success
-        How a compare-exchange tells that it wrote: ``pair`` (second element of the result),
-        ``result`` (the result is true), ``equals-argument`` (the result equals argument 1).
-    repeated
-        One event an element, as often as the runtime finds out (an async copy).
-    """
-
+    # `read`, `write`, `read-write` (one of each) or `compare-exchange` (a read, and a write if it succeeds)
     kind: Literal["read", "write", "read-write", "compare-exchange"]
-    pointer: str
-    pointer_type: str
-    nbytes: int
-    alignment: int
+    pointer: str  # Pointer value
+    pointer_type: str  # Its LLVM type
+    nbytes: int  # Bytes accessed; 0 where that is known only while running (see `length`)
+    alignment: int  # Alignment in bytes that the program promises
+    # Value to be multiplied by `stride` and added to the pointer, with its type; `None` for 0
     index: tuple[str, str] | None = None
-    stride: int = 1
-    length: str | None = None
+    stride: int = 1  # Bytes for one unit of `index`
+    length: str | None = None  # Value that holds the number of bytes, of `memcpy` and the like
+    # How a compare-exchange tells that it wrote: `pair` (second element of the result), `result` (the result
+    # is true), `equals-argument` (the result equals argument 1)
     success: Literal["none", "pair", "result", "equals-argument"] = "none"
-    repeated: bool = False
+    repeated: bool = False  # One event an element, as often as the runtime finds out (an async copy)
 
 
 def accesses_of(instruction: ir.Instruction, sizes: dict[str, tuple[int, int]]) -> list[MemoryAccess]:
-    """Accesses of one instruction, to whatever address space.
-
-    Parameters
-    ----------
-    instruction
-        Any instruction.
-    sizes
-        Size and alignment of each type.
-    """
+    """Accesses of one instruction, to whatever address space."""
     if not instruction.text or not instruction.counted:
         return []
     if instruction.opcode in ("load", "store", "atomicrmw", "cmpxchg"):

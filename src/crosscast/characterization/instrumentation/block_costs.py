@@ -1,11 +1,8 @@
-"""What one execution of each basic block costs.
-
-Instructions and accesses are not counted as they are executed: a block costs the same every time,
-so that costs are multiplied by executions afterwards. Executions follow from the few counted edges.
-"""
+"""The class of an instruction in the mix of paper 004, which counted the instructions of a CPU."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,39 +10,71 @@ from typing import TypeVar
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation.accesses import MemoryAccess
-from crosscast.characterization.instrumentation.instruction_class import class_of
 from crosscast.characterization.instrumentation.pointers import PointerClass, PointerClasses, address_space
-from crosscast.characterization.instrumentation.segments import Segment
+from crosscast.characterization.instrumentation.regions import Segment
 
-__all__ = ["BlockCosts", "Tally", "costs_of", "space_name"]
+CLASSES = ("sse", "alu", "mem", "fp", "stack", "string", "shift", "control")
+"""The classes, in the order of Table 4."""
+
+OTHER = "other"
+"""What is none of them: a phi, or a change of type that costs nothing."""
+
+_OPCODES = {
+    "mem": "load store atomicrmw cmpxchg fence",
+    "stack": "alloca",
+    "shift": "shl lshr ashr mul",
+    "fp": "fadd fsub fmul fdiv frem fneg fcmp fptoui fptosi uitofp sitofp fptrunc fpext",
+    "control": "br switch indirectbr ret unreachable",
+    OTHER: "phi bitcast addrspacecast freeze ptrtoint inttoptr",
+}
+_CLASS_OF_OPCODE = {opcode: name for name, opcodes in _OPCODES.items() for opcode in opcodes.split()}
+_OF_VECTORS = ("extractelement", "insertelement", "shufflevector")
+_TRANSFERS = re.compile(r"@llvm\.(memcpy|memmove|memset)\.")
+_REALS = ("half", "bfloat", "float", "double")
+
+
+def class_of(instruction: ir.Instruction) -> str:
+    """One of `CLASSES`, or `OTHER`.
+
+    Each instruction is in one class only. Where an instruction could be in several, the first of these
+    holds: memory, vectors, then what it does; a call of a builtin goes by the type of what it returns.
+    """
+    opcode = instruction.opcode
+    if opcode == "call" and _TRANSFERS.search(instruction.text):
+        return "string"
+    if instruction.accesses:
+        # Atomics and loads of vectors are calls.
+        return "mem"
+    known = _CLASS_OF_OPCODE.get(opcode)
+    if known in ("mem", "stack", "control", OTHER):
+        return known
+    if instruction.width > 1 or opcode in _OF_VECTORS:
+        return "sse"
+    if opcode == "call":
+        # Nothing is left of a barrier, and of a function of the program its own instructions.
+        if not instruction.text or instruction.type == "void":
+            return "control"
+        return "fp" if instruction.type in _REALS else "alu"
+    return known or "alu"
+
 
 Key = TypeVar("Key")
 
 
 @dataclass
 class Tally:
-    """Instructions, accesses and barriers, by kind.
+    """Instructions, accesses and barriers, by kind."""
 
-    Parameters
-    ----------
-    opcodes, widths, classes
-        Executed instructions by opcode, by width of the result, and by class of the instruction mix.
-    reads, writes, plain
-        Read events, write events, and load and store instructions, by address space.
-    private
-        Load and store instructions to private memory.
-    barriers
-        Barriers hit.
-    """
-
+    # Executed instructions by opcode, by width of the result, and by class of the instruction mix
     opcodes: Counter[str] = field(default_factory=Counter)
     widths: Counter[int] = field(default_factory=Counter)
     classes: Counter[str] = field(default_factory=Counter)
+    # Read events, write events, and load and store instructions, by address space
     reads: Counter[str] = field(default_factory=Counter)
     writes: Counter[str] = field(default_factory=Counter)
     plain: Counter[str] = field(default_factory=Counter)
-    private: int = 0
-    barriers: int = 0
+    private: int = 0  # Load and store instructions to private memory
+    barriers: int = 0  # Barriers hit
 
     @property
     def instructions(self) -> int:
@@ -79,17 +108,11 @@ class BlockCosts(Tally):
     """What one execution of a block costs, and how to know how often it ran.
 
     Its accesses are those whose address space is known.
-
-    Parameters
-    ----------
-    executions
-        Coefficient of each counter in the number of executions.
-    branch
-        Static branch at its end, ``None`` if there is none.
     """
 
+    # Coefficient of each counter in the number of executions
     executions: dict[int, int] = field(default_factory=dict)
-    branch: int | None = None
+    branch: int | None = None  # Static branch at its end, `None` if there is none
 
     def add(self, instruction: ir.Instruction, classes: PointerClasses) -> None:
         """Add one instruction."""
@@ -119,19 +142,7 @@ def costs_of(
     classes: PointerClasses,
     barrier_before: Callable[[int], bool],
 ) -> dict[str, BlockCosts]:
-    """Costs of each block of a segment, as the kernel's author wrote it.
-
-    Parameters
-    ----------
-    segment
-        The segment, before anything is added to it.
-    executions
-        For each block: coefficient of each counter in the number of its executions.
-    classes
-        The kernel's pointer classes.
-    barrier_before
-        Whether there is a barrier before a segment.
-    """
+    """Costs of each block of a segment, as the kernel's author wrote it."""
     found = {}
     for label, block in segment.blocks.items():
         cost = BlockCosts(executions=executions[label], branch=block.terminator.branch)

@@ -1,15 +1,162 @@
-"""Code that records the outcomes of a segment's conditional branches, each in its planned way."""
+"""How each conditional branch records the history of its outcomes.
+
+Five ways, from cheap to general, all exact:
+
+- ``row``: a branch outside all loops of a segment runs at most once a work-item; its outcomes go to
+  a row of bytes that is folded into the history when all work-items have run the segment.
+- ``cell``: like ``row``, but all work-items take the same way: one byte for all of them.
+- ``lead``: a branch of a segment that runs once for all work-items; its outcomes are noted one by
+  one and then recorded as often as there are work-items.
+- ``run``: a branch that leaves the innermost loop around it is a run of equal outcomes and then the
+  other one; the run's length is counted and recorded when the loop is left.
+- ``each``: anything else is recorded outcome by outcome.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import context, graph
-from crosscast.characterization.instrumentation.histories import BranchPlan
-from crosscast.characterization.instrumentation.names import Names
+from crosscast.characterization.instrumentation.context import Names
 from crosscast.characterization.instrumentation.prelude import Scopes
-from crosscast.characterization.instrumentation.segment_editor import SegmentEditor
+from crosscast.characterization.instrumentation.regions import Segment
+from crosscast.characterization.instrumentation.uniformity import Uniformity
 
-__all__ = ["BranchCode"]
+Way = Literal["lead", "cell", "row", "run", "each"]
+
+
+@dataclass(frozen=True)
+class BranchPlan:
+    """Recording of one copy of a branch."""
+
+    way: Way  # How it is recorded
+    loop: graph.Loop | None = None  # Innermost loop around it; set for `run`
+    stay: str = ""  # Label it goes to while the loop goes on; set for `run`
+
+
+def plan_branches(
+    segments: Sequence[Segment], loops: Sequence[dict[str, graph.Loop]], uniform: Uniformity
+) -> list[dict[str, BranchPlan]]:
+    """Choose the recording of every branch, by segment and block label.
+
+    All copies of a static branch share one history. Ways other than ``each`` keep it in memory and
+    mix; a copy recorded ``each`` keeps it in a register, so then all copies do.
+    """
+    plans: list[dict[str, BranchPlan]] = []
+    general: set[int] = set()
+    for segment, inner in zip(segments, loops, strict=True):
+        here: dict[str, BranchPlan] = {}
+        copies: Counter[int] = Counter()
+        for label, block in segment.blocks.items():
+            branch = block.terminator.branch
+            if branch is None:
+                continue
+            copies[branch] += 1
+            way: Way = "cell" if uniform.decides_for_all(block) else "row"
+            here[label] = _plan(block.terminator.successors, inner.get(label), way)
+            if segment.once:
+                here[label] = BranchPlan("lead")
+            if here[label].way == "each":
+                general.add(branch)
+        for label, plan in here.items():
+            number = segment.blocks[label].terminator.branch
+            # Rows are folded after the fact, which would reorder several copies.
+            if plan.way in ("cell", "row") and number is not None and copies[number] > 1:
+                general.add(number)
+        plans.append(here)
+    return [
+        {
+            label: BranchPlan("each")
+            if segment.blocks[label].terminator.branch in general and plan.way != "lead"
+            else plan
+            for label, plan in here.items()
+        }
+        for segment, here in zip(segments, plans, strict=True)
+    ]
+
+
+def _plan(successors: list[str], loop: graph.Loop | None, once: Way) -> BranchPlan:
+    if loop is None:
+        return BranchPlan(once)
+    inside = [label for label in successors if label in loop.blocks]
+    if len(successors) == 2 and len(inside) == 1:
+        return BranchPlan("run", loop, inside[0])
+    return BranchPlan("each")
+
+
+class SegmentEditor:
+    """Adds code to one segment."""
+
+    def __init__(self, segment: Segment, names: Names) -> None:
+        self.segment, self._names = segment, names
+        self.slots: list[str] = []
+        """Stack slots, to be written before the segment's entry."""
+        self.flow = segment.successors()
+        self._predecessors: dict[str, list[str]] = {label: [] for label in segment.blocks}
+        for label, successors in self.flow.items():
+            for successor in successors:
+                self._predecessors[successor].append(label)
+        self._middles: dict[graph.Edge, str] = {}  # block on each edge that was split
+
+    def slot(self, stem: str, type_: str, value: str = "0") -> str:
+        """Make a stack slot, and return its name."""
+        name = self._names.unique(stem)
+        self.slots += [f"  {name} = alloca {type_}", f"  store {type_} {value}, ptr {name}"]
+        return name
+
+    def increment(self, slot: str, type_: str) -> list[str]:
+        """Code that adds 1 to a stack slot."""
+        old, new = self._names.unique("v"), self._names.unique("v")
+        return [
+            f"{old} = load {type_}, ptr {slot}",
+            f"{new} = add {type_} {old}, 1",
+            f"store {type_} {new}, ptr {slot}",
+        ]
+
+    def at_start(self, label: str, texts: Iterable[str]) -> None:
+        """Add code behind the phis of a block."""
+        self._insert(label, sum(1 for _ in self.segment.blocks[label].phis()), texts)
+
+    def at_end(self, label: str, texts: Iterable[str]) -> None:
+        """Add code before the terminator of a block."""
+        self._insert(label, len(self.segment.blocks[label].instructions) - 1, texts)
+
+    def on_edge(self, edge: graph.Edge, texts: Iterable[str]) -> None:
+        """Add code that is executed whenever control goes along an edge."""
+        source, target = edge
+        if edge in self._middles:
+            self.at_end(self._middles[edge], texts)
+        elif target == graph.EXIT or len(self.flow[source]) == 1:
+            self.at_end(source, texts)
+        elif len(self._predecessors[target]) == 1 and target != self.segment.entry:
+            self.at_start(target, texts)
+        else:
+            self.at_end(self._split(source, target), texts)
+
+    def _insert(self, label: str, position: int, texts: Iterable[str]) -> None:
+        self.segment.blocks[label].instructions[position:position] = map(ir.added, texts)
+
+    def _split(self, source: str, target: str) -> str:
+        """Put an empty block on an edge."""
+        label = self._names.unique("edge")
+        blocks = self.segment.blocks
+        blocks[label] = ir.Block(label, [ir.Instruction(f"br label {target}", "br", counted=False)])
+        blocks[source].terminator.retarget(target, label)
+        for phi in blocks[target].phis():
+            # A switch may have gone there several times; the new block goes there once.
+            moved = ((value, label if p == source else p) for value, p in phi.incoming)
+            phi.incoming = list(dict.fromkeys(moved))
+        self.flow[source] = [label if s == target else s for s in self.flow[source]]
+        self.flow[label] = [target]
+        self._predecessors[label] = [source]
+        self._predecessors[target] = [label if p == source else p for p in self._predecessors[target]]
+        self._middles[source, target] = label
+        return label
+
 
 OnEdges = list[tuple[graph.Edge, list[str]]]
 
@@ -18,21 +165,7 @@ _NOT_REACHED = "2"
 
 
 class BranchCode:
-    """Records the branches of one segment.
-
-    Parameters
-    ----------
-    editor
-        Adds code to the segment.
-    names
-        Where new names come from.
-    scopes
-        The kernel's alias scopes.
-    plans
-        How to record each branch, by its block.
-    lines
-        For published conventions: history of each source line that several branches share.
-    """
+    """Records the branches of one segment."""
 
     def __init__(
         self,

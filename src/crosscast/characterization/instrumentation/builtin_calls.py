@@ -1,24 +1,125 @@
-"""Calls of OpenCL builtins, and what stands for each of them in host code.
-
-Work-item functions become values, fences nothing, ``printf`` and async copies calls of the runtime;
-other builtins are taken from the library. What Crosscast does not do is refused here, by line.
-"""
+"""Which buffers a kernel writes, and which it only updates in ways whose order does not matter."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from crosscast.characterization import ir
+from crosscast.characterization.builtins import atomics
 from crosscast.characterization.builtins.mangling import parse
 from crosscast.characterization.instrumentation.accesses import async_element
+from crosscast.characterization.instrumentation.context import Names
 from crosscast.characterization.instrumentation.inline import Call, builtin_name, parse_call
-from crosscast.characterization.instrumentation.names import Names
-from crosscast.characterization.instrumentation.sharing import commutes
-from crosscast.characterization.instrumentation.work_items import is_work_item_function, work_item_value
+from crosscast.characterization.instrumentation.pointers import PointerClasses, address_space
 from crosscast.errors import UnsupportedError
 
-__all__ = ["Lowering", "declarations"]
+_LOCAL = 3
+_COMMUTATIVE = frozenset("add sub and or xor max min umax umin".split())
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Names of parameters and variables, by what the kernel does to their memory."""
+
+    written: set[str]  # It may write there
+    # All it does there is atomic, commutes, and its results are not used: work-groups can do it in any order
+    # and end up with the same
+    commuting: set[str]
+    # Written memory in which accesses may overlap without starting at the same address, so that the counters
+    # cannot tell whether work-groups communicate
+    overlapping: set[str]
+
+
+def commutes(instruction: ir.Instruction, is_used: Callable[[ir.Instruction], bool]) -> bool:
+    """Whether an instruction is an atomic update whose order among others does not matter."""
+    if is_used(instruction):
+        return False
+    if instruction.opcode == "atomicrmw":
+        operation = re.match(r"atomicrmw (?:volatile )?(\w+)", instruction.text)
+        return operation is not None and operation[1] in _COMMUTATIVE
+    if instruction.opcode != "call":
+        return False
+    declaration = parse(parse_call(instruction).name)
+    return declaration is not None and atomics.is_commutative(declaration)
+
+
+def find_sharing(
+    function: ir.Function, classes: PointerClasses, is_used: Callable[[ir.Instruction], bool]
+) -> Sharing:
+    """Sort the memory of a kernel by what it does there."""
+    written: set[str] = set()
+    touched: set[str] = set()
+    ordered: set[str] = set()
+    extents: dict[str, set[int]] = {}
+    for instruction in function.instructions():
+        for access in instruction.accesses:
+            if address_space(access.pointer_type) == _LOCAL:
+                continue  # no other work-group sees it
+            members = classes.members(access.pointer)
+            touched |= members
+            if access.kind != "read":
+                written |= members
+            if not commutes(instruction, is_used):
+                ordered |= members
+            # Of no known extent where its length is only known while running, or it may start anywhere.
+            known = 0 < access.nbytes <= access.alignment or access.repeated
+            for name in members:
+                extents.setdefault(name, set()).add(access.nbytes if known else 0)
+    mixed = {name for name, found in extents.items() if len(found) > 1 or 0 in found}
+    return Sharing(written, touched - ordered, written & mixed)
+
+
+_PER_DIMENSION = {
+    "get_local_id": ("%cc.id", "0"),
+    "get_group_id": ("%cc.group", "0"),
+    "get_local_size": ("%cc.size", "1"),
+    "get_enqueued_local_size": ("%cc.enqueued", "1"),
+    "get_global_size": ("%cc.global", "1"),
+    "get_num_groups": ("%cc.groups", "1"),
+    "get_global_offset": ("%cc.offset", "0"),
+}
+_LINEAR_PARTS = ("group", "enqueued", "id", "global")
+_OTHERS = {
+    "get_work_dim": "trunc i64 %cc.dims to i32",
+    "get_local_linear_id": "add i64 %cc.wi, 0",
+    "get_global_linear_id": "call i64 @cc.linear("
+    + ", ".join(f"i64 %cc.{part}{d}" for d in range(3) for part in _LINEAR_PARTS)
+    + ")",
+}
+
+
+def is_work_item_function(name: str) -> bool:
+    """Whether a builtin is a work-item function."""
+    return name == "get_global_id" or name in _PER_DIMENSION or name in _OTHERS
+
+
+def work_item_value(name: str, call: Call, *, small_ids: bool) -> str:
+    """Instruction that stands for a call of a work-item function."""
+    if name in _OTHERS:
+        return _OTHERS[name]
+    dimension = call.arguments[0][1]
+    fixed = dimension in ("0", "1", "2")
+    if name == "get_global_id":
+        return _global_id(dimension, fixed=fixed, small_ids=small_ids)
+    if name == "get_local_id" and fixed:
+        return f"call i64 @cc.small_sum(i64 0, i64 %cc.id{dimension})"
+    stem, other = _PER_DIMENSION[name]
+    if fixed:
+        return f"add i64 {stem}{dimension}, 0"
+    values = ", ".join(f"i64 {stem}{d}" for d in range(3))
+    return f"call i64 @cc.pick(i32 {dimension}, {values}, i64 {other})"
+
+
+def _global_id(dimension: str, *, fixed: bool, small_ids: bool) -> str:
+    if fixed and small_ids:
+        return f"call i64 @cc.small_sum(i64 %cc.base{dimension}, i64 %cc.id{dimension})"
+    if fixed:
+        return f"add i64 %cc.base{dimension}, %cc.id{dimension}"
+    values = ", ".join(f"i64 %cc.{part}{d}" for part in ("base", "id") for d in range(3))
+    return f"call i64 @cc.pick_sum(i32 {dimension}, {values})"
+
 
 _NOTHING = frozenset(
     "mem_fence read_mem_fence write_mem_fence atomic_work_item_fence prefetch wait_group_events".split()
@@ -46,21 +147,7 @@ _PRINT_RECORD_BYTES = 136
 
 
 class Lowering:
-    """Lowers the builtin calls of one kernel and remembers what they need.
-
-    Parameters
-    ----------
-    names
-        Where new names come from.
-    is_used
-        Whether the result of an instruction is used.
-    sites
-        Source line of each place that can fault; async copies are added.
-    small_ids
-        All global ids fit 31 bits.
-    check_bounds
-        Check async copies against their buffers.
-    """
+    """Lowers the builtin calls of one kernel and remembers what they need."""
 
     def __init__(
         self,
@@ -81,13 +168,7 @@ class Lowering:
         """Whether results depend on the order of work-groups: these run on one thread."""
 
     def lower(self, instruction: ir.Instruction) -> list[ir.Instruction]:
-        """Host instructions for one instruction of the kernel; the last one bears its result.
-
-        Raises
-        ------
-        UnsupportedError
-            If it uses what Crosscast does not do.
-        """
+        """Host instructions for one instruction of the kernel; the last one bears its result."""
         if instruction.opcode in ("atomicrmw", "cmpxchg"):
             self._note_order(instruction)
         if instruction.opcode != "call" or not instruction.text:
@@ -215,3 +296,50 @@ def declarations(module: ir.Module, text: str) -> list[str]:
         if name not in module.declared and unfused in module.declared:
             rows.append(module.declared[unfused].replace("llvm.fmuladd.", "llvm.fma."))
     return rows
+
+
+_COLLECTIVE = re.compile(
+    r"work_group_(all|any|broadcast|reduce|scan_exclusive|scan_inclusive)(?:_(add|min|max))?$"
+)
+_KINDS = ("all", "any", "broadcast", "reduce", "scan_exclusive", "scan_inclusive")
+_OPERATIONS = ("add", "min", "max")
+_TYPES = {"i": 0, "j": 1, "l": 2, "m": 3, "f": 4, "d": 5}
+
+
+def collective_code(call: ir.Instruction) -> tuple[int, int]:
+    """Operation and type of a collective, as the runtime numbers them."""
+    symbol = parse_call(call).name
+    name = builtin_name(symbol)
+    match = _COLLECTIVE.match(name)
+    letter = symbol[len(f"_Z{len(name)}{name}") :][:1]
+    if match is None or letter not in _TYPES:
+        raise UnsupportedError(f"{call.where}{name} is not supported")
+    operation = _OPERATIONS.index(match[2]) if match[2] else 0
+    return _KINDS.index(match[1]) + 16 * operation, _TYPES[letter]
+
+
+def hand_over(collective: ir.Instruction, names: Names) -> list[str]:
+    """Hand a work-item's arguments to the runtime: 16 bytes, a value and whose value is wanted."""
+    (type_, value), *whose = parse_call(collective).arguments
+    address, second = names.unique("x"), names.unique("x")
+    ids = [local_id for _, local_id in whose] + ["0"] * (3 - len(whose))
+    plane, row, line, item = (names.unique("x") for _ in range(4))
+    return [
+        f"{address} = getelementptr [2 x i64], ptr %cc.exchange, i64 %cc.wi, i64 0",
+        f"{second} = getelementptr [2 x i64], ptr %cc.exchange, i64 %cc.wi, i64 1",
+        f"store {type_.split(' ')[0]} {value}, ptr {address}",
+        f"{plane} = mul i64 {ids[2]}, %cc.size1",
+        f"{row} = add i64 {plane}, {ids[1]}",
+        f"{line} = mul i64 {row}, %cc.size0",
+        f"{item} = add i64 {line}, {ids[0]}",
+        f"store i64 {item}, ptr {second}",
+    ]
+
+
+def take(collective: ir.Instruction, result: str, names: Names) -> list[str]:
+    """Take a work-item's result."""
+    address = names.unique("x")
+    return [
+        f"{address} = getelementptr [2 x i64], ptr %cc.exchange, i64 %cc.wi, i64 0",
+        f"{result} = load {collective.type}, ptr {address}",
+    ]

@@ -6,17 +6,6 @@ each work-group.
 
 from __future__ import annotations
 
-__all__ = [
-    "ARGUMENT_BYTES",
-    "HISTORY_BYTES",
-    "INVARIANTS",
-    "MAX_ITEMS",
-    "ROW_BYTES",
-    "TABLE_BYTES",
-    "WINDOW",
-    "slot",
-]
-
 _SLOTS = (
     *(f"group{d}" for d in range(3)),  # group id
     *(f"base{d}" for d in range(3)),  # global id of its first work-item
@@ -69,3 +58,42 @@ TABLE_BYTES = 8 << (WINDOW + 2)
 def slot(name: str) -> int:
     """Byte offset of a slot."""
     return 8 * _SLOTS.index(name)
+
+
+class Names:
+    """Gives names that nothing else in the kernel has."""
+
+    def __init__(self) -> None:
+        self._serial = 0
+
+    def unique(self, stem: str) -> str:
+        """Return a new name that begins with ``%cc.`` and `stem`."""
+        self._serial += 1
+        return f"%cc.{stem}{self._serial}"
+
+
+class Counters:
+    """Hands out counters."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.conditional_writes: dict[int, str] = {}
+        self.order: int | None = None
+
+    def take(self, count: int) -> int:
+        """Take some counters, and return the number of the first."""
+        first = self.count
+        self.count += count
+        return first
+
+    def for_writes(self, space: str) -> int:
+        """Counter of one compare-exchange's successes, by which it writes to an address space."""
+        number = self.take(1)
+        self.conditional_writes[number] = space
+        return number
+
+    def for_order(self) -> int:
+        """Counter that adds up where each work-item's last load or store stood; there is only one."""
+        if self.order is None:
+            self.order = self.take(1)
+        return self.order

@@ -4,26 +4,14 @@ from __future__ import annotations
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import context, signature
-from crosscast.characterization.instrumentation.barriers import is_barrier
 from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
-from crosscast.characterization.instrumentation.live_memory import UNIFORM_STEP
+from crosscast.characterization.instrumentation.memory_layout import UNIFORM_STEP
 from crosscast.characterization.instrumentation.prelude import WORK_ITEM_LOOP
-
-__all__ = ["group_function"]
+from crosscast.characterization.instrumentation.regions import is_barrier
 
 
 def group_function(function: ir.Function, made: Instrumented, switches: Switches) -> str:
-    """IR of ``cc_group(ptr context)``.
-
-    Parameters
-    ----------
-    function
-        The kernel, for its parameters.
-    made
-        Its instrumented segments.
-    switches
-        What they were instrumented for.
-    """
+    """IR of ``cc_group(ptr context)``."""
     count = "i32" if made.narrow else "i64"
     rows = ["define void @cc_group(ptr %cc.ctx) nounwind {", "cc.start:"]
     rows += _invariants(switches)

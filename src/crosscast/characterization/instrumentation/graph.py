@@ -7,18 +7,6 @@ from dataclasses import dataclass
 
 from crosscast.characterization import ir
 
-__all__ = [
-    "EXIT",
-    "Edge",
-    "Loop",
-    "Placement",
-    "find_loops",
-    "immediate_postdominators",
-    "innermost",
-    "live_in",
-    "place_counters",
-]
-
 Edge = tuple[str, str]
 EXIT = ""
 """Node that stands for leaving the graph."""
@@ -107,17 +95,7 @@ def innermost(loops: Sequence[Loop]) -> dict[str, Loop]:
 def live_in(
     blocks: Mapping[str, ir.Block], graph: Graph, extra: Mapping[str, set[str]]
 ) -> dict[str, set[str]]:
-    """Local values that each block needs from before it (a phi's values are needed by the predecessor).
-
-    Parameters
-    ----------
-    blocks
-        The blocks.
-    graph
-        Their successors.
-    extra
-        Values that are needed at the start of a block besides those that its instructions use.
-    """
+    """Local values that each block needs from before it (a phi's values are needed by the predecessor)."""
     needed: dict[str, set[str]] = {}
     defined: dict[str, set[str]] = {}
     at_end: dict[str, set[str]] = {label: set() for label in blocks}
@@ -144,18 +122,11 @@ def live_in(
 
 @dataclass(frozen=True)
 class Placement:
-    """Which edges to count, and what the other edges' counts are.
+    """Which edges to count, and what the other edges' counts are."""
 
-    Parameters
-    ----------
-    counted
-        Edges that need a counter.
-    blocks
-        Executions of each block, as coefficients of the counters (by position in `counted`); the
-        coefficient at -1 is that of the number of entries into the graph.
-    """
-
-    counted: list[Edge]
+    counted: list[Edge]  # Edges that need a counter
+    # Executions of each block, as coefficients of the counters (by position in `counted`); the coefficient at
+    # -1 is that of the number of entries into the graph
     blocks: dict[str, dict[int, int]]
 
 
@@ -164,17 +135,6 @@ def place_counters(graph: Graph, entry: str, leaving: set[str], depth: Mapping[s
 
     Knuth's method: the edges outside a spanning tree of the graph are counted; flow conservation
     gives the rest. Edges deep in loops go into the tree first.
-
-    Parameters
-    ----------
-    graph
-        Successors of each block.
-    entry
-        Where it is entered.
-    leaving
-        Blocks that leave the graph.
-    depth
-        Loop depth of each block; 0 where absent.
     """
     edges = [(u, v) for u, successors in graph.items() for v in successors]
     edges += [(u, EXIT) for u in sorted(leaving)]

@@ -15,8 +15,6 @@ from crosscast.characterization import ir
 from crosscast.characterization.frontend import byval_type
 from crosscast.errors import UnsupportedError
 
-__all__ = ["Call", "builtin_name", "called_builtin", "flatten", "parse_call"]
-
 _CALLEE = re.compile(r'@("[^"]*"|[-a-zA-Z$._0-9]+)\(')
 _MANGLED = re.compile(r"_Z(\d+)")
 _MOST_INSTRUCTIONS = 400_000
@@ -31,13 +29,7 @@ class Call:
 
 
 def parse_call(instruction: ir.Instruction) -> Call:
-    """Take a call instruction apart.
-
-    Raises
-    ------
-    UnsupportedError
-        If it calls through a pointer or is inline assembly.
-    """
+    """Take a call instruction apart."""
     match = _CALLEE.search(instruction.text)
     if match is None or " asm " in instruction.text[: match.start()]:
         what = "inline assembly" if " asm " in instruction.text else "a call through a function pointer"
@@ -60,13 +52,7 @@ def called_builtin(instruction: ir.Instruction) -> str:
 
 
 def flatten(module: ir.Module, kernel: ir.Function) -> ir.Function:
-    """Return a copy of `kernel` with all calls of defined functions inlined.
-
-    Raises
-    ------
-    UnsupportedError
-        If functions call each other in a circle, or the result is beyond all measure.
-    """
+    """Return a copy of `kernel` with all calls of defined functions inlined."""
     return _Inliner(module).flatten(kernel)
 
 

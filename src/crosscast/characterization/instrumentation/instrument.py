@@ -13,39 +13,25 @@ from crosscast.characterization import ir
 from crosscast.characterization.frontend import parameter_names
 from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.accesses import accesses_of
-from crosscast.characterization.instrumentation.barriers import is_barrier
-from crosscast.characterization.instrumentation.builtin_calls import Lowering
-from crosscast.characterization.instrumentation.collectives import collective_code
-from crosscast.characterization.instrumentation.counters import Counters
-from crosscast.characterization.instrumentation.histories import Way, plan_branches
+from crosscast.characterization.instrumentation.branch_code import Way, plan_branches
+from crosscast.characterization.instrumentation.builtin_calls import Lowering, collective_code, find_sharing
+from crosscast.characterization.instrumentation.context import Counters, Names
 from crosscast.characterization.instrumentation.instrumented import Instrumented, Switches
-from crosscast.characterization.instrumentation.live_memory import LiveMemory
-from crosscast.characterization.instrumentation.local_variables import LocalVariables
-from crosscast.characterization.instrumentation.names import Names
+from crosscast.characterization.instrumentation.memory_layout import (
+    LiveMemory,
+    LocalVariables,
+    PrivateArrays,
+    copy_structures,
+)
 from crosscast.characterization.instrumentation.pointers import PointerClasses, address_space
 from crosscast.characterization.instrumentation.prelude import Scopes
-from crosscast.characterization.instrumentation.private_memory import PrivateArrays, copy_structures
-from crosscast.characterization.instrumentation.regions import cut
+from crosscast.characterization.instrumentation.regions import Segment, Segments, cut, is_barrier
 from crosscast.characterization.instrumentation.segment_code import SegmentPlan, write_segment
-from crosscast.characterization.instrumentation.segments import Segment, Segments
 from crosscast.characterization.instrumentation.shared import Shared
-from crosscast.characterization.instrumentation.sharing import find_sharing
-
-__all__ = ["instrument"]
 
 
 def instrument(module: ir.Module, function: ir.Function, switches: Switches) -> Instrumented:
-    """Instrument a flattened kernel.
-
-    Parameters
-    ----------
-    module
-        The program it belongs to.
-    function
-        The kernel, without calls of defined functions; it is taken apart.
-    switches
-        What to do.
-    """
+    """Instrument a flattened kernel."""
     source_names = parameter_names(function)
     copy_structures(function, module.sizes)
     classes = _sort_pointers(module, function, switches)

@@ -6,137 +6,59 @@ from dataclasses import dataclass
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation.block_costs import BlockCosts
-from crosscast.characterization.instrumentation.builtin_calls import Lowering
-from crosscast.characterization.instrumentation.live_memory import LiveMemory
-from crosscast.characterization.instrumentation.local_variables import LocalVariables
+from crosscast.characterization.instrumentation.builtin_calls import Lowering, Sharing
+from crosscast.characterization.instrumentation.memory_layout import LiveMemory, LocalVariables, PrivateArrays
 from crosscast.characterization.instrumentation.pointers import address_space
 from crosscast.characterization.instrumentation.prelude import Scopes
-from crosscast.characterization.instrumentation.private_memory import PrivateArrays
-from crosscast.characterization.instrumentation.segments import Segment
-from crosscast.characterization.instrumentation.sharing import Sharing
-
-__all__ = ["Instrumented", "Switches"]
+from crosscast.characterization.instrumentation.regions import Segment
 
 
 @dataclass(frozen=True)
 class Switches:
-    """What to instrument, beyond the metrics.
+    """What to instrument, beyond the metrics."""
 
-    Parameters
-    ----------
-    local_size
-        Work-items of a group, three numbers.
-    uniform
-        Every work-group is full.
-    check_bounds
-        Check every access against its buffer.
-    published
-        Also record what only the published tool's conventions need.
-    checked
-        Let counters of 4 bytes spill before they overflow.
-    small_ids
-        All global ids fit 31 bits, so that LLVM can see through conversions to ``int``.
-    same
-        Groups of positions of arguments that are the same buffer.
-    """
-
-    local_size: tuple[int, int, int]
-    uniform: bool = True
-    check_bounds: bool = False
-    published: bool = False
-    checked: bool = False
-    small_ids: bool = True
-    same: tuple[tuple[int, ...], ...] = ()
+    local_size: tuple[int, int, int]  # Work-items of a group, three numbers
+    uniform: bool = True  # Every work-group is full
+    check_bounds: bool = False  # Check every access against its buffer
+    published: bool = False  # Also record what only the published tool's conventions need
+    checked: bool = False  # Let counters of 4 bytes spill before they overflow
+    small_ids: bool = True  # All global ids fit 31 bits, so that LLVM can see through conversions to `int`
+    same: tuple[tuple[int, ...], ...] = ()  # Groups of positions of arguments that are the same buffer
 
 
 @dataclass(frozen=True)
 class Instrumented:
-    """An instrumented kernel.
+    """An instrumented kernel."""
 
-    Parameters
-    ----------
-    functions
-        IR of the functions of the segments.
-    segments
-        What they were made from.
-    counters
-        Number of counters; the first ones are the entries into each segment.
-    edge_counters
-        Number of counters of edges and entries among them; these come first.
-    counters_of
-        Numbers of the edge counters of each segment.
-    collective_codes
-        What the runtime has to do before a segment that follows a collective, and the type.
-    blocks
-        Costs of every block of every segment.
-    rows
-        Branches of each segment whose outcomes go to rows.
-    cells
-        Branches of each segment that have one outcome for all work-items.
-    apart
-        For each segment, how many accesses are counted in loops of their own.
-    in_memory
-        Branches whose history is kept in memory.
-    line_branches
-        For published conventions: number of the history of each source line that several branches
-        share.
-    conditional_writes
-        Address space of each counter of successful exchanges.
-    narrow
-        What one run of a segment counts fits 32 bits.
-    lowering
-        Builtins that are used, and what they need.
-    scopes
-        Alias scopes.
-    sites
-        Source line of each place that can fault, by its number; 0 where unknown.
-    private
-        Private arrays.
-    live
-        Memory of values that live across barriers.
-    local
-        The program's local variables.
-    order_counter
-        Counter of the published tool's freedom to reorder, if asked for.
-    histories
-        Number of branch histories.
-    parameters, names
-        The kernel's parameters, and their names in the source.
-    granules
-        Bytes that one counter stands for, by parameter or variable.
-    sharing
-        What the kernel does to the memory of its parameters and variables.
-    variables
-        The program's variables.
-    """
-
-    functions: str
-    segments: list[Segment]
-    counters: int
-    edge_counters: int
-    counters_of: list[range]
+    functions: str  # IR of the functions of the segments
+    segments: list[Segment]  # What they were made from
+    counters: int  # Number of counters; the first ones are the entries into each segment
+    edge_counters: int  # Number of counters of edges and entries among them; these come first
+    counters_of: list[range]  # Numbers of the edge counters of each segment
+    # What the runtime has to do before a segment that follows a collective, and the type
     collective_codes: dict[int, tuple[int, int]]
-    blocks: list[BlockCosts]
-    rows: list[list[int]]
-    cells: list[list[int]]
-    apart: list[int]
-    in_memory: list[int]
+    blocks: list[BlockCosts]  # Costs of every block of every segment
+    rows: list[list[int]]  # Branches of each segment whose outcomes go to rows
+    cells: list[list[int]]  # Branches of each segment that have one outcome for all work-items
+    apart: list[int]  # For each segment, how many accesses are counted in loops of their own
+    in_memory: list[int]  # Branches whose history is kept in memory
+    # For published conventions: number of the history of each source line that several branches share
     line_branches: dict[int, int]
-    conditional_writes: dict[int, str]
-    narrow: bool
-    lowering: Lowering
-    scopes: Scopes
-    sites: list[int]
-    private: PrivateArrays
-    live: LiveMemory
-    local: LocalVariables
-    order_counter: int | None
-    histories: int
-    parameters: list[ir.Parameter]
+    conditional_writes: dict[int, str]  # Address space of each counter of successful exchanges
+    narrow: bool  # What one run of a segment counts fits 32 bits
+    lowering: Lowering  # Builtins that are used, and what they need
+    scopes: Scopes  # Alias scopes
+    sites: list[int]  # Source line of each place that can fault, by its number; 0 where unknown
+    private: PrivateArrays  # Private arrays
+    live: LiveMemory  # Memory of values that live across barriers
+    local: LocalVariables  # The program's local variables
+    order_counter: int | None  # Counter of the published tool's freedom to reorder, if asked for
+    histories: int  # Number of branch histories
+    parameters: list[ir.Parameter]  # The kernel's parameters, and their names in the source
     names: list[str]
-    granules: dict[str, int]
-    sharing: Sharing
-    variables: dict[str, ir.GlobalVariable]
+    granules: dict[str, int]  # Bytes that one counter stands for, by parameter or variable
+    sharing: Sharing  # What the kernel does to the memory of its parameters and variables
+    variables: dict[str, ir.GlobalVariable]  # The program's variables
 
     def parameter_granule(self, position: int) -> int:
         """Bytes that one counter of a pointer parameter's memory stands for."""

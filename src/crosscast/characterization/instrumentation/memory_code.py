@@ -1,27 +1,122 @@
-"""Memory accesses of a segment: each is counted, and checked if asked for."""
+"""Code that counts the accesses to each address.
+
+Every byte of memory that a kernel can access has a counter at a fixed distance; one counter stands
+for a granule of as many bytes as it is wide. Its lower bits hold the number of accesses, its two
+highest bits whether the granule was read and written.
+"""
 
 from __future__ import annotations
 
-from crosscast.characterization import ir
-from crosscast.characterization.instrumentation.access_counters import AccessCounters
-from crosscast.characterization.instrumentation.accesses import MemoryAccess, accesses_of
-from crosscast.characterization.instrumentation.pointers import address_space
-from crosscast.characterization.instrumentation.shared import Shared
-from crosscast.characterization.instrumentation.widening import Widening
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-__all__ = ["MemoryCode"]
+from crosscast.characterization import ir
+from crosscast.characterization.instrumentation import graph
+from crosscast.characterization.instrumentation.accesses import MemoryAccess, accesses_of
+from crosscast.characterization.instrumentation.block_costs import space_name
+from crosscast.characterization.instrumentation.inline import called_builtin
+from crosscast.characterization.instrumentation.pointers import PointerClass, Widening, address_space
+from crosscast.characterization.instrumentation.regions import Segment
+from crosscast.characterization.instrumentation.shared import Frame, Shared
+from crosscast.characterization.instrumentation.uniformity import IDENTITIES, PURE
+
+
+class AccessCounters:
+    """Writes the code that counts the accesses of one kernel."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared, self._unique = shared, shared.names.unique
+
+    def in_place(self, cls: PointerClass) -> bool:
+        """Whether counters of a class are so wide that they need not be looked after."""
+        return cls.granule == 8 or (cls.granule == 4 and not self._shared.switches.checked)
+
+    def count(
+        self, access: MemoryAccess, cls: PointerClass, address: str, instruction: ir.Instruction
+    ) -> list[str]:
+        """Count an access that reads, writes, or does both."""
+        read, write = access.kind != "write", access.kind != "read"
+        if cls.place == "dynamic":
+            plain = instruction.opcode in ("load", "store")
+            return [self._look_up(cls, address, str(read + 2 * write + 4 * plain))]
+        return self._add(cls, address, _flags(cls, read=read, write=write), str(read + write))
+
+    def count_exchange(
+        self, access: MemoryAccess, cls: PointerClass, address: str, instruction: ir.Instruction
+    ) -> list[str]:
+        """Count a compare-exchange: a read, and a write if it succeeded."""
+        wrote, steps = self._success(instruction, access)
+        wide = self._unique("w")
+        if cls.place == "dynamic":
+            flags = self._unique("w")
+            return [
+                *steps,
+                f"{wide} = zext i1 {wrote} to i32",
+                f"{wide}.2 = shl i32 {wide}, 1",
+                f"{flags} = or i32 {wide}.2, 1",
+                self._look_up(cls, address, flags),
+            ]
+        bits = 8 * cls.granule
+        flags, amount = self._unique("w"), self._unique("w")
+        both, only_read = _flags(cls, read=True, write=True), _flags(cls, read=True, write=False)
+        number = self._shared.counters.for_writes(space_name(access, cls))
+        return [
+            *steps,
+            f"{wide} = zext i1 {wrote} to i{bits}",
+            f"{amount} = add i{bits} {wide}, 1",
+            f"{flags} = select i1 {wrote}, i{bits} {both}, i{bits} {only_read}",
+            *self._add(cls, address, flags, amount),
+            f"call void @cc.count_if(ptr %cc.ctx, i64 {8 * number}, i1 {wrote})",
+        ]
+
+    @staticmethod
+    def _look_up(cls: PointerClass, address: str, flags: str) -> str:
+        """Let the runtime find out which memory it is."""
+        return f"call void @cc_count_dynamic(ptr %cc.ctx, ptr {address}, i32 {flags}, i32 {cls.granule})"
+
+    def _add(self, cls: PointerClass, address: str, flags: str, amount: str) -> list[str]:
+        scopes, bits = self._shared.scopes, 8 * cls.granule
+        if not self.in_place(cls):
+            return [
+                f"call void @{scopes.counter(cls)}(ptr %cc.ctx, ptr {address}, "
+                f"i64 %cc.shift_{cls.place}, i{bits} {flags}, i{bits} {amount})"
+            ]
+        # In place rather than in a function: inlining would give the scopes new identities.
+        scope = f", align {cls.granule}{scopes.attach(f'counter{cls.number}')}"
+        counter, old, total, new = (self._unique("k") for _ in range(4))
+        return [
+            f"{counter} = getelementptr i8, ptr {address}, i64 %cc.shift_{cls.place}",
+            f"{old} = load i{bits}, ptr {counter}{scope}",
+            f"{total} = add i{bits} {old}, {amount}",
+            f"{new} = or i{bits} {total}, {flags}",
+            f"store i{bits} {new}, ptr {counter}{scope}",
+        ]
+
+    def _success(self, instruction: ir.Instruction, access: MemoryAccess) -> tuple[str, list[str]]:
+        """Name of the bit that tells whether a compare-exchange wrote, and the code that computes it."""
+        wrote, type_ = self._unique("ok"), instruction.type
+        if instruction.result is None:
+            instruction.result = self._unique("old")
+        result = instruction.result
+        if access.success == "pair":
+            return wrote, [f"{wrote} = extractvalue {type_} {result}, 1"]
+        if access.success == "result":
+            convert = f"or i1 {result}, false" if type_ == "i1" else f"trunc {type_} {result} to i1"
+            return wrote, [f"{wrote} = {convert}"]
+        arguments, _ = ir.bracketed(instruction.text, instruction.text.index("("))
+        _, expected = ir.split_typed(ir.split_top_level(arguments)[1])
+        return wrote, [f"{wrote} = icmp eq {type_} {result}, {expected}"]
+
+
+def _flags(cls: PointerClass, *, read: bool, write: bool) -> str:
+    """The two highest bits of a counter, as a number of its type."""
+    bits = 8 * cls.granule
+    return str(read * (1 << (bits - 2)) - write * (1 << (bits - 1)))
 
 
 class MemoryCode:
-    """Rewrites the accesses of one segment.
-
-    Parameters
-    ----------
-    shared
-        What the kernel's segments share.
-    widening
-        The segment's address arithmetic in 64 bits.
-    """
+    """Rewrites the accesses of one segment."""
 
     def __init__(self, shared: Shared, widening: Widening) -> None:
         self._shared, self._widening = shared, widening
@@ -34,15 +129,7 @@ class MemoryCode:
         return self._widening.widen(instruction)
 
     def rewrite(self, block: ir.Block, apart: set[int]) -> None:
-        """Translate a block, and count its accesses.
-
-        Parameters
-        ----------
-        block
-            The block.
-        apart
-            Identities of the instructions that are counted elsewhere.
-        """
+        """Translate a block, and count its accesses."""
         rewritten: list[ir.Instruction] = []
         for instruction in block.instructions:
             before, after = self._accompany(instruction, counted=id(instruction) not in apart)
@@ -100,3 +187,146 @@ class MemoryCode:
             if cls.place in ("buffer", "local", "global"):
                 translated[-1].text += self._shared.scopes.attach(f"data{cls.number}")
         return translated
+
+
+_FEWEST_IN_A_ROW = 16  # shorter rows of work-items do not fill a vector
+_MOST_LOOPS = 16
+
+
+@dataclass(frozen=True)
+class CountedApart:
+    """An access that is counted in a loop of its own."""
+
+    label: str  # Block where it stands
+    instruction: ir.Instruction  # The load or store
+    blocks: set[str]  # Blocks through which control gets there
+    values: set[str]  # Values that its address and the way there depend on
+
+    def rows(self, segment: Segment) -> Iterator[tuple[str, list[ir.Instruction]]]:
+        """What is left of each block: phis, address computation, and the way on."""
+        for label, block in segment.blocks.items():
+            if label not in self.blocks:
+                continue
+            kept = []
+            for original in block.instructions:
+                if original.result not in self.values or not original.text:
+                    continue
+                instruction = ir.copy_instruction(original)
+                instruction.incoming = [(v, p) for v, p in instruction.incoming if p in self.blocks]
+                kept.append(instruction)
+            if label != self.label:
+                end = ir.copy_instruction(block.terminator)
+                for successor in end.successors:
+                    if successor not in self.blocks:
+                        end.retarget(successor, "%cc.exit")
+                kept.append(end)
+            yield label, kept
+
+
+def find_apart(segment: Segment, classes: dict[int, PointerClass], row_length: int) -> list[CountedApart]:
+    """Accesses of a segment without loops to count apart; all that stand in the way, or none."""
+    if row_length < _FEWEST_IN_A_ROW or segment.once or segment.slots:
+        return []
+    accesses = [(label, i) for label, b in segment.blocks.items() for i in b.instructions if i.accesses]
+    shared = Counter(classes[id(i)].number for _, i in accesses if id(i) in classes)
+    crowded = {number for number, count in shared.items() if count > 1}
+    found = []
+    for label, instruction in accesses:
+        cls = classes.get(id(instruction))
+        if cls is None:
+            return []
+        if cls.number not in crowded:
+            continue
+        apart = _slice(segment, label, instruction)
+        if apart is None:
+            return []
+        found.append(apart)
+    return found if len(found) <= _MOST_LOOPS else []
+
+
+def _slice(segment: Segment, label: str, access: ir.Instruction) -> CountedApart | None:
+    """What the address of an access and the way to it depend on; ``None`` if that is not pure."""
+    flow = segment.successors()
+    blocks = {label}
+    pending = [label]
+    while pending:
+        block = pending.pop()
+        for predecessor in flow:
+            if block in flow[predecessor] and predecessor not in blocks:
+                blocks.add(predecessor)
+                pending.append(predecessor)
+    definitions = {i.result: i for b in blocks for i in segment.blocks[b].instructions if i.result and i.text}
+    (memory,) = access.accesses
+    wanted = set(ir.LOCAL.findall(memory.pointer))
+    for block in blocks - {label}:
+        if len(flow[block]) > 1:
+            wanted |= segment.blocks[block].terminator.uses()
+    values: set[str] = set()
+    work = list(wanted)
+    while work:
+        name = work.pop()
+        definition = definitions.get(name)
+        if definition is None or name in values:
+            continue
+        pure = definition.opcode == "phi" or definition.opcode in PURE
+        if not pure and called_builtin(definition) not in IDENTITIES:
+            return None
+        values.add(name)
+        work.extend(definition.uses())
+        for value, predecessor in definition.incoming:
+            if predecessor in blocks:
+                work.extend(ir.LOCAL.findall(value))
+    return CountedApart(label, access, blocks, values)
+
+
+class CountingCode:
+    """Counts accesses of one segment in loops of their own, where that is better."""
+
+    def __init__(self, segment: Segment, loops: list[graph.Loop], shared: Shared, memory: MemoryCode) -> None:
+        self._segment, self._shared, self._memory = segment, shared, memory
+        self._found = [] if loops or shared.switches.check_bounds else self._find()
+
+    @property
+    def apart(self) -> set[int]:
+        """Identities of the instructions that are counted here."""
+        return {id(found.instruction) for found in self._found}
+
+    def functions(self) -> list[str]:
+        """IR of the functions, one an access."""
+        return [self._function(number, apart) for number, apart in enumerate(self._found)]
+
+    def _find(self) -> list[CountedApart]:
+        in_place: dict[int, PointerClass] = {}
+        for block in self._segment.blocks.values():
+            for instruction in block.instructions:
+                if len(instruction.accesses) == 1 and instruction.opcode in ("load", "store"):
+                    cls = self._shared.class_of(instruction.accesses[0])
+                    if cls.place != "dynamic" and self._memory.counters.in_place(cls):
+                        in_place[id(instruction)] = cls
+        return find_apart(self._segment, in_place, self._shared.switches.local_size[0])
+
+    def _function(self, number: int, apart: CountedApart) -> str:
+        frame = Frame(self._segment, self._shared)
+        rows = [
+            frame.header("void", f"cc.segment{self._segment.number}.count{number}"),
+            "cc.start:",
+            *frame.prologue(),
+        ]
+        for label, kept in apart.rows(self._segment):
+            rows.append(f"{label[1:]}:")
+            for original in kept:
+                for translated in self._memory.translate(original):
+                    rows += self._rendered(translated)
+            if label == apart.label:
+                for text in self._count(apart.instruction):
+                    rows += self._rendered(ir.added(text))
+                rows.append("  br label %cc.exit")
+        return "\n".join([*rows, "cc.exit:", "  ret void", "}"])
+
+    def _count(self, instruction: ir.Instruction) -> list[str]:
+        (access,) = instruction.accesses
+        cls = self._shared.class_of(access)
+        return self._memory.counters.count(access, cls, access.pointer, instruction)
+
+    def _rendered(self, instruction: ir.Instruction) -> list[str]:
+        return [i.render() for i in self._shared.local.expand(instruction)]

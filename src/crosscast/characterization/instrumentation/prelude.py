@@ -9,8 +9,6 @@ from __future__ import annotations
 from crosscast.characterization.instrumentation import context
 from crosscast.characterization.instrumentation.pointers import PointerClass
 
-__all__ = ["Scopes", "helpers"]
-
 _FIRST_NODE = 1_000_000
 WORK_ITEM_LOOP = 999_980
 """Metadata node of loops over work-items: they are not to be unrolled before LLVM has vectorized them."""

@@ -1,83 +1,161 @@
-"""The function of one segment: it runs one work-item from a barrier to the next, and counts."""
+"""How many instructions a work-item ran in a segment, and where that number is kept.
+
+The number is not counted: it is a sum of the edges' counters, weighted by the lengths of blocks. It
+is kept for each work-item, as part of its piece between barriers and of its total.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from crosscast.characterization import ir
-from crosscast.characterization.instrumentation import collectives, graph
+from crosscast.characterization.instrumentation import builtin_calls as collectives
+from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.block_costs import BlockCosts, costs_of
-from crosscast.characterization.instrumentation.branch_code import BranchCode
-from crosscast.characterization.instrumentation.counting_code import CountingCode
-from crosscast.characterization.instrumentation.frame import Frame
-from crosscast.characterization.instrumentation.histories import BranchPlan
-from crosscast.characterization.instrumentation.instruction_counts import store_count, sum_up, weights_of
-from crosscast.characterization.instrumentation.memory_code import MemoryCode
-from crosscast.characterization.instrumentation.order_code import OrderCode
-from crosscast.characterization.instrumentation.segment_editor import SegmentEditor
-from crosscast.characterization.instrumentation.segments import Segment, slot_name
-from crosscast.characterization.instrumentation.shared import Shared
-from crosscast.characterization.instrumentation.widening import Widening
+from crosscast.characterization.instrumentation.branch_code import BranchCode, BranchPlan, SegmentEditor
+from crosscast.characterization.instrumentation.graph import Placement
+from crosscast.characterization.instrumentation.memory_code import CountingCode, MemoryCode
+from crosscast.characterization.instrumentation.pointers import Widening
+from crosscast.characterization.instrumentation.regions import Segment, is_barrier, slot_name
+from crosscast.characterization.instrumentation.shared import Frame, Shared
 
-__all__ = ["SegmentCode", "SegmentPlan", "write_segment"]
+
+def weights_of(placement: Placement, costs: dict[str, BlockCosts]) -> Counter[int]:
+    """Instructions that each counted edge stands for; at -1, those that entering stands for."""
+    weights: Counter[int] = Counter()
+    for label, cost in costs.items():
+        for number, sign in placement.blocks[label].items():
+            weights[number] += sign * cost.instructions
+    return weights
+
+
+def sum_up(values: list[str], weights: Counter[int], shared: Shared) -> tuple[str, list[str]]:
+    """Name of the number of instructions that ran, and the code that computes it."""
+    total, texts = str(weights[-1]), []
+    for number, value in enumerate(values):
+        if weights[number]:
+            scaled, added = shared.names.unique("e"), shared.names.unique("e")
+            texts += [
+                f"{scaled} = mul {shared.count_type} {value}, {weights[number]}",
+                f"{added} = add {shared.count_type} {total}, {scaled}",
+            ]
+            total = added
+    return total, texts
+
+
+def store_count(total: str, barrier: str, segment: Segment, shared: Shared) -> list[str]:
+    """Keep the number of instructions that a work-item ran."""
+    type_, unique, scopes = shared.count_type, shared.names.unique, shared.scopes
+    lead_at = "%cc.lead = getelementptr i8, ptr %cc.live, i64 0"
+    if segment.once:
+        return [lead_at, f"store {type_} {total}, ptr %cc.lead{scopes.attach('lead')}"]
+    name = "piece" if shared.several else "total"
+    scope = scopes.attach(name)
+    texts = [f"%cc.e.piece = getelementptr {type_}, ptr %cc.{name}, i64 %cc.wi"]
+
+    def add(place: str) -> None:
+        nonlocal total
+        old, new = unique("e"), unique("e")
+        texts.extend([f"{old} = load {type_}, ptr {place}", f"{new} = add {type_} {total}, {old}"])
+        total = new
+
+    if segment.number in shared.led:
+        texts.append(lead_at)
+        add(f"%cc.lead{scopes.attach('lead')}")
+    if segment.after is not None and not is_barrier(segment.after):
+        add(f"%cc.e.piece{scope}")  # a collective does not end a piece
+    if shared.several:
+        last, piece = unique("e"), unique("e")
+        texts += [f"{last} = load {type_}, ptr {barrier}", f"{piece} = sub {type_} {total}, {last}"]
+        total = piece
+    return [*texts, f"store {type_} {total}, ptr %cc.e.piece{scope}"]
+
+
+class OrderCode:
+    """Tracks positions in one segment."""
+
+    def __init__(self, editor: SegmentEditor, shared: Shared) -> None:
+        self._editor, self._shared = editor, shared
+        self._ran = editor.slot("ran", "i64")
+        self._last = editor.slot("last", "i64")
+        self._positions: dict[str, tuple[int, int]] = {}
+        for label, block in editor.segment.blocks.items():
+            counted = [i for i in block.instructions if i.counted]
+            places = [n for n, i in enumerate(counted, 1) if i.opcode in ("load", "store")]
+            self._positions[label] = (places[-1] if places else 0, len(counted))
+
+    def insert(self) -> None:
+        """Track the position at the end of each block."""
+        unique = self._shared.names.unique
+        for label, (position, length) in self._positions.items():
+            here, then = unique("o"), unique("o")
+            texts = [f"{here} = load i64, ptr {self._ran}"]
+            if position:
+                at = unique("o")
+                texts += [f"{at} = add i64 {here}, {position}", f"store i64 {at}, ptr {self._last}"]
+            texts += [f"{then} = add i64 {here}, {length}", f"store i64 {then}, ptr {self._ran}"]
+            self._editor.at_end(label, texts)
+
+    def epilogue(self) -> list[str]:
+        """Carry the position on, and add it up where a work-item ends."""
+        if self._editor.segment.once:
+            return []
+        number = self._shared.counters.for_order()
+        return [
+            "%cc.o.base = getelementptr [2 x i64], ptr %cc.order, i64 %cc.wi, i64 0",
+            "%cc.o.place = getelementptr [2 x i64], ptr %cc.order, i64 %cc.wi, i64 1",
+            f"%cc.o.ran = load i64, ptr {self._ran}",
+            f"%cc.o.last = load i64, ptr {self._last}",
+            "%cc.o.old = load i64, ptr %cc.o.place",
+            *self._before(),
+            "%cc.o.total = add i64 %cc.o.before, %cc.o.ran",
+            "%cc.o.moved = add i64 %cc.o.before, %cc.o.last",
+            "%cc.o.none = icmp eq i64 %cc.o.last, 0",
+            "%cc.o.end = select i1 %cc.o.none, i64 %cc.o.old, i64 %cc.o.moved",
+            "store i64 %cc.o.total, ptr %cc.o.base",
+            "store i64 %cc.o.end, ptr %cc.o.place",
+            "%cc.o.done = icmp eq i32 %cc.following, 0",
+            "%cc.o.amount = select i1 %cc.o.done, i64 %cc.o.end, i64 0",
+            f"call void @cc.count_by(ptr %cc.ctx, i64 {8 * number}, i64 %cc.o.amount)",
+        ]
+
+    def _before(self) -> list[str]:
+        """Instructions that the work-item ran before this segment, those of a lead included."""
+        shared = self._shared
+        if self._editor.segment.number not in shared.led:
+            return ["%cc.o.before = load i64, ptr %cc.o.base"]
+        widen = "zext i32 %cc.o.lead to i64" if shared.narrow else "add i64 %cc.o.lead, 0"
+        return [
+            "%cc.o.before.old = load i64, ptr %cc.o.base",
+            f"%cc.o.lead = load {shared.count_type}, ptr %cc.lead{shared.scopes.attach('lead')}",
+            f"%cc.o.lead.wide = {widen}",
+            "%cc.o.before = add i64 %cc.o.before.old, %cc.o.lead.wide",
+        ]
 
 
 @dataclass(frozen=True)
 class SegmentPlan:
-    """What to do to one segment.
+    """What to do to one segment."""
 
-    Parameters
-    ----------
-    segment
-        The segment.
-    loops
-        Its loops.
-    placement
-        Edges to count.
-    first
-        Number of the first of their counters.
-    branches
-        How to record each branch, by its block.
-    """
-
-    segment: Segment
-    loops: list[graph.Loop]
-    placement: graph.Placement
-    first: int
-    branches: dict[str, BranchPlan]
+    segment: Segment  # The segment
+    loops: list[graph.Loop]  # Its loops
+    placement: graph.Placement  # Edges to count
+    first: int  # Number of the first of their counters
+    branches: dict[str, BranchPlan]  # How to record each branch, by its block
 
 
 @dataclass(frozen=True)
 class SegmentCode:
-    """Code of one segment.
+    """Code of one segment."""
 
-    Parameters
-    ----------
-    text
-        IR of its functions.
-    costs
-        Costs of its blocks.
-    apart
-        Number of accesses that are counted in functions of their own.
-    """
-
-    text: str
-    costs: list[BlockCosts]
-    apart: int
+    text: str  # IR of its functions
+    costs: list[BlockCosts]  # Costs of its blocks
+    apart: int  # Number of accesses that are counted in functions of their own
 
 
 def write_segment(plan: SegmentPlan, shared: Shared, lines: dict[int, int]) -> SegmentCode:
-    """Write the functions of a segment.
-
-    Parameters
-    ----------
-    plan
-        What to do; the blocks of the segment are rewritten.
-    shared
-        What the kernel's segments share.
-    lines
-        For published conventions: history of each source line that several branches share.
-    """
+    """Write the functions of a segment."""
     return _Writer(plan, shared, lines).write()
 
 
@@ -146,13 +224,7 @@ class _Writer:
         return counters
 
     def _leave(self) -> tuple[str, str]:
-        """Let every leaving block save what it carries and go to the common exit.
-
-        Returns
-        -------
-        tuple
-            Stack slots of the segment that follows, and of 1 if a barrier comes before it.
-        """
+        """Let every leaving block save what it carries and go to the common exit."""
         following = self._editor.slot("next", "i32")
         barrier = self._editor.slot("barrier", self._shared.count_type)
         for label, target in self._segment.exits.items():

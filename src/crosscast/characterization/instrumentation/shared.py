@@ -5,66 +5,34 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from crosscast.characterization import ir
+from crosscast.characterization.instrumentation import builtin_calls as collectives
+from crosscast.characterization.instrumentation import signature
 from crosscast.characterization.instrumentation.accesses import MemoryAccess
-from crosscast.characterization.instrumentation.barriers import is_barrier
 from crosscast.characterization.instrumentation.builtin_calls import Lowering
-from crosscast.characterization.instrumentation.counters import Counters
+from crosscast.characterization.instrumentation.context import Counters, Names
 from crosscast.characterization.instrumentation.instrumented import Switches
-from crosscast.characterization.instrumentation.live_memory import LiveMemory
-from crosscast.characterization.instrumentation.local_variables import LocalVariables
-from crosscast.characterization.instrumentation.names import Names
+from crosscast.characterization.instrumentation.memory_layout import LiveMemory, LocalVariables, PrivateArrays
 from crosscast.characterization.instrumentation.pointers import PointerClass, PointerClasses
 from crosscast.characterization.instrumentation.prelude import Scopes
-from crosscast.characterization.instrumentation.private_memory import PrivateArrays
-from crosscast.characterization.instrumentation.segments import Segment
-
-__all__ = ["Shared"]
+from crosscast.characterization.instrumentation.regions import Segment, is_barrier, slot_name
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What the code of all segments of one kernel shares.
+    """What the code of all segments of one kernel shares."""
 
-    Parameters
-    ----------
-    parameters
-        The kernel's parameters.
-    sizes
-        Size and alignment of each type.
-    switches
-        What to instrument.
-    narrow
-        What one run of a segment counts fits 32 bits.
-    segments
-        The segments.
-    names
-        Where new names come from.
-    scopes
-        Alias scopes.
-    counters
-        Where new counters come from.
-    sites
-        Source line of each place that can fault.
-    classes
-        Pointer classes.
-    lowering
-        What stands for calls of builtins.
-    local, private, live
-        Where local variables, private arrays and carried values stand.
-    """
-
-    parameters: list[ir.Parameter]
-    sizes: dict[str, tuple[int, int]]
-    switches: Switches
-    narrow: bool
-    segments: list[Segment]
-    names: Names
-    scopes: Scopes
-    counters: Counters
-    sites: list[int]
-    classes: PointerClasses
-    lowering: Lowering
-    local: LocalVariables
+    parameters: list[ir.Parameter]  # The kernel's parameters
+    sizes: dict[str, tuple[int, int]]  # Size and alignment of each type
+    switches: Switches  # What to instrument
+    narrow: bool  # What one run of a segment counts fits 32 bits
+    segments: list[Segment]  # The segments
+    names: Names  # Where new names come from
+    scopes: Scopes  # Alias scopes
+    counters: Counters  # Where new counters come from
+    sites: list[int]  # Source line of each place that can fault
+    classes: PointerClasses  # Pointer classes
+    lowering: Lowering  # What stands for calls of builtins
+    local: LocalVariables  # Where local variables, private arrays and carried values stand
     private: PrivateArrays
     live: LiveMemory
     led: set[int] = field(init=False)
@@ -92,3 +60,43 @@ class Shared:
         """Whether there is a barrier before a segment."""
         after = self.segments[number].after
         return after is not None and is_barrier(after)
+
+
+class Frame:
+    """What every function of one segment begins with."""
+
+    def __init__(self, segment: Segment, shared: Shared) -> None:
+        self._segment, self._shared = segment, shared
+
+    def header(self, result: str, name: str) -> str:
+        """First line of a function of one work-item."""
+        parameters = signature.formal(self._shared.parameters)
+        return f"define internal {result} @{name}({parameters}) alwaysinline nounwind {{"
+
+    def prologue(self) -> list[str]:
+        """Compute addresses, and all values that enter the segment; then go to its entry."""
+        shared, segment = self._shared, self._segment
+        texts = [*shared.local.prologue(), *shared.private.prologue()]
+        for carried in segment.restore:
+            texts += shared.live.load(carried, segment.entering(carried.name))
+        for original in segment.recompute:
+            texts += self._recompute(original)
+        if segment.after is not None and segment.after.result:
+            result = segment.entering(segment.after.result)
+            texts += collectives.take(segment.after, result, shared.names)
+        slots = []
+        for name, type_ in segment.slots.items():
+            slots.append(f"{slot_name(name)} = alloca {type_}")
+            texts.append(f"store {type_} {segment.entering(name)}, ptr {slot_name(name)}")
+        return [f"  {text}" for text in [*slots, *texts, f"br label {segment.entry}"]]
+
+    def _recompute(self, original: ir.Instruction) -> list[str]:
+        shared = self._shared
+        renamed = {name: self._segment.entering(name) for name in self._segment.slots}
+        texts: list[str] = []
+        for instruction in shared.private.place(original, shared.lowering.lower(original)):
+            instruction.text = ir.substitute(instruction.text, lambda n: renamed.get(n, n))
+            if instruction.result:
+                instruction.result = renamed.get(instruction.result, instruction.result)
+            texts += [i.render().strip() for i in shared.local.expand(instruction)]
+        return texts

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import context
 
-__all__ = ["actual", "formal", "invariant_type"]
-
 _NUMBERS = ("group", "base", "size", "global", "offset", "enqueued", "dims", "shift")
 
 
@@ -26,15 +24,7 @@ def formal(parameters: Sequence[ir.Parameter]) -> str:
 
 
 def actual(parameters: Sequence[ir.Parameter], loop: str) -> str:
-    """Arguments inside a loop over work-items.
-
-    Parameters
-    ----------
-    parameters
-        The kernel's parameters.
-    loop
-        Name of the loop.
-    """
+    """Arguments inside a loop over work-items."""
     return _listed([f"%{axis}{loop}" for axis in "xyz"], f"%wi{loop}", parameters)
 
 

@@ -15,8 +15,6 @@ from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.inline import called_builtin
 
-__all__ = ["PURE", "Uniformity", "find_uniform"]
-
 PURE = frozenset(
     "add sub mul udiv sdiv urem srem shl lshr ashr and or xor icmp fcmp select trunc zext sext fpext fptrunc "
     "fadd fsub fmul fdiv frem fneg uitofp sitofp fptoui fptosi bitcast addrspacecast ptrtoint inttoptr "
@@ -31,18 +29,10 @@ _UNIFORM_CALLS = frozenset(
 
 @dataclass(frozen=True)
 class Uniformity:
-    """What is the same for all work-items of a group.
+    """What is the same for all work-items of a group."""
 
-    Parameters
-    ----------
-    values
-        Names of uniform values.
-    parted
-        Blocks that only some of the work-items may run, or not all equally often.
-    """
-
-    values: set[str]
-    parted: set[str]
+    values: set[str]  # Names of uniform values
+    parted: set[str]  # Blocks that only some of the work-items may run, or not all equally often
 
     def decides_for_all(self, block: ir.Block) -> bool:
         """Whether all work-items that reach a segment take the same way at the end of a block."""
@@ -50,17 +40,7 @@ class Uniformity:
 
 
 def find_uniform(blocks: Mapping[str, ir.Block], flow: graph.Graph, parameters: Sequence[str]) -> Uniformity:
-    """Find the values that are uniform, and the blocks that diverging branches part.
-
-    Parameters
-    ----------
-    blocks
-        The kernel's blocks.
-    flow
-        Successors of each block, across barriers too.
-    parameters
-        Names of the kernel's parameters, which are uniform.
-    """
+    """Find the values that are uniform, and the blocks that diverging branches part."""
     divergent: set[str] = set()
     after = graph.immediate_postdominators(flow)
     spread: set[str] = set()  # blocks whose divergent branches have been followed
@@ -112,3 +92,84 @@ def _between(flow: graph.Graph, starts: Sequence[str], end: str | None) -> set[s
         if label != end:
             pending.extend(flow[label])
     return reached
+
+
+IDENTITIES = frozenset(
+    "get_global_id get_local_id get_group_id get_local_size get_enqueued_local_size get_global_size "
+    "get_num_groups get_global_offset get_work_dim get_global_linear_id get_local_linear_id".split()
+)
+"""Work-item functions: cheap, and without effect on memory."""
+
+_CHEAP = frozenset(
+    "getelementptr trunc zext sext bitcast addrspacecast ptrtoint inttoptr "
+    "add sub mul shl lshr ashr and or xor icmp select alloca".split()
+)
+_LONGEST_CHAIN = 12
+
+Definitions = dict[str, ir.Instruction]
+
+
+def recomputable(definitions: Definitions, given: set[str], uniform: set[str]) -> Definitions:
+    """Definitions of the values to compute again.
+
+    A uniform value that is more than a function of ids and arguments is not among them: it is
+    carried, once a work-group.
+    """
+    cheap: Definitions = {}
+    for leaves in (given, given | uniform):
+        for name in definitions:
+            if name not in uniform or leaves is given:
+                cheap.update(_trial(name, definitions, leaves, cheap))
+    return cheap
+
+
+def _trial(name: str, definitions: Definitions, leaves: set[str], cheap: Definitions) -> Definitions:
+    """A value and those that it is computed from, if all of them are cheap; else nothing."""
+    trial: Definitions = {}
+    pending = [name]
+    while pending:
+        current = pending.pop()
+        instruction = definitions[current]
+        if instruction.opcode not in _CHEAP and called_builtin(instruction) not in IDENTITIES:
+            return {}
+        trial[current] = instruction
+        if len(trial) > _LONGEST_CHAIN:
+            return {}
+        known = leaves | cheap.keys() | trial.keys()
+        pending += [used for used in instruction.uses() if used in definitions and used not in known]
+    return trial
+
+
+def sources(values: set[str], cheap: Definitions) -> set[str]:
+    """Values that are not cheap, from which the cheap ones among `values` are computed."""
+    found: set[str] = set()
+    pending = [name for name in values if name in cheap]
+    seen: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in cheap:
+            pending.extend(cheap[name].uses())
+        else:
+            found.add(name)
+    return found
+
+
+def chain(wanted: set[str], cheap: Definitions) -> list[ir.Instruction]:
+    """Copies of the instructions that compute `wanted`, each after those it uses."""
+    ordered: Definitions = {}
+
+    def visit(name: str) -> None:
+        if name in ordered or name not in cheap:
+            return
+        for used in sorted(cheap[name].uses()):
+            visit(used)
+        copy = ir.copy_instruction(cheap[name])
+        copy.counted = False
+        ordered[name] = copy
+
+    for name in sorted(wanted):
+        visit(name)
+    return list(ordered.values())

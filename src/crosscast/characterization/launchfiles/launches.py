@@ -7,8 +7,6 @@ from pathlib import Path
 from crosscast.characterization.launchfiles import launchfile, simfile
 from crosscast.kernel import Launch
 
-__all__ = ["LAUNCH_FILES", "read_launches"]
-
 LAUNCH_FILES = (".toml", ".sim")
 """How names of launch files end."""
 

@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 
 from crosscast.characterization import default_local_size
-from crosscast.characterization.launchfiles.argument_table import build_argument
+from crosscast.characterization.launchfiles.arguments import build_argument
 from crosscast.characterization.launchfiles.value_type import SCALAR_DTYPES, ValueType
 from crosscast.errors import InputError
 from crosscast.fields import Fields
 from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
-
-__all__ = ["read"]
 
 Parameters = Callable[[Program, str], tuple[Parameter, ...]]
 
@@ -29,19 +27,6 @@ def read(path: str | Path, *, parameters: Parameters | None = None) -> list[Laun
     """Read the launches of a launch file, in the order in which they run.
 
     Launches share the arrays of their arguments: what one writes the next one reads.
-
-    Parameters
-    ----------
-    path
-        The launch file; paths in it start from its folder.
-    parameters
-        Gives a kernel's parameters; by default the frontend, which compiles the program. It is
-        called only where the file names an argument or leaves out its type.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a field is missing, unknown or wrong.
     """
     path = Path(path)
     fields = Fields(_load(path), str(path))

@@ -1,12 +1,12 @@
-"""Oclgrind's simulator files (``.sim``): a program, a kernel, its sizes and its arguments.
+"""Numbers in text as C++ streams read them: the longest beginning that is a number, the rest stays.
 
-The format follows Oclgrind's ``Simulation.cpp``: line-based words, ``#`` comments, an argument header
-that ends at the last ``>`` of its line, and numbers as C++ streams read them. Kinder than the
-original in two points: the last line needs no line end, and comments may follow the last argument.
+Oclgrind reads its simulator files with ``>>``, so ``7,`` is 7 and a comma, ``1-2`` is two numbers,
+``-1`` is the greatest value of an unsigned type, and ``nan`` is no number.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +15,92 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.characterization.launchfiles.stream_numbers import NumberReader
-from crosscast.characterization.launchfiles.value_type import SCALAR_DTYPES, ValueType
+from crosscast.characterization.launchfiles.value_type import SCALAR_DTYPES, ValueType, limits
 from crosscast.errors import InputError, LaunchError
 from crosscast.kernel import Argument, Kernel, Launch, Local, Parameter, Program
 
-__all__ = ["Dump", "SimFile", "read", "render_dumps"]
+_DECIMAL = re.compile(r"[+-]?[0-9]+")
+_HEXADECIMAL = re.compile(r"[+-]?(?:0[xX])?[0-9a-fA-F]+")
+_DANGLING_PREFIX = re.compile(r"[+-]?0[xX](?![0-9a-fA-F])")
+_REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_DANGLING_EXPONENT = re.compile(r"[eE][+-]?")
+_PLAIN_INTEGERS = re.compile(r"[0-9+\-\s]*")
+_PLAIN_REALS = re.compile(r"[0-9+\-.eE\s]*")
+
+
+@dataclass(frozen=True)
+class NumberReader:
+    """Reads numbers of one type."""
+
+    dtype: np.dtype[Any]  # The type: an integer of 1 to 8 bytes, or `float32` or `float64`
+    hexadecimal: bool = False  # Integers are hexadecimal, with or without `0x`
+
+    def match(self, text: str, start: int) -> tuple[int | float, int] | str:
+        """Read the number at `start`."""
+        if self.dtype.kind == "f":
+            return self._match_real(text, start)
+        return self._match_integer(text, start)
+
+    def many(self, line: str) -> npt.NDArray[Any] | None:
+        """Read a whole line of nothing but plain, fitting numbers at once; ``None`` if it has more."""
+        if self.dtype.kind == "f":
+            return self._many_reals(line)
+        if self.hexadecimal or _PLAIN_INTEGERS.fullmatch(line) is None:
+            return None
+        try:
+            numbers = [int(token) for token in line.split()]
+        except ValueError:
+            return None
+        least, greatest = limits(self.dtype)
+        if numbers and not least <= min(numbers) <= max(numbers) <= greatest:
+            return None
+        return np.array(numbers, dtype=self.dtype)
+
+    def _many_reals(self, line: str) -> npt.NDArray[Any] | None:
+        if _PLAIN_REALS.fullmatch(line) is None:
+            return None
+        try:
+            numbers = np.array([float(token) for token in line.split()])
+        except ValueError:
+            return None
+        if numbers.size and not np.abs(numbers).max() <= limits(self.dtype)[1]:
+            return None
+        return numbers.astype(self.dtype)
+
+    def _match_real(self, text: str, start: int) -> tuple[float, int] | str:
+        found = _REAL.match(text, start)
+        # C++ takes the `e` of `1e` as the start of an exponent, and fails for want of digits.
+        if found is None or _DANGLING_EXPONENT.match(text, found.end()):
+            return f"Failed to parse {_token(text, start)!r} as {self._name}"
+        value = float(found[0])
+        if not abs(value) <= limits(self.dtype)[1]:
+            return f"Number out of range for {self._name}: {_token(text, start)!r}"
+        return value, found.end()
+
+    def _match_integer(self, text: str, start: int) -> tuple[int, int] | str:
+        pattern = _HEXADECIMAL if self.hexadecimal else _DECIMAL
+        found = pattern.match(text, start)
+        if found is None or (self.hexadecimal and _DANGLING_PREFIX.match(text, start)):
+            return f"Failed to parse {_token(text, start)!r} as {self._name}"
+        value = int(found[0], 16 if self.hexadecimal else 10)
+        least, greatest = limits(self.dtype)
+        if self.dtype.itemsize == 1 and not least <= value <= greatest:
+            return f"Invalid char value {_token(text, start)!r}, expected {least} to {greatest}"
+        if self.dtype.kind == "u" and -greatest <= value < 0:
+            value += int(greatest) + 1
+        if not least <= value <= greatest:
+            return f"Number out of range for {self._name}: {_token(text, start)!r}"
+        return value, found.end()
+
+    @property
+    def _name(self) -> str:
+        return "a real number" if self.dtype.kind == "f" else f"a {self.dtype.itemsize * 8}-bit integer"
+
+
+def _token(text: str, start: int) -> str:
+    """The word at `start`, for messages."""
+    return text[start:].split(maxsplit=1)[0] if text[start:].strip() else ""
+
 
 Parameters = Callable[[Program, str], tuple[Parameter, ...]]
 _Array = npt.NDArray[Any]
@@ -33,40 +113,20 @@ _ANY_BYTES = np.dtype([("byte", np.uint8)])
 
 @dataclass(frozen=True)
 class Dump:
-    """An argument whose content is shown after the run.
+    """An argument whose content is shown after the run."""
 
-    Parameters
-    ----------
-    name
-        Name of the kernel's parameter.
-    index
-        Its number, from 0.
-    dtype
-        Type in which its elements are shown.
-    hexadecimal
-        They are shown with ``0x`` and all their digits.
-    """
-
-    name: str
-    index: int
-    dtype: np.dtype[Any]
-    hexadecimal: bool = False
+    name: str  # Name of the kernel's parameter
+    index: int  # Its number, from 0
+    dtype: np.dtype[Any]  # Type in which its elements are shown
+    hexadecimal: bool = False  # They are shown with `0x` and all their digits
 
 
 @dataclass(frozen=True)
 class SimFile:
-    """A simulator file, ready to run.
+    """A simulator file, ready to run."""
 
-    Parameters
-    ----------
-    launch
-        What it launches.
-    dumps
-        Arguments to show after the run, in order.
-    """
-
-    launch: Launch
-    dumps: tuple[Dump, ...]
+    launch: Launch  # What it launches
+    dumps: tuple[Dump, ...]  # Arguments to show after the run, in order
 
 
 def read(
@@ -76,25 +136,7 @@ def read(
     options: Sequence[str] = (),
     standard: str = "1.2",
 ) -> SimFile:
-    """Read a simulator file; the program's path in it starts from the working directory.
-
-    Parameters
-    ----------
-    path
-        The file.
-    parameters
-        Gives a kernel's parameters; by default the frontend, which compiles the program.
-    options
-        Compiler options, which the format itself cannot hold.
-    standard
-        Version of OpenCL C.
-
-    Raises
-    ------
-    InputError
-        If the file or the program cannot be read, or something in the file is wrong: the message
-        has the file, the line and what was being read.
-    """
+    """Read a simulator file; the program's path in it starts from the working directory."""
     words = _Words(Path(path))
     words.reading = "program file"
     source = words.word()
@@ -169,13 +211,7 @@ def _frontend_parameters(program: Program, kernel: str) -> tuple[Parameter, ...]
 
 
 class _Words:
-    """The file's words and numbers, line by line, without comments.
-
-    Parameters
-    ----------
-    path
-        The file.
-    """
+    """The file's words and numbers, line by line, without comments."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -274,25 +310,13 @@ def _sizes(words: _Words) -> tuple[int, int, int]:
 
 @dataclass
 class _Header:
-    """The words between ``<`` and ``>``.
+    """The words between ``<`` and ``>``."""
 
-    Parameters
-    ----------
-    size
-        Bytes.
-    type
-        Type of the values, if named.
-    fill, span
-        Text of ``fill=`` and ``range=``, empty if absent.
-    access
-        ``ro``, ``wo`` or empty.
-    """
-
-    size: int | None = None
-    type: str | None = None
-    fill: str = ""
+    size: int | None = None  # Bytes
+    type: str | None = None  # Type of the values, if named
+    fill: str = ""  # Text of `fill=` and `range=`, empty if absent
     span: str = ""
-    access: str = ""
+    access: str = ""  # `ro`, `wo` or empty
     hexadecimal: bool = False
     noinit: bool = False
     null: bool = False

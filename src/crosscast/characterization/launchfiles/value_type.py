@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 from crosscast.errors import InputError
 
-__all__ = ["SCALAR_DTYPES", "ValueType", "limits"]
-
 SCALAR_DTYPES: dict[str, np.dtype[Any]] = {
     "char": np.dtype(np.int8),
     "uchar": np.dtype(np.uint8),
@@ -43,31 +41,15 @@ def limits(dtype: np.dtype[Any]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class ValueType:
-    """A scalar or vector type.
+    """A scalar or vector type."""
 
-    Parameters
-    ----------
-    name
-        Its name in OpenCL C, such as ``float4``.
-    dtype
-        NumPy type of one component.
-    width
-        Components: 1 for a scalar.
-    """
-
-    name: str
-    dtype: np.dtype[Any]
-    width: int
+    name: str  # Its name in OpenCL C, such as `float4`
+    dtype: np.dtype[Any]  # NumPy type of one component
+    width: int  # Components: 1 for a scalar
 
     @classmethod
     def parse(cls, name: str) -> ValueType:
-        """Type called `name`; an optional ``*`` at its end is ignored.
-
-        Raises
-        ------
-        InputError
-            If there is no such type.
-        """
+        """Type called `name`; an optional ``*`` at its end is ignored."""
         match = re.fullmatch(r"([a-z]+?)(\d*)\s*\*?", name)
         if match is None or match[1] not in SCALAR_DTYPES or int(match[2] or 1) not in _WIDTHS:
             raise InputError(
@@ -97,13 +79,7 @@ class ValueType:
         return (length,) if self.width == 1 else (length, self.slots)
 
     def check(self, value: float) -> None:
-        """Refuse a number that the type cannot hold.
-
-        Raises
-        ------
-        InputError
-            If it is out of range, or not whole where it must be.
-        """
+        """Refuse a number that the type cannot hold."""
         if self.is_integer and not isinstance(value, int):
             raise InputError(f"expected a whole number for {self.name}, found {value!r}")
         least, greatest = self.limits
@@ -117,13 +93,7 @@ class ValueType:
         return packed
 
     def pack(self, values: Sequence[float]) -> npt.NDArray[np.generic]:
-        """Components in memory: one for each number, and a fourth of 0 after a vector of 3.
-
-        Raises
-        ------
-        InputError
-            If the numbers are not as many as the vector's components, or do not fit.
-        """
+        """Components in memory: one for each number, and a fourth of 0 after a vector of 3."""
         for value in values:
             self.check(value)
         if self.width > 1 and len(values) != self.width:

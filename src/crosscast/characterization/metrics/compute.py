@@ -6,8 +6,6 @@ from crosscast.characterization.engine.counts import Counts
 from crosscast.characterization.metrics.coverage import covering
 from crosscast.profile import MetricValue
 
-__all__ = ["metrics"]
-
 
 def metrics(counts: Counts) -> dict[str, MetricValue]:
     """Compute the metrics of this category."""

@@ -16,8 +16,6 @@ from crosscast.characterization.engine.counts import Counts
 from crosscast.characterization.metrics.coverage import covering
 from crosscast.profile import MetricValue
 
-__all__ = ["WINDOW", "linear_entropy", "metrics", "windows", "yokota_entropy"]
-
 WINDOW = 16
 """Outcomes of one history pattern."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-__all__ = ["covering", "covering_histogram"]
-
 
 def _share(total: int) -> int:
     """Return ceil(0.9 * total), exactly."""

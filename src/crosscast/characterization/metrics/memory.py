@@ -9,8 +9,6 @@ from crosscast.characterization.engine.counts import Counts
 from crosscast.characterization.metrics.coverage import covering_histogram
 from crosscast.profile import MetricValue
 
-__all__ = ["entropy_bits", "metrics"]
-
 
 def entropy_bits(histogram: Mapping[int, int]) -> float:
     """Shannon entropy, in bits, of a distribution given as how many items have each count."""

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from crosscast.characterization.engine.counts import Counts
 from crosscast.profile import MetricValue
 
-__all__ = ["median", "metrics"]
-
 
 def median(histogram: Mapping[int, int]) -> int | float:
     """Median of the values of a histogram; the mean of the middle two if their number is even."""

@@ -12,8 +12,6 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["argument_conversions", "render"]
-
 Number = int | float
 
 # The width of one conversion is the kernel's to choose; beyond what C guarantees it only costs memory.
@@ -63,8 +61,6 @@ class _Field:
 def argument_conversions(format_string: bytes) -> str:
     """Conversion character of each argument that a format string takes, ``*`` for a width.
 
-    Examples
-    --------
     >>> argument_conversions(b"%d of %*s: %5.2v4hlf%%")
     'd*sf'
     """
@@ -82,16 +78,6 @@ def render(format_string: bytes, values: Sequence[tuple[str, bytes]]) -> str:
     What OpenCL C leaves undefined never fails: a number of another type than the conversion
     expects is printed by its own type, and a conversion without an argument stands as it is.
 
-    Parameters
-    ----------
-    format_string
-        The format, without the terminating zero.
-    values
-        LLVM type (``i32``, ``double``, ``<4 x float>``, ``ptr``, ...) and little-endian bytes of
-        each argument after the format. For ``%s`` the bytes are the characters pointed to.
-
-    Examples
-    --------
     >>> render(b"%#v2hhx %5.1f", [("<2 x i8>", b"\\xfa\\x01"), ("double", struct.pack("<d", 2.25))])
     '0xfa,0x1   2.2'
     """
@@ -272,3 +258,40 @@ def _as_float(number: Number) -> float:
         return float(number)
     except OverflowError:
         return math.inf if number > 0 else -math.inf
+
+
+_SPACE = re.compile(r" addrspace\(\d+\)")
+
+
+def printed(data: bytes, calls: Sequence[Sequence[str]]) -> str:
+    """Text of all calls, in order."""
+    reader = _Reader(data)
+    texts = []
+    while reader.more:
+        call, count = reader.word(), reader.word()
+        format_string = reader.content()
+        values = []
+        for type_ in calls[call][1:count]:
+            reader.word()  # whether the content is that of a string: `render` knows from the format
+            values.append((_SPACE.sub("", type_), reader.content()))
+        texts.append(render(format_string, values))
+    return "".join(texts)
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self._data, self._position = data, 0
+
+    @property
+    def more(self) -> bool:
+        return self._position < len(self._data)
+
+    def word(self) -> int:
+        return int.from_bytes(self._take(8), "little")
+
+    def content(self) -> bytes:
+        return self._take(self.word())
+
+    def _take(self, length: int) -> bytes:
+        self._position += length
+        return self._data[self._position - length : self._position]

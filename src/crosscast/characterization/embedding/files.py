@@ -1,0 +1,108 @@
+"""Read profiles back from a source or a module; nothing is compiled or run."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from crosscast.characterization.embedding import source, spirv
+from crosscast.characterization.embedding.payload import digest
+from crosscast.characterization.embedding.spirv import is_module
+from crosscast.data.files import whole_file
+from crosscast.errors import InputError
+from crosscast.profile import Profile
+
+_MOST_BYTES = 64 << 20
+"""Size of a file that is read; no kernel is nearly as large."""
+
+
+def has_embedded(path: str | Path) -> bool:
+    """Whether a source or a SPIR-V module holds profiles, in whatever state."""
+    path = Path(path)
+    content = read_content(path)
+    if _is_module(path, content):
+        return spirv.holds(content, str(path))
+    return source.holds(content)
+
+
+def read_embedded(path: str | Path) -> tuple[Profile, ...]:
+    """Read the profiles that a source (OpenCL C) or a SPIR-V module holds."""
+    path = Path(path)
+    content = read_content(path)
+    module = _is_module(path, content)
+    bare, payload = spirv.take_out(content, str(path)) if module else source.take_out(content, str(path))
+    if payload is None:
+        raise InputError(f"{path}: expected a profile that crosscast embed wrote into it, found none")
+    if digest(bare) != payload.sha256:
+        raise InputError(
+            f"{path}: the {'module' if module else 'source'} has changed since its profile was embedded "
+            "(another SHA-256): run crosscast embed again"
+        )
+    return payload.profiles
+
+
+def read_content(path: Path) -> bytes:
+    """Read a file of a size that a kernel may have."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the file ({error.strerror})") from error
+    if len(content) > _MOST_BYTES:
+        raise InputError(f"{path}: expected a file of at most {_MOST_BYTES >> 20} MiB, found a larger one")
+    return content
+
+
+def _is_module(path: Path, content: bytes) -> bool:
+    return path.suffix == ".spv" or is_module(content)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a file with profiles goes."""
+
+    path: Path  # Its path
+    before: bytes | None = None  # What is there, if the file takes the place of itself
+
+    @classmethod
+    def new(cls, path: Path) -> Target:
+        """A path where nothing is lost."""
+        _expect_replaceable(path)
+        return cls(path)
+
+    @classmethod
+    def of(cls, original: Path, before: bytes, beside: Path, *, in_place: bool) -> Target:
+        """A file itself, or a new one beside it."""
+        if in_place:
+            return cls(original, before)
+        if beside.resolve() == original.resolve():
+            raise InputError(f"{beside}: expected another file than the original: choose one, or --in-place")
+        return cls.new(beside)
+
+    def write(self, content: bytes) -> None:
+        """Write the file whole or not at all; a link stays a link, and permissions stay."""
+        if self.before is not None and read_content(self.path) != self.before:
+            raise InputError(f"{self.path}: expected the file as it was read, found a change: run again")
+        path = self.path.resolve()
+        try:
+            with whole_file(path) as temporary:
+                temporary.write_bytes(content)
+                if path.exists():
+                    shutil.copymode(path, temporary)
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot write the file ({error.strerror or error})") from error
+
+
+def _expect_replaceable(path: Path) -> None:
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{path}: the folder {path.absolute().parent} does not exist")
+    if not path.exists():
+        return
+    try:
+        read_embedded(path)
+    except InputError as error:
+        raise InputError(
+            f"{path}: expected no file, or one as crosscast embed wrote it, found another one: "
+            "choose another name with --out, or move it away"
+        ) from error
