@@ -39,8 +39,8 @@ def test_no_group_is_on_both_sides(pairs: list[tuple[str, str]]) -> None:
         if len({key(row) for row in range(len(pairs))}) < 2:
             continue
         for fold in folds_of(grid, split):
-            learned = {key(row) for row in fold.train_rows.tolist()}
-            assert learned.isdisjoint({key(row) for row in fold.test_rows.tolist()})
+            learned = {key(row) for row in fold.kernels.train.tolist()}
+            assert learned.isdisjoint({key(row) for row in fold.kernels.test.tolist()})
 
 
 @pytest.mark.parametrize("split", FOLDS)
@@ -48,14 +48,14 @@ def test_every_cell_is_held_out_exactly_once(split: str) -> None:
     grid = random_grid()
     times = np.zeros(grid.log_time.shape, dtype=int)
     for fold in folds_of(grid, split):
-        times[np.ix_(fold.test_rows, fold.test_devices)] += 1
+        times[np.ix_(fold.kernels.test, fold.devices.test)] += 1
     assert (times == 1).all()
 
 
 def test_new_devices_are_in_no_fit() -> None:
     for name in FOLDS:
         for fold in folds_of(random_grid(), name):
-            shared = set(fold.train_devices.tolist()) & set(fold.test_devices.tolist())
+            shared = set(fold.devices.train.tolist()) & set(fold.devices.test.tolist())
             assert bool(shared) == (name in ("leave-application-out", "leave-kernel-out"))
 
 
@@ -63,7 +63,7 @@ def test_kernels_of_one_name_in_two_applications_are_two_kernels() -> None:
     grid = grid_of(["a", "b", "a"], ["x", "x", "x"])
     folds = folds_of(grid, "leave-kernel-out")
     assert [fold.held_out for fold in folds] == ["a/x", "b/x"]
-    assert [fold.test_rows.tolist() for fold in folds] == [[0, 2], [1]]
+    assert [fold.kernels.test.tolist() for fold in folds] == [[0, 2], [1]]
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_no_fit_sees_what_it_is_asked_about(name: str) -> None:
     for seen, fold in zip(memory.fits, folds, strict=True):
         asked = {
             (grid.profiles.application[row], grid.profiles.kernel[row], grid.devices[column].key)
-            for row in fold.test_rows.tolist()
-            for column in fold.test_devices.tolist()
+            for row in fold.kernels.test.tolist()
+            for column in fold.devices.test.tolist()
         }
         assert asked
         assert seen.isdisjoint(asked)

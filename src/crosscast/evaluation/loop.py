@@ -25,7 +25,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.arrays import Arrays
+from crosscast.arrays import Arrays, Flags, Integers
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError
 from crosscast.evaluation.keep import Kept, digest
 
@@ -36,6 +36,32 @@ _WATCHED_S = 0.25
 
 Data = TypeVar("Data")
 Known = TypeVar("Known", contravariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """A part of the data, to be predicted by a model that was fitted to another part."""
+
+    held_out: str  # What is held out, for people
+    train: Integers  # Numbers of rows
+    test: Integers
+
+    @classmethod
+    def of(cls, held_out: str, test: Flags) -> Fold:
+        """Hold some rows out."""
+        return cls(held_out, np.flatnonzero(~test), np.flatnonzero(test))
+
+
+def folds_by_group(
+    where: str, noun: str, labels: Sequence[str], groups: npt.NDArray[Any] | None = None
+) -> tuple[Fold, ...]:
+    """Hold each group of rows out in turn, in the order of the groups: by default the rows' labels."""
+    groups = np.array(labels) if groups is None else groups
+    each, first = np.unique(groups, return_index=True)
+    if len(each) < 2:
+        found = f"1 ({labels[0]})" if labels else "none"
+        raise InputError.of(where=where, expected=f"at least 2 {noun} to split by", found=found)
+    return tuple(Fold.of(labels[place], groups == groups[place]) for place in first.tolist())
 
 
 class Task(Protocol[Known]):

@@ -25,7 +25,16 @@ import numpy as np
 from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.evaluation.keep import digest, fingerprint, library_versions
-from crosscast.evaluation.loop import check_jobs, check_level, check_names, check_seed, one_thread, run_tasks
+from crosscast.evaluation.loop import (
+    Fold,
+    check_jobs,
+    check_level,
+    check_names,
+    check_seed,
+    folds_by_group,
+    one_thread,
+    run_tasks,
+)
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence, Scored, confidences
 from crosscast.predict.relative.artefact import RelativeCard, RelativeResiduals, TrainedRelativeModel
 from crosscast.predict.relative.data import (
@@ -111,15 +120,6 @@ PUBLISHED = "published"  # The split of Nichols et al. 2024: rows at random, wha
 TEST_SHARE, FOLDS = 0.1, 5
 
 
-@dataclass(frozen=True, eq=False)
-class RelativeFold:
-    """One way to hold rows out."""
-
-    held_out: str  # for people
-    train: Integers
-    test: Integers
-
-
 _ROW = ()
 _APPLICATION = ("application",)
 _KERNEL = ("application", "kernel")
@@ -148,35 +148,34 @@ class RelativeSplit:
         """Name of the group of each row."""
         return _groups_by(observations, self.by)
 
-    def folds_of(self, observations: Observations, seed: int) -> tuple[RelativeFold, ...]:
+    def folds_of(self, observations: Observations, seed: int) -> tuple[Fold, ...]:
         """The folds; each row is tested in one of them, except with `PUBLISHED`, which tests some rows."""
-        groups = np.array(self.groups(observations))
-        names = np.unique(groups)
-        if len(names) < 2:
-            found = f"{len(names)} ({names[0]})" if len(names) else "none"
-            raise InputError.of(where=self.name, expected=f"at least 2 {self.noun} to split by", found=found)
+        groups = self.groups(observations)
+        by_group = folds_by_group(self.name, self.noun, groups)
         if self.name == PUBLISHED:
             return _published(len(observations), seed)
-        held_out = {str(name): groups == name for name in names}
-        if self.folds is not None:
-            dealt = names[np.random.default_rng(seed).permutation(len(names))]
-            parts = (dealt[place :: self.folds] for place in range(min(self.folds, len(names))))
-            held_out = {f"fold {place}": np.isin(groups, part) for place, part in enumerate(parts, 1)}
+        if self.folds is None:
+            return by_group
+        order = np.random.default_rng(seed).permutation(len(by_group)).tolist()
+        parts = (order[place :: self.folds] for place in range(min(self.folds, len(order))))
+        tests = ([by_group[group].test for group in part] for part in parts)
+        every = np.arange(len(groups))
         return tuple(
-            RelativeFold(name, np.flatnonzero(~test), np.flatnonzero(test)) for name, test in held_out.items()
+            Fold.of(f"fold {place}", np.isin(every, np.concatenate(test)))
+            for place, test in enumerate(tests, 1)
         )
 
 
-def _published(rows: int, seed: int) -> tuple[RelativeFold, ...]:
+def _published(rows: int, seed: int) -> tuple[Fold, ...]:
     """The test, and after it the folds of the cross-validation within the rows that are left."""
     order = np.random.default_rng(seed).permutation(rows).astype(np.int64)
     test, rest = np.split(order, [max(1, round(TEST_SHARE * rows))])
     parts = [rest[place::FOLDS] for place in range(min(FOLDS, len(rest)))]
     within = [
-        RelativeFold(f"validation {place}", np.setdiff1d(rest, part), np.sort(part))
+        Fold(f"validation {place}", np.setdiff1d(rest, part), np.sort(part))
         for place, part in enumerate(parts if len(parts) > 1 else (), 1)
     ]
-    return (RelativeFold("test", np.sort(rest), np.sort(test)), *within)
+    return (Fold("test", np.sort(rest), np.sort(test)), *within)
 
 
 _SPLITS = (
@@ -218,7 +217,7 @@ class _FoldTask:
     """Fit a model to the rows of training alone, and let it predict those that are held out."""
 
     model: RelativeModel
-    fold: RelativeFold
+    fold: Fold
     seed: int
 
     @property
@@ -285,7 +284,7 @@ class RelativeEvaluation(Tabular):
     label: str  # which dataset
     vectors: Vectors
     split: RelativeSplit
-    folds: tuple[RelativeFold, ...]
+    folds: tuple[Fold, ...]
     seed: int
     results: tuple[RelativeResult, ...]
     repeated: float  # share of tested rows whose kernel at its size is among those of training as well
@@ -388,7 +387,7 @@ def evaluate_relative(
     return RelativeEvaluation(label, vectors, split, dealt, seed, results, float(repeated.mean()))
 
 
-def _mean_mae(vectors: Vectors, folds: Sequence[RelativeFold], predicted: Sequence[Reals]) -> float | None:
+def _mean_mae(vectors: Vectors, folds: Sequence[Fold], predicted: Sequence[Reals]) -> float | None:
     """Mean MAE of folds; ``None`` if there are none."""
     errors = [
         row_scores(vectors.times_s[fold.test], each)["mae"].mean()

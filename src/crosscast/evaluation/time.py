@@ -12,18 +12,26 @@ from functools import cached_property, partial
 from itertools import combinations, product
 from math import comb
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from crosscast.arrays import Arrays, Flags, Integers, Reals
+from crosscast.arrays import Arrays, Flags, Reals
 from crosscast.data.dataset import Dataset, bundled_dataset
 from crosscast.data.table import distinct, notes_of, samples_of
 from crosscast.data.views import CELL, KERNEL_AT_A_SIZE, run_means, sound
 from crosscast.device import Device
 from crosscast.errors import CrosscastError, InputError
 from crosscast.evaluation.keep import digest, fingerprint
-from crosscast.evaluation.loop import Progress, check_level, check_names, check_seed, run_tasks
+from crosscast.evaluation.loop import (
+    Fold,
+    Progress,
+    check_level,
+    check_names,
+    check_seed,
+    folds_by_group,
+    run_tasks,
+)
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence, Scored, confidences
 from crosscast.evaluation.time_scores import (
     BETTER,
@@ -50,47 +58,33 @@ FOLDS = (DEFAULT_FOLDS, _KERNEL, _DEVICE, _BOTH)
 _SOURCES = ("predict", "evaluation/time.py")
 
 
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """One way to hold a group out."""
+class GridFold(NamedTuple):
+    """A part of a grid that is held out."""
 
-    held_out: str  # Name of the group
-    train_rows: Integers  # Kernels that the model is fitted to, and those it is asked about
-    test_rows: Integers
-    train_devices: Integers  # Devices that the model is fitted on, and those whose cells are scored
-    test_devices: Integers
+    kernels: Fold  # That the model is fitted to, and is asked about
+    devices: Fold  # That the model is fitted on, and whose cells are scored
+
+    @property
+    def held_out(self) -> str:
+        """What is held out, for people."""
+        return " on ".join(each.held_out for each in self if each.held_out)
 
 
-def folds_of(grid: Grid, name: str) -> list[Fold]:
+def folds_of(grid: Grid, name: str) -> list[GridFold]:
     """The folds of a grid."""
     if name not in FOLDS:
         raise InputError.of(where="folds", expected=f"one of {', '.join(FOLDS)}", found=repr(name))
-    kernels, devices = (("", every, every) for every in map(np.arange, grid.log_time.shape))
-    by_kernel, by_device = [kernels], [devices]
-    if name != _DEVICE:
-        profiles, per_kernel = grid.profiles, name == _KERNEL
-        names = [f"{a}/{k}" if per_kernel else a for a, k, _ in profiles.names]
-        noun = "kernel" if per_kernel else "application"
-        by_kernel = _sides(
-            name, f"{noun}s", names, profiles.groups("kernel" if per_kernel else "application")
-        )
+    kernels, devices = map(np.arange, grid.log_time.shape)
+    by_kernel: Sequence[Fold] = [Fold("", kernels, kernels)]
+    by_device: Sequence[Fold] = [Fold("", devices, devices)]
+    if name == _KERNEL:
+        labels = [f"{application}/{kernel}" for application, kernel, _ in grid.profiles.names]
+        by_kernel = folds_by_group(name, "kernels", labels, grid.profiles.groups("kernel"))
+    elif name != _DEVICE:
+        by_kernel = folds_by_group(name, "applications", grid.profiles.application)
     if name in (_DEVICE, _BOTH):
-        by_device = _sides(name, "devices", [device.key for device in grid.devices], devices[1])
-    return [
-        Fold(" on ".join(filter(None, (kernel[0], device[0]))), *kernel[1:], *device[1:])
-        for kernel, device in product(by_kernel, by_device)
-    ]
-
-
-def _sides(
-    name: str, noun: str, labels: Sequence[str], groups: Integers
-) -> list[tuple[str, Integers, Integers]]:
-    """Label of each group, what is not in it, and what is."""
-    numbers = np.unique(groups)
-    if len(numbers) < 2:
-        raise InputError.of(where=name, expected=f"at least 2 {noun} to split by", found=len(numbers))
-    sides = [(np.flatnonzero(groups != number), np.flatnonzero(groups == number)) for number in numbers]
-    return [(labels[test[0]], train, test) for train, test in sides]
+        by_device = folds_by_group(name, "devices", [device.key for device in grid.devices], devices)
+    return [GridFold(*both) for both in product(by_kernel, by_device)]
 
 
 MOST_SETS = 200
@@ -123,7 +117,7 @@ class _Task:
     """
 
     model: Model
-    fold: Fold
+    fold: GridFold
     knowns: Sequence[Flags]  # For each question, devices whose times are known, of shape `(s, d)`
     seed: int
     level: float
@@ -138,8 +132,8 @@ class _Task:
         return [
             {
                 "model": [self.model.name, fingerprint(self.model)],
-                "train": [fold.train_rows.tolist(), fold.train_devices.tolist()],
-                "asked": [fold.test_rows.tolist(), known.astype(int).tolist(), self.level],
+                "train": [fold.kernels.train.tolist(), fold.devices.train.tolist()],
+                "asked": [fold.kernels.test.tolist(), known.astype(int).tolist(), self.level],
                 "seed": self.seed,
             }
             for known in self.knowns
@@ -147,12 +141,12 @@ class _Task:
 
     def run(self, data: Grid, asks: Sequence[int]) -> list[Arrays]:
         # The model sees nothing of the held-out side but the profiles and the known times.
-        train = data.take(self.fold.train_rows).on(self.fold.train_devices.tolist())
+        train = data.take(self.fold.kernels.train).on(self.fold.devices.train.tolist())
         predictor = self.model.fit(train, self.seed)
         return [self._answer(data, predictor, self.knowns[ask]) for ask in asks]
 
     def sound(self, data: Grid, ask: int, arrays: Arrays) -> bool:
-        shape = (len(self.knowns[ask]), len(self.fold.test_rows), len(data.devices))
+        shape = (len(self.knowns[ask]), len(self.fold.kernels.test), len(data.devices))
         return set(arrays) == {"centre", "low", "high"} and all(
             array.shape == shape and array.dtype == np.float64 and not np.isnan(array).any()
             for array in arrays.values()
@@ -160,13 +154,13 @@ class _Task:
 
     def _answer(self, grid: Grid, predictor: Predictor, known: Flags) -> Arrays:
         fold, (sets, d) = self.fold, known.shape
-        rows = np.tile(fold.test_rows, sets)
-        told = np.where(np.repeat(known, len(fold.test_rows), axis=0), np.exp(grid.log_time[rows]), np.nan)
-        fitted = set(fold.train_devices.tolist())
+        rows = np.tile(fold.kernels.test, sets)
+        told = np.where(np.repeat(known, len(fold.kernels.test), axis=0), np.exp(grid.log_time[rows]), np.nan)
+        fitted = set(fold.devices.train.tolist())
         forecast = predictor.predict(
             grid.profiles.take(rows),
             [device.key if place in fitted else device for place, device in enumerate(grid.devices)],
-            probes=told[:, fold.train_devices] if known.any() else None,
+            probes=told[:, fold.devices.train] if known.any() else None,
             level=self.level,
         )
         arrays = {name: getattr(forecast, name) for name in ("centre", "low", "high")}
@@ -192,17 +186,17 @@ def _outcome(
     parts = []
     for task, answers in answered:
         fold, told = task.fold, task.knowns[ask][place]
-        measured = grid.log_time[fold.test_rows]
+        measured = grid.log_time[fold.kernels.test]
         finite = np.isfinite(measured)
         known, scored = told & finite, np.zeros(measured.shape, dtype=np.bool_)
-        scored[:, fold.test_devices] = True
+        scored[:, fold.devices.test] = True
         # Of a kernel of which no cell is left to forecast, a choice would be none.
         asked = (scored & finite & ~known).any(axis=1)
         if name != _DEVICE:
             # A kernel that lacks one of a few probes was not asked as the others were.
             asked &= finite[:, told].all(axis=1)
         forecast = [answers[ask][each][place] for each in ("centre", "low", "high")]
-        arrays = (measured, *forecast, scored & ~known, known, fold.test_rows)
+        arrays = (measured, *forecast, scored & ~known, known, fold.kernels.test)
         parts.append([array[asked] for array in arrays])
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     applications = tuple(grid.profiles.application[row] for row in columns[-1].tolist())
@@ -375,7 +369,7 @@ def evaluate_time(
     d = len(grid.devices)
     asked = []
     for fold in folds_of(grid, folds):
-        told = fold.train_devices.tolist()
+        told = fold.devices.train.tolist()
         sets = [[told] if folds == _DEVICE else probe_sets(d, count, seed) for count in counts]
         asked.append((fold, [np.array([np.isin(np.arange(d), one) for one in each]) for each in sets]))
     tasks = [_Task(model, fold, knowns, seed, level) for model in models for fold, knowns in asked]
