@@ -490,7 +490,7 @@ def test_elements_move_to_where_the_index_says(base: str, standard: str) -> None
 constant {base} fixed[4] = {{1, 2, 3, 4}};
 kernel void k(global const {base} *x, global {base} *out, local {base} *near) {{
   {base} own[49];{moves}
-  vstore3(vload3(0, fixed + 1), 0, out + {48 * len(WIDTHS)});
+  vstore3(vload3(0, fixed + 1), 0, out + {48 * len(WIDTHS_VECTOR_DATA)});
 }}"""
     x = (np.arange(49) + 3).astype(DTYPES[base])
     out = np.zeros(48 * len(WIDTHS_VECTOR_DATA) + 4, DTYPES[base])
