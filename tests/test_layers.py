@@ -128,3 +128,22 @@ def test_the_table_for_contributors_has_every_room_at_its_layer() -> None:
     listed = {room: int(number) for number, rooms in rows for room in re.findall(r"`(\w+)/?`", rooms)}
     rooms = {name.split(".")[1] for name in MODULES if name != "crosscast"} - {"__main__"}
     assert listed == {room: LAYERS[room] for room in rooms}
+
+
+def test_files_that_documentation_names_are_there() -> None:
+    root = ROOT.parents[1]
+    pages = [path for path in (*root.glob("*.md"), *root.glob("docs/**/*.md")) if path.name != "CHANGELOG.md"]
+    if not pages:
+        pytest.skip("no checkout")
+    there = {
+        str(path)
+        for folder in ("src", "tests", "benchmarks", "examples")
+        for path in (root / folder).rglob("*.py")
+    }
+    missing = [
+        f"{path.relative_to(root)}: {name}"
+        for path in pages
+        for name in re.findall(r"[`(/ ]((?:\w+/)*\w+\.py)\b", path.read_text(encoding="utf-8"))
+        if not any(each.endswith(f"/{name}") for each in there)
+    ]
+    assert not missing
