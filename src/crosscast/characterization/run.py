@@ -12,6 +12,7 @@ import numpy as np
 
 from crosscast import environment
 from crosscast.characterization import frontend
+from crosscast.characterization.aiwc_compat import Row, published_metrics
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.engine.arguments import (
     Memory,
@@ -30,7 +31,6 @@ from crosscast.characterization.instrumentation.instrumented import Instrumented
 from crosscast.characterization.metrics import compute_metrics
 from crosscast.characterization.options import Options, Progress
 from crosscast.characterization.provenance import describe_launch, describe_program
-from crosscast.characterization.published import Row, published_metrics
 from crosscast.errors import KernelFault, LaunchError
 from crosscast.kernel import Kernel, Launch
 from crosscast.profile import MetricValue, Profile

@@ -1,4 +1,4 @@
-"""The class of an instruction in the mix of paper 004, which counted the instructions of a CPU."""
+"""The class of an instruction in the mix of Moolchandani et al. 2022, which counted the instructions of a CPU."""
 
 from __future__ import annotations
 

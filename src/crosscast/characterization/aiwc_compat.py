@@ -10,12 +10,11 @@ import math
 
 from crosscast.characterization.engine.counts import Counts
 from crosscast.characterization.instrumentation.instrumented import Instrumented
-from crosscast.characterization.metrics import control
-from crosscast.characterization.metrics.coverage import covering
+from crosscast.characterization.metrics import WINDOW, covering, windows
 from crosscast.data.profiles import PUBLISHED_METRICS
 from crosscast.profile import MetricValue
 
-_LOW = (1 << control.WINDOW) - 1
+_LOW = (1 << WINDOW) - 1
 
 Row = tuple[str, str, int | float]
 
@@ -69,15 +68,15 @@ def _branch_entropies(counts: Counts, made: Instrumented, lines: list[int]) -> t
     for branch in counts.branch_executions:
         line = lines[branch]
         if line in made.line_branches:
-            patterns[line] = control.windows(counts.histories.get(made.line_branches[line], {}))
+            patterns[line] = windows(counts.histories.get(made.line_branches[line], {}))
         else:
             # The tool's bit is 1 when the branch goes to its false successor.
-            own = control.windows(counts.histories.get(branch, {}))
+            own = windows(counts.histories.get(branch, {}))
             patterns[line] = {pattern ^ _LOW: n for pattern, n in own.items()}
     yokota, linear, occurrences = [], [], 0
     for _, found in sorted(patterns.items()):
         for pattern, n in sorted(found.items()):
-            p = pattern.bit_count() / control.WINDOW
+            p = pattern.bit_count() / WINDOW
             if p:
                 yokota.append(-p * math.log2(p))
             linear.append(n * 2 * min(p, 1 - p))

@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
+from crosscast.characterization import metrics as formulas
 from crosscast.characterization.engine.counts import ADDRESS_LEVELS, Counts
-from crosscast.characterization.metrics import compute, compute_metrics, control, memory, parallelism
-from crosscast.characterization.metrics.coverage import covering, covering_histogram
+from crosscast.characterization.metrics import compute_metrics, covering, covering_histogram
 from crosscast.profile import METRICS
 
 _ONES, _ZEROS = 0xFFFF, 0
@@ -61,7 +61,7 @@ def test_coverage_takes_only_as_many_equal_counts_as_needed() -> None:
 
 def test_opcodes_are_counted_by_how_often_they_run() -> None:
     counts = Counts(opcodes=Counter(add=50, load=30, store=11, ret=9))
-    assert compute.metrics(counts) == {"opcode": 3, "total_instruction_count": 100}
+    assert formulas.instruction_metrics(counts) == {"opcode": 3, "total_instruction_count": 100}
 
 
 # -- parallelism
@@ -97,7 +97,7 @@ def test_parallelism_of_four_work_items() -> None:
         "barriers_per_instruction": (2 + 4) / 26,
         "instructions_per_operand": 26 / 44,
     }
-    assert parallelism.metrics(_parallel(), 2) == pytest.approx(expected, rel=1e-15)
+    assert formulas.parallelism_metrics(_parallel(), 2) == pytest.approx(expected, rel=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -107,21 +107,21 @@ def test_parallelism_of_four_work_items() -> None:
 def test_the_median_of_an_even_number_is_the_mean_of_the_middle(
     histogram: dict[int, int], expected: float
 ) -> None:
-    assert parallelism.median(histogram) == expected
+    assert formulas.median(histogram) == expected
 
 
 # -- memory
 
 
 def test_entropy_of_equal_counts_is_their_logarithm() -> None:
-    assert memory.entropy_bits({7: 1024}) == 10
-    assert memory.entropy_bits({5: 1}) == 0
-    assert memory.entropy_bits({}) == 0
+    assert formulas.entropy_bits({7: 1024}) == 10
+    assert formulas.entropy_bits({5: 1}) == 0
+    assert formulas.entropy_bits({}) == 0
 
 
 def test_entropy_of_unequal_counts() -> None:
     # 1/2, 1/4, 1/8, 1/8
-    assert memory.entropy_bits({4: 1, 2: 1, 1: 2}) == pytest.approx(1.75, rel=1e-15)
+    assert formulas.entropy_bits({4: 1, 2: 1, 1: 2}) == pytest.approx(1.75, rel=1e-15)
 
 
 def test_memory_of_three_addresses() -> None:
@@ -133,7 +133,7 @@ def test_memory_of_three_addresses() -> None:
         unique_writes=1,
         addresses=[{8: 1, 1: 2}] + [{10: 1}] * (ADDRESS_LEVELS - 1),
     )
-    found = memory.metrics(counts)
+    found = formulas.memory_metrics(counts)
     assert found["total_memory_footprint"] == 3
     assert found["footprint_90"] == 2
     assert (found["total_reads"], found["total_writes"]) == (7, 3)
@@ -148,7 +148,7 @@ def test_memory_of_three_addresses() -> None:
 
 
 def test_ratios_of_nothing_are_absent() -> None:
-    found = memory.metrics(Counts())
+    found = formulas.memory_metrics(Counts())
     assert found["unique_read_write_ratio"] is None
     assert found["reread_ratio"] is None
     assert found["rewrite_ratio"] is None
@@ -160,45 +160,45 @@ def test_ratios_of_nothing_are_absent() -> None:
 
 def test_windows_are_the_last_16_outcomes_of_full_sequences() -> None:
     history = {0b1: 3, 0b10: 2, (1 << 16) - 1: 4, _first(5): 1, _after(5, 1): 2, _after(0x8005, 1): 7}
-    assert control.windows(history) == {5: 1, 11: 9}
+    assert formulas.windows(history) == {5: 1, 11: 9}
 
 
 def test_a_branch_that_always_goes_one_way_has_no_entropy() -> None:
     history = {0: {_first(_ONES): 4, _after(_ONES, 1): 100}}
-    assert control.yokota_entropy(history) == 0
-    assert control.linear_entropy(history) == 0
+    assert formulas.yokota_entropy(history) == 0
+    assert formulas.linear_entropy(history) == 0
 
 
 def test_yokota_entropy_of_patterns_that_are_equally_frequent() -> None:
     history = {0: {_first(pattern): 1 for pattern in range(1 << 16)}}
-    assert control.yokota_entropy(history) == pytest.approx(1, rel=1e-14)
+    assert formulas.yokota_entropy(history) == pytest.approx(1, rel=1e-14)
     history = {0: {_first(pattern): 3 for pattern in range(4)}}
-    assert control.yokota_entropy(history) == pytest.approx(2 / 16, rel=1e-14)
+    assert formulas.yokota_entropy(history) == pytest.approx(2 / 16, rel=1e-14)
 
 
 def test_yokota_entropy_is_weighted_by_windows() -> None:
     history = {0: {_first(0): 10, _first(1): 10}, 1: {_first(0): 60}}
-    assert control.yokota_entropy(history) == pytest.approx((20 * 1 + 60 * 0) / 80 / 16, rel=1e-14)
+    assert formulas.yokota_entropy(history) == pytest.approx((20 * 1 + 60 * 0) / 80 / 16, rel=1e-14)
 
 
 def test_linear_entropy_counts_the_rarer_outcome_after_each_pattern() -> None:
     history = {0: {_after(3, 0): 30, _after(3, 1): 10, _after(4, 1): 60}, 1: {_after(3, 0): 100}}
-    assert control.linear_entropy(history) == pytest.approx(2 * 10 / 200, rel=1e-14)
+    assert formulas.linear_entropy(history) == pytest.approx(2 * 10 / 200, rel=1e-14)
 
 
 def test_linear_entropy_of_a_coin_is_one() -> None:
-    assert control.linear_entropy({0: {_after(_ZEROS, 0): 8, _after(_ZEROS, 1): 8}}) == 1
+    assert formulas.linear_entropy({0: {_after(_ZEROS, 0): 8, _after(_ZEROS, 1): 8}}) == 1
 
 
 def test_fewer_than_17_outcomes_tell_nothing() -> None:
     history = {0: {1: 5, 2: 3, _first(9): 2}}
-    assert control.linear_entropy(history) == 0
-    assert control.yokota_entropy({0: {1: 5, 2: 3}}) == 0
+    assert formulas.linear_entropy(history) == 0
+    assert formulas.yokota_entropy({0: {1: 5, 2: 3}}) == 0
 
 
 def test_branches_are_those_that_ran() -> None:
     counts = Counts(branch_executions=Counter({0: 90, 1: 10, 2: 0}))
-    found = control.metrics(counts)
+    found = formulas.control_metrics(counts)
     assert (found["unique_branches"], found["branches_90"]) == (2, 1)
 
 

@@ -1,0 +1,207 @@
+"""The formulas: metrics from counts, as `docs/metrics.md` defines them.
+
+A history is a table of outcome sequences behind a leading 1: 17 outcomes where 16 preceded the last
+one, exactly 16 for the first full window of a work-group, fewer before that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from crosscast.characterization.engine.counts import Counts
+from crosscast.profile import METRICS, MetricValue
+
+WINDOW = 16
+"""Outcomes of one history pattern."""
+
+_FULL = 1 << WINDOW
+
+
+def compute_metrics(counts: Counts, work_groups: int) -> dict[str, MetricValue]:
+    """Metrics of a launch that ran so many work-groups, in the order of `METRICS`."""
+    values: dict[str, MetricValue] = {
+        **instruction_metrics(counts),
+        **parallelism_metrics(counts, work_groups),
+        **memory_metrics(counts),
+        **control_metrics(counts),
+    }
+    return {metric.name: values[metric.name] for metric in METRICS}
+
+
+def instruction_metrics(counts: Counts) -> dict[str, MetricValue]:
+    """How many instructions, and how various."""
+    return {
+        "opcode": covering(counts.opcodes.values()),
+        "total_instruction_count": counts.instructions,
+    }
+
+
+def _share(total: int) -> int:
+    """Return ceil(0.9 * total), exactly."""
+    return -(-9 * total // 10)
+
+
+def covering(counts: Iterable[int]) -> int:
+    """Least number of `counts` that together reach 90 % of their sum."""
+    ordered = sorted(counts, reverse=True)
+    goal, reached = _share(sum(ordered)), 0
+    for number, count in enumerate(ordered):
+        if reached >= goal:
+            return number
+        reached += count
+    return len(ordered)
+
+
+def covering_histogram(histogram: Mapping[int, int]) -> int:
+    """Like `covering`, for a histogram: how many items have each count."""
+    goal, reached, number = _share(sum(c * n for c, n in histogram.items())), 0, 0
+    for count in sorted(histogram, reverse=True):
+        if reached >= goal:
+            break
+        needed = min(histogram[count], -(-(goal - reached) // count))
+        number += needed
+        reached += needed * count
+    return number
+
+
+def median(histogram: Mapping[int, int]) -> int | float:
+    """Median of the values of a histogram; the mean of the middle two if their number is even."""
+    total, seen, middle = sum(histogram.values()), 0, []
+    wanted = [(total - 1) // 2, total // 2]
+    for value in sorted(histogram):
+        seen += histogram[value]
+        while wanted and wanted[0] < seen:
+            middle.append(value)
+            wanted.pop(0)
+    low, high = middle
+    return low if low == high else (low + high) / 2
+
+
+def _spread(name: str, histogram: Mapping[int, int]) -> dict[str, MetricValue]:
+    return {
+        f"min_{name}": min(histogram),
+        f"max_{name}": max(histogram),
+        f"median_{name}": median(histogram),
+    }
+
+
+def parallelism_metrics(counts: Counts, work_groups: int) -> dict[str, MetricValue]:
+    """Work-items, barriers, instructions between them, vector widths."""
+    items = sum(counts.totals.values())
+    instructions = counts.instructions
+    operands = sum(width * n for width, n in counts.widths.items())
+    mean = operands / instructions
+    variance = sum(n * (width - mean) ** 2 for width, n in counts.widths.items()) / instructions
+    return {
+        "work_items": items,
+        "work_groups": work_groups,
+        "total_barriers_hit": counts.barriers,
+        **_spread("itb", counts.pieces),
+        **_spread("ipt", counts.totals),
+        "load_imbalance": max(counts.totals) - min(counts.totals),
+        "max_simd_width": max(counts.widths),
+        "mean_simd_width": mean,
+        "sd_simd_width": math.sqrt(variance),
+        "granularity": 1 / items,
+        "barriers_per_instruction": (counts.barriers + items) / instructions,
+        "instructions_per_operand": instructions / operands,
+    }
+
+
+def entropy_bits(histogram: Mapping[int, int]) -> float:
+    """Shannon entropy, in bits, of a distribution given as how many items have each count."""
+    total = sum(count * n for count, n in histogram.items())
+    terms = (n * count / total * math.log2(total / count) for count, n in sorted(histogram.items()))
+    return math.fsum(terms) if total else 0.0
+
+
+def _ratio(numerator: int, denominator: int) -> float | None:
+    return numerator / denominator if denominator else None
+
+
+def memory_metrics(counts: Counts) -> dict[str, MetricValue]:
+    """Footprints, reuse, and how scattered the addresses are."""
+    reads, writes = sum(counts.reads.values()), sum(counts.writes.values())
+    exact, *skipped = counts.addresses
+    return {
+        "total_memory_footprint": sum(exact.values()),
+        "footprint_90": covering_histogram(exact),
+        "unique_reads": counts.unique_reads,
+        "unique_writes": counts.unique_writes,
+        "unique_read_write_ratio": _ratio(counts.unique_reads, counts.unique_writes),
+        "total_reads": reads,
+        "total_writes": writes,
+        "reread_ratio": _ratio(counts.unique_reads, reads),
+        "rewrite_ratio": _ratio(counts.unique_writes, writes),
+        "global_memory_address_entropy": entropy_bits(exact),
+        **{
+            f"local_memory_address_entropy_{bits}": entropy_bits(histogram)
+            for bits, histogram in enumerate(skipped, 1)
+        },
+        "global_accesses": counts.plain["global"],
+        "local_accesses": counts.plain["local"],
+        "constant_accesses": counts.plain["constant"],
+    }
+
+
+def windows(history: Mapping[int, int]) -> dict[int, int]:
+    """How often each pattern of 16 successive outcomes occurred, the latest in the lowest bit."""
+    sequences, counts = _arrays(history)
+    full = sequences >= _FULL
+    patterns, position = np.unique(sequences[full] & (_FULL - 1), return_inverse=True)
+    totals = np.zeros(len(patterns), np.int64)
+    np.add.at(totals, position, counts[full])
+    return dict(zip(patterns.tolist(), totals.tolist(), strict=True))
+
+
+def _arrays(history: Mapping[int, int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    sequences = np.fromiter(history.keys(), np.int64, len(history))
+    return sequences, np.fromiter(history.values(), np.int64, len(history))
+
+
+def yokota_entropy(histories: Mapping[int, Mapping[int, int]]) -> float:
+    """Entropy of the 16-outcome patterns, in bits divided by 16, averaged by windows.
+
+    In [0, 1]. Source: Yokota 2007; Shao & Brooks 2013.
+    """
+    weights, terms = 0, []
+    for _, history in sorted(histories.items()):
+        patterns = windows(history)
+        total = sum(patterns.values())
+        bits = math.fsum(n / total * math.log2(total / n) for _, n in sorted(patterns.items()))
+        terms.append(total * bits / WINDOW)
+        weights += total
+    return math.fsum(terms) / weights if weights else 0.0
+
+
+def linear_entropy(histories: Mapping[int, Mapping[int, int]]) -> float:
+    """Mean of 2 min(p, 1 - p), with p the share taken after the same 16 outcomes.
+
+    In [0, 1]. Source: De Pestel, Eyerman & Eeckhout 2017.
+    """
+    missed = occurrences = 0
+    for history in histories.values():
+        sequences, counts = _arrays(history)
+        full = sequences >= 2 * _FULL
+        past, position = np.unique(sequences[full] >> 1, return_inverse=True)
+        outcomes = np.zeros((len(past), 2), np.int64)
+        np.add.at(outcomes, (position, sequences[full] & 1), counts[full])
+        missed += int(outcomes.min(axis=1).sum())
+        occurrences += int(outcomes.sum())
+    return 2 * missed / occurrences if occurrences else 0.0
+
+
+def control_metrics(counts: Counts) -> dict[str, MetricValue]:
+    """How many branches, and how predictable."""
+    executed = {branch: n for branch, n in counts.branch_executions.items() if n}
+    own = {branch: counts.histories.get(branch, {}) for branch in executed}
+    return {
+        "unique_branches": len(executed),
+        "branches_90": covering(executed.values()),
+        "yokota_branch_entropy": yokota_entropy(own),
+        "average_linear_branch_entropy": linear_entropy(own),
+    }
