@@ -1,4 +1,4 @@
-"""Made-up applications with the features of Moolchandani et al. 2022, and bags of them that follow a known law."""
+"""Made-up applications with the features of Moolchandani et al. 2022, and mixes of them by a known law."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ def instruction_mix(profiles: Iterable[Profile]) -> dict[str, float]:
     stack; ``string``: copies and fills of memory; ``shift``: shifts and multiplications of integers;
     ``control``: branches, calls and barriers. They add up to one with what is none of them.
 
-    Source: Moolchandani et al. 2022, Table 4, which counts instructions of a CPU; these are of LLVM's IR, as all counts of
-    a profile.
+    Source: Moolchandani et al. 2022, Table 4, which counts instructions of a CPU; these are of LLVM's IR, as
+    all counts of a profile.
     """
     total: Counter[str] = Counter()
     for profile in profiles:

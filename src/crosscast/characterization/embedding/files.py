@@ -1,4 +1,4 @@
-"""Read profiles back from a source or a module; nothing is compiled or run."""
+"""Read and write files with profiles; nothing is compiled or run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A profile as a JSON object that is embedded, and back."""
+"""What is embedded: profiles as versioned JSON with a checksum, in text that no container can trip over."""
 
 from __future__ import annotations
 

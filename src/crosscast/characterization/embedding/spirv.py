@@ -1,4 +1,9 @@
-"""SPIR-V modules: their header, their instructions, and the few facts that embedding needs.
+"""Profiles in a SPIR-V module: strings among its debug instructions, which no consumer looks at.
+
+``OpString`` is there since the first version, has no meaning unless another instruction names it, and
+stands before all names, annotations and types.
+
+SPIR-V modules: their header, their instructions, and the few facts that embedding needs.
 
 Sections are those of the SPIR-V specification: physical layout (2.3), logical layout (2.4), limits (2.17).
 """

@@ -1,4 +1,8 @@
-"""Description of a run for the child process: everything that it needs to know, as JSON."""
+"""Run a kernel in a child process, so that whatever it does ends there.
+
+Parent and child share files in memory: the kernel's library, a page for progress and faults, the
+results, what the kernel prints, and the buffers.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,11 @@
 
 The engine records the arguments of each executed call as bytes; they become text here, outside
 of the process that runs the kernel.
+
+What a kernel printed, from the records that the runtime wrote.
+
+A record is the number of the call of ``printf``, the number of its arguments, and the arguments,
+each with its length. All numbers have 8 bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""The class of an instruction in the mix of Moolchandani et al. 2022, which counted the instructions of a CPU."""
+"""The class of an instruction in the mix of paper 004, which counted the instructions of a CPU.
+
+What one execution of each basic block costs.
+
+Instructions and accesses are not counted as they are executed: a block costs the same every time,
+so that costs are multiplied by executions afterwards. Executions follow from the few counted edges.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How each conditional branch records the history of its outcomes.
+"""Code that records the outcomes of a segment's conditional branches, each in its planned way.
+
+How each conditional branch records the history of its outcomes.
 
 Five ways, from cheap to general, all exact:
 

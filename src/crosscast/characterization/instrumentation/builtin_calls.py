@@ -1,4 +1,13 @@
-"""Which buffers a kernel writes, and which it only updates in ways whose order does not matter."""
+"""Calls of OpenCL builtins, and what stands for each of them in host code.
+
+Work-item functions become values, fences nothing, ``printf`` and async copies calls of the runtime;
+other builtins are taken from the library. What Crosscast does not do is refused here, by line.
+
+Work-group collectives such as ``work_group_reduce_add``.
+
+A collective cuts the kernel like a barrier. Each work-item hands its arguments over at the end of a
+segment; the runtime computes the results; each work-item takes its own at the start of the next one.
+"""
 
 from __future__ import annotations
 

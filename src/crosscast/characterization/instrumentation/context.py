@@ -2,6 +2,11 @@
 
 Every slot has 8 bytes. Slots up to `PER_LAUNCH` are set once a launch; the group's slots before
 each work-group.
+
+Numbers of a kernel's counters.
+
+First come the entries into each segment, then the edges that are counted, segment by segment; what
+else there is to count is numbered behind them as it is met.
 """
 
 from __future__ import annotations

@@ -1,8 +1,18 @@
-"""Code that counts the accesses to each address.
+"""Memory accesses of a segment: each is counted, and checked if asked for.
+
+Code that counts the accesses to each address.
 
 Every byte of memory that a kernel can access has a counter at a fixed distance; one counter stands
 for a granule of as many bytes as it is wide. Its lower bits hold the number of accesses, its two
 highest bits whether the granule was read and written.
+
+Accesses whose counting is better done in loops of their own.
+
+Where a work-item touches neighbours in the same array, as in a stencil, one work-item counts an
+address that the next one counts too: LLVM cannot run several work-items at a time then. If such an
+access depends on nothing but ids and arguments, it is counted apart: a loop over the work-items
+that computes its address and counts, one access a loop, leaves the main loop free of it. Additions
+commute, so the order does not matter.
 """
 
 from __future__ import annotations

@@ -1,7 +1,19 @@
-"""Memory of values that live across barriers: an array per value, with a place per work-item.
+"""Where values, variables and arrays of work-items stand in memory.
+
+Memory of values that live across barriers: an array per value, with a place per work-item.
 
 A uniform value has one place a work-group. Two places, in fact: what enters a segment stays while
 the segment runs, so what leaves it stands apart, and the driver hands it on.
+
+The program's local variables: each stands at an offset in the local memory of the thread.
+
+A variable at module level has one address, but every thread runs a work-group of its own. So each
+use of a local variable becomes an address that the segment computes at its start.
+
+Private arrays and structures of a work-item, and where they stand.
+
+In a kernel of one segment they are stack slots. An array that lives across a barrier outlives the
+function of its segment, so it stands in memory of the work-group then.
 """
 
 from __future__ import annotations

@@ -1,4 +1,21 @@
-"""Segments: the parts of a kernel between barriers."""
+"""Cut a kernel at its barriers into segments that run from one barrier to the next.
+
+A segment has one entry (the kernel's start, or what follows a barrier) and leaves at the barriers
+it can reach, or returns. Running a segment for every work-item of a work-group before the next one
+starts is a barrier, without a stack per work-item. What a work-item carries across a barrier is
+kept in memory, in one array per value; values that are cheap functions of ids and arguments are
+computed again instead.
+
+Let what all work-items do alike at the start of a segment be a segment of its own, run once.
+
+Such a lead typically holds the counters and conditions of a loop with barriers in it. What follows
+has fewer branches without it, so that LLVM can run several work-items at a time.
+
+Values that enter a segment and are also defined in it, as around a loop with a barrier inside.
+
+Each gets one place on the stack, so that the code need not tell its two definitions apart. LLVM
+turns these stack slots back into registers and inserts the phis.
+"""
 
 from __future__ import annotations
 

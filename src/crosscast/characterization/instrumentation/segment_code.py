@@ -1,7 +1,13 @@
-"""How many instructions a work-item ran in a segment, and where that number is kept.
+"""The function of one segment: it runs one work-item from a barrier to the next, and counts.
+
+How many instructions a work-item ran in a segment, and where that number is kept.
 
 The number is not counted: it is a sum of the edges' counters, weighted by the lengths of blocks. It
 is kept for each work-item, as part of its piece between barriers and of its total.
+
+The published tool's freedom to reorder: where each work-item's last load or store stands.
+
+It is the position among the work-item's instructions, added up over work-items.
 """
 
 from __future__ import annotations

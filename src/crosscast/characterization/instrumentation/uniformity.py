@@ -4,6 +4,10 @@ A value diverges if it comes from an id, from memory, or from a value that diver
 diverges where paths meet that a divergent branch has parted. All that does not diverge is uniform:
 conditions of loops with barriers in them nearly always are. The analysis is conservative: what it
 calls uniform is.
+
+Values that are computed again in each segment that needs them, instead of being carried in memory.
+
+These are the cheap functions of ids, arguments and uniform values: addresses, mostly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What buffers hold before the kernel runs: rules that make an array from a type, a length and a seed.
+"""Kernel arguments as a table describes them, in a launch file or on the command line.
+
+What buffers hold before the kernel runs: rules that make an array from a type, a length and a seed.
 
 Arrays are made once, in memory that the engine shares with the process that runs the kernel, and filled
 block by block: buffers may take most of the memory.

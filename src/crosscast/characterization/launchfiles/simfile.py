@@ -1,4 +1,10 @@
-"""Numbers in text as C++ streams read them: the longest beginning that is a number, the rest stays.
+"""Oclgrind's simulator files (``.sim``): a program, a kernel, its sizes and its arguments.
+
+The format follows Oclgrind's ``Simulation.cpp``: line-based words, ``#`` comments, an argument header
+that ends at the last ``>`` of its line, and numbers as C++ streams read them. Kinder than the
+original in two points: the last line needs no line end, and comments may follow the last argument.
+
+Numbers in text as C++ streams read them: the longest beginning that is a number, the rest stays.
 
 Oclgrind reads its simulator files with ``>>``, so ``7,`` is 7 and a comma, ``1-2`` is two numbers,
 ``-1`` is the greatest value of an unsigned type, and ``nan`` is no number.
