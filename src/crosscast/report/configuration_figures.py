@@ -1,8 +1,7 @@
-"""Pictures of choices of configurations: one choice, and an evaluation of methods."""
+"""Figures of choices of configurations: one choice, and an evaluation of methods."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,37 +11,43 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.data.files import make_folder
 from crosscast.decide.evaluation import ALONE, ConfigurationEvaluation, MachineChoices
 from crosscast.decide.scores import ChoiceResult, Metrics
 from crosscast.evaluation.resampling import SHARE
 from crosscast.predict.configuration.bailey2014 import TreeNode
 from crosscast.predict.configuration.choice import Choice, within_cap
 from crosscast.predict.configuration.data import Quantity, Space, SurfaceForecast, pareto_frontier
-from crosscast.report.configuration import KernelFrontier, frontier_of, longest_frontier, write_frontier
+from crosscast.report.configuration import (
+    KernelFrontier,
+    frontier_of,
+    longest_frontier,
+    method_label,
+    write_frontier,
+)
 from crosscast.report.figures import (
     BLACK,
     BLUE,
-    GREEN,
+    COLOURS,
     GREY,
-    ORANGE,
-    PINK,
+    MAP,
+    MARKS,
     RED,
-    SKY,
+    Look,
     heading,
+    heat_map,
     legend_below,
     logarithmic_axis,
+    looks,
     new_figure,
+    panels,
+    points,
     save_figure,
+    save_figures,
     spread_axis,
-    tidy,
+    steps,
+    style_axes,
 )
-from crosscast.report.text import configuration_text, setting_heading, setting_scale
-
-# Told apart by people who do not see all colours (Okabe and Ito's palette).
-_DEVICE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6a00")
-_DEVICE_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_CAP_COLOUR = "#777777"
+from crosscast.report.numbers import configuration_text, level_percent, plural, setting_heading, setting_scale
 
 
 def write_choice_figure(
@@ -52,55 +57,27 @@ def write_choice_figure(
     figure = new_figure(8.4, 5.2)
     axes = figure.subplots()
     power, time = forecast.power.centre, forecast.time.centre
+    for number, (device, look) in enumerate(looks(space.devices).items()):
+        own = space.device_numbers == number
+        how = {"s": 26, "alpha": 0.55, "edgecolors": look.colour, "zorder": 1, "label": device}
+        axes.scatter(
+            power[own], time[own], c=look.face, marker=look.mark, linewidths=look.face == "white", **how
+        )
     frontier = pareto_frontier(time, power)
-    _draw_configurations(axes, forecast, space)
-    axes.plot(
-        power[frontier],
-        time[frontier],
-        color="#333333",
-        linewidth=1.2,
-        drawstyle="steps-post",
-        zorder=2,
-        label="predicted frontier",
-    )
+    steps(axes, power[frontier], time[frontier], color="#333333", label="predicted frontier")
     _draw_intervals(axes, forecast, frontier, choices[0].level)
     measured = np.flatnonzero(forecast.measured)
-    axes.scatter(
-        power[measured],
-        time[measured],
-        s=120,
-        facecolors="none",
-        edgecolors="black",
-        linewidths=1.4,
-        zorder=4,
-        label="measured",
-    )
+    ring = {"s": 120, "facecolors": "none", "edgecolors": BLACK, "linewidths": 1.4, "zorder": 4}
+    axes.scatter(power[measured], time[measured], label="measured", **ring)
     _draw_choices(axes, choices)
     logarithmic_axis(axes, "y", time)
     spread_axis(axes, "x", power)
     axes.set_xlabel("power, W")
     axes.set_ylabel("time, s")
     axes.set_title(_title(name, choices), fontsize=10.5, loc="left")
-    axes.grid(color="#e3e3e3", linewidth=0.7)
-    axes.set_axisbelow(True)
+    style_axes(axes)
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     return save_figure(figure, path)
-
-
-def _draw_configurations(axes: Any, forecast: SurfaceForecast, space: Space) -> None:
-    for number, device in enumerate(space.devices):
-        own = space.device_numbers == number
-        axes.scatter(
-            forecast.power.centre[own],
-            forecast.time.centre[own],
-            s=26,
-            color=_DEVICE_COLOURS[number % len(_DEVICE_COLOURS)],
-            marker=_DEVICE_MARKERS[number % len(_DEVICE_MARKERS)],
-            alpha=0.55,
-            linewidths=0,
-            zorder=1,
-            label=device,
-        )
 
 
 def _draw_intervals(axes: Any, forecast: SurfaceForecast, frontier: Integers, level: float) -> None:
@@ -118,7 +95,7 @@ def _draw_intervals(axes: Any, forecast: SurfaceForecast, frontier: Integers, le
         elinewidth=0.7,
         alpha=0.55,
         zorder=2,
-        label=f"{100 * level:g} % intervals",
+        label=f"{level_percent(level)} intervals",
     )
 
 
@@ -133,7 +110,7 @@ def _draw_choices(axes: Any, choices: Sequence[Choice]) -> None:
     for place, choice in enumerate(choices):
         axes.axvline(
             choice.power_cap,
-            color=_CAP_COLOUR,
+            color=GREY,
             linestyle="--",
             linewidth=1,
             zorder=1,
@@ -179,16 +156,13 @@ _BY_PROGRAM = (
 def write_evaluation_figures(study: ConfigurationEvaluation, folder: Path) -> list[Path]:
     """Draw Figures 2 to 9 of Bailey et al. 2014 and those of repeats and extra runs, and write Table I.
 
-    Where there is nothing to cluster there is no tree, and without repeats no picture of them.
+    Where there is nothing to cluster there is no tree, and without repeats no figure of them.
     """
     paths: list[Path] = []
     names = machine_folders([machine.machine for machine in study.machines])
     for machine, name in zip(study.machines, names, strict=True):
         place = folder / name if len(study.machines) > 1 else folder
-        make_folder("figures", place)
-        title = machine.machine
-        for of, figure in _figures(machine, title).items():
-            paths.append(save_figure(figure, place / f"{of}.png"))
+        paths += save_figures(_figures(machine, machine.machine), place)
         paths += write_frontier(longest_frontier(machine), place)
     return paths
 
@@ -228,7 +202,6 @@ def _figures(machine: MachineChoices, title: str) -> dict[str, Any]:
     return figures
 
 
-_COLOURS = (BLUE, RED, GREEN, ORANGE, PINK, SKY)
 _FAMILIES = (
     "model",
     "published",
@@ -240,9 +213,8 @@ _FAMILIES = (
     "published-log",
     "model-confident",
 )
-"""Those that look the same in all pictures; others follow."""
+"""Those that look the same in all figures; others follow."""
 
-_METHOD_MARKS = ("o", "s", "^", "D", "v", "P", "<", ">", "p", "h", "d")
 _DASHES = {"": (0, (1, 1.2)), "+fl": (0, (5, 1.5)), "+steps": "solid"}
 _LIMITER, _REFERENCE = "limiter", "oracle"
 
@@ -257,15 +229,19 @@ class Style:
     edge: str
     dashes: object
 
+    def of_marks(self) -> dict[str, Any]:
+        """The same as matplotlib names them."""
+        return {
+            "color": self.colour,
+            "marker": self.mark,
+            "markerfacecolor": self.face,
+            "markeredgecolor": self.edge,
+        }
+
 
 def alone(results: Sequence[ChoiceResult]) -> list[ChoiceResult]:
     """Those with each program left out alone."""
     return [each for each in results if each.protocol == ALONE]
-
-
-def method_label(result: ChoiceResult) -> str:
-    """The name, with the confidence where there is one."""
-    return f"{result.method} {100 * result.confidence:g} %" if result.confidence else result.method
 
 
 def method_styles(results: Sequence[ChoiceResult]) -> dict[str, Style]:
@@ -278,7 +254,7 @@ def method_styles(results: Sequence[ChoiceResult]) -> dict[str, Style]:
     for result in results:
         family, suffix = _family(result.method)
         place = families.setdefault(family, len(families))
-        colour, mark = _COLOURS[place % len(_COLOURS)], _METHOD_MARKS[place % len(_METHOD_MARKS)]
+        colour, mark = COLOURS[place % len(COLOURS)], MARKS[place % len(MARKS)]
         edge = BLACK if suffix == "+steps" else colour
         styles[result.method] = Style(colour, mark, colour if suffix else "white", edge, _DASHES[suffix])
     if _LIMITER in styles:
@@ -289,18 +265,11 @@ def method_styles(results: Sequence[ChoiceResult]) -> dict[str, Style]:
 
 
 def _family(name: str) -> tuple[str, str]:
-    for suffix in ("+fl", "+steps"):
-        if name.endswith(suffix):
-            return name.removesuffix(suffix), suffix
-    return name, ""
+    suffix = next((each for each in ("+fl", "+steps") if name.endswith(each)), "")
+    return name.removesuffix(suffix), suffix
 
 
-def device_styles(devices: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Colour and mark of each device."""
-    return {
-        device: (_COLOURS[place % len(_COLOURS)], _METHOD_MARKS[place % len(_METHOD_MARKS)])
-        for place, device in enumerate(devices)
-    }
+_PERFORMANCE = "performance, relative to the fastest configuration"
 
 
 def frontier_figure(found: KernelFrontier, title: str) -> Any:
@@ -310,41 +279,23 @@ def frontier_figure(found: KernelFrontier, title: str) -> Any:
     """
     figure = new_figure(8, 5.4)
     axes = figure.subplots()
-    draw_frontier(axes, found)
+    _draw_frontier(axes, found)
     space = found.surfaces.space
     if len(space.devices) > 1:
-        for device, (colour, mark) in device_styles(space.devices).items():
+        for device, look in looks(space.devices).items():
             own = space.device_numbers == space.devices.index(device)
-            axes.plot(
-                found.power_w[own],
-                found.performance[own],
-                mark,
-                color=colour,
-                markersize=5,
-                markeredgewidth=0,
-                alpha=0.8,
-                label=device,
-                zorder=3,
-            )
-        handles, labels = axes.get_legend_handles_labels()
-        legend_below(figure, handles, labels, min(len(labels), 8))
+            points(axes, found.power_w[own], found.performance[own], look, device, size=5, alpha=0.8)
+        legend_below(figure, 8)
     elif space.knobs:
         name = space.knobs[-1]
-        dots = axes.scatter(
-            found.power_w,
-            found.performance,
-            c=space.matrix[:, -1] * setting_scale(name),
-            cmap="cividis",
-            s=28,
-            linewidths=0,
-            zorder=3,
-        )
+        shade = space.matrix[:, -1] * setting_scale(name)
+        dots = axes.scatter(found.power_w, found.performance, c=shade, cmap=MAP, s=28, linewidths=0, zorder=3)
         figure.colorbar(dots, ax=axes, label=setting_heading(name), pad=0.02)
     axes.set_xlabel("power, W")
-    axes.set_ylabel("performance, relative to the fastest configuration")
+    axes.set_ylabel(_PERFORMANCE)
     spread_axis(axes, "x", found.power_w)
     spread_axis(axes, "y", found.performance)
-    tidy(axes)
+    style_axes(axes)
     known = int(np.isfinite(found.power_w).sum())
     heading(
         figure,
@@ -354,23 +305,13 @@ def frontier_figure(found: KernelFrontier, title: str) -> Any:
     return figure
 
 
-def draw_frontier(axes: Any, found: KernelFrontier) -> None:
-    """The frontier as a line of steps: what can be reached with the power at hand."""
+def _draw_frontier(axes: Any, found: KernelFrontier) -> None:
+    """What can be reached with the power at hand."""
     at = found.frontier
-    axes.plot(
-        found.power_w[at],
-        found.performance[at],
-        drawstyle="steps-post",
-        color=GREY,
-        linewidth=1.4,
-        zorder=2,
-        label="_frontier",
-    )
+    steps(axes, found.power_w[at], found.performance[at], color=GREY, linewidth=1.4, label="_frontier")
 
 
 _JUDGES = ("model+fl", "published+fl")
-_NOT_DRAWN = ("oracle",)
-_PANELS = 4
 
 
 def hardest_kernel(machine: MachineChoices) -> tuple[int, ChoiceResult]:
@@ -403,50 +344,33 @@ def hardest_figure(machine: MachineChoices, title: str) -> Any:
     """A panel a method: all configurations, the frontier, and the choices within caps and over them."""
     row, judge = hardest_kernel(machine)
     found = frontier_of(machine.surfaces, row)
-    results: Sequence[ChoiceResult] = [
-        each for each in alone(machine.results) if each.method not in _NOT_DRAWN
-    ] or alone(machine.results)
-    columns = min(_PANELS, len(results))
-    lines = math.ceil(len(results) / columns)
-    figure = new_figure(max(6.0, 3.0 * columns), 1.6 + 2.5 * lines)
-    panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    every = alone(machine.results)
+    results = [each for each in every if each.method != _REFERENCE] or every
+    figure, drawn = panels(len(results), 4, max(3.0, 6.0 / len(results)), 2.6, sharex=True, sharey=True)
     own = np.flatnonzero(machine.cases.kernel == row)
     caps = machine.cases.power_cap[own]
-    for axes, result in zip(panels, results, strict=False):
-        draw_frontier(axes, found)
+    for axes, result in zip(drawn, results, strict=True):
+        _draw_frontier(axes, found)
         axes.plot(found.power_w, found.performance, ".", color="#bbbbbb", markersize=4, zorder=1)
         chosen = result.chosen[own]
         under = within_cap(found.power_w[chosen], caps)
-        for flags, colour, mark, label in (
-            (under, BLUE, "o", "within the cap"),
-            (~under, RED, "X", "over it"),
+        # The same configuration may be within one cap and over another.
+        for flags, look, size, label in (
+            (under, Look(BLUE, "o", BLUE), 8, "within the cap"),
+            (~under, Look(RED, "X", RED), 5, "over it"),
         ):
             at = chosen[flags]
-            axes.plot(
-                found.power_w[at],
-                found.performance[at],
-                mark,
-                color=colour,
-                # The same configuration may be within one cap and over another.
-                markersize=8 if mark == "o" else 5,
-                markeredgewidth=0.6,
-                markeredgecolor="white",
-                linestyle="none",
-                label=label,
-                zorder=4 if mark == "o" else 5,
-            )
+            edge = {"markeredgewidth": 0.6, "markeredgecolor": "white", "zorder": 9 - size / 2}
+            points(axes, found.power_w[at], found.performance[at], look, label, size=size, **edge)
         axes.set_title(f"{method_label(result)}: {under.sum()} of {len(own)} within", fontsize=9.5)
-        tidy(axes)
-    spread_axis(panels[0], "x", found.power_w)
-    spread_axis(panels[0], "y", found.performance)
-    for axes in panels[len(results) :]:
-        axes.set_axis_off()
-    for axes in panels[: len(results)][-columns:]:
+        style_axes(axes)
+    spread_axis(drawn[0], "x", found.power_w)
+    spread_axis(drawn[0], "y", found.performance)
+    for axes in drawn[-4:]:
         axes.tick_params(labelbottom=True)
         axes.set_xlabel("power, W", fontsize=9)
-    handles, labels = panels[0].get_legend_handles_labels()
-    legend_below(figure, handles, labels, 2)
-    figure.supylabel("performance, relative to the fastest configuration", fontsize=10)
+    legend_below(figure, 2)
+    figure.supylabel(_PERFORMANCE, fontsize=10)
     heading(
         figure,
         f"{title}: {found.kernel}, where {judge.method} keeps to the fewest caps",
@@ -470,25 +394,12 @@ def methods_figure(results: Sequence[ChoiceResult], title: str) -> Any:
             axes.plot([100 * across.low, 100 * across.high], [100 * performance] * 2, **line)
         if (along := sure.get("under_performance")) is not None:
             axes.plot([100 * share] * 2, [100 * along.low, 100 * along.high], **line)
-        axes.plot(
-            [100 * share],
-            [100 * performance],
-            style.mark,
-            color=style.colour,
-            markerfacecolor=style.face,
-            markeredgecolor=style.edge,
-            markersize=8,
-            markeredgewidth=1.5,
-            linestyle="none",
-            label=method_label(result),
-            zorder=4,
-            clip_on=False,
-        )
+        how = {"markersize": 8, "markeredgewidth": 1.5, "linestyle": "none", "zorder": 4, "clip_on": False}
+        axes.plot([100 * share], [100 * performance], label=method_label(result), **style.of_marks(), **how)
     axes.set_xlabel("cases within the cap, %")
     axes.set_ylabel("performance in these, % of the oracle's")
-    tidy(axes)
-    handles, labels = axes.get_legend_handles_labels()
-    legend_below(figure, handles, labels, 4)
+    style_axes(axes)
+    legend_below(figure, 4)
     heading(
         figure,
         f"{title}: hollow marks choose once, filled ones follow what they measure",
@@ -496,12 +407,6 @@ def methods_figure(results: Sequence[ChoiceResult], title: str) -> Any:
     )
     return figure
 
-
-_LIGHT = 0.55
-"""Share of the colours from which on they are too light for white numbers."""
-
-_BAR = 6.0
-"""Most inches of the bar of colours."""
 
 _LARGE = 100_000
 """From here on numbers are too long for their cells."""
@@ -518,27 +423,18 @@ def programs_figure(results: Sequence[ChoiceResult], metric: str, label: str, ti
         [[_value(result.programs[name], metric) for result in results] for name in names]
         + [[_value(result.metrics, metric) for result in results]]
     )
-    height = 1.9 + 0.29 * len(values)
-    figure = new_figure(3.0 + 0.68 * len(results), height)
+    figure = new_figure(3.0 + 0.68 * len(results), 2.1 + 0.29 * len(values))
     axes = figure.subplots()
-    low, high = _limits(values)
-    image = axes.imshow(values, cmap="cividis", vmin=low, vmax=high, aspect="auto")
-    for (row, column), value in np.ndenumerate(values):
-        if np.isfinite(value):
-            colour = "black" if (value - low) / (high - low) > _LIGHT else "white"
-            text = f"{value:,.0f}" if value < _LARGE else f"{value:.0e}"
-            axes.text(column, row, text, ha="center", va="center", fontsize=8.5, color=colour)
-    labels = [method_label(result) for result in results]
-    axes.set_xticks(range(len(results)), labels, rotation=45, ha="right", rotation_mode="anchor", fontsize=9)
-    axes.set_yticks(range(len(values)), [*names, "all programs"], fontsize=9)
-    axes.axhline(len(names) - 0.5, color="white", linewidth=3)
-    axes.set_facecolor("#f2f2f2")
-    axes.spines[:].set_visible(False)
-    beyond = "max" if np.nanmax(values, initial=0) > high else "neither"
-    bar = figure.colorbar(
-        image, ax=axes, label=label, pad=0.02, extend=beyond, shrink=min(1, _BAR / height), anchor=(0, 1)
+    heat_map(
+        axes,
+        values,
+        [*names, "all programs"],
+        [method_label(result) for result in results],
+        write=lambda value: f"{value:,.0f}" if value < _LARGE else f"{value:.0e}",
+        limits=_limits(values),
+        label=label,
     )
-    bar.outline.set_visible(False)
+    axes.axhline(len(names) - 0.5, color="white", linewidth=3)
     heading(figure, title)
     return figure
 
@@ -558,12 +454,11 @@ def _limits(values: Reals) -> tuple[float, float]:
 
 
 _SERIES = (
-    ("same run", GREY, "o"),
-    ("same run, 1 % tolerance", GREY, "s"),
-    ("other repeats (simulated), 1 % tolerance", BLUE, "D"),
-    ("other repeats (simulated), told 1 % less", RED, "X"),
+    ("same run", Look(GREY, "o", "white")),
+    ("same run, 1 % tolerance", Look(GREY, "s", GREY)),
+    ("other repeats (simulated), 1 % tolerance", Look(BLUE, "D", BLUE)),
+    ("other repeats (simulated), told 1 % less", Look(RED, "X", RED)),
 )
-_HOLLOW = ("same run",)
 
 
 def repeats_figure(results: Sequence[ChoiceResult], split_half: Metrics, title: str) -> Any:
@@ -573,25 +468,18 @@ def repeats_figure(results: Sequence[ChoiceResult], split_half: Metrics, title: 
     rows.reverse()
     figure = new_figure(8, 1.9 + 0.3 * len(rows))
     axes = figure.subplots()
-    for place, (name, colour, mark) in enumerate(_SERIES):
-        known = [(shares[place], row) for row, (_, shares) in enumerate(rows) if shares[place] is not None]
-        axes.plot(
-            [100 * (share or 0.0) for share, _ in known],
-            [row for _, row in known],
-            mark,
-            color=colour,
-            markerfacecolor="white" if name in _HOLLOW else colour,
-            markersize=10 if name in _HOLLOW else 6.5,
-            label=name,
-            clip_on=False,
-            zorder=3 + place,
-        )
+    for place, (name, look) in enumerate(_SERIES):
+        known = [
+            (100 * share, row) for row, (_, shares) in enumerate(rows) if (share := shares[place]) is not None
+        ]
+        size = 10.0 if look.face == "white" else 6.5
+        across, along = [share for share, _ in known], [row for _, row in known]
+        points(axes, across, along, look, name, size=size, clip_on=False, zorder=3 + place)
     axes.set_yticks(range(len(rows)), [name for name, _ in rows])
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xlabel("cases within the cap, %")
-    tidy(axes)
-    handles, labels = axes.get_legend_handles_labels()
-    legend_below(figure, handles, labels, 2)
+    style_axes(axes)
+    legend_below(figure, 2)
     heading(figure, title)
     return figure
 
@@ -606,39 +494,31 @@ def _kept_shares(result: ChoiceResult) -> tuple[float | None, ...]:
     )
 
 
-_LIMITER = "limiter"
-
-
 def curve_figure(results: Sequence[ChoiceResult], title: str) -> Any:
     """A line a method; the limiter without a model is thicker."""
     figure = new_figure(8, 6.0)
     axes = figure.subplots()
     styles = method_styles(results)
     for result in results:
-        style = styles[result.method]
-        scores = [100 * (metrics.score or 0.0) for metrics in result.curve.values()]
+        style, limiter = styles[result.method], result.method == _LIMITER
         axes.plot(
             list(result.curve),
-            scores,
-            color=style.colour,
+            [100 * (metrics.score or 0.0) for metrics in result.curve.values()],
             linestyle=style.dashes,
-            linewidth=4 if result.method == _LIMITER else 1.5,
-            marker=style.mark,
-            markerfacecolor=style.face,
-            markeredgecolor=style.edge,
+            linewidth=4 if limiter else 1.5,
             markersize=5.5,
             label=method_label(result),
             clip_on=False,
             # Those that begin as the limiter does are drawn over it.
-            zorder=2 if result.method == _LIMITER else 3,
+            zorder=2 if limiter else 3,
+            **style.of_marks(),
         )
     axes.set_xlabel("extra runs that are allowed after the first choice")
     axes.set_ylabel("S: performance with violations counting 0, % of the oracle's")
     axes.set_ylim(0, 100)
     axes.set_xticks(list(results[0].curve))
-    tidy(axes)
-    handles, labels = axes.get_legend_handles_labels()
-    legend_below(figure, handles, labels, 4)
+    style_axes(axes)
+    legend_below(figure, 4)
     heading(figure, title)
     return figure
 
@@ -717,5 +597,4 @@ def _question_text(node: TreeNode) -> str:
 
 
 def _leaf_text(node: TreeNode) -> str:
-    kernels = sum(node.counts)
-    return f"cluster {node.cluster}\n{kernels} kernel{'' if kernels == 1 else 's'}"
+    return f"cluster {node.cluster}\n{plural(sum(node.counts), 'kernel')}"

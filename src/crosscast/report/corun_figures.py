@@ -1,4 +1,4 @@
-"""Pictures of an evaluation of models of co-running (Moolchandani et al. 2022, figures 4 to 15)."""
+"""Figures of an evaluation of models of co-running (Moolchandani et al. 2022, figures 4 to 15)."""
 
 from __future__ import annotations
 
@@ -11,43 +11,47 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.data.files import make_folder
 from crosscast.evaluation.corun_scores import CoRunResult
 from crosscast.report.figures import (
+    BLACK,
     BLUE,
+    COLOURS,
     GREEN,
     GREY,
     ORANGE,
     PINK,
     RED,
-    SKY,
+    Look,
+    bars,
     heading,
+    heat_map,
+    labels_below,
     legend_below,
     new_figure,
-    save_figure,
-    tidy,
+    panels,
+    points,
+    robust_limits,
+    save_figures,
+    style_axes,
 )
-from crosscast.report.numbers import NONE, percent
+from crosscast.report.numbers import percent
 from crosscast.studies.moolchandani2022 import OWN, ClusterStudy, CoRunStudies, CoRunStudy, SizeStudy
 from crosscast.studies.moolchandani2022_features import SPLITS, CombinationStudy, PathStudy
 from crosscast.studies.moolchandani2022_published import FIGURE_7, FIGURE_8, TIGHT
 
-__all__ = ["error_scale", "write_corun_figures"]
-
-KIND_STYLES: Mapping[str, tuple[str, str]] = MappingProxyType(
+_KINDS: Mapping[str, Look] = MappingProxyType(
     {
-        "decision-tree": (BLUE, "o"),
-        "forest": (GREEN, "s"),
-        "boosting": (RED, "^"),
-        "linear": (ORANGE, "D"),
-        "mlp": (PINK, "v"),
-        "svr": (GREY, "X"),
+        "decision-tree": Look(BLUE, "o", BLUE),
+        "forest": Look(GREEN, "s", GREEN),
+        "boosting": Look(RED, "^", RED),
+        "linear": Look(ORANGE, "D", ORANGE),
+        "mlp": Look(PINK, "v", PINK),
+        "svr": Look(GREY, "X", GREY),
     }
 )
-"""Colours of the six regressors of the paper, the same in all pictures, and marks for those who see none."""
+"""The six regressors of the paper look the same in all figures."""
 
-CLUSTER_COLOURS = (RED, BLUE, GREEN)
-
+_CLUSTERS = (Look(RED, "o", RED), Look(BLUE, "s", BLUE), Look(GREEN, "^", GREEN))
 _FEWEST_COMBINATIONS = 4
 """From so many on, their errors have a distribution."""
 
@@ -59,14 +63,13 @@ _TREE = "decision-tree"
 
 
 def write_corun_figures(study: CoRunStudy, folder: Path) -> list[Path]:
-    """Draw what was left out, and the pictures of each study that was made."""
-    make_folder("figures", folder)
+    """Draw what was left out, and the figures of each study that was made."""
     first = study.evaluation.co_runs.bags[0]
     about = f"{Path(study.evaluation.co_runs.label).name}, {first.device}"
     figures = _left_out(study, about)
     if study.studies is not None:
         figures |= _of_studies(study.studies, about)
-    return [save_figure(figure, folder / f"{name}.png") for name, figure in figures.items()]
+    return save_figures(figures, folder)
 
 
 def _left_out(study: CoRunStudy, about: str) -> dict[str, Any]:
@@ -83,7 +86,7 @@ def _left_out(study: CoRunStudy, about: str) -> dict[str, Any]:
             rivals = [each for each in whole if each.baseline and each.probes == best.probes]
             rival = min(rivals, key=_mape) if rivals else None
             title = f"{about}: {quantity}, {study.evaluation.split}"
-            figures[f"left-out-{quantity}"] = left_out_figure(best, rival, title)
+            figures[f"left-out-{quantity}"] = _left_out_figure(best, rival, title)
     return figures
 
 
@@ -94,10 +97,10 @@ def _mape(result: CoRunResult) -> float:
 def _of_studies(studies: CoRunStudies, about: str) -> dict[str, Any]:
     figures = {}
     if isinstance(studies.clusters, ClusterStudy):
-        bags = f"{len(studies.clusters.values):,} bags"
-        figures["clusters"] = clusters_figure(studies.clusters, f"{about}: three clusters of {bags}")
-        figures["silhouettes"] = silhouettes_figure(
-            studies.clusters, f"{about}: how tight clusters of {bags} are"
+        mixes = f"{len(studies.clusters.values):,} mixes"
+        figures["clusters"] = _clusters_figure(studies.clusters, f"{about}: three clusters of {mixes}")
+        figures["silhouettes"] = _silhouettes_figure(
+            studies.clusters, f"{about}: how tight clusters of {mixes} are"
         )
     for name, combinations in (("performance", studies.performance), ("power", studies.power)):
         if isinstance(combinations, CombinationStudy):
@@ -107,26 +110,28 @@ def _of_studies(studies: CoRunStudies, about: str) -> dict[str, Any]:
     for name, paths in (("performance", studies.performance_paths), ("power", studies.power_paths)):
         if isinstance(paths, PathStudy):
             title = f"{about}: what decides {paths.quantity} in a decision tree"
-            figures[f"{name}-path-shares"] = path_shares_figure(paths, title)
-            figures[f"{name}-path-times"] = path_times_figure(paths, title)
+            figures[f"{name}-path-shares"] = _path_shares_figure(paths, title)
+            figures[f"{name}-path-times"] = _path_times_figure(paths, title)
     if isinstance(studies.sizes, SizeStudy):
-        figures["sizes"] = sizes_figure(studies.sizes, f"{about}: bags of several sizes, leave-benchmark-out")
+        figures["sizes"] = _sizes_figure(
+            studies.sizes, f"{about}: mixes of several sizes, leave-benchmark-out"
+        )
     return figures
 
 
 def _of_combinations(study: CombinationStudy, name: str, about: str) -> dict[str, Any]:
-    title = f"{about}: {study.quantity} of bags of {study.members} by features"
+    title = f"{about}: {study.quantity} of mixes of {study.members} by features"
     figures = {}
     chosen = [kind for kind in _HEAT_KINDS if kind in study.kinds] or study.kinds
     columns = [study.kinds.index(kind) for kind in chosen]
     for split in SPLITS:
-        figures[f"{name}-strip-{split}"] = strip_figure(study, split, f"{title}, {split}")
-    figures[f"{name}-heat"] = heat_figure(
+        figures[f"{name}-strip-{split}"] = _strip_figure(study, split, f"{title}, {split}")
+    figures[f"{name}-heat"] = _heat_figure(
         100 * study.mape(SPLITS[0])[:, columns], study.names, chosen, f"{title}, {SPLITS[0]}"
     )
     if len(study.names) >= _FEWEST_COMBINATIONS:
-        figures[f"{name}-violins"] = violins_figure(study, f"{title}, {SPLITS[0]}")
-        figures[f"{name}-split-violins"] = split_violins_figure(study, title)
+        figures[f"{name}-violins"] = _violins_figure(study, f"{title}, {SPLITS[0]}")
+        figures[f"{name}-split-violins"] = _split_violins_figure(study, title)
     return figures
 
 
@@ -145,14 +150,12 @@ def _of_performance(study: CombinationStudy, about: str) -> dict[str, Any]:
         if frozenset(each.features) in by_features
     }
     if len(schemes) > 1:
-        figures["performance-schemes"] = bars_figure(
-            schemes, "MAPE, %", title, limit=max(schemes.values()), digits=1
-        )
+        figures["performance-schemes"] = _bars_figure(schemes, "MAPE, %", title)
     grid = np.array([[by_features.get(frozenset(each.features), np.nan) for each in row] for row in FIGURE_8])
     if np.isfinite(grid).sum() >= _FEWEST_COMBINATIONS:
         columns = ["neither time", "CPU_time", "GPU_time", "both times"]
         rows = [row[0].name for row in FIGURE_8]
-        figures["performance-grid"] = heat_figure(grid, rows, columns, title)
+        figures["performance-grid"] = _heat_figure(grid, rows, columns, title)
     return figures
 
 
@@ -190,243 +193,153 @@ def error_scale(axes: Any, errors: Iterable[float]) -> None:
     axes.set_ylim(low - room, high + room)
 
 
-_ROOM = 0.08
-"""Share of the axis that a number takes."""
-
-
-def left_out_figure(best: CoRunResult, rival: CoRunResult | None, title: str) -> Any:
+def _left_out_figure(best: CoRunResult, rival: CoRunResult | None, title: str) -> Any:
     """A bar for each group that was left out, and a mark for a baseline."""
     groups = {name: 100 * error for name, error in (best.by_group or {}).items()}
-    names = sorted(groups, key=lambda name: (-groups[name], name))
-    figure = new_figure(8, 2.0 + 0.28 * len(names))
+    groups = dict(sorted(groups.items(), key=lambda each: (-each[1], each[0])))
+    figure = new_figure(8, 2.0 + 0.28 * len(groups))
     axes = figure.subplots()
-    values = [groups[name] for name in names]
-    axes.barh(range(len(names)), values, color=BLUE, height=0.62, zorder=2, label=best.model)
-    marks = [float("nan")] * len(names)
-    if rival is not None:
-        marks = [100 * (rival.by_group or {}).get(name, float("nan")) for name in names]
-        axes.plot(
-            marks,
-            range(len(names)),
-            "D",
-            color=GREY,
-            markersize=6,
-            markeredgecolor="white",
-            zorder=3,
-            label=f"{rival.model} (baseline)",
-            clip_on=False,
-        )
-    limit = 1.15 * max(each for each in (*values, *marks) if each == each)
-    for place, (value, mark) in enumerate(zip(values, marks, strict=True)):
-        # Within its bar if it is long enough; else beyond, unless it would be over the mark.
-        fits = value > _ROOM * limit
-        hidden = value - _ROOM * limit / 4 < mark < value + _ROOM * limit
-        end = (mark if hidden else value) + 0.015 * limit
-        at, colour = (0.01 * limit, "white") if fits else (end, "black")
-        axes.text(at, place, f"{value:.1f}", va="center", fontsize=8.5, color=colour)
+    others = {} if rival is None else rival.by_group or {}
+    bars(
+        axes,
+        groups,
+        write="{:.1f}".format,
+        rivals=[100 * others.get(name, math.nan) for name in groups] if others else [],
+        labels=(best.model, "" if rival is None else f"{rival.model} (baseline)"),
+    )
     if best.mape is not None:
-        axes.axvline(100 * best.mape, color="black", linewidth=1, linestyle="--", zorder=4, label="its mean")
-    axes.set_yticks(range(len(names)), names, fontsize=8.5)
-    axes.set_xlim(0, limit)
-    axes.set_ylim(len(names) - 0.4, -0.6)
+        axes.axvline(100 * best.mape, color=BLACK, linewidth=1, linestyle="--", zorder=4, label="its mean")
     axes.set_xlabel("MAPE where it is left out, %")
-    tidy(axes)
-    axes.grid(visible=False, axis="y")
-    handles, labels = axes.get_legend_handles_labels()
-    legend_below(figure, handles, labels, 3)
+    legend_below(figure, 3)
     heading(figure, title)
     return figure
 
 
-_MARKS = ("o", "s", "^")
-
-
-def clusters_figure(found: ClusterStudy, title: str) -> Any:
+def _clusters_figure(found: ClusterStudy, title: str) -> Any:
     """Fairness over each other feature, the three clusters in colours."""
-    panels = len(found.features) - 1
-    figure = new_figure(1.5 + 4.2 * panels, 4.8)
-    for place, axes in enumerate(figure.subplots(1, panels, sharey=True, squeeze=False)[0], start=1):
-        for label, each in enumerate(found.clusters):
+    count = len(found.features) - 1
+    figure, every = panels(count, count, 4.2, 3.9, sharey=True)
+    for place, axes in enumerate(every, start=1):
+        for label, (look, each) in enumerate(zip(_CLUSTERS, found.clusters, strict=True)):
             here = found.values[found.labels == label]
-            axes.scatter(
-                here[:, place],
-                here[:, 0],
-                s=16,
-                marker=_MARKS[label],
-                color=CLUSTER_COLOURS[label],
-                alpha=0.55,
-                linewidths=0,
-                label=f"{each.bags:,} bags, {percent(each.share)} of those with {each.application}",
-            )
+            about = f"{each.bags:,} mixes, {percent(each.share)} of those with {each.application}"
+            points(axes, here[:, place], here[:, 0], look, about, alpha=0.55)
         axes.set_xlabel(found.features[place])
-        tidy(axes)
-    figure.axes[0].set_ylabel("fairness of the bag")
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    legend_below(figure, handles, labels, 2 if panels > 1 else 1)
+        style_axes(axes)
+    every[0].set_ylabel("fairness of the mix")
+    legend_below(figure, min(count, 2))
     heading(figure, title)
     return figure
 
 
-def silhouettes_figure(found: ClusterStudy, title: str) -> Any:
-    """The silhouette of each bag among three clusters, and the mean by their number."""
+def _silhouettes_figure(found: ClusterStudy, title: str) -> Any:
+    """The silhouette of each mix among three clusters, and the mean by their number."""
     figure = new_figure(9.5, 4.4)
     each, means = figure.subplots(1, 2)
     start = 0
     gap = max(1, len(found.values) // 50)
-    for label, colour in enumerate(CLUSTER_COLOURS):
+    for label, look in enumerate(_CLUSTERS):
         values = np.sort(found.silhouettes[found.labels == label])
         places = np.arange(start, start + len(values))
-        each.fill_betweenx(places, 0, values, color=colour, linewidth=0, step="mid")
+        each.fill_betweenx(places, 0, values, color=look.colour, linewidth=0, step="mid")
         start += len(values) + gap
-    mean = found.scores[len(CLUSTER_COLOURS)]
-    each.axvline(mean, color="black", linestyle="--", linewidth=1)
-    side = "right" if mean > 0.5 * (found.silhouettes.max() + found.silhouettes.min()) else "left"
-    shift = -4 if side == "right" else 4
-    each.annotate(
-        f"mean {mean:.2f}",
-        (mean, 1),
-        (shift, -10),
-        xycoords=("data", "axes fraction"),
-        textcoords="offset points",
-        ha=side,
-        fontsize=9,
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1},
-    )
+    mean = found.scores[len(_CLUSTERS)]
+    each.axvline(mean, color=BLACK, linestyle="--", linewidth=1)
     each.set_yticks([])
-    each.set_ylabel("bags, by cluster")
-    each.set_xlabel("silhouette of each bag among three clusters")
-    counts = list(found.scores)
-    scores = [found.scores[count] for count in counts]
-    colours = [BLUE if count == found.best else GREY for count in counts]
-    means.bar(counts, scores, color=colours, width=0.62, zorder=2)
-    for count, score in zip(counts, scores, strict=True):
-        means.text(count, max(score, 0) + 0.01, f"{score:.2f}", ha="center", va="bottom", fontsize=8.5)
-    means.axhline(TIGHT, color="black", linestyle=":", linewidth=1)
-    means.text(
-        counts[-1] + 0.5,
-        TIGHT + 0.01,
-        f"above {TIGHT:g}: tightly bound",
-        ha="right",
-        va="bottom",
-        fontsize=8.5,
-    )
-    means.set_xticks(counts)
-    means.set_ylim(min(0, *scores), max(0.85, 1.1 * max(scores)))
-    means.set_xlabel("number of clusters")
+    each.set_ylabel("mixes, by cluster")
+    each.set_xlabel(f"silhouette of each mix among three clusters (dashed: mean {mean:.2f})")
+    colours = [BLUE if count == found.best else GREY for count in found.scores]
+    drawn = means.bar(list(found.scores), list(found.scores.values()), color=colours, width=0.62, zorder=2)
+    means.bar_label(drawn, fmt="{:.2f}", fontsize=8.5, padding=1)
+    means.axhline(TIGHT, color=BLACK, linestyle=":", linewidth=1)
+    means.set_xticks(list(found.scores))
+    means.set_ylim(min(0, *found.scores.values()), max(0.85, 1.1 * max(found.scores.values())))
+    means.set_xlabel(f"number of clusters (dotted: above {TIGHT:g} tightly bound)")
     means.set_ylabel("mean silhouette")
     for axes in (each, means):
-        tidy(axes)
+        style_axes(axes)
     heading(figure, title)
     return figure
 
 
-def bars_figure(values: Mapping[str, float], label: str, title: str, *, limit: float, digits: int) -> Any:
+def _bars_figure(values: Mapping[str, float], label: str, title: str) -> Any:
     """A bar for each value, with its number, down from the first (figures 7 and 9)."""
     figure = new_figure(7, 1.7 + 0.42 * len(values))
     axes = figure.subplots()
-    axes.barh(range(len(values)), list(values.values()), color=BLUE, height=0.62, zorder=2)
-    for place, value in enumerate(values.values()):
-        axes.text(value + 0.01 * limit, place, f"{value:.{digits}f}", va="center", fontsize=9)
-    axes.set_yticks(range(len(values)), list(values), fontsize=9)
-    axes.set_ylim(len(values) - 0.4, -0.6)
-    axes.set_xlim(0, 1.1 * limit)
+    bars(axes, values, write=lambda value: f"{value:.3g}")
     axes.set_xlabel(label)
-    tidy(axes)
-    axes.grid(visible=False, axis="y")
     heading(figure, title)
     return figure
 
 
-_LIGHT = 0.45
-"""Share of the colours up to which they are too light for white numbers."""
-
-
-def heat_figure(values: Reals, rows: Sequence[str], columns: Sequence[str], *sentences: str) -> Any:
+def _heat_figure(values: Reals, rows: Sequence[str], columns: Sequence[str], *sentences: str) -> Any:
     """A cell for each error, darker for larger ones; one that is not a number is empty."""
-    widest = max(map(len, rows))
-    figure = new_figure(3.0 + 0.075 * widest + 1.0 * len(columns), 2.2 + 0.3 * len(rows))
-    axes = figure.subplots()
-    known = values[np.isfinite(values)]
-    low = float(known.min())
-    # What is far off would make all the rest look alike.
-    high = max(min(float(known.max()), 3 * float(np.median(known))), low + 1e-3)
-    image = axes.imshow(values, cmap="cividis_r", vmin=low, vmax=high, aspect="auto")
-    for (row, column), value in np.ndenumerate(values):
-        if not np.isfinite(value):
-            axes.text(column, row, NONE, ha="center", va="center", fontsize=9, color="#777777")
-            continue
-        colour = "black" if (value - low) / (high - low) < _LIGHT else "white"
-        text = f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
-        axes.text(column, row, text, ha="center", va="center", fontsize=9, color=colour)
-    axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", rotation_mode="anchor", fontsize=9)
-    axes.set_yticks(range(len(rows)), rows, fontsize=9)
-    axes.spines[:].set_visible(False)
-    beyond = "max" if known.max() > high else "neither"
-    figure.colorbar(image, ax=axes, label="MAPE, %", pad=0.02, extend=beyond).outline.set_visible(False)
+    figure = new_figure(3.0 + 0.075 * max(map(len, rows)) + 1.0 * len(columns), 2.2 + 0.3 * len(rows))
+    heat_map(
+        figure.subplots(),
+        values,
+        rows,
+        columns,
+        write=lambda value: (
+            f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+        ),
+        limits=robust_limits(values),
+        label="MAPE, %",
+        reverse=True,
+        rotation=30,
+    )
     heading(figure, *sentences)
     return figure
 
 
 _APART = 0.07
+_ERROR_LABEL = "MAPE, % (logarithmic)"
 
 
-def strip_figure(study: CombinationStudy, split: str, title: str) -> Any:
+def _logs(errors: Reals) -> Reals:
+    """Decimal logarithms of the errors that are known."""
+    found: Reals = np.log10(np.maximum(errors[np.isfinite(errors)], LEAST))
+    return found
+
+
+def _strip_figure(study: CombinationStudy, split: str, title: str) -> Any:
     """A mark for each model above each combination."""
     values = 100 * study.mape(split)
     figure = new_figure(3.2 + 0.34 * len(study.names), 5.4)
     axes = figure.subplots()
     for place, kind in enumerate(study.kinds):
-        colour, mark = KIND_STYLES[kind]
-        axes.plot(
-            np.arange(len(values)) + _APART * (place - (len(study.kinds) - 1) / 2),
-            np.log10(np.maximum(values[:, place], LEAST)),
-            mark,
-            color=colour,
-            markersize=6,
-            markeredgecolor="white",
-            markeredgewidth=0.5,
-            label=kind,
-            zorder=3,
-        )
+        across = np.arange(len(values)) + _APART * (place - (len(study.kinds) - 1) / 2)
+        logs = np.log10(np.maximum(values[:, place], LEAST))
+        points(axes, across, logs, _KINDS[kind], kind, size=6, markeredgecolor="white", markeredgewidth=0.5)
     error_scale(axes, values.ravel().tolist())
-    axes.set_xticks(
-        range(len(values)), study.names, rotation=60, ha="right", rotation_mode="anchor", fontsize=8.5
-    )
+    labels_below(axes, study.names, 60, 8.5)
     axes.set_xlim(-0.6, len(values) - 0.4)
-    axes.set_ylabel("MAPE, % (logarithmic)")
-    tidy(axes)
-    handles, labels = axes.get_legend_handles_labels()
-    legend_below(figure, handles, labels, 3 if len(values) < 10 else 6)
+    axes.set_ylabel(_ERROR_LABEL)
+    style_axes(axes)
+    legend_below(figure, 3 if len(values) < 10 else 6)
     heading(figure, title)
     return figure
 
 
-def violins_figure(study: CombinationStudy, title: str) -> Any:
+def _violins_figure(study: CombinationStudy, title: str) -> Any:
     """A panel a model, and in it a violin a benchmark, as wide as combinations have that error."""
     groups = {name: 100 * errors for name, errors in study.by_benchmark().items()}
     names = list(groups)
-    rows = -(-len(study.kinds) // 2)
-    figure = new_figure(max(9.0, 2.5 + 0.6 * len(names)), 0.8 + 2.9 * rows)
-    panels = figure.subplots(rows, 2, sharex=True, sharey=True, squeeze=False).ravel()
-    for axes in panels[len(study.kinds) :]:
-        axes.set_visible(False)
-    every = np.concatenate([values.ravel() for values in groups.values()])
-    for place, (kind, axes) in enumerate(zip(study.kinds, panels, strict=False)):
-        logs = [np.log10(np.maximum(_known(groups[name][:, place]), LEAST)) for name in names]
+    figure, every = panels(
+        len(study.kinds), 2, max(4.5, 1.2 + 0.3 * len(names)), 2.9, sharex=True, sharey=True
+    )
+    for place, (kind, axes) in enumerate(zip(study.kinds, every, strict=True)):
+        logs = [_logs(groups[name][:, place]) for name in names]
         drawn = [at for at, values in enumerate(logs) if len(values)]
-        _violins(axes, [logs[at] for at in drawn], drawn, KIND_STYLES[kind][0])
+        _violins(axes, [logs[at] for at in drawn], drawn, _KINDS[kind].colour)
         axes.set_title(kind, fontsize=9.5, loc="left")
-        axes.set_xticks(range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize=8)
-        tidy(axes)
-    error_scale(panels[0], _known(every).tolist())
-    for axes in panels[::2]:
-        axes.set_ylabel("MAPE, % (logarithmic)", fontsize=9)
+        labels_below(axes, names, 60, 8)
+        style_axes(axes)
+    error_scale(every[0], np.concatenate([values.ravel() for values in groups.values()]).tolist())
+    for axes in every[::2]:
+        axes.set_ylabel(_ERROR_LABEL, fontsize=9)
     heading(figure, title, f"lines: medians of the {len(study.names)} combinations")
     return figure
-
-
-def _known(values: Reals) -> Reals:
-    return values[np.isfinite(values)]
 
 
 def _violins(axes: Any, logs: Sequence[Reals], places: Sequence[int], colour: str, side: str = "both") -> Any:
@@ -443,22 +356,22 @@ def _violins(axes: Any, logs: Sequence[Reals], places: Sequence[int], colour: st
 _SIDES = (("low", BLUE), ("high", ORANGE))
 
 
-def split_violins_figure(study: CombinationStudy, title: str) -> Any:
-    """A violin a model: on the left benchmarks are left out, on the right a fifth of the bags at random."""
+def _split_violins_figure(study: CombinationStudy, title: str) -> Any:
+    """A violin a model: on the left benchmarks are left out, on the right a fifth of the mixes at random."""
     figure = new_figure(8.5, 4.8)
     axes = figure.subplots()
     every: list[float] = []
-    handles = []
-    for split, (side, colour) in zip(SPLITS, _SIDES, strict=True):
+    handles = {}
+    for split, (side, colour), where in zip(SPLITS, _SIDES, ("left", "right"), strict=True):
         values = 100 * study.mape(split)
         every += values.ravel().tolist()
-        logs = [np.log10(np.maximum(_known(column), LEAST)) for column in values.T]
-        handles.append(_violins(axes, logs, range(len(study.kinds)), colour, side))
+        logs = [_logs(column) for column in values.T]
+        handles[f"{split} ({where})"] = _violins(axes, logs, range(len(study.kinds)), colour, side)
     error_scale(axes, every)
     axes.set_xticks(range(len(study.kinds)), list(study.kinds))
-    axes.set_ylabel("MAPE, % (logarithmic)")
-    tidy(axes)
-    legend_below(figure, handles, [f"{SPLITS[0]} (left)", f"{SPLITS[1]} (right)"], 2)
+    axes.set_ylabel(_ERROR_LABEL)
+    style_axes(axes)
+    legend_below(figure, 2, handles)
     heading(figure, title, f"lines: medians of the {len(study.names)} combinations")
     return figure
 
@@ -467,24 +380,19 @@ _MOST = 25
 _CIRCLES, _COLUMNS = 8, 4
 
 
-def path_shares_figure(study: PathStudy, title: str) -> Any:
+def _path_shares_figure(study: PathStudy, title: str) -> Any:
     """A bar a feature: the share of the mixes on whose path it is (figure 9)."""
     order = sorted(range(len(study.features)), key=lambda place: -float(study.share[place]))[:_MOST]
     shares = {study.features[place]: 100 * float(study.share[place]) for place in order}
     left = len(study.features) - len(shares)
-    return bars_figure(
-        shares,
-        "bags on whose path it is, %",
-        title + (f"; {left} more features not shown" if left else ""),
-        limit=100,
-        digits=0,
-    )
+    more = f"; {left} more features not shown" if left else ""
+    return _bars_figure(shares, "mixes on whose path it is, %", title + more)
 
 
-def path_times_figure(study: PathStudy, title: str) -> Any:
-    """Bags around a circle, a circle a feature; the radius is how many splits on their paths are at it."""
+def _path_times_figure(study: PathStudy, title: str) -> Any:
+    """Mixes around a circle, a circle a feature; the radius is how many splits on their paths are at it."""
     chosen = study.times[:, :_CIRCLES]
-    # Bags with alike paths beside each other.
+    # Mixes with alike paths beside each other.
     order = np.lexsort(chosen.T[::-1])
     angles = np.linspace(0, 2 * np.pi, len(chosen) + 1)
     rows = -(-chosen.shape[1] // _COLUMNS)
@@ -504,15 +412,12 @@ def path_times_figure(study: PathStudy, title: str) -> Any:
     heading(
         figure,
         title + (f"; {left} more features not shown" if left else ""),
-        f"around each circle the same {len(chosen):,} bags; radius: splits at the feature on its path",
+        f"around each circle the same {len(chosen):,} mixes; radius: splits at the feature on its path",
     )
     return figure
 
 
-_COLOURS = (BLUE, RED, GREEN, ORANGE, PINK, SKY, GREY)
-
-
-def sizes_figure(study: SizeStudy, title: str) -> Any:
+def _sizes_figure(study: SizeStudy, title: str) -> Any:
     """A line for each model and what it was fitted to, a panel for each quantity."""
     quantities = list(dict.fromkeys(each.quantity for each in study.results))
     figure = new_figure(2.2 + 3.1 * len(quantities), 4.6)
@@ -534,7 +439,7 @@ def sizes_figure(study: SizeStudy, title: str) -> Any:
                     *zip(*found, strict=True),
                     marker="os^"[ways.index(way) % 3],
                     linestyle="-" if way == OWN else "--",
-                    color=_COLOURS[models.index(model) % len(_COLOURS)],
+                    color=COLOURS[models.index(model) % len(COLOURS)],
                 )
                 lines.setdefault(f"{model}, {way}", line)
         axes.set_xticks(study.sizes)
@@ -542,8 +447,8 @@ def sizes_figure(study: SizeStudy, title: str) -> Any:
         axes.set_ylim(bottom=0)
         axes.set_xlabel("applications at the same time")
         axes.set_title(quantity, fontsize=9.5, loc="left")
-        tidy(axes)
+        style_axes(axes)
     panels[0].set_ylabel("MAPE, %")
-    legend_below(figure, list(lines.values()), list(lines), 2)
+    legend_below(figure, 2, lines)
     heading(figure, title)
     return figure

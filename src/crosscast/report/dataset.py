@@ -1,18 +1,13 @@
-"""Devices on a terminal."""
+"""Devices, datasets and measurements as reports."""
 
 from __future__ import annotations
 
 import json
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any, TextIO
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from crosscast.data.description import (
     CellNoise,
@@ -27,46 +22,39 @@ from crosscast.data.description import (
 from crosscast.data.schema import ENERGY, RECORDS, SESSIONS, Schema
 from crosscast.data.table import table_of
 from crosscast.measure.inventory import KernelSummary, summaries
-from crosscast.report.numbers import plural
-from crosscast.report.text import console_on, setting_range
+from crosscast.report.document import Heading, Part, Report, Table
+from crosscast.report.numbers import NONE, percent, plural, setting_range
 from crosscast.units import format_bytes, format_count, format_hertz, format_seconds
 
 if TYPE_CHECKING:
     from crosscast.measure.inventory import Entry
 
 
-def print_devices(entries: Sequence[Entry], stream: TextIO) -> None:
-    """Print a table of devices, and below it why sensors and counters do not work."""
-    console = console_on(stream)
-    table = Table(box=None, pad_edge=False)
-    for heading in ("id", "name", "type", "units", "clock", "L1", "L2", "L3", "memory", "sensors"):
-        table.add_column(heading, justify="right" if heading in _RIGHT else "left")
-    for entry in entries:
-        table.add_row(*map(Text, _cells(entry)))
-    console.print(table)
-    for line in _reasons(entries):
-        console.print(Text(line), soft_wrap=True)
+def devices_report(entries: Sequence[Entry]) -> Report:
+    """A table of devices, and below it why sensors and counters do not work."""
+    table = Table.of(
+        entries,
+        {
+            "id": lambda entry: entry.device.id,
+            "name": lambda entry: entry.device.name,
+            "type": lambda entry: entry.device.type,
+            "units": lambda entry: entry.device.compute_units,
+            "clock": lambda entry: _known(entry, "clock_hz"),
+            "L1": lambda entry: _known(entry, "l1_bytes"),
+            "L2": lambda entry: _known(entry, "l2_bytes"),
+            "L3": lambda entry: _known(entry, "l3_bytes"),
+            "memory": lambda entry: _known(entry, "memory_bytes"),
+            "sensors": lambda entry: ", ".join(each.name for each in entry.sensors if each.works) or "none",
+        },
+        formats={"clock": format_hertz, **dict.fromkeys(("L1", "L2", "L3", "memory"), format_bytes)},
+        words=(0, 1, 2, 9),
+    )
+    return Report([table, *_reasons(entries)])
 
 
-_RIGHT = frozenset({"units", "clock", "L1", "L2", "L3", "memory"})
-
-
-def _cells(entry: Entry) -> list[str]:
-    facts = entry.facts
-    working = [sensor.name for sensor in entry.sensors if sensor.works]
-    return [
-        entry.device.id,
-        entry.device.name,
-        entry.device.type,
-        str(entry.device.compute_units),
-        "" if facts["clock_hz"] is None else format_hertz(facts["clock_hz"]),
-        *(_size(facts.get(name)) for name in ("l1_bytes", "l2_bytes", "l3_bytes", "memory_bytes")),
-        ", ".join(working) or "none",
-    ]
-
-
-def _size(nbytes: Any) -> str:
-    return "" if nbytes is None else format_bytes(nbytes)
+def _known(entry: Entry, name: str) -> Any:
+    value = entry.facts.get(name)
+    return "" if value is None else value
 
 
 def _reasons(entries: Sequence[Entry]) -> list[str]:
@@ -86,13 +74,13 @@ def _reasons(entries: Sequence[Entry]) -> list[str]:
 
 
 def contents_lines(contents: CoRunContents) -> list[str]:
-    """A line for the solo runs of each device, and one for its bags of each size; none if there are none."""
+    """A line for the isolated runs of each device, and one for its mixes of each size; none if there are none."""
     solos = [
-        f"{solo.device}: {plural(solo.solos, 'solo run')}{_but([(solo.failed, 'failed')])}"
+        f"{solo.device}: {plural(solo.solos, 'isolated run')}{_but([(solo.failed, 'failed')])}"
         for solo in contents.solos
     ]
     bags = [
-        f"{bag.device}: {plural(bag.bags, 'bag')} of {bag.members}{_configurations(bag.configurations)}"
+        f"{bag.device}: {plural(bag.bags, 'mix', 'mixes')} of {bag.members}{_configurations(bag.configurations)}"
         f"{_but([(bag.not_fitting, 'did not fit'), (bag.failed, 'failed')])}"
         for bag in contents.bags
     ]
@@ -100,17 +88,17 @@ def contents_lines(contents: CoRunContents) -> list[str]:
 
 
 def failure_lines(contents: CoRunContents) -> list[str]:
-    """A line for each application that failed, alone or in a bag."""
-    return [f"{_place(failure)}: {failure.reason}" for failure in contents.failed]
+    """A line for each application that failed, alone or in a mix."""
+    return [f"{_corun_place(failure)}: {failure.reason}" for failure in contents.failed]
 
 
-def _place(failure: CoRunFailure) -> str:
+def _corun_place(failure: CoRunFailure) -> str:
     settings = "" if failure.configuration == "{}" else f" {failure.configuration}"
     where = f"{failure.application} {failure.size} on {failure.device}{settings}"
     if failure.bag is None:
         return f"{where}, alone"
     again = f", repeat {failure.repeat}" if failure.repeat else ""
-    return f"{where}, in the bag {failure.bag}{again}"
+    return f"{where}, in the mix {failure.bag}{again}"
 
 
 def _configurations(number: int) -> str:
@@ -126,32 +114,34 @@ _SHOWN = 3
 """Failures, and warnings of a rule, that are spelled out; the JSON form has all."""
 _MOST_SIZES = 8
 """Sizes that have a column each; of more, the page has their sum."""
-_NONE = "—"
 
 
-def print_description(description: Description, stream: TextIO) -> None:
-    """Print a page about a dataset."""
-    console = console_on(stream)
-    for line in _counts(description):
-        console.print(Text(line, style="bold"))
-    for device in description.configurations:
-        if device.settings:
-            console.print(Text(_description_configurations(device)), soft_wrap=True)
+def description_report(description: Description) -> Report:
+    """What a dataset holds."""
+    first, *others = _counts(description)
+    parts: list[Part] = [Heading(first, 1), *others]
+    parts += [_configured(device) for device in description.configurations if device.settings]
     if description.kernels:
-        _print_grid(console, description)
+        parts += ["", *_grid(description)]
     if description.devices and not _has_only_corun(description):
-        _print_devices(console, description)
+        parts += ["", *_devices(description)]
     if lines := contents_lines(description.corun):
-        console.print()
-        for line in lines:
-            console.print(Text(line), soft_wrap=True)
-    _print_failures(console, description)
+        parts += ["", *lines]
+    if description.failed:
+        lines = [
+            f"{_place(failure.application, failure.size)} on {_where(failure)}"
+            f"{_process(description, failure.repeat)}: {failure.reason}"
+            for failure in description.failed
+        ]
+        parts += _first(f"{plural(len(lines), 'session')} failed", lines)
     if description.corun.failed:
-        console.print()
-        console.print(Text(f"{_count(len(description.corun.failed), 'application')} failed", style="bold"))
-        _print_first(console, failure_lines(description.corun))
-    _print_warnings(console, description)
-    _print_notes(console, description)
+        lines = failure_lines(description.corun)
+        parts += _first(f"{plural(len(lines), 'application')} failed", lines)
+    for rule, found in _by_rule(description).items():
+        parts += _first(f"{plural(len(found), 'warning')} by the rule {rule}", found)
+    for name, text, tables in _notes(description):
+        parts += [Heading(f"note on {tables}: {name}", 3), text]
+    return Report(parts)
 
 
 def _has_only_corun(description: Description) -> bool:
@@ -164,7 +154,7 @@ def _has_only_corun(description: Description) -> bool:
 def _counts(description: Description) -> Iterator[str]:
     only_corun = _has_only_corun(description)
     yield ", ".join(
-        _count(len(names), noun)
+        plural(len(names), noun)
         for names, noun in (
             (description.applications, "application"),
             (description.kernels, "kernel"),
@@ -176,42 +166,37 @@ def _counts(description: Description) -> Iterator[str]:
     if only_corun:
         return
     rows = [
-        _count(description.cells, "cell"),
-        _count(description.records, "record"),
-        _count(description.profiles, "profile"),
-        _count(description.sessions, "session"),
-        f"{format_count(len(description.failed))} failed",
+        plural(description.cells, "cell"),
+        plural(description.records, "record"),
+        plural(description.profiles, "profile"),
+        plural(description.sessions, "session"),
+        f"{formatplural(len(description.failed))} failed",
     ]
     if description.energy:
-        rows.append(_count(description.energy, "row of energy", "rows of energy"))
+        rows.append(plural(description.energy, "row of energy", "rows of energy"))
     yield ", ".join(rows)
 
 
-def _description_configurations(device: DeviceConfigurations) -> str:
+def _configured(device: DeviceConfigurations) -> str:
     settings = ", ".join(setting_range(name, values) for name, values in device.settings.items())
     power = f"power of {', '.join(device.domains)}" if device.domains else "no power"
-    return f"{device.device}: {_count(device.configurations, 'configuration')}: {settings}; {power}"
+    return f"{device.device}: {plural(device.configurations, 'configuration')}: {settings}; {power}"
 
 
-def _count(number: int, noun: str, plural: str | None = None) -> str:
-    return f"{format_count(number)} {noun if number == 1 else plural or f'{noun}s'}"
-
-
-def _print_grid(console: Console, description: Description) -> None:
+def _grid(description: Description) -> list[Part]:
+    """Which kernels were measured and profiled, of all, by application and size."""
     kernels = Counter(map(_application, description.kernels))
     there = Counter(
         (_application(name), size) for name, own in description.kernel_sizes.items() for size in own
     )
     lacking = Counter((gap.application or "", gap.size, gap.lacks) for gap in description.missing)
     devices = len(description.devices)
-    table = Table(box=None, pad_edge=False)
-    table.add_column("application")
-    table.add_column("kernels", justify="right")
-    groups = _size_groups(description.sizes)
-    for heading in groups:
-        table.add_column(heading, justify="right")
+    groups = {size: [size] for size in description.sizes}
+    if len(groups) > _MOST_SIZES:
+        groups = {f"all {format_count(len(groups))} sizes": list(description.sizes)}
+    rows = []
     for application, number in sorted(kernels.items()):
-        row = [application or _NONE, format_count(number)]
+        row = [application or NONE, format_count(number)]
         for sizes in groups.values():
             whole = sum(there[application, size] for size in sizes)
             unprofiled, unmeasured = (
@@ -220,101 +205,68 @@ def _print_grid(console: Console, description: Description) -> None:
             profiled = _share(whole, unprofiled)
             measured = _share(whole * devices, unmeasured) if devices else ""
             if not description.profiles:
-                row.append(measured or _NONE)
-            elif {measured, profiled} <= {_NONE, ""}:
-                row.append(_NONE)
+                row.append(measured or NONE)
+            elif {measured, profiled} <= {NONE, ""}:
+                row.append(NONE)
             else:
                 row.append(f"{measured} ({profiled})".strip())
-        table.add_row(*map(Text, row))
-    console.print()
-    console.print(table)
+        rows.append(row)
     parts = ["cells measured, of all kernels on all devices"] if devices else []
     if description.profiles:
         parts.append("kernels profiled, of all, in brackets")
-    console.print(Text("; ".join([*parts, _missing(description)])), soft_wrap=True)
+    return [Table(["application", "kernels", *groups], rows), "; ".join([*parts, _missing(description)])]
 
 
 def _application(kernel: str) -> str:
     return kernel.rpartition("/")[0]
 
 
-def _size_groups(sizes: Sequence[str]) -> dict[str, Sequence[str]]:
-    """Sizes of each column of the grid, by its heading."""
-    if len(sizes) > _MOST_SIZES:
-        return {f"all {format_count(len(sizes))} sizes": sizes}
-    return {size: [size] for size in sizes}
-
-
 def _share(whole: int, lacking: int) -> str:
-    return f"{format_count(whole - lacking)}/{format_count(whole)}" if whole > lacking else _NONE
+    return f"{formatplural(whole - lacking)}/{formatplural(whole)}" if whole > lacking else NONE
 
 
 def _missing(description: Description) -> str:
     lacking = Counter(gap.lacks for gap in description.missing)
     if not lacking:
         return "nothing is missing"
-    cells, profiles = _count(lacking["records"], "cell"), _count(lacking["profile"], "profile")
+    cells, profiles = plural(lacking["records"], "cell"), plural(lacking["profile"], "profile")
     return f"{cells} and {profiles} are missing (--json names them)"
 
 
-def _print_devices(console: Console, description: Description) -> None:
+def _devices(description: Description) -> list[Part]:
     noise: defaultdict[str, list[CellNoise]] = defaultdict(list)
     for cell in description.noise:
         noise[cell.device].append(cell)
-    table = Table(box=None, pad_edge=False)
-    table.add_column("device")
-    table.add_column("cells", justify="right")
-    spreads = any(cell.relative_sd is not None for cell in description.noise)
-    if spreads:
-        table.add_column("median spread", justify="right")
-        table.add_column("largest", justify="right")
-        table.add_column("which is that of")
-    for device in description.devices:
-        row = _device_cells(device, noise[device])
-        table.add_row(*map(Text, row if spreads else row[:2]))
-    console.print()
-    console.print(table)
-    if spreads:
-        console.print(Text("spread: standard deviation of a cell's run means over their mean"))
+    rows = [_device_cells(device, noise[device]) for device in description.devices]
+    headings = ["device", "cells", "median spread", "largest", "which is that of"]
+    if all(cell.relative_sd is None for cell in description.noise):
+        return [Table(headings[:2], [row[:2] for row in rows])]
+    legend = "spread: standard deviation of a cell's run means over their mean"
+    return [Table(headings, rows, words=(0, 4)), legend]
 
 
 def _device_cells(device: str, cells: Sequence[CellNoise]) -> list[str]:
     spreads = [(cell.relative_sd, cell) for cell in cells if cell.relative_sd is not None]
     if not spreads:
-        return [device, format_count(len(cells)), _NONE, _NONE, ""]
+        return [device, format_count(len(cells)), NONE, NONE, ""]
     largest, worst = max(spreads, key=lambda pair: pair[0])
     middle = median(spread for spread, _ in spreads)
-    place = _description_place(worst.application, worst.kernel, worst.size)
+    place = _place(worst.application, worst.kernel, worst.size)
     return [device, format_count(len(cells)), f"{middle:.1%}", f"{largest:.1%}", place]
 
 
-def _description_place(*names: str | None) -> str:
+def _place(*names: str | None) -> str:
     return " ".join(filter(None, names))
 
 
-def _print_failures(console: Console, description: Description) -> None:
-    if not description.failed:
-        return
-    console.print()
-    console.print(Text(f"{_count(len(description.failed), 'session')} failed", style="bold"))
-    lines = (
-        f"{_description_place(failure.application, failure.size)} on {_where(failure)}"
-        f"{_process(description, failure.repeat)}: {failure.reason}"
-        for failure in description.failed
-    )
-    _print_first(console, list(lines))
-
-
-def _print_warnings(console: Console, description: Description) -> None:
-    by_rule: defaultdict[str, list[str]] = defaultdict(list)
-    for warning in description.warnings:
-        place = _description_place(warning.application, warning.kernel, warning.size)
+def _by_rule(description: Description) -> dict[str, list[str]]:
+    """Warnings as sentences, by the rule that gave them."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for warning in sorted(description.warnings, key=lambda each: each.rule):
+        place = _place(warning.application, warning.kernel, warning.size)
         process = _process(description, warning.repeat)
-        by_rule[warning.rule].append(f"{place} on {_where(warning)}{process}: {warning.warning}")
-    for rule, lines in sorted(by_rule.items()):
-        console.print()
-        console.print(Text(f"{_count(len(lines), 'warning')} by the rule {rule}", style="bold"))
-        _print_first(console, lines)
+        found[warning.rule].append(f"{place} on {_where(warning)}{process}: {warning.warning}")
+    return found
 
 
 def _where(found: Failure | RecordWarning) -> str:
@@ -326,19 +278,11 @@ def _process(description: Description, repeat: int | None) -> str:
     return "" if repeat is None or (repeat == 0 and description.repeats < 2) else f", process {repeat}"
 
 
-def _print_first(console: Console, lines: Sequence[str]) -> None:
-    """Some lines, and how many there are beside them."""
-    for line in lines[:_SHOWN]:
-        console.print(Text(f"  {line}"), soft_wrap=True)
-    if len(lines) > _SHOWN:
-        console.print(Text(f"  and {format_count(len(lines) - _SHOWN)} more (--json names them)"))
-
-
-def _print_notes(console: Console, description: Description) -> None:
-    for name, text, tables in _notes(description):
-        console.print()
-        console.print(Text(f"note on {tables}: {name}", style="bold"))
-        console.print(Text(text))
+def _first(title: str, lines: Sequence[str]) -> list[Part]:
+    """Some lines below a heading, and how many there are beside them."""
+    left = len(lines) - _SHOWN
+    more = [f"  and {format_count(left)} more (--json names them)"] if left > 0 else []
+    return [Heading(title, 3), *(f"  {line}" for line in lines[:_SHOWN]), *more]
 
 
 def _notes(description: Description) -> Iterable[tuple[str, str, str]]:
@@ -389,12 +333,12 @@ class Measurement:
     @property
     def transfer_median_s(self) -> float:
         """Median over the runs of the time of all copies, in seconds."""
-        return float(statistics.median(record["transfer_s"] for record in self._runs()))
+        return float(median(record["transfer_s"] for record in self._runs()))
 
     @property
     def host_median_s(self) -> float:
         """Median over the runs of the time of a whole run on the host, in seconds."""
-        return float(statistics.median(record["host_s"] for record in self._runs()))
+        return float(median(record["host_s"] for record in self._runs()))
 
     def _runs(self) -> list[Mapping[str, Any]]:
         """A record of each run: what is of the whole run, the records of all its kernels repeat."""
@@ -423,35 +367,36 @@ def _decoded(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> list[dict[str
     ]
 
 
-def print_measurement(measurement: Measurement, stream: TextIO) -> None:
-    """Print the summary of each kernel, then transfers, energy and warnings."""
-    console = console_on(stream)
+def measurement_report(measurement: Measurement) -> Report:
+    """The summary of each kernel, then transfers, energy and warnings."""
     processes = len(measurement.sessions)
-    title = f"{measurement.sessions[0]['application']} on {measurement.device} ({measurement.device_name})"
-    console.print(Text(title, style="bold"))
-    table = Table(box=None, pad_edge=False)
-    table.add_column("kernel")
-    for heading in ("runs", "invocations", "median", "mean", "least", "most", "spread"):
-        table.add_column(heading, justify="right")
-    for kernel in measurement.kernels:
-        table.add_row(*map(Text, _measurement_cells(kernel)))
-    console.print(table)
-    for line in _lines(measurement):
-        console.print(Text(line), soft_wrap=True)
-    count = f"{processes} processes" if processes > 1 else "one process"
-    console.print(
-        Text(
-            f"Times are per invocation, by the device's timer, over the runs of {count}; spread is sd/mean."
-        ),
-        soft_wrap=True,
+    application = measurement.sessions[0]["application"]
+    table = Table.of(
+        measurement.kernels,
+        {
+            "kernel": lambda each: each.kernel,
+            "runs": lambda each: each.runs,
+            "invocations": lambda each: each.invocations,
+            "median": lambda each: each.median_s,
+            "mean": lambda each: each.mean_s,
+            "least": lambda each: each.min_s,
+            "most": lambda each: each.max_s,
+            "spread": lambda each: "" if each.spread is None else percent(each.spread, 1),
+        },
+        formats={
+            **dict.fromkeys(("runs", "invocations"), format_count),
+            **dict.fromkeys(("median", "mean", "least", "most"), format_seconds),
+        },
     )
-
-
-def _measurement_cells(kernel: KernelSummary) -> list[str]:
-    times = (kernel.median_s, kernel.mean_s, kernel.min_s, kernel.max_s)
-    spread = "" if kernel.spread is None else f"{100 * kernel.spread:.1f} %"
-    counts = (format_count(kernel.runs), format_count(kernel.invocations))
-    return [kernel.kernel, *counts, *map(format_seconds, times), spread]
+    return Report(
+        [
+            Heading(f"{application} on {measurement.device} ({measurement.device_name})", 1),
+            table,
+            *_lines(measurement),
+            "Times are per invocation, by the device's timer, over the runs of "
+            f"{f'{processes} processes' if processes > 1 else 'one process'}; spread is sd/mean.",
+        ]
+    )
 
 
 def _lines(measurement: Measurement) -> list[str]:

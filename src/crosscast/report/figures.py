@@ -1,8 +1,13 @@
-"""How all pictures look: colours that are told apart without seeing all of them, grid, heading and legend."""
+"""What all figures are made of: one palette and style, and bars, heat maps, points and steps over arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
 from typing import Any, Literal
@@ -10,41 +15,32 @@ from typing import Any, Literal
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.data.files import whole_file
+from crosscast.data.files import make_folder, whole_file
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.units import elapsed_unit
+from crosscast.report.document import visible
+from crosscast.units import elapsed_unit, format_seconds
 
-# Okabe and Ito's palette, without its yellow, which is too light for lines.
+# Okabe and Ito's palette, told apart without seeing all colours; without its yellow, which is too light for lines.
 BLUE, RED, GREEN, ORANGE = "#0072b2", "#d55e00", "#009e73", "#e69f00"
 SKY, PINK, BLACK, GREY = "#56b4e9", "#cc79a7", "#000000", "#777777"
+OLIVE, INDIGO = "#7a6a00", "#332288"
+COLOURS = (BLUE, RED, GREEN, PINK, ORANGE, SKY, OLIVE)
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
+DASHES = ("solid", (0, (5, 1.5)), (0, (1, 1.2)))
+MAP = "cividis"
+"""Colours of values: even in brightness, and the same for people who do not see all colours."""
+
+FORMATS = (".png", ".svg", ".pdf")
+"""Suffixes of the formats in which figures are written."""
+
+WIDE = 30.0
+"""Ratio of the greatest to the least value from which on an axis is logarithmic, and labels of decades do."""
 
 _LETTERS_PER_INCH = 11
 """Of headings."""
 
-
-def tidy(axes: Any) -> None:
-    """A light grid behind the data, and no frame on the right and above."""
-    axes.grid(color="#dddddd", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def heading(figure: Any, *sentences: str) -> None:
-    """What a picture is of, above it on the left: each sentence on lines of its own, as wide as it is."""
-    width = int(_LETTERS_PER_INCH * figure.get_figwidth())
-    lines = [line for sentence in sentences for line in wrap(sentence, width)]
-    figure.suptitle("\n".join(lines), x=0.02, ha="left", fontsize=10.5)
-
-
-def legend_below(figure: Any, handles: Sequence[Any], labels: Sequence[str], columns: int) -> None:
-    """A legend outside the data, under the axes."""
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9, handlelength=3
-    )
-
-
-FORMATS = (".png", ".svg", ".pdf")
-"""Suffixes of the formats in which pictures are written."""
+# Date, version and the like.
+_METADATA = re.compile(rb"\s*<metadata>.*?</metadata>", re.DOTALL)
 
 
 def require_matplotlib() -> Any:
@@ -52,8 +48,14 @@ def require_matplotlib() -> Any:
     try:
         import matplotlib.figure
     except ImportError as error:
-        raise MissingExtraError("report", "a picture") from error
+        raise MissingExtraError("report", "a figure") from error
     return matplotlib.figure
+
+
+def check_suffix(option: str, path: Path) -> None:
+    """Refuse a file name that says no known format."""
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"{option}: expected a file name with {', '.join(FORMATS)}, found {path.name!r}")
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -64,18 +66,257 @@ def new_figure(width: float, height: float) -> Any:
     )
 
 
+@contextmanager
+def _settings(**style: Any) -> Iterator[None]:
+    """The same bytes each time: parts of an SVG have random names without a salt."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcParams.update({"svg.hashsalt": "crosscast", **style})
+        yield
+
+
 def save_figure(figure: Any, path: Path) -> Path:
     """Write a figure in the format that the suffix says, and return the path."""
+    undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
     try:
-        with whole_file(path) as temporary:
-            figure.savefig(temporary)
+        with whole_file(path) as temporary, _settings():
+            figure.savefig(temporary, metadata=undated)
     except OSError as error:
         raise InputError(f"figures: cannot write {path} ({error.strerror or error})") from error
     return path
 
 
-WIDE = 30.0
-"""Ratio of the greatest to the least value from which on an axis is logarithmic, and labels of decades do."""
+def save_figures(figures: Mapping[str, Any], folder: Path, suffix: str = ".png") -> list[Path]:
+    """Write figures into a folder, which is made, by their names."""
+    if suffix not in FORMATS:
+        raise InputError(f"figures: expected one of {', '.join(FORMATS)}, found {suffix!r}")
+    make_folder("figures", folder)
+    return [save_figure(figure, folder / f"{name}{suffix}") for name, figure in figures.items()]
+
+
+def as_svg(draw: Callable[[], Any], **style: Any) -> bytes:
+    """Draw a figure for a page: the same bytes whatever the user's own settings of matplotlib are."""
+    require_matplotlib()
+    import matplotlib
+
+    buffer = io.BytesIO()
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        with _settings(**style):
+            draw().savefig(buffer, format="svg")
+    return _METADATA.sub(b"", buffer.getvalue())
+
+
+@dataclass(frozen=True)
+class Look:
+    """Colour, mark and the mark's face: what tells one of several things from all others."""
+
+    colour: str
+    mark: str
+    face: str
+
+
+def looks(names: Iterable[str]) -> dict[str, Look]:
+    """A look for each name; after the colours have been used once, marks are other ones, and hollow in turn."""
+    found = {}
+    for place, name in enumerate(names):
+        turn = place // len(COLOURS)
+        colour, mark = COLOURS[place % len(COLOURS)], MARKS[(place + turn) % len(MARKS)]
+        found[name] = Look(colour, mark, "white" if turn % 2 else colour)
+    return found
+
+
+def plain_text(text: str, longest: int | None = None) -> str:
+    """A name as it can be drawn: not too long, and taken for no formula by matplotlib.
+
+    >>> plain_text("cost in $ and $")
+    'cost in \\\\$ and \\\\$'
+    >>> plain_text("kernel", 4)
+    'ker…'
+    """
+    shown = visible(text)
+    if longest is not None and len(shown) > longest:
+        shown = shown[: longest - 1] + "…"
+    return shown.replace("$", r"\$")
+
+
+def style_axes(axes: Any, grid: Literal["both", "x", "y"] = "both") -> None:
+    """A light grid behind the data, and no frame on the right and above."""
+    axes.grid(visible=True, axis=grid, color="#dddddd", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def heading(figure: Any, *sentences: str) -> None:
+    """What a figure is of, above it on the left: each sentence on lines of its own, as wide as it is."""
+    width = int(_LETTERS_PER_INCH * figure.get_figwidth())
+    lines = [line for sentence in sentences for line in wrap(sentence, width)]
+    figure.suptitle("\n".join(lines), x=0.02, ha="left", fontsize=10.5)
+
+
+def legend_below(figure: Any, columns: int, lines: Mapping[str, Any] | None = None) -> None:
+    """A legend outside the data, under the axes: of the first of these, or of the lines by label."""
+    if lines is None:
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+    else:
+        labels, handles = list(lines), list(lines.values())
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=min(columns, max(len(labels), 1)),
+        frameon=False,
+        fontsize=9,
+        handlelength=3,
+    )
+
+
+def panels(count: int, columns: int, width: float, height: float, **how: Any) -> tuple[Any, list[Any]]:
+    """A figure with so many axes in rows, of the size of one of them in inches."""
+    columns = min(columns, count)
+    rows = math.ceil(count / columns)
+    figure = new_figure(width * columns, height * rows + 0.9)
+    every = figure.subplots(rows, columns, squeeze=False, **how).ravel().tolist()
+    for axes in every[count:]:
+        axes.set_axis_off()
+    return figure, every[:count]
+
+
+def labels_below(axes: Any, names: Sequence[str], rotation: float = 45, size: float = 9) -> None:
+    """Names along the horizontal axis."""
+    axes.set_xticks(
+        range(len(names)), names, rotation=rotation, ha="right", rotation_mode="anchor", fontsize=size
+    )
+
+
+def _label_rows(axes: Any, names: Sequence[str]) -> None:
+    axes.set_yticks(range(len(names)), names, fontsize=9)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+
+
+_ROOM = 0.1
+"""Share of the axis that a number takes."""
+
+
+def bars(
+    axes: Any,
+    values: Mapping[str, float],
+    *,
+    write: Callable[[float], str] | None = None,
+    colours: Any = BLUE,
+    intervals: Sequence[tuple[float, float] | None] = (),
+    rivals: Sequence[float] = (),
+    labels: tuple[str, str] = ("_", "_"),
+    end: float = math.inf,
+) -> None:
+    """A bar a name from above, with its number, its interval and the mark of a rival; what is over the end is cut."""
+    names, there = list(values), list(values.values())
+    shown = [min(value, end) for value in there]
+    axes.barh(range(len(names)), shown, color=colours, height=0.62, zorder=2, label=labels[0])
+    right = list(shown)
+    for place, interval in enumerate(intervals):
+        if interval is not None and there[place] <= end:
+            low, high = interval[0], min(interval[1], end)
+            axes.plot([low, high], [place, place], color=BLACK, linewidth=1.5, zorder=3)
+            right[place] = max(right[place], high)
+    if len(rivals):
+        axes.plot(
+            rivals,
+            range(len(names)),
+            "D",
+            color=GREY,
+            markersize=6.5,
+            markeredgecolor="white",
+            zorder=3,
+            label=labels[1],
+            clip_on=False,
+        )
+    limit = max(each for each in (*right, *rivals, 1e-12) if math.isfinite(each))
+    for place, value in enumerate(there if write is not None else ()):
+        text = write(value) + (" →" if value > end else "") if write is not None else ""
+        # Beside a mark, a number would seem to be the mark's.
+        inside = len(rivals) > 0 and value > _ROOM * limit
+        beyond = max(
+            [right[place], *[each for each in rivals[place : place + 1] if each < value + 0.2 * limit]]
+        )
+        at, colour = (0.01 * limit, "white") if inside else (beyond + 0.015 * limit, BLACK)
+        axes.text(at, place, text, va="center", fontsize=8.5, color=colour, zorder=4)
+    _label_rows(axes, names)
+    axes.set_xlim(min(0.0, *(1.1 * each for each in shown)), (1.15 if write is not None else 1.05) * limit)
+    style_axes(axes)
+    axes.grid(visible=False, axis="y")
+
+
+def heat_map(
+    axes: Any,
+    values: Reals,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    write: Callable[[float], str] | None,
+    limits: tuple[float, float],
+    label: str = "",
+    reverse: bool = False,
+    rotation: float = 45,
+) -> Any:
+    """A cell a value, with its number; what is not known stays empty, and colours end at the limits."""
+    image = axes.imshow(
+        values, cmap=f"{MAP}_r" if reverse else MAP, vmin=limits[0], vmax=limits[1], aspect="auto"
+    )
+    for (row, column), value in np.ndenumerate(values) if write is not None else ():
+        if np.isfinite(value) and write is not None:
+            red, green, blue, _ = image.cmap(image.norm(value))
+            colour = BLACK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
+            axes.text(column, row, write(value), ha="center", va="center", fontsize=8.5, color=colour)
+    labels_below(axes, columns, rotation, 9 if write is not None else 8)
+    axes.set_yticks(range(len(rows)), rows, fontsize=9 if write is not None else 8)
+    axes.set_facecolor("#f2f2f2")
+    axes.spines[:].set_visible(False)
+    if label:
+        beyond = "max" if np.nanmax(values, initial=-np.inf) > limits[1] else "neither"
+        bar = axes.figure.colorbar(image, ax=axes, label=label, pad=0.02, extend=beyond)
+        bar.outline.set_visible(False)
+    return image
+
+
+def robust_limits(values: Reals) -> tuple[float, float]:
+    """Ends of the colours: what is far off would make all the rest look alike."""
+    known = values[np.isfinite(values)]
+    low = float(known.min())
+    return low, max(min(float(known.max()), 3 * float(np.median(known))), low + 1e-3)
+
+
+def points(axes: Any, x: Any, y: Any, look: Look, label: str, *, size: float = 4.0, **how: Any) -> None:
+    """Marks of one of several things."""
+    axes.plot(
+        x,
+        y,
+        look.mark,
+        **{
+            "color": look.colour,
+            "markerfacecolor": look.face,
+            "markersize": size,
+            "markeredgewidth": 0 if look.face == look.colour else 0.8,
+            "label": label,
+            "zorder": 3,
+            **how,
+        },
+    )
+
+
+def steps(axes: Any, x: Any, y: Any, **how: Any) -> None:
+    """A line that keeps its value up to the next."""
+    axes.plot(x, y, **{"drawstyle": "steps-post", "linewidth": 1.2, "zorder": 2, **how})
+
+
+def diagonal(axes: Any, limits: tuple[float, float]) -> None:
+    """Logarithmic axes of predicted over measured: lines where they are equal, and half and twice as much."""
+    ends = np.array(limits)
+    axes.plot(ends, ends, color=GREY, linewidth=1.0, zorder=1)
+    for ratio in (0.5, 2.0):
+        axes.plot(ends, ratio * ends, color=GREY, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
+    axes.set(xscale="log", yscale="log", xlim=limits, ylim=limits, aspect="equal")
 
 
 def spread_axis(axes: Any, name: Literal["x", "y"], values: Reals) -> None:
@@ -100,18 +341,24 @@ def _wide(values: Reals) -> bool:
     return bool(np.nanmax(values) > WIDE * np.nanmin(values))
 
 
+_ONE_DECADE = 1.2
+_TWO_DECADES = 2.2
+
+
+def time_axis(axis: Any, low: float, high: float, most: int) -> None:
+    """Ticks with units on a logarithmic axis of times."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    decades = math.log10(high / low) if high > low > 0 else 1.0
+    within = (1.0, 2.0, 5.0) if decades < _ONE_DECADE else (1.0, 3.0) if decades < _TWO_DECADES else (1.0,)
+    axis.set_major_locator(LogLocator(subs=within, numticks=most))
+    axis.set_major_formatter(FuncFormatter(lambda seconds, _: format_seconds(seconds)))
+    axis.set_minor_locator(NullLocator())
+
+
 def label_elapsed(axes: Any, from_s: float, to_s: float) -> float:
     """Set the limits and the label of a horizontal axis of times; return the seconds of its unit."""
     unit_s, name = elapsed_unit(to_s)
     axes.set_xlim(from_s / unit_s, max(to_s, from_s + 1e-9) / unit_s)
     axes.set_xlabel(f"time since the first submission, {name}")
     return unit_s
-
-
-def plain_text(text: str) -> str:
-    """Text that matplotlib takes for no formula.
-
-    >>> plain_text("cost in $ and $")
-    'cost in \\\\$ and \\\\$'
-    """
-    return text.replace("$", r"\$")

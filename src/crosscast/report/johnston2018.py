@@ -1,16 +1,34 @@
-"""The study of Johnston, Falzon and Milthorpe (2018) on a terminal: the value of the paper beside ours."""
+"""The study of Johnston, Falzon and Milthorpe (2018): the paper's values beside ours, and its figures."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import TextIO
+from pathlib import Path
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+import numpy as np
 
-from crosscast.report.text import console_of_numbers
+from crosscast.arrays import Reals
+from crosscast.data.schema import SIZES, size_order
+from crosscast.report.document import Heading, Part, Report, Table
+from crosscast.report.figures import (
+    BLACK,
+    BLUE,
+    MAP,
+    RED,
+    heading,
+    heat_map,
+    labels_below,
+    legend_below,
+    looks,
+    new_figure,
+    panels,
+    points,
+    save_figures,
+    style_axes,
+)
+from crosscast.report.numbers import percent
 from crosscast.studies.johnston2018 import (
     FIGURE_3_MAE,
     MAE_LOG,
@@ -25,80 +43,56 @@ from crosscast.studies.johnston2018 import (
     table_3,
 )
 from crosscast.studies.johnston2018_forests import NODE_SIZE, TREES, TRIED
-from crosscast.units import format_count, format_seconds
+from crosscast.units import format_count, format_seconds, microseconds
 
-__all__ = ["print_study"]
-
-_WIDTH = 120
-_NONE = ""
 _SHOWN_TRIED = (1, 5, 10, 20, 25, 30)
 _SHOWN_TREES = (10, 100, 500, 10_000)
 _SHOWN_NODE_SIZES = (1, 9, 14, 20, 30, 50)
 
 
-def print_study(study: Johnston2018, stream: TextIO) -> None:
-    """Print the tables of the study."""
-    console = console_of_numbers(stream, _WIDTH)
+def study_report(study: Johnston2018) -> Report:
+    """The tables of the study."""
     grid = study.runs.grid
-    console.print(
-        Text(
-            f"The published study (Johnston, Falzon and Milthorpe 2018) on {study.label}: "
-            f"{len(grid.profiles)} kernels at a size, {len(grid.devices)} devices, "
-            f"{format_count(len(study.runs))} runs, {study.runs.features.shape[1]} features and the device",
-            style="bold",
-        ),
-        soft_wrap=True,
+    title = (
+        f"The published study (Johnston, Falzon and Milthorpe 2018) on {study.label}: "
+        f"{len(grid.profiles)} kernels at a size, {len(grid.devices)} devices, "
+        f"{format_count(len(study.runs))} runs, {study.runs.features.shape[1]} features and the device"
     )
-    _print_headline(console, study)
-    _print_honest(console, study)
-    _print_tuning(console, study)
-    _print_omitted(console, study)
-    _print_learning(console, study)
-    _print_energy(console, study)
-    console.print(Text(f"Seed {study.seed}."))
+    return Report(
+        [
+            Heading(title, 1),
+            *_headline(study),
+            *_held_out(study),
+            *_tuning(study),
+            *_omitted(study),
+            *_learning(study),
+            *_energy(study),
+            f"Seed {study.seed}.",
+        ]
+    )
 
 
-def _heading(console: Console, text: str) -> None:
-    console.print()
-    console.print(Text(text, style="bold"), soft_wrap=True)
-
-
-def _say(console: Console, text: str) -> None:
-    console.print(Text(text), soft_wrap=True)
-
-
-def _table(first: str, others: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column(first)
-    for name in others:
-        table.add_column(name, justify="right")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
-
-
-def _percent(share: float | None, digits: int = 1) -> str:
-    return _NONE if share is None else f"{100 * share:.{digits}f} %"
+def _share(value: float | None, digits: int = 1) -> str:
+    return "" if value is None else percent(value, digits)
 
 
 def _real(value: float | None, digits: int = 2) -> str:
-    return _NONE if value is None else f"{value:.{digits}f}"
+    return "" if value is None else f"{value:.{digits}f}"
 
 
-def _print_headline(console: Console, study: Johnston2018) -> None:
+def _headline(study: Johnston2018) -> list[Part]:
     found = study.headline
     forest, lookup = found.forest, found.lookup
-    _heading(console, "Headline: known cells (a random fifth of the runs trained on, the others tested)")
     rows = [
-        ("relative error of ln(µs), over cells", _percent(RELATIVE_LOG), "relative_log_cells"),
-        ("relative error of ln(µs), run by run", _NONE, "relative_log_rows"),
-        ("the same in real time, over cells: mean", _NONE, "mape_cells"),
-        ("  median", _NONE, "median_ape_cells"),
-        ("the same in real time, run by run: mean", _NONE, "mape_rows"),
-        ("  median", _NONE, "median_ape_rows"),
+        ("relative error of ln(µs), over cells", _share(RELATIVE_LOG), "relative_log_cells"),
+        ("relative error of ln(µs), run by run", "", "relative_log_rows"),
+        ("the same in real time, over cells: mean", "", "mape_cells"),
+        ("  median", "", "median_ape_cells"),
+        ("the same in real time, run by run: mean", "", "mape_rows"),
+        ("  median", "", "median_ape_rows"),
     ]
     lines = [
-        (title, paper, *(_percent(getattr(errors, name)) for errors in (forest, lookup)))
+        (title, paper, *(_share(getattr(errors, name)) for errors in (forest, lookup)))
         for title, paper, name in rows
     ]
     lines += [
@@ -108,56 +102,54 @@ def _print_headline(console: Console, study: Johnston2018) -> None:
             _real(forest.mae_log, 3),
             _real(lookup.mae_log, 3),
         ),
-        ("R², runs that were not trained on", _NONE, _real(forest.r2, 3), _real(lookup.r2, 3)),
-        ("R² out of the bag, all runs", _real(R2), _real(found.oob_r2, 3), _NONE),
+        ("R², runs that were not trained on", "", _real(forest.r2, 3), _real(lookup.r2, 3)),
+        ("R² out of the bag, all runs", _real(R2), _real(found.oob_r2, 3), ""),
     ]
-    console.print(_table("", ("paper", "forest", "lookup table"), lines))
+    caption = "Headline: known cells (a random fifth of the runs trained on, the others tested)"
     units = found.relative_log_by_unit
     sizes = ", ".join(f"{size} {format_seconds(error)}" for size, error in found.misprediction_s.items())
-    for text in (
+    return [
+        Table(["", "paper", "forest", "lookup table"], lines, caption),
         f"Forest: {found.trees} trees, {TRIED} features tried, node size {NODE_SIZE}. The lookup table is "
         "the mean of the same cell's training runs; it knows no feature and predicts no other kernel.",
-        f"A percentage of a logarithm depends on its unit: the same predictions are {_percent(units['ns'])} "
-        f"off in ln(ns), {_percent(units['us'])} in ln(µs) and {_percent(units['ms'])} in ln(ms).",
+        f"A percentage of a logarithm depends on its unit: the same predictions are {_share(units['ns'])} "
+        f"off in ln(ns), {_share(units['us'])} in ln(µs) and {_share(units['ms'])} in ln(ms).",
         f"Mean misprediction in real time: {sizes} (paper: {format_seconds(MISPREDICTION_S[0])} to "
         f"{format_seconds(MISPREDICTION_S[1])} by size).",
-        f"Worst kernel, in ln(µs): {found.worst_kernel}, {_percent(found.worst_error)} (paper: "
-        f"{WORST_KERNEL}, {_percent(WORST_ERROR)}).",
-    ):
-        _say(console, text)
+        f"Worst kernel, in ln(µs): {found.worst_kernel}, {_share(found.worst_error)} (paper: "
+        f"{WORST_KERNEL}, {_share(WORST_ERROR)}).",
+    ]
 
 
-def _print_honest(console: Console, study: Johnston2018) -> None:
+def _held_out(study: Johnston2018) -> list[Part]:
     found, known = study.honest, study.headline
-    _heading(console, "The same forest on applications that it has not seen (leave-application-out)")
+    caption = "The same forest on held-out applications (leave-application-out)"
     if found is None:
-        _say(console, "There is one application only: nothing to hold out.")
-        return
+        return [Heading(caption, 3), "There is one application only: nothing to hold out."]
     rows = [
         (
             "median error in real time, over cells",
-            _percent(known.forest.median_ape_cells),
-            _percent(found.median_ape, 0),
+            _share(known.forest.median_ape_cells),
+            _share(found.median_ape, 0),
         ),
-        ("  mean over applications", _NONE, _percent(found.median_ape_by_application, 0)),
-        ("mean error in real time, over cells", _percent(known.forest.mape_cells), _percent(found.mape, 0)),
-        ("RMSE of ln(time)", _NONE, _real(found.rmse_log)),
-        ("fastest device found", _percent(known.top1, 0), _percent(found.top1, 0)),
-        ("pairs of devices in the right order", _percent(known.pairs_in_order, 0), _NONE),
-        ("slowdown on the device chosen, mean", _NONE, _real(found.slowdown_mean)),
-        ("  always taking one device instead", _NONE, _real(found.always_one_slowdown_mean)),
+        ("  mean over applications", "", _share(found.median_ape_by_application, 0)),
+        ("mean error in real time, over cells", _share(known.forest.mape_cells), _share(found.mape, 0)),
+        ("RMSE of ln(time)", "", _real(found.rmse_log)),
+        ("fastest device found", _share(known.top1, 0), _share(found.top1, 0)),
+        ("pairs of devices in the right order", _share(known.pairs_in_order, 0), ""),
+        ("slowdown on the device chosen, mean", "", _real(found.slowdown_mean)),
+        ("  always taking one device instead", "", _real(found.always_one_slowdown_mean)),
     ]
-    console.print(_table("", ("known cells", "held out"), rows))
-    _say(console, f"Held out: {found.trees} trees a forest, one row a cell.")
+    table = Table(["", "known cells", "held out"], rows, caption)
+    return [table, f"Held out: {found.trees} trees a forest, one row a cell."]
 
 
-def _print_tuning(console: Console, study: Johnston2018) -> None:
+def _tuning(study: Johnston2018) -> list[Part]:
     found = study.tuning
-    _heading(console, "Figures 1 and 2: 100 x mean square error of ln(time) out of the bag")
     sizes = ", ".join(
         f"{size}: {100 * found.node_size_errors[NODE_SIZES.index(size)]:.1f}" for size in _SHOWN_NODE_SIZES
     )
-    _say(console, f"Figure 1, by node size (300 trees, {TRIED} tried): {sizes} (paper: least below 15)")
+    by_size = f"Figure 1, by node size (300 trees, {TRIED} tried): {sizes} (paper: least below 15)"
     tried = sorted({*(each for each in _SHOWN_TRIED if each <= found.tried[-1]), found.tried[-1]})
     rows = [
         (
@@ -166,26 +158,26 @@ def _print_tuning(console: Console, study: Johnston2018) -> None:
         )
         for trees in _SHOWN_TREES
     ]
-    console.print(_table("Figure 2", [f"{each} tried" for each in tried], rows))
     search = found.search
     best = search.best
-    for text in (
+    return [
+        Heading("Figures 1 and 2: 100 x mean square error of ln(time) out of the bag", 3),
+        by_size,
+        Table(["Figure 2", *(f"{each} tried" for each in tried)], rows),
         f"On {format_count(found.rows)} runs, ten a cell as in the published scripts; {found.grown} trees "
         "grown for each number tried; errors of more trees are extrapolated, linear in 1 / trees.",
         f"Annealing over all three, {len(search.error)} steps from {search.trees[0]} trees, "
         f"{search.tried[0]} tried, node size {search.node_size[0]} ({100 * search.error[0]:.2f}): least "
         f"{100 * search.error[best]:.2f} with {format_count(search.trees[best])} trees, {search.tried[best]} "
         f"tried, node size {search.node_size[best]} (paper: {TREES}, {TRIED}, {NODE_SIZE}).",
-    ):
-        _say(console, text)
+    ]
 
 
-def _print_omitted(console: Console, study: Johnston2018) -> None:
-    _heading(console, "Table III (Algorithm 1): tuned without one kernel, and that kernel's own error")
+def _omitted(study: Johnston2018) -> list[Part]:
     rows = []
     for row in study.omitted:
         paper = published_kernel(row.kernel)
-        published = [_NONE] * 3 if paper is None else [*map(str, paper)]
+        published = [""] * 3 if paper is None else [*map(str, paper)]
         rows.append(
             [
                 row.kernel,
@@ -194,23 +186,23 @@ def _print_omitted(console: Console, study: Johnston2018) -> None:
                 str(row.tried),
                 f"{100 * row.oob_error:.1f}",
                 f"{row.r2:.3f}",
-                _percent(row.median_ape, 0),
+                _share(row.median_ape, 0),
                 _real(row.rmse_log),
             ]
         )
     rows.append(_medians(study))
     heads = ("trees", "tried", "error", "trees", "tried", "error", "R²", "true error", "RMSE ln")
     paper_heads = [f"paper: {heads[0]}", *heads[1:3], f"here: {heads[3]}", *heads[4:]]
-    console.print(_table("kernel left out", paper_heads, rows))
     preset = study.preset
-    for text in (
+    caption = "Table III (Algorithm 1): tuned without one kernel, and that kernel's own error"
+    return [
+        Table(["kernel left out", *paper_heads], rows, caption),
         "'error' is 100 x the mean square error of ln(time) out of the bag of all other kernels, the paper's "
         "'prediction error (%)'; the kernel left out has no part in it. 'true error' is its own: median over "
         "its cells, in real time.",
         f"Node size {NODE_SIZE}; {preset.omitted_steps} steps of annealing for each kernel on forests of "
         f"{preset.omitted_trees} trees; errors of more trees are extrapolated, linear in 1 / trees.",
-    ):
-        _say(console, text)
+    ]
 
 
 def _medians(study: Johnston2018) -> list[str]:
@@ -226,48 +218,46 @@ def _medians(study: Johnston2018) -> list[str]:
         f"{tried:g}",
         f"{100 * statistics.median(row.oob_error for row in rows):.1f}",
         f"{statistics.median(row.r2 for row in rows):.3f}",
-        _percent(statistics.median(row.median_ape for row in rows), 0),
+        _share(statistics.median(row.median_ape for row in rows), 0),
         _real(statistics.median(row.rmse_log for row in rows)),
     ]
 
 
-def _print_learning(console: Console, study: Johnston2018) -> None:
-    _heading(console, "Figure 3 (Algorithm 2): mean absolute error of ln(time) by kernels trained on")
+def _learning(study: Johnston2018) -> list[Part]:
     rows = [
         (
             str(row.kernels),
             _real(FIGURE_3_MAE.get(row.kernels)),
             _real(row.mae_published),
-            _percent(row.known_share, 0),
+            _share(row.known_share, 0),
             _real(row.mae_corrected),
         )
         for row in study.learning
     ]
-    heads = ("paper", "as published", "tested on known cells", "corrected")
-    console.print(_table("kernels", heads, rows))
-    for text in (
+    heads = ["kernels", "paper", "as published", "tested on known cells", "corrected"]
+    caption = "Figure 3 (Algorithm 2): mean absolute error of ln(time) by kernels trained on"
+    return [
+        Table(heads, rows, caption),
         "As published, R repeats the drawn kernels along the rows: one row in so many of each is trained on, "
         "and all its other rows are tested on. Corrected, all rows of the drawn kernels are trained on, and "
         "the other kernels tested.",
         f"{study.preset.samples} samples for each number (paper: 500), {study.preset.sample_trees} trees a "
         f"forest (paper: {TREES}).",
-    ):
-        _say(console, text)
+    ]
 
 
-def _print_energy(console: Console, study: Johnston2018) -> None:
+def _energy(study: Johnston2018) -> list[Part]:
     found = study.energy
-    _heading(console, "Energy in place of time (section VII)")
+    caption = "Energy in place of time (section VII)"
     if found is None:
-        _say(console, "The dataset holds energy of too few applications.")
-        return
+        return [Heading(caption, 3), "The dataset holds energy of too few applications."]
     rows = [
-        ("known cells, mean error", _percent(found.mape), "lookup table", _percent(found.lookup_mape)),
+        ("known cells, mean error", _share(found.mape), "lookup table", _share(found.lookup_mape)),
         (
             "application held out, median error",
-            _percent(found.held_out_median_ape, 0),
+            _share(found.held_out_median_ape, 0),
             "device's mean",
-            _percent(found.baseline_median_ape, 0),
+            _share(found.baseline_median_ape, 0),
         ),
         (
             "application held out, RMSE of ln(energy)",
@@ -276,10 +266,209 @@ def _print_energy(console: Console, study: Johnston2018) -> None:
             _real(found.baseline_rmse_log),
         ),
     ]
-    console.print(_table("", ("forest", "baseline", ""), rows))
-    _say(
-        console,
+    return [
+        Table(["", "forest", "baseline", ""], rows, caption, words=(0, 2)),
         f"{found.rows} watched runs of {found.applications} applications with profiles on {found.devices} "
         f"devices; {found.trees} trees. On known cells R² is {found.r2:.3f} and the mean absolute error of "
         f"ln(energy) {found.mae_log:.3f}.",
+    ]
+
+
+_ERROR_LABEL = "mean square error of ln(time), out of the bag"
+_PAPER_KERNELS = ("kmeansPoint", "lud_diagonal")
+"""Those of Figure 6 that the paper's text names."""
+
+
+def write_figures(study: Johnston2018, folder: Path, suffix: str = ".png") -> list[Path]:
+    """Draw ``figure-1.png`` and so on, of figures 1 to 6; figure 5 both as published and in real time.
+
+    The suffix is ``.png``, ``.svg`` or ``.pdf``; the folder is made if it is not there.
+    """
+    predicted, logs = _array(study.headline.predicted), _array(study.headline.measured)
+    measured_s, predicted_s = _known(study)
+    figures = {
+        "figure-1": _node_sizes(study),
+        "figure-2": _heat_and_search(study),
+        "figure-3": _learning_figure(study),
+        "figure-4": _scatter(study),
+        "figure-5": _errors(
+            study,
+            np.abs(predicted - logs) / np.abs(logs),
+            "Figure 5: relative error of ln(time in µs), known cells, as in the paper",
+        ),
+        "figure-5-real-time": _errors(
+            study,
+            np.abs(predicted_s / measured_s - 1),
+            "The same predictions as in figure 5: relative error of the time itself",
+        ),
+        "figure-6": _kernels(study),
+    }
+    return save_figures(figures, folder, suffix)
+
+
+def _node_sizes(study: Johnston2018) -> Any:
+    figure = new_figure(7, 4.5)
+    axes = figure.subplots()
+    axes.plot(NODE_SIZES, study.tuning.node_size_errors, "o-", color=BLUE, markersize=4, label="error")
+    axes.axvline(
+        NODE_SIZE, color=RED, linestyle="--", linewidth=1.2, label=f"the paper's choice, {NODE_SIZE}"
     )
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("node size at or below which no split is made (rows)")
+    axes.set_ylabel(_ERROR_LABEL)
+    style_axes(axes)
+    legend_below(figure, 2)
+    heading(figure, f"Figure 1: error by node size (300 trees, {TRIED} features tried)")
+    return figure
+
+
+def _heat_and_search(study: Johnston2018) -> Any:
+    figure = new_figure(13, 5)
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    found = study.tuning
+    heat = np.log10(np.array(found.heat))
+    levels = np.linspace(heat.min(), heat.max(), 22)
+    drawn = left.contourf(found.tried, found.trees, heat, levels=levels, cmap=MAP)
+    left.set_yscale("log")
+    paper = (min(TRIED, found.tried[-1]), TREES)
+    left.plot(*paper, "*", color="white", markersize=15, markeredgecolor=BLACK)
+    left.annotate(
+        f"paper: {TREES} trees, {TRIED} tried",
+        paper,
+        xytext=(-12, 10),
+        textcoords="offset points",
+        ha="right",
+        color="white",
+    )
+    left.set_xlabel("features tried at a node")
+    left.set_ylabel("trees")
+    bar = figure.colorbar(drawn, ax=left, label=_ERROR_LABEL)
+    every = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+    ticks = [tick for tick in every if levels[0] <= np.log10(tick) <= levels[-1]]
+    bar.set_ticks(np.log10(ticks).tolist(), labels=[f"{tick:g}" for tick in ticks])
+    search = found.search
+    steps = range(1, len(search.error) + 1)
+    right.plot(steps, search.error, "o", color=BLUE, markersize=4, label="a step")
+    right.plot(steps, np.minimum.accumulate(search.error), color=RED, label="least so far")
+    right.set_yscale("log")
+    right.set_xlabel("step of the annealing, over all three parameters")
+    right.set_ylabel(_ERROR_LABEL)
+    right.legend(frameon=False)
+    style_axes(right)
+    best = search.best
+    heading(
+        figure,
+        f"Figure 2: error by trees and features tried (node size {NODE_SIZE}), and a search over all three",
+        f"least: {search.trees[best]} trees, {search.tried[best]} tried, node size {search.node_size[best]}",
+    )
+    return figure
+
+
+def _learning_figure(study: Johnston2018) -> Any:
+    figure = new_figure(8, 5)
+    axes = figure.subplots()
+    rows = study.learning
+    kernels = [row.kernels for row in rows]
+    corrected = [np.nan if row.mae_corrected is None else row.mae_corrected for row in rows]
+    published = [row.mae_published for row in rows]
+    axes.plot(kernels, published, "o-", color=BLUE, label="as published: mostly tested on known cells")
+    axes.plot(kernels, corrected, "s-", color=RED, label="corrected: tested on other kernels alone")
+    axes.plot(*zip(*FIGURE_3_MAE.items(), strict=True), "x", color=BLACK, markersize=8, label="the paper's")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("kernels trained on")
+    axes.set_ylabel("mean absolute error of ln(time)")
+    style_axes(axes)
+    legend_below(figure, 2)
+    heading(figure, f"Figure 3: error by kernels trained on ({rows[0].samples} samples each)")
+    return figure
+
+
+def _scatter(study: Johnston2018) -> Any:
+    measured, known = _known(study)
+    shown = {"known cells, as in the paper": known}
+    if study.honest is not None:
+        shown["application held out"] = np.exp(_array(study.honest.predicted))
+    sizes = np.array(study.runs.grid.profiles.size)
+    figure, every = panels(len(shown), 2, 6.2, 5.1, sharex=True, sharey=True)
+    for axes, (title, predicted) in zip(every, shown.items(), strict=True):
+        limits = (np.nanmin(measured), np.nanmax(measured))
+        axes.plot(limits, limits, color=BLACK, linewidth=1)
+        for size, look in looks(sorted(set(sizes.tolist()), key=size_order)).items():
+            rows = sizes == size
+            points(axes, measured[rows].ravel(), predicted[rows].ravel(), look, size, alpha=0.6)
+        axes.set(xscale="log", yscale="log", xlabel="measured time (s)", title=title)
+        style_axes(axes)
+    every[0].set_ylabel("predicted time (s)")
+    legend_below(figure, 4)
+    heading(figure, "Figure 4: predicted and measured time, a point for each kernel, size and device")
+    return figure
+
+
+def _errors(study: Johnston2018, errors: Reals, title: str) -> Any:
+    """A heat map of kernels and devices for each of four sizes; colours end at the 98th percentile."""
+    profiles = study.runs.grid.profiles
+    sizes = sorted(set(profiles.size), key=size_order)[: len(SIZES)]
+    rows = {size: [place for place, each in enumerate(profiles.size) if each == size] for size in sizes}
+    columns = min(2, len(sizes))
+    starts = range(0, len(sizes), columns)
+    heights = [max(len(rows[size]) for size in sizes[first : first + columns]) for first in starts]
+    figure = new_figure(7.5 * columns, 2.5 + 0.24 * sum(heights) + 1.3 * len(heights))
+    grid = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights)
+    top = float(np.nanpercentile(100 * errors, 98))
+    devices = [device.key for device in study.runs.grid.devices]
+    drawn = None
+    for axes, size in zip(grid.ravel(), sizes, strict=False):
+        here = 100 * errors[rows[size]]
+        names = [profiles.kernel[place] for place in rows[size]]
+        drawn = heat_map(axes, here, names, devices, write=None, limits=(0, top), reverse=True, rotation=60)
+        axes.set_title(f"{size}: mean {np.nanmean(here):.1f} %")
+    for axes in grid.ravel()[len(sizes) :]:
+        axes.set_visible(False)
+    figure.colorbar(drawn, ax=grid, label="relative error (%)", extend="max", shrink=0.6)
+    heading(figure, title)
+    return figure
+
+
+def _kernels(study: Johnston2018) -> Any:
+    measured, predicted = _known(study)
+    held_out = None if study.honest is None else np.exp(_array(study.honest.predicted))
+    devices = [device.key for device in study.runs.grid.devices]
+    chosen = _four_kernels(study)
+    profiles = study.runs.grid.profiles
+    figure, every = panels(len(chosen), 2, 6, 3.6)
+    for axes, place in zip(every, chosen, strict=True):
+        hollow = {"markersize": 10, "markerfacecolor": "none"}
+        axes.plot(predicted[place], "D", color=BLUE, label="predicted, known cell", **hollow)
+        axes.plot(measured[place], "s", color=BLACK, markersize=4, label="measured")
+        if held_out is not None:
+            axes.plot(held_out[place], "x", color=RED, markersize=7, label="predicted, application held out")
+        axes.set_yscale("log")
+        axes.set_ylabel("time (s)")
+        axes.set_title(f"{profiles.kernel[place]} ({profiles.application[place]}, {profiles.size[place]})")
+        labels_below(axes, devices, 60, 8)
+        style_axes(axes)
+    legend_below(figure, 3)
+    heading(figure, "Figure 6: measured and predicted times on the devices")
+    return figure
+
+
+def _four_kernels(study: Johnston2018) -> list[int]:
+    """Kernels of the greatest size: those that the paper names, then one of each other application."""
+    profiles = study.runs.grid.profiles
+    greatest = max(profiles.size, key=size_order)
+    places = [place for place, size in enumerate(profiles.size) if size == greatest]
+    places.sort(key=lambda place: profiles.kernel[place] not in _PAPER_KERNELS)
+    chosen: dict[str, int] = {}
+    for place in places:
+        chosen.setdefault(profiles.application[place], place)
+    return list(chosen.values())[:4]
+
+
+def _known(study: Johnston2018) -> tuple[Reals, Reals]:
+    """Measured and predicted times of the known cells in seconds, of shape ``(n, d)``."""
+    scale = microseconds(1.0)
+    return scale * np.exp(_array(study.headline.measured)), scale * np.exp(_array(study.headline.predicted))
+
+
+def _array(rows: Sequence[Sequence[float]]) -> Reals:
+    return np.array(rows, dtype=np.float64)

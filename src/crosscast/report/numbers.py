@@ -1,23 +1,62 @@
-"""How numbers are written for people, on a terminal and on a page."""
+"""How numbers, scores and settings are written for people, on a terminal and on a page."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from crosscast.configuration import Configuration, Setting
 from crosscast.units import format_seconds
+
+if TYPE_CHECKING:
+    from crosscast.evaluation.resampling import Confidence
+    from crosscast.predict.configuration.data import Space
 
 NONE = "—"
 """What is not known."""
+
+MARK = "*"
+"""After what is better than the best baseline, where the bootstrap of the difference excludes 0."""
 
 _LONGEST_S = 1e9
 _LARGEST_EXPONENT = 700.0
 
 
-def percent(share: float | None) -> str:
-    """A share, such as 0.39, as a percentage without decimals."""
+def percent(share: float | None, digits: int = 0) -> str:
+    """A share as a percentage.
+
+    >>> percent(0.394), percent(0.6912, 1), percent(None), percent(1e6)
+    ('39 %', '69.1 %', '—', '> 9,999 %')
+    """
     if share is None:
         return NONE
-    return f"{100 * share:,.0f} %" if share < 100 else "> 9,999 %"
+    return f"{100 * share:,.{digits}f} %" if share < 100 else "> 9,999 %"
+
+
+def level_percent(share: float) -> str:
+    """A confidence level, or a share, with up to three digits.
+
+    >>> level_percent(0.9), level_percent(0.995)
+    ('90 %', '99.5 %')
+    """
+    return f"{100 * share:.3g} %"
+
+
+def error_percent(share: float | None) -> str:
+    """An error as a percentage with three digits.
+
+    >>> error_percent(0.0725), error_percent(12.5), error_percent(None)
+    ('7.25 %', '1,250 %', '—')
+    """
+    return NONE if share is None or math.isnan(share) else f"{three_digits(round(100 * share, 4))} %"
+
+
+def probability(share: float) -> str:
+    """A probability; nothing that is predicted is certain."""
+    if share < 0.005:
+        return "less than 1 %"
+    return "more than 99 %" if share > 0.995 else percent(share)
 
 
 def factor(ratio: float | None) -> str:
@@ -37,13 +76,13 @@ def of_log(log_time: float) -> str:
     return format_seconds(seconds) if seconds < _LONGEST_S else f"{seconds:.2g} s"
 
 
-def plural(number: int, noun: str) -> str:
+def plural(number: int, noun: str, several: str | None = None) -> str:
     """A number of things.
 
-    >>> plural(1, "device"), plural(1560, "cell")
-    ('1 device', '1,560 cells')
+    >>> plural(1, "device"), plural(1560, "cell"), plural(2, "mix", "mixes")
+    ('1 device', '1,560 cells', '2 mixes')
     """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun if number == 1 else several or f'{noun}s'}"
 
 
 def three_digits(number: float) -> str:
@@ -53,3 +92,117 @@ def three_digits(number: float) -> str:
     ('0.123', '12,346')
     """
     return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
+
+
+def times(low: float, high: float) -> str:
+    """An interval of times in seconds."""
+    return f"{format_seconds(low)} to {format_seconds(high)}"
+
+
+class Score(NamedTuple):
+    """A score as a column of a table: heading, attribute, how it is written, and whether its interval is too."""
+
+    heading: str
+    name: str
+    write: Callable[[float], str]
+    interval: bool = False
+
+    def text(self, scores: Any, confidence: Confidence | None = None, *, marked: bool | None = None) -> str:
+        """The score, with a star where it is better than the best baseline, and its interval in brackets."""
+        value = scores.get(self.name) if isinstance(scores, dict) else getattr(scores, self.name)
+        if value is None:
+            return NONE
+        text = self.write(value)
+        if confidence is None:
+            return text
+        difference = confidence.differences.get(self.name)
+        if (difference is not None and difference.better) if marked is None else marked:
+            text += MARK
+        interval = confidence.intervals.get(self.name)
+        if self.interval and interval is not None:
+            low, high = (self.write(limit).rstrip(" %×") for limit in (interval.low, interval.high))
+            text += f" [{low}, {high}]"
+        return text
+
+
+def named(model: str, baseline: bool) -> str:
+    """A model, with a word if it is a baseline."""
+    return f"{model} (baseline)" if baseline else model
+
+
+_MOST_WORDS = 4
+"""Words of a setting that are spelled out; of more, their number is."""
+_UNITS = (("_hz", "MHz", 1e-6), ("_w", "W", 1.0), ("_s", "s", 1.0), ("_j", "J", 1.0))
+
+
+def setting_heading(name: str) -> str:
+    """What a knob is, with its unit.
+
+    >>> setting_heading("core_clock_hz"), setting_heading("cores")
+    ('core clock, MHz', 'cores')
+    """
+    words, unit, _ = _parts(name)
+    return f"{words}, {unit}" if unit else words
+
+
+def setting_scale(name: str) -> float:
+    """How many of the heading's unit one in SI is.
+
+    >>> setting_scale("core_clock_hz"), setting_scale("cores")
+    (1e-06, 1.0)
+    """
+    return _parts(name)[2]
+
+
+def setting_text(name: str, value: Setting | None) -> str:
+    """What a knob is set to, in the unit of its heading; a dash where a device does not have it.
+
+    >>> setting_text("core_clock_hz", 1.164e9), setting_text("scheduling", "dynamic")
+    ('1164', 'dynamic')
+    """
+    if value is None:
+        return NONE
+    return value if isinstance(value, str) else f"{value * setting_scale(name):.6g}"
+
+
+def configuration_text(configuration: Configuration) -> str:
+    """A configuration on one line.
+
+    >>> configuration_text(Configuration("node", {"cpu_cap_w": 65, "core_clock_hz": 1.1e9}))
+    'node: core clock 1100 MHz, cpu cap 65 W'
+    """
+    settings = []
+    for name, value in configuration.settings.items():
+        words, unit, _ = _parts(name)
+        settings.append(f"{words} {setting_text(name, value)} {unit}".rstrip())
+    return f"{configuration.device}: {', '.join(settings)}" if settings else configuration.device
+
+
+def setting_range(name: str, values: Sequence[Setting]) -> str:
+    """What a knob was set to: from least to most, or one of some words.
+
+    >>> setting_range("cpu_cap_w", (65.0, 90.0, 120.0)), setting_range("mode", ("fast", "slow"))
+    ('cpu cap 65 to 120 W', 'mode fast or slow')
+    >>> setting_range("cpu_cap_w", (65.0,)), setting_range("mode", ("a", "b", "c", "d", "e"))
+    ('cpu cap 65 W', 'mode one of 5 words')
+    """
+    words, unit, _ = _parts(name)
+    numbers = [value for value in values if not isinstance(value, str)]
+    texts = [value for value in values if isinstance(value, str)]
+    ends = dict.fromkeys(setting_text(name, value) for value in (numbers[:1] + numbers[-1:]))
+    found = [f"{' to '.join(ends)} {unit}".rstrip()] if numbers else []
+    found += texts if len(texts) <= _MOST_WORDS else [f"one of {len(texts)} words"]
+    return f"{words} {' or '.join(found)}"
+
+
+def shown_settings(space: Space) -> tuple[str, ...]:
+    """Names of the settings that tell the configurations of a space apart: knobs, then words."""
+    return (*space.knobs, *space.words)
+
+
+def _parts(name: str) -> tuple[str, str, float]:
+    """Words, unit and how many of it one in SI is."""
+    for suffix, unit, scale in _UNITS:
+        if name.endswith(suffix) and len(name) > len(suffix):
+            return name.removesuffix(suffix).replace("_", " "), unit, scale
+    return name.replace("_", " "), "", 1.0

@@ -1,106 +1,83 @@
-"""Predicted times on a terminal: a table a kernel, the device to take, and how good the model is.
-
-Plain text, as importing rich takes longer than to predict.
-"""
+"""Predicted times: a table a kernel, the recommended device, and how good the model is."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
 from crosscast.predict.time.artefact import TimeCard
 from crosscast.predict.time.forecast import Recommendation, TimeForecast
-from crosscast.report.numbers import percent
+from crosscast.report.document import Part, Report, Table
+from crosscast.report.numbers import level_percent, percent, probability, times
 from crosscast.units import format_count, format_seconds
 
-__all__ = ["honest_errors", "print_predictions", "trained_on"]
 
-
-def print_predictions(forecast: TimeForecast, card: TimeCard, probes: int, stream: TextIO) -> None:
-    """Print what was predicted, by a model with this card, of kernels measured on so many devices."""
+def predictions_report(forecast: TimeForecast, card: TimeCard, probes: int) -> Report:
+    """What was predicted, by a model with this card, of kernels measured on so many devices."""
+    parts: list[Part] = []
     for row, label in enumerate(forecast.labels):
-        count = int(forecast.profiles.invocations[row])
-        subject = label if count == 1 else f"{label}, one of {format_count(count)} launches"
-        print(_bold(subject, stream), file=stream)
-        for line in _table(forecast, row, stream):
-            print(line, file=stream)
-        print(f"{_advice(forecast.recommended[row])}\n", file=stream)
-    comparison = _comparison(forecast)
-    if comparison:
-        print(comparison, file=stream)
-    print(f"{card.model}, {trained_on(card)}", *honest_errors(card, probes), sep="\n", file=stream)
+        parts += [_table(forecast, row, label), _advice(forecast.recommended[row]), ""]
+    return Report(
+        [*parts, *_comparison(forecast), f"{card.model}, {trained_on(card)}", *held_out_errors(card, probes)]
+    )
 
 
-def _bold(text: str, stream: TextIO) -> str:
-    return f"\033[1m{text}\033[0m" if stream.isatty() else text
-
-
-def _comparison(forecast: TimeForecast) -> str:
-    """How the predicted times compare with recorded ones; empty where there are none."""
+def _comparison(forecast: TimeForecast) -> list[str]:
+    """How the predicted times compare with recorded ones, if there are any."""
     if forecast.recorded is None:
-        return ""
+        return []
     compared = np.isfinite(forecast.recorded) & ~forecast.is_measured
     if not compared.any():
-        return ""
+        return []
     recorded = forecast.recorded[compared]
     error = float(np.median(np.abs(forecast.centre[compared] / recorded - 1)))
     inside = np.count_nonzero((forecast.low[compared] <= recorded) & (recorded <= forecast.high[compared]))
-    return (
-        f"Of {len(recorded)} recorded times, {inside} lie within the intervals; "
-        f"median error {percent(error)}."
-    )
+    return [
+        f"Of {len(recorded)} recorded times, {inside} lie within the intervals; median error {percent(error)}."
+    ]
 
 
-def _table(forecast: TimeForecast, row: int, stream: TextIO) -> list[str]:
-    """Devices with their times, the fastest first; what is a number is on the right of its column."""
-    recorded = None if forecast.recorded is None else forecast.recorded[row]
-    compared = recorded is not None and bool(np.isfinite(recorded).any())
-    more = ("recorded", "predicted/recorded") if compared else ()
-    lines = [("device", "time", f"{100 * forecast.level:g} % interval", "rank", *more)]
-    for rank, place in enumerate(np.argsort(forecast.ranks[row]).tolist(), 1):
-        time, low, high = (float(each[row, place]) for each in (forecast.centre, forecast.low, forecast.high))
-        lines.append(
-            (
-                forecast.devices[place],
-                format_seconds(time),
-                "measured"
-                if forecast.is_measured[row, place]
-                else f"{format_seconds(low)} to {format_seconds(high)}",
-                str(rank),
-                *(_recorded(time, float(recorded[place])) if compared and recorded is not None else ()),
-            )
+def _table(forecast: TimeForecast, row: int, label: str) -> Table:
+    """Devices with their times, the fastest first."""
+    count = int(forecast.profiles.invocations[row])
+    order = np.argsort(forecast.ranks[row]).tolist()
+    columns = {
+        "device": lambda place: forecast.devices[place],
+        "time": lambda place: float(forecast.centre[row, place]),
+        f"{level_percent(forecast.level)} interval": lambda place: (
+            "measured"
+            if forecast.is_measured[row, place]
+            else times(float(forecast.low[row, place]), float(forecast.high[row, place]))
+        ),
+        "rank": lambda place: order.index(place) + 1,
+    }
+    if forecast.recorded is not None and np.isfinite(forecast.recorded[row]).any():
+        recorded = forecast.recorded[row]
+        known = np.isfinite(recorded)
+        columns["recorded"] = lambda place: float(recorded[place]) if known[place] else ""
+        columns["predicted/recorded"] = lambda place: (
+            float(forecast.centre[row, place] / recorded[place]) if known[place] else ""
         )
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    sides = ["<", ">", "<", ">", ">", ">"]
-    heading, (first, *others), *rest = (
-        [f"{cell:{side}{width}}" for cell, side, width in zip(line, sides, widths, strict=False)]
-        for line in lines
+    return Table.of(
+        order,
+        columns,
+        caption=label if count == 1 else f"{label}, one of {format_count(count)} launches",
+        formats={"time": format_seconds, "recorded": format_seconds, "predicted/recorded": "{:.2f}".format},
+        words=(0, 2),
+        bold=(0,),
     )
-    fastest = "  ".join([_bold(first, stream), *others])
-    return [_bold("  ".join(heading), stream), fastest, *map("  ".join, rest)]
-
-
-def _recorded(time: float, recorded: float) -> tuple[str, str]:
-    return ("", "") if np.isnan(recorded) else (format_seconds(recorded), f"{time / recorded:.2f}")
 
 
 def _advice(choice: Recommendation) -> str:
     if choice.runner_up is None or choice.times_longer is None:
         return f"No other device to compare {choice.device} with."
+    longer = choice.times_longer
+    slower = "about as fast" if longer < 1.005 else f"{longer:.3g}x slower"
     faster = choice.probability_faster
-    doubt = "" if faster is None else f", and is the faster one with a probability of {_probability(faster)}"
-    longer = _factor(choice.times_longer)
-    return f"Take {choice.device}. The runner-up {choice.runner_up} takes about {longer}{doubt}."
-
-
-def _factor(factor: float) -> str:
-    return "as long" if factor < 1.005 else f"{factor:.3g} times as long"
-
-
-def _probability(share: float) -> str:
-    return "less than 1 %" if share < 0.005 else percent(share)
+    chance = "" if faster is None else f" ({probability(faster)} chance of being faster)"
+    return f"Recommended: {choice.device}. {choice.runner_up} is {slower}{chance}."
 
 
 def trained_on(card: TimeCard) -> str:
@@ -114,8 +91,8 @@ def trained_on(card: TimeCard) -> str:
     )
 
 
-def honest_errors(card: TimeCard, probes: int) -> list[str]:
-    """How good the model was on applications that it had not seen, with so many probes or the next fewer.
+def held_out_errors(card: TimeCard, probes: int) -> list[str]:
+    """How good the model was on held-out applications, with so many probes or the next fewer.
 
     Returns
     -------
@@ -130,30 +107,29 @@ def honest_errors(card: TimeCard, probes: int) -> list[str]:
     if not results:
         return []
     result = max(results, key=lambda each: int(each.get("probes", 0)))
-    told = {0: "", 1: " and measured on one other device"}.get(
-        result["probes"], f" and measured on {result['probes']} other devices"
+    told = {0: "", 1: ", measured on one other device"}.get(
+        result["probes"], f", measured on {result['probes']} other devices"
     )
-    return [f"On applications that it had not seen{told}: {', '.join(_scores(result, card.errors))}."]
+    return [f"On held-out applications{told}: {', '.join(_scores(result, card.errors))}."]
 
 
 def _scores(result: Mapping[str, Any], errors: Mapping[str, Any]) -> list[str]:
     parts = []
     if result.get("median_ape") is not None:
-        parts.append(f"median error {percent(result['median_ape'])}{_between(result, 'median_ape')}")
+        interval = result.get("intervals", {}).get("median_ape")
+        between = (
+            ""
+            if interval is None
+            else f" (95 % bootstrap {100 * interval[0]:.0f} to {100 * interval[1]:.0f} %)"
+        )
+        parts.append(f"median error {percent(result['median_ape'])}{between}")
     if result.get("slowdown_mean") is not None:
-        parts.append(f"the device taken needed {result['slowdown_mean']:.2f} times the time of the fastest")
+        parts.append(
+            f"the recommended device took {result['slowdown_mean']:.2f} times the time of the fastest"
+        )
     if result.get("coverage") is not None:
         worst = result.get("coverage_worst_application")
-        least = "" if worst is None else f", {percent(worst)} in the worst application"
-        level = errors.get("level", 0.9)
-        parts.append(
-            f"{100 * level:g} % intervals held {percent(result['coverage'])} of an application's times{least}"
-        )
+        least = "" if worst is None else f" (worst application {percent(worst)})"
+        level = level_percent(errors.get("level", 0.9))
+        parts.append(f"coverage of {level} intervals {percent(result['coverage'])}{least}")
     return parts
-
-
-def _between(result: Mapping[str, Any], name: str) -> str:
-    interval = result.get("intervals", {}).get(name)
-    if interval is None:
-        return ""
-    return f" (95 % bootstrap {100 * interval[0]:.0f} to {100 * interval[1]:.0f} %)"

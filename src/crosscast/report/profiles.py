@@ -1,4 +1,4 @@
-"""Profiles as a table on a terminal."""
+"""Profiles as tables, and as a Kiviat figure."""
 
 from __future__ import annotations
 
@@ -6,43 +6,29 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from crosscast.data.files import whole_file
-from crosscast.errors import InputError
 from crosscast.profile import CATEGORIES, METRICS, Category, Metric, MetricValue, Profile
-from crosscast.report.figures import FORMATS, require_matplotlib
-from crosscast.report.text import PLAIN_WIDTH, console_on
+from crosscast.report.document import Heading, Part, Report, Table
+from crosscast.report.figures import BLACK, COLOURS, check_suffix, require_matplotlib, save_figure
+from crosscast.report.numbers import NONE
 from crosscast.units import format_bytes, format_count, format_seconds
 
 _SIDE_BY_SIDE = 5
 _TIME_NAMES = {"run_cpu": "CPU of the run"}
 
 
-def print_table(profiles: Sequence[Profile], stream: TextIO) -> None:
-    """Print the facts of each profile, then their metrics side by side, five at most."""
-    console = console_on(stream, max(PLAIN_WIDTH, _natural_width(profiles)))
+def profiles_report(profiles: Sequence[Profile]) -> Report:
+    """The facts of each profile, then their metrics side by side, five at most."""
+    parts: list[Part] = []
     for profile in profiles:
-        _print_facts(console, profile)
+        parts.append(Heading(f"{profile.kernel}, launch {profile.invocation}", 3))
+        parts += [f"  {name:<11}{text}" for name, text in profile_facts(profile)]
     for first in range(0, len(profiles), _SIDE_BY_SIDE):
-        console.print(_table(profiles[first : first + _SIDE_BY_SIDE]))
-    console.print(Text("Metrics are exact for this program, compiler and launch; they depend on no device."))
-
-
-def _natural_width(profiles: Sequence[Profile]) -> int:
-    return 90 + 16 * min(len(profiles), _SIDE_BY_SIDE)
-
-
-def _print_facts(console: Console, profile: Profile) -> None:
-    console.print(Text(f"{profile.kernel}, launch {profile.invocation}", style="bold"))
-    for name, text in profile_facts(profile):
-        # Not through rich's markup: paths and options may hold brackets.
-        console.print(Text(f"  {name:<11}{text}"), soft_wrap=True)
-    console.print()
+        parts += ["", _table(profiles[first : first + _SIDE_BY_SIDE])]
+    return Report(
+        [*parts, "Metrics are exact for this program, compiler and launch; they depend on no device."]
+    )
 
 
 def profile_facts(profile: Profile) -> list[tuple[str, str]]:
@@ -97,21 +83,17 @@ def _machine_text(environment: Mapping[str, Any]) -> str:
 
 def _table(profiles: Sequence[Profile]) -> Table:
     """Metrics of the four categories, a column a profile."""
-    table = Table(title_justify="left", header_style="bold", pad_edge=False)
-    table.add_column("metric", no_wrap=True)
-    for profile in profiles:
-        heading = "value" if len(profiles) == 1 else f"{profile.kernel} {profile.invocation}"
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("unit", no_wrap=True)
-    table.add_column("what it says")
+    values = ["value"] if len(profiles) == 1 else [f"{each.kernel} {each.invocation}" for each in profiles]
+    rows: list[list[str]] = []
     for category in CATEGORIES:
-        table.add_row(Text(category, style="bold"))
+        rows.append([category])
         for metric in METRICS:
             if metric.category == category:
-                values = [format_value(profile.metrics.get(metric.name)) for profile in profiles]
-                table.add_row(f"  {metric.name}", *values, _unit_text(metric), metric.title)
-        table.add_section()
-    return table
+                found = [format_value(profile.metrics.get(metric.name)) for profile in profiles]
+                rows.append([f"  {metric.name}", *found, _unit_text(metric), metric.title])
+    bold = [place for place, row in enumerate(rows) if len(row) == 1]
+    words = (0, len(profiles) + 1, len(profiles) + 2)
+    return Table(["metric", *values, "unit", "what it says"], rows, words=words, bold=bold)
 
 
 def _unit_text(metric: Metric) -> str:
@@ -126,7 +108,7 @@ def format_value(value: MetricValue) -> str:
     ('13,120', '0.0780487', '—')
     """
     if value is None:
-        return "—"
+        return NONE
     if isinstance(value, int):
         return format_count(value)
     return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
@@ -195,20 +177,17 @@ _CATEGORY_COLOURS = {
     "memory": "#b5830b",
     "control": "#7a4fa3",
 }
-# Told apart by people who do not see all colours (Okabe and Ito's palette).
-_PROFILE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-
-
-def check_format(path: Path) -> None:
-    """Refuse a file name that says no known picture format."""
-    if path.suffix.lower() not in FORMATS:
-        raise InputError(f"--plot: expected a file name with {', '.join(FORMATS)}, found {path.name!r}")
+_PROFILE_COLOURS = (*COLOURS[:6], BLACK)
 
 
 def write_kiviat(profiles: Sequence[Profile], path: Path) -> None:
     """Draw the profiles over one another, and say the scale of every spoke."""
-    check_format(path)
-    # A Figure of its own, not pyplot: no global state, and Agg without being told.
+    check_suffix("--plot", path)
+    save_figure(kiviat(profiles), path)
+
+
+def kiviat(profiles: Sequence[Profile]) -> Any:
+    """The profiles over one another; see `write_kiviat`."""
     figure = require_matplotlib().Figure(figsize=(13, 9.5), dpi=150, facecolor="white")
     axes = figure.add_axes((0.25, 0.14, 0.5, 0.69), projection="polar")
     angles = [2 * math.pi * index / len(AXES) for index in range(len(AXES))]
@@ -218,8 +197,7 @@ def write_kiviat(profiles: Sequence[Profile], path: Path) -> None:
         _draw_profile(axes, angles, profile, colour, shade=0.12 if len(profiles) <= 3 else 0.04)
     _draw_labels(axes, angles, profiles[0] if len(profiles) == 1 else None)
     _draw_frame(figure, profiles)
-    with whole_file(path) as temporary:
-        figure.savefig(temporary)
+    return figure
 
 
 def _draw_grid(axes: Any, angles: Sequence[float]) -> None:
@@ -297,7 +275,7 @@ def _draw_frame(figure: Any, profiles: Sequence[Profile]) -> None:
         0.5,
         0.022,
         "Each spoke runs from its least value at the centre to its greatest at the rim, as written under\n"
-        "its name: linear, or logarithmic where it says log. The scales are the same in every picture;\n"
+        "its name: linear, or logarithmic where it says log. The scales are the same in every figure;\n"
         "values beyond them stay at the rim or the centre; a hollow mark is a metric that is not defined.",
         ha="center",
         fontsize=9,

@@ -1,29 +1,45 @@
-"""Relative performance on a terminal: evaluations with their studies, trained models, and forecasts."""
+"""Relative performance: evaluations with their studies and figures, trained models, and predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+import numpy as np
 
-from crosscast.evaluation.relative import (
-    PUBLISHED,
-    WEIGHTINGS,
-    RelativeEvaluation,
-    RelativeMetrics,
-    RelativeResult,
-)
-from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence
+from crosscast.evaluation.relative import PUBLISHED, WEIGHTINGS, RelativeEvaluation, RelativeResult
+from crosscast.evaluation.resampling import DRAWS, SHARE
 from crosscast.predict.relative.artefact import RelativeCard, RelativeForecast
 from crosscast.predict.relative.data import NO_SOURCE
 from crosscast.predict.warnings import format_names
-from crosscast.report.numbers import NONE, factor, percent, plural, three_digits
-from crosscast.report.text import console_of_numbers, number_table, print_table
+from crosscast.report.document import Heading, Part, Report, Table
+from crosscast.report.figures import (
+    BLUE,
+    GREY,
+    RED,
+    bars,
+    heading,
+    heat_map,
+    legend_below,
+    new_figure,
+    robust_limits,
+    save_figures,
+    style_axes,
+)
+from crosscast.report.numbers import (
+    MARK,
+    NONE,
+    Score,
+    factor,
+    level_percent,
+    named,
+    percent,
+    plural,
+    probability,
+    three_digits,
+    times,
+)
 from crosscast.studies.nichols2024 import (
     CAUTION,
     BySource,
@@ -34,40 +50,51 @@ from crosscast.studies.nichols2024 import (
 )
 from crosscast.units import format_count, format_seconds
 
-__all__ = [
-    "print_relative_evaluation",
-    "print_relative_forecasts",
-    "print_relative_training",
-    "relative_errors_text",
-]
-
-_WIDTH = 140
-_MARK = "*"
+_FOUR, _THREE = "{:.4f}".format, "{:.3f}".format
 _MOST_FEATURES = 20
 _MOST_NAMED = 8
 _MOST_TABLES = 12
+_SCORES = (
+    Score("MAE", "mae", _FOUR, interval=True),
+    Score("same order", "same_order", percent, interval=True),
+    Score("top-1", "top1", percent, interval=True),
+    Score("mean regret", "regret", _THREE, interval=True),
+    Score("median", "median_regret", _THREE),
+    Score("typical factor", "typical_factor", factor, interval=True),
+)
+_HEADINGS = [each.heading for each in _SCORES]
+_WEIGHED = {
+    "rows": "All runs count the same",
+    "kernels": "All kernels count the same, however many runs they have",
+    "applications": "All applications count the same, however many runs they have",
+}
 
 
-def print_relative_evaluation(study: RelativeStudy, stream: TextIO) -> None:
-    """Print the tables of an evaluation and of its studies, and what they are of."""
+def relative_evaluation_report(study: RelativeStudy) -> Report:
+    """The tables of an evaluation and of its studies, and what they are of."""
     evaluation = study.evaluation
-    console = console_of_numbers(stream, _WIDTH)
-    console.print(Text(_subject(evaluation), style="bold"), soft_wrap=True)
-    console.print(Text(f"devices: {', '.join(evaluation.vectors.devices)}"), soft_wrap=True)
-    console.print()
     # Baselines last; of others, and of these, the best first.
     results = sorted(evaluation.results, key=lambda each: (each.baseline, each.metrics.mae))
-    console.print(_models(results))
-    console.print()
-    console.print(_mae(results))
+    rows = [
+        [_name(each), *(score.text(each.metrics, each.confidence) for score in _SCORES)] for each in results
+    ]
+    parts: list[Part] = [
+        Heading(_subject(evaluation), 1),
+        f"devices: {', '.join(evaluation.vectors.devices)}",
+        "",
+        Table(["model", *_HEADINGS], rows),
+        "",
+        _by_weighting(results),
+    ]
     best = evaluation.best()
     if len(best.per_group) > 1:
-        print_table(console, f"{best.model}, by group", _groups(best))
-    console.print()
-    for line in _legend(evaluation):
-        console.print(Text(line), soft_wrap=True)
-    if study.studies is not None:
-        _print_studies(study.studies, console)
+        groups = [
+            [name, format_count(metrics.rows), *(score.text(metrics) for score in _SCORES)]
+            for name, metrics in best.per_group.items()
+        ]
+        parts.append(Table(["group", "rows", *_HEADINGS], groups, f"{best.model}, by group"))
+    parts += ["", *_legend(evaluation)]
+    return Report([*parts, *(_studies(study.studies) if study.studies is not None else ())])
 
 
 def _subject(evaluation: RelativeEvaluation) -> str:
@@ -81,79 +108,18 @@ def _subject(evaluation: RelativeEvaluation) -> str:
     )
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A metric in a table."""
-
-    heading: str
-    metric: str
-    write: Callable[[float], str]
-    interval: bool = True
+def _name(result: RelativeResult) -> str:
+    return named(result.model, result.baseline)
 
 
-_COLUMNS = (
-    _Column("MAE", "mae", "{:.4f}".format),
-    _Column("same order", "same_order", percent),
-    _Column("top-1", "top1", percent),
-    _Column("mean regret", "regret", "{:.3f}".format),
-    _Column("median", "median_regret", "{:.3f}".format, interval=False),
-    _Column("typical factor", "typical_factor", factor),
-)
-
-
-def _name(result: RelativeResult) -> Text:
-    return Text(f"{result.model} (baseline)" if result.baseline else result.model)
-
-
-def _models(results: Sequence[RelativeResult]) -> Table:
-    table = number_table("model", [column.heading for column in _COLUMNS])
-    for result in results:
-        table.add_row(
-            _name(result), *(_cell(column, result.metrics, result.confidence) for column in _COLUMNS)
-        )
-    return table
-
-
-def _mae(results: Sequence[RelativeResult]) -> Table:
+def _by_weighting(results: Sequence[RelativeResult]) -> Table:
     """MAE with each way to weight rows, and in the folds within training."""
-    validated = any(each.validation_mae is not None for each in results)
-    table = number_table("MAE by what counts the same", [*WEIGHTINGS, *(["validation"] if validated else [])])
-    for result in results:
-        cells = [f"{result.by_weighting[each].mae:.4f}" for each in WEIGHTINGS]
-        if validated:
-            cells.append(NONE if result.validation_mae is None else f"{result.validation_mae:.4f}")
-        table.add_row(_name(result), *cells)
-    return table
-
-
-def _cell(column: _Column, metrics: RelativeMetrics, confidence: Confidence | None = None) -> Text:
-    text = column.write(getattr(metrics, column.metric))
-    if confidence is None:
-        return Text(text)
-    difference = confidence.differences.get(column.metric)
-    if difference is not None and difference.better:
-        text += _MARK
-    interval = confidence.intervals.get(column.metric)
-    if column.interval and interval is not None:
-        low, high = (column.write(limit).rstrip(" %×") for limit in (interval.low, interval.high))
-        text += f" [{low}, {high}]"
-    return Text(text)
-
-
-def _groups(result: RelativeResult) -> Table:
-    table = number_table("group", ["rows", *(column.heading for column in _COLUMNS)])
-    for name, metrics in result.per_group.items():
-        table.add_row(
-            Text(name), format_count(metrics.rows), *(_cell(column, metrics) for column in _COLUMNS)
-        )
-    return table
-
-
-_WEIGHED = {
-    "rows": "All runs count the same",
-    "kernels": "All kernels count the same, however many runs they have",
-    "applications": "All applications count the same, however many runs they have",
-}
+    columns: dict[str, Callable[[RelativeResult], Any]] = {"MAE by what counts the same": _name}
+    for each in WEIGHTINGS:
+        columns[each] = lambda result, each=each: result.by_weighting[each].mae
+    if any(each.validation_mae is not None for each in results):
+        columns["validation"] = lambda result: result.validation_mae
+    return Table.of(results, columns, formats=dict.fromkeys(columns, _FOUR))
 
 
 def _legend(evaluation: RelativeEvaluation) -> list[str]:
@@ -163,95 +129,103 @@ def _legend(evaluation: RelativeEvaluation) -> list[str]:
         "of its entries. Same order: runs whose devices are all ranked as measured. Top-1: runs whose "
         "predicted fastest device is the fastest. Regret: time there over the least, less 1; mean, median. "
         "Typical factor: by how much the ratio of two devices' times is off.",
-        f"In brackets: {100 * SHARE:g} % of {format_count(DRAWS)} bootstrap draws of groups. {_MARK} better "
+        f"In brackets: {100 * SHARE:g} % of {format_count(DRAWS)} bootstrap draws of groups. {MARK} better "
         "than the best baseline, where the bootstrap of the difference excludes 0. Exact definitions: "
         "docs/relative-evaluation.md.",
     ]
+    repeated = percent(evaluation.repeated)
     if evaluation.split.name == PUBLISHED:
         lines.insert(
             0,
             "As published: runs are held out at random (10 %, the rest in 5 folds for the validation MAE). "
-            f"{percent(evaluation.repeated)} of the runs in the test have a run of the same kernel at the "
-            "same size among those that were learned from, so that this is what a look-up table can do too: "
-            "see leave-application-out for kernels that are new.",
+            f"{repeated} of the runs in the test have a run of the same kernel at the same size among those that "
+            "were learned from, so that this is what a look-up table can do too: see leave-application-out for "
+            "kernels that are new.",
         )
     elif evaluation.split.name == "leave-machine-out" and evaluation.repeated > 0:
         lines.insert(
             0,
-            f"{percent(evaluation.repeated)} of the held-out runs are of a kernel at a size that was learned "
-            "from with the counters of other devices: what is new is the device that counts, not the work.",
+            f"{repeated} of the held-out runs are of a kernel at a size that was learned from with the counters "
+            "of other devices: what is new is the device that counts, not the work.",
         )
     return lines
 
 
-def _print_studies(studies: RelativeStudies, console: Console) -> None:
+def _studies(studies: RelativeStudies) -> list[Part]:
+    parts: list[Part] = []
     if studies.by_source is not None:
         found = studies.by_source
-        heading = f"by source: fitted to and tested on counters of one device, {found.split}"
-        print_table(console, heading, _by_source(found))
+        rows = [
+            [model, *(f"{_FOUR(each.mae)} / {percent(each.same_order)}" for each in metrics)]
+            for model, metrics in found.metrics.items()
+        ]
+        caption = f"by source: fitted to and tested on counters of one device, {found.split}"
+        parts.append(Table(["MAE / same order", *found.sources], rows, caption))
     for name, evaluation in (("scale", studies.by_scale), ("application", studies.by_application)):
         if evaluation is not None:
-            print_table(console, f"by {name}: MAE where it is left out", _by_group(evaluation, name))
-    split = studies.importances.split
-    print_table(
-        console, f"importances of {studies.importances.model}, {split}", _importances(studies.importances)
+            results = evaluation.results
+            rows = [
+                [group, *(_FOUR(result.per_group[group].mae) for result in results)]
+                for group in results[0].per_group
+            ]
+            models = [result.model for result in results]
+            parts.append(Table([name, *models], rows, f"by {name}: MAE where it is left out"))
+    importances, selection = studies.importances, studies.selection
+    features = Table.of(
+        importances.features[:_MOST_FEATURES],
+        {
+            "feature": lambda each: each.feature,
+            "average gain": lambda each: each.gain,
+            "rise of MAE when shuffled": lambda each: each.rise,
+        },
+        caption=f"importances of {importances.model}, {importances.split}",
+        formats={"average gain": percent, "rise of MAE when shuffled": "{:+.4f}".format},
     )
-    console.print(Text(CAUTION), soft_wrap=True)
-    print_table(
-        console, f"features of the most gain alone, {studies.selection.split}", _selection(studies.selection)
+    left = len(importances.features) - _MOST_FEATURES
+    counts = Table.of(
+        zip(selection.counts, selection.metrics, strict=True),
+        {
+            "features": lambda row: str(row[0]),
+            "MAE": lambda row: row[1].mae,
+            "same order": lambda row: row[1].same_order,
+        },
+        caption=f"features of the most gain alone, {selection.split}",
+        formats={"MAE": _FOUR, "same order": percent},
     )
+    return [*parts, features, *([f"and {left} more"] if left > 0 else []), CAUTION, counts]
 
 
-def _by_source(found: BySource) -> Table:
-    table = number_table("MAE / same order", found.sources)
-    for model, metrics in found.metrics.items():
-        table.add_row(Text(model), *(f"{each.mae:.4f} / {percent(each.same_order)}" for each in metrics))
-    return table
-
-
-def _by_group(evaluation: RelativeEvaluation, name: str) -> Table:
-    results = evaluation.results
-    table = number_table(name, [result.model for result in results])
-    for group in results[0].per_group:
-        table.add_row(Text(group), *(f"{result.per_group[group].mae:.4f}" for result in results))
-    return table
-
-
-def _importances(found: Importances) -> Table:
-    table = number_table("feature", ["average gain", "rise of MAE when shuffled"])
-    for each in found.features[:_MOST_FEATURES]:
-        table.add_row(Text(each.feature), percent(each.gain), f"{each.rise:+.4f}")
-    left = len(found.features) - _MOST_FEATURES
-    if left > 0:
-        table.add_row(Text(f"and {left} more", style="dim"), "", "")
-    return table
-
-
-def _selection(found: Selection) -> Table:
-    table = number_table("features", ["MAE", "same order"])
-    for count, each in zip(found.counts, found.metrics, strict=True):
-        table.add_row(str(count), f"{each.mae:.4f}", percent(each.same_order))
-    return table
-
-
-def print_relative_training(card: RelativeCard, folder: Path, stream: TextIO) -> None:
-    """Print a card: what the model learned from, and how good it is."""
-    console = console_of_numbers(stream)
-    counters = f"Counters: {format_names(card.counters, _MOST_NAMED)}."
-    for line in (f"{folder}: {card.model}, {_trained_on(card)}", counters, ""):
-        console.print(Text(line), soft_wrap=True)
-    console.print(_scores(card))
-    for line in (
-        f"Each {_left_out(card)} was left out in turn, and predicted by the model fitted to the others. "
-        "Applications weigh the same.",
-        "MAE: mean absolute error of times over that on the slowest device. Same order: all devices in their "
-        "true order.",
-        "Regret: time on the device predicted to be the fastest, over that on the fastest, less 1. "
-        "Typical factor: how far ratios of two devices' times are off.",
-        *_coverage(card),
-        "Exact definitions: docs/relative.md.",
-    ):
-        console.print(Text(line), soft_wrap=True)
+def relative_training_report(card: RelativeCard, folder: Path) -> Report:
+    """What a model learned from, and how good it is."""
+    scores = (
+        Score("MAE", "mae", _THREE),
+        Score("same order", "same_order", percent),
+        Score("fastest found", "top1", percent),
+        Score("regret", "regret", percent),
+        Score("typical factor", "typical_factor", factor),
+    )
+    results = card.errors.get("results", ())
+    rows = [
+        [named(each["model"], each["model"] != card.model), *(score.text(each) for score in scores)]
+        for each in results
+    ]
+    own = [place for place, each in enumerate(results) if each["model"] == card.model]
+    return Report(
+        [
+            f"{folder}: {card.model}, {_trained_on(card)}",
+            f"Counters: {format_names(card.counters, _MOST_NAMED)}.",
+            "",
+            Table(["model", *(each.heading for each in scores)], rows, bold=own),
+            f"Each {_left_out(card)} was left out in turn, and predicted by the model fitted to the others. "
+            "Applications weigh the same.",
+            "MAE: mean absolute error of times over that on the slowest device. Same order: all devices in their "
+            "true order.",
+            "Regret: time on the device predicted to be the fastest, over that on the fastest, less 1. "
+            "Typical factor: how far ratios of two devices' times are off.",
+            *_coverage(card),
+            "Exact definitions: docs/relative.md.",
+        ]
+    )
 
 
 def _left_out(card: RelativeCard) -> str:
@@ -266,7 +240,7 @@ def _trained_on(card: RelativeCard) -> str:
     counted = (
         f"counted on {format_names(sources, _MOST_NAMED)}"
         if sources
-        else "with profiles that are of no device"
+        else "with architecture-independent profiles"
     )
     return (
         f"trained on {facts.get('dataset')}: {plural(int(facts.get('runs', 0)), 'run')} of "
@@ -277,8 +251,9 @@ def _trained_on(card: RelativeCard) -> str:
 
 def _own_scores(card: RelativeCard) -> dict[str, Any]:
     """The model's scores among those of the card; empty if it does not say."""
-    own = [each for each in card.errors.get("results", ()) if each.get("model") == card.model]
-    return dict(own[0]) if own else {}
+    return next(
+        (dict(each) for each in card.errors.get("results", ()) if each.get("model") == card.model), {}
+    )
 
 
 def relative_errors_text(card: RelativeCard) -> list[str]:
@@ -292,8 +267,8 @@ def relative_errors_text(card: RelativeCard) -> list[str]:
     if scores.get("same_order") is not None:
         parts.append(f"devices in the right order for {percent(scores['same_order'])}")
     if scores.get("regret") is not None:
-        parts.append(f"the device taken needed {percent(scores['regret'])} more time than the fastest")
-    return [f"On {_left_out(card)}s that it had not seen: {', '.join(parts)}.", *_coverage(card)]
+        parts.append(f"the recommended device took {percent(scores['regret'])} more time than the fastest")
+    return [f"On held-out {_left_out(card)}s: {', '.join(parts)}.", *_coverage(card)]
 
 
 def _coverage(card: RelativeCard) -> list[str]:
@@ -304,47 +279,21 @@ def _coverage(card: RelativeCard) -> list[str]:
     # As many others allow no more than this.
     level = min(float(card.errors.get("level", 0.9)), others / (others + 1))
     return [
-        f"{100 * level:.3g} % intervals by the errors on the {others} others held {percent(coverage)} of its "
-        "times relative to another device."
+        f"Coverage of {level_percent(level)} intervals by the errors on the {others} others: {percent(coverage)} of "
+        "the times relative to another device."
     ]
 
 
-def _scores(card: RelativeCard) -> Table:
-    columns: tuple[tuple[str, str, Callable[[float], str]], ...] = (
-        ("MAE", "mae", "{:.3f}".format),
-        ("same order", "same_order", percent),
-        ("fastest found", "top1", percent),
-        ("regret", "regret", percent),
-        ("typical factor", "typical_factor", "{:.2f}×".format),
-    )
-    table = number_table("model", [heading for heading, *_ in columns])
-    for result in card.errors.get("results", ()):
-        own = result["model"] == card.model
-        label = result["model"] if own else f"{result['model']} (baseline)"
-        cells = [NONE if result.get(name) is None else write(result[name]) for _, name, write in columns]
-        table.add_row(Text(label, style="bold" if own else ""), *cells)
-    return table
-
-
-def print_relative_forecasts(
-    forecasts: Sequence[RelativeForecast], card: RelativeCard, stream: TextIO
-) -> None:
-    """Print forecasts, a table a run or, of many, a line each, and how good the model is."""
-    console = console_of_numbers(stream)
+def relative_forecasts_report(forecasts: Sequence[RelativeForecast], card: RelativeCard) -> Report:
+    """Predictions, a table a run or, of many, a line each, and how good the model is."""
     runs = [(forecast, row) for forecast in forecasts for row in range(len(forecast))]
+    parts: list[Part] = []
     if len(runs) > _MOST_TABLES:
-        console.print(_line_each(runs))
-        console.print(
-            Text("With all devices: --json, or --application and --kernel for a few."), soft_wrap=True
-        )
-        console.print()
-    for forecast, row in runs if len(runs) <= _MOST_TABLES else ():
-        console.print(Text(_run(forecast, row), style="bold"), soft_wrap=True)
-        console.print(_devices(forecast, row))
-        for line in (*_advice(forecast, row), ""):
-            console.print(Text(line), soft_wrap=True)
-    for line in (f"{card.model}, {_trained_on(card)}", *relative_errors_text(card)):
-        console.print(Text(line), soft_wrap=True)
+        parts += [_line_each(runs), "With all devices: --json, or --application and --kernel for a few.", ""]
+    else:
+        for forecast, row in runs:
+            parts += [_devices(forecast, row), *_advice(forecast, row), ""]
+    return Report([*parts, f"{card.model}, {_trained_on(card)}", *relative_errors_text(card)])
 
 
 def _run(forecast: RelativeForecast, row: int) -> str:
@@ -354,62 +303,55 @@ def _run(forecast: RelativeForecast, row: int) -> str:
     return f"{forecast.runs.label(row)}{counted}{timed}"
 
 
-def _limits(forecast: RelativeForecast, row: int, place: int) -> tuple[float, ...]:
-    return tuple(float(each[row, place]) for each in (forecast.centre, forecast.low, forecast.high))
+def _between(forecast: RelativeForecast, row: int, place: int) -> str:
+    if forecast.devices[place] == forecast.relative_to:
+        return "itself"
+    return (
+        f"{three_digits(float(forecast.low[row, place]))} to {three_digits(float(forecast.high[row, place]))}"
+    )
 
 
 def _devices(forecast: RelativeForecast, row: int) -> Table:
-    than = forecast.relative_to or "the slowest"
-    interval = f"{100 * forecast.reached[row]:.3g} % interval"
+    interval = f"{level_percent(forecast.reached[row])} interval"
     timed_on = forecast.timed_on[row]
-    table = Table(box=None, pad_edge=False)
-    table.add_column("device", no_wrap=True)
-    table.add_column(f"time over {than}", justify="right", no_wrap=True)
-    table.add_column(interval, no_wrap=True)
-    table.add_column("speed-up", justify="right", no_wrap=True)
-    table.add_column("fastest", justify="right", no_wrap=True)
-    if timed_on is not None:
-        table.add_column("time", justify="right", no_wrap=True)
-        table.add_column(interval, no_wrap=True)
-    for rank, place in enumerate(forecast.order[row].tolist()):
-        device, (relative, low, high) = forecast.devices[place], _limits(forecast, row, place)
-        itself = device == forecast.relative_to
-        times: tuple[str, ...] = ()
+    rows = []
+    for place in forecast.order[row].tolist():
+        relative = float(forecast.centre[row, place])
+        cells = [forecast.devices[place], three_digits(relative), _between(forecast, row, place)]
+        cells += [factor(1 / relative), probability(forecast.fastest[row, place])]
         if timed_on is not None:
-            time_s, least_s, most_s = map(format_seconds, forecast.time_s[row, place].tolist())
-            times = (time_s, "measured" if device == timed_on else f"{least_s} to {most_s}")
-        table.add_row(
-            Text(device, style="" if rank else "bold"),
-            three_digits(relative),
-            "itself" if itself else f"{three_digits(low)} to {three_digits(high)}",
-            factor(1 / relative),
-            _probability(forecast.fastest[row, place]),
-            *times,
-        )
-    return table
+            time_s, low_s, high_s = forecast.time_s[row, place].tolist()
+            cells += [format_seconds(time_s), "measured" if cells[0] == timed_on else times(low_s, high_s)]
+        rows.append(cells)
+    headings = [
+        "device",
+        f"time over {forecast.relative_to or 'the slowest'}",
+        interval,
+        "speed-up",
+        "fastest",
+    ]
+    headings += [] if timed_on is None else ["time", interval]
+    return Table(headings, rows, _run(forecast, row), words=(0, 2, 6), bold=(0,))
 
 
 def _line_each(runs: Sequence[tuple[RelativeForecast, int]]) -> Table:
-    """A line for each run: the device to take, and how much time it takes."""
-    than = runs[0][0].relative_to or "the slowest"
-    table = Table(box=None, pad_edge=False)
-    for heading in ("run", "counted on", "take"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("fastest", f"time over {than}"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("interval", no_wrap=True)
+    """A line for each run: the recommended device, and how much time it takes."""
+    rows = []
     for forecast, row in runs:
         best, source = int(forecast.order[row, 0]), forecast.runs.source[row]
-        relative, low, high = _limits(forecast, row, best)
-        table.add_row(
-            forecast.runs.label(row),
-            NONE if source == NO_SOURCE else source,
-            forecast.devices[best],
-            _probability(forecast.fastest[row, best]),
-            three_digits(relative),
-            f"{three_digits(low)} to {three_digits(high)}",
+        rows.append(
+            [
+                forecast.runs.label(row),
+                NONE if source == NO_SOURCE else source,
+                forecast.devices[best],
+                probability(forecast.fastest[row, best]),
+                three_digits(float(forecast.centre[row, best])),
+                _between(forecast, row, best),
+            ]
         )
-    return table
+    than = runs[0][0].relative_to or "the slowest"
+    headings = ["run", "counted on", "recommended", "fastest", f"time over {than}", "interval"]
+    return Table(headings, rows, words=(0, 1, 2, 5))
 
 
 def _advice(forecast: RelativeForecast, row: int) -> tuple[str, ...]:
@@ -417,16 +359,134 @@ def _advice(forecast: RelativeForecast, row: int) -> tuple[str, ...]:
     first, likely = int(forecast.order[row, 0]), int(fastest.argmax())
     doubt = ""
     if fastest[likely] > fastest[first]:
-        share = _probability(fastest[likely])
-        doubt = f" More often than that, {forecast.devices[likely]} is the fastest ({share})."
+        doubt = f" {forecast.devices[likely]} is more likely to be ({probability(fastest[likely])})."
     return (
-        f"Fastest first: {', '.join(order)}; all in this order with a probability of "
-        f"{_probability(forecast.same_order[row])}.",
-        f"Take {order[0]}: the fastest with a probability of {_probability(fastest[first])}.{doubt}",
+        f"Fastest first: {', '.join(order)} (probability of this order: {probability(forecast.same_order[row])}).",
+        f"Recommended: {order[0]}, the fastest with a probability of {probability(fastest[first])}.{doubt}",
     )
 
 
-def _probability(share: float) -> str:
-    if share < 0.005:
-        return "less than 1 %"
-    return "more than 99 %" if share > 0.995 else percent(share)
+_MOST_BARS = 25
+
+
+def write_relative_figures(study: RelativeStudy, folder: Path) -> list[Path]:
+    """Draw the models beside each other, and a figure for each study (Nichols et al. 2024, Figures 2 to 8)."""
+    label, split = study.evaluation.label, study.evaluation.split.name
+    figures = {"models": _models_figure(study.evaluation.results, f"{label}: {split}")}
+    studies = study.studies
+    if studies is not None:
+        if (found := studies.by_source) is not None:
+            about = f"{label}: fitted to and tested on the counters of one device, {found.split}"
+            figures["sources-mae"] = _sources_figure(found, "mae", "MAE", about)
+            figures["sources-same-order"] = _sources_figure(found, "same_order", "same order", about)
+        if studies.by_scale is not None:
+            figures["scales"] = _groups_figure(studies.by_scale, f"{label}: each scale left out")
+        if studies.by_application is not None:
+            figures["applications"] = _groups_figure(
+                studies.by_application, f"{label}: each application left out"
+            )
+        about = f"{label}: what XGBoost splits at, and what it needs, {studies.importances.split}"
+        figures["importances"] = _importances_figure(studies.importances, about)
+        about = f"{label}: XGBoost with fewer features, {studies.selection.split}"
+        figures["selection"] = _selection_figure(studies.selection, about)
+    return save_figures(figures, folder)
+
+
+def _models_figure(results: Sequence[RelativeResult], title: str) -> Any:
+    """A bar a model in each of two panels, with lines as long as what a bootstrap over groups leaves."""
+    figure = new_figure(9, 1.7 + 0.42 * len(results))
+    colours = [GREY if result.baseline else BLUE for result in results]
+    # What is off the scale of the others, such as lines far from what they were fitted to, would hide them.
+    ends = (2.5 * sorted(each.metrics.mae for each in results)[len(results) // 2], 1.0)
+    chosen = zip(
+        ("mae", "same_order"), ("MAE (less is better)", "same order (more is better)"), ends, strict=True
+    )
+    for axes, (metric, label, end) in zip(figure.subplots(1, 2, sharey=True), chosen, strict=True):
+        intervals = [each.confidence.intervals.get(metric) for each in results]
+        bars(
+            axes,
+            {each.model: getattr(each.metrics, metric) for each in results},
+            write=_THREE,
+            colours=colours,
+            intervals=[None if each is None else (each.low, each.high) for each in intervals],
+            end=end,
+        )
+        axes.set_xlabel(label)
+    heading(figure, title, f"lines hold {100 * SHARE:g} % of bootstrap draws of groups; grey: baselines")
+    return figure
+
+
+def _groups_figure(evaluation: RelativeEvaluation, title: str) -> Any:
+    """A bar a group for the best model, and a mark for the best baseline."""
+    best = evaluation.best()
+    baselines = [result for result in evaluation.results if result.baseline and result is not best]
+    rival = min(baselines, key=lambda each: each.metrics.mae) if baselines else None
+    figure = new_figure(8, 1.9 + 0.3 * len(best.per_group))
+    axes = figure.subplots()
+    bars(
+        axes,
+        {name: metrics.mae for name, metrics in best.per_group.items()},
+        write=_THREE,
+        rivals=[] if rival is None else [rival.per_group[name].mae for name in best.per_group],
+        labels=(best.model, "" if rival is None else f"{rival.model} (baseline)"),
+    )
+    axes.set_xlabel("MAE where it is left out")
+    legend_below(figure, 2)
+    heading(figure, title)
+    return figure
+
+
+def _sources_figure(found: BySource, metric: str, label: str, title: str) -> Any:
+    """A map of numbers: a row a model, a column a source."""
+    models = list(found.metrics)
+    values = np.array([[getattr(each, metric) for each in found.metrics[model]] for model in models])
+    figure = new_figure(4.2 + 0.95 * len(found.sources), 2.3 + 0.45 * len(models))
+    heat_map(
+        figure.subplots(),
+        values,
+        models,
+        found.sources,
+        write=lambda value: f"{value:.3f}" if value < 10 else f"{value:,.0f}",
+        limits=robust_limits(values),
+        label=label,
+    )
+    heading(figure, title)
+    return figure
+
+
+def _importances_figure(found: Importances, title: str) -> Any:
+    """The features of the most gain, most first, with both importances."""
+    features = found.features[:_MOST_BARS]
+    figure = new_figure(10, 1.9 + 0.27 * len(features))
+    gains, rises = figure.subplots(1, 2, sharey=True)
+    bars(gains, {each.feature: 100 * each.gain for each in features})
+    gains.set_xlabel("average gain, % of the sum over all features")
+    bars(rises, {each.feature: each.rise for each in features}, colours=RED)
+    rises.axvline(0, color="black", linewidth=0.8, zorder=3)
+    rises.set_xlabel(f"rise of MAE ({found.mae:.3f}) when shuffled")
+    more = len(found.features) - len(features)
+    heading(
+        figure,
+        title + (f"; {more} more features not shown" if more else ""),
+        "gain is what trees split at, not what performance depends on; features that go together share it",
+    )
+    return figure
+
+
+def _selection_figure(found: Selection, title: str) -> Any:
+    """A line over the number of features, on a logarithmic axis."""
+    figure = new_figure(7, 4)
+    axes = figure.subplots()
+    values = [each.mae for each in found.metrics]
+    axes.plot(found.counts, values, "o-", color=BLUE, markersize=6, zorder=3)
+    for at in zip(found.counts, values, strict=True):
+        axes.annotate(_THREE(at[1]), at, (0, 7), textcoords="offset points", ha="center", fontsize=8.5)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(found.counts, [str(count) for count in found.counts])
+    axes.minorticks_off()
+    axes.set_ylim(0, 1.2 * max(values))
+    axes.set_xlabel("features of the most gain in the training runs")
+    axes.set_ylabel("MAE")
+    style_axes(axes)
+    heading(figure, title)
+    return figure

@@ -1,47 +1,95 @@
-"""Models of run time on a terminal: what one was trained on, and evaluations with all scores."""
+"""Models of run time: what one was trained on, and evaluations with all scores and their figures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from rich.table import Table
-from rich.text import Text
+import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence
 from crosscast.evaluation.time import Result, TimeEvaluation
 from crosscast.evaluation.time_scores import HIGHER_IS_BETTER, Scores
 from crosscast.predict.time.artefact import TimeCard
+from crosscast.predict.time.data import Grid
 from crosscast.predict.time.models import BASELINES
-from crosscast.report.numbers import NONE, factor, percent
+from crosscast.report.document import Heading, Part, Report, Table
+from crosscast.report.figures import (
+    BLUE,
+    GREEN,
+    GREY,
+    RED,
+    Look,
+    bars,
+    diagonal,
+    heading,
+    heat_map,
+    legend_below,
+    new_figure,
+    panels,
+    points,
+    save_figures,
+    style_axes,
+)
+from crosscast.report.numbers import MARK, Score, factor, level_percent, named, percent
 from crosscast.report.prediction import trained_on
-from crosscast.report.text import console_of_numbers, number_table
 from crosscast.units import format_count
 
-_WIDTH = 140
-_MARK = "*"
+_TWO = "{:.2f}".format
+_TABLES = {
+    "errors": (
+        Score("RMSE of ln t", "rmse_log", _TWO, interval=True),
+        Score("by appl.", "rmse_log_by_application", _TWO),
+        Score("median APE", "median_ape", percent, interval=True),
+        Score("by application", "median_ape_by_application", percent, interval=True),
+        Score("MAPE", "mape", percent),
+    ),
+    "choice of a device": (
+        Score("mean slowdown", "slowdown_mean", factor, interval=True),
+        Score("geometric", "slowdown_geomean", factor),
+        Score("fastest", "top1", percent),
+        Score("within 10 %", "within_10", percent),
+        Score("Kendall's tau", "kendall_tau", _TWO),
+    ),
+    "intervals": (
+        Score("coverage", "coverage", percent, interval=True),
+        Score("over cells", "coverage_over_cells", percent),
+        Score("worst application", "coverage_worst_application", percent),
+        Score("width", "width", factor),
+        Score("interval score", "interval_score", _TWO),
+    ),
+}
+_OF_APPLICATION = (
+    Score("RMSE", "rmse_log", _TWO),
+    Score("med. APE", "median_ape", percent),
+    Score("MAPE", "mape", percent),
+    Score("slowdown", "slowdown_mean", factor),
+    Score("fastest", "top1", percent),
+    Score("tau", "kendall_tau", _TWO),
+    Score("coverage", "coverage", percent),
+    Score("width", "width", factor),
+)
 
 
-def print_evaluation(study: TimeEvaluation, stream: TextIO) -> None:
-    """Print the tables of an evaluation, and what they are of."""
-    console = console_of_numbers(stream, _WIDTH)
-    console.print(Text(_subject(study), style="bold"), soft_wrap=True)
+def evaluation_report(study: TimeEvaluation) -> Report:
+    """The tables of an evaluation, and what they are of."""
+    return Report([Heading(_subject(study), 1), *evaluation_parts(study)])
+
+
+def evaluation_parts(study: TimeEvaluation) -> list[Part]:
+    """The tables and their legend."""
+    parts: list[Part] = []
     for probes in dict.fromkeys(result.probes for result in study.results):
-        console.print()
-        console.print(Text(_told(study, probes), style="bold"))
-        for heading, columns in _TABLES:
-            console.print()
-            console.print(_evaluation_table(study, probes, heading, columns))
+        parts.append(Heading(_known_times(study, probes), 3))
+        for title, scores in _TABLES.items():
+            parts += ["", _scores_table(study, probes, title, scores)]
         best = study.best(probes)
         if best is not None:
-            console.print()
-            console.print(Text(f"{best.model}, by application", style="bold"))
-            console.print(_by_application(best))
-    console.print()
-    for line in _legend(study):
-        console.print(Text(line), soft_wrap=True)
+            parts.append(_by_application(best))
+    return [*parts, "", *_legend(study)]
 
 
 def _subject(study: TimeEvaluation) -> str:
@@ -53,91 +101,49 @@ def _subject(study: TimeEvaluation) -> str:
     )
 
 
-def _told(study: TimeEvaluation, probes: int) -> str:
+def _known_times(study: TimeEvaluation, probes: int) -> str:
     of = study.counts["devices"]
     if study.folds == "leave-device-out":
         return f"Each device unseen, with each kernel's times on the {probes} other devices known"
     if probes == 0:
         return "No time of a held-out kernel known"
-    sets = len(study.results[0].outcomes)
-    for result in study.results:
-        if result.probes == probes:
-            sets = len(result.outcomes)
+    sets = next(len(result.outcomes) for result in study.results if result.probes == probes)
     which = "1 device" if probes == 1 else f"{probes} devices"
     return f"Each held-out kernel measured on {which} of {of}, the others predicted: mean over {sets} choices"
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A score in a table: heading, name, how it is written, and whether its interval comes with it."""
-
-    heading: str
-    score: str
-    write: Callable[[float], str]
-    interval: bool = False
+def _of_probes(study: TimeEvaluation, probes: int) -> list[tuple[Result, Confidence]]:
+    both = zip(study.results, study.confidences, strict=True)
+    return [(result, confidence) for result, confidence in both if result.probes == probes]
 
 
-def _number(value: float) -> str:
-    return f"{value:.2f}"
-
-
-_TABLES = (
-    (
-        "errors",
-        (
-            _Column("RMSE of ln t", "rmse_log", _number, interval=True),
-            _Column("by appl.", "rmse_log_by_application", _number),
-            _Column("median APE", "median_ape", percent, interval=True),
-            _Column("by application", "median_ape_by_application", percent, interval=True),
-            _Column("MAPE", "mape", percent),
-        ),
-    ),
-    (
-        "choice of a device",
-        (
-            _Column("mean slowdown", "slowdown_mean", factor, interval=True),
-            _Column("geometric", "slowdown_geomean", factor),
-            _Column("fastest", "top1", percent),
-            _Column("within 10 %", "within_10", percent),
-            _Column("Kendall's tau", "kendall_tau", _number),
-        ),
-    ),
-    (
-        "intervals",
-        (
-            _Column("coverage", "coverage", percent, interval=True),
-            _Column("over cells", "coverage_over_cells", percent),
-            _Column("worst application", "coverage_worst_application", percent),
-            _Column("width", "width", factor),
-            _Column("interval score", "interval_score", _number),
-        ),
-    ),
-)
-
-
-def _evaluation_table(study: TimeEvaluation, probes: int, heading: str, columns: Sequence[_Column]) -> Table:
-    table = number_table(heading, [column.heading for column in columns])
-    rows = [
-        (result, confidence)
-        for result, confidence in zip(study.results, study.confidences, strict=True)
-        if result.probes == probes
+def _scores_table(study: TimeEvaluation, probes: int, title: str, scores: Sequence[Score]) -> Table:
+    rows = _of_probes(study, probes)
+    # Baselines come after models, and those that cannot be scored last.
+    rows.sort(
+        key=lambda row: (
+            row[0].model in BASELINES,
+            row[0].scores.rmse_log is None,
+            row[0].scores.rmse_log or 0.0,
+        )
+    )
+    best = {score.name: _best(rows, score.name) for score in scores}
+    lines = [
+        [
+            named(result.model, result.model in BASELINES),
+            *(
+                each.text(result.scores, confidence, marked=best[each.name] == result.model)
+                for each in scores
+            ),
+        ]
+        for result, confidence in rows
     ]
-    # Those that cannot be scored come last.
-    ranked = sorted(rows, key=lambda row: (row[0].scores.rmse_log is None, row[0].scores.rmse_log or 0.0))
-    marks = {column.score: _best(ranked, column.score) for column in columns}
-    for baseline in (False, True):
-        for result, confidence in ranked:
-            if (result.model in BASELINES) == baseline:
-                cells = [
-                    _cell(column, result.scores, confidence, marks[column.score] == result.model)
-                    for column in columns
-                ]
-                name = f"{result.model} (baseline)" if baseline else result.model
-                table.add_row(Text(name), *cells)
-    for name, scores in _references(study, probes):
-        if any(getattr(scores, column.score) is not None for column in columns):
-            table.add_row(Text(name, style="dim"), *(_cell(column, scores, None) for column in columns))
-    return table
+    lines += [
+        [name, *(each.text(found) for each in scores)]
+        for name, found in _references(study, probes)
+        if any(getattr(found, each.name) is not None for each in scores)
+    ]
+    return Table([title, *(each.heading for each in scores)], lines)
 
 
 def _references(study: TimeEvaluation, probes: int) -> list[tuple[str, Scores]]:
@@ -162,116 +168,243 @@ def _best(rows: Sequence[tuple[Result, Confidence]], score: str) -> str | None:
     return model if better else None
 
 
-def _cell(column: _Column, scores: Scores, confidence: Confidence | None, marked: bool = False) -> Text:
-    value = getattr(scores, column.score)
-    if value is None:
-        return Text(NONE, style="dim" if confidence is None else "")
-    text = column.write(value) + (_MARK if marked else "")
-    interval = None if confidence is None else confidence.intervals.get(column.score)
-    if column.interval and interval is not None:
-        low, high = (column.write(limit).rstrip(" %×") for limit in (interval.low, interval.high))
-        text += f" [{low}, {high}]"
-    return Text(text, style="bold" if marked else "dim" if confidence is None else "")
-
-
-_APPLICATION_COLUMNS = (
-    _Column("RMSE", "rmse_log", _number),
-    _Column("med. APE", "median_ape", percent),
-    _Column("MAPE", "mape", percent),
-    _Column("slowdown", "slowdown_mean", factor),
-    _Column("fastest", "top1", percent),
-    _Column("tau", "kendall_tau", _number),
-    _Column("coverage", "coverage", percent),
-    _Column("width", "width", factor),
-)
-
-
 def _by_application(result: Result) -> Table:
-    headings = (column.heading for column in _APPLICATION_COLUMNS)
-    table = number_table("application", ["kernels", *headings])
-    table.add_column("without it", justify="right", no_wrap=True)
     outcome = result.outcomes[0]
-    rows = {
-        name: {
-            row for row, each in zip(outcome.rows.tolist(), outcome.application, strict=True) if each == name
-        }
-        for name in result.names
-    }
-    for name, scores in result.applications.items():
-        others = result.without[name].slowdown_mean
-        table.add_row(
-            Text(name),
-            format_count(len(rows[name])),
-            *(_cell(column, scores, None) for column in _APPLICATION_COLUMNS),
-            factor(others),
-        )
-    return table
+    kernels = set(zip(outcome.application, outcome.rows.tolist(), strict=True))
+    rows = [
+        [
+            name,
+            sum(application == name for application, _ in kernels),
+            *(each.text(scores) for each in _OF_APPLICATION),
+            result.without[name].slowdown_mean,
+        ]
+        for name, scores in result.applications.items()
+    ]
+    return Table(
+        ["application", "kernels", *(each.heading for each in _OF_APPLICATION), "without it"],
+        rows,
+        f"{result.model}, by application",
+        {"kernels": format_count, "without it": factor},
+    )
 
 
 def _legend(study: TimeEvaluation) -> list[str]:
-    level = f"{100 * study.level:g} %"
     return [
         "Models are fitted, tuned and chosen without what is held out. APE: abs(predicted / measured - 1) of "
         "a time; by application: mean over applications.",
         "Slowdown: measured time on the device that is chosen over that on the fastest. Intervals are to "
-        f"hold {level} of the times; width: upper over lower limit, median.",
+        f"hold {level_percent(study.level)} of the times; width: upper over lower limit, median.",
         "Kernels are counted at each size; without it: mean slowdown over the other applications.",
         f"In brackets: {100 * SHARE:g} % of {format_count(DRAWS)} bootstrap draws of the applications. "
-        f"{_MARK} the best model, where the bootstrap of its difference from the best baseline excludes 0.",
-        "Noise floor: one run of each cell as the forecast of its median. Always one device: the one that is "
+        f"{MARK} the best model, where the bootstrap of its difference from the best baseline excludes 0.",
+        "Noise floor: one run of each cell as the prediction of its median. Always one device: the one that is "
         "best afterwards. Exact definitions: docs/evaluation.md.",
     ]
 
 
-_COLUMNS = (
-    ("RMSE", "rmse_log", "{:.2f}", 1),
-    ("med. APE", "median_ape", "{:.0f} %", 100),
-    ("by appl.", "median_ape_by_application", "{:.0f} %", 100),
-    ("slowdown", "slowdown_mean", "{:.2f}×", 1),
-    ("coverage", "coverage", "{:.0f} %", 100),
-    ("worst", "coverage_worst_application", "{:.0f} %", 100),
+_OF_TRAINING = (
+    Score("RMSE", "rmse_log", _TWO),
+    Score("med. APE", "median_ape", percent),
+    Score("by appl.", "median_ape_by_application", percent),
+    Score("slowdown", "slowdown_mean", factor),
+    Score("coverage", "coverage", percent),
+    Score("worst", "coverage_worst_application", percent),
 )
 
 
-def print_training(card: TimeCard, folder: Path, stream: TextIO) -> None:
-    """Print a card."""
-    console = console_of_numbers(stream)
-    console.print(Text(f"{folder}: {card.model}, {trained_on(card)}"), soft_wrap=True)
-    console.print()
-    console.print(_training_table(card))
-    level = 100 * card.errors.get("level", 0.9)
-    for line in (
-        "Each application was left out in turn, and predicted by the model fitted to the others. 0, 1, 2: "
-        "devices on which its kernels were measured before.",
-        "RMSE: of the logarithm of the time. APE: median error of a time, over all cells and as a mean over "
-        "applications.",
-        "Slowdown: time on the device taken over that on the fastest, mean over kernels. Coverage: share of "
-        f"an application's times within {level:g} % intervals, mean over applications, and the worst's.",
-        "With intervals and by application: card.json. Exact definitions: docs/evaluation.md.",
-    ):
-        console.print(Text(line), soft_wrap=True)
-
-
-def _training_table(card: TimeCard) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("probes", no_wrap=True)
-    table.add_column("model", no_wrap=True)
-    for heading, *_ in _COLUMNS:
-        table.add_column(heading, justify="right", no_wrap=True)
-    results = card.errors.get("results", ())
-    for probes in sorted({result["probes"] for result in results}):
-        for result in results:
-            if result["probes"] == probes:
-                name = result["model"]
-                style = "bold" if name == card.model else ""
-                label = name if name == card.model else f"{name} (baseline)"
-                table.add_row(str(probes), Text(label, style=style), *_cells(result))
+def training_report(card: TimeCard, folder: Path) -> Report:
+    """What a model was trained on, and how good it is."""
+    results = sorted(card.errors.get("results", ()), key=lambda each: int(each["probes"]))
+    rows = [
+        [str(each["probes"]), named(each["model"], each["model"] != card.model), *_card_scores(each)]
+        for each in results
+    ]
     floor = card.errors.get("noise_floor")
     if floor is not None:
-        table.add_row("", Text("noise floor (a run itself)", style="dim"), *_cells(floor))
-    return table
+        rows.append(["", "noise floor (a run itself)", *_card_scores(floor)])
+    own = [place for place, each in enumerate(results) if each["model"] == card.model]
+    return Report(
+        [
+            f"{folder}: {card.model}, {trained_on(card)}",
+            "",
+            Table(
+                ["probes", "model", *(each.heading for each in _OF_TRAINING)], rows, words=(0, 1), bold=own
+            ),
+            "Each application was left out in turn, and predicted by the model fitted to the others. 0, 1, 2: "
+            "devices on which its kernels were measured before.",
+            "RMSE: of the logarithm of the time. APE: median error of a time, over all cells and as a mean over "
+            "applications.",
+            "Slowdown: time on the device taken over that on the fastest, mean over kernels. Coverage: share of "
+            f"an application's times within {level_percent(card.errors.get('level', 0.9))} intervals, mean over "
+            "applications, and the worst's.",
+            "With intervals and by application: card.json. Exact definitions: docs/evaluation.md.",
+        ]
+    )
 
 
-def _cells(result: Mapping[str, Any]) -> list[str]:
-    found = [(result.get(name), form, scale) for _, name, form, scale in _COLUMNS]
-    return ["—" if value is None else form.format(value * scale) for value, form, scale in found]
+def _card_scores(result: dict[str, Any]) -> list[str]:
+    return [each.text(result) for each in _OF_TRAINING]
+
+
+_TYPES = {"gpu": Look(BLUE, "o", BLUE), "cpu": Look(RED, "s", RED), "accelerator": Look(GREEN, "^", GREEN)}
+_OTHER = Look(GREY, "D", GREY)
+_PANELS = (
+    ("rmse_log", "RMSE of ln(time)", 1.0),
+    ("median_ape", "median absolute error of the time, %", 100.0),
+    ("slowdown_mean", "mean slowdown of the chosen device", 1.0),
+)
+
+
+def write_figures(study: TimeEvaluation, folder: Path) -> list[Path]:
+    """Draw all models beside each other, and predictions, errors and coverage of the best one."""
+    figures = {}
+    for probes in dict.fromkeys(result.probes for result in study.results):
+        name = f"{study.folds}-{probes}-probes"
+        figures[f"{name}-models"] = _models(study, probes)
+        best = study.best(probes)
+        if best is not None:
+            figures[f"{name}-predicted"] = _predicted(best, study.grid)
+            figures[f"{name}-errors"] = _errors(best, study.grid)
+            figures[f"{name}-coverage"] = _coverage(best)
+    return save_figures(figures, folder)
+
+
+def _title(result: Result, what: str) -> str:
+    return f"{result.model}, {result.folds}, {_known(result.probes)}: {what}"
+
+
+def _known(probes: int) -> str:
+    return "no time known" if probes == 0 else f"{probes} times of each kernel known"
+
+
+def _models(study: TimeEvaluation, probes: int) -> Any:
+    """A panel a score: a dot a model, with what the bootstrap says of it."""
+    rows = _of_probes(study, probes)
+    # The best is at the top, where the vertical axis is greatest.
+    rows.sort(key=lambda row: (row[0].model not in BASELINES, -(row[0].scores.rmse_log or math.inf)))
+    figure = new_figure(12, 1.6 + 0.3 * (len(rows) + 1))
+    every = figure.subplots(1, len(_PANELS), sharey=True)
+    for axes, (score, label, scale) in zip(every, _PANELS, strict=True):
+        floor = getattr(study.noise.scores, score)
+        dots = [(0, floor, None, GREY)]
+        dots += [
+            (place, getattr(result.scores, score), confidence.intervals.get(score), _colour(result))
+            for place, (result, confidence) in enumerate(rows, 1)
+        ]
+        for place, value, interval, colour in dots:
+            if interval is not None:
+                limits = [scale * interval.low, scale * interval.high]
+                axes.plot(limits, [place, place], color=colour, linewidth=2, alpha=0.5)
+            if value is not None:
+                axes.plot([scale * value], [place], "o", color=colour, markersize=6)
+        axes.set_xlabel(label)
+        style_axes(axes)
+    every[0].set_yticks(range(len(rows) + 1), ["noise floor", *(result.model for result, _ in rows)])
+    every[0].set_ylim(-0.6, len(rows) + 0.6)
+    heading(
+        figure,
+        f"{study.folds}, {_known(probes)}",
+        f"dots are scores, lines hold {100 * SHARE:g} % of bootstrap draws of the applications; grey: baselines",
+    )
+    return figure
+
+
+def _colour(result: Result) -> str:
+    return GREY if result.model in BASELINES else BLUE
+
+
+def _means(result: Result, shape: tuple[int, int]) -> tuple[Reals, Reals]:
+    """Of each cell, mean of the predicted logarithms and mean square error, over what was told."""
+    sums, squares, counts = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    for outcome in result.outcomes:
+        rows, columns = np.nonzero(outcome.counted)
+        places = (outcome.rows[rows], columns)
+        centre = outcome.centre[rows, columns]
+        np.add.at(sums, places, centre)
+        np.add.at(squares, places, (centre - outcome.measured[rows, columns]) ** 2)
+        np.add.at(counts, places, 1)
+    none = np.full(shape, np.nan)
+    return (
+        np.divide(sums, counts, out=none.copy(), where=counts > 0),
+        np.divide(squares, counts, out=none.copy(), where=counts > 0),
+    )
+
+
+def _predicted(result: Result, grid: Grid) -> Any:
+    """A panel an application: predicted over measured time of each held-out cell."""
+    centre, _ = _means(result, grid.log_time.shape)
+    known = np.isfinite(centre) & np.isfinite(grid.log_time)
+    both = np.exp(np.concatenate([centre[known], grid.log_time[known]]))
+    limits = (both.min() / 1.5, both.max() * 1.5)
+    applications = np.array(grid.profiles.application)
+    types = np.array([device.type if device.type in _TYPES else "other" for device in grid.devices])
+    figure, every = panels(len(result.names), 4, 3.1, 2.9, sharex=True, sharey=True)
+    for axes, name in zip(every, result.names, strict=True):
+        own = known & (applications == name)[:, None]
+        diagonal(axes, limits)
+        for kind in sorted(set(types.tolist())):
+            cells = own & (types == kind)
+            look = _TYPES.get(kind, _OTHER)
+            points(
+                axes, np.exp(grid.log_time[cells]), np.exp(centre[cells]), look, kind, size=3.2, alpha=0.55
+            )
+        axes.set_title(f"{name} ({(applications == name).sum()})", fontsize=10)
+    legend_below(figure, 4)
+    figure.supxlabel("measured time, s (dashed: half and twice as long)")
+    averaged = ", geometric mean over the choices of probes" if len(result.outcomes) > 1 else ""
+    figure.supylabel(f"predicted time, s{averaged}")
+    heading(figure, _title(result, "held-out kernels"))
+    return figure
+
+
+def _errors(result: Result, grid: Grid) -> Any:
+    """Heat map of the errors by application and device, with those over all beside it."""
+    _, squares = _means(result, grid.log_time.shape)
+    applications = np.array(grid.profiles.application)
+    groups = [applications == name for name in result.names] + [np.ones(len(applications), dtype=np.bool_)]
+    errors = np.array(
+        [[*map(_root_mean, squares[rows].T), _root_mean(squares[rows].ravel())] for rows in groups]
+    )
+    names = [*(device.key for device in grid.devices), "all devices"]
+    figure = new_figure(2.2 + 0.62 * errors.shape[1], 2.1 + 0.36 * errors.shape[0])
+    axes = figure.subplots()
+    heat_map(
+        axes,
+        errors,
+        [*result.names, "all"],
+        names,
+        write=_TWO,
+        limits=(0.0, float(np.nanmax(errors))),
+        label="RMSE of ln(time)",
+    )
+    axes.axhline(len(groups) - 1.5, color="white", linewidth=3)
+    axes.axvline(len(names) - 1.5, color="white", linewidth=3)
+    heading(figure, _title(result, "errors by application and device"))
+    return figure
+
+
+def _root_mean(squares: Reals) -> float:
+    """Root of the mean of what is known; not a number where nothing is."""
+    known = squares[np.isfinite(squares)]
+    return math.sqrt(known.mean()) if known.size else math.nan
+
+
+def _coverage(result: Result) -> Any:
+    """A bar an application: the share of held-out cells that are within their interval."""
+    scored = [
+        (each.coverage, name, each.width)
+        for name, each in result.applications.items()
+        if each.coverage is not None
+    ]
+    scored.sort(key=lambda row: -row[0])
+    figure = new_figure(8, 1.8 + 0.34 * len(scored))
+    axes = figure.subplots()
+    bars(axes, {name: 100 * share for share, name, _ in scored})
+    axes.axvline(100 * result.level, color=RED, linewidth=1.5)
+    for place, (_, _, width) in enumerate(scored):
+        text = "" if width is None else f"width {factor(width)}"
+        axes.annotate(text, xy=(101, place), va="center", fontsize=9, annotation_clip=False)
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("held-out cells whose measured time is within the interval, %")
+    heading(figure, _title(result, f"intervals, of which {level_percent(result.level)} are to hold the time"))
+    return figure

@@ -1,0 +1,222 @@
+"""One model of a report, and how it is shown: on a terminal, as a page of HTML, as Markdown and as JSON.
+
+Nothing heavy is imported here: showing a prediction must not take longer than predicting.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, TextIO, TypeVar
+
+from crosscast.data.files import whole_file
+from crosscast.errors import InputError, MissingExtraError
+from crosscast.report.numbers import NONE
+
+Thing = TypeVar("Thing")
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What follows is about; level 1 is the title of a report."""
+
+    text: str
+    level: int = 2
+    id: str = ""  # Name of the section on a page, for links
+
+
+@dataclass(frozen=True)
+class Text:
+    """Sentences that belong together, or lines as they are; a plain string in a report is a sentence of its own."""
+
+    lines: Sequence[str]
+    kind: Literal["text", "note", "list", "code"] = "text"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table: headings, rows of values, and how values are written, by heading.
+
+    Text is shown as it is, and what is not known (``None``, not a number) as a dash.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    caption: str = ""
+    formats: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
+    words: Collection[int] = (0,)  # Columns of words, which are on the left; numbers are on the right
+    bold: Collection[int] = ()  # Rows that stand out
+    shade: Callable[[Any], str] | None = None  # Style of a value's cell on a page
+    fold: str = ""  # On a page, the table is behind these words
+
+    @classmethod
+    def of(cls, things: Iterable[Thing], columns: Mapping[str, Callable[[Thing], Any]], **how: Any) -> Table:
+        """A row a thing, a column a function of it."""
+        return cls(list(columns), [[value(thing) for value in columns.values()] for thing in things], **how)
+
+    def cells(self) -> list[list[str]]:
+        """Texts of the cells, row by row."""
+        writers = [self.formats.get(heading, str) for heading in self.headings]
+        return [
+            [_cell(value, write) for value, write in zip(row, writers, strict=False)] for row in self.rows
+        ]
+
+    def lines(self, bold: Callable[[str], str] = str) -> Iterator[str]:
+        """The table as aligned columns of text."""
+        rows = [list(map(visible, row)) for row in (self.headings, *self.cells())]
+        widths = [max(len(row[place]) for row in rows if place < len(row)) for place in range(len(rows[0]))]
+        for number, row in enumerate(rows, -1):
+            texts = [
+                f"{cell:{'<' if place in self.words else '>'}{widths[place]}}"
+                for place, cell in enumerate(row)
+            ]
+            line = "  ".join(texts).rstrip()
+            yield bold(line) if number < 0 or number in self.bold else line
+
+
+def _cell(value: Any, write: Callable[[Any], str]) -> str:
+    if isinstance(value, str):
+        return value
+    return NONE if value is None or (isinstance(value, float) and math.isnan(value)) else write(value)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture with words for those who do not see it; a terminal leaves it out."""
+
+    svg: Callable[[], bytes]
+    alternative: str
+    caption: str
+
+
+Part = str | Heading | Text | Table | Figure
+
+
+@dataclass(frozen=True)
+class Report:
+    """Headings, sentences, tables and figures in their order; an empty string is an empty line."""
+
+    parts: Sequence[Part]
+    language: str = "en"
+
+    @property
+    def title(self) -> str:
+        """The first heading, or sentence."""
+        texts = (each if isinstance(each, str) else getattr(each, "text", "") for each in self.parts)
+        return next(filter(None, texts), "Report")
+
+    def to_text(self, bold: Callable[[str], str] = str) -> str:
+        """The report for a terminal."""
+        lines: list[str] = []
+        for part in self.parts:
+            if isinstance(part, str):
+                lines.append(visible(part))
+            elif isinstance(part, Heading):
+                lines += [*([""] if lines and lines[-1] else []), bold(visible(part.text))]
+            elif isinstance(part, Text):
+                lines += [*([""] if part.kind == "note" else []), *map(visible, part.lines)]
+            elif isinstance(part, Table):
+                if part.caption:
+                    lines += [*([""] if lines and lines[-1] else []), bold(visible(part.caption))]
+                lines += part.lines(bold)
+        return "".join(f"{line}\n" for line in lines)
+
+    def print(self, stream: TextIO) -> None:
+        """Write the report on a stream, with bold headings on a terminal."""
+        bold = (lambda text: f"\033[1m{text}\033[0m") if stream.isatty() else str
+        stream.write(self.to_text(bold))
+
+    def to_markdown(self) -> str:
+        """The report as Markdown with tables of GitHub's kind."""
+        blocks: list[str] = []
+        for part in self.parts:
+            if isinstance(part, str):
+                blocks.append(visible(part))
+            elif isinstance(part, Heading):
+                blocks.append(f"{'#' * part.level} {visible(part.text)}")
+            elif isinstance(part, Text):
+                mark = {"list": "- ", "code": "    "}.get(part.kind, "")
+                blocks.append("\n".join(f"{mark}{visible(line)}" for line in part.lines))
+            elif isinstance(part, Table):
+                blocks += [f"**{visible(part.caption)}**"] if part.caption else []
+                blocks.append("\n".join(markdown_rows(part)))
+            else:
+                blocks.append(f"*{visible(part.alternative)}* {visible(part.caption)}")
+        return "\n\n".join(filter(None, blocks)) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as an object for JSON: values of tables as they are, where JSON has them."""
+        return {"title": self.title, "parts": [_to_dict(part) for part in self.parts if part != ""]}
+
+    def to_html(self) -> str:
+        """The report as one page that loads and runs nothing."""
+        try:
+            import jinja2
+        except ImportError as error:
+            raise MissingExtraError("report", "a page") from error
+        environment = jinja2.Environment(
+            autoescape=True,
+            finalize=lambda value: visible(value) if type(value) is str else value,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            undefined=jinja2.StrictUndefined,
+        )
+        environment.tests["section"] = lambda part: isinstance(part, Heading) and bool(part.id)
+        template = resources.files("crosscast.report").joinpath("page.html").read_text(encoding="utf-8")
+        found = environment.from_string(template).render(
+            report=self, kind=lambda part: type(part).__name__, uri=_uri
+        )
+        return f"{found}\n"
+
+    def write_html(self, path: Path) -> Path:
+        """Write the page, whole or not at all."""
+        text = self.to_html()
+        try:
+            with whole_file(path) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"page: cannot write {path} ({error.strerror or error})") from error
+        return path
+
+
+def _to_dict(part: Part) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"text": [part]}
+    if isinstance(part, Heading):
+        return {"heading": part.text, "level": part.level}
+    if isinstance(part, Text):
+        return {"text": list(part.lines)}
+    if isinstance(part, Figure):
+        return {"figure": part.alternative, "caption": part.caption}
+    rows = [
+        [
+            value if isinstance(value, str | int | float | None) else text
+            for value, text in zip(*both, strict=True)
+        ]
+        for both in zip(part.rows, part.cells(), strict=True)
+    ]
+    known = [
+        [None if isinstance(each, float) and not math.isfinite(each) else each for each in row]
+        for row in rows
+    ]
+    return {"table": part.caption, "columns": list(part.headings), "rows": known}
+
+
+def markdown_rows(table: Table) -> Iterator[str]:
+    """Lines of a table in Markdown."""
+    marks = ["---" if place in table.words else "---:" for place in range(len(table.headings))]
+    for row in (table.headings, marks, *table.cells()):
+        yield "| " + " | ".join(visible(cell).replace("|", "\\|") for cell in row) + " |"
+
+
+def visible(text: str) -> str:
+    """Text with what cannot be shown (control characters, turns of the writing direction) replaced."""
+    return "".join(each if each.isprintable() or each == "\n" else "\ufffd" for each in text)
+
+
+def _uri(svg: bytes) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii")
