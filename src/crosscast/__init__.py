@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from crosscast.predict.store import load_model
     from crosscast.profile import METRICS, Profile
     from crosscast.questions import QUESTIONS, evaluate, train
-    from crosscast.report.page.document import write_report
+    from crosscast.report.page import write_report
     from crosscast.suite.application import (
         Application,
         Array,
@@ -131,7 +131,7 @@ _HOMES = {
     "train": "crosscast.questions:train",
     "whole_groups": "crosscast.suite.application:whole_groups",
     "working_set": "crosscast.suite.application:working_set",
-    "write_report": "crosscast.report.page.document:write_report",
+    "write_report": "crosscast.report.page:write_report",
 }
 """Where each name is, as in ``module:name``."""
 

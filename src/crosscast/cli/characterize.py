@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter as Option
 
-from crosscast.cli.options import Flag, Whole
+from crosscast.cli.options import Flag, Whole, check_picture
 from crosscast.errors import InputError
 from crosscast.fields import Fields
 from crosscast.profile import Profile
@@ -284,11 +284,7 @@ class Outputs:
 
             require_pyarrow()
         if self.plot is not None:
-            from crosscast.report.figures import require_matplotlib
-            from crosscast.report.profiles import check_format
-
-            require_matplotlib()
-            check_format(self.plot)
+            check_picture("--plot", self.plot)
 
     def add(self, profile: Profile, dump: str | None = None) -> None:
         """Take a finished profile, with the text of the arguments to dump if there is one."""
@@ -309,9 +305,9 @@ class Outputs:
         if not self.profiles:
             return
         if self.form == "table":
-            from crosscast.report.profiles import print_table
+            from crosscast.report.profiles import profiles_report
 
-            print_table(self.profiles, sys.stdout)
+            profiles_report(self.profiles).print(sys.stdout)
         if self.parquet is not None:
             from crosscast.data.profiles import write_parquet
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.options import JsonFlag, Level, ModelFolder, check_file, check_picture
+from crosscast.cli.options import HtmlFile, JsonFlag, Level, ModelFolder, check_file, check_picture, emit
 from crosscast.cli.predict import model_facts
 from crosscast.errors import InputError
 
@@ -52,7 +52,7 @@ def sample(*, model: ModelFolder, template: Path | None = None, json: JsonFlag =
     """
     from crosscast.decide.samples import template_columns, write_template
     from crosscast.predict.store import load_model
-    from crosscast.report.configuration import print_samples_to_run
+    from crosscast.report.configuration import samples_report
 
     card = load_model(model, "configuration").card
     if template is not None:
@@ -62,7 +62,7 @@ def sample(*, model: ModelFolder, template: Path | None = None, json: JsonFlag =
         listed = [each.to_dict() for each in card.sample_configurations]
         print(json_format.dumps({"samples": listed, "columns": list(template_columns(card))}))
     elif template is None:
-        print_samples_to_run(card, template_columns(card), sys.stdout)
+        samples_report(card, template_columns(card)).print(sys.stdout)
 
 
 @app.command
@@ -79,6 +79,7 @@ def configuration(
         str | None, Parameter(help="Choose for this kernel alone, where the file has several.")
     ] = None,
     plot: Path | None = None,
+    html: HtmlFile = None,
     json: JsonFlag = False,
 ) -> None:
     """Choose the best configuration under a power cap (docs/choosing.md).
@@ -100,7 +101,7 @@ def configuration(
     """
     # Imported here: `--help` needs no NumPy.
     from crosscast.predict.store import load_model
-    from crosscast.report.configuration import print_chosen
+    from crosscast.report.configuration import chosen_report
 
     if plot is not None:
         check_picture("--plot", plot)
@@ -112,12 +113,12 @@ def configuration(
         _draw(found, trained, plot)
     impossible = [each.reason for one in found for each in one.choices if each.recommended is None]
     if len(impossible) < len(found) * len(caps) or len(impossible) > 1:
-        if json:
-            print(json_format.dumps(_answer(found, trained), allow_nan=False))
-        else:
-            for place, one in enumerate(found):
-                print(end="\n" if place else "")
-                print_chosen(one.kernel, one.choices, trained.card, sys.stdout)
+        emit(
+            json,
+            lambda: _answer(found, trained),
+            lambda: chosen_report([(one.kernel, one.choices) for one in found], trained.card),
+            html,
+        )
     if impossible:
         raise InputError(_joined(impossible))
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json as json_format
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from crosscast.cli.options import Flag, JsonFlag, Level, ModelFolder, Whole
+from crosscast.cli.options import Flag, HtmlFile, JsonFlag, Level, ModelFolder, Whole, emit
 from crosscast.cli.predict import isolated_runs, model_facts, warn_of
 from crosscast.errors import InputError
 from crosscast.units import parse_bytes
@@ -27,6 +25,7 @@ def colocate(
     group_size: Whole = 2,
     level: Level = 0.9,
     seed: Whole = 0,
+    html: HtmlFile = None,
     json: JsonFlag = False,
 ) -> None:
     """Recommend which jobs to co-locate on a device, for the least total time (docs/corun-pairing.md).
@@ -57,7 +56,7 @@ def colocate(
     # Imported here: `--help` needs no NumPy.
     from crosscast.decide.colocation import choose_colocation
     from crosscast.predict.store import load_model
-    from crosscast.report.corun import print_colocation
+    from crosscast.report.corun import colocation_report
 
     trained = load_model(model, "corun")
     files = (profile, *more)
@@ -76,11 +75,12 @@ def colocate(
         seed=seed,
     )
     warn_of(plan.shared)
-    if json:
-        told = {**plan.to_dict([str(each) for each in files]), "model": model_facts(trained.card)}
-        print(json_format.dumps(told, allow_nan=False))
-    else:
-        print_colocation(plan, _numbered([solo.name for solo in solos]), trained.card, sys.stdout)
+    emit(
+        json,
+        lambda: {**plan.to_dict([str(each) for each in files]), "model": model_facts(trained.card)},
+        lambda: colocation_report(plan, _numbered([solo.name for solo in solos]), trained.card),
+        html,
+    )
 
 
 def _numbers(text: str) -> list[float]:

@@ -256,7 +256,7 @@ def profile(
     from crosscast.measure.corun.profile import calibrate, profile_of
     from crosscast.measure.corun.session import CoRunSettings
     from crosscast.measure.opencl import devices, find, known_row, static_facts
-    from crosscast.report.corun import CoRunProfile, print_corun_profile
+    from crosscast.report.corun import CoRunProfile, corun_profile_report
 
     target = devices()[0] if device is None else find(device)
     name = _name(subject)
@@ -284,7 +284,7 @@ def profile(
     if json:
         print(json_format.dumps(done.to_dict(), allow_nan=False))
     else:
-        print_corun_profile(done, sys.stdout)
+        corun_profile_report(done).print(sys.stdout)
     print(f"wrote {path}", file=sys.stderr)
 
 
@@ -357,7 +357,7 @@ def translate(
     from crosscast.data.corun import CoRuns, co_runs
     from crosscast.evaluation.translation import shared_times, train_translation
     from crosscast.predict.corun.translation import write_translation
-    from crosscast.report.corun import print_translation
+    from crosscast.report.corun import translation_report
 
     found = [co_runs(dataset_named(folder)) for folder in (dataset, *more)]
     together = CoRuns(
@@ -370,7 +370,7 @@ def translate(
     if json:
         print(json_format.dumps(card.to_dict(), allow_nan=False))
     else:
-        print_translation(card, sys.stdout)
+        translation_report(card).print(sys.stdout)
         print(f"wrote {out}", file=sys.stderr)
 
 

@@ -29,7 +29,7 @@ from crosscast.cli.dataset_import import (
     rodinia9,
     runs,
 )
-from crosscast.cli.options import Flag, Whole, dataset_named, names_in
+from crosscast.cli.options import Flag, HtmlFile, Whole, dataset_named, emit, names_in
 from crosscast.cli.running import StatusLine, time_left
 from crosscast.errors import InputError
 
@@ -106,7 +106,7 @@ def build(
     from crosscast.measure.campaign import Plan, run_campaign
     from crosscast.measure.opencl import selected as selected_devices
     from crosscast.measure.subjects import Settings
-    from crosscast.report.dataset import print_description
+    from crosscast.report.dataset import description_report
     from crosscast.suite.application import working_set
 
     names = names_in("--sizes", sizes)
@@ -128,7 +128,7 @@ def build(
     if json:
         print(json_format.dumps(description.to_dict(), allow_nan=False))
     else:
-        print_description(description, sys.stdout)
+        description_report(description).print(sys.stdout)
     return _FAILED if outcome.failures else 0
 
 
@@ -165,7 +165,7 @@ def _tell(outcome: Outcome) -> None:
         print(f"crosscast: failed: {failure.piece.label}: {failure.reason}", file=sys.stderr)
 
 
-def describe(folder: Path, /, *, json: Flag = False) -> None:
+def describe(folder: Path, /, *, html: HtmlFile = None, json: Flag = False) -> None:
     """Say what a dataset holds, what is missing, how noisy it is, and what to be careful with.
 
     A build need not be finished.
@@ -179,13 +179,10 @@ def describe(folder: Path, /, *, json: Flag = False) -> None:
     """
     # Imported here: `--help` needs no pyarrow.
     from crosscast.data import description
-    from crosscast.report.dataset import print_description
+    from crosscast.report.dataset import description_report
 
     found = description.describe(dataset_named(folder))
-    if json:
-        print(json_format.dumps(found.to_dict(), allow_nan=False))
-    else:
-        print_description(found, sys.stdout)
+    emit(json, found.to_dict, lambda: description_report(found), html)
 
 
 app = cyclopts.App(name="dataset", help="Import, build and describe datasets.")

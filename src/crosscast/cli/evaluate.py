@@ -5,13 +5,14 @@ from __future__ import annotations
 import json as json_format
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli.options import (
     EVALUATION,
+    PAGE,
     RUN,
     DatasetFolder,
     Device,
@@ -22,6 +23,7 @@ from crosscast.cli.options import (
     Models,
     Names,
     Numbers,
+    PageOptions,
     RunOptions,
     Whole,
     check_file,
@@ -31,6 +33,9 @@ from crosscast.cli.options import (
 )
 from crosscast.errors import InputError
 from crosscast.questions import CoRunFolds, PartitionFolds, QuestionName, RelativeFolds, TimeFolds
+
+if TYPE_CHECKING:
+    from crosscast.report.document import Report
 
 __all__ = ["app"]
 
@@ -68,18 +73,18 @@ def time(
         raise InputError(f"--probes: with {folds} all other devices are measured; leave the option out")
     found = _evaluate(dataset, "time", models, folds, run, probes=probes or [0], level=level)
 
-    def show() -> None:
-        from crosscast.report.time import print_evaluation
+    def show() -> Report:
+        from crosscast.report.time import evaluation_report
 
-        print_evaluation(found, sys.stdout)
+        return evaluation_report(found)
 
     def draw(folder: Path) -> list[Path]:
-        from crosscast.report.time_figures import write_figures
+        from crosscast.report.time import write_figures
 
         return write_figures(found, folder)
 
     run.draw(draw)
-    emit(run.json, found.to_dict, show)
+    emit(run.json, found.to_dict, show, run.html)
 
 
 @app.command
@@ -204,17 +209,17 @@ def partition(
     models: Annotated[Names | None, Parameter(help="Models, separated by commas; by default all.")] = None,
     device: Device = None,
     level: Level = 0.9,
-    run: RunOptions = RUN,
+    run: PageOptions = PAGE,
 ) -> None:
     """Evaluate models of jobs on parts of a GPU, from mixes at levels of MPS (docs/corun-evaluation.md)."""
     found = _evaluate(dataset, "partition", models, folds, run, device=device, level=level)
 
-    def show() -> None:
-        from crosscast.report.corun import print_partition_evaluation
+    def show() -> Report:
+        from crosscast.report.corun import partition_evaluation_report
 
-        print_partition_evaluation(found, sys.stdout)
+        return partition_evaluation_report(found)
 
-    emit(run.json, found.to_dict, show)
+    emit(run.json, found.to_dict, show, run.html)
 
 
 @app.command
@@ -317,27 +322,27 @@ def _groups(text: str | None) -> list[list[str]]:
 def show_relative(found: Any, run: EvaluationOptions) -> None:
     """Print and draw an evaluation of relative times."""
 
-    def show() -> None:
-        from crosscast.report.relative import print_relative_evaluation
+    def show() -> Report:
+        from crosscast.report.relative import relative_evaluation_report
 
-        print_relative_evaluation(found, sys.stdout)
+        return relative_evaluation_report(found)
 
     def draw(folder: Path) -> list[Path]:
-        from crosscast.report.relative_figures import write_relative_figures
+        from crosscast.report.relative import write_relative_figures
 
         return write_relative_figures(found, folder)
 
     run.draw(draw)
-    emit(run.json, found.to_dict, show)
+    emit(run.json, found.to_dict, show, run.html)
 
 
 def show_configuration(found: Any, run: EvaluationOptions, *, programs: bool) -> None:
     """Print and draw an evaluation of methods that choose."""
 
-    def show() -> None:
-        from crosscast.report.configuration import print_evaluation
+    def show() -> Report:
+        from crosscast.report.configuration import evaluation_report
 
-        print_evaluation(found, sys.stdout, programs=programs)
+        return evaluation_report(found, programs=programs)
 
     def draw(folder: Path) -> list[Path]:
         from crosscast.report.configuration_figures import write_evaluation_figures
@@ -345,16 +350,16 @@ def show_configuration(found: Any, run: EvaluationOptions, *, programs: bool) ->
         return write_evaluation_figures(found, folder)
 
     run.draw(draw)
-    emit(run.json, found.to_dict, show)
+    emit(run.json, found.to_dict, show, run.html)
 
 
 def show_corun(found: Any, run: EvaluationOptions) -> None:
     """Print and draw an evaluation of co-runs."""
 
-    def show() -> None:
-        from crosscast.report.corun import print_corun_evaluation
+    def show() -> Report:
+        from crosscast.report.corun import corun_evaluation_report
 
-        print_corun_evaluation(found, sys.stdout)
+        return corun_evaluation_report(found)
 
     def draw(folder: Path) -> list[Path]:
         from crosscast.report.corun_figures import write_corun_figures
@@ -362,4 +367,4 @@ def show_corun(found: Any, run: EvaluationOptions) -> None:
         return write_corun_figures(found, folder)
 
     run.draw(draw)
-    emit(run.json, found.to_dict, show)
+    emit(run.json, found.to_dict, show, run.html)

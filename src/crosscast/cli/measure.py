@@ -105,7 +105,7 @@ def measure(
     from crosscast.measure.opencl import devices, find
     from crosscast.measure.processes import SessionJob, run_job
     from crosscast.measure.subjects import Settings
-    from crosscast.report.dataset import Measurement, print_measurement
+    from crosscast.report.dataset import Measurement, measurement_report
 
     if repeats < 1:
         raise InputError(f"--repeats: expected at least 1, found {repeats}")
@@ -119,7 +119,7 @@ def measure(
     if json:
         print(json_format.dumps(measurement.to_dict(), allow_nan=False))
     else:
-        print_measurement(measurement, sys.stdout)
+        measurement_report(measurement).print(sys.stdout)
 
 
 class _Status(StatusLine):
@@ -150,10 +150,10 @@ def devices(*, json: Flag = False) -> None:
     """
     # Imported here: `--help` needs no OpenCL.
     from crosscast.measure.inventory import inventory
-    from crosscast.report.dataset import print_devices
+    from crosscast.report.dataset import devices_report
 
     found = inventory()
     if json:
         print(json_format.dumps([entry.to_dict() for entry in found], allow_nan=False))
     else:
-        print_devices(found, sys.stdout)
+        devices_report(found).print(sys.stdout)

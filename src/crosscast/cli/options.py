@@ -18,6 +18,7 @@ from crosscast.errors import InputError
 
 if TYPE_CHECKING:
     from crosscast.data.dataset import Dataset
+    from crosscast.report.document import Report
 
 
 _INSTEAD = "set XDG_CACHE_HOME to another folder, or give --no-cache"
@@ -40,11 +41,10 @@ def check_file(option: str, path: Path) -> None:
 
 def check_picture(option: str, path: Path) -> None:
     """Refuse a figure whose suffix is not one of a known format, or where matplotlib is not installed."""
-    from crosscast.report.figures import FORMATS, require_matplotlib
+    from crosscast.report.figures import check_suffix, require_matplotlib
 
     require_matplotlib()
-    if path.suffix.lower() not in FORMATS:
-        raise InputError(f"{option}: expected a file name with {', '.join(FORMATS)}, found {path.name!r}")
+    check_suffix(option, path)
 
 
 def cache_folder(named: Path | None, none: bool) -> Path | None:
@@ -142,6 +142,7 @@ Probes = Annotated[Numbers | None, Parameter(show_default=False)]
 Level = Annotated[float, Parameter(help="Coverage of the prediction intervals.")]
 Kernel = Annotated[str | None, Parameter(help="Predict this kernel alone.")]
 Application = Annotated[str | None, Parameter(help="Predict the kernels of this application alone.")]
+HtmlFile = Annotated[Path | None, Parameter(help="Write the tables as a page, too.")]
 JsonFlag = Annotated[bool, Parameter(negative="", show_default=False, help="Print one JSON object.")]
 
 
@@ -177,7 +178,21 @@ class RunOptions:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class EvaluationOptions(RunOptions):
+class PageOptions(RunOptions):
+    """The same for commands that print tables."""
+
+    html: HtmlFile = None
+
+    def check_cache(self) -> None:
+        """Refuse a page that cannot be written, too, before a long run rather than after it."""
+        super().check_cache()
+        if self.html is not None:
+            check_file("--html", self.html)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class EvaluationOptions(PageOptions):
     """How models are evaluated."""
 
     figures: Annotated[Path | None, Parameter(help="Folder for figures.")] = None
@@ -200,15 +215,24 @@ class EvaluationOptions(RunOptions):
 
 
 RUN = RunOptions()
+PAGE = PageOptions()
 EVALUATION = EvaluationOptions()
 
 
-def emit(json: bool, to_dict: Callable[[], Mapping[str, Any]], show: Callable[[], None]) -> None:
-    """Print a result as one JSON object, or for people."""
+def emit(
+    json: bool,
+    to_dict: Callable[[], Mapping[str, Any]],
+    report: Callable[[], Report],
+    html: Path | None = None,
+) -> None:
+    """Print a result as one JSON object, or for people; and write it as a page if one is wanted."""
+    if html is not None:
+        check_file("--html", html)
+        print(f"wrote {report().write_html(html)}", file=sys.stderr)
     if json:
         print(json_format.dumps(to_dict(), allow_nan=False))
     else:
-        show()
+        report().print(sys.stdout)
 
 
 def warn(text: str) -> None:

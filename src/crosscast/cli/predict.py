@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
@@ -12,6 +10,7 @@ import cyclopts
 
 from crosscast.cli.options import (
     Application,
+    HtmlFile,
     JsonFlag,
     Kernel,
     Level,
@@ -19,6 +18,7 @@ from crosscast.cli.options import (
     Names,
     Repeated,
     Whole,
+    emit,
     warn,
 )
 from crosscast.errors import InputError
@@ -56,6 +56,7 @@ def time(
     application: Application = None,
     level: Level = 0.9,
     invocations: Whole | None = None,
+    html: HtmlFile = None,
     json: JsonFlag = False,
 ) -> None:
     """Predict how long kernels take on each device, and recommend a device (docs/predicting.md).
@@ -93,12 +94,14 @@ def time(
     batch, recorded = _batch((file, *more), application, kernel, invocations)
     found = trained.predict(batch, chosen, probes=probes, level=level).with_recorded(recorded)
     _warn_about(zip(found.labels, found.warnings, strict=True))
-    if json:
-        _print_all("kernels", found.to_dict()["kernels"], trained.card)
-    else:
-        from crosscast.report.prediction import print_predictions
+    from crosscast.report.prediction import predictions_report
 
-        print_predictions(found, trained.card, len(probes), sys.stdout)
+    emit(
+        json,
+        lambda: _all("kernels", found.to_dict()["kernels"], trained.card),
+        lambda: predictions_report(found, trained.card, len(probes)),
+        html,
+    )
 
 
 @app.command
@@ -113,6 +116,7 @@ def relative(
     kernel: Kernel = None,
     application: Application = None,
     level: Level = 0.9,
+    html: HtmlFile = None,
     json: JsonFlag = False,
 ) -> None:
     """Predict how long a run takes on each device relative to the others (docs/relative.md).
@@ -138,7 +142,7 @@ def relative(
     from crosscast.cli.files import Wanted, read_observations
     from crosscast.predict.relative.data import NO_SOURCE
     from crosscast.predict.store import load_model
-    from crosscast.report.relative import print_relative_forecasts
+    from crosscast.report.relative import relative_forecasts_report
 
     trained = load_model(model, "relative")
     _check_device("--relative-to", relative_to, trained.devices)
@@ -165,10 +169,12 @@ def relative(
     ]
     found = [run for forecast in forecasts for run in forecast]
     warn_of(found)
-    if json:
-        _print_all("runs", [each.to_dict() for each in found], trained.card)
-    else:
-        print_relative_forecasts(forecasts, trained.card, sys.stdout)
+    emit(
+        json,
+        lambda: _all("runs", [each.to_dict() for each in found], trained.card),
+        lambda: relative_forecasts_report(forecasts, trained.card),
+        html,
+    )
 
 
 @app.command
@@ -179,6 +185,7 @@ def corun(
     model: ModelFolder,
     level: Level = 0.9,
     translate: Path | None = None,
+    html: HtmlFile = None,
     json: JsonFlag = False,
 ) -> None:
     """Predict a mix: applications that start together on one device (docs/corun.md).
@@ -199,7 +206,7 @@ def corun(
     # Imported here: `--help` needs no NumPy.
     from crosscast.predict.corun.translation import read_translation, translated_forecasts
     from crosscast.predict.store import load_model
-    from crosscast.report.corun import print_corun_forecast, translated_by
+    from crosscast.report.corun import corun_forecast_report
 
     trained = load_model(model, "corun")
     mix = tuple(isolated_runs((profile, *more)))
@@ -211,15 +218,10 @@ def corun(
     else:
         (found,) = translated_forecasts(trained, card, [mix], level=level)
     warn_of([found])
-    if json:
-        told = {**found.to_dict(), "model": model_facts(trained.card)}
-        if card is not None:
-            told["translation"] = {"from": card.source, "to": card.target, "line": card.to_dict()["line"]}
-        print(json_format.dumps(told, allow_nan=False))
-    else:
-        print_corun_forecast(found, trained.card, sys.stdout)
-        if card is not None:
-            print(translated_by(card))
+    told = {**found.to_dict(), "model": model_facts(trained.card)}
+    if card is not None:
+        told["translation"] = {"from": card.source, "to": card.target, "line": card.to_dict()["line"]}
+    emit(json, lambda: told, lambda: corun_forecast_report(found, trained.card, card), html)
 
 
 class _Warned(Protocol):
@@ -258,10 +260,10 @@ def isolated_runs(files: Sequence[Path]) -> list[Solo]:
     return [read_profile(file).solo for file in files]
 
 
-def _print_all(noun: str, found: Sequence[Mapping[str, Any]], card: Any) -> None:
+def _all(noun: str, found: Sequence[Mapping[str, Any]], card: Any) -> dict[str, Any]:
     """One JSON object with all predictions; of a single one, what belongs to it also by itself."""
     single = found[0] if len(found) == 1 else {}
-    print(json_format.dumps({**single, noun: found, "model": model_facts(card)}, allow_nan=False))
+    return {**single, noun: found, "model": model_facts(card)}
 
 
 def _batch(

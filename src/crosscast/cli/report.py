@@ -43,8 +43,7 @@ def report(
         Title of the page.
     """
     # Imported here: `--help` needs no pyarrow.
-    from crosscast.report.page.document import write_report
-    from crosscast.report.page.errors import headline
+    from crosscast.report.page import headline, write_report
 
     _check(out)
     run.check_cache()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,6 +22,7 @@ from crosscast.cli.options import (
 
 if TYPE_CHECKING:
     from crosscast.data.dataset import Dataset
+    from crosscast.report.document import Report
 
 __all__ = ["app"]
 
@@ -53,18 +53,18 @@ def johnston2018(
 
     found = _fitted(dataset, run, lambda data, how: study(data, preset=preset, **how), "parts")
 
-    def show() -> None:
-        from crosscast.report.johnston2018 import print_study
+    def show() -> Report:
+        from crosscast.report.johnston2018 import study_report
 
-        print_study(found, sys.stdout)
+        return study_report(found)
 
     def draw(folder: Path) -> list[Path]:
-        from crosscast.report.johnston2018_figures import write_figures
+        from crosscast.report.johnston2018 import write_figures
 
         return write_figures(found, folder)
 
     run.draw(draw)
-    emit(run.json, found.to_dict, show)
+    emit(run.json, found.to_dict, show, run.html)
 
 
 @app.command

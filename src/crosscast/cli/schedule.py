@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 import sys
 import time
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from crosscast.cli.options import Flag, Whole
+from crosscast.cli.options import Flag, Whole, emit
 from crosscast.cli.running import StatusLine
 from crosscast.cli.schedule_experiment import ExperimentOptions, schedule_experiment
 from crosscast.errors import InputError
@@ -81,7 +80,7 @@ def schedule_trace(path: Path, options: TraceOptions, files: ScheduleFiles, *, j
     prepare_simulator()
     from crosscast.cluster.policies import compare_policies, policy_label
     from crosscast.cluster.swf import read_swf
-    from crosscast.report.schedule import print_policies, trace_facts
+    from crosscast.report.schedule import policies_report, trace_facts
 
     trace = read_swf(path)
     machines = _machines(trace, options)
@@ -109,11 +108,11 @@ def schedule_trace(path: Path, options: TraceOptions, files: ScheduleFiles, *, j
             keep=lambda policy, schedule: files.keep(policy_label(policy), schedule),
         )
     files.write(label)
-    if json:
-        listed = [result.to_dict(users=options.users) for result in results]
-        print(json_format.dumps({"results": listed, "trace": facts}, allow_nan=False))
-    else:
-        print_policies(results, facts, sys.stdout, users=options.users)
+    emit(
+        json,
+        lambda: {"results": [result.to_dict(users=options.users) for result in results], "trace": facts},
+        lambda: policies_report(results, facts, users=options.users),
+    )
 
 
 def _machines(trace: Trace, options: TraceOptions) -> Sequence[Machine]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_format
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from crosscast.cli.options import check_file, check_picture, names_in
+from crosscast.cli.options import check_file, check_picture, emit, names_in
 from crosscast.cli.running import StatusLine
 from crosscast.cli.schedule_files import ScheduleFiles, policies_of, prepare_simulator
 from crosscast.errors import InputError
@@ -91,7 +90,7 @@ def schedule_experiment(path: Path, options: ExperimentOptions, files: ScheduleF
     from crosscast.cluster.experiment import Setup, interarrival_of_load, run_experiment
     from crosscast.cluster.experiment_jobs import read_job_table
     from crosscast.cluster.jobs import read_machines
-    from crosscast.report.schedule import experiment_facts, print_experiment
+    from crosscast.report.schedule import experiment_facts, experiment_report
 
     table = read_job_table(
         path, read_machines(options.machines), options.speeds, placements, predicted=estimates == "predicted"
@@ -121,16 +120,16 @@ def schedule_experiment(path: Path, options: ExperimentOptions, files: ScheduleF
         )
     files.write(table.label)
     if options.plot is not None:
-        from crosscast.report.schedule_figures import write_placement_figure
+        from crosscast.report.schedule import write_placement_figure
 
         write_placement_figure(found, options.plot, f"{table.label}: {found.results[0].jobs:,} jobs")
         print(f"wrote {options.plot}", file=sys.stderr)
     facts = experiment_facts(found, table)
-    if json:
-        results = [each.to_dict() for each in found.results]
-        print(json_format.dumps({"results": results, "workload": facts}, allow_nan=False))
-    else:
-        print_experiment(found, facts, sys.stdout)
+    emit(
+        json,
+        lambda: {"results": [each.to_dict() for each in found.results], "workload": facts},
+        lambda: experiment_report(found, facts),
+    )
 
 
 def _estimates(typed: str | None) -> Literal["exact", "predicted"]:

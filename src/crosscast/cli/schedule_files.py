@@ -185,14 +185,14 @@ class ScheduleFiles:
         from_s, to_s = self._window()
         # Pictures first: if there is nothing to draw, no file is written.
         if self.timeline is not None and self._schedule is not None:
-            from crosscast.report.schedule_figures import write_gantt
+            from crosscast.report.schedule import write_gantt
 
             jobs = f"{title}: {len(self._schedule.jobs):,} jobs, {self._label}"
             colour = self.colour or "wait"
             write_gantt(self._schedule, self.timeline, jobs, colour=colour, from_s=from_s, to_s=to_s)
             _tell(self.timeline)
         if self.queue_length is not None:
-            from crosscast.report.schedule_figures import write_queue_figure
+            from crosscast.report.schedule import write_queue_figure
 
             about = f"{title}: jobs that wait"
             write_queue_figure(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,11 +9,12 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli.options import (
-    RUN,
+    PAGE,
     DatasetFolder,
     Device,
     Devices,
     Names,
+    PageOptions,
     RunOptions,
     check_place,
     dataset_named,
@@ -24,6 +24,7 @@ from crosscast.cli.options import (
 
 if TYPE_CHECKING:
     from crosscast.questions import QuestionName
+    from crosscast.report.document import Report
 
 __all__ = ["app"]
 
@@ -49,17 +50,17 @@ def time(
     out: Out,
     model: Model = None,
     without: Without = None,
-    run: RunOptions = RUN,
+    run: PageOptions = PAGE,
 ) -> None:
     """Train a model of kernels' times on devices, for `crosscast predict time` (docs/predicting.md)."""
     trained = _train(dataset, "time", out, model, without, run)
 
-    def show() -> None:
-        from crosscast.report.time import print_training
+    def show() -> Report:
+        from crosscast.report.time import training_report
 
-        print_training(trained.card, out, sys.stdout)
+        return training_report(trained.card, out)
 
-    emit(run.json, trained.card.to_dict, show)
+    emit(run.json, trained.card.to_dict, show, run.html)
 
 
 @app.command
@@ -74,7 +75,7 @@ def relative(
     sources: Annotated[
         Names | None, Parameter(help="Devices whose counters are learned from; all by default.")
     ] = None,
-    run: RunOptions = RUN,
+    run: PageOptions = PAGE,
 ) -> None:
     """Train a model of times on devices relative to each other, for `crosscast predict relative`.
 
@@ -84,12 +85,12 @@ def relative(
         dataset, "relative", out, model, without, run, devices=devices, sources=sources, note=warn
     )
 
-    def show() -> None:
-        from crosscast.report.relative import print_relative_training
+    def show() -> Report:
+        from crosscast.report.relative import relative_training_report
 
-        print_relative_training(trained.card, out, sys.stdout)
+        return relative_training_report(trained.card, out)
 
-    emit(run.json, trained.card.to_dict, show)
+    emit(run.json, trained.card.to_dict, show, run.html)
 
 
 @app.command
@@ -103,7 +104,7 @@ def configuration(
     samples: str | None = None,
     devices: Devices = None,
     power_domain: str | None = None,
-    run: RunOptions = RUN,
+    run: PageOptions = PAGE,
 ) -> None:
     """Train a model of time and power at configurations, for `crosscast choose` (docs/choosing.md).
 
@@ -127,16 +128,16 @@ def configuration(
         power_domain=power_domain,
     )
 
-    def show() -> None:
+    def show() -> Report:
         from crosscast.predict.configuration.bailey2014 import PublishedPredictor
-        from crosscast.report.configuration import print_training
+        from crosscast.report.configuration import training_report
 
         found, tree = trained.predictor, None
         if isinstance(found, PublishedPredictor):
             tree = (found.fitted.clusters.note, found.fitted.tree.text())
-        print_training(trained.card, out, sys.stdout, tree)
+        return training_report(trained.card, out, tree)
 
-    emit(run.json, trained.card.to_dict, show)
+    emit(run.json, trained.card.to_dict, show, run.html)
 
 
 @app.command
@@ -148,7 +149,7 @@ def corun(
     model: Model = None,
     without: Without = None,
     device: Device = None,
-    run: RunOptions = RUN,
+    run: PageOptions = PAGE,
 ) -> None:
     """Train a model of applications that share a device, for `crosscast predict corun` and `colocate`.
 
@@ -156,12 +157,12 @@ def corun(
     """
     trained = _train(dataset, "corun", out, model, without, run, device=device)
 
-    def show() -> None:
-        from crosscast.report.corun import print_corun_training
+    def show() -> Report:
+        from crosscast.report.corun import corun_training_report
 
-        print_corun_training(trained.card, out, sys.stdout)
+        return corun_training_report(trained.card, out)
 
-    emit(run.json, trained.card.to_dict, show)
+    emit(run.json, trained.card.to_dict, show, run.html)
 
 
 def _train(

@@ -50,26 +50,20 @@ def samples_report(card: ConfigurationCard, columns: Sequence[str]) -> Report:
     return Report([f"{card.model}, {trained_on(card)}", *_samples_lines(card), written])
 
 
-def chosen_report(kernel: SampledKernel, choices: Sequence[Choice], card: ConfigurationCard) -> Report:
-    """What is chosen for a kernel under each cap, and the predicted frontier."""
-    first = choices[0]
-    on_it = {each.configuration for each in first.frontier}
-    taken = [each.recommended for each in choices if each.recommended is not None]
-    off = any(each.configuration not in on_it for each in taken)
-    below = "; below it what was chosen off it, as it is more likely to keep to its cap" if off else ""
-    return Report(
-        [
-            Heading(kernel.name, 1),
-            *map(_choice_sentence, choices),
-            "",
-            f"Predicted frontier, with {level_percent(first.level)} intervals{below}:",
-            _choice_table(choices, card),
-            "",
-            _measured_at(kernel, card),
-            f"{card.model}, {trained_on(card)}",
-            *held_out_errors(card),
-        ]
-    )
+def chosen_report(found: Sequence[tuple[SampledKernel, Sequence[Choice]]], card: ConfigurationCard) -> Report:
+    """What is chosen for each kernel under each cap, and the predicted frontier."""
+    parts: list[Part] = []
+    for kernel, choices in found:
+        first = choices[0]
+        on_it = {each.configuration for each in first.frontier}
+        taken = [each.recommended for each in choices if each.recommended is not None]
+        off = any(each.configuration not in on_it for each in taken)
+        below = "; below it what was chosen off it, as it is more likely to keep to its cap" if off else ""
+        parts += [Heading(kernel.name, 2), *map(_choice_sentence, choices), ""]
+        parts.append(f"Predicted frontier, with {level_percent(first.level)} intervals{below}:")
+        parts += [_choice_table(choices, card), "", _measured_at(kernel, card)]
+        parts += [f"{card.model}, {trained_on(card)}", *held_out_errors(card)]
+    return Report(parts)
 
 
 def _choice_sentence(choice: Choice) -> str:
@@ -226,14 +220,7 @@ def _machine(study: ConfigurationEvaluation, machine: MachineChoices, programs: 
         _main_table(alone, f"each program left out{limit}: % of cases, % of the oracle's"),
         _interval_table(alone),
         *_difference_table(alone),
-        _method_table(
-            alone,
-            [
-                (str(each), lambda result, each=each: share(result.curve[each].score))
-                for each in alone[0].curve
-            ],
-            "S by the extra runs that are allowed",
-        ),
+        _curve_table(alone),
         _repeats_table(alone, machine),
         _tails_table(alone),
         *_confidence_table(alone),
@@ -422,6 +409,16 @@ def _difference_table(results: Sequence[ChoiceResult]) -> list[Part]:
 
     columns = [(heading, column(_METRICS[heading][0])) for heading in ("under", "S")]
     return [_method_table(compared, columns, "difference from the best baseline")] if compared else []
+
+
+def _curve_table(results: Sequence[ChoiceResult]) -> Table:
+    """The score by the number of extra runs."""
+
+    def column(budget: int) -> Callable[[ChoiceResult], str]:
+        return lambda result: share(result.curve[budget].score)
+
+    columns = [(str(budget), column(budget)) for budget in results[0].curve]
+    return _method_table(results, columns, "S by the extra runs that are allowed")
 
 
 def _repeats_table(results: Sequence[ChoiceResult], machine: MachineChoices) -> Table:

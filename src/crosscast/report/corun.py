@@ -1,4 +1,4 @@
-"""Co-running applications: evaluations with their studies, trained models, predictions, profiles and plans."""
+"""Co-running applications: evaluations and their studies, trained models, predictions, profiles, plans."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ def corun_training_report(card: CoRunCard, folder: Path) -> Report:
             f"{folder}: {card.model}, {_trained_on(card)}",
             "",
             _error_table([each for each in results if each["bag_size"] is None]),
-            "Each application was left out in turn with all mixes that it is in, and these were predicted by the "
+            "Each application was left out in turn with all mixes that it is in, and these were predicted "
+            "by the "
             "model fitted to the others.",
             f"Coverage: share of measured values within their {percent(card.errors.get('level'))} intervals; "
             "worst: the application with the least.",
@@ -86,7 +87,8 @@ def _trained_on(card: CoRunCard) -> str:
     facts = card.training
     sizes = " and ".join(map(str, card.sizes))
     return (
-        f"trained on {facts.get('dataset')}: {plural(int(facts.get('bags', 0)), 'mix', 'mixes')} of {sizes} of "
+        f"trained on {facts.get('dataset')}: {plural(int(facts.get('bags', 0)), 'mix', 'mixes')} of "
+        f"{sizes} of "
         f"{plural(len(card.applications), 'application')} ({format_names(card.applications, _MOST_NAMED)}) "
         f"on {card.device}."
     )
@@ -457,9 +459,11 @@ def _translation(study: TranslationStudy) -> Table:
 
 _ORDER = ("slowdown", "speed", "time", "power", "fits")
 _HELD_OUT = {
-    "leave-benchmark-out": "Each application was left out in turn, with all mixes that it is in; it was predicted "
+    "leave-benchmark-out": "Each application was left out in turn, with all mixes that it is in; it was "
+    "predicted "
     "by models fitted to the other mixes.",
-    "leave-bag-out": "Mixes were left out in folds, those of the same applications together: the applications are "
+    "leave-bag-out": "Mixes were left out in folds, those of the same applications together: the "
+    "applications are "
     "known from other mixes.",
     "random-80-20": "As published, a fifth of the mixes was left out at random: the applications are known "
     "from other mixes. See leave-benchmark-out for applications that are new.",
@@ -481,8 +485,10 @@ def corun_evaluation_report(study: CoRunStudy) -> Report:
             *(_studies(study.studies) if study.studies is not None else ()),
             "",
             _HELD_OUT[evaluation.split],
-            "MAPE: mean of the absolute error over what was measured. Slowdown: time of a job while the whole "
-            "mix runs over its time alone; speed is its inverse. Time: from the common start of a job of each to "
+            "MAPE: mean of the absolute error over what was measured. Slowdown: time of a job while the "
+            "whole "
+            "mix runs over its time alone; speed is its inverse. Time: from the common start of a job of "
+            "each to "
             "the end of the last.",
             f"{_COVERAGE.format(percent(evaluation.level))} AUC: of the probability that a mix fits.",
             "Exact definitions: docs/corun-evaluation.md.",
@@ -559,7 +565,8 @@ def partition_evaluation_report(evaluation: PartitionEvaluation) -> Report:
     return Report(
         [
             Heading(
-                f"{mixes.label}: {len(mixes):,} mixes{copies} of {applications} on {mixes.device}; from MPS at "
+                f"{mixes.label}: {len(mixes):,} mixes{copies} of {applications} on {mixes.device}; from "
+                "MPS at "
                 f"{levels} % to parts of {slices} slices; {evaluation.split}; seed {evaluation.seed}",
                 1,
             ),
@@ -567,7 +574,8 @@ def partition_evaluation_report(evaluation: PartitionEvaluation) -> Report:
             table,
             "",
             _HELD_OUT[evaluation.split],
-            "MAE: mean absolute error of the relative time alone on a part of so many slices, which is the time "
+            "MAE: mean absolute error of the relative time alone on a part of so many slices, which is "
+            "the time "
             "over that on the part on which the application is slowest.",
             _COVERAGE.format(percent(evaluation.level)),
             "Exact definitions: docs/corun-evaluation.md, Partitions.",
@@ -587,7 +595,8 @@ def translation_report(card: TranslationCard) -> Report:
             Heading(
                 f"{card.source} to {card.target}: a {line.form} line through "
                 f"{plural(int(training.get('times', 0)), 'time')} of "
-                f"{plural(len(training.get('applications', ())), 'application')} of {training.get('dataset')}",
+                f"{plural(len(training.get('applications', ())), 'application')} of "
+                f"{training.get('dataset')}",
                 1,
             ),
             formula,

@@ -74,13 +74,14 @@ def _reasons(entries: Sequence[Entry]) -> list[str]:
 
 
 def contents_lines(contents: CoRunContents) -> list[str]:
-    """A line for the isolated runs of each device, and one for its mixes of each size; none if there are none."""
+    """A line for the isolated runs of each device, and one for its mixes of each size."""
     solos = [
         f"{solo.device}: {plural(solo.solos, 'isolated run')}{_but([(solo.failed, 'failed')])}"
         for solo in contents.solos
     ]
     bags = [
-        f"{bag.device}: {plural(bag.bags, 'mix', 'mixes')} of {bag.members}{_configurations(bag.configurations)}"
+        f"{bag.device}: {plural(bag.bags, 'mix', 'mixes')} of "
+        f"{bag.members}{_configurations(bag.configurations)}"
         f"{_but([(bag.not_fitting, 'did not fit'), (bag.failed, 'failed')])}"
         for bag in contents.bags
     ]
@@ -170,7 +171,7 @@ def _counts(description: Description) -> Iterator[str]:
         plural(description.records, "record"),
         plural(description.profiles, "profile"),
         plural(description.sessions, "session"),
-        f"{formatplural(len(description.failed))} failed",
+        f"{format_count(len(description.failed))} failed",
     ]
     if description.energy:
         rows.append(plural(description.energy, "row of energy", "rows of energy"))
@@ -222,7 +223,7 @@ def _application(kernel: str) -> str:
 
 
 def _share(whole: int, lacking: int) -> str:
-    return f"{formatplural(whole - lacking)}/{formatplural(whole)}" if whole > lacking else NONE
+    return f"{format_count(whole - lacking)}/{format_count(whole)}" if whole > lacking else NONE
 
 
 def _missing(description: Description) -> str:

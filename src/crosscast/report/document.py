@@ -31,7 +31,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Text:
-    """Sentences that belong together, or lines as they are; a plain string in a report is a sentence of its own."""
+    """Sentences that belong together, or lines as they are; a plain string is a sentence of its own."""
 
     lines: Sequence[str]
     kind: Literal["text", "note", "list", "code"] = "text"

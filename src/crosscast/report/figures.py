@@ -20,7 +20,7 @@ from crosscast.errors import InputError, MissingExtraError
 from crosscast.report.document import visible
 from crosscast.units import elapsed_unit, format_seconds
 
-# Okabe and Ito's palette, told apart without seeing all colours; without its yellow, which is too light for lines.
+# Okabe and Ito's palette, for people who do not see all colours; without its yellow, too light for lines.
 BLUE, RED, GREEN, ORANGE = "#0072b2", "#d55e00", "#009e73", "#e69f00"
 SKY, PINK, BLACK, GREY = "#56b4e9", "#cc79a7", "#000000", "#777777"
 OLIVE, INDIGO = "#7a6a00", "#332288"
@@ -72,7 +72,8 @@ def _settings(**style: Any) -> Iterator[None]:
     import matplotlib
 
     with matplotlib.rc_context():
-        matplotlib.rcParams.update({"svg.hashsalt": "crosscast", **style})
+        settings: dict[Any, Any] = {"svg.hashsalt": "crosscast", **style}
+        matplotlib.rcParams.update(settings)
         yield
 
 
@@ -118,7 +119,7 @@ class Look:
 
 
 def looks(names: Iterable[str]) -> dict[str, Look]:
-    """A look for each name; after the colours have been used once, marks are other ones, and hollow in turn."""
+    """A look for each name; when the colours come again, the marks are other ones, and hollow in turn."""
     found = {}
     for place, name in enumerate(names):
         turn = place // len(COLOURS)
@@ -210,7 +211,7 @@ def bars(
     labels: tuple[str, str] = ("_", "_"),
     end: float = math.inf,
 ) -> None:
-    """A bar a name from above, with its number, its interval and the mark of a rival; what is over the end is cut."""
+    """A bar a name from above, with number, interval and a rival's mark; what is over the end is cut."""
     names, there = list(values), list(values.values())
     shown = [min(value, end) for value in there]
     axes.barh(range(len(names)), shown, color=colours, height=0.62, zorder=2, label=labels[0])

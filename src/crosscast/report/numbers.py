@@ -100,7 +100,7 @@ def times(low: float, high: float) -> str:
 
 
 class Score(NamedTuple):
-    """A score as a column of a table: heading, attribute, how it is written, and whether its interval is too."""
+    """A score as a column: heading, attribute, how it is written, and whether with its interval."""
 
     heading: str
     name: str

@@ -1,4 +1,4 @@
-"""Figures of the page about a dataset: predicted and measured times, coverage, and one application closely."""
+"""Figures of the page about a dataset: predicted and measured times, coverage, one application closely."""
 
 from __future__ import annotations
 

@@ -35,7 +35,8 @@ def _comparison(forecast: TimeForecast) -> list[str]:
     error = float(np.median(np.abs(forecast.centre[compared] / recorded - 1)))
     inside = np.count_nonzero((forecast.low[compared] <= recorded) & (recorded <= forecast.high[compared]))
     return [
-        f"Of {len(recorded)} recorded times, {inside} lie within the intervals; median error {percent(error)}."
+        f"Of {len(recorded)} recorded times, {inside} lie within the intervals; median error "
+        f"{percent(error)}."
     ]
 
 

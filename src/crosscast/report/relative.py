@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,12 +114,13 @@ def _name(result: RelativeResult) -> str:
 
 def _by_weighting(results: Sequence[RelativeResult]) -> Table:
     """MAE with each way to weight rows, and in the folds within training."""
-    columns: dict[str, Callable[[RelativeResult], Any]] = {"MAE by what counts the same": _name}
-    for each in WEIGHTINGS:
-        columns[each] = lambda result, each=each: result.by_weighting[each].mae
-    if any(each.validation_mae is not None for each in results):
-        columns["validation"] = lambda result: result.validation_mae
-    return Table.of(results, columns, formats=dict.fromkeys(columns, _FOUR))
+    validated = any(each.validation_mae is not None for each in results)
+    headings = ["MAE by what counts the same", *WEIGHTINGS, *(["validation"] if validated else [])]
+    rows = [
+        [_name(result), *(result.by_weighting[each].mae for each in WEIGHTINGS), result.validation_mae]
+        for result in results
+    ]
+    return Table(headings, [row[: len(headings)] for row in rows], formats=dict.fromkeys(headings, _FOUR))
 
 
 def _legend(evaluation: RelativeEvaluation) -> list[str]:
@@ -138,14 +139,17 @@ def _legend(evaluation: RelativeEvaluation) -> list[str]:
         lines.insert(
             0,
             "As published: runs are held out at random (10 %, the rest in 5 folds for the validation MAE). "
-            f"{repeated} of the runs in the test have a run of the same kernel at the same size among those that "
-            "were learned from, so that this is what a look-up table can do too: see leave-application-out for "
+            f"{repeated} of the runs in the test have a run of the same kernel at the same size among "
+            "those that "
+            "were learned from, so that this is what a look-up table can do too: see "
+            "leave-application-out for "
             "kernels that are new.",
         )
     elif evaluation.split.name == "leave-machine-out" and evaluation.repeated > 0:
         lines.insert(
             0,
-            f"{repeated} of the held-out runs are of a kernel at a size that was learned from with the counters "
+            f"{repeated} of the held-out runs are of a kernel at a size that was learned from with the "
+            "counters "
             "of other devices: what is new is the device that counts, not the work.",
         )
     return lines
@@ -218,7 +222,8 @@ def relative_training_report(card: RelativeCard, folder: Path) -> Report:
             Table(["model", *(each.heading for each in scores)], rows, bold=own),
             f"Each {_left_out(card)} was left out in turn, and predicted by the model fitted to the others. "
             "Applications weigh the same.",
-            "MAE: mean absolute error of times over that on the slowest device. Same order: all devices in their "
+            "MAE: mean absolute error of times over that on the slowest device. Same order: all devices "
+            "in their "
             "true order.",
             "Regret: time on the device predicted to be the fastest, over that on the fastest, less 1. "
             "Typical factor: how far ratios of two devices' times are off.",
@@ -279,7 +284,8 @@ def _coverage(card: RelativeCard) -> list[str]:
     # As many others allow no more than this.
     level = min(float(card.errors.get("level", 0.9)), others / (others + 1))
     return [
-        f"Coverage of {level_percent(level)} intervals by the errors on the {others} others: {percent(coverage)} of "
+        f"Coverage of {level_percent(level)} intervals by the errors on the {others} others: "
+        f"{percent(coverage)} of "
         "the times relative to another device."
     ]
 
@@ -361,7 +367,8 @@ def _advice(forecast: RelativeForecast, row: int) -> tuple[str, ...]:
     if fastest[likely] > fastest[first]:
         doubt = f" {forecast.devices[likely]} is more likely to be ({probability(fastest[likely])})."
     return (
-        f"Fastest first: {', '.join(order)} (probability of this order: {probability(forecast.same_order[row])}).",
+        f"Fastest first: {', '.join(order)} (probability of this order: "
+        f"{probability(forecast.same_order[row])}).",
         f"Recommended: {order[0]}, the fastest with a probability of {probability(fastest[first])}.{doubt}",
     )
 

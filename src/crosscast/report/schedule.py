@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from crosscast.cluster.experiment import REFERENCES, SHARE, Experiment, Mean, PlacementSummary
+from crosscast.cluster.experiment import REFERENCES, SHARE, Experiment, Mean
 from crosscast.cluster.experiment_jobs import JobTable
 from crosscast.cluster.jobs import Integers, Machine, Reals, Schedule
 from crosscast.cluster.metrics import Rectangles, Steps, rectangles
@@ -253,21 +253,27 @@ def _experiment_subject(facts: Mapping[str, Any]) -> list[str]:
 
 def _placements(found: Experiment) -> Table:
     several = len(found.setup.seeds) > 1
-    columns: dict[str, Callable[[PlacementSummary], Any]] = {
-        "placement": lambda each: each.placement,
-        "makespan": lambda each: (
-            f"{format_elapsed(each.makespan_s.value)} {_within(each.makespan_s) if several else ''}"
-        ),
-    }
-    for name in REFERENCES:
-        if any(name in each.against for each in found.results):
-            columns[f"vs {name}, %"] = lambda each, name=name: _difference(each.against.get(name))
-    columns |= {
-        "slowdown": lambda each: each.average_bounded_slowdown.value,
-        "mean wait": lambda each: each.mean_wait_s,
-        "used": lambda each: each.utilisation,
-    }
-    return Table.of(found.results, columns, formats=_FORMATS)
+    against = [name for name in REFERENCES if any(name in each.against for each in found.results)]
+    headings = [
+        "placement",
+        "makespan",
+        *(f"vs {name}, %" for name in against),
+        "slowdown",
+        "mean wait",
+        "used",
+    ]
+    rows = [
+        [
+            each.placement,
+            f"{format_elapsed(each.makespan_s.value)} {_within(each.makespan_s) if several else ''}".rstrip(),
+            *(_difference(each.against.get(name)) for name in against),
+            each.average_bounded_slowdown.value,
+            each.mean_wait_s,
+            each.utilisation,
+        ]
+        for each in found.results
+    ]
+    return Table(headings, rows, formats=_FORMATS)
 
 
 def _within(mean: Mean) -> str:
@@ -287,9 +293,9 @@ def _placed(found: Experiment) -> Table:
     """Where jobs ran."""
     rows = []
     for each in found.results:
+        shares = [(machine.jobs / each.jobs, machine.utilisation) for machine in each.machines]
         cells = [
-            f"{100 * machine.jobs / each.jobs:.0f} / {NONE if machine.utilisation is None else f'{100 * machine.utilisation:.0f}'}"
-            for machine in each.machines
+            f"{100 * jobs:.0f} / {NONE if used is None else f'{100 * used:.0f}'}" for jobs, used in shares
         ]
         rows.append([each.placement, share(each.on_fastest), factor(each.work_over_least), *cells])
     return Table(

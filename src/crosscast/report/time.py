@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence
+from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence, Interval
 from crosscast.evaluation.time import Result, TimeEvaluation
 from crosscast.evaluation.time_scores import HIGHER_IS_BETTER, Scores
 from crosscast.predict.time.artefact import TimeCard
@@ -197,7 +197,8 @@ def _legend(study: TimeEvaluation) -> list[str]:
         "Kernels are counted at each size; without it: mean slowdown over the other applications.",
         f"In brackets: {100 * SHARE:g} % of {format_count(DRAWS)} bootstrap draws of the applications. "
         f"{MARK} the best model, where the bootstrap of its difference from the best baseline excludes 0.",
-        "Noise floor: one run of each cell as the prediction of its median. Always one device: the one that is "
+        "Noise floor: one run of each cell as the prediction of its median. Always one device: the one "
+        "that is "
         "best afterwards. Exact definitions: docs/evaluation.md.",
     ]
 
@@ -230,12 +231,16 @@ def training_report(card: TimeCard, folder: Path) -> Report:
             Table(
                 ["probes", "model", *(each.heading for each in _OF_TRAINING)], rows, words=(0, 1), bold=own
             ),
-            "Each application was left out in turn, and predicted by the model fitted to the others. 0, 1, 2: "
+            "Each application was left out in turn, and predicted by the model fitted to the others. 0, "
+            "1, 2: "
             "devices on which its kernels were measured before.",
-            "RMSE: of the logarithm of the time. APE: median error of a time, over all cells and as a mean over "
+            "RMSE: of the logarithm of the time. APE: median error of a time, over all cells and as a "
+            "mean over "
             "applications.",
-            "Slowdown: time on the device taken over that on the fastest, mean over kernels. Coverage: share of "
-            f"an application's times within {level_percent(card.errors.get('level', 0.9))} intervals, mean over "
+            "Slowdown: time on the device taken over that on the fastest, mean over kernels. Coverage: "
+            "share of "
+            f"an application's times within {level_percent(card.errors.get('level', 0.9))} intervals, mean "
+            "over "
             "applications, and the worst's.",
             "With intervals and by application: card.json. Exact definitions: docs/evaluation.md.",
         ]
@@ -286,7 +291,7 @@ def _models(study: TimeEvaluation, probes: int) -> Any:
     every = figure.subplots(1, len(_PANELS), sharey=True)
     for axes, (score, label, scale) in zip(every, _PANELS, strict=True):
         floor = getattr(study.noise.scores, score)
-        dots = [(0, floor, None, GREY)]
+        dots: list[tuple[int, float | None, Interval | None, str]] = [(0, floor, None, GREY)]
         dots += [
             (place, getattr(result.scores, score), confidence.intervals.get(score), _colour(result))
             for place, (result, confidence) in enumerate(rows, 1)
@@ -304,7 +309,8 @@ def _models(study: TimeEvaluation, probes: int) -> Any:
     heading(
         figure,
         f"{study.folds}, {_known(probes)}",
-        f"dots are scores, lines hold {100 * SHARE:g} % of bootstrap draws of the applications; grey: baselines",
+        f"dots are scores, lines hold {100 * SHARE:g} % of bootstrap draws of the applications; grey: "
+        "baselines",
     )
     return figure
 
