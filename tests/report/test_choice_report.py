@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,13 +24,13 @@ from crosscast.predict.configuration.data import Quantity, Space, SurfaceForecas
 from crosscast.report import configuration_figures
 from crosscast.report import figures as canvas
 from crosscast.report.configuration import (
+    chosen_report,
+    evaluation_report,
     frontier_of,
-    honest_errors,
+    held_out_errors,
     longest_frontier,
-    print_chosen,
-    print_evaluation,
-    print_training,
     share,
+    training_report,
     write_frontier,
 )
 from crosscast.report.configuration_figures import (
@@ -184,9 +183,7 @@ def test_a_picture_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 def page(*, both: bool = False, programs: bool = False) -> str:
     study = chosen_study(both=both)
-    stream = io.StringIO()
-    print_evaluation(study, stream, programs=programs)
-    return stream.getvalue()
+    return evaluation_report(study, programs=programs).to_text()
 
 
 @pytest.fixture(scope="module")
@@ -400,18 +397,17 @@ CHOICES = [
 
 
 def test_it_says_what_was_learned_what_to_run_and_how_good_it_is() -> None:
-    stream = io.StringIO()
     card = msgspec.structs.replace(CARD, errors={**CARD.errors, "choices": CHOICES})
-    print_training(
-        card, Path("capmodel"), stream, (PREDICTOR.fitted.clusters.note, PREDICTOR.fitted.tree.text())
-    )
-    lines = stream.getvalue().splitlines()
+    text = training_report(
+        card, Path("capmodel"), (PREDICTOR.fitted.clusters.note, PREDICTOR.fitted.tree.text())
+    ).to_text()
+    lines = text.splitlines()
     assert lines[0] == (
         "capmodel: published-2, trained on made up: 144 runs of 12 kernels at a size (6 applications) at 12 "
         "configurations of 1 device (node)."
     )
     assert "  node: cpu cap 100 W, gpu cap 250 W" in lines
-    assert "2 clusters of" in stream.getvalue()
+    assert "2 clusters of" in text
     assert any(line.startswith("|") or " <= " in line for line in lines)
     (first,) = [line.split() for line in lines if line.startswith("published  ")]
     assert first == ["published", "61", "%", "80", "%", "112", "%", "48", "%", "0.0"]
@@ -420,12 +416,12 @@ def test_it_says_what_was_learned_what_to_run_and_how_good_it_is() -> None:
 
 
 def test_errors_that_the_card_does_not_have_are_not_said() -> None:
-    assert honest_errors(msgspec.structs.replace(CARD, errors={})) == []
-    found = honest_errors(
+    assert held_out_errors(msgspec.structs.replace(CARD, errors={})) == []
+    found = held_out_errors(
         msgspec.structs.replace(CARD, errors={"rmse_log_power": 0.1, "coverage_power": 0.91})
     )
     assert found == [
-        "On applications that it had not seen: power: RMSE of the logarithm 0.100, 90 % intervals held 91 %."
+        "On held-out applications: power: RMSE of the logarithm 0.100, coverage of 90 % intervals 91 %."
     ]
 
 
@@ -448,14 +444,12 @@ def forecast_choosing(time_scale: float = 1.0, row: int = 3) -> SurfaceForecast:
 
 
 def shown(choices: Sequence[Choice], space: Space = SURFACES_CHOOSING.space) -> str:
-    stream = io.StringIO()
     card = msgspec.structs.replace(CARD_CHOOSING, configurations=entries(space.configurations))
     if space is not SURFACES_CHOOSING.space:
         card = msgspec.structs.replace(
             card, samples=entries([space.configurations[each] for each in (11, 0)])
         )
-    print_chosen(KERNEL, choices, card, stream)
-    return stream.getvalue()
+    return chosen_report([(KERNEL, choices)], card).to_text()
 
 
 def test_the_table_has_the_frontier_with_the_chosen_one_marked() -> None:

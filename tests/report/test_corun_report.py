@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from dataclasses import replace
@@ -22,12 +21,12 @@ from crosscast.predict.corun.artefact import CoRunCard, TrainedCoRunModel
 from crosscast.predict.corun.forecast import Estimate, MixForecast
 from crosscast.report.corun import (
     CoRunProfile,
-    honest_corun_errors,
-    print_colocation,
-    print_corun_evaluation,
-    print_corun_forecast,
-    print_corun_profile,
-    print_corun_training,
+    colocation_report,
+    corun_evaluation_report,
+    corun_forecast_report,
+    corun_profile_report,
+    corun_training_report,
+    held_out_corun_errors,
 )
 from crosscast.report.corun_figures import error_scale, write_corun_figures
 from crosscast.report.dataset import contents_lines, failure_lines
@@ -62,9 +61,7 @@ PROFILE = CoRunProfile(
 
 
 def printed(profile: CoRunProfile) -> list[str]:
-    stream = io.StringIO()
-    print_corun_profile(profile, stream)
-    return [line.rstrip() for line in stream.getvalue().splitlines()]
+    return corun_profile_report(profile).to_text().splitlines()
 
 
 def test_what_was_measured_is_shown_for_people() -> None:
@@ -118,10 +115,10 @@ def test_each_device_and_size_of_bags_has_a_line() -> None:
         (),
     )
     assert contents_lines(contents) == [
-        "cpu: 1 solo run",
-        "gpu: 1,200 solo runs, of which 3 failed",
-        "cpu: 1 bag of 2",
-        "gpu: 84,000 bags of 3 in 6 configurations, of which 2 did not fit and 1 failed",
+        "cpu: 1 isolated run",
+        "gpu: 1,200 isolated runs, of which 3 failed",
+        "cpu: 1 mix of 2",
+        "gpu: 84,000 mixes of 3 in 6 configurations, of which 2 did not fit and 1 failed",
     ]
     assert contents_lines(CoRunContents((), (), ())) == []
 
@@ -135,8 +132,8 @@ def test_what_failed_says_where_and_why() -> None:
     )
     assert failure_lines(CoRunContents((), (), failed)) == [
         'sums tiny on gpu {"sharing": "mps"}, alone: no memory',
-        "sums tiny on gpu, in the bag pair: it hung",
-        "sums tiny on gpu, in the bag pair, repeat 2: it hung",
+        "sums tiny on gpu, in the mix pair: it hung",
+        "sums tiny on gpu, in the mix pair, repeat 2: it hung",
     ]
 
 
@@ -178,34 +175,29 @@ FORECAST = MixForecast(
 
 
 def shown(forecast: MixForecast, card: CoRunCard = CARD) -> str:
-    stream = io.StringIO()
-    print_corun_forecast(forecast, card, stream)
-    return stream.getvalue()
+    return corun_forecast_report(forecast, card).to_text()
 
 
 def test_times_slowdowns_power_and_how_sure_they_are() -> None:
     text = shown(FORECAST)
     assert "bfs small + cfd small on cpu" in text
     assert (
-        "All together: 300 ms (250 ms to 350 ms, 90 % interval); one after another 500 ms: 40 % saved."
+        "Time of the mix: 300 ms (250 ms to 350 ms, 90 % interval); one after another 500 ms: 40 % saved."
         in text
     )
     assert "Power while all run: 50 W (45 to 55 W, 90 % interval)." in text
-    assert "They fit on the device together with a probability of 75 %." in text
+    assert "Probability that they fit on the device together: 75 %." in text
     assert "Memory of all: 2 MiB." in text
-    assert (
-        "Mean absolute error on applications that it had not seen: slowdowns 7.25 %, times of bags 8.5 %."
-        in text
-    )
-    assert "90 % intervals held 90 % of its times; of cfd 75 %." in text
+    assert "Mean absolute error on held-out applications: slowdowns 7.25 %, times of mixes 8.5 %." in text
+    assert "Coverage of 90 % intervals of times: 90 % (worst application cfd 75 %)." in text
 
 
 @pytest.mark.parametrize(
     ("serial_s", "said"),
     [
         (0.2, "50 % lost."),
-        (0.32, "6 % saved, but the interval holds both."),
-        (0.28, "7 % lost, but the interval holds both."),
+        (0.32, "6 % saved, but the interval includes no change."),
+        (0.28, "7 % lost, but the interval includes no change."),
     ],
 )
 def test_a_gain_that_is_not_sure_is_said_not_to_be(serial_s: float, said: str) -> None:
@@ -217,30 +209,28 @@ def test_what_is_not_known_is_said_not_to_be() -> None:
         FORECAST, slowdown=(None, None), time_s=None, power_w=None, fits=None, memory_bytes=None
     )
     text = shown(nothing)
-    assert "Power: not known, as the model was trained on bags without." in text
-    for absent in ("All together", "They fit", "Memory", "nan", "None"):
+    assert "Power: n/a (the model was trained on mixes without power)." in text
+    for absent in ("Time of the mix", "fit on", "Memory", "nan", "None"):
         assert absent not in text
     unpowered = replace(nothing, mix=(A, replace(B, power_w=None)))
-    assert "Power: not known, as that of cfd small alone is not." in shown(unpowered)
+    assert "Power: n/a (no isolated power measurement of cfd small)." in shown(unpowered)
     elsewhere = replace(nothing, mix=(replace(A, device="gpu"), replace(B, device="gpu")))
-    assert "Power: not known, as it is not translated." in shown(elsewhere)
+    assert "Power: n/a (power is not translated to other devices)." in shown(elsewhere)
 
 
 def test_a_card_without_errors_tells_none() -> None:
-    assert honest_corun_errors(structs.replace(CARD, errors={})) == []
+    assert held_out_corun_errors(structs.replace(CARD, errors={})) == []
     text = shown(FORECAST, structs.replace(CARD, errors={}))
-    assert "trained on made: 21 bags of 2 and 3 of 2 applications (bfs, cfd) on cpu." in text
+    assert "trained on made: 21 mixes of 2 and 3 of 2 applications (bfs, cfd) on cpu." in text
     assert "Mean absolute error" not in text
 
 
 def test_a_trained_model_shows_its_errors_beside_those_of_baselines() -> None:
-    stream = io.StringIO()
-    print_corun_training(CARD, Path("co"), stream)
-    text = stream.getvalue()
+    text = corun_training_report(CARD, Path("co")).to_text()
     assert text.startswith(
-        "co: process, trained on made: 21 bags of 2 and 3 of 2 applications (bfs, cfd) on cpu."
+        "co: process, trained on made: 21 mixes of 2 and 3 of 2 applications (bfs, cfd) on cpu."
     )
-    for words in ("mean (baseline)", "7.25 %", "cfd 75 %", "0.932", "1,234", "90 % intervals held what"):
+    for words in ("mean (baseline)", "7.25 %", "cfd 75 %", "0.932", "1,234", "within their 90 % intervals"):
         assert words in text
     # Speeds say what slowdowns say, and sizes are for the evaluation.
     assert "99 %" not in text
@@ -249,15 +239,13 @@ def test_a_trained_model_shows_its_errors_beside_those_of_baselines() -> None:
 
 def test_an_error_that_is_no_number_is_not_told() -> None:
     results = [result("slowdown"), result("time", mape=None, coverage=None)]
-    lines = honest_corun_errors(structs.replace(CARD, errors={"level": 0.9, "results": results}))
-    assert lines == ["Mean absolute error on applications that it had not seen: slowdowns 7.25 %."]
+    lines = held_out_corun_errors(structs.replace(CARD, errors={"level": 0.9, "results": results}))
+    assert lines == ["Mean absolute error on held-out applications: slowdowns 7.25 %."]
 
 
 def printed_corun_report(plan: ColocationPlan, model: TrainedCoRunModel) -> str:
-    stream = io.StringIO()
     jobs = sum(len(bag.jobs) for bag in plan.shared) + len(plan.alone)
-    print_colocation(plan, [f"job {place}" for place in range(jobs)], model.card, stream)
-    return stream.getvalue()
+    return colocation_report(plan, [f"job {place}" for place in range(jobs)], model.card).to_text()
 
 
 def lines_of(text: str) -> list[str]:
@@ -277,7 +265,7 @@ def test_pairs_are_shown_with_slowdowns_times_and_gains(tmp_path: Path) -> None:
     assert any(
         line.startswith("All 2 jobs: ") and "instead of 20 s one after another" in line for line in lines
     )
-    assert "Each gain counts by the probability that the jobs fit on the device together." in lines
+    assert "Gains are weighted by the probability that the jobs fit on the device together." in lines
     assert not any("alone on" in line for line in lines)
 
 
@@ -297,7 +285,7 @@ def test_a_gain_that_may_be_none_says_so(tmp_path: Path) -> None:
     plan = choose_colocation(made_jobs(2), model, lengths=[1.0, 1.0])
     text = printed_corun_report(plan, model)
     assert plan.gain_s.low < 0
-    assert "The interval holds 0: it may be that nothing is gained." in lines_of(text)
+    assert "The interval includes 0: sharing may gain nothing." in lines_of(text)
     assert "−" in text
 
 
@@ -349,20 +337,18 @@ def test_without_studies_there_is_a_picture_a_quantity_of_what_was_left_out(tmp_
 def printed_corun_studies(**changes: str) -> str:
     study = studied()
     assert study.studies is not None
-    stream = io.StringIO()
-    print_corun_evaluation(replace(study, studies=replace(study.studies, **changes)), stream)
-    return stream.getvalue()
+    return corun_evaluation_report(replace(study, studies=replace(study.studies, **changes))).to_text()
 
 
 def test_all_studies_are_printed() -> None:
     text = printed_corun_studies()
     for part in (
-        "clusters of 30 bags by fairness, LLC misses, L1 misses: mean silhouette",
-        "time of bags of 2 by features, leave-benchmark-out: MAPE",
-        "power of bags of 2 by features, random-80-20: MAPE",
+        "clusters of 30 mixes by fairness, LLC misses, L1 misses: mean silhouette",
+        "time of mixes of 2 by features, leave-benchmark-out: MAPE",
+        "power of mixes of 2 by features, random-80-20: MAPE",
         "published combinations (",
-        "time: bags with a feature on their path through a decision tree of all that is known",
-        "bags of several sizes, leave-benchmark-out: MAPE",
+        "time: mixes with a feature on their path through a decision tree of all that is known",
+        "mixes of several sizes, leave-benchmark-out: MAPE",
         "One predictor a size, as published: published-linear.",
         "times on cpu translated to other, each of 4 applications left out: MAPE",
         "Published: 7 to 9 % (an accuracy of 91 to 93 %)",

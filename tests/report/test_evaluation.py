@@ -1,6 +1,5 @@
 """The tables and the pictures of an evaluation."""
 
-import io
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +11,7 @@ from crosscast.errors import InputError
 from crosscast.evaluation.time import TimeEvaluation, evaluate_time
 from crosscast.predict.time.forecast import Model
 from crosscast.report.figures import new_figure, save_figure
-from crosscast.report.time import print_evaluation
-from crosscast.report.time_figures import write_figures
+from crosscast.report.time import evaluation_report, write_figures
 from support.models import MeanModel, Oracle, random_grid
 
 GRID = random_grid()
@@ -34,9 +32,7 @@ def study_of(
 
 
 def page(study: TimeEvaluation) -> str:
-    stream = io.StringIO()
-    print_evaluation(study, stream)
-    return stream.getvalue()
+    return evaluation_report(study).to_text()
 
 
 def line(text: str, start: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +14,7 @@ import pytest
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.profile import CATEGORIES, METRICS, Profile
 from crosscast.report.figures import WIDE, logarithmic_axis, new_figure, spread_axis
-from crosscast.report.profiles import AXES, Axis, format_value, print_table, write_kiviat
+from crosscast.report.profiles import AXES, Axis, format_value, profiles_report, write_kiviat
 
 
 def drawn(values: np.ndarray[Any, Any], scale: Callable[..., None]) -> Any:
@@ -116,16 +115,14 @@ ProfileMaker_table = Callable[..., Profile]
 
 
 def shown(*profiles: Profile) -> str:
-    stream = io.StringIO()
-    print_table(profiles, stream)
-    return stream.getvalue()
+    return profiles_report(profiles).to_text()
 
 
 def test_the_table_has_every_metric_in_its_category(make_profile: ProfileMaker_table) -> None:
     text = shown(make_profile())
     places = [text.index(f" {metric.name} ") for metric in METRICS]
     assert places == sorted(places)
-    assert all(f"│{category} " in text for category in CATEGORIES)
+    assert all(f"\n{category}\n" in text for category in CATEGORIES)
 
 
 def test_the_table_says_what_was_measured_and_how(make_profile: ProfileMaker_table) -> None:

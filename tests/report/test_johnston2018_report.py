@@ -1,14 +1,12 @@
 """The published study as it is printed and drawn."""
 
-import io
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.report.johnston2018 import print_study
-from crosscast.report.johnston2018_figures import write_figures
+from crosscast.report.johnston2018 import study_report, write_figures
 from crosscast.studies.johnston2018 import Johnston2018, reproduce
 from support.johnston2018 import SMALL, made_up
 
@@ -21,9 +19,7 @@ def study() -> Johnston2018:
 
 
 def printed(study: Johnston2018) -> str:
-    stream = io.StringIO()
-    print_study(study, stream)
-    return stream.getvalue()
+    return study_report(study).to_text()
 
 
 def row(text: str, start: str) -> list[str]:

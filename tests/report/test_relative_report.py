@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +14,14 @@ from msgspec import structs
 from crosscast.errors import InputError
 from crosscast.predict.relative.artefact import RelativeCard
 from crosscast.predict.relative.nichols2024 import LogMean, PublishedLinear, PublishedMean
+from crosscast.report.document import Report
 from crosscast.report.relative import (
-    print_relative_evaluation,
-    print_relative_forecasts,
-    print_relative_training,
     relative_errors_text,
+    relative_evaluation_report,
+    relative_forecasts_report,
+    relative_training_report,
+    write_relative_figures,
 )
-from crosscast.report.relative_figures import write_relative_figures
 from crosscast.studies.nichols2024 import RelativeStudy, study_relative
 from support.vectors import made_vectors, trained
 
@@ -34,14 +34,12 @@ def whole() -> RelativeStudy:
     return study_relative(VECTORS, MODELS, "published", label="made up [1]", studies=True)
 
 
-def text_of(show: Callable[..., None], *what: Any) -> str:
-    stream = io.StringIO()
-    show(*what, stream)
-    return stream.getvalue()
+def text_of(show: Callable[..., Report], *what: Any) -> str:
+    return str(show(*what).to_text())
 
 
 def printed(study: RelativeStudy) -> str:
-    return text_of(print_relative_evaluation, study)
+    return text_of(relative_evaluation_report, study)
 
 
 def test_a_table_has_every_model_with_its_numbers(whole: RelativeStudy) -> None:
@@ -107,7 +105,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 def shown(count: int, relative_to: str | None = None) -> list[str]:
     model = trained()
     forecast = model.predict(made_vectors().observations.rows(np.arange(count)), relative_to=relative_to)
-    text = text_of(print_relative_forecasts, [forecast], model.card)
+    text = text_of(relative_forecasts_report, [forecast], model.card)
     return [line.rstrip() for line in text.splitlines()]
 
 
@@ -117,34 +115,34 @@ def test_devices_are_in_the_order_of_their_times() -> None:
     assert tuple(line.split()[0] for line in lines[2:5]) == order
     own = next(line for line in lines[2:5] if line.startswith("cpu"))
     assert own.split()[1:4] == ["1", "itself", "1.00×"]
-    assert f"Take {order[0]}: the fastest with a probability of" in lines[6]
+    assert f"Recommended: {order[0]}, the fastest with a probability of" in lines[6]
 
 
 def test_of_many_runs_each_has_a_line() -> None:
-    assert sum(line.startswith("Take ") for line in shown(12)) == 12
+    assert sum(line.startswith("Recommended: ") for line in shown(12)) == 12
     lines = shown(13)
-    assert not any(line.startswith("Take ") for line in lines)
+    assert not any(line.startswith("Recommended: ") for line in lines)
     assert sum(line.startswith("app0") for line in lines) == 13
-    assert lines[0].split()[:4] == ["run", "counted", "on", "take"]
+    assert lines[0].split()[:4] == ["run", "counted", "on", "recommended"]
 
 
 def test_a_device_that_is_more_often_the_fastest_than_the_first_is_named() -> None:
     found = trained().predict(made_vectors().observations.rows(np.array([0])))
     second = found.in_order(0)[1]
     fastest = np.where(np.array(found.devices) == second, 0.7, 0.15)[None]
-    text = text_of(print_relative_forecasts, [replace(found, fastest=fastest)], trained().card)
-    assert f"More often than that, {second} is the fastest (70 %)." in text
+    text = text_of(relative_forecasts_report, [replace(found, fastest=fastest)], trained().card)
+    assert f"{second} is more likely to be (70 %)." in text
 
 
 def printed_card(card: RelativeCard) -> str:
-    return text_of(print_relative_training, card, Path("rpv"))
+    return text_of(relative_training_report, card, Path("rpv"))
 
 
 def test_a_card_is_printed_with_the_baselines_and_what_was_left_out() -> None:
     card = trained().card
     text = printed_card(card)
     assert "published-mean (baseline)" in text
-    assert "90 % intervals by the errors on the 11 others held" in text
+    assert "Coverage of 90 % intervals by the errors on the 11 others:" in text
     own = f"{card.errors['results'][0]['mae']:.3f}"
     assert own in text
     of_kernels = structs.replace(card, errors={**card.errors, "protocol": "leave-kernel-out"})
@@ -152,7 +150,7 @@ def test_a_card_is_printed_with_the_baselines_and_what_was_left_out() -> None:
 
 
 def test_a_card_of_profiles_says_that_they_are_of_no_device() -> None:
-    assert "with profiles that are of no device" in printed_card(
+    assert "with architecture-independent profiles" in printed_card(
         structs.replace(trained().card, sources=("none",))
     )
 

@@ -1,20 +1,21 @@
-"""Consoles: as wide as the terminal, or as the numbers need."""
+"""Reports as text, Markdown, JSON and a page; devices and measurements as reports."""
 
 from __future__ import annotations
 
 import io
 import json
-from io import StringIO
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rich.text import Text
 
+from crosscast.errors import InputError, MissingExtraError
 from crosscast.measure.energy import Availability
 from crosscast.measure.inventory import Entry
-from crosscast.report.dataset import Measurement, print_devices, print_measurement
-from crosscast.report.text import PLAIN_WIDTH, console_of_numbers, console_on, number_table, print_table
+from crosscast.report.dataset import Measurement, devices_report, measurement_report
+from crosscast.report.document import Figure, Heading, Report, Table, Text
 
 
 class Terminal(io.StringIO):
@@ -25,31 +26,97 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("columns", "width"), [(60, PLAIN_WIDTH), (200, 200)])
-def test_numbers_are_not_cut_on_a_narrow_terminal(
-    monkeypatch: pytest.MonkeyPatch, columns: int, width: int
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    assert console_on(Terminal()).width == columns
-    assert console_of_numbers(Terminal()).width == width
-
-
-def test_without_a_terminal_the_width_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-    assert console_of_numbers(io.StringIO(), 120).width == 120
+REPORT = Report(
+    [
+        Heading("Title <b>", 1),
+        "One sentence.",
+        Table(
+            ["[bold]x", "gpu[0]", "n"],
+            [["[red]name|", 1, 2.5], ["b", None, float("nan")]],
+            "by [machine]",
+            {"n": "{:.2f}".format},
+            bold=[1],
+        ),
+        Heading("Part", 2, "part"),
+        Text(["a note"], "note"),
+        Text(["one", "two"], "list"),
+        Text(["  |-- code"], "code"),
+        Figure(lambda: b"<svg/>", 'what "it" shows', "how to read it"),
+    ]
+)
 
 
 def test_names_are_on_the_left_and_as_they_are_numbers_on_the_right() -> None:
-    table = number_table("[bold]x", ["gpu[0]", "n"])
-    table.add_row(Text("[red]name"), "1", "2.5")
-    stream = StringIO()
-    print_table(console_of_numbers(stream), "by [machine]", table)
-    assert [line.rstrip() for line in stream.getvalue().splitlines()] == [
+    assert REPORT.to_text().splitlines() == [
+        "Title <b>",
+        "One sentence.",
         "",
         "by [machine]",
-        "[bold]x    gpu[0]    n",
-        "[red]name       1  2.5",
+        "[bold]x     gpu[0]     n",
+        "[red]name|       1  2.50",
+        "b                —     —",
+        "",
+        "Part",
+        "",
+        "a note",
+        "one",
+        "two",
+        "  |-- code",
     ]
+
+
+def test_headings_are_bold_on_a_terminal_alone() -> None:
+    terminal, pipe = Terminal(), io.StringIO()
+    REPORT.print(terminal)
+    REPORT.print(pipe)
+    assert terminal.getvalue().startswith("\x1b[1mTitle <b>\x1b[0m\n")
+    assert "\x1b[1mb                —     —\x1b[0m\n" in terminal.getvalue()
+    assert "\x1b" not in pipe.getvalue()
+
+
+def test_markdown_and_json_have_the_same_values() -> None:
+    text = REPORT.to_markdown()
+    assert "| [red]name\\| | 1 | 2.50 |\n| b | — | — |" in text
+    assert "| --- | ---: | ---: |" in text
+    assert "## Part\n" in text and "- two" in text
+    found = json.loads(json.dumps(REPORT.to_dict(), allow_nan=False))
+    assert found["title"] == "Title <b>"
+    assert found["parts"][2]["rows"] == [["[red]name|", 1, 2.5], ["b", None, None]]
+
+
+def test_a_page_can_be_read_on_a_phone_in_the_dark_and_aloud() -> None:
+    page = REPORT.to_html()
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
+    assert "prefers-color-scheme: dark" in page
+    assert "<caption>by [machine]</caption>" in page
+    assert '<th scope="col">[bold]x</th><th scope="col" class="number">gpu[0]</th>' in page
+    assert '<th scope="row">[red]name|</th><td class="number">1</td>' in page
+    assert 'aria-label="by [machine]"' in page
+    assert '<li><a href="#part">Part</a></li>' in page and '<h2 id="part">' in page
+    assert 'alt="what &#34;it&#34; shows"><figcaption>how to read it</figcaption>' in page
+    assert "data:image/svg+xml;base64,PHN2Zy8+" in page
+    assert page == REPORT.to_html()
+
+
+@pytest.mark.parametrize("character", ["\x00", "\x1b", "\u202e", "\ud800", "\u2028"])
+def test_what_cannot_be_shown_is_replaced(character: str) -> None:
+    report = Report([f"a{character}b", Table([f"c{character}"], [[f"d{character}"]])])
+    for text in (report.to_text(), report.to_html(), report.to_markdown()):
+        assert character not in text
+        assert "a\ufffdb" in text and "c\ufffd" in text and "d\ufffd" in text
+
+
+def test_a_page_is_written_whole(tmp_path: Path) -> None:
+    assert REPORT.write_html(tmp_path / "page.html").read_text(encoding="utf-8") == REPORT.to_html()
+    assert len(list(tmp_path.iterdir())) == 1
+    with pytest.raises(InputError, match="page: cannot write"):
+        REPORT.write_html(tmp_path / "missing" / "page.html")
+
+
+def test_a_page_without_jinja_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingExtraError, match=r"crosscast\[report\]"):
+        REPORT.to_html()
 
 
 def entry(name: str, *sensors: Availability, **facts: Any) -> Entry:
@@ -59,9 +126,7 @@ def entry(name: str, *sensors: Availability, **facts: Any) -> Entry:
 
 
 def printed(*entries: Entry) -> list[str]:
-    stream = io.StringIO()
-    print_devices(entries, stream)
-    return stream.getvalue().splitlines()
+    return devices_report(entries).to_text().splitlines()
 
 
 def test_a_row_a_device_with_what_is_known() -> None:
@@ -115,9 +180,7 @@ def answer(repeat: int = 0, energy_j: float | None = None, **session: Any) -> di
 
 
 def printed_measurement(*answers: dict[str, Any]) -> str:
-    stream = io.StringIO()
-    print_measurement(Measurement.of("pocl:0", "a CPU", answers), stream)
-    return stream.getvalue()
+    return measurement_report(Measurement.of("pocl:0", "a CPU", answers)).to_text()
 
 
 def test_kernels_are_summarized_over_all_processes() -> None:
@@ -193,6 +256,5 @@ def test_people_see_that_there_is_no_energy_and_how_many_processes() -> None:
 
 
 def test_energy_that_was_not_asked_for_is_not_missed() -> None:
-    stream = io.StringIO()
-    print_measurement(Measurement.of("pocl:0", "a CPU", [answer()], sensor="none"), stream)
-    assert "energy" not in stream.getvalue()
+    found = Measurement.of("pocl:0", "a CPU", [answer()], sensor="none")
+    assert "energy" not in measurement_report(found).to_text()

@@ -157,7 +157,8 @@ def _of_mix(forecast: MixForecast, card: CoRunCard) -> list[str]:
     lines = []
     time, serial = forecast.time_s, forecast.serial_s
     if time is not None:
-        said = f"Time of the mix: {format_seconds(time.value)} ({times(time.low, time.high)}, {_level(time)} interval)"
+        interval = f"{times(time.low, time.high)}, {_level(time)} interval"
+        said = f"Time of the mix: {format_seconds(time.value)} ({interval})"
         if serial is not None:
             said += f"; one after another {format_seconds(serial)}: {_gain(time, serial)}"
         lines.append(f"{said}.")

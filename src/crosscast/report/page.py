@@ -230,7 +230,7 @@ def page_of(subject: Subject) -> Report:
     parts: list[Part] = [Heading(subject.title, 1)]
     for name, title, section in _SECTIONS:
         parts += [Heading(title, 2, name), *section(subject)]
-    made = f"Made with Crosscast {crosscast.__version__}; {subject.result.model}, {study.folds}, seed {study.seed}."
+    made = f"Crosscast {crosscast.__version__}; {subject.result.model}, {study.folds}, seed {study.seed}."
     return Report([*parts, Text([made], "note")])
 
 
@@ -309,7 +309,7 @@ def _check_times(dataset: Dataset) -> None:
     ]
     raise InputError.of(
         where=dataset.label,
-        expected="records of kernels' times and profiles of the kernels, as a report is about predicted times",
+        expected="records of kernels' times, and profiles of the kernels, to predict the times",
         found=", ".join(counts) or "neither",
     )
 
@@ -796,7 +796,7 @@ _SECTIONS: tuple[tuple[str, str, Callable[[Subject], list[Part]]], ...] = (
     ("dataset", "What the dataset holds", _holdings),
     ("forecasts", "Predicted and measured times of held-out applications", _forecasts),
     ("errors", "Errors by application and device", _errors),
-    ("coverage", "Intervals, and the recommended device", _coverage),
+    ("coverage", "Intervals and slowdowns", _coverage),
     ("closer", "A closer look at one application", _closer),
     ("scores", "All scores, and what they say", _in_full),
 )

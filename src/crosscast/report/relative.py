@@ -377,7 +377,7 @@ _MOST_BARS = 25
 
 
 def write_relative_figures(study: RelativeStudy, folder: Path) -> list[Path]:
-    """Draw the models beside each other, and a figure for each study (Nichols et al. 2024, Figures 2 to 8)."""
+    """Draw the models side by side, and a figure for each study (Nichols et al. 2024, Figures 2 to 8)."""
     label, split = study.evaluation.label, study.evaluation.split.name
     figures = {"models": _models_figure(study.evaluation.results, f"{label}: {split}")}
     studies = study.studies
