@@ -124,12 +124,12 @@ def test_a_person_sees_the_choice_the_frontier_and_how_sure_it_is(
     shown = captured.out
     assert shown.startswith("app1 small\nUnder 220 W, for the most performance: node: cpu cap ")
     assert "it keeps to the cap with " in shown
-    assert "Predicted frontier, with intervals of 90 %:" in shown
+    assert "Predicted frontier, with 90 % intervals:" in shown
     for part in ("cpu cap, W", "performance", "← 220 W", "← 280 W", "measured", " to "):
         assert part in shown
     assert "Measured in 2 runs at node: cpu cap 60 W, gpu cap 100 W; node: cpu cap 100 W" in shown
     assert "trained on made up: 144 runs of 12 kernels at a size (6 applications)" in shown
-    assert "On applications that it had not seen: time: RMSE of the logarithm 0.200" in shown
+    assert "On held-out applications: time: RMSE of the logarithm 0.200" in shown
     assert "…" not in shown
 
 

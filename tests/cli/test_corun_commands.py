@@ -68,7 +68,7 @@ def test_training_prints_what_the_card_says(capsys: Output, dataset: str, tmp_pa
     assert main(["train", "corun", dataset, *QUICK, "--out", str(tmp_path / "co")]) == 0
     shown = capsys.readouterr().out
     assert (
-        "process-alone, trained on bags: 15 bags of 2 of 5 applications (bfs, cfd, crc, csr, dwt) on cpu."
+        "process-alone, trained on bags: 15 mixes of 2 of 5 applications (bfs, cfd, crc, csr, dwt) on cpu."
         in shown
     )
     for words in ("mean (baseline)", "sum (baseline)", "slowdown", "power", "Each application was left out"):
@@ -111,12 +111,12 @@ def test_a_person_sees_times_slowdowns_power_and_how_sure_it_is(
     for words in (
         "bfs small + cfd small on cpu",
         "slowdown",
-        "All together: ",
+        "Time of the mix: ",
         "90 % interval",
         "one after another ",
         "Power while all run: ",
         "Memory of all: 2 MiB.",
-        "Mean absolute error on applications that it had not seen: slowdowns ",
+        "Mean absolute error on held-out applications: slowdowns ",
     ):
         assert words in captured.out
 
@@ -206,7 +206,7 @@ def test_a_person_sees_how_good_models_are(capsys: Output, dataset: str, protoco
     assert main(["evaluate", "corun", dataset, "--folds", protocol, *words]) == 0
     shown = capsys.readouterr().out
     for words_ in (
-        "15 bags of 2 of 5 applications on cpu",
+        "15 mixes of 2 of 5 applications on cpu",
         "mean (baseline)",
         "MAPE",
         "docs/corun-evaluation.md",
@@ -323,7 +323,7 @@ def test_a_card_is_made_and_profiles_on_one_device_tell_of_the_other(
     assert main(words) == 0
     text = capsys.readouterr().out
     assert " on other\n" in text
-    assert "Times on cpu are translated to other by a logarithmic line; with applications left out" in text
+    assert "Times on cpu are translated to other by a logarithmic line; MAPE of held-out applications" in text
 
 
 def test_a_card_is_also_json(folder: Path, tmp_path: Path, capsys: Output_corun_translate) -> None:

@@ -218,11 +218,11 @@ def test_a_dataset_of_co_running_alone_says_what_bags_it_has_and_what_failed(
     assert lines == [
         "2 applications, 1 size, 1 device",
         "",
-        "cpu: 2 solo runs",
-        "cpu: 1 bag of 2, of which 1 failed",
+        "cpu: 2 isolated runs",
+        "cpu: 1 mix of 2, of which 1 failed",
         "",
         "1 application failed",
-        "  lud tiny on cpu, in the bag pair: out of memory",
+        "  lud tiny on cpu, in the mix pair: out of memory",
     ]
     assert main(["dataset", "describe", str(tmp_path / "corun"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["corun"]
@@ -239,7 +239,7 @@ def test_solo_runs_and_bags_are_beside_what_was_measured(tmp_path: Path, capsys:
     assert main(["dataset", "describe", str(tmp_path / "both")]) == 0
     text = capsys.readouterr().out
     assert "1 application, 1 kernel, 1 size, 1 device" in text
-    assert "cpu: 1 solo run\n" in text
+    assert "cpu: 1 isolated run\n" in text
     assert "1 cell, 1 record" in text
 
 

@@ -79,11 +79,11 @@ def test_a_person_sees_times_the_device_to_take_and_how_good_the_model_is(
     assert main(["predict", "time", file, "--model", model]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("k3\n")
-    for part in ("90 % interval", "Take ", "The runner-up ", "times as long", "with a probability of"):
+    for part in ("90 % interval", "Recommended: ", "x slower", " chance of being faster)"):
         assert part in shown
     assert "physical, trained on made up: 192 times of 48 kernels at a size (48 kernels" in shown
-    assert "On applications that it had not seen: median error 31 % (95 % bootstrap 26 to 36 %)" in shown
-    assert "90 % intervals held 93 % of an application's times, 80 % in the worst application" in shown
+    assert "On held-out applications: median error 31 % (95 % bootstrap 26 to 36 %)" in shown
+    assert "coverage of 90 % intervals 93 % (worst application 80 %)" in shown
 
 
 def test_every_kind_of_file_gives_the_same(
@@ -142,7 +142,7 @@ def test_a_probe_sharpens_the_rest(capsys: Output, model: str, file: str) -> Non
 def test_with_a_probe_the_errors_are_those_with_a_probe(capsys: Output, model: str, file: str) -> None:
     assert main(["predict", "time", file, "--model", model, "--probe", "host=0.00001"]) == 0
     shown = capsys.readouterr().out
-    assert "not seen and measured on one other device: median error 12 %" in shown
+    assert "On held-out applications, measured on one other device: median error 12 %" in shown
     assert "measured" in shown
 
 

@@ -12,12 +12,14 @@ from cyclopts import Parameter
 
 from crosscast.cli.options import (
     EVALUATION,
+    FIGURES,
     PAGE,
     RUN,
     DatasetFolder,
     Device,
     Devices,
     EvaluationOptions,
+    FigureOptions,
     Flag,
     Level,
     Models,
@@ -135,7 +137,7 @@ def configuration(
     max_retunes: Whole | None = None,
     cap_probability: float | None = None,
     programs: Flag = False,
-    run: EvaluationOptions = EVALUATION,
+    run: FigureOptions = FIGURES,
 ) -> None:
     """Evaluate methods that choose a configuration under a power cap (docs/choosing-evaluation.md).
 

@@ -214,7 +214,16 @@ class EvaluationOptions(PageOptions):
                 print(f"wrote {path}", file=sys.stderr)
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class FigureOptions(EvaluationOptions):
+    """The same without a page, for a command that has as many options as one may have."""
+
+    html: Annotated[Path | None, Parameter(parse=False)] = None
+
+
 RUN = RunOptions()
+FIGURES = FigureOptions()
 PAGE = PageOptions()
 EVALUATION = EvaluationOptions()
 

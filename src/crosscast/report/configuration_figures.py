@@ -367,7 +367,6 @@ def hardest_figure(machine: MachineChoices, title: str) -> Any:
     spread_axis(drawn[0], "x", found.power_w)
     spread_axis(drawn[0], "y", found.performance)
     for axes in drawn[-4:]:
-        axes.tick_params(labelbottom=True)
         axes.set_xlabel("power, W", fontsize=9)
     legend_below(figure, 2)
     figure.supylabel(_PERFORMANCE, fontsize=10)

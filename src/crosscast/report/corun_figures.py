@@ -203,7 +203,7 @@ def _left_out_figure(best: CoRunResult, rival: CoRunResult | None, title: str) -
     bars(
         axes,
         groups,
-        write="{:.1f}".format,
+        write="{:.3g}".format,
         rivals=[100 * others.get(name, math.nan) for name in groups] if others else [],
         labels=(best.model, "" if rival is None else f"{rival.model} (baseline)"),
     )

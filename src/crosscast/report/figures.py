@@ -181,6 +181,8 @@ def panels(count: int, columns: int, width: float, height: float, **how: Any) ->
     every = figure.subplots(rows, columns, squeeze=False, **how).ravel().tolist()
     for axes in every[count:]:
         axes.set_axis_off()
+    for axes in every[max(count - columns, 0) : count]:
+        axes.tick_params(labelbottom=True)
     return figure, every[:count]
 
 

@@ -27,7 +27,6 @@ from crosscast.report.figures import (
     diagonal,
     heading,
     heat_map,
-    legend_below,
     new_figure,
     panels,
     points,
@@ -355,7 +354,8 @@ def _predicted(result: Result, grid: Grid) -> Any:
                 axes, np.exp(grid.log_time[cells]), np.exp(centre[cells]), look, kind, size=3.2, alpha=0.55
             )
         axes.set_title(f"{name} ({(applications == name).sum()})", fontsize=10)
-    legend_below(figure, 4)
+    handles, labels = every[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper right", ncols=4, frameon=False, fontsize=9)
     figure.supxlabel("measured time, s (dashed: half and twice as long)")
     averaged = ", geometric mean over the choices of probes" if len(result.outcomes) > 1 else ""
     figure.supylabel(f"predicted time, s{averaged}")
