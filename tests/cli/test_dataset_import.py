@@ -179,7 +179,10 @@ def test_pairs_of_jobs_are_imported_by_their_name(tmp_path: Path, capsys: Output
     assert main(["dataset", "import", name, str(tmp_path), "--out", str(out)]) == 0
     assert capsys.readouterr().err == f"wrote {out} (1 solo runs, 2 runs in bags)\n"
     assert main(["dataset", "import", name, str(tmp_path / "none"), "--out", str(out)]) == 2
-    assert "none: expected a folder with gavel_standalone.csv, found no folder" in capsys.readouterr().err
+    assert (
+        "none: expected gavel_standalone.csv, or a folder with it, found no such file"
+        in capsys.readouterr().err
+    )
 
 
 def test_pairs_with_utilisation_and_mixes_are_imported_by_their_names(tmp_path: Path, capsys: Output) -> None:

@@ -15,7 +15,7 @@ from crosscast.data.corun import DUMMY, Bag, CoRuns, Member, Solo, co_runs, has_
 from crosscast.data.dataset import check_corun_rows
 from crosscast.data.description import BagCount, CoRunContents, CoRunFailure, SoloCount, contents_of
 from crosscast.data.schema import BAGS, SOLOS
-from crosscast.data.sources.corun import import_miso
+from crosscast.data.sources import import_source
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
 from support import tables as rows
@@ -183,7 +183,7 @@ def test_more_levels_than_any_gpu_has_are_refused() -> None:
 
 
 def test_the_published_mixes_are_2800_of_2300_sets_of_jobs() -> None:
-    mixes = mixes_of(import_miso(shared_data("gpu_corun")))
+    mixes = mixes_of(import_source("miso", shared_data("gpu_corun")))
     distinct = mixes.without_copies()
     assert (len(mixes), len(distinct), distinct.job_set.max() + 1) == (2_800, 2_800, 2_300)
     assert np.bincount(distinct.judged.sum(axis=1)).tolist() == [0, *[400] * 7]

@@ -187,12 +187,10 @@ JOB_TYPES = Schema(
         Column("application", "text", title="application that is run", required=True),
         Column("kernel", "text", title="kernel of it; empty for all of them"),
         Column("size", "text", title="problem size"),
-        Column("procs", "integer", "count", "processors or nodes that a job occupies; empty is 1", least=1),
+        Column("procs", "integer", "count", "processors or nodes that a job occupies; empty is 1", ge=1),
         Column("uses_gpu", "integer", "1", "1 if its users know that it runs on GPUs, else 0", True, 0),
-        Column("repeats", "integer", "count", "invocations that a job is; empty is 1", least=1),
-        Column(
-            "submit_s", "real", "s", "when it is submitted; empty in all rows if times are drawn", least=0
-        ),
+        Column("repeats", "integer", "count", "invocations that a job is; empty is 1", ge=1),
+        Column("submit_s", "real", "s", "when it is submitted; empty in all rows if times are drawn", ge=0),
         Column("user", "text", title="who submits it"),
         Column("times", "json", "s", "measured time of an invocation, by device", required=True),
         Column("predicted", "json", "1", "predicted time relative to the slowest device, by device"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from crosscast.data.files import whole_file
 from crosscast.data.library import pa, pc, pq
 from crosscast.data.schema import Column, ColumnType, Schema, json_text
-from crosscast.errors import InputError
+from crosscast.errors import EnvironmentFault, InputError
 
 Table: TypeAlias = pa.Table
 
@@ -124,9 +125,18 @@ def check(schema: Schema, table: Table, label: str) -> None:
             _refuse(label, column, pc.is_null(cells), "expected numbers, found an empty one", rows=rows)
         if column.type in ("real", "reals"):
             _refuse(label, column, pc.invert(pc.is_finite(cells)), "expected a finite number", cells, rows)
-        if column.least is not None:
-            reason = f"expected at least {column.least:g}"
-            _refuse(label, column, pc.less(cells, column.least), reason, cells, rows)
+        for bound, is_outside, words in (
+            (column.gt, pc.less_equal, "more than"),
+            (column.ge, pc.less, "at least"),
+            (column.lt, pc.greater_equal, "less than"),
+            (column.le, pc.greater, "at most"),
+        ):
+            if bound is not None:
+                _refuse(label, column, is_outside(cells, bound), f"expected {words} {bound:g}", cells, rows)
+        if column.choices:
+            known = pa.array([*column.choices, None], pa.string())
+            wanted = f"expected one of {', '.join(column.choices)}"
+            _refuse(label, column, pc.invert(pc.is_in(cells, value_set=known)), wanted, cells)
     if schema.key:
         _check_key(schema, table, label)
 
@@ -142,7 +152,8 @@ def _refuse(
     place = pc.index(pc.fill_null(wrong, False), True).as_py()
     if place >= 0:
         row = place if rows is None else rows[place].as_py()
-        found = "" if cells is None else f", found {cells[place].as_py()}"
+        cell = None if cells is None else cells[place].as_py()
+        found = "" if cells is None else f", found {cell!r}" if column.choices else f", found {cell}"
         raise InputError(f"{label}: column {column.name!r}, row {row + 1}: {reason}{found}")
 
 
@@ -288,6 +299,7 @@ def samples_of(numbers: Numbers, values: Reals) -> Samples:
     return Samples(values[np.lexsort((values, numbers))], np.bincount(numbers))
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LEVEL = 12
 """Of zstd's compression: where a dataset stops getting smaller at a bearable price."""
 
@@ -338,7 +350,8 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{path}: cannot write the table ({error.strerror or error})") from error
+        fault = EnvironmentFault if error.errno in _FULL else InputError
+        raise fault(f"{path}: cannot write the table ({error.strerror or error})") from error
 
 
 def read_table(path: str | Path, schema: Schema, upgrades: Mapping[int, Upgrade] | None = None) -> Table:
