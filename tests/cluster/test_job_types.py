@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.cluster.experiment import type_workload
-from crosscast.cluster.experiment_jobs import read_job_table
+from crosscast.cluster.job_tables import read_job_table
 from crosscast.cluster.job_types import (
     JOB_TYPES,
     JobShape,

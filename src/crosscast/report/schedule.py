@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.cluster.experiment import REFERENCES, SHARE, Experiment, Mean
-from crosscast.cluster.experiment_jobs import JobTable
-from crosscast.cluster.jobs import Machine
-from crosscast.cluster.placements import without_choice
-from crosscast.cluster.policies import PolicyResult, policy_label
-from crosscast.cluster.swf import CleanedJobs, Trace
 from crosscast.report.numbers import NONE, factor, plural
 from crosscast.report.text import console_of_numbers, number_table, print_table
 from crosscast.units import format_count, format_elapsed, format_seconds
+
+if TYPE_CHECKING:
+    from crosscast.cluster.experiment import Experiment, Mean
+    from crosscast.cluster.metrics import PolicyResult
 
 _USERS = 15
 """Users that a table lists: those with the most jobs."""
@@ -26,29 +24,6 @@ _LEGEND = (
     "Slowdown: mean of max(1, (wait + run) / max(run, 10 s)).",
     "Used: share of the processor-seconds of the makespan. Less is better in all columns before it.",
 )
-
-
-def trace_facts(
-    trace: Trace, found: CleanedJobs, machines: Sequence[Machine], estimates: str
-) -> dict[str, Any]:
-    """What was scheduled, for JSON and for people."""
-    submit_s = found.jobs.submit_s
-    procs, header = sum(machine.procs for machine in machines), trace.header.procs
-    notes = found.notes()
-    if header is not None and procs != header:
-        notes.append(f"the header says {plural(header, 'processor')}: {procs:,} are simulated")
-    return {
-        "name": trace.label,
-        "computer": trace.header.fields.get("Computer"),
-        "lines": len(trace),
-        "jobs": len(found.jobs),
-        "users": len(found.jobs.users) or None,
-        "submitted_within_s": float(submit_s[-1] - submit_s[0]),
-        "machines": [{"machine": machine.name, "procs": machine.procs} for machine in machines],
-        "estimates": estimates,
-        "left_out": dict(found.left_out),
-        "notes": notes,
-    }
 
 
 def print_policies(
@@ -163,38 +138,10 @@ _EXPERIMENTS_LEGEND = (
 )
 
 
-def experiment_facts(found: Experiment, table: JobTable) -> dict[str, Any]:
-    """What was compared on what, for JSON and for people."""
-    setup = found.setup
-    user = without_choice(table.types) if "user" in setup.placements else None
-    notes = [f"{count:,} left out: {reason}" for reason, count in table.left_out.items()]
-    return {
-        "name": table.label,
-        "types": len(table.types),
-        "jobs": found.results[0].jobs,
-        "drawn": setup.jobs is not None,
-        "seeds": list(setup.seeds),
-        "submitted": _submitted(found),
-        "interarrival_s": setup.interarrival_s or None,
-        "policy": policy_label(setup.policy),
-        "estimates": setup.estimates,
-        "machines": [
-            {"machine": machine.name, "procs": machine.procs, "gpu": machine.has_gpu}
-            for machine in table.types.machines
-        ],
-        "least_makespan_s": None if found.least_makespan_s is None else found.least_makespan_s.value,
-        "notes": [*notes, *([user] if user else [])],
-    }
-
-
-def _submitted(found: Experiment) -> str:
-    if found.at_once:
-        return "at once"
-    return "as the trace says" if found.setup.jobs is None else "poisson"
-
-
 def print_experiment(found: Experiment, facts: Mapping[str, Any], stream: TextIO) -> None:
     """Print what was compared, a row a placement, and where jobs ran."""
+    from crosscast.cluster.experiment import SHARE
+
     console = console_of_numbers(stream)
     for line in _experiments_subject(facts):
         console.print(Text(line, style="bold"), soft_wrap=True)
@@ -243,6 +190,8 @@ def _experiments_subject(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _placements(found: Experiment) -> Table:
+    from crosscast.cluster.experiment import REFERENCES
+
     several = len(found.setup.seeds) > 1
     references = [name for name in REFERENCES if any(name in each.against for each in found.results)]
     table = number_table(

@@ -78,9 +78,11 @@ def gantt(
             f"timeline: expected jobs from {format_elapsed(from_s)} to {format_elapsed(to_s)}, found none"
         )
     if count > MOST_JOBS:
-        raise InputError(
-            f"timeline: expected at most {MOST_JOBS:,} jobs from {format_elapsed(from_s)} to "
-            f"{format_elapsed(to_s)}, found {count:,}: draw a part of it with --from and --to"
+        raise InputError.of(
+            where="timeline",
+            field="jobs",
+            expected=f"at most {MOST_JOBS:,} from {format_elapsed(from_s)} to {format_elapsed(to_s)}",
+            found=f"{count:,}: draw a part of it with --window",
         )
     parts = [
         rectangles(schedule, place, origin_s + from_s, origin_s + to_s)
