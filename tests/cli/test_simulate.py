@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
 import json
 from pathlib import Path
@@ -167,6 +168,22 @@ def test_files_of_a_schedule_are_written(capsys: Output, trace: str, tmp_path: P
     assert again.columns["wait_s"].tolist() == [0, 4, 0, 0, 0]
     written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert written == {*names, "small.swf"}
+
+
+@pytest.mark.parametrize("name", ["s.csv", "s.swf"])
+def test_a_full_disk_is_no_fault_of_the_command(
+    capsys: Output, trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    assert run(trace, "--out", str(tmp_path / name)) == 1
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.count("\n")) == ("", 1)
+    assert captured.err.startswith(f"crosscast: {tmp_path / name}: cannot write the ")
+    assert captured.err.endswith(" (No space left on device)\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["small.swf"]
 
 
 def test_several_schedules_have_queues_and_no_timeline(

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from crosscast.cluster.policies import compare_policies, policy_label
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
@@ -25,11 +24,11 @@ from crosscast.cluster.experiment import (
     mean_of,
     run_experiment,
     submissions,
-    type_workload,
 )
 from crosscast.cluster.job_types import JobShape, JobTypes, held_out_jobs
 from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule, read_machines
-from crosscast.cluster.placements import PLACEMENTS, Workload
+from crosscast.cluster.metrics import compare_policies, policy_label
+from crosscast.cluster.placements import PLACEMENTS, Workload, type_workload
 from crosscast.data.sources import import_source
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.evaluation.relative import held_out_predictions

@@ -114,7 +114,7 @@ def test_what_a_timeline_cannot_show_is_refused(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(InputError, match="colour: expected jobs with users, found none"):
         gantt(schedule, "anonymous", colour="user", to_s=100.0)
     monkeypatch.setattr(timeline, "MOST_JOBS", 2)
-    with pytest.raises(InputError, match=r"timeline: expected at most 2 jobs .*, found 3: draw a part of it"):
+    with pytest.raises(InputError, match=r"jobs: expected at most 2 from .*, found 3: draw a part of it"):
         gantt(schedule, "many", to_s=100.0)
 
 

@@ -206,8 +206,8 @@ _TEXTS = ("application", "kernel", "size", "user", "source", "model")
 
 
 def read_job_types(path: str | Path) -> JobTypes:
-    """Read a table of job types."""
-    return _types_of(read_table(path, JOB_TYPES), str(path))
+    """Read a table of job types: Parquet, whoever wrote it, or CSV."""
+    return _types_of(read_table(path, JOB_TYPES, plain=True), str(path))
 
 
 def write_job_types(types: JobTypes, path: str | Path) -> None:

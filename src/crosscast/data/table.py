@@ -354,9 +354,13 @@ def _named(path: Path) -> Iterator[None]:
         raise fault(f"{path}: cannot write the table ({error.strerror or error})") from error
 
 
-def read_table(path: str | Path, schema: Schema, upgrades: Mapping[int, Upgrade] | None = None) -> Table:
-    """Read a table and check it."""
+def read_table(
+    path: str | Path, schema: Schema, upgrades: Mapping[int, Upgrade] | None = None, *, plain: bool = False
+) -> Table:
+    """Read a table and check it; with `plain`, also one that another program wrote, as Parquet or CSV."""
     path = Path(path)
+    if plain and path.name.endswith((".csv", ".csv.gz")):
+        return _completed(schema, _read_csv(path, schema), path)
     try:
         # Unlike read_table of the library, this takes no columns from names of folders.
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
@@ -368,6 +372,8 @@ def read_table(path: str | Path, schema: Schema, upgrades: Mapping[int, Upgrade]
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: cannot read the table of {schema.table} ({reason})") from error
+    if identity is None and plain:
+        return _completed(schema, table, path)
     if identity is None or identity[0] != schema.table:
         found = "no Crosscast table" if identity is None else f"a table of {identity[0]}"
         raise InputError(f"{path}: expected a table of {schema.table}, found {found}")
@@ -381,6 +387,31 @@ def read_table(path: str | Path, schema: Schema, upgrades: Mapping[int, Upgrade]
         if past not in (upgrades or {}):
             raise InputError(f"{path}: version {version} of the table of {schema.table} is not known")
         table = (upgrades or {})[past](table)
+    table = cast(schema, table, str(path))
+    check(schema, table, str(path))
+    return table
+
+
+def _read_csv(path: Path, schema: Schema) -> Table:
+    # Not at the top of the module: `library` must have said first that pyarrow is missing.
+    from pyarrow import csv
+
+    # A size such as 1.50 stays the text that it is.
+    texts = {column.name: _TYPES[column.type] for column in schema.columns if column.type in ("text", "json")}
+    options = csv.ConvertOptions(column_types=texts, strings_can_be_null=True, null_values=[""])
+    quoted = csv.ParseOptions(newlines_in_values=True)
+    try:
+        return csv.read_csv(path, parse_options=quoted, convert_options=options)
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())
+        raise InputError(f"{path}: cannot read the table of {schema.table} ({reason})") from error
+
+
+def _completed(schema: Schema, table: Table, path: Path) -> Table:
+    """A table of another program, checked; columns that need not be filled need not be there."""
+    for column in schema.columns:
+        if not column.required and column.name not in table.column_names:
+            table = table.append_column(column.name, pa.nulls(table.num_rows))
     table = cast(schema, table, str(path))
     check(schema, table, str(path))
     return table
