@@ -286,11 +286,12 @@ def _policies(
     """All combinations; nothing is backfilled with ``fcfs``."""
     from crosscast.cluster.jobs import policy_named
 
+    nothing: Sequence[str | None] = [None]
     found = [
         policy_named(name, first, second)
         for name in names
-        for first in priorities or [None]
-        for second in ([None] if name == "fcfs" and "easy" in names else backfills or [None])
+        for first in priorities or nothing
+        for second in (nothing if name == "fcfs" and "easy" in names else backfills or nothing)
     ]
     return list(dict.fromkeys(found))
 
