@@ -438,7 +438,7 @@ def test_what_is_empty_is_one_or_not_known(tmp_path: Path) -> None:
         ),
         ({"times": {}}, "column 'times', row 2: expected a time on a device, found none"),
         ({"predicted": {"cpu": -0.1}}, "column 'predicted', row 2: cpu: expected a number of at least 0"),
-        ({"uses_gpu": 2}, "column 'uses_gpu', row 2: expected 0 or 1, found 2"),
+        ({"uses_gpu": 2}, "column 'uses_gpu', row 2: expected at most 1, found 2"),
         ({"submit_s": 1.0}, "column 'submit_s', row 1: expected a time, as in other rows, found none"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from crosscast.errors import InputError
@@ -24,10 +24,10 @@ class Column:
     title: str = ""  # What it says, in a few words, for people
     required: bool = False  # No cell may be empty
     # What a number must be, as far as it is said: more than `gt`, at least `ge`, less than `lt`, at most `le`
-    gt: float | None = None
-    ge: float | None = None
-    lt: float | None = None
-    le: float | None = None
+    gt: float | None = field(default=None, kw_only=True)
+    ge: float | None = field(default=None, kw_only=True)
+    lt: float | None = field(default=None, kw_only=True)
+    le: float | None = field(default=None, kw_only=True)
     choices: tuple[str, ...] = ()  # The texts that a cell may hold; any if there are none
 
 
@@ -205,7 +205,7 @@ SOLOS = Schema(
         DEVICE,
         CONFIGURATION,
         Column("runs", "integer", "count", "runs of the application of which a job consists", ge=1),
-        Column("time_s", "real", "s", "time of a job", ge=0),
+        Column("time_s", "real", "s", "time of a job", gt=0),
         Column("power_w", "real", "W", "mean power of the device meanwhile", ge=0),
         Column("memory_bytes", "integer", "B", "memory of the device that it takes", ge=0),
         Column("features", "json", title="what else is known of it, numbers by name", required=True),
@@ -228,12 +228,14 @@ BAGS = Schema(
         Column("position", "integer", "count", "place in the bag, from 0", required=True, ge=0),
         APPLICATION,
         SIZE,
-        Column("fits", "integer", "", "1 if the bag fits on the device, 0 if not; empty: unknown", ge=0),
-        Column("time_s", "real", "s", "mean time of a job while the whole bag runs", ge=0),
-        Column("slowdown", "real", "1", "that time over the time of the job alone", ge=0),
+        Column(
+            "fits", "integer", "", "1 if the bag fits on the device, 0 if not; empty: unknown", ge=0, le=1
+        ),
+        Column("time_s", "real", "s", "mean time of a job while the whole bag runs", gt=0),
+        Column("slowdown", "real", "1", "that time over the time of the job alone", gt=0),
         Column("jobs", "integer", "count", "jobs that were timed while the whole bag ran", ge=0),
-        Column("bag_time_s", "real", "s", "time of a job of each, started together", ge=0),
-        Column("overlap", "real", "1", "share of that time in which the whole bag ran", ge=0),
+        Column("bag_time_s", "real", "s", "time of a job of each, started together", gt=0),
+        Column("overlap", "real", "1", "share of that time in which the whole bag ran", ge=0, le=1),
         Column("power_w", "real", "W", "mean power of the device while the whole bag runs", ge=0),
         Column("failure", "text", title="why it failed; empty if it did not"),
     ),
