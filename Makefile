@@ -20,9 +20,9 @@ demo: $(STAMP)
 	$(BIN)/crosscast predict time out/dataset --application kmeans --model out/model
 	$(BIN)/crosscast predict time examples/matmul.toml --model out/model
 	$(BIN)/crosscast report out/dataset --application kmeans --out out/report.html
-	$(BIN)/crosscast schedule examples/made-cluster.swf --policy fcfs,easy --backfill fcfs,shortest
-	$(BIN)/crosscast schedule examples/made-cluster.swf --colour user --timeline out/timeline.png
-	@echo "The page of pictures is out/report.html, the picture of the profiles out/kiviat.png, that of the schedule out/timeline.png."
+	$(BIN)/crosscast simulate policies examples/made-cluster.swf --policy fcfs,easy --backfill fcfs,shortest
+	$(BIN)/crosscast simulate policies examples/made-cluster.swf --users --figures out/cluster
+	@echo "The page of pictures is out/report.html, the picture of the profiles out/kiviat.png, that of the schedule out/cluster/timeline.png."
 	@echo "'$(BIN)/crosscast dataset describe bundled' shows the dataset that comes with Crosscast."
 
 test: lint types unit

@@ -12,9 +12,7 @@ import pytest
 from crosscast import bundled_dataset
 from crosscast.data.corun import co_runs
 from crosscast.data.dataset import Dataset, bundled_named
-from crosscast.data.sources.aiwc import import_aiwc2018
-from crosscast.data.sources.configurations import import_powercap
-from crosscast.data.sources.counted import import_rajaperf
+from crosscast.data.sources import import_source
 from crosscast.data.views import configured
 from crosscast.decide.evaluation import evaluate_configuration
 from crosscast.evaluation.corun import evaluate_corun, of_one_device
@@ -56,7 +54,7 @@ def check(found: Any, expected: Any, where: str = "") -> None:
 def test_choices_under_power_caps() -> None:
     expected = golden("configuration_powercap.json.gz")
     methods = ["fixed", "cpu+fl", "limiter-returns", "nearest+fl", "oracle"]
-    dataset = import_powercap(shared_data("powercap"))
+    dataset = import_source("powercap", shared_data("powercap"))
     machines = machines_of(configured(dataset), expected["dataset"])
     found = evaluate_configuration(machines, methods, label=expected["dataset"]).to_dict()
     results = {(each["method"], each["protocol"]): each for each in expected.pop("results")}
@@ -87,11 +85,13 @@ def test_relative_performance_of_the_bundled_data() -> None:
 
 
 def test_relative_performance_of_aiwc_2018() -> None:
-    check_relative(import_aiwc2018(shared_data("aiwc2018")), golden("relative_aiwc.json"))
+    check_relative(import_source("aiwc2018", shared_data("aiwc2018")), golden("relative_aiwc.json"))
 
 
 def test_relative_performance_of_rajaperf() -> None:
-    check_relative(import_rajaperf(shared_data("cross_architecture")), golden("relative_rajaperf.json"))
+    check_relative(
+        import_source("rajaperf", shared_data("cross_architecture")), golden("relative_rajaperf.json")
+    )
 
 
 def test_times_of_the_bundled_dataset() -> None:
@@ -103,7 +103,9 @@ def test_times_of_the_bundled_dataset() -> None:
 
 def test_times_of_the_published_dataset() -> None:
     expected = golden("time_aiwc.json")
-    found = evaluate_time(import_aiwc2018(shared_data("aiwc2018")), TRIVIAL, probes=(0, 1)).to_dict()
+    found = evaluate_time(
+        import_source("aiwc2018", shared_data("aiwc2018")), TRIVIAL, probes=(0, 1)
+    ).to_dict()
     results = {(each["model"], each["probes"]): each for each in expected.pop("results")}
     for result in found.pop("results"):
         check(result, results[result["model"], result["probes"]], result["model"])

@@ -39,7 +39,7 @@ COMMANDS = (
     "predict time",
     "report",
     "reproduce johnston2018",
-    "schedule",
+    "simulate policies",
     "train corun",
 )
 

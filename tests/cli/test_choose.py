@@ -300,7 +300,7 @@ def test_a_model_is_trained_and_asked_from_end_to_end(capsys: Output, dataset: P
         assert part in shown
     card = load_model(out).card
     assert card.power.domain == "gpu"
-    assert card.totals == {"node": (("gpu",),)}
+    assert card.power.totals == {"node": (("gpu",),)}
     path = samples_of(tmp_path / "runs.csv", 3)
     found = answer(capsys, path, "--model", out, "--power-cap", 180)
     # Of the two domains the one that was trained on counts.

@@ -528,7 +528,7 @@ class TestJobs:
         )
         capsys.readouterr()
         machines = ["--machines", str(tmp_path / "machines.toml")]
-        assert main(["schedule", str(path), *machines, "--jobs", "40", "--json"]) == 0
+        assert main(["simulate", "placements", str(path), *machines, "--jobs", "40", "--json"]) == 0
         found = json.loads(capsys.readouterr().out)["results"]
         assert [each["placement"] for each in found] == list(PLACEMENTS)
 

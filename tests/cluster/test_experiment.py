@@ -24,13 +24,12 @@ from crosscast.cluster.experiment import (
     mean_of,
     run_experiment,
     submissions,
-    type_workload,
 )
 from crosscast.cluster.job_types import JobShape, JobTypes, held_out_jobs
 from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule, read_machines
-from crosscast.cluster.placements import PLACEMENTS, Workload
-from crosscast.cluster.policies import compare_policies, policy_label
-from crosscast.data.sources.aiwc import import_aiwc2018
+from crosscast.cluster.metrics import compare_policies, policy_label
+from crosscast.cluster.placements import PLACEMENTS, Workload, type_workload
+from crosscast.data.sources import import_source
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.evaluation.relative import held_out_predictions
 from crosscast.predict.relative.nichols2024 import LogMean
@@ -351,7 +350,7 @@ PLACEMENTS_EXPERIMENT_REAL = ("user", "model", "oracle", "oracle-near", "oracle-
 
 @pytest.fixture(scope="module")
 def types() -> JobTypes:
-    vectors = vectors_of(import_aiwc2018(shared_data("aiwc2018")))
+    vectors = vectors_of(import_source("aiwc2018", shared_data("aiwc2018")))
     held_out = held_out_predictions(vectors, LogMean(), "leave-application-out")
     return held_out_jobs(held_out, JobShape(job_procs=(1, 1, 2), job_s=600.0))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.cluster.gavel import GavelSpeeds, GavelTrace, read_gavel, read_speeds
+from crosscast.cluster.job_tables import GavelSpeeds, GavelTrace, read_gavel, read_speeds
 from crosscast.errors import InputError
 
 SPEEDS = """file,gpu,job,gpus,steps_per_s

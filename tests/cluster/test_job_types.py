@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.cluster.experiment import type_workload
-from crosscast.cluster.experiment_jobs import read_job_table
+from crosscast.cluster.job_tables import read_job_table
 from crosscast.cluster.job_types import (
     JOB_TYPES,
     JobShape,
@@ -24,6 +26,7 @@ from crosscast.cluster.job_types import (
     write_job_types,
 )
 from crosscast.cluster.jobs import Machine
+from crosscast.cluster.placements import type_workload
 from crosscast.data.table import table_of, write_table
 from crosscast.errors import InputError
 from crosscast.evaluation.relative import HeldOutPredictions, held_out_predictions
@@ -114,6 +117,60 @@ def test_what_there_is_enough_for_is_known(tmp_path: Path) -> None:
     assert found == ["round-robin", "random", "user", "oracle", "oracle-near", "oracle-completion"]
     with pytest.raises(InputError, match="predicted: expected a prediction for each machine"):
         read_job_table(path, MACHINES, None, ["model-near"])
+
+
+ROWS = [
+    {"application": "lud", "size": "1.50", "uses_gpu": 1, "times": '{"cpu": 2.5, "gpu": 0.5}', "note": "a"},
+    {"application": "nw", "size": "007", "uses_gpu": 0, "times": '{"cpu": 3}', "note": "b"},
+]
+
+
+def test_tables_of_other_programs_are_read(tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "arrow.parquet")
+    frame = pandas.DataFrame(ROWS)
+    frame.to_parquet(tmp_path / "pandas.parquet")
+    frame.to_csv(tmp_path / "pandas.csv", index=False)
+    frame.to_csv(tmp_path / "packed.csv.gz")
+    for name in ("arrow.parquet", "pandas.parquet", "pandas.csv", "packed.csv.gz"):
+        types = read_job_types(tmp_path / name)
+        assert (types.application, types.size, types.kernel) == (("lud", "nw"), ("1.50", "007"), (None, None))
+        assert types.uses_gpu.tolist() == [True, False]
+        np.testing.assert_array_equal(types.times_s, [[2.5, 0.5], [3.0, NONE]])
+        assert (types.procs.tolist(), types.submit_s) == ([1, 1], None)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        (
+            "a.csv",
+            "application,uses_gpu\nlud,1\n",
+            "a.csv: column 'times' of the table of job types is missing",
+        ),
+        (
+            "a.csv",
+            'application,uses_gpu,times\nlud,some,"{""cpu"": 1}"\n',
+            "a.csv: column 'uses_gpu': expected a whole number in each row, found string",
+        ),
+        (
+            "a.csv",
+            'application,uses_gpu,times\nlud,-1,"{""cpu"": 1}"\n',
+            "a.csv: column 'uses_gpu', row 1: expected at least 0, found -1",
+        ),
+        (
+            "a.csv",
+            "application,uses_gpu,times\nlud,1,fast\n",
+            "a.csv: column 'times', row 1: expected a JSON value, found fast",
+        ),
+        ("a.csv", "", "a.csv: cannot read the table of job types (Empty CSV file)"),
+        ("a.parquet", "x", "a.parquet: cannot read the table of job types ("),
+    ],
+)
+def test_other_programs_mistakes_are_named(tmp_path: Path, name: str, text: str, sentence: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as raised:
+        read_job_types(tmp_path / name)
+    assert str(raised.value).startswith(f"{tmp_path}/{sentence}")
 
 
 MACHINES_HELD_OUT_JOBS = (Machine("cpu", 8), Machine("gpu", 4, has_gpu=True))
@@ -381,7 +438,7 @@ def test_what_is_empty_is_one_or_not_known(tmp_path: Path) -> None:
         ),
         ({"times": {}}, "column 'times', row 2: expected a time on a device, found none"),
         ({"predicted": {"cpu": -0.1}}, "column 'predicted', row 2: cpu: expected a number of at least 0"),
-        ({"uses_gpu": 2}, "column 'uses_gpu', row 2: expected 0 or 1, found 2"),
+        ({"uses_gpu": 2}, "column 'uses_gpu', row 2: expected at most 1, found 2"),
         ({"submit_s": 1.0}, "column 'submit_s', row 1: expected a time, as in other rows, found none"),
     ],
 )

@@ -444,7 +444,7 @@ def test_every_number_is_read_as_python_reads_it(tmp_path: Path, rows: list[list
     for row in rows:
         row[1] = "0"
     for place, field in enumerate(FIELDS):
-        if field.is_whole:
+        if field.kind in ("procs", "number"):
             for row in rows:
                 row[place] = repr(float(int(float(row[place]))))
     trace = read_swf(written(tmp_path, *(space.join(row) for row in rows)))
@@ -561,7 +561,7 @@ def traces(draw: st.DrawFn) -> Trace:
     count = draw(st.integers(1, 4))
     columns = {}
     for field in FIELDS:
-        numbers = (WHOLE if field.is_whole else REALS) | st.just(np.nan)
+        numbers = (WHOLE if field.kind in ("procs", "number") else REALS) | st.just(np.nan)
         columns[field.name] = np.array(draw(st.lists(numbers, min_size=count, max_size=count)))
     # Missing ones, which sort last, may stand anywhere; all others are in order.
     columns["submit_s"] = np.sort(columns["submit_s"])

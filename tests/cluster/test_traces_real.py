@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosscast.cluster.gavel import read_gavel
+from crosscast.cluster.job_tables import read_gavel
 from crosscast.cluster.job_types import JOB_TYPES
 from crosscast.cluster.jobs import COLUMNS, Bound, Jobs, Machine, Policy, read_machines
 from crosscast.cluster.simulate import simulate

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from crosscast.configuration import Configuration
 from crosscast.data.counters.common import Circumstances, CountedRun, configured_runs
-from crosscast.data.counters.importing import counted_profile, import_hpctoolkit, import_ncu, import_perf
+from crosscast.data.counters.importing import counted_profile, import_counted
 from crosscast.data.counters.ncu import read_ncu
 from crosscast.data.counters.perf import read_perf
 from crosscast.data.dataset import read_dataset, write_dataset
@@ -79,13 +79,13 @@ def test_repeats_come_from_several_files_or_a_folder(tmp_path: Path) -> None:
     for number in range(3):
         perf_file(tmp_path / f"run{number}.json", *PERF, perf_line("cycles", str(number)))
     told = Circumstances("quartz", "sort", size="big", nodes=2, cores=72, uses_gpu=False)
-    dataset = import_perf([tmp_path], told)
+    dataset = import_counted("perf", [tmp_path], told)
     assert dataset.records.column("repeat").to_pylist() == [0, 1, 2]
     assert dataset.records.column("time_s").to_pylist() == [[2.0]] * 3
     assert set(dataset.records.column("configuration").to_pylist()) == {
         '{"cores": 72.0, "nodes": 2.0, "uses_gpu": 0.0}'
     }
-    named = import_perf([tmp_path / f"run{number}.json" for number in range(3)], told)
+    named = import_counted("perf", [tmp_path / f"run{number}.json" for number in range(3)], told)
     assert named.sessions == dataset.sessions
 
 
@@ -93,9 +93,9 @@ def test_what_is_imported_is_read_back(tmp_path: Path) -> None:
     made = profiles(tmp_path)
     told = Circumstances("quartz", time_s=3.0)
     for name, dataset in {
-        "hpctoolkit": import_hpctoolkit([made["old"]], Circumstances("quartz")),
-        "perf": import_perf([made["perf"]], told),
-        "ncu": import_ncu([made["ncu"]], told),
+        "hpctoolkit": import_counted("hpctoolkit", [made["old"]], Circumstances("quartz")),
+        "perf": import_counted("perf", [made["perf"]], told),
+        "ncu": import_counted("ncu", [made["ncu"]], told),
     }.items():
         write_dataset(dataset, tmp_path / "out" / name)
         again = read_dataset(tmp_path / "out" / name)
@@ -107,7 +107,7 @@ def test_what_is_imported_is_read_back(tmp_path: Path) -> None:
 
 
 def test_a_device_of_the_catalogue_is_described_as_there(tmp_path: Path) -> None:
-    dataset = import_perf([perf_file(tmp_path / "p.json", *PERF)], Circumstances("i7-6700k"))
+    dataset = import_counted("perf", [perf_file(tmp_path / "p.json", *PERF)], Circumstances("i7-6700k"))
     (device,) = dataset.devices.to_pylist()
     assert device["compute_units"] is not None
 
@@ -115,26 +115,26 @@ def test_a_device_of_the_catalogue_is_described_as_there(tmp_path: Path) -> None
 def test_a_profile_without_a_time_asks_for_one(tmp_path: Path) -> None:
     path = perf_file(tmp_path / "p.json", perf_line("cycles", "7"))
     with pytest.raises(InputError, match=r"p\.json: .+ found no time: give its seconds with --time"):
-        import_perf([path], Circumstances("quartz"))
-    dataset = import_perf([path], Circumstances("quartz", time_s=0.25))
+        import_counted("perf", [path], Circumstances("quartz"))
+    dataset = import_counted("perf", [path], Circumstances("quartz", time_s=0.25))
     assert dataset.records.column("time_s").to_pylist() == [[0.25]]
 
 
 def test_two_runs_that_are_the_same_are_refused(tmp_path: Path) -> None:
     paths = [perf_file(tmp_path / f"{name}.json", *PERF) for name in "ab"]
     with pytest.raises(InputError, match=r"b\.json: expected another run than .+a\.json, found the same"):
-        import_perf(paths, Circumstances("quartz"))
+        import_counted("perf", paths, Circumstances("quartz"))
     with pytest.raises(InputError, match=r"a\.json: expected each profile once, found it twice"):
-        import_perf([paths[0], paths[0]], Circumstances("quartz"))
+        import_counted("perf", [paths[0], paths[0]], Circumstances("quartz"))
 
 
 def test_a_folder_without_profiles_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"expected files \*\.json of perf stat -j in the folder, found none"
     ):
-        import_perf([tmp_path], Circumstances("quartz"))
+        import_counted("perf", [tmp_path], Circumstances("quartz"))
     with pytest.raises(InputError, match="expected databases"):
-        import_hpctoolkit([], Circumstances("quartz"))
+        import_counted("hpctoolkit", [], Circumstances("quartz"))
 
 
 @pytest.mark.parametrize("time_s", [0.0, -1.0, math.inf, math.nan])

@@ -17,15 +17,12 @@ import pytest
 
 from crosscast.data.corun import DUMMY, co_runs
 from crosscast.data.dataset import Dataset, read_dataset, validate
-from crosscast.data.sources.corun import import_gavel_pairs, import_lucid, import_miso
+from crosscast.data.sources import import_source
 from crosscast.data.sources.source import store
 from crosscast.data.table import notes_of
 from crosscast.errors import InputError
 from support.shared import shared_data
-from support.tables import LARGE, SMALL, Row, alone, packed, pair, single, write_csv
-
-ALONE = [alone(SMALL, steps=8.0), alone(LARGE, steps=4.0), alone(SMALL, "k80", 2.0), alone(LARGE, "k80", 0.0)]
-"""Both jobs on a V100; the large one does not fit on a K80."""
+from support.tables import BERT, JOBS, LARGE, RESNET, SMALL, Row, alone, packed, pair, write_csv
 
 
 def folder(path: Path, jobs: Sequence[Row], pairs: Sequence[Row]) -> Path:
@@ -34,15 +31,15 @@ def folder(path: Path, jobs: Sequence[Row], pairs: Sequence[Row]) -> Path:
     return path
 
 
-def made(path: Path, jobs: Sequence[Row] = ALONE, pairs: Sequence[Row] | None = None) -> Dataset:
-    dataset = import_gavel_pairs(folder(path, jobs, [pair()] if pairs is None else pairs))
+def made(path: Path, jobs: Sequence[Row] = JOBS, pairs: Sequence[Row] | None = None) -> Dataset:
+    dataset = import_source("gavel_pairs", folder(path, jobs, [pair()] if pairs is None else pairs))
     validate(dataset)
     return dataset
 
 
 def refusal(path: Path) -> str:
     with pytest.raises(InputError) as caught:
-        import_gavel_pairs(path)
+        import_source("gavel_pairs", path)
     return str(caught.value)
 
 
@@ -114,11 +111,11 @@ def test_numbers_of_gpus_are_settings_and_pairs_that_nobody_measured_there_are_l
     tmp_path: Path,
 ) -> None:
     more = [alone(job, steps=12.0, gpus=2) for job in (SMALL, LARGE)]
-    dataset = made(tmp_path, [*ALONE, *more], [pair(), pair(steps=(0.0, 0.0), gpus=2)])
+    dataset = made(tmp_path, [*JOBS, *more], [pair(), pair(steps=(0.0, 0.0), gpus=2)])
     assert set(bags(dataset, "configuration")) == {("{}",)}
     settings = [(row["configuration"], row["time_s"]) for row in dataset.solos.to_pylist()]
     assert settings.count(('{"gpus": 2}', 1 / 12)) == 2
-    dataset = made(tmp_path, [*ALONE, *more], [pair(steps=(6.0, 4.0), gpus=2)])
+    dataset = made(tmp_path, [*JOBS, *more], [pair(steps=(6.0, 4.0), gpus=2)])
     assert bags(dataset, "configuration", "slowdown") == [('{"gpus": 2}', 2.0), ('{"gpus": 2}', 3.0)]
 
 
@@ -126,29 +123,29 @@ def test_what_spread_gpus_have_once_more_is_left_out(tmp_path: Path) -> None:
     spread = "v100_unconsolidated"
     copies = [alone(gpu=spread, steps=8.0), alone(LARGE, spread, 4.0), alone(gpu=spread, steps=3.0, gpus=2)]
     # Copies first: the order of the rows tells nothing.
-    dataset = made(tmp_path, [*copies, *ALONE], [pair(gpu=spread), pair()])
+    dataset = made(tmp_path, [*copies, *JOBS], [pair(gpu=spread), pair()])
     assert set(bags(dataset, "device")) == {("v100",)}
     found = [(row["device"], row["configuration"]) for row in dataset.solos.to_pylist()]
     assert [place for place in found if place[0] == spread] == [(spread, '{"gpus": 2}')]
-    dataset = made(tmp_path, [*copies, *ALONE], [pair(gpu=spread, steps=(2.0, 2.0)), pair()])
+    dataset = made(tmp_path, [*copies, *JOBS], [pair(gpu=spread, steps=(2.0, 2.0)), pair()])
     assert set(bags(dataset, "device")) == {("v100",), (spread,)}
 
 
 def test_rows_of_the_file_that_contradicts_itself_are_passed_over(tmp_path: Path) -> None:
     other: Row = {"file": "physical_cluster_throughputs"}
     dataset = made(
-        tmp_path, [*ALONE, {**alone(steps=9.0), **other}], [pair(steps=(1.0, 1.0), **other), pair()]
+        tmp_path, [*JOBS, {**alone(steps=9.0), **other}], [pair(steps=(1.0, 1.0), **other), pair()]
     )
     assert bags(dataset, "slowdown") == [(2.0,), (4.0,)]
-    assert refusal(folder(tmp_path, ALONE, [pair(**other)])).endswith(
+    assert refusal(folder(tmp_path, JOBS, [pair(**other)])).endswith(
         "gavel_pairs.csv: expected rows whose file is simulation_throughputs, found none"
     )
 
 
 def test_a_packed_file_is_read_too_and_two_imports_give_the_same_bytes(tmp_path: Path) -> None:
-    folder(tmp_path, ALONE, [pair()])
+    folder(tmp_path, JOBS, [pair()])
     for name in ("plain", "packed"):
-        store(import_gavel_pairs(tmp_path), tmp_path / name)
+        store(import_source("gavel_pairs", tmp_path), tmp_path / name)
         path = tmp_path / "gavel_pairs.csv"
         if path.exists():
             (tmp_path / "gavel_pairs.csv.gz").write_bytes(gzip.compress(path.read_bytes()))
@@ -159,17 +156,10 @@ def test_a_packed_file_is_read_too_and_two_imports_give_the_same_bytes(tmp_path:
         assert (tmp_path / "plain" / name).read_bytes() == (tmp_path / "packed" / name).read_bytes()
 
 
-def test_notes_say_where_it_is_from(tmp_path: Path) -> None:
-    dataset = made(tmp_path)
-    assert "MIT" in notes_of(dataset.solos)["origin"]
-    assert {"origin", "the other file", "what does not fit", "left out"} <= notes_of(dataset.bags).keys()
-    assert dataset.devices.column("name").to_pylist() == ["Tesla K80", "Tesla V100"]
-
-
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        ([pair(gpus2=2)], "gavel_pairs.csv: row 1: column 'gpus2': expected 1 as gpus1, found 2"),
+        ([pair(gpus2=2)], "gavel_pairs.csv: column 'gpus2', row 1: expected 1 as gpus1, found 2"),
         (
             [pair(), pair(("A3C", SMALL))],
             "gavel_pairs.csv: row 2: expected jobs with a speed in gavel_standalone.csv on the same GPUs, "
@@ -189,18 +179,11 @@ def test_notes_say_where_it_is_from(tmp_path: Path) -> None:
     ],
 )
 def test_the_row_that_is_wrong_is_named(tmp_path: Path, pairs: list[Row], message: str) -> None:
-    assert refusal(folder(tmp_path, ALONE, pairs)).startswith(f"{tmp_path}/{message}")
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    assert refusal(tmp_path) == f"{tmp_path}: expected a folder with gavel_standalone.csv, found none"
-    path = write_csv(tmp_path / "gavel_standalone.csv", ALONE)
-    assert refusal(tmp_path).endswith("with gavel_pairs.csv.gz or gavel_pairs.csv, found none")
-    assert refusal(path).endswith("expected a folder with gavel_standalone.csv, found no folder")
+    assert refusal(folder(tmp_path, JOBS, pairs)).startswith(f"{tmp_path}/{message}")
 
 
 def test_the_published_files_are_read() -> None:
-    found = co_runs(import_gavel_pairs(shared_data("gpu_corun")))
+    found = co_runs(import_source("gavel_pairs", shared_data("gpu_corun")))
     assert Counter((bag.device, bag.fits) for bag in found.bags) == {
         ("p100", True): 340,
         ("p100", False): 11,
@@ -214,9 +197,6 @@ def test_the_published_files_are_read() -> None:
     assert min(m.slowdown for bag in found.bags for m in bag.members if m.slowdown is not None) == 1
 
 
-RESNET, BERT = single(), single("BERT", "SQuAD", amp=1, batchsize=64, speed=100.0, gmem=1024.5)
-
-
 def folder_lucid(path: Path, jobs: Sequence[Row], pairs: Sequence[Row]) -> Path:
     write_csv(path / "lucid_single.csv", jobs)
     write_csv(path / "lucid_pairs.csv", pairs)
@@ -224,15 +204,9 @@ def folder_lucid(path: Path, jobs: Sequence[Row], pairs: Sequence[Row]) -> Path:
 
 
 def made_lucid(path: Path, *pairs: Row) -> Dataset:
-    dataset = import_lucid(folder_lucid(path, [RESNET, BERT], pairs or [packed(RESNET, BERT)]))
+    dataset = import_source("lucid", folder_lucid(path, [RESNET, BERT], pairs or [packed(RESNET, BERT)]))
     validate(dataset)
     return dataset
-
-
-def refusal_lucid(path: Path) -> str:
-    with pytest.raises(InputError) as caught:
-        import_lucid(path)
-    return str(caught.value)
 
 
 def test_a_job_alone_has_the_time_of_a_sample_and_what_the_gpu_was_used(tmp_path: Path) -> None:
@@ -274,62 +248,8 @@ def test_a_job_on_more_gpus_has_another_size(tmp_path: Path) -> None:
     assert bag.solos[0].time_s is None
 
 
-def test_two_imports_give_the_same_bytes_and_notes_name_the_licence(tmp_path: Path) -> None:
-    dataset = made_lucid(tmp_path)
-    for name in ("a", "b"):
-        store(import_lucid(tmp_path), tmp_path / name)
-    for path in (tmp_path / "a").iterdir():
-        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
-    assert "non-commercial" in notes_of(dataset.bags)["origin"]
-    assert "label" in notes_of(dataset.solos)["left out"]
-
-
-@pytest.mark.parametrize(
-    ("jobs", "pairs", "message"),
-    [
-        ([single(speed=0)], [], "lucid_single.csv: column 'speed', row 1: expected more than 0, found 0"),
-        (
-            [single(gpu_util=101)],
-            [],
-            "lucid_single.csv: column 'gpu_util', row 1: expected at most 100, found 101",
-        ),
-        ([single(amp=2)], [], "lucid_single.csv: column 'amp', row 1: expected at most 1, found 2"),
-        ([RESNET, RESNET], [], "lucid_single.csv: rows 1 and 2 are both of model ResNet18, dataset CIFAR-10"),
-        (
-            [],
-            [packed(RESNET, BERT, (0.5, 0.0))],
-            "lucid_pairs.csv: column 'speed2', row 1: expected more than 0",
-        ),
-        (
-            [],
-            [packed(RESNET, BERT, gpu_num2=0)],
-            "lucid_pairs.csv: column 'gpu_num2', row 1: expected at least 1",
-        ),
-        ([], [packed(RESNET, BERT)] * 2, "lucid_pairs.csv: rows 1 and 2 are both of model1 ResNet18"),
-        (
-            [],
-            [packed(RESNET, single(amp=3))],
-            "lucid_pairs.csv: column 'amp2', row 1: expected at most 1, found 3",
-        ),
-    ],
-)
-def test_the_row_that_is_wrong_is_named_lucid(
-    tmp_path: Path, jobs: list[Row], pairs: list[Row], message: str
-) -> None:
-    folder_lucid(tmp_path, jobs or [RESNET], pairs or [packed(RESNET, BERT)])
-    assert refusal_lucid(tmp_path).startswith(f"{tmp_path}/{message}")
-
-
-def test_a_missing_or_empty_file_is_named(tmp_path: Path) -> None:
-    assert refusal_lucid(tmp_path).endswith("expected a folder with lucid_single.csv, found none")
-    folder_lucid(tmp_path, [RESNET], [packed(RESNET, BERT)])
-    path = tmp_path / "lucid_pairs.csv"
-    path.write_text(path.read_text().splitlines()[0] + "\n")
-    assert refusal_lucid(tmp_path) == f"{path}: expected rows of the table of lucid_pairs, found none"
-
-
 def test_the_published_files_are_read_lucid() -> None:
-    found = co_runs(import_lucid(shared_data("gpu_corun")))
+    found = co_runs(import_source("lucid", shared_data("gpu_corun")))
     assert (len(found.solos), len(found.bags), len(found.applications)) == (48, 605, 8)
     assert all(member.solo.time_s for bag in found.bags for member in bag.members)
     assert all(bag.fits and len(bag.members) == 2 for bag in found.bags)
@@ -348,12 +268,12 @@ def written(folder: Path, **arrays: Any) -> Path:
 
 def refusal_miso(path: Path) -> str:
     with pytest.raises(InputError) as caught:
-        import_miso(path)
+        import_source("miso", path)
     return str(caught.value)
 
 
 def test_a_mix_is_a_bag_at_three_levels_and_on_three_parts(tmp_path: Path) -> None:
-    dataset = import_miso(written(tmp_path))
+    dataset = import_source("miso", written(tmp_path))
     validate(dataset)
     found = {(bag.name, bag.configuration): bag for bag in co_runs(dataset).bags}
     assert len(found) == 2 * 6
@@ -369,13 +289,13 @@ def test_a_mix_is_a_bag_at_three_levels_and_on_three_parts(tmp_path: Path) -> No
 
 
 def test_jobs_are_told_apart_by_their_numbers_of_mig_and_dummies_are_named(tmp_path: Path) -> None:
-    bags = co_runs(import_miso(written(tmp_path))).bags
+    bags = co_runs(import_source("miso", written(tmp_path))).bags
     names = {bag.name: [member.solo.application for member in bag.members] for bag in bags}
     assert names == {"mix 1": ["job 02", DUMMY, "job 01"], "mix 2": ["job 01", "job 01", DUMMY]}
 
 
 def test_a_mix_without_dummies_is_read(tmp_path: Path) -> None:
-    bags = co_runs(import_miso(written(tmp_path, mps=MPS[:, :, ::2], mig=MIG[:, :, ::2]))).bags
+    bags = co_runs(import_source("miso", written(tmp_path, mps=MPS[:, :, ::2], mig=MIG[:, :, ::2]))).bags
     assert {name for bag in bags for name in bag.applications} == {"job 01", "job 02", DUMMY}
     assert {len(bag.members) for bag in bags} == {2}
 
@@ -389,7 +309,7 @@ def test_orders_of_the_same_numbers_are_one_bag_and_other_numbers_of_the_same_jo
     mig = np.concatenate([MIG, MIG[:, :, turned], MIG[:1], MIG[:1, :, turned]])
     bags = [
         bag
-        for bag in co_runs(import_miso(written(tmp_path, mps=mps, mig=mig))).bags
+        for bag in co_runs(import_source("miso", written(tmp_path, mps=mps, mig=mig))).bags
         if "100" in bag.configuration
     ]
     assert [(bag.name, bag.repeat) for bag in bags] == [("mix 1", 0), ("mix 1", 1), ("mix 2", 0)]
@@ -400,15 +320,15 @@ def test_orders_of_the_same_numbers_are_one_bag_and_other_numbers_of_the_same_jo
 def test_a_number_of_0_says_nothing(tmp_path: Path) -> None:
     mps = MPS.copy()
     mps[0, 0, 1] = 0
-    slowdowns = import_miso(written(tmp_path, mps=mps)).bags.column("slowdown").to_pylist()
+    slowdowns = import_source("miso", written(tmp_path, mps=mps)).bags.column("slowdown").to_pylist()
     assert slowdowns[:3] == [pytest.approx(0.1), None, pytest.approx(mps[0, 0, 2], abs=1e-6)]
     assert slowdowns.count(None) == 1
 
 
 def test_a_folder_is_read_too_and_gives_the_same_bytes(tmp_path: Path) -> None:
     path = written(tmp_path)
-    store(import_miso(path), tmp_path / "a")
-    store(import_miso(tmp_path), tmp_path / "b")
+    store(import_source("miso", path), tmp_path / "a")
+    store(import_source("miso", tmp_path), tmp_path / "b")
     for file in (tmp_path / "a").iterdir():
         assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes()
     dataset = read_dataset(tmp_path / "a")
@@ -447,7 +367,7 @@ def test_a_number_that_is_no_relative_time_is_named(tmp_path: Path, value: float
 
 def test_what_is_no_such_archive_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "miso_mps_mig.npz"
-    assert refusal_miso(tmp_path) == f"{path}: cannot read the mixes (no such file)"
+    assert refusal_miso(path) == f"{path}: cannot read the mixes (no such file)"
     path.write_bytes(b"no archive")
     assert refusal_miso(path).startswith(f"{path}: expected an archive with the arrays mps and mig (")
     np.savez(path, mps=MPS)
@@ -469,7 +389,7 @@ def test_an_array_that_claims_to_be_huge_takes_no_memory(tmp_path: Path) -> None
 
 
 def test_the_published_file_is_read() -> None:
-    dataset = import_miso(shared_data("gpu_corun"))
+    dataset = import_source("miso", shared_data("gpu_corun"))
     bags = dataset.bags
     assert bags.num_rows == 2_800 * 7 * 6
     assert len(set(bags.column("bag").to_pylist())) == 2_300

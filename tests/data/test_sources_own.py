@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 from collections import defaultdict
@@ -21,8 +20,8 @@ from hypothesis import strategies as st
 from crosscast.configuration import Configuration
 from crosscast.data.dataset import Dataset, read_dataset, validate, write_dataset
 from crosscast.data.profiles import PROFILES, to_row, write_csv, write_parquet
-from crosscast.data.schema import Column, Schema, json_text
-from crosscast.data.sources.aiwc import import_aiwc2018
+from crosscast.data.schema import json_text
+from crosscast.data.sources import import_source
 from crosscast.data.sources.own import import_own
 from crosscast.data.sources.runs import (
     ColumnRoles,
@@ -32,7 +31,7 @@ from crosscast.data.sources.runs import (
     read_run_table,
     roles_of,
 )
-from crosscast.data.sources.source import read_source, store
+from crosscast.data.sources.source import store
 from crosscast.data.table import identity_of, notes_of, table_of, write_table
 from crosscast.data.views import configured
 from crosscast.errors import InputError
@@ -469,41 +468,8 @@ def test_no_cells_bring_anything_but_runs_or_a_sentence(
         assert all(run.time_s > 0 and run.application for run in found)
 
 
-SCHEMA = Schema("times", 1, (Column("name", "text", required=True), Column("time_s", "real")), key=())
-
-
-def refusal_source_file(path: Path) -> str:
-    with pytest.raises(InputError) as caught:
-        read_source(path, SCHEMA)
-    return str(caught.value)
-
-
-def test_a_text_among_numbers_is_named_with_its_row(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("name,time_s\na,1\nb,\nc,1 s\n", encoding="utf-8")
-    assert refusal_source_file(path) == f"{path}: column 'time_s', row 3: expected a number, found '1 s'"
-
-
-def test_a_name_of_a_column_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_bytes(b"\xff\xfe,name\n1,2\n")
-    assert refusal_source_file(path).startswith(f"{path}: cannot read the table of times (")
-
-
-def test_other_columns_are_passed_over(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("other,name,time_s\nx,a,1.5\n", encoding="utf-8")
-    assert read_source(path, SCHEMA) == [{"name": "a", "time_s": 1.5}]
-
-
-def test_a_packed_file_has_the_same_rows(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv.gz"
-    path.write_bytes(gzip.compress(b"name,time_s\na,1.5\n"))
-    assert read_source(path, SCHEMA) == [{"name": "a", "time_s": 1.5}]
-
-
 def make(tmp_path: Path, time_us: float) -> Dataset:
-    return import_aiwc2018(write_source(tmp_path / "s", runtimes=[runtime("gtx1080", 1, time_us)]))
+    return import_source("aiwc2018", write_source(tmp_path / "s", runtimes=[runtime("gtx1080", 1, time_us)]))
 
 
 def test_another_dataset_stays(tmp_path: Path) -> None:
@@ -520,7 +486,7 @@ def test_it_goes_when_told_to(tmp_path: Path) -> None:
 
 
 def test_folders_may_be_texts(tmp_path: Path) -> None:
-    store(import_aiwc2018(str(write_source(tmp_path / "s"))), str(tmp_path / "out"))
+    store(import_source("aiwc2018", str(write_source(tmp_path / "s"))), str(tmp_path / "out"))
     store(import_own(str(tmp_path / "out")), str(tmp_path / "again"))
     assert read_dataset(tmp_path / "again").records.num_rows > 0
 

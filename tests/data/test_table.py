@@ -41,7 +41,7 @@ from crosscast.data.table import (
     write_tables,
 )
 from crosscast.data.views import CONFIGURED, JOINED
-from crosscast.errors import InputError
+from crosscast.errors import EnvironmentFault, InputError
 from crosscast.profile import METRICS
 
 SCHEMA = Schema(
@@ -50,9 +50,9 @@ SCHEMA = Schema(
     (
         Column("name", "text", required=True),
         Column("settings", "json"),
-        Column("count", "integer", "count", least=0),
+        Column("count", "integer", "count", ge=0),
         Column("weight", "real", "kg"),
-        Column("time_s", "reals", "s", least=0),
+        Column("time_s", "reals", "s", ge=0),
     ),
     key=("name", "settings"),
 )
@@ -310,7 +310,7 @@ def test_a_full_disk_leaves_every_file_as_it_was(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(pq, "write_table", fail)
     with pytest.raises(
-        InputError, match=r"second\.parquet: cannot write the table \(No space left on device\)"
+        EnvironmentFault, match=r"second\.parquet: cannot write the table \(No space left on device\)"
     ):
         write_tables({first: new, second: new})
     assert first.read_bytes() == second.read_bytes() == before

@@ -114,7 +114,7 @@ def test_the_card_says_what_was_learned_and_how_good_that_is() -> None:
     trained = train_configuration(surfaces, "published-log", seed=3)
     card = trained.card
     assert (card.model, card.seed, card.numbers) == ("published-log", 3, two_samples(surfaces))
-    assert card.totals == {"node": (("cpu", "gpu"),)}
+    assert card.power.totals == {"node": (("cpu", "gpu"),)}
     assert card.domains == ("cpu", "gpu")
     facts = dict(card.training)
     assert facts["names"] == ["app0", "app1", "app2", "app3"]

@@ -100,9 +100,9 @@ def test_other_lengths_are_refused() -> None:
 
 def test_the_mean_keeps_on_published_pairs_what_is_known_of_it() -> None:
     from crosscast.data.corun import co_runs
-    from crosscast.data.sources.corun import import_gavel_pairs
+    from crosscast.data.sources import import_source
 
-    runs = of_one_device(co_runs(import_gavel_pairs(shared_data("gpu_corun"))), "v100")
+    runs = of_one_device(co_runs(import_source("gavel_pairs", shared_data("gpu_corun"))), "v100")
     truth = Truth.of(runs.bags)
     predicted = [known_pairs(runs, Mean(), truth)]
     assert share_kept(truth, predicted, EQUAL, repeats=12).mean() == pytest.approx(-0.05, abs=0.06)

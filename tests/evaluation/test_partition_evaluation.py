@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from crosscast.data.corun import mixes_of
-from crosscast.data.sources.corun import import_miso
+from crosscast.data.sources import import_source
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
 from crosscast.evaluation.partition import (
@@ -131,7 +131,7 @@ def test_what_cannot_be_evaluated_is_refused() -> None:
 
 def test_the_published_mixes_are_predicted_as_well_as_asked_for() -> None:
     # The whole of both is python -m benchmarks.corun_partition.
-    mixes = mixes_of(import_miso(shared_data("gpu_corun"))).without_copies()
+    mixes = mixes_of(import_source("miso", shared_data("gpu_corun"))).without_copies()
     known = folds_of_mixes(mixes, "leave-bag-out", 0)[:1]
     (mean, own) = overall(
         evaluate_partition(mixes, ["mean", "partition"], "leave-bag-out", folds=known).results

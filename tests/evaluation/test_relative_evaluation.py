@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from crosscast.arrays import Reals
-from crosscast.data.sources.counted import import_rajaperf
+from crosscast.data.sources import import_source
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
 from crosscast.evaluation.relative import (
@@ -604,7 +604,7 @@ def test_wrong_arguments_are_refused(wrong: dict[str, float], reason: str) -> No
 @pytest.fixture(scope="module")
 def node() -> Vectors:
     """A stated node of 36 cores, and a GPU."""
-    return vectors_of(import_rajaperf(shared_data("cross_architecture"), cores=36))
+    return vectors_of(import_source("rajaperf", shared_data("cross_architecture"), cores=36))
 
 
 def test_the_mean_of_logarithms_is_as_known_on_new_groups(node: Vectors) -> None:

@@ -13,8 +13,8 @@ from crosscast.cluster.jobs import Jobs, Machine
 from crosscast.cluster.metrics import Steps, queue_length
 from crosscast.cluster.placements import Workload
 from crosscast.errors import InputError
-from crosscast.report import schedule as timeline
-from crosscast.report.schedule import gantt, placement_figure, queue_figure, write_gantt
+from crosscast.report import schedule_figures as timeline
+from crosscast.report.schedule_figures import gantt, placement_figure, queue_figure, write_gantt
 from support.schedules import schedule_of
 
 ROWS = [(100.0, 100.0, 140.0, 2), (100.0, 100.0, 160.0, 1), (110.0, 160.0, 200.0, 4)]
@@ -114,7 +114,7 @@ def test_what_a_timeline_cannot_show_is_refused(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(InputError, match="colour: expected jobs with users, found none"):
         gantt(schedule, "anonymous", colour="user", to_s=100.0)
     monkeypatch.setattr(timeline, "MOST_JOBS", 2)
-    with pytest.raises(InputError, match=r"timeline: expected at most 2 jobs .*, found 3: draw a part of it"):
+    with pytest.raises(InputError, match=r"jobs: expected at most 2 from .*, found 3: draw a part of it"):
         gantt(schedule, "many", to_s=100.0)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from crosscast.data.dataset import Dataset
 from crosscast.data.schema import ENERGY, RECORDS
-from crosscast.data.sources.aiwc import import_aiwc2018
+from crosscast.data.sources import import_source
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
@@ -363,7 +363,7 @@ def test_presets_grow() -> None:
 
 @pytest.fixture(scope="module")
 def published_runs() -> Runs:
-    return runs_of(import_aiwc2018(shared_data("aiwc2018")))
+    return runs_of(import_source("aiwc2018", shared_data("aiwc2018")))
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -314,3 +315,51 @@ def write_source(
     if energy is not None:
         (folder / "energy_joules.csv").write_text(energy, encoding="utf-8")
     return folder
+
+
+ENERGIES = [
+    {"application": "lud", "device": device, "size": "large", "energy": joules, "run": 1.0}
+    for device, joules in (("i7-6700k", 20.5), ("gtx1080", 1.25))
+]
+RESNET = single()
+BERT = single("BERT", "SQuAD", amp=1, batchsize=64, speed=100.0, gmem=1024.5)
+JOBS = [alone(SMALL, steps=8.0), alone(LARGE, steps=4.0), alone(SMALL, "k80", 2.0), alone(LARGE, "k80", 0.0)]
+"""Both jobs on a V100; the large one does not fit on a K80."""
+
+EXAMPLES: dict[str, dict[str, Rows]] = {
+    "powercap": {"dual_cap_altis.csv": [powercap(65), powercap(70)]},
+    "multicore_energy": {"loghin.csv": [multicore("amd"), multicore("xu3", "static/all_cores", 4)]},
+    "gpu_power_limit": {"zeus_v100.csv": [epoch(100), epoch(125)]},
+    "gpu_dvfs": {"gtx1080ti.csv": [gtx1080ti(), gtx1080ti(1700)], "titanx.csv": [titanx(), titanx(633)]},
+    "rajaperf": {"rajaperf.csv.gz": [quartz(), quartz(number=2), lassen()]},
+    "rodinia9": {"rodinia_9gpu.parquet": [launch(), launch("Titan")]},
+    "gavel_pairs": {"gavel_standalone.csv": JOBS, "gavel_pairs.csv": [pair(), pair((SMALL, SMALL))]},
+    "lucid": {
+        "lucid_single.csv": [RESNET, BERT],
+        "lucid_pairs.csv": [packed(RESNET, BERT), packed(RESNET, RESNET)],
+    },
+    "aiwc2018": {
+        "features_all_invocations.parquet": default_features(),
+        "runtimes.parquet": default_runtimes(),
+        "energy_joules.csv": ENERGIES,
+    },
+}
+"""Rows of the files of each source."""
+
+
+def write_example(name: str, folder: Path) -> Path:
+    """Write the files of a source's example into a folder."""
+    for file, rows in EXAMPLES[name].items():
+        write_table(folder / file, rows)
+    return folder
+
+
+def write_table(path: Path, rows: Rows) -> Path:
+    """Write rows into a file of the form that its name says."""
+    if path.suffix == ".parquet":
+        path.parent.mkdir(exist_ok=True, parents=True)
+        return write_parquet_rows(path, rows)
+    write_rows(path, rows)
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    return path

@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except cyclopts.CycloptsError as error:
         return _fail(misuse(error, words), BAD_USAGE)
     except InputError as error:
-        return _fail(in_options(error, app, words), error.exit_code)
+        return _fail(in_options(error, app, words), 1 if _is_full(error) else error.exit_code)
     except CrosscastError as error:
         return _fail(str(error), error.exit_code)
     except MemoryError:
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output has seen enough; Python would complain again at exit.
         _drop_output()
     except OSError as error:
-        if error.errno not in _FULL:
+        if not _is_full(error):
             raise
         _drop_output()
         return _fail(f"cannot write what was found ({error.strerror})", 1)
@@ -98,6 +98,15 @@ def _raising_terminated() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _is_full(error: BaseException | None) -> bool:
+    """Whether a disk without space, or a quota, is behind an error: nothing that was typed is wrong then."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            return True
+        error = error.__cause__
+    return False
 
 
 def _drop_output() -> None:

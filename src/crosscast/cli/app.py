@@ -56,9 +56,9 @@ COMMANDS = {
         "crosscast.cli.reproduce:app",
         "Reproduce the tables and figures of a published study, beside our models where they apply.",
     ),
-    "schedule": (
-        "crosscast.cli.schedule:schedule",
-        "Simulate how a cluster works off a trace, or compare placements of jobs on several machines.",
+    "simulate": (
+        "crosscast.cli.simulate:app",
+        "Simulate how a cluster works off jobs: scheduling policies on a trace, or placements on machines.",
     ),
     "train": (
         "crosscast.cli.train:app",

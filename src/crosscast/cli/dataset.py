@@ -10,25 +10,7 @@ from typing import TYPE_CHECKING
 
 import cyclopts
 
-from crosscast.cli.dataset_import import (
-    aiwc,
-    aiwc2018,
-    caliper,
-    crosscast_format,
-    gavel_pairs,
-    gpu_dvfs,
-    gpu_power_limit,
-    hpctoolkit,
-    lucid,
-    miso,
-    multicore_energy,
-    ncu,
-    perf,
-    powercap,
-    rajaperf,
-    rodinia9,
-    runs,
-)
+from crosscast.cli.dataset_import import app as imports
 from crosscast.cli.options import Flag, HtmlFile, Whole, dataset_named, emit, names_in
 from crosscast.cli.running import StatusLine, time_left
 from crosscast.errors import InputError
@@ -186,26 +168,6 @@ def describe(folder: Path, /, *, html: HtmlFile = None, json: Flag = False) -> N
 
 
 app = cyclopts.App(name="dataset", help="Import, build and describe datasets.")
-
-imports = cyclopts.App(name="import", help="Import others' data, or our own past versions, into the tables.")
-imports.command(aiwc2018)
-imports.command(aiwc)
-imports.command(powercap)
-# Named, else words would be joined with dashes.
-imports.command(multicore_energy, name="multicore_energy")
-imports.command(gpu_power_limit, name="gpu_power_limit")
-imports.command(gpu_dvfs, name="gpu_dvfs")
-imports.command(rajaperf)
-imports.command(rodinia9)
-imports.command(gavel_pairs, name=("gavel-pairs", "gavel_pairs"))
-imports.command(lucid)
-imports.command(miso)
-imports.command(hpctoolkit)
-imports.command(caliper)
-imports.command(perf)
-imports.command(ncu)
-imports.command(runs)
-imports.command(crosscast_format, name="crosscast")
 app.command(build)
 app.command(imports)
 app.command(describe)

@@ -1,21 +1,28 @@
-"""Put what was imported into a folder, and say what it is."""
+"""``crosscast dataset import``: a command for each source, each counter tool, and runs of one's own."""
 
 from __future__ import annotations
 
+import inspect
 import json as json_format
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli.options import Flag, Whole, names_in
+from crosscast.data.sources import IMPORTERS, Importer
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
     from crosscast.data.counters.common import Circumstances
     from crosscast.data.dataset import Dataset
+
+_OUT = "Folder of the dataset."
+_REPLACE = "Replace another dataset that is there."
 
 
 def store_dataset(dataset: Dataset, out: Path, replace: bool) -> None:
@@ -29,210 +36,39 @@ def store_dataset(dataset: Dataset, out: Path, replace: bool) -> None:
     print(f"wrote {out} ({counts})", file=sys.stderr)
 
 
-def aiwc2018(path: Path, /, *, out: Path, replace: Flag = False) -> None:
-    """Import the published data of 2018: profiles, kernel times on 15 devices, energy.
-
-    Where to fetch it: github.com/BeauJoh/opencl-predictions-with-aiwc.
-
-    Parameters
-    ----------
-    path
-        Folder with `features_all_invocations.parquet`, `runtimes.parquet` and, if energy is wanted,
-        `energy_joules.csv`.
-    out
-        Folder of the dataset.
-    replace
-        Replace another dataset that is there.
-    """
-    from crosscast.data.sources.aiwc import import_aiwc2018
-
-    store_dataset(import_aiwc2018(path), out, replace)
+def _documented(command: Callable[..., None], name: str, text: str, parameters: dict[str, str]) -> None:
+    """Give a command the name and the docstring that its help is made of."""
+    lines = "\n".join(f"{parameter}\n    {about}" for parameter, about in parameters.items())
+    command.__name__ = name
+    command.__doc__ = f"{text}\n\nParameters\n----------\n{lines}\n"
 
 
-def aiwc(
-    path: Path,
-    /,
-    *,
-    out: Path,
-    application: str | None = None,
-    size: str | None = None,
-    replace: Flag = False,
-) -> None:
-    """Import a folder of the published AIWC tool's files `aiwc_<kernel>_<n>.csv`: profiles.
+def _source_command(importer: Importer) -> Callable[..., None]:
+    def command(path: Path, *, out: Path, replace: bool = False, **options: Any) -> None:
+        store_dataset(importer(path, **options), out, replace)
 
-    Parameters
-    ----------
-    path
-        Folder with the files, or with folders `<application>/<size>/` that hold them.
-    out
-        Folder of the dataset.
-    application
-        Application of files that are in no such folder; by default the folder's name.
-    size
-        Problem size of these files; by default `unknown`.
-    replace
-        Replace another dataset that is there.
-    """
-    from crosscast.data.sources.aiwc import import_aiwc_folder
-
-    store_dataset(import_aiwc_folder(path, application, size), out, replace)
-
-
-def crosscast_format(
-    path: Path,
-    /,
-    *,
-    out: Path,
-    application: str | None = None,
-    size: str | None = None,
-    replace: Flag = False,
-) -> None:
-    """Import what an older Crosscast wrote: a dataset, or a table of profiles.
-
-    Parameters
-    ----------
-    path
-        Folder of a dataset, or a file that `characterize` wrote (`.parquet` or `.csv`).
-    out
-        Folder of the dataset.
-    application
-        Application of profiles that do not say theirs.
-    size
-        Problem size of profiles that do not say theirs.
-    replace
-        Replace another dataset that is there.
-    """
-    from crosscast.data.sources.own import import_own
-
-    store_dataset(import_own(path, application, size), out, replace)
-
-
-def powercap(path: Path, /, *, out: Path, replace: Flag = False) -> None:
-    """Import programs of Altis under caps of the CPUs' and the GPU's power: times, powers.
-
-    Where they are from: github.com/zzheng33/power. docs/importing.md has the columns.
-
-    Parameters
-    ----------
-    path
-        The file, or a folder with `dual_cap_altis.csv`.
-    out
-        Folder of the dataset.
-    replace
-        Replace another dataset that is there.
-    """
-    from crosscast.data.sources.configurations import import_powercap
-
-    store_dataset(import_powercap(path), out, replace)
-
-
-def multicore_energy(path: Path, /, *, out: Path, replace: Flag = False) -> None:
-    """Import programs on the cores of seven multicore systems: times, powers.
-
-    Where they are from: github.com/dloghin/multicores-time-energy. docs/importing.md has the columns.
-
-    Parameters
-    ----------
-    path
-        The file, or a folder with `loghin.csv`.
-    out
-        Folder of the dataset.
-    replace
-        Replace another dataset that is there.
-    """
-    from crosscast.data.sources.configurations import import_multicore_energy
-
-    store_dataset(import_multicore_energy(path), out, replace)
-
-
-def gpu_power_limit(path: Path, /, *, out: Path, replace: Flag = False) -> None:
-    """Import the training of neural networks under power limits of GPUs: times of an epoch, powers.
-
-    Where to fetch it: github.com/ml-energy/zeus.
-
-    Parameters
-    ----------
-    path
-        A file `zeus_<gpu>.csv` or `summary_power_<gpu>.csv`, or a folder with some.
-    out
-        Folder of the dataset.
-    replace
-        Replace another dataset that is there.
-    """
-    from crosscast.data.sources.configurations import import_gpu_power_limit
-
-    store_dataset(import_gpu_power_limit(path), out, replace)
-
-
-def gpu_dvfs(path: Path, /, *, out: Path, replace: Flag = False) -> None:
-    """Import programs at clocks of two GPUs: times, powers, counters of one of the GPUs.
-
-    Where they are from: github.com/HKBU-HPML/GPU-DVFS-Job-Schedule and
-    github.com/hpc-ulisboa/gpuPTXModel. docs/importing.md has the columns.
-
-    Parameters
-    ----------
-    path
-        `gtx1080ti.csv` or `titanx.csv`, or a folder with one or both.
-    out
-        Folder of the dataset.
-    replace
-        Replace another dataset that is there.
-    """
-    from crosscast.data.sources.configurations import import_gpu_dvfs
-
-    store_dataset(import_gpu_dvfs(path), out, replace)
-
-
-def rajaperf(
-    path: Path,
-    /,
-    *,
-    out: Path,
-    cores: Whole | None = None,
-    block_size: Whole = 256,
-    replace: Flag = False,
-) -> None:
-    """Import kernels of the RAJA Performance Suite on a CPU and a GPU: times, counters of the CPU.
-
-    Where they are from: github.com/LLNL/thicket-tutorial. docs/importing.md has the columns.
-
-    Parameters
-    ----------
-    path
-        The file, or a folder with `rajaperf.csv.gz`.
-    out
-        Folder of the dataset.
-    cores
-        Divide the CPU's times, which are those of one core, by this number: a node that scales ideally,
-        stated and not measured. By default they stay as measured.
-    block_size
-        Threads of a block on the GPU; runs with another number are left out.
-    replace
-        Replace another dataset that is there.
-    """
-    from crosscast.data.sources.counted import import_rajaperf
-
-    store_dataset(import_rajaperf(path, cores=cores, block_size=block_size), out, replace)
-
-
-def rodinia9(path: Path, /, *, out: Path, replace: Flag = False) -> None:
-    """Import kernels of Rodinia on nine GPUs: times of a launch, and counters of each GPU.
-
-    Where they are from: github.com/marcosamaris/gpuperfpredict. docs/importing.md has the columns.
-
-    Parameters
-    ----------
-    path
-        The file, or a folder with `rodinia_9gpu.parquet`.
-    out
-        Folder of the dataset.
-    replace
-        Replace another dataset that is there.
-    """
-    from crosscast.data.sources.counted import import_rodinia9
-
-    store_dataset(import_rodinia9(path), out, replace)
+    kinds: dict[type, Any] = {int: Whole, str: str}
+    only, keyword = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
+    parameters = [
+        inspect.Parameter("path", only, annotation=Path),
+        inspect.Parameter("out", keyword, annotation=Path),
+        *(
+            inspect.Parameter(
+                option.name,
+                keyword,
+                default=option.default,
+                annotation=kinds[option.type] | None if option.default is None else kinds[option.type],
+            )
+            for option in importer.options
+        ),
+        inspect.Parameter("replace", keyword, default=False, annotation=Flag),
+    ]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    about = {option.name: option.help for option in importer.options}
+    texts = {"path": importer.path, "out": _OUT, **about, "replace": _REPLACE}
+    _documented(command, importer.name, importer.help, texts)
+    return command
 
 
 def runs(path: Path, /, *, out: Path, settings: str | None = None, replace: Flag = False) -> None:
@@ -264,63 +100,6 @@ def runs(path: Path, /, *, out: Path, settings: str | None = None, replace: Flag
             file=sys.stderr,
         )
     store_dataset(imported.dataset, out, replace)
-
-
-def gavel_pairs(path: Path, /, *, out: Path, replace: Flag = False) -> None:
-    """Import training jobs alone and in pairs on K80, P100 and V100: times, slowdowns, what fits.
-
-    Where they are from: github.com/stanford-futuredata/gavel. docs/importing.md has the columns.
-
-    Parameters
-    ----------
-    path
-        Folder with `gavel_standalone.csv` and `gavel_pairs.csv.gz`.
-    out
-        Folder of the dataset.
-    replace
-        Replace another dataset that is there.
-    """
-    from crosscast.data.sources.corun import import_gavel_pairs
-
-    store_dataset(import_gavel_pairs(path), out, replace)
-
-
-def lucid(path: Path, /, *, out: Path, replace: Flag = False) -> None:
-    """Import training jobs alone and in pairs on a GPU: speeds, utilisation, slowdowns.
-
-    Where they are from: github.com/S-Lab-System-Group/Lucid. docs/importing.md has the columns.
-
-    Parameters
-    ----------
-    path
-        Folder with `lucid_single.csv` and `lucid_pairs.csv`.
-    out
-        Folder of the dataset.
-    replace
-        Replace another dataset that is there.
-    """
-    from crosscast.data.sources.corun import import_lucid
-
-    store_dataset(import_lucid(path), out, replace)
-
-
-def miso(path: Path, /, *, out: Path, replace: Flag = False) -> None:
-    """Import mixes of seven training jobs on an A100: relative times under MPS and on its parts.
-
-    Where they are from: github.com/boringlee24/socc22-miso. docs/importing.md has the arrays.
-
-    Parameters
-    ----------
-    path
-        The file, or a folder with `miso_mps_mig.npz`.
-    out
-        Folder of the dataset.
-    replace
-        Replace another dataset that is there.
-    """
-    from crosscast.data.sources.corun import import_miso
-
-    store_dataset(import_miso(path), out, replace)
 
 
 @dataclass(frozen=True)
@@ -379,84 +158,50 @@ class _Told:
 _Runs = Annotated[_Told, Parameter(name="*")]
 
 
-def hpctoolkit(*profiles: Path, out: Path, told: _Runs, replace: Flag = False) -> None:
-    """Import databases of HPCToolkit: counters and time of a run each, of the whole program.
-
-    docs/counters.md says how to make them, and what features their counters give.
-
-    Parameters
-    ----------
-    profiles
-        Folders `hpctoolkit-…-database` of runs of one program, or a folder with such.
-    out
-        Folder of the dataset.
-    replace
-        Replace another dataset that is there.
-    """
-    from crosscast.data.counters.importing import import_hpctoolkit
-
-    dataset = import_hpctoolkit(_named(profiles), told.circumstances())
-    store_dataset(dataset, out, replace)
-
-
-def caliper(*profiles: Path, out: Path, told: _Runs, replace: Flag = False) -> None:
-    """Import profiles of Caliper: counters and time of a run each.
-
-    docs/counters.md says how to make them, and what features their counters give.
-
-    Parameters
-    ----------
-    profiles
-        Files `.cali` or `.json` (json-split) of runs of one program, or a folder with such.
-    out
-        Folder of the dataset.
-    replace
-        Replace another dataset that is there.
-    """
-    from crosscast.data.counters.importing import import_caliper
-
-    store_dataset(import_caliper(_named(profiles), told.circumstances()), out, replace)
+_COUNTER_TOOLS = {
+    "hpctoolkit": (
+        "Import databases of HPCToolkit: counters and time of a run each, of the whole program.",
+        "how to make them, and what features their counters give",
+        "Folders `hpctoolkit-…-database` of runs of one program, or a folder with such.",
+    ),
+    "caliper": (
+        "Import profiles of Caliper: counters and time of a run each.",
+        "how to make them, and what features their counters give",
+        "Files `.cali` or `.json` (json-split) of runs of one program, or a folder with such.",
+    ),
+    "perf": (
+        "Import what `perf stat -j` of Linux counted: counters and time of a run each.",
+        "how to make it, and what features its counters give",
+        "Files `.json` of runs of one program, or a folder with such.",
+    ),
+    "ncu": (
+        "Import what Nsight Compute counted (`ncu --csv`): counters and time of a run each, on a GPU.",
+        "how to make it, and what features its counters give",
+        "Files `.csv` of runs of one program, or a folder with such.",
+    ),
+}
 
 
-def perf(*profiles: Path, out: Path, told: _Runs, replace: Flag = False) -> None:
-    """Import what `perf stat -j` of Linux counted: counters and time of a run each.
+def _counter_command(tool: str) -> Callable[..., None]:
+    def command(*profiles: Path, out: Path, told: _Runs, replace: Flag = False) -> None:
+        if not profiles:
+            raise InputError("profiles: expected one path or more, found none")
+        from crosscast.data.counters.importing import import_counted
 
-    docs/counters.md says how to make it, and what features its counters give.
+        store_dataset(import_counted(tool, profiles, told.circumstances()), out, replace)
 
-    Parameters
-    ----------
-    profiles
-        Files `.json` of runs of one program, or a folder with such.
-    out
-        Folder of the dataset.
-    replace
-        Replace another dataset that is there.
-    """
-    from crosscast.data.counters.importing import import_perf
-
-    store_dataset(import_perf(_named(profiles), told.circumstances()), out, replace)
+    what, more, profiles = _COUNTER_TOOLS[tool]
+    about = f"{what}\n\ndocs/counters.md says {more}."
+    _documented(command, tool, about, {"profiles": profiles, "out": _OUT, "replace": _REPLACE})
+    return command
 
 
-def ncu(*profiles: Path, out: Path, told: _Runs, replace: Flag = False) -> None:
-    """Import what Nsight Compute counted (`ncu --csv`): counters and time of a run each, on a GPU.
-
-    docs/counters.md says how to make it, and what features its counters give.
-
-    Parameters
-    ----------
-    profiles
-        Files `.csv` of runs of one program, or a folder with such.
-    out
-        Folder of the dataset.
-    replace
-        Replace another dataset that is there.
-    """
-    from crosscast.data.counters.importing import import_ncu
-
-    store_dataset(import_ncu(_named(profiles), told.circumstances()), out, replace)
-
-
-def _named(profiles: tuple[Path, ...]) -> tuple[Path, ...]:
-    if not profiles:
-        raise InputError("profiles: expected one path or more, found none")
-    return profiles
+app = cyclopts.App(name="import", help="Import others' data, or our own past versions, into the tables.")
+for _importer in IMPORTERS.values():
+    if _importer.name != "crosscast":
+        _dashed = _importer.name.replace("_", "-")
+        app.command(_source_command(_importer), name=tuple(dict.fromkeys((_dashed, _importer.name))))
+for _tool in _COUNTER_TOOLS:
+    app.command(_counter_command(_tool), name=_tool)
+app.command(runs)
+app.command(_source_command(IMPORTERS["crosscast"]), name="crosscast")

@@ -240,7 +240,7 @@ def jobs(
     gpu_applications: Names | None = None,
     run: RunOptions = RUN,
 ) -> None:
-    """Write held-out work as job types for `crosscast schedule` (docs/scheduling-experiment.md).
+    """Write held-out work as job types for `crosscast simulate placements` (docs/scheduling-experiment.md).
 
     Each has its measured times, and what a model of relative times predicted that had not seen it.
 

@@ -223,8 +223,8 @@ def read_device(path: Path) -> Device:
     for name, column in _NUMBERS.items():
         value = fields.number(name)
         if value is not None:
-            if value < (column.least or 0):
-                raise fields.fail(name, f"a number of at least {column.least:g}")
+            if value < (column.ge or 0):
+                raise fields.fail(name, f"a number of at least {column.ge:g}")
             numbers[name] = float(value)
     fields.finish()
     return Device(str(key), type=kind, numbers=numbers, **texts)

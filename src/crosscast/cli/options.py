@@ -31,6 +31,17 @@ def check_place(option: str, folder: Path) -> None:
         raise InputError(f"{option}: cannot write into the folder {folder} ({obstacle})")
 
 
+def check_folder(option: str, folder: Path | None) -> None:
+    """Make the folder of figures, if they are wanted and can be drawn."""
+    if folder is not None:
+        from crosscast.data.files import make_folder
+        from crosscast.report.figures import require_matplotlib
+
+        require_matplotlib()
+        make_folder(option, folder)
+        check_place(option, folder)
+
+
 def check_file(option: str, path: Path) -> None:
     """Refuse a file whose folder is not there, or that is a folder."""
     if not path.absolute().parent.is_dir():
@@ -199,13 +210,7 @@ class EvaluationOptions(PageOptions):
 
     def check_figures(self) -> None:
         """Refuse figures that cannot be drawn or written, before a long run rather than after it."""
-        if self.figures is not None:
-            from crosscast.data.files import make_folder
-            from crosscast.report.figures import require_matplotlib
-
-            require_matplotlib()
-            make_folder("--figures", self.figures)
-            check_place("--figures", self.figures)
+        check_folder("--figures", self.figures)
 
     def draw(self, write: Callable[[Path], Sequence[Path]]) -> None:
         """Write the figures, if they are wanted, and name them on standard error."""

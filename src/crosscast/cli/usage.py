@@ -22,7 +22,7 @@ _OTHER_NAMES = {
     "job_s": "job-seconds",
     "jobs": "PROFILE",
     "level": "LEVEL",
-    "placement": "place",
+    "queue": "priority",
     "round_s": "round-time",
     "size": "sizes",
     "split": "folds",
@@ -37,16 +37,31 @@ _QUESTIONS = {
     "predict": "time, relative or corun",
     "choose": "sample or configuration",
     "evaluate": "time, relative, configuration, corun, partition or jobs",
+    "simulate": "policies or placements",
     "reproduce": "johnston2018, bailey2014, nichols2024 or moolchandani2022",
 }
-_MOVED = {"corun pair": "crosscast colocate", "corun predict": "crosscast predict corun"}
+_MOVED = {
+    "corun pair": "crosscast colocate",
+    "corun predict": "crosscast predict corun",
+    "schedule": "crosscast simulate",
+}
 _RENAMED = {
     "--budget": "--max-retunes",
     "--confidence": "--cap-probability",
+    "--colour": "--users of crosscast simulate policies, beside --figures",
     "--effort": "--preset of crosscast reproduce johnston2018",
+    "--from": "--window",
+    "--kill": "--enforce-walltime",
+    "--place": "--placement",
+    "--plot": "--figures",
     "--protocol": "--folds, or crosscast reproduce for published studies",
+    "--queue": "--priority",
+    "--queue-length": "--figures",
     "--studies": "crosscast reproduce",
+    "--swf-out": "--out",
     "--target": "a word after the command, such as crosscast train corun",
+    "--timeline": "--figures",
+    "--to": "--window",
     "--together": "--group",
     "--write-jobs": "crosscast evaluate jobs --out",
 }
@@ -59,7 +74,7 @@ def in_options(error: InputError, app: cyclopts.App, words: Sequence[str]) -> st
     if type(error) is not InputError or (error.where and error.field):
         return text
     field = error.where or error.field or text.partition(":")[0]
-    if words[0] == "schedule" and field == "jobs":
+    if words[0] == "simulate" and field == "jobs":
         # Those of a file; the option is their number.
         return text
     plain = _UNIT.sub("", field)
@@ -84,9 +99,9 @@ def misuse(error: cyclopts.CycloptsError, words: Sequence[str]) -> str:
     """One sentence about words that are no command or option, with what to type instead."""
     typed = [word for word in words if not word.startswith("-")]
     command = words[0] if words else ""
-    moved = _MOVED.get(" ".join(typed[:2]))
-    if moved:
-        return f"crosscast {' '.join(typed[:2])} is {moved} now: see {moved} --help"
+    for old in (" ".join(typed[:2]), command):
+        if old in _MOVED:
+            return f"crosscast {old} is {_MOVED[old]} now: see {_MOVED[old]} --help"
     kind = type(error).__name__
     if kind == "UnknownCommandError" and command in _QUESTIONS:
         found = words[1] if len(words) > 1 else "nothing"
@@ -97,5 +112,6 @@ def misuse(error: cyclopts.CycloptsError, words: Sequence[str]) -> str:
     text = " ".join(str(error).split())
     renamed = next((old for old in _RENAMED if any(word.partition("=")[0] == old for word in words)), None)
     if kind == "UnknownOptionError" and renamed and renamed in text:
+        text = text.partition(" Did you mean")[0]
         return f"{text.rstrip('.')}: it is {_RENAMED[renamed]} now, see crosscast {command} --help"
     return text

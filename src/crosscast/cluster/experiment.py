@@ -1,19 +1,17 @@
-"""Means over seeds, and how sure they are."""
+"""Placements compared on drawn jobs: section VII of Nichols et al. 2024."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from crosscast.cluster.job_types import JobTypes, for_machines
-from crosscast.cluster.jobs import Integers, Jobs, Machine, Placement, Policy, Reals, Schedule
-from crosscast.cluster.metrics import MachineMetrics, Metrics, metrics_of, per_machine
-from crosscast.cluster.placements import PLACEMENTS, Workload, check_placements
-from crosscast.cluster.simulate import simulate
+from crosscast.cluster.jobs import Integers, Jobs, Policy, Reals, Schedule
+from crosscast.cluster.metrics import MachineMetrics, Metrics, metrics_of, per_machine, policy_label
+from crosscast.cluster.placements import PLACEMENTS, Workload, check_placements, without_choice
+from crosscast.cluster.simulate import timed
 from crosscast.errors import CrosscastError, InputError, MissingExtraError
 
 SHARE = 0.95
@@ -148,26 +146,6 @@ def least_makespan_s(types: Workload, counts: Integers) -> float:
     """Least makespan of jobs that are submitted at once, in seconds: of their work, or of the longest job."""
     shortest_s = np.where(types.runs_on, types.jobs.run_s, np.inf).min(axis=1)[counts > 0]
     return max(least_work_s(types, counts), float(shortest_s.max(initial=0.0)))
-
-
-def prepare(progress: Callable[[str], None] | None = None) -> float:
-    """Have the simulator compiled, which takes a while once; return how long it took, in seconds."""
-    one = np.ones((1, 1))
-    jobs = Jobs(np.array([1]), np.zeros(1), np.array([1]), one, one)
-    return timed(jobs, [Machine("any", 1)], Policy(), None, progress)[1]
-
-
-def timed(
-    jobs: Jobs,
-    machines: Sequence[Machine],
-    policy: Policy,
-    placement: Placement | None,
-    progress: Callable[[str], None] | None = None,
-) -> tuple[Schedule, float]:
-    """Simulate; return the schedule, and how long the simulation took, in seconds."""
-    start_s = time.perf_counter()
-    schedule = simulate(jobs, machines, policy=policy, placement=placement, progress=progress)
-    return schedule, time.perf_counter() - start_s
 
 
 @dataclass(frozen=True)
@@ -313,70 +291,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return float(np.mean(known)) if len(known) == len(values) else None
 
 
-Needs = frozenset[str]
-"""What is asked of each type: ``vector`` and ``seconds``, where a placement or estimates need it."""
-
-
-def type_workload(types: JobTypes, machines: Sequence[Machine], needs: Needs = frozenset()) -> Workload:
-    """A job of each type, in the order of the table, with exact estimates.
-
-    Predicted times are the predicted vector scaled so that it has, on the source of the prediction, the time
-    that was measured there: the one run that was profiled is all that is known of a job.
-    """
-    here = for_machines(types, machines)
-    run_s = np.where(np.isnan(here.run_s), np.inf, here.run_s)
-    runs = np.isfinite(run_s)
-    vector = here.predicted
-    with np.errstate(divide="ignore", invalid="ignore"):
-        predicted_s = vector * _scale(types)[:, None]
-    has_vector = np.where(runs, np.isfinite(vector), True).all(axis=1)
-    has_seconds = np.where(runs, np.isfinite(predicted_s), True).all(axis=1)
-    for need, known, expected in (
-        ("vector", has_vector, "predicted: expected a prediction for each machine on which it runs"),
-        ("seconds", has_seconds, "source: expected a device on which it has a time and a prediction above 0"),
-    ):
-        if need in needs and not known.all():
-            row = int(np.argmin(known))
-            raise InputError(f"job type {row + 1} ({types.application[row]}): {expected}, found none")
-    user, users = _users(types.user)
-    jobs = Jobs(
-        number=np.arange(1, len(types) + 1),
-        submit_s=np.zeros(len(types)),
-        procs=here.procs,
-        run_s=run_s,
-        estimate_s=run_s,
-        user=user,
-        users=users,
-    )
-    return Workload(
-        jobs,
-        tuple(machines),
-        uses_gpu=here.uses_gpu,
-        vector=vector if has_vector.all() else None,
-        predicted_s=predicted_s if has_seconds.all() else None,
-    )
-
-
-def _scale(types: JobTypes) -> Reals:
-    """Seconds of 1 in each type's vector, of shape ``(t,)``; not a number where nothing says."""
-    scale = np.full(len(types), np.nan)
-    run_s = types.run_s
-    columns = {device: column for column, device in enumerate(types.devices)}
-    for row, source in enumerate(types.source):
-        if source in columns:
-            column = columns[source]
-            scale[row] = run_s[row, column] / types.predicted[row, column]
-    return scale
-
-
-def _users(names: Sequence[str | None]) -> tuple[Integers | None, tuple[str, ...]]:
-    if None in names:
-        return None, ()
-    users = tuple(dict.fromkeys(str(name) for name in names))
-    places = {name: place for place, name in enumerate(users)}
-    return np.array([places[str(name)] for name in names]), users
-
-
 MOST_TYPES = 200_000
 """Most types of jobs for which the least makespan is looked for: about ten seconds."""
 
@@ -474,3 +388,35 @@ def _workload(types: Workload, setup: Setup, seed: int) -> tuple[Workload, Integ
         estimate_s = np.where(workload.runs_on, workload.predicted_s, np.inf)
         workload = replace(workload, jobs=workload.jobs.with_estimates(estimate_s))
     return workload, np.bincount(places, minlength=len(types))
+
+
+def experiment_facts(
+    found: Experiment, label: str, types: Workload, left_out: Mapping[str, int]
+) -> dict[str, Any]:
+    """What was compared on what, for JSON and for people."""
+    setup = found.setup
+    user = without_choice(types) if "user" in setup.placements else None
+    notes = [f"{count:,} left out: {reason}" for reason, count in left_out.items()]
+    return {
+        "name": label,
+        "types": len(types),
+        "jobs": found.results[0].jobs,
+        "drawn": setup.jobs is not None,
+        "seeds": list(setup.seeds),
+        "submitted": _submitted(found),
+        "interarrival_s": setup.interarrival_s or None,
+        "policy": policy_label(setup.policy),
+        "estimates": setup.estimates,
+        "machines": [
+            {"machine": machine.name, "procs": machine.procs, "gpu": machine.has_gpu}
+            for machine in types.machines
+        ],
+        "least_makespan_s": None if found.least_makespan_s is None else found.least_makespan_s.value,
+        "notes": [*notes, *([user] if user else [])],
+    }
+
+
+def _submitted(found: Experiment) -> str:
+    if found.at_once:
+        return "at once"
+    return "as the trace says" if found.setup.jobs is None else "poisson"

@@ -187,12 +187,18 @@ JOB_TYPES = Schema(
         Column("application", "text", title="application that is run", required=True),
         Column("kernel", "text", title="kernel of it; empty for all of them"),
         Column("size", "text", title="problem size"),
-        Column("procs", "integer", "count", "processors or nodes that a job occupies; empty is 1", least=1),
-        Column("uses_gpu", "integer", "1", "1 if its users know that it runs on GPUs, else 0", True, 0),
-        Column("repeats", "integer", "count", "invocations that a job is; empty is 1", least=1),
+        Column("procs", "integer", "count", "processors or nodes that a job occupies; empty is 1", ge=1),
         Column(
-            "submit_s", "real", "s", "when it is submitted; empty in all rows if times are drawn", least=0
+            "uses_gpu",
+            "integer",
+            "1",
+            "1 if its users know that it runs on GPUs, else 0",
+            required=True,
+            ge=0,
+            le=1,
         ),
+        Column("repeats", "integer", "count", "invocations that a job is; empty is 1", ge=1),
+        Column("submit_s", "real", "s", "when it is submitted; empty in all rows if times are drawn", ge=0),
         Column("user", "text", title="who submits it"),
         Column("times", "json", "s", "measured time of an invocation, by device", required=True),
         Column("predicted", "json", "1", "predicted time relative to the slowest device, by device"),
@@ -208,8 +214,8 @@ _TEXTS = ("application", "kernel", "size", "user", "source", "model")
 
 
 def read_job_types(path: str | Path) -> JobTypes:
-    """Read a table of job types."""
-    return _types_of(read_table(path, JOB_TYPES), str(path))
+    """Read a table of job types: Parquet, whoever wrote it, or CSV."""
+    return _types_of(read_table(path, JOB_TYPES, plain=True), str(path))
 
 
 def write_job_types(types: JobTypes, path: str | Path) -> None:
@@ -249,9 +255,6 @@ def _types_of(table: Table, label: str) -> JobTypes:
     devices = tuple(sorted({device for vector in (*times, *predicted) for device in vector}))
     if len(devices) > _MOST_DEVICES:
         raise InputError(f"{label}: expected at most {_MOST_DEVICES} devices, found {len(devices)}")
-    for row, flag in enumerate(cells["uses_gpu"], start=1):
-        if flag > 1:
-            raise InputError(f"{label}: column 'uses_gpu', row {row}: expected 0 or 1, found {flag}")
     return JobTypes(
         devices=devices,
         procs=_counts(cells["procs"]),

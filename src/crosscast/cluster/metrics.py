@@ -1,14 +1,18 @@
-"""Counts that change from time to time, and stay as they are in between."""
+"""Metrics of schedules, of the policies that made them, and counts over time."""
 
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.cluster.jobs import Integers, Reals, Schedule, group_means
+from crosscast.cluster.jobs import Integers, Jobs, Machine, Placement, Policy, Reals, Schedule, group_means
+from crosscast.cluster.simulate import timed
+from crosscast.cluster.swf import CleanedJobs, Trace
 from crosscast.errors import InputError
 
 
@@ -259,3 +263,90 @@ def per_user(schedule: Schedule) -> list[UserMetrics]:
         for place, (name, wait_s, slowdown) in enumerate(zip(users, waits, slowdowns, strict=True))
         if wait_s is not None and slowdown is not None
     ]
+
+
+@dataclass(frozen=True)
+class PolicyResult:
+    """What a policy makes of jobs."""
+
+    policy: Policy  # The policy
+    metrics: Metrics  # Metrics of the schedule, as a whole, by machine and by user
+    machines: Sequence[MachineMetrics]
+    users: Sequence[UserMetrics]
+    simulation_s: float  # How long the simulation took, in seconds
+
+    @property
+    def label(self) -> str:
+        """Name of the policy for people."""
+        return policy_label(self.policy)
+
+    def to_dict(self, *, users: bool = False) -> dict[str, Any]:
+        """Everything, for JSON; users only if they are asked for."""
+        found = {
+            "policy": "fcfs" if self.policy.backfill is None else "easy",
+            "queue": self.policy.queue,
+            "backfill": self.policy.backfill,
+            **asdict(self.metrics),
+            "simulation_s": self.simulation_s,
+            "jobs_per_s": self.metrics.jobs / self.simulation_s,
+            "machines": [asdict(machine) for machine in self.machines],
+        }
+        return found | {"users": [asdict(user) for user in self.users]} if users else found
+
+
+def policy_label(policy: Policy) -> str:
+    """Name of a policy for people: what is not first come, first served is said.
+
+    >>> policy_label(Policy()), policy_label(Policy("widest", "shortest"))
+    ('easy', 'easy, queue widest, backfill shortest')
+    """
+    parts = ["fcfs" if policy.backfill is None else "easy"]
+    if policy.queue != "fcfs":
+        parts.append(f"queue {policy.queue}")
+    if policy.backfill not in (None, "fcfs"):
+        parts.append(f"backfill {policy.backfill}")
+    return ", ".join(parts)
+
+
+def compare_policies(
+    jobs: Jobs,
+    machines: Sequence[Machine],
+    policies: Sequence[Policy],
+    placement: Placement | None = None,
+    *,
+    progress: Callable[[str], None] | None = None,
+    keep: Callable[[Policy, Schedule], None] | None = None,
+) -> list[PolicyResult]:
+    """Simulate each policy on the same jobs."""
+    results = []
+    for policy in policies:
+        schedule, spent_s = timed(jobs, machines, policy, placement, progress)
+        results.append(
+            PolicyResult(policy, metrics_of(schedule), per_machine(schedule), per_user(schedule), spent_s)
+        )
+        if keep is not None:
+            keep(policy, schedule)
+    return results
+
+
+def trace_facts(
+    trace: Trace, found: CleanedJobs, machines: Sequence[Machine], estimates: str
+) -> dict[str, Any]:
+    """What was scheduled, for JSON and for people."""
+    submit_s = found.jobs.submit_s
+    procs, header = sum(machine.procs for machine in machines), trace.header.procs
+    notes = found.notes()
+    if header is not None and procs != header:
+        notes.append(f"the header says {header:,} processor{'s' * (header != 1)}: {procs:,} are simulated")
+    return {
+        "name": trace.label,
+        "computer": trace.header.fields.get("Computer"),
+        "lines": len(trace),
+        "jobs": len(found.jobs),
+        "users": len(found.jobs.users) or None,
+        "submitted_within_s": float(submit_s[-1] - submit_s[0]),
+        "machines": [{"machine": machine.name, "procs": machine.procs} for machine in machines],
+        "estimates": estimates,
+        "left_out": dict(found.left_out),
+        "notes": notes,
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -120,3 +121,23 @@ def simulate(
             raise
         raise MissingExtraError("cluster", "simulating a cluster") from error
     return run(jobs, machines, policy, placement, progress)
+
+
+def load_simulator(progress: Callable[[str], None] | None = None) -> None:
+    """Load the compiled simulator, or compile it, so that no simulation's time has it in it."""
+    none = np.zeros((0, 1))
+    nobody = np.zeros(0, np.int64)
+    simulate(Jobs(nobody, np.zeros(0), nobody, none, none), [Machine("any", 1)], progress=progress)
+
+
+def timed(
+    jobs: Jobs,
+    machines: Sequence[Machine],
+    policy: Policy,
+    placement: Placement | None,
+    progress: Callable[[str], None] | None = None,
+) -> tuple[Schedule, float]:
+    """Simulate; return the schedule, and how long the simulation took, in seconds."""
+    start_s = time.perf_counter()
+    schedule = simulate(jobs, machines, policy=policy, placement=placement, progress=progress)
+    return schedule, time.perf_counter() - start_s

@@ -1,12 +1,11 @@
-"""The 18 fields of a line of the Standard Workload Format 2.2."""
+"""Traces in the Standard Workload Format 2.2: their fields, jobs and header, read and written."""
 
 from __future__ import annotations
 
 import gzip
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import starmap
 from pathlib import Path
@@ -17,7 +16,7 @@ import numpy.typing as npt
 
 from crosscast.cluster.jobs import Integers, Jobs, Reals, Schedule, texts_of
 from crosscast.data.files import whole_file
-from crosscast.errors import InputError
+from crosscast.errors import InputError, importing
 
 Kind = Literal["time", "procs", "amount", "number"]
 """Seconds, processors, anything else that is measured, and numbers that stand for something.
@@ -37,16 +36,6 @@ class SwfField:
     title: str  # What the standard calls it, for messages
     kind: Kind  # What its numbers are
     unit: int = 1  # How many of the column's units are one of the file's
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether its numbers have no fraction."""
-        return self.kind in ("procs", "number")
-
-    @property
-    def is_strict(self) -> bool:
-        """Whether no number but −1 may be negative."""
-        return self.kind in ("time", "procs")
 
 
 FIELDS = (
@@ -165,226 +154,6 @@ def _printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
-_BLOCK = 1 << 20
-"""Several times as fast as larger ones, which the memory next to the processor does not hold."""
-_LONGEST_LINE = 64 << 10
-_MOST_BYTES = 4 << 30
-"""Of the text, however little of it a compressed file is."""
-_MOST_COMMENTS = 4 << 20
-_GZIP = b"\x1f\x8b"
-
-
-@dataclass(frozen=True)
-class Block:
-    """Some lines in a row."""
-
-    text: bytes  # The lines, each with its end
-    lines: Integers  # Number of each in the file
-
-    def texts(self) -> list[bytes]:
-        """Its lines without their ends."""
-        return self.text.split(b"\n")[:-1]
-
-
-@dataclass
-class SwfText:
-    """A file whose lines are jobs or comments."""
-
-    path: Path  # The file; what is compressed with gzip is known by its first bytes
-    comments: list[str] = field(default_factory=list)  # The comments that were met so far
-    _passed: int = 0
-
-    def blocks(self) -> Iterator[Block]:
-        """Its lines, in blocks."""
-        total, line, rest = 0, 1, b""
-        with _opened(self.path) as file:
-            for piece in self._pieces(file):
-                total += len(piece)
-                if total > _MOST_BYTES:
-                    raise InputError(
-                        f"{self.path}: expected a trace of at most {_MOST_BYTES >> 30} GiB, found more"
-                    )
-                text = rest + piece
-                end = text.rfind(b"\n") + 1
-                text, rest = text[:end], text[end:]
-                if len(rest) > _LONGEST_LINE:
-                    line += text.count(b"\n")
-                    raise InputError(
-                        f"{self.path}: line {line}: expected 18 numbers, found more than "
-                        f"{_LONGEST_LINE >> 10} KiB without an end of line"
-                    )
-                if text:
-                    yield _block(text, line)
-                    line += text.count(b"\n")
-            if rest:
-                yield _block(rest + b"\n", line)
-
-    def _pieces(self, file: BinaryIO) -> Iterator[bytes]:
-        try:
-            while piece := file.read(_BLOCK):
-                yield piece
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"{self.path}: cannot read the trace ({error})") from error
-
-    def jobs_of(self, block: Block) -> Block:
-        """The block without its comments, which are kept, and its empty lines."""
-        texts, lines = [], []
-        for line, text in zip(block.lines.tolist(), block.texts(), strict=True):
-            inside = text.strip()
-            if inside and not inside.startswith(b";"):
-                texts.append(text)
-                lines.append(line)
-                continue
-            self._passed += len(text) + 1
-            if inside:
-                self.comments.append(_decoded(inside))
-        if self._passed > _MOST_COMMENTS:
-            raise InputError(
-                f"{self.path}: expected a line for each job, found {self._passed} bytes of other lines"
-            )
-        return Block(b"".join(text + b"\n" for text in texts), np.array(lines, dtype=np.int64))
-
-
-def _block(text: bytes, line: int) -> Block:
-    return Block(text, np.arange(line, line + text.count(b"\n")))
-
-
-def _decoded(comment: bytes) -> str:
-    try:
-        return comment.decode("utf-8")
-    except UnicodeDecodeError:
-        # As older traces are written; any bytes can be read so.
-        return comment.decode("latin-1")
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the trace ({error.strerror})") from error
-    with file:
-        try:
-            is_gzip = file.read(len(_GZIP)) == _GZIP
-            file.seek(0)
-        except OSError as error:
-            raise InputError(f"{path}: cannot read the trace ({error.strerror})") from error
-        if path.suffix == ".gz" and not is_gzip:
-            raise InputError(f"{path}: expected a file compressed with gzip, found something else")
-        yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzip else file
-
-
-_COUNT = len(FIELDS)
-_SWF_NUMBERS_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_SPACES = re.compile(rb"[ \t\r]+")
-_MOST = 2.0**53
-"""Beyond it, numbers are not whole any more."""
-
-_POWERS = 10.0 ** np.arange(14, -1, -1)
-"""Of the digits of whole numbers that are exact: 15 of them, the first one first."""
-_MISSING = np.frombuffer(b"-1", dtype=np.uint8)
-
-_IS_PART = np.zeros(256, dtype=np.bool_)
-_IS_PART[np.frombuffer(b"0123456789.+-eE", dtype=np.uint8)] = True
-_IS_SPACE = np.zeros(256, dtype=np.bool_)
-_IS_SPACE[np.frombuffer(b" \t\r\n", dtype=np.uint8)] = True
-_WHOLE = [place for place, field in enumerate(FIELDS) if field.is_whole]
-_STRICT = np.array([field.is_strict for field in FIELDS])
-
-
-def numbers_of(text: bytes) -> Reals | None:
-    """Numbers of lines, of shape ``(k, 18)``; ``None`` if not each line is 18 numbers and nothing else."""
-    letters = np.frombuffer(text, dtype=np.uint8)
-    is_part = _IS_PART[letters]
-    if not (is_part | _IS_SPACE[letters]).all():
-        return None
-    line_ends = np.flatnonzero(letters == ord("\n"))
-    edges = np.flatnonzero(is_part[1:] != is_part[:-1]) + 1
-    if is_part[:1].any():
-        edges = np.concatenate(([0], edges))
-    # Text ends with the end of a line, so what begins ends.
-    starts, ends = edges[::2], edges[1::2]
-    if len(starts) != _COUNT * len(line_ends):
-        return None
-    first, last = starts[::_COUNT], starts[_COUNT - 1 :: _COUNT]
-    if (last > line_ends).any() or (first[1:] < line_ends[:-1]).any():
-        return None
-    try:
-        return _parsed(text, letters, starts, ends).reshape(len(line_ends), _COUNT)
-    except ValueError:
-        return None
-
-
-def _parsed(text: bytes, letters: npt.NDArray[np.uint8], starts: Integers, ends: Integers) -> Reals:
-    """Numbers of words: whole ones of one length all at once, as most are, and others one by one."""
-    numbers = np.empty(len(starts))
-    lengths = ends - starts
-    for length in np.flatnonzero(np.bincount(lengths)).tolist():
-        words = np.flatnonzero(lengths == length)
-        others = words
-        if length <= len(_POWERS):
-            # Below 0 wraps around: what is no digit is above 9.
-            digits = letters[starts[words][:, None] + np.arange(length)] - np.uint8(ord("0"))
-            numbers[words] = digits @ _POWERS[-length:]
-            others = words[(digits > 9).any(axis=1)]
-        if length == len(_MISSING):
-            is_missing = (letters[starts[others][:, None] + np.arange(length)] == _MISSING).all(axis=1)
-            numbers[others[is_missing]] = -1
-            others = others[~is_missing]
-        for word in others.tolist():
-            numbers[word] = float(text[starts[word] : ends[word]])
-    return numbers
-
-
-def refuse_line(path: Path, block: Block) -> InputError:
-    """Error about the first line of a block that is not 18 numbers."""
-    for line, text in zip(block.lines.tolist(), block.texts(), strict=True):
-        words = _SPACES.split(text.strip(b" \t\r"))
-        for place, word in enumerate(words[:_COUNT]):
-            if not _SWF_NUMBERS_NUMBER.fullmatch(word):
-                found = word[:40].decode("utf-8", errors="replace")
-                return _error(path, line, place, "a number", repr(found))
-        if len(words) != _COUNT:
-            return InputError(f"{path}: line {line}: expected {_COUNT} fields, found {len(words)}")
-    raise AssertionError("refuse_line: every line is well formed")  # pragma: no cover
-
-
-def checked(path: Path, block: Block, numbers: Reals, last_submit: float) -> Reals:
-    """Check the numbers of a block and take what is missing out of them."""
-    missing = numbers == -1
-    negative = numbers < 0
-    _refuse(path, block, numbers, negative & ~missing & _STRICT, "at least 0, or -1 where nothing is known")
-    _refuse(path, block, numbers, ~(np.abs(numbers) <= _MOST), "a number of at most 2^53")
-    fractions = np.zeros(numbers.shape, dtype=np.bool_)
-    fractions[:, _WHOLE] = numbers[:, _WHOLE] != np.floor(numbers[:, _WHOLE])
-    _refuse(path, block, numbers, fractions & ~negative, "a whole number")
-    numbers[negative] = np.nan
-    # Only the first of the parts of a job that was stopped in between has a submit time.
-    submits = np.fmax.accumulate(np.concatenate(([last_submit], numbers[:, 1])))
-    early = numbers[:, 1] < submits[:-1]
-    if early.any():
-        row = int(np.argmax(early))
-        latest = f"at least {submits[row]:.15g}, as in a line before"
-        raise _error(path, int(block.lines[row]), 1, latest, f"{numbers[row, 1]:.15g}")
-    for place, each in enumerate(FIELDS):
-        if each.unit != 1:
-            numbers[:, place] *= each.unit
-    return numbers
-
-
-def _refuse(path: Path, block: Block, numbers: Reals, wrong: npt.NDArray[np.bool_], expected: str) -> None:
-    if wrong.any():
-        row, place = (int(index) for index in np.unravel_index(np.argmax(wrong), wrong.shape))
-        raise _error(path, int(block.lines[row]), place, expected, f"{numbers[row, place]:.15g}")
-
-
-def _error(path: Path, line: int, place: int, expected: str, found: str) -> InputError:
-    field: SwfField = FIELDS[place]
-    return InputError(
-        f"{path}: line {line}: field {place + 1} ({field.title}): expected {expected}, found {found}"
-    )
-
-
 Estimates = Literal["requested", "exact"]
 Overruns = Literal["header", "kill", "run"]
 
@@ -394,8 +163,6 @@ _PARTS = (2, 3, 4)
 """Status of a part of a job that was stopped in between: it goes on, it ended, it failed."""
 UNKNOWN_USER = "unknown"
 """Name of whoever submitted jobs without a user."""
-
-_Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -546,7 +313,21 @@ class Trace:
         return cleaned(self.label, self.header, self.columns, estimates, overruns)
 
 
+_BLOCK = 1 << 20
+_LONGEST_LINE = 64 << 10
+_MOST_BYTES = 4 << 30
+"""Of the text, however little of it a compressed file is."""
+_MOST_COMMENTS = 4 << 20
 _MOST_JOBS = 1 << 24
+_GZIP = b"\x1f\x8b"
+_NUMBER_WORD = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_SPACES = re.compile(rb"[ \t\r]+")
+_EXACT = 2.0**53
+"""Beyond it, numbers are not whole any more."""
+_WHOLE = [place for place, field in enumerate(FIELDS) if field.kind in ("procs", "number")]
+_STRICT = np.array([field.kind in ("time", "procs") for field in FIELDS])
+
+_Flags = npt.NDArray[np.bool_]
 
 
 def read_swf(path: str | Path) -> Trace:
@@ -568,38 +349,156 @@ def read_swf(path: str | Path) -> Trace:
         If the file cannot be read, has no jobs or too many, a line is not 18 numbers, a time or a number of
         processors is negative but not −1, or a job is submitted before one of a line above. Names the line
         and the field.
+    MissingExtraError
+        If pyarrow is not installed.
     """
     path = Path(path)
-    text = SwfText(path)
-    columns = [_Column() for _ in NAMES]
-    count, last_submit = 0, -np.inf
-    for block in text.blocks():
-        numbers, jobs = _swf_reading_parsed(text, block)
-        if not len(numbers):
-            continue
-        count += len(numbers)
+    comments: list[str] = []
+    columns = [_Column() for _ in FIELDS]
+    count, passed, last_submit = 0, 0, -np.inf
+    for first, block in _blocks(path):
+        lines, rows, others = _lines_of(path, block, first, comments)
+        count, passed = count + len(rows), passed + others
+        if passed > _MOST_COMMENTS:
+            raise InputError(f"{path}: expected a line for each job, found {passed} bytes of other lines")
         if count > _MOST_JOBS:
             raise InputError(f"{path}: expected at most {_MOST_JOBS} jobs, found more")
-        numbers = checked(path, jobs, numbers, last_submit)
-        last_submit = np.fmax.reduce(numbers[:, 1], initial=last_submit)
-        for column, cells in zip(columns, numbers.T, strict=True):
-            column.add(cells)
+        if rows:
+            numbers = _checked(path, lines, _numbers(path, lines, rows), last_submit)
+            last_submit = np.fmax.reduce(numbers[:, 1], initial=last_submit)
+            for column, cells, field in zip(columns, numbers.T, FIELDS, strict=True):
+                column.add(cells * field.unit)
     if not count:
         raise InputError(f"{path}: expected a line for each job, found none")
     whole = {name: column.whole() for name, column in zip(NAMES, columns, strict=True)}
-    label = path.name.removesuffix(".gz").removesuffix(".swf")
-    return Trace(label, header_of(text.comments), whole)
+    return Trace(path.name.removesuffix(".gz").removesuffix(".swf"), header_of(comments), whole)
 
 
-def _swf_reading_parsed(text: SwfText, block: Block) -> tuple[Reals, Block]:
-    numbers = None if b";" in block.text else numbers_of(block.text)
-    if numbers is not None:
-        return numbers, block
-    jobs = text.jobs_of(block)
-    numbers = numbers_of(jobs.text)
-    if numbers is None:
-        raise refuse_line(text.path, jobs)
-    return numbers, jobs
+def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Whole lines, a mebibyte or so at a time, with the number of the first."""
+    total, line, rest = 0, 1, b""
+    try:
+        with path.open("rb") as plain:
+            is_gzip = plain.read(len(_GZIP)) == _GZIP
+            plain.seek(0)
+            if path.suffix == ".gz" and not is_gzip:
+                raise InputError(f"{path}: expected a file compressed with gzip, found something else")
+            file = cast(BinaryIO, gzip.GzipFile(fileobj=plain)) if is_gzip else plain
+            while piece := file.read(_BLOCK):
+                total += len(piece)
+                if total > _MOST_BYTES:
+                    raise InputError(
+                        f"{path}: expected a trace of at most {_MOST_BYTES >> 30} GiB, found more"
+                    )
+                text = rest + piece
+                end = text.rfind(b"\n") + 1
+                text, rest = text[:end], text[end:]
+                if len(rest) > _LONGEST_LINE:
+                    # Refused here: all of such a file would be one line in memory.
+                    place = line + text.count(b"\n")
+                    raise InputError(
+                        f"{path}: line {place}: expected {len(FIELDS)} numbers, found more than "
+                        f"{_LONGEST_LINE >> 10} KiB without an end of line"
+                    )
+                if text:
+                    yield line, text
+                    line += text.count(b"\n")
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot read the trace ({reason})") from error
+    if rest:
+        yield line, rest + b"\n"
+
+
+def _lines_of(
+    path: Path, block: bytes, first: int, comments: list[str]
+) -> tuple[list[int], list[list[bytes]], int]:
+    """Numbers and words of the lines that are jobs, and bytes of the others; comments are added."""
+    lines, rows, others = [], [], 0
+    # Python takes these two for spaces; the format does not.
+    odd = b"\f" in block or b"\v" in block
+    for line, text in enumerate(block.split(b"\n")[:-1], start=first):
+        words = [word for word in _SPACES.split(text) if word] if odd else text.split()
+        if not words or words[0].startswith(b";"):
+            others += len(text) + 1
+            if words:
+                comments.append(_decoded(text.strip()))
+            continue
+        if len(words) != len(FIELDS):
+            _check_words(path, line, words[: len(FIELDS)])
+            raise InputError(f"{path}: line {line}: expected {len(FIELDS)} fields, found {len(words)}")
+        lines.append(line)
+        rows.append(words)
+    return lines, rows, others
+
+
+def _decoded(comment: bytes) -> str:
+    try:
+        return comment.decode("utf-8")
+    except UnicodeDecodeError:
+        # As older traces are written; any bytes can be read so.
+        return comment.decode("latin-1")
+
+
+def _numbers(path: Path, lines: list[int], rows: list[list[bytes]]) -> Reals:
+    """Numbers of the words, of shape ``(k, 18)``."""
+    with importing("cluster", "reading a trace"):
+        import pyarrow as pa
+        from pyarrow import csv
+    text = b"\n".join(map(b" ".join, rows)) + b"\n"
+    types = dict.fromkeys(NAMES, pa.float64())
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(text),
+            csv.ReadOptions(column_names=list(NAMES), use_threads=False, block_size=2 * len(text)),
+            csv.ParseOptions(delimiter=" ", quote_char=False),
+            csv.ConvertOptions(column_types=types, null_values=[]),
+        )
+        numbers = np.stack([table.column(name).to_numpy() for name in NAMES], axis=1)
+        if np.isfinite(numbers).all():
+            return numbers
+    except pa.ArrowInvalid:
+        pass
+    for line, words in zip(lines, rows, strict=True):
+        _check_words(path, line, words)
+    # Numbers that Arrow does not know: with a plus sign, or too large.
+    return np.array([[float(word) for word in words] for words in rows])
+
+
+def _check_words(path: Path, line: int, words: Sequence[bytes]) -> None:
+    for place, word in enumerate(words):
+        if not _NUMBER_WORD.fullmatch(word):
+            raise _error(path, line, place, "a number", repr(word[:40].decode("utf-8", errors="replace")))
+
+
+def _checked(path: Path, lines: list[int], numbers: Reals, last_submit: float) -> Reals:
+    """Check numbers and take what is missing out of them."""
+
+    def refuse(wrong: _Flags, expected: str) -> None:
+        if wrong.any():
+            row, place = (int(index) for index in np.unravel_index(np.argmax(wrong), wrong.shape))
+            raise _error(path, lines[row], place, expected, f"{numbers[row, place]:.15g}")
+
+    negative = numbers < 0
+    refuse(negative & (numbers != -1) & _STRICT, "at least 0, or -1 where nothing is known")
+    refuse(~(np.abs(numbers) <= _EXACT), "a number of at most 2^53")
+    fractions = np.zeros(numbers.shape, dtype=np.bool_)
+    fractions[:, _WHOLE] = numbers[:, _WHOLE] != np.floor(numbers[:, _WHOLE])
+    refuse(fractions & ~negative, "a whole number")
+    numbers[negative] = np.nan
+    # Only the first of the parts of a job that was stopped in between has a submit time.
+    submits = np.fmax.accumulate(np.concatenate(([last_submit], numbers[:, 1])))
+    early = numbers[:, 1] < submits[:-1]
+    if early.any():
+        row = int(np.argmax(early))
+        latest = f"at least {submits[row]:.15g}, as in a line before"
+        raise _error(path, lines[row], 1, latest, f"{numbers[row, 1]:.15g}")
+    return numbers
+
+
+def _error(path: Path, line: int, place: int, expected: str, found: str) -> InputError:
+    field = f"field {place + 1} ({FIELDS[place].title})"
+    return InputError.of(where=f"{path}: line {line}", field=field, expected=expected, found=found)
 
 
 class _Column:
@@ -630,7 +529,6 @@ class _Column:
         return self._cells
 
 
-_SWF_WRITING_MISSING = "-1"
 _LINES = 1 << 15
 
 
@@ -650,8 +548,7 @@ def write_swf(trace: Trace | Schedule, path: str | Path) -> None:
 def _lines(trace: Trace) -> Iterator[str]:
     for start in range(0, len(trace), _LINES):
         columns = [
-            texts_of(trace.columns[field.name][start : start + _LINES] / field.unit, _SWF_WRITING_MISSING)
-            for field in FIELDS
+            texts_of(trace.columns[field.name][start : start + _LINES] / field.unit, "-1") for field in FIELDS
         ]
         yield from starmap(("{} " * (len(FIELDS) - 1) + "{}\n").format, zip(*columns, strict=True))
 

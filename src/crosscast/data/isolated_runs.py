@@ -209,7 +209,7 @@ def _device(fields: Fields) -> dict[str, Any]:
         if column.type == "text":
             row[name] = _short_text(fields, name)
         elif column.type == "integer":
-            row[name] = fields.integer(name, int(column.least or 0))
+            row[name] = fields.integer(name, int(column.ge or 0))
         else:
             row[name] = _at_least_0(fields, name)
     fields.finish()

@@ -41,18 +41,16 @@ _NEW_IN_2 = ("application", "size")
 
 def _metric_column(metric: Metric) -> Column:
     real = metric.unit in ("1", "bits") or metric.name in _REAL_COUNTS
-    return Column(metric.name, "real" if real else "integer", metric.unit, metric.title, least=0)
+    return Column(metric.name, "real" if real else "integer", metric.unit, metric.title, ge=0)
 
 
 COLUMNS: tuple[Column, ...] = (
     Column("application", "text", title="application that launched it; empty outside a suite"),
     Column("size", "text", title="problem size; empty outside a suite"),
     Column("kernel", "text", title="kernel", required=True),
-    Column(
-        "invocation", "integer", "count", "number of the launch in its run, from 0", required=True, least=0
-    ),
+    Column("invocation", "integer", "count", "number of the launch in its run, from 0", required=True, ge=0),
     *(_metric_column(metric) for metric in METRICS),
-    *(Column(f"{name}_s", "real", "s", title, least=0) for name, title in _TIMES.items()),
+    *(Column(f"{name}_s", "real", "s", title, ge=0) for name, title in _TIMES.items()),
     Column("launch", "json", title="sizes of the launch, and a summary of each argument"),
     Column("program", "json", title="path, hash, compiler and options of what was characterized"),
     Column("environment", "json", title="package, toolchain and machine"),
@@ -162,8 +160,8 @@ def _read(column: Column, text: str) -> Any:
         cell = _READERS[column.type](text)
     except ValueError as error:
         raise ValueError(f"column {column.name!r}: {error}") from error
-    if column.least is not None and not column.least <= cell < math.inf:
-        raise ValueError(f"column {column.name!r}: expected at least {column.least:g}, found {text}")
+    if column.ge is not None and not column.ge <= cell < math.inf:
+        raise ValueError(f"column {column.name!r}: expected at least {column.ge:g}, found {text}")
     return cell
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from crosscast.errors import InputError
@@ -23,7 +23,12 @@ class Column:
     unit: str = ""  # Unit of its numbers, SI; empty for texts
     title: str = ""  # What it says, in a few words, for people
     required: bool = False  # No cell may be empty
-    least: float | None = None  # Smallest number that a cell may hold
+    # What a number must be, as far as it is said: more than `gt`, at least `ge`, less than `lt`, at most `le`
+    gt: float | None = field(default=None, kw_only=True)
+    ge: float | None = field(default=None, kw_only=True)
+    lt: float | None = field(default=None, kw_only=True)
+    le: float | None = field(default=None, kw_only=True)
+    choices: tuple[str, ...] = ()  # The texts that a cell may hold; any if there are none
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ DEVICE = Column("device", "text", title="key of the device in the table of devic
 CONFIGURATION = Column(
     "configuration", "json", title="settings of the device; {} for its defaults", required=True
 )
-REPEAT = Column("repeat", "integer", "count", "number of the process, from 0", required=True, least=0)
+REPEAT = Column("repeat", "integer", "count", "number of the process, from 0", required=True, ge=0)
 
 
 SESSIONS = Schema(
@@ -66,11 +71,11 @@ SESSIONS = Schema(
         REPEAT,
         Column("kernels", "json", title="names of the application's kernels", required=True),
         Column("failure", "text", title="why it failed; empty if it did not"),
-        Column("started_s", "real", "s", "when it started, since 1970-01-01 UTC", least=0),
-        Column("warmups", "integer", "count", "runs before those that were recorded", least=0),
-        Column("runs", "integer", "count", "runs that were recorded", least=0),
-        Column("loop_s", "real", "s", "time on the host of all recorded runs", least=0),
-        Column("working_set_bytes", "integer", "B", "size of the application's buffers", least=0),
+        Column("started_s", "real", "s", "when it started, since 1970-01-01 UTC", ge=0),
+        Column("warmups", "integer", "count", "runs before those that were recorded", ge=0),
+        Column("runs", "integer", "count", "runs that were recorded", ge=0),
+        Column("loop_s", "real", "s", "time on the host of all recorded runs", ge=0),
+        Column("working_set_bytes", "integer", "B", "size of the application's buffers", ge=0),
         Column("parameters", "json", title="extents of the problem"),
         Column("seed", "integer", "", "start of the problem's random numbers"),
         Column(
@@ -78,11 +83,11 @@ SESSIONS = Schema(
             "text",
             title="hash of the kernels' source, and outside the suite of the driver's",
         ),
-        Column("timer_resolution_s", "real", "s", "resolution of the device's timer", least=0),
-        Column("clock_before_hz", "real", "Hz", "clock of the device before the runs", least=0),
-        Column("clock_after_hz", "real", "Hz", "clock of the device after the runs", least=0),
-        Column("load_before", "real", "1", "other processes that wanted to run, before", least=0),
-        Column("load_after", "real", "1", "other processes that wanted to run, after", least=0),
+        Column("timer_resolution_s", "real", "s", "resolution of the device's timer", ge=0),
+        Column("clock_before_hz", "real", "Hz", "clock of the device before the runs", ge=0),
+        Column("clock_after_hz", "real", "Hz", "clock of the device after the runs", ge=0),
+        Column("load_before", "real", "1", "other processes that wanted to run, before", ge=0),
+        Column("load_after", "real", "1", "other processes that wanted to run, after", ge=0),
         Column("counters", "json", title="what was counted over all recorded runs, by name"),
         Column("environment", "json", title="host, driver and package facts"),
     ),
@@ -101,19 +106,19 @@ RECORDS = Schema(
         DEVICE,
         CONFIGURATION,
         REPEAT,
-        Column("run", "integer", "count", "number of the run in its process, from 0", required=True, least=0),
-        Column("invocations", "integer", "count", "invocations of the kernel in the run", least=1),
+        Column("run", "integer", "count", "number of the run in its process, from 0", required=True, ge=0),
+        Column("invocations", "integer", "count", "invocations of the kernel in the run", ge=1),
         Column(
             "time_s",
             "reals",
             "s",
             "time on the device of each invocation, in order; their mean alone where no more was recorded",
             required=True,
-            least=0,
+            ge=0,
         ),
-        Column("transfer_s", "real", "s", "time on the device of all copies of the run", least=0),
-        Column("host_s", "real", "s", "time of the whole run on the host, copies included", least=0),
-        Column("started_s", "real", "s", "when the run started, since 1970-01-01 UTC", least=0),
+        Column("transfer_s", "real", "s", "time on the device of all copies of the run", ge=0),
+        Column("host_s", "real", "s", "time of the whole run on the host, copies included", ge=0),
+        Column("started_s", "real", "s", "when the run started, since 1970-01-01 UTC", ge=0),
     ),
     # The kernels of a run are neighbours, as they share its times.
     key=("application", "size", "device", "configuration", "repeat", "run", "kernel"),
@@ -131,15 +136,15 @@ ENERGY = Schema(
         DEVICE,
         CONFIGURATION,
         REPEAT,
-        Column("run", "integer", "count", "number of the run; empty for all runs of the process", least=0),
+        Column("run", "integer", "count", "number of the run; empty for all runs of the process", ge=0),
         Column("sensor", "text", title="name of the sensor, such as rapl", required=True),
         Column("domain", "text", title="what it measures, such as package-0", required=True),
-        Column("energy_j", "real", "J", "energy of all runs that it watched", required=True, least=0),
-        Column("duration_s", "real", "s", "how long it watched", least=0),
-        Column("runs", "integer", "count", "runs that it watched", required=True, least=1),
-        Column("samples", "integer", "count", "readings of the sensor that brought news", least=0),
-        Column("times_s", "reals", "s", "when each reading was taken, since the first", least=0),
-        Column("energies_j", "reals", "J", "energy since the first reading, at each", least=0),
+        Column("energy_j", "real", "J", "energy of all runs that it watched", required=True, ge=0),
+        Column("duration_s", "real", "s", "how long it watched", ge=0),
+        Column("runs", "integer", "count", "runs that it watched", required=True, ge=1),
+        Column("samples", "integer", "count", "readings of the sensor that brought news", ge=0),
+        Column("times_s", "reals", "s", "when each reading was taken, since the first", ge=0),
+        Column("energies_j", "reals", "J", "energy since the first reading, at each", ge=0),
     ),
     key=(
         "application",
@@ -165,22 +170,22 @@ DEVICES = Schema(
         Column("vendor", "text", title="who makes it"),
         Column("type", "text", title="cpu, gpu or accelerator", required=True),
         Column("series", "text", title="architecture, such as Skylake"),
-        Column("compute_units", "integer", "count", "compute units, as OpenCL counts them", least=1),
-        Column("cores", "integer", "count", "processing elements, as its maker counts them", least=1),
-        Column("clock_hz", "real", "Hz", "highest clock without turbo", least=0),
-        Column("clock_min_hz", "real", "Hz", "lowest clock", least=0),
-        Column("clock_turbo_hz", "real", "Hz", "highest clock", least=0),
-        Column("memory_bytes", "integer", "B", "main memory of the device", least=0),
-        Column("local_memory_bytes", "integer", "B", "local memory of a work-group", least=0),
-        Column("l1_bytes", "integer", "B", "first-level data cache of a compute unit", least=0),
-        Column("l2_bytes", "integer", "B", "second-level cache", least=0),
-        Column("l3_bytes", "integer", "B", "last-level cache", least=0),
-        Column("bandwidth_bytes_per_s", "real", "B/s", "bandwidth of main memory", least=0),
-        Column("peak_flop_per_s", "real", "flop/s", "peak rate in single precision", least=0),
-        Column("launch_overhead_s", "real", "s", "time of an empty kernel, launch to end", least=0),
-        Column("timer_resolution_s", "real", "s", "resolution of its timer", least=0),
-        Column("max_work_group_size", "integer", "count", "most work-items of a work-group", least=1),
-        Column("tdp_w", "real", "W", "thermal design power", least=0),
+        Column("compute_units", "integer", "count", "compute units, as OpenCL counts them", ge=1),
+        Column("cores", "integer", "count", "processing elements, as its maker counts them", ge=1),
+        Column("clock_hz", "real", "Hz", "highest clock without turbo", ge=0),
+        Column("clock_min_hz", "real", "Hz", "lowest clock", ge=0),
+        Column("clock_turbo_hz", "real", "Hz", "highest clock", ge=0),
+        Column("memory_bytes", "integer", "B", "main memory of the device", ge=0),
+        Column("local_memory_bytes", "integer", "B", "local memory of a work-group", ge=0),
+        Column("l1_bytes", "integer", "B", "first-level data cache of a compute unit", ge=0),
+        Column("l2_bytes", "integer", "B", "second-level cache", ge=0),
+        Column("l3_bytes", "integer", "B", "last-level cache", ge=0),
+        Column("bandwidth_bytes_per_s", "real", "B/s", "bandwidth of main memory", ge=0),
+        Column("peak_flop_per_s", "real", "flop/s", "peak rate in single precision", ge=0),
+        Column("launch_overhead_s", "real", "s", "time of an empty kernel, launch to end", ge=0),
+        Column("timer_resolution_s", "real", "s", "resolution of its timer", ge=0),
+        Column("max_work_group_size", "integer", "count", "most work-items of a work-group", ge=1),
+        Column("tdp_w", "real", "W", "thermal design power", ge=0),
         Column("launched", "text", title="when it came to market, such as 2015-Q3"),
         Column("platform", "text", title="OpenCL platform and its version"),
         Column("driver", "text", title="version of the driver"),
@@ -199,10 +204,10 @@ SOLOS = Schema(
         SIZE,
         DEVICE,
         CONFIGURATION,
-        Column("runs", "integer", "count", "runs of the application of which a job consists", least=1),
-        Column("time_s", "real", "s", "time of a job", least=0),
-        Column("power_w", "real", "W", "mean power of the device meanwhile", least=0),
-        Column("memory_bytes", "integer", "B", "memory of the device that it takes", least=0),
+        Column("runs", "integer", "count", "runs of the application of which a job consists", ge=1),
+        Column("time_s", "real", "s", "time of a job", gt=0),
+        Column("power_w", "real", "W", "mean power of the device meanwhile", ge=0),
+        Column("memory_bytes", "integer", "B", "memory of the device that it takes", ge=0),
         Column("features", "json", title="what else is known of it, numbers by name", required=True),
         Column("failure", "text", title="why it failed; empty if it did not"),
         Column("environment", "json", title="host, driver and package facts"),
@@ -220,16 +225,18 @@ BAGS = Schema(
         DEVICE,
         CONFIGURATION,
         REPEAT,
-        Column("position", "integer", "count", "place in the bag, from 0", required=True, least=0),
+        Column("position", "integer", "count", "place in the bag, from 0", required=True, ge=0),
         APPLICATION,
         SIZE,
-        Column("fits", "integer", "", "1 if the bag fits on the device, 0 if not; empty: unknown", least=0),
-        Column("time_s", "real", "s", "mean time of a job while the whole bag runs", least=0),
-        Column("slowdown", "real", "1", "that time over the time of the job alone", least=0),
-        Column("jobs", "integer", "count", "jobs that were timed while the whole bag ran", least=0),
-        Column("bag_time_s", "real", "s", "time of a job of each, started together", least=0),
-        Column("overlap", "real", "1", "share of that time in which the whole bag ran", least=0),
-        Column("power_w", "real", "W", "mean power of the device while the whole bag runs", least=0),
+        Column(
+            "fits", "integer", "", "1 if the bag fits on the device, 0 if not; empty: unknown", ge=0, le=1
+        ),
+        Column("time_s", "real", "s", "mean time of a job while the whole bag runs", gt=0),
+        Column("slowdown", "real", "1", "that time over the time of the job alone", gt=0),
+        Column("jobs", "integer", "count", "jobs that were timed while the whole bag ran", ge=0),
+        Column("bag_time_s", "real", "s", "time of a job of each, started together", gt=0),
+        Column("overlap", "real", "1", "share of that time in which the whole bag ran", ge=0, le=1),
+        Column("power_w", "real", "W", "mean power of the device while the whole bag runs", ge=0),
         Column("failure", "text", title="why it failed; empty if it did not"),
     ),
     key=("bag", "device", "configuration", "repeat", "position"),

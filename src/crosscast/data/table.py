@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from crosscast.data.files import whole_file
 from crosscast.data.library import pa, pc, pq
 from crosscast.data.schema import Column, ColumnType, Schema, json_text
-from crosscast.errors import InputError
+from crosscast.errors import EnvironmentFault, InputError
 
 Table: TypeAlias = pa.Table
 
@@ -124,9 +125,18 @@ def check(schema: Schema, table: Table, label: str) -> None:
             _refuse(label, column, pc.is_null(cells), "expected numbers, found an empty one", rows=rows)
         if column.type in ("real", "reals"):
             _refuse(label, column, pc.invert(pc.is_finite(cells)), "expected a finite number", cells, rows)
-        if column.least is not None:
-            reason = f"expected at least {column.least:g}"
-            _refuse(label, column, pc.less(cells, column.least), reason, cells, rows)
+        for bound, is_outside, words in (
+            (column.gt, pc.less_equal, "more than"),
+            (column.ge, pc.less, "at least"),
+            (column.lt, pc.greater_equal, "less than"),
+            (column.le, pc.greater, "at most"),
+        ):
+            if bound is not None:
+                _refuse(label, column, is_outside(cells, bound), f"expected {words} {bound:g}", cells, rows)
+        if column.choices:
+            known = pa.array([*column.choices, None], pa.string())
+            wanted = f"expected one of {', '.join(column.choices)}"
+            _refuse(label, column, pc.invert(pc.is_in(cells, value_set=known)), wanted, cells)
     if schema.key:
         _check_key(schema, table, label)
 
@@ -142,7 +152,8 @@ def _refuse(
     place = pc.index(pc.fill_null(wrong, False), True).as_py()
     if place >= 0:
         row = place if rows is None else rows[place].as_py()
-        found = "" if cells is None else f", found {cells[place].as_py()}"
+        cell = None if cells is None else cells[place].as_py()
+        found = "" if cells is None else f", found {cell!r}" if column.choices else f", found {cell}"
         raise InputError(f"{label}: column {column.name!r}, row {row + 1}: {reason}{found}")
 
 
@@ -288,6 +299,7 @@ def samples_of(numbers: Numbers, values: Reals) -> Samples:
     return Samples(values[np.lexsort((values, numbers))], np.bincount(numbers))
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LEVEL = 12
 """Of zstd's compression: where a dataset stops getting smaller at a bearable price."""
 
@@ -338,12 +350,17 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{path}: cannot write the table ({error.strerror or error})") from error
+        fault = EnvironmentFault if error.errno in _FULL else InputError
+        raise fault(f"{path}: cannot write the table ({error.strerror or error})") from error
 
 
-def read_table(path: str | Path, schema: Schema, upgrades: Mapping[int, Upgrade] | None = None) -> Table:
-    """Read a table and check it."""
+def read_table(
+    path: str | Path, schema: Schema, upgrades: Mapping[int, Upgrade] | None = None, *, plain: bool = False
+) -> Table:
+    """Read a table and check it; with `plain`, also one that another program wrote, as Parquet or CSV."""
     path = Path(path)
+    if plain and path.name.endswith((".csv", ".csv.gz")):
+        return _completed(schema, _read_csv(path, schema), path)
     try:
         # Unlike read_table of the library, this takes no columns from names of folders.
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
@@ -355,6 +372,8 @@ def read_table(path: str | Path, schema: Schema, upgrades: Mapping[int, Upgrade]
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: cannot read the table of {schema.table} ({reason})") from error
+    if identity is None and plain:
+        return _completed(schema, table, path)
     if identity is None or identity[0] != schema.table:
         found = "no Crosscast table" if identity is None else f"a table of {identity[0]}"
         raise InputError(f"{path}: expected a table of {schema.table}, found {found}")
@@ -368,6 +387,31 @@ def read_table(path: str | Path, schema: Schema, upgrades: Mapping[int, Upgrade]
         if past not in (upgrades or {}):
             raise InputError(f"{path}: version {version} of the table of {schema.table} is not known")
         table = (upgrades or {})[past](table)
+    table = cast(schema, table, str(path))
+    check(schema, table, str(path))
+    return table
+
+
+def _read_csv(path: Path, schema: Schema) -> Table:
+    # Not at the top of the module: `library` must have said first that pyarrow is missing.
+    from pyarrow import csv
+
+    # A size such as 1.50 stays the text that it is.
+    texts = {column.name: _TYPES[column.type] for column in schema.columns if column.type in ("text", "json")}
+    options = csv.ConvertOptions(column_types=texts, strings_can_be_null=True, null_values=[""])
+    quoted = csv.ParseOptions(newlines_in_values=True)
+    try:
+        return csv.read_csv(path, parse_options=quoted, convert_options=options)
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())
+        raise InputError(f"{path}: cannot read the table of {schema.table} ({reason})") from error
+
+
+def _completed(schema: Schema, table: Table, path: Path) -> Table:
+    """A table of another program, checked; columns that need not be filled need not be there."""
+    for column in schema.columns:
+        if not column.required and column.name not in table.column_names:
+            table = table.append_column(column.name, pa.nulls(table.num_rows))
     table = cast(schema, table, str(path))
     check(schema, table, str(path))
     return table

@@ -110,7 +110,7 @@ CONFIGURED = Schema(
     1,
     (
         *(column for name in CELL for column in RECORDS.columns if column.name == name),
-        Column("runs", "integer", "count", "runs in which it was timed", required=True, least=1),
+        Column("runs", "integer", "count", "runs in which it was timed", required=True, ge=1),
         Column(
             "time_s", "real", "s", "mean time of an invocation in a run, median over the runs", required=True
         ),
@@ -256,7 +256,7 @@ JOINED = Schema(
     1,
     (
         *(column for name in CELL for column in RECORDS.columns if column.name == name),
-        Column("runs", "integer", "count", "runs in which it was timed", required=True, least=1),
+        Column("runs", "integer", "count", "runs in which it was timed", required=True, ge=1),
         *(
             Column(name, "real", "s", f"mean time of an invocation in a run, {title}")
             for name, title in _TIMES.items()

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 
 import numpy as np
@@ -259,7 +259,7 @@ def read_samples(path: str | Path, card: ConfigurationCard) -> SampleFile:
     columns = SettingColumns(card.space)
     settings = {name for each in card.space.configurations for name in each.settings}
     known = {*settings, *KERNEL, *TIMES, DEVICE_COLUMN, POWER, *card.counters}
-    known.update(domain_column(name) for device in card.totals for name in _domains(card, device))
+    known.update(domain_column(name) for device in card.power.totals for name in _domains(card, device))
     kernels: dict[str, _Read] = {}
     unknown: dict[str, None] = {}
     rows = _history(path) if is_history(path, "samples") else _csv(path, columns)
@@ -302,12 +302,12 @@ class _Read:
 
 def _domains(card: ConfigurationCard, device: str) -> tuple[str, ...]:
     """Those that the model knows, and those that make up the power of a device."""
-    return tuple(dict.fromkeys((*card.domains, *(name for names in card.totals[device] for name in names))))
+    return tuple(dict.fromkeys(chain(card.domains, *card.power.totals[device])))
 
 
 def _parts(card: ConfigurationCard) -> list[str]:
     """Domains that are not the whole: the column of the whole stands for that one."""
-    wholes = {names[0] for sets in card.totals.values() for names in sets if len(names) == 1}
+    wholes = {names[0] for sets in card.power.totals.values() for names in sets if len(names) == 1}
     return [name for name in card.domains if name not in wholes]
 
 
@@ -334,7 +334,7 @@ def _measured(
     time_s = next((number(name, "seconds above 0", above_0) for name in TIMES if name in row), None)
     if time_s is None:
         raise InputError.of(where=where, field=TIME, expected="seconds above 0", found="nothing")
-    power_w = total_power(card.totals[device], domains)
+    power_w = total_power(card.power.totals[device], domains)
     if power_w is None and POWER in row:
         power_w = number(POWER, "watts above 0", above_0)
     if power_w is not None and not power_w > 0:
@@ -351,7 +351,7 @@ def _check_runs(kernel: _Read, where: str, card: ConfigurationCard) -> None:
     for number, aggregate in kernel.aggregates.items():
         if aggregate.power_w is None:
             device = card.space.configurations[number].device
-            sets = [" and ".join(map(domain_column, names)) for names in card.totals[device]]
+            sets = [" and ".join(map(domain_column, names)) for names in card.power.totals[device]]
             instead = f" (or {', or '.join(sets)})" if sets else ""
             expected = f"watts above 0{instead}"
             raise InputError.of(where=kernel.lines[number], field=POWER, expected=expected, found="nothing")

@@ -91,7 +91,7 @@ class Selector:
         self._totals: Totals = {}
         self._names: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None)
         if isinstance(loaded, TrainedConfigurationModel):
-            self._totals = loaded.card.totals
+            self._totals = loaded.card.power.totals
             self._names = (loaded.card.domains, loaded.card.counters)
             loaded = loaded.predictor
         if not all(hasattr(loaded, name) for name in ("space", "samples", "forecast")):

@@ -224,7 +224,7 @@ def decision_paths(
     if (trees.root >= 0).sum() > 1:
         raise InputError(f"{target}: expected one decision tree, found {int((trees.root >= 0).sum())}")
     values, _ = predictor.columns.of(mixes)
-    seen = predictor.rows(fitted, values)[:, 0]
+    seen = values.reshape(len(mixes), -1)[:, predictor.views[target][0]]
     passed = splits_passed(trees, seen).reshape(len(mixes), predictor.members, -1).sum(axis=1)
     titles = predictor.columns.titles
     return DecisionPaths(tuple(titles[column] for column in fitted.columns), passed)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Flags, Reals
 from crosscast.configuration import Configuration, Setting
-from crosscast.data.sources.configurations import import_gpu_dvfs, import_powercap
+from crosscast.data.sources import import_source
 from crosscast.data.views import configured
 from crosscast.errors import InputError
 from crosscast.predict.configuration.bailey2014 import PublishedModel
@@ -363,7 +363,7 @@ PROGRAMS = ("cfd", "nw", "sort")
 
 @pytest.fixture(scope="module")
 def surfaces() -> Surfaces:
-    (found,) = machines_of(configured(import_powercap(shared_data("powercap"))), "powercap")
+    (found,) = machines_of(configured(import_source("powercap", shared_data("powercap"))), "powercap")
     return found
 
 
@@ -449,7 +449,9 @@ def test_clusters_pay_and_the_tree_is_asked(surfaces: Surfaces) -> None:
 
 
 def test_at_clocks_of_one_gpu_there_is_nothing_to_cluster() -> None:
-    machines = machines_of(configured(import_gpu_dvfs(shared_data("gpu_dvfs"))), "gpu_dvfs", ["titanx"])
+    machines = machines_of(
+        configured(import_source("gpu_dvfs", shared_data("gpu_dvfs"))), "gpu_dvfs", ["titanx"]
+    )
     (surfaces,) = machines
     clocks = surfaces.space.matrix.sum(axis=1)
     clusters = PublishedModel(5).fit(surfaces, (int(clocks.argmax()), int(clocks.argmin()))).fitted.clusters

@@ -38,7 +38,7 @@ def test_events_are_divided_and_rates_and_the_total_are_logarithms() -> None:
     }
     found = columns.matrix(Values(ONE, ONE, {}, counters))
     np.testing.assert_allclose(found[1:, 0], [0.5, np.log1p(1e6), 2e-3, np.log1p(300)])
-    assert columns.kinds == ("plain", "ratio", "count", "share", "count")
+    assert tuple(columns.kinds) == ("plain", "ratio", "count", "share", "count")
 
 
 def test_without_instructions_in_a_run_its_events_are_not_known() -> None:

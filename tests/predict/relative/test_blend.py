@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import ExtraTreesRegressor
 
 from crosscast.arrays import Reals
-from crosscast.data.sources.counted import import_rajaperf
+from crosscast.data.sources import import_source
 from crosscast.errors import InputError
 from crosscast.predict.relative.counters import intensities_of
 from crosscast.predict.relative.data import Vectors, kernel_weights, relative_to_slowest
@@ -357,7 +357,7 @@ RUNS = 4
 @pytest.fixture
 def node() -> Vectors:
     """A few runs of each kernel on a stated node of 36 cores, and on a GPU."""
-    vectors = vectors_of(import_rajaperf(shared_data("cross_architecture"), cores=36))
+    vectors = vectors_of(import_source("rajaperf", shared_data("cross_architecture"), cores=36))
     seen: Counter[tuple[str, str]] = Counter()
     few = []
     for kernel in vectors.observations.kernels:

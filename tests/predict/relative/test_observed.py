@@ -15,8 +15,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from crosscast.arrays import Flags, Reals
 from crosscast.configuration import Setting
 from crosscast.data.dataset import Dataset, validate
-from crosscast.data.sources.aiwc import import_aiwc2018
-from crosscast.data.sources.counted import import_rajaperf, import_rodinia9
+from crosscast.data.sources import import_source
 from crosscast.errors import InputError
 from crosscast.predict.relative.data import NO_SOURCE, Vectors, relative_to_slowest
 from crosscast.predict.relative.observed import (
@@ -332,12 +331,12 @@ def test_a_run_whose_kernel_has_no_record_is_left_out() -> None:
 
 @pytest.fixture(scope="module")
 def raja() -> Dataset:
-    return import_rajaperf(shared_data("cross_architecture"), cores=36)
+    return import_source("rajaperf", shared_data("cross_architecture"), cores=36)
 
 
 @pytest.fixture(scope="module")
 def rodinia() -> Dataset:
-    return import_rodinia9(shared_data("cross_architecture"))
+    return import_source("rodinia9", shared_data("cross_architecture"))
 
 
 @pytest.fixture(scope="module")
@@ -426,7 +425,7 @@ def _left_out(vectors: Vectors) -> list[float]:
 
 
 def test_profiles_of_2018_are_observations_of_fifteen_devices() -> None:
-    vectors = vectors_of(import_aiwc2018(shared_data("aiwc2018")))
+    vectors = vectors_of(import_source("aiwc2018", shared_data("aiwc2018")))
     seen = vectors.observations
     assert vectors.times_s.shape == (104, 15)
     assert len(set(seen.application)) == 11

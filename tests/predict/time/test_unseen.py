@@ -13,7 +13,7 @@ from scipy.linalg import helmert
 from scipy.stats import multivariate_normal, norm
 
 from crosscast.arrays import Reals
-from crosscast.data.sources.aiwc import import_aiwc2018
+from crosscast.data.sources import import_source
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.predict.time.data import Grid, grid_of
@@ -141,7 +141,7 @@ def test_times_that_follow_from_descriptors_are_told(kin: Grid) -> None:
 
 
 def test_on_the_published_data_the_median_error_is_below_a_quarter() -> None:
-    errors, halves = left_out(grid_of(import_aiwc2018(shared_data("aiwc2018"))))
+    errors, halves = left_out(grid_of(import_source("aiwc2018", shared_data("aiwc2018"))))
     assert np.median(np.abs(np.expm1(errors))) < 0.25
     assert 0.8 < (np.abs(errors) <= halves).mean() < 0.95
 

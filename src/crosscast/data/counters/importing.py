@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -70,50 +69,32 @@ def _of_none(path: Path) -> InputError:
     )
 
 
-@dataclass(frozen=True)
-class _Tool:
-    name: str
-    what: str
-    is_profile: Callable[[Path], bool]
-
-
 def _file(*suffixes: str) -> Callable[[Path], bool]:
     return lambda path: path.is_file() and path.suffix in suffixes
 
 
-_HPCTOOLKIT = _Tool("HPCToolkit", "databases hpctoolkit-…-database", is_hpctoolkit)
-_CALIPER = _Tool("Caliper", "files *.cali or *.json", _file(".cali", ".json"))
-_PERF = _Tool("perf", "files *.json of perf stat -j", _file(".json"))
-_NCU = _Tool("Nsight Compute", "files *.csv of ncu --csv", _file(".csv"))
+_TOOLS: Mapping[str, tuple[str, str, Callable[[Path], bool]]] = {
+    "hpctoolkit": ("HPCToolkit", "databases hpctoolkit-…-database", is_hpctoolkit),
+    "caliper": ("Caliper", "files *.cali or *.json", _file(".cali", ".json")),
+    "perf": ("perf", "files *.json of perf stat -j", _file(".json")),
+    "ncu": ("Nsight Compute", "files *.csv of ncu --csv", _file(".csv")),
+}
+"""Name of each tool, what its profiles are, and what tells them from other files."""
 
 
-def import_hpctoolkit(paths: Sequence[Path], told: Circumstances) -> Dataset:
-    """Make a dataset of databases of HPCToolkit, or of the folder that they lie in: a run each."""
-    return _imported(_HPCTOOLKIT, paths, read_hpctoolkit, told)
-
-
-def import_caliper(paths: Sequence[Path], told: Circumstances) -> Dataset:
-    """Make a dataset of profiles of Caliper, or of the folder that they lie in: a run each."""
-    return _imported(_CALIPER, paths, partial(read_caliper, region=told.kernel), told)
-
-
-def import_perf(paths: Sequence[Path], told: Circumstances) -> Dataset:
-    """Make a dataset of what ``perf stat -j`` wrote, or of the folder that it lies in: a run a file."""
-    return _imported(_PERF, paths, read_perf, told)
-
-
-def import_ncu(paths: Sequence[Path], told: Circumstances) -> Dataset:
-    """Make a dataset of what ``ncu --csv`` printed, or of the folder that it lies in: a run a file."""
-    return _imported(_NCU, paths, partial(read_ncu, kernel=told.kernel), told)
-
-
-def _imported(
-    tool: _Tool, paths: Sequence[Path], read: Callable[[Path], CountedRun], told: Circumstances
-) -> Dataset:
-    counted = [read(path) for path in profiles_at(paths, tool.is_profile, tool.what)]
+def import_counted(tool: str, paths: Sequence[Path], told: Circumstances) -> Dataset:
+    """Make a dataset of profiles of a tool, or of the folder that they lie in: a run each."""
+    readers: Mapping[str, Callable[[Path], CountedRun]] = {
+        "hpctoolkit": read_hpctoolkit,
+        "caliper": partial(read_caliper, region=told.kernel),
+        "perf": read_perf,
+        "ncu": partial(read_ncu, kernel=told.kernel),
+    }
+    name, what, is_profile = _TOOLS[tool]
+    counted = [readers[tool](path) for path in profiles_at(paths, is_profile, what)]
     runs = configured_runs(counted, told)
-    origin = f"profiles of {tool.name}: {', '.join(Path(each.where).name for each in counted)}"
-    notes = {name: {"origin": origin} for name in ("devices", "records", "sessions")}
+    origin = f"profiles of {name}: {', '.join(Path(each.where).name for each in counted)}"
+    notes = {table: {"origin": origin} for table in ("devices", "records", "sessions")}
     uses_gpu = any(run.configuration.settings.get("uses_gpu") for run in runs)
     return dataset_of(str(paths[0]), [_device(told.device, uses_gpu, origin)], runs, notes)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -24,11 +24,10 @@ from crosscast.data.schema import (
     SESSIONS,
     TIME,
     TIMES,
-    Schema,
     domain_column,
     json_text,
 )
-from crosscast.data.sources.source import read_source
+from crosscast.data.sources.source import Found
 from crosscast.data.table import table_of
 from crosscast.data.views import NODE, whole_of
 from crosscast.errors import InputError
@@ -61,41 +60,6 @@ class ConfiguredRun:
     repeat: int = 0  # Number of the run among those of the same application, size and configuration
     # Whether the powers are those of the kernel; else they are those of the whole application
     is_alone: bool = False
-
-
-def file_at(path: Path, name: str) -> Path:
-    """The file itself, or the one of that name in a folder."""
-    return path / name if path.is_dir() else path
-
-
-def read_runs(
-    path: Path,
-    schema: Schema,
-    positive: Sequence[str],
-    run: Callable[[Mapping[str, Any], str], ConfiguredRun | None],
-) -> list[ConfiguredRun]:
-    """Read a source with a row for each run on a configuration."""
-    rows = read_source(path, schema)
-    if not rows:
-        raise InputError(f"{path}: expected rows of the table of {schema.table}, found none")
-    runs: list[ConfiguredRun] = []
-    first: dict[tuple[Any, ...], int] = {}
-    for number, row in enumerate(rows, start=1):
-        for name in positive:
-            if row[name] <= 0:
-                raise InputError(
-                    f"{path}: column {name!r}, row {number}: expected more than 0, found {row[name]:g}"
-                )
-        found = run(row, f"{path}: row {number}")
-        if found is None:
-            continue
-        key = (found.application, found.kernel, found.size, found.configuration, found.repeat)
-        earlier = first.setdefault(key, number)
-        if earlier != number:
-            what = f"{found.application}, {found.kernel}, {found.size} on {found.configuration}"
-            raise InputError(f"{path}: rows {earlier} and {number} are both of {what}")
-        runs.append(found)
-    return runs
 
 
 def with_own_sessions(runs: Iterable[ConfiguredRun]) -> list[ConfiguredRun]:
@@ -132,6 +96,12 @@ def dataset_of(
         energy=table_of(ENERGY, (row for run in runs for row in _energy_rows(run)), notes.get(ENERGY.table)),
         sessions=table_of(SESSIONS, map(_session_row, runs), notes.get(SESSIONS.table)),
     )
+
+
+def dataset_of_found(found: Found, runs: Sequence[ConfiguredRun]) -> Dataset:
+    """The same of a source, with its notes and those of its devices that have runs."""
+    devices = found.devices_in(run.configuration.device for run in runs)
+    return dataset_of(found.label, devices, runs, found.notes)
 
 
 def _place(run: ConfiguredRun) -> dict[str, Any]:

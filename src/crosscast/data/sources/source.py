@@ -1,57 +1,212 @@
-"""Others' files: columns that are looked up by name, checked before anything is made of them."""
+"""Sources of others' data, declared: their files with the columns, and what makes tables of their rows."""
 
 from __future__ import annotations
 
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from crosscast.data.dataset import TABLES, Dataset, is_cut_off, parts, read_dataset, write_dataset
 from crosscast.data.files import locked
-from crosscast.data.library import pa, pq
-from crosscast.data.schema import Column, Schema
-from crosscast.data.table import cast, check, in_order
+from crosscast.data.library import pa, pc, pq
+from crosscast.data.schema import Column, ColumnType, Schema
+from crosscast.data.table import Table, cast, check, in_order
 from crosscast.errors import InputError
 
 _CSV = (".csv", ".csv.gz")
+_WORD = "([a-z0-9]+)"
 
 
-def read_source(path: Path, schema: Schema) -> list[dict[str, Any]]:
-    """Read the rows of a Parquet or CSV file; a CSV file may be packed with gzip."""
+def required(kind: ColumnType, *names: str, **facts: Any) -> tuple[Column, ...]:
+    """Columns of one type and one set of bounds, in which no cell is empty."""
+    return tuple(Column(name, kind, required=True, **facts) for name in names)
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of a source: CSV, packed with gzip or not, or Parquet."""
+
+    names: tuple[str, ...]  # Its name, or several of them; a word in <> stands for small letters and digits
+    columns: tuple[Column, ...]  # Those that are read; without any, `to_tables` reads the file itself
+    key: tuple[str, ...] = ()  # Columns that tell rows apart
+    is_needed: bool = True  # Whether there must be one
+    passed_over: tuple[str, ...] | None = None  # If given, all columns but these are read, as numbers
+
+    def matches(self, paths: Sequence[Path]) -> list[tuple[Path, str]]:
+        """Those of the paths that are this file, with the word in their name."""
+        found: list[tuple[Path, str]] = []
+        for name in self.names:
+            pattern = re.compile(re.sub("<[a-z]+>", lambda _: _WORD, re.escape(name)))
+            is_several = bool(pattern.groups)
+            named = [(path, match) for path in paths if (match := pattern.fullmatch(path.name))]
+            if is_several or not found:
+                found += [(path, match[1] if is_several else "") for path, match in named]
+        return sorted(found)
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A file that was read."""
+
+    path: Path
+    word: str  # What stands for <...> in its name
+    rows: list[dict[str, Any]]
+    others: tuple[str, ...]  # Columns that are not declared, where these are read
+
+    def refused(self, row: int, expected: str, found: object, column: str | None = None) -> InputError:
+        """Why a row, or what a column has there, cannot be taken."""
+        field = f"row {row}" if column is None else f"column {column!r}, row {row}"
+        return InputError.of(where=self.path, field=field, expected=expected, found=found)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What `Source.to_tables` makes tables of."""
+
+    label: str  # The path that was given, for messages
+    files: Mapping[File, Sequence[FoundFile]]
+    notes: Mapping[str, Mapping[str, str]]  # What is kept with the tables, by table and name
+    devices: Mapping[str, Mapping[str, Any]]  # Rows of the table of devices, by key
+
+    def only(self) -> FoundFile:
+        """The file of a source that has one."""
+        ((found,),) = self.files.values()
+        return found
+
+    def devices_in(self, rows: Iterable[str]) -> list[Mapping[str, Any]]:
+        """Those of the devices that are there."""
+        there = set(rows)
+        return [row for key, row in self.devices.items() if key in there]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source; notes and devices are in the TOML file of its name."""
+
+    name: str
+    files: tuple[File, ...]
+    to_tables: Callable[..., Dataset]  # Called with what was found, and with options of the source
+
+    def __call__(self, path: str | Path, **options: Any) -> Dataset:
+        """Make a dataset of the source's file, or of a folder with its files."""
+        path = Path(path)
+        files = {
+            file: [self._read(file, at, word) for at, word in found] for file, found in self._at(path).items()
+        }
+        notes, devices = facts_of(self.name)
+        return self.to_tables(Found(str(path), files, notes, devices), **options)
+
+    def _at(self, path: Path) -> dict[File, list[tuple[Path, str]]]:
+        is_folder = path.is_dir()
+        if len(self.files) == 1 and "<" not in self.files[0].names[0] and not is_folder:
+            return {self.files[0]: [(path, "")]}
+        try:
+            there = sorted(path.iterdir()) if is_folder else [path]
+        except OSError as error:
+            raise InputError(f"{path}: cannot list the folder ({error.strerror})") from error
+        found = {file: file.matches(there) for file in self.files}
+        missing = [file for file in self.files if file.is_needed and not found[file]]
+        if missing or not any(found.values()):
+            names = " or ".join(name for file in missing[:1] or self.files for name in file.names)
+            there_is = "none" if path.exists() else "no such file"
+            raise InputError.of(where=path, expected=f"{names}, or a folder with it", found=there_is)
+        for matches in found.values():
+            first: dict[str, Path] = {}
+            for each, word in matches:
+                if first.setdefault(word, each) != each:
+                    both = f"{first[word].name} and {each.name}"
+                    raise InputError.of(where=path, expected=f"one file of {word}", found=both)
+        return found
+
+    def _read(self, file: File, path: Path, word: str) -> FoundFile:
+        if not file.columns:
+            return FoundFile(path, word, [], ())
+        what = file.names[0].partition(".")[0]
+        table = _table(path, what)
+        columns = file.columns
+        others: tuple[str, ...] = ()
+        if file.passed_over is not None:
+            known = {*(column.name for column in columns), *file.passed_over}
+            # The index of pandas is a column, and none of the source.
+            others = tuple(
+                name
+                for name in dict.fromkeys(table.column_names)
+                if name not in known and not name.startswith("__")
+            )
+            columns = (*columns, *(Column(name, "real") for name in others))
+        for column in columns:
+            if table.column_names.count(column.name) == 1:
+                _expect_readable(path, column, table.column(column.name))
+        schema = Schema(what, 1, columns, file.key)
+        table = cast(schema, table, str(path))
+        check(schema, table, str(path))
+        if not table.num_rows:
+            raise InputError.of(where=path, expected=f"rows of the table of {what}", found="none")
+        return FoundFile(path, word, table.to_pylist(), others)
+
+
+def facts_of(name: str) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, Any]]]:
+    """Notes by table and name, and rows of the table of devices by key, of a TOML file of this package."""
+    content = tomllib.loads(resources.files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+    origin, sources = content.get("origin", ""), content.get("sources", {})
+    notes: dict[str, dict[str, str]] = {table: {"origin": origin} for table in content.get("with_origin", ())}
+    for table, texts in content.get("notes", {}).items():
+        notes[table] = notes.get(table, {}) | texts
+    devices = {}
+    for device, facts in content.get("devices", {}).items():
+        told = facts.pop("from", {})
+        default = told.pop("*", f"{{{next(iter(sources))}}}")
+        told = {
+            fact: told.get(fact, default).format_map(sources).format(origin=origin, device=device)
+            for fact in facts
+        }
+        devices[device] = {"device": device, **facts, "sources": told}
+    return notes, devices
+
+
+def _table(path: Path, what: str) -> Table:
     try:
         table = _read_csv(path) if path.name.endswith(_CSV) else pq.read_table(path, memory_map=False)
         # Here, as names that are no text are found when they are asked for.
-        names = table.column_names
+        _ = table.column_names
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())
-        raise InputError(f"{path}: cannot read the table of {schema.table} ({reason})") from error
-    for column in schema.columns:
-        if column.type in ("integer", "real") and names.count(column.name) == 1:
-            _expect_numbers(path, column, table.column(column.name))
-    table = cast(schema, table, str(path))
-    check(schema, table, str(path))
-    rows: list[dict[str, Any]] = table.to_pylist()
-    return rows
+        raise InputError(f"{path}: cannot read the table of {what} ({reason})") from error
+    return table
 
 
-def _expect_numbers(path: Path, column: Column, cells: pa.ChunkedArray) -> None:
-    """Refuse a text, with its row: in a CSV file, one of them makes a whole column one of texts."""
-    if not pa.types.is_string(cells.type):
-        return
-    for row, text in enumerate(cells.to_pylist(), start=1):
-        try:
-            if text is not None:
-                float(text)
-        except ValueError:
-            place = f"{path}: column {column.name!r}, row {row}"
-            raise InputError(f"{place}: expected a number, found {text!r}") from None
-
-
-def _read_csv(path: Path) -> pa.Table:
+def _read_csv(path: Path) -> Table:
     # Not at the top of the module: `library` must have said first that pyarrow is missing.
     from pyarrow import csv
 
     # Empty cells are missing ones, in columns of text too.
     return csv.read_csv(path, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+
+
+def _expect_readable(path: Path, column: Column, cells: pa.ChunkedArray) -> None:
+    """Refuse with its row what makes a whole column one of texts, bytes, or no whole numbers."""
+    place = f"column {column.name!r}"
+    if column.type == "integer" and pa.types.is_floating(cells.type):
+        row = pc.index(pc.fill_null(pc.not_equal(pc.floor(cells), cells), False), True).as_py()
+        if row >= 0:
+            found, expected = cells[row].as_py(), "a whole number"
+            raise InputError.of(where=path, field=f"{place}, row {row + 1}", expected=expected, found=found)
+    if not (pa.types.is_string(cells.type) or pa.types.is_binary(cells.type)):
+        return
+    is_number = column.type in ("integer", "real")
+    for row, cell in enumerate(cells.to_pylist(), start=1):
+        try:
+            text = cell.decode() if isinstance(cell, bytes) else cell
+            if is_number and text is not None:
+                float(text)
+        except ValueError as error:
+            expected = "UTF-8" if isinstance(error, UnicodeDecodeError) else "a number"
+            field = f"{place}, row {row}"
+            raise InputError.of(where=path, field=field, expected=expected, found=repr(cell)) from None
 
 
 def store(dataset: Dataset, folder: str | Path, *, replace: bool = False) -> None:

@@ -21,7 +21,6 @@ from crosscast.predict.configuration.data import (
     Observed,
     Space,
     SurfaceForecast,
-    Totals,
     sample_numbers,
 )
 from crosscast.predict.configuration.process import FittedProcess, ProcessPredictor
@@ -78,19 +77,15 @@ class ConfigurationCard(msgspec.Struct, frozen=True, dict=True):
         return Space(tuple(Configuration(each.device, each.settings) for each in self.configurations))
 
     @cached_property
-    def sample_configurations(self) -> tuple[Configuration, ...]:
-        """Where a new kernel is run first."""
-        return tuple(Configuration(each.device, each.settings) for each in self.samples)
-
-    @cached_property
     def numbers(self) -> tuple[int, ...]:
-        """Numbers of the sample configurations."""
-        return sample_numbers(self.space, self.sample_configurations)
+        """Numbers of the sample configurations, where a new kernel is run first."""
+        samples = [Configuration(each.device, each.settings) for each in self.samples]
+        return sample_numbers(self.space, samples)
 
     @property
-    def totals(self) -> Totals:
-        """For each device the sets of domains whose powers are the whole."""
-        return self.power.totals
+    def sample_configurations(self) -> tuple[Configuration, ...]:
+        """Where a new kernel is run first."""
+        return tuple(self.space.configurations[number] for number in self.numbers)
 
     def to_dict(self) -> dict[str, Any]:
         """The card as a JSON object."""
@@ -173,9 +168,10 @@ def open_model(stored: StoredModel) -> TrainedConfigurationModel:
         raise InputError.of(where=stored.where, field="kind", expected=expected, found=found)
     fitted, predictor = KINDS[card.kind]
     try:
+        totals = card.power.totals
         for device in card.space.devices:
-            if device not in card.totals:
-                field, found = f"power.totals.{device}", ", ".join(card.totals) or "none"
+            if device not in totals:
+                field, found = f"power.totals.{device}", ", ".join(totals) or "none"
                 raise InputError.of(field=field, expected="lists of domains", found=found)
         made = predictor(card.space, card.numbers, fitted.from_state(stored.arrays))
     except InputError as error:

@@ -39,13 +39,13 @@ class Space:
                 if kinds.setdefault(name, type(value)) is not type(value):
                     where = f"configurations: {name}"
                     raise InputError.of(where=where, expected="numbers or words", found="both")
-
-        def order(each: Configuration) -> tuple[object, ...]:
-            # A knob that a configuration lacks comes before any setting of it.
-            settings = each.settings.items()
-            return each.device, tuple((name, isinstance(value, str), value) for name, value in settings)
-
-        object.__setattr__(self, "configurations", tuple(sorted(self.configurations, key=order)))
+        # A knob that a configuration lacks comes before any setting of it.
+        settings = {
+            each: [(name, isinstance(value, str), value) for name, value in each.settings.items()]
+            for each in self.configurations
+        }
+        ordered = sorted(self.configurations, key=lambda each: (each.device, settings[each]))
+        object.__setattr__(self, "configurations", tuple(ordered))
 
     def __len__(self) -> int:
         return len(self.configurations)
@@ -83,9 +83,8 @@ class Space:
         return self._varying(str)
 
     def _varying(self, kind: type) -> tuple[str, ...]:
-        each_setting = [each.settings.items() for each in self.configurations]
-        names = {name for items in each_setting for name, value in items if isinstance(value, kind)}
         every = self.configurations
+        names = {name for each in every for name, value in each.settings.items() if isinstance(value, kind)}
         values = {(each.device, name, each.settings.get(name)) for each in every for name in names}
         counts = Counter((device, name) for device, name, _ in values)
         return tuple(sorted({name for (_, name), count in counts.items() if count > 1}))

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Annotated, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
@@ -33,6 +34,9 @@ _LARGEST_RATIO = 100.0
 """A counter that is nowhere above is a ratio or a percentage, and is left as it is."""
 
 _NAME = re.compile(r"(?P<source>(time|power|domain:.+|counter:.+))@(?P<sample>[0-9]{1,6})", re.DOTALL)
+_KINDS = ("plain", "count", "share")
+"""Sources that are no counters, counts of which logarithms are taken, and shares of the total."""
+
 _LIMIT = 3.0
 _LEAST_SCALE = 1e-9
 
@@ -53,30 +57,26 @@ class SampleColumns:
             whole = {"time": runs.time_s, "power": runs.power_w}
             group = runs.domains if kind == "domain" else runs.counters
             raw[..., place, :] = whole[kind] if kind in whole else group.get(name, np.nan)
-        found, plain, counted = raw.copy(), self.are("plain"), self.are("count")
+        found, plain, counted, share = raw.copy(), *(self.kinds == kind for kind in _KINDS)
         with np.errstate(divide="ignore", invalid="ignore"):
             found[..., plain, :] = np.log(raw[..., plain, :])
             found[..., 0, :] -= found[..., 0, :1]
             found[..., counted, :] = np.log1p(raw[..., counted, :])
             if self.total:
                 by = raw[..., self.sources.index(f"counter:{self.total}"), None, :]
-                found[..., self.are("share"), :] = raw[..., self.are("share"), :] / by
+                found[..., share, :] = raw[..., share, :] / by
         found[~np.isfinite(found)] = np.nan
         return found
 
-    def are(self, kind: str) -> Flags:
-        """``(q,)`` Which sources are no counters (`plain`), counts in logarithms, or shares of the total."""
-        return np.array([each == kind for each in self.kinds], np.bool_)
-
     @cached_property
-    def kinds(self) -> tuple[str, ...]:
-        """``(q,)`` How each source is told: `plain`, `count`, `share`, or a counter as it is: `ratio`."""
+    def kinds(self) -> npt.NDArray[np.str_]:
+        """``(q,)`` How each source is told: one of `_KINDS`, or a counter as it is, `ratio`."""
         kinds = []
         for kind, _, name in (source.partition(":") for source in self.sources):
             is_rate = self.total in ("", name) or any(part in name for part in _RATES)
             counter = "ratio" if name not in self.counts else "count" if is_rate else "share"
             kinds.append(counter if kind == "counter" else "plain")
-        return tuple(kinds)
+        return np.array(kinds)
 
 
 def counts_in(counters: Mapping[str, Reals]) -> frozenset[str]:
@@ -85,6 +85,15 @@ def counts_in(counters: Mapping[str, Reals]) -> frozenset[str]:
     return frozenset(
         name for name, each in known.items() if each.size and each.min() >= 0 and each.max() > _LARGEST_RATIO
     )
+
+
+class _Parts(NamedTuple):
+    """What the names of ``f`` features say."""
+
+    columns: SampleColumns
+    samples: Integers  # (f,) The sample of each
+    sources: Integers  # (f,) Its source, by the place in the columns
+    weights: Reals  # (f,) What it is multiplied by where features are compared
 
 
 @dataclass(frozen=True)
@@ -130,26 +139,28 @@ class SampleFeatures(Stored):
 
     def check_samples(self, count: int) -> None:
         """Refuse features of samples beyond so many."""
-        for name, sample in zip(self.names, self._parts[1], strict=True):
+        for name, sample in zip(self.names, self._parts.samples, strict=True):
             if sample >= count:
                 expected = f"features of {count} samples"
                 raise InputError.of(where="model", field="feature names", expected=expected, found=repr(name))
 
     def values(self, observed: Observed, places: Sequence[int]) -> Reals:
         """``(f,)`` Those of one kernel; what is missing is the mean of the training kernels."""
-        columns, samples, sources = self._parts
+        columns, samples, sources, _ = self._parts
         found = columns.matrix(values_at(observed, np.array(places)))[sources, samples]
         return np.where(np.isnan(found), self.centre, found)
 
     @cached_property
-    def _parts(self) -> tuple[SampleColumns, Integers, Integers]:
-        """Columns, and for each feature its sample, and its source by its place in the columns."""
+    def _parts(self) -> _Parts:
         parts = [name.rpartition("@") for name in self.names]
         total = [f"counter:{self.total}"] if self.total else []
         sources = tuple(dict.fromkeys(["time", *(source for source, _, _ in parts), *total]))
         samples = np.array([int(sample) for _, _, sample in parts], np.int64)
         places = np.array([sources.index(source) for source, _, _ in parts], np.int64)
-        return SampleColumns(sources, frozenset(self.counts), self.total), samples, places
+        counters = np.array([name.startswith("counter:") for name in self.names], np.bool_)
+        others = max(int((~counters).sum()), 1)
+        weights = np.where(counters, np.sqrt(others / max(int(counters.sum()), 1)), 1.0)
+        return _Parts(SampleColumns(sources, frozenset(self.counts), self.total), samples, places, weights)
 
     def standardized(self, values: Reals) -> Reals:
         """Values with mean 0 and deviation 1 over the training kernels, at most three deviations off.
@@ -157,19 +168,12 @@ class SampleFeatures(Stored):
         Counters, which may be many, together weigh as much as all other features together.
         """
         limited = np.clip((values - self.centre) / self.scale, -_LIMIT, _LIMIT)
-        weighted: Reals = limited * self._weights
-        return weighted
-
-    @cached_property
-    def _weights(self) -> Reals:
-        counters = np.array([name.startswith("counter:") for name in self.names], np.bool_)
-        others = max(int((~counters).sum()), 1)
-        return np.where(counters, np.sqrt(others / max(int(counters.sum()), 1)), 1.0)
+        return np.asarray(limited * self._parts.weights)
 
     @cached_property
     def readable_names(self) -> tuple[str, ...]:
         """``(f,)`` Names of the features as `readable` gives them, with samples counted from 1."""
-        columns, samples, places = self._parts
+        columns, samples, places, _ = self._parts
         found = []
         for place, sample in zip(places.tolist(), samples.tolist(), strict=True):
             kind, _, name = columns.sources[place].partition(":")
@@ -180,10 +184,10 @@ class SampleFeatures(Stored):
 
     def readable(self, values: Reals) -> Reals:
         """Values, of shape ``(..., f)``, with logarithms turned back: in watts, as ratios, as counts."""
-        columns, _, places = self._parts
+        columns, _, places, _ = self._parts
         # Logarithms are those of powers and times, and those of one more than was counted.
-        counted = columns.are("count")[places]
-        logarithms = columns.are("plain")[places] | counted
+        counted = columns.kinds[places] == "count"
+        logarithms = (columns.kinds[places] == "plain") | counted
         plain: Reals = np.where(logarithms, np.exp(np.where(logarithms, values, 0.0)), values) - counted
         return plain
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -113,7 +113,7 @@ class TrainedCoRunModel:
     card
         What it was trained on, and how good it was.
     parts
-        Makes the predictor and its out-of-fold residuals, when the first prediction is asked for.
+        Gives the predictor and its out-of-fold residuals; those of a file are read when first asked for.
     folder
         Where it is kept; ``None`` before it is.
     """
@@ -122,19 +122,15 @@ class TrainedCoRunModel:
     parts: Callable[[], tuple[CoRunPredictor, CoRunErrors]]
     folder: Path | None = None
 
-    @cached_property
-    def _parts(self) -> tuple[CoRunPredictor, CoRunErrors]:
-        return self.parts()
-
     @property
     def predictor(self) -> CoRunPredictor:
         """The fitted model, which predicts without intervals."""
-        return self._parts[0]
+        return self.parts()[0]
 
     @property
     def errors(self) -> CoRunErrors:
         """Out-of-fold residuals."""
-        return self._parts[1]
+        return self.parts()[1]
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder, which `crosscast.load_model` reads; a model that is there is replaced.
@@ -182,7 +178,7 @@ class TrainedCoRunModel:
         few = next((mix for mix in asked if len(mix) < 2), None)
         if few is not None:
             raise InputError.of(where="mix", expected="at least 2 applications", found=len(few))
-        predicted = self._parts[0].predict(asked)
+        predicted = self.parts()[0].predict(asked)
         found = [self._forecast(mix, predicted, place, level) for place, mix in enumerate(asked)]
         return CoRunForecast(tuple(found))
 
@@ -206,7 +202,7 @@ class TrainedCoRunModel:
 
     def errors_of(self, *, known: bool) -> Mapping[str, Residuals]:
         """Residuals by quantity that intervals of a mix come from; none where none were kept."""
-        errors = self._parts[1]
+        errors = self.parts()[1]
         return errors.get(KNOWN if known else NEW) or errors.get(NEW) or {}
 
     def _forecast(self, mix: Mix, predicted: CoRunPrediction, place: int, level: float) -> MixForecast:
@@ -216,7 +212,7 @@ class TrainedCoRunModel:
         (time_s,) = estimates(predicted.time_s[here], errors, "time", level)
         (power_w,) = estimates(predicted.power_w[here], errors, "power", level)
         value, sure = float(predicted.time_s[place]), [each for each in slowdown if each is not None]
-        if time_s is None and is_plausible(value) and len(sure) == len(mix):
+        if time_s is None and len(sure) == len(mix) and is_plausible(value):
             # Where no time was measured, it is no surer than the slowdown that is least sure.
             factor = max(each.high / each.value for each in sure)
             time_s = Estimate(value, value / factor, value * factor, level)
@@ -243,6 +239,7 @@ def open_model(stored: StoredModel) -> TrainedCoRunModel:
     """The model of a card; its arrays are read when they are needed."""
     card = store.decode(CoRunCard, stored.card, stored.where)
 
+    @cache
     def parts() -> tuple[CoRunPredictor, CoRunErrors]:
         where = str(stored.path)
         kept: dict[str, dict[str, Any]] = {}

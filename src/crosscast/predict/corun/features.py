@@ -52,22 +52,20 @@ class Traits(Stored):
     @classmethod
     def of(cls, runs: Sequence[Solo]) -> Traits:
         """Find the traits of training applications: what all but a few of them have."""
-        every = _traits(runs, (*_SHARES, *_STRESSED))
+        names = np.array((*_SHARES, *_STRESSED))
+        every, _ = _numbers(runs, names.tolist(), np.nan, "")
         common = 2 * np.isfinite(every).sum(axis=0) > len(runs)
-        names = tuple(np.array((*_SHARES, *_STRESSED))[common].tolist())
-        found = every[:, common]
-        middle = np.nanmedian(found, axis=0) if names else np.empty(0)
-        load = "" if names else _slowest_rate(runs)
-        loads = _loads(runs, load, np.where(np.isfinite(found), found, middle))
+        own = tuple(names[common].tolist())
+        middle = np.nanmedian(every[:, common], axis=0) if own else np.empty(0)
+        load = "" if own else _slowest_rate(runs)
+        _, loads = _numbers(runs, own, middle, load)
         known = loads[np.isfinite(loads)]
         centre, spread = (float(known.mean()), float(known.std())) if len(known) else (0.0, 1.0)
-        return cls(names, middle, load, centre, spread if spread > 0 else 1.0)
+        return cls(own, middle, load, centre, spread if spread > 0 else 1.0)
 
     def matrix(self, runs: Sequence[Solo]) -> FeatureMatrix:
         """The numbers of applications; a load of which nothing tells is the mean of the training."""
-        found = _traits(runs, self.names)
-        near = np.where(np.isfinite(found), found, self.middle)
-        loads = _loads(runs, self.load, near)
+        near, loads = _numbers(runs, self.names, self.middle, self.load)
         batches = [run.features.get("batch_size") for run in runs]
         return FeatureMatrix(
             np.array([run.application for run in runs], dtype=np.str_),
@@ -78,17 +76,16 @@ class Traits(Stored):
         )
 
 
-def _traits(runs: Sequence[Solo], names: Sequence[str]) -> Reals:
-    """Traits of runs, of shape (runs, names); not a number where one is not known."""
+def _numbers(
+    runs: Sequence[Solo], names: Sequence[str], middle: Reals | float, load: str
+) -> tuple[Reals, Reals]:
+    """Traits, (runs, names), or their middle where one is not known; and loads, (runs,), if known."""
     values = np.array([[run.features.get(name, np.nan) for name in names] for run in runs], dtype=np.float64)
     values = values.reshape(len(runs), len(names))
     logs = np.log(values, where=values > 0, out=np.full_like(values, np.nan))
-    return np.where(np.isin(names, _SHARES), values, logs)
-
-
-def _loads(runs: Sequence[Solo], load: str, near: Reals) -> Reals:
-    """How much of a device each run wants; not a number where nothing tells it."""
-    return np.array([_log_time(run, load) for run in runs]) if load else np.asarray(near.sum(axis=1))
+    near = np.where([name in _SHARES for name in names], values, logs)
+    near = np.where(np.isfinite(near), near, middle)
+    return near, np.array([_log_time(run, load) for run in runs]) if load else near.sum(axis=1)
 
 
 def _slowest_rate(runs: Sequence[Solo]) -> str:

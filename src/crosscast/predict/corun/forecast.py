@@ -190,6 +190,6 @@ def check_profile(run: Solo, device: str) -> None:
         expected = f"the profile to be of {device}, whose mixes the model was trained on"
         found = f"{run.device}: profile it there"
         raise InputError.of(where=run.name, field="device", expected=expected, found=found)
-    if run.time_s is not None and not is_plausible(run.time_s):
+    if run.time_s is not None and not _LEAST < run.time_s < _MOST:
         expected, found = "a number of seconds that a job may take", f"{run.time_s:g}"
         raise InputError.of(where=run.name, field="time_s", expected=expected, found=found)

@@ -23,18 +23,19 @@ def mix_times(isolated_s: Reals, slowdowns: Reals, slowdowns_of: SlowdownsOf) ->
     Until the first ends, all slow down as `slowdowns` says, (b, n); then `slowdowns_of` is asked, once for
     each set of co-runners that still run. Not a number where a time or a slowdown is not known.
     """
-    _check_positive("isolated times", isolated_s)
     count = isolated_s.shape[1]
     work, running = isolated_s.copy(), np.ones(isolated_s.shape, dtype=np.bool_)
     elapsed, bits = np.zeros(len(work)), 1 << np.arange(count)
     while running.any():
         rate = np.where(running.all(axis=1, keepdims=True) & (count > 1), slowdowns, 1.0)
         subset = running @ bits
-        for code in np.unique(subset).tolist():
+        for code in np.unique(subset).tolist() if count > 2 else ():
             rows, places = np.flatnonzero(subset == code), np.flatnonzero(code & bits)
             if 1 < len(places) < count:
                 rate[np.ix_(rows, places)] = slowdowns_of(rows, places)
-        _check_positive("slowdowns", rate)
+        for name, values in (("isolated times", isolated_s), ("slowdowns", rate)):
+            if (values <= 0).any():
+                raise InputError.of(where=name, expected="numbers above 0", found=f"{np.nanmin(values):g}")
         ends = np.where(running, work * rate, np.inf)
         # Of a mix whose co-runners have all ended, no time passes any more. What is not known spreads.
         first = np.where(running.any(axis=1), ends.min(axis=1), 0.0)
@@ -42,11 +43,6 @@ def mix_times(isolated_s: Reals, slowdowns: Reals, slowdowns_of: SlowdownsOf) ->
         work = work - first[:, None] / rate
         running = running & (ends > first[:, None] * (1 + _SAME))
     return elapsed
-
-
-def _check_positive(name: str, values: Reals) -> None:
-    if (values <= 0).any():
-        raise InputError.of(where=name, expected="numbers above 0", found=f"{float(np.nanmin(values)):g}")
 
 
 def with_fewer(slowdown: Reals, members: int, running: int) -> Reals:

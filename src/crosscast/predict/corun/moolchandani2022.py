@@ -127,6 +127,9 @@ DEPTH, PERFORMANCE_DEPTH = 10, 7
 """Splits from the root to a leaf, at most, of the decision tree and the forest; and of the decision tree that
 predicts times (section 5.4.1)."""
 
+_FEW = 16
+"""So many mixes are predicted by the trees of all targets at once: each pass costs more than its rows do."""
+
 _TREES, _UNITS = 100, 100
 """Trees of the forest, and units of the perceptron's hidden layer."""
 
@@ -230,26 +233,51 @@ class SizePredictor(Stored):
         """What predicts each of `TARGETS` that is predicted."""
         return {name: target for name in TARGETS if (target := getattr(self, name)) is not None}
 
-    def rows(self, target: Target, values: Reals) -> Reals:
-        """Rows of a target from columns of ``b`` mixes: (b, n, f), each co-runner's own, then the others'.
+    @cached_property
+    def views(self) -> Mapping[str, Integers]:
+        """For each target, where rows of its features are among the columns of a whole mix, (views, f).
 
-        The first of a mix is the view of the mix, too: its co-runners in their own order, the longest first.
+        Each co-runner's own come first, then the others'. A mix is seen by its first one, the longest.
         """
-        views = values[:, :, target.columns][:, own_first(self.members)]
-        return np.asarray(views.reshape(len(values), self.members, -1))
+        width, first = len(self.columns.titles), own_first(self.members)
+        return {
+            name: (first[:, :, None] * width + target.columns).reshape(self.members, -1)[
+                : None if name == "slowdown" else 1
+            ]
+            for name, target in self.targets.items()
+        }
+
+    @cached_property
+    def _all_trees(self) -> Trees | None:
+        """The trees of all targets and views on the columns of a whole mix, with an output for each."""
+        parts = [
+            (target.regressor.trees, view)
+            for name, target in self.targets.items()
+            if isinstance(target.regressor, Grown)
+            for view in self.views[name]
+        ]
+        if len(parts) < sum(map(len, self.views.values())):
+            return None
+        outputs = np.eye(len(parts))[:, None]
+        return joined([trees.reading(at).onto(own) for (trees, at), own in zip(parts, outputs, strict=True)])
 
     def predict(self, mixes: Sequence[Mix]) -> dict[str, Reals]:
         """Predict ``b`` mixes of its size: slowdowns of shape (b, n), the others of shape (b,)."""
-        (values, order), found = self.columns.of(mixes), {}
+        values, order = self.columns.of(mixes)
+        b, found, start = len(mixes), {}, 0
+        flat = values.reshape(b, -1)
+        sums = self._all_trees.sum(flat) if b <= _FEW and self._all_trees is not None else None
         for name, target in self.targets.items():
-            rows = self.rows(target, values)
-            seen = rows.reshape(order.size, -1) if name == "slowdown" else rows[:, 0]
-            found[name] = np.maximum(target.regressor.predict(seen), target.least)
+            views = self.views[name]
+            if sums is None:
+                told = target.regressor.predict(flat[:, views].reshape(b * len(views), -1)).reshape(b, -1)
+            else:
+                told = sums[:, start : start + len(views)]
+            found[name], start = np.maximum(told, target.least), start + len(views)
+        slowdown = np.empty(order.shape)
         if "slowdown" in found:
-            slowdown = np.empty(order.shape)
-            np.put_along_axis(slowdown, order, found["slowdown"].reshape(order.shape), axis=1)
-            found["slowdown"] = slowdown
-        return found
+            np.put_along_axis(slowdown, order, found["slowdown"], axis=1)
+        return {name: slowdown if name == "slowdown" else each[:, 0] for name, each in found.items()}
 
 
 @dataclass(frozen=True, eq=False)

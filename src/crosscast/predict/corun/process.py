@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Annotated
 
 import numpy as np
@@ -16,6 +17,9 @@ from crosscast.predict.corun.mix_times import mix_times
 from crosscast.predict.corun.slowdowns import MixSlowdowns, SlowdownProcess
 from crosscast.predict.corun.training import Hyperparameters, applications_in, fit_slowdowns
 from crosscast.predict.serialization import Array, Stored
+
+_FEW = 64
+"""So many parts of mixes are predicted at once: one after the other takes nearly as long as all."""
 
 _RIDGE, _STEPS = 1e-2, 50
 _MEMORY, _TIME, _RATE = "memory_bytes", "time_s", "_per_s"
@@ -123,22 +127,21 @@ class Power(Stored):
 
     def watts(self, mixes: Sequence[Mix]) -> Reals:
         """Predicted power of each mix, of shape (b,); not a number where a co-runner's is not known."""
-        most = np.array([_powers(mix).max() for mix in mixes])
-        columns = (_columns(mixes, self.utilisation) - self.centre) / self.spread
-        ratio = np.clip(self.intercept + columns @ self.weights, self.low, self.high)
+        columns, most = _columns(mixes, self.utilisation)
+        scaled = (columns - self.centre) / self.spread
+        ratio = np.clip(self.intercept + scaled @ self.weights, self.low, self.high)
         return np.asarray(most * np.exp(ratio))
 
 
 def fit_power(mixes: Sequence[Bag]) -> Power | None:
     """Fit it to mixes whose power is known, and that of all in them; ``None`` if there are fewer than 5."""
-    known = [mix for mix in mixes if mix.power_w and np.isfinite(_powers(mix.solos)).all()]
+    known = [mix for mix in mixes if mix.power_w and all(run.power_w for run in mix.solos)]
     if len(known) < _LEAST_WATTS:
         return None
     runs = [mix.solos for mix in known]
     used = [run.features.get("utilisation", np.nan) for mix in runs for run in mix]
     utilisation = float(np.nanmedian(used)) if np.isfinite(used).any() else 1.0
-    columns = _columns(runs, utilisation)
-    most = np.array([_powers(mix).max() for mix in runs])
+    columns, most = _columns(runs, utilisation)
     ratio = np.log(np.array([mix.power_w for mix in known], dtype=np.float64) / most)
     centre, spread = columns.mean(axis=0), columns.std(axis=0)
     spread = np.where(spread > 1e-9, spread, 1.0)
@@ -149,23 +152,23 @@ def fit_power(mixes: Sequence[Bag]) -> Power | None:
     return Power(centre, spread, weights, float(ratio.mean()), utilisation, *limits)
 
 
-def _powers(mix: Sequence[Solo]) -> Reals:
-    """Isolated powers; a sensor that says 0 does not work."""
-    return np.array([run.power_w or np.nan for run in mix], dtype=np.float64)
+def _columns(mixes: Sequence[Mix], utilisation: float) -> tuple[Reals, Reals]:
+    """Columns of mixes, (b, 4), and the highest isolated power in each, (b,).
 
-
-def _columns(mixes: Sequence[Mix], utilisation: float) -> Reals:
-    """Others' powers over the highest, use of the device beyond the one of that power, and how many run."""
-    rows = []
+    Others' powers over the highest, use of the device beyond the one of that power, and how many run.
+    """
+    rows, highest = [], []
     for mix in mixes:
-        powers = _powers(mix)
+        # A sensor that says 0 does not work.
+        powers = np.array([run.power_w or np.nan for run in mix], dtype=np.float64)
         used = np.array([run.features.get("utilisation", utilisation) for run in mix])
         # Of several of the highest power the one that uses most: co-runners have no order.
         most = int(np.lexsort((used, powers))[-1])
         rest = np.delete(powers, most) / powers[most]
         free = max(0.0, 1.0 - used[most])
         rows.append([rest.sum(), rest.max(initial=0.0), min(used.sum() - used[most], free), len(mix)])
-    return np.array(rows, dtype=np.float64).reshape(-1, 4)
+        highest.append(powers.max())
+    return np.array(rows, dtype=np.float64).reshape(-1, 4), np.array(highest)
 
 
 @dataclass(frozen=True)
@@ -218,21 +221,28 @@ class ProcessPredictor(Stored, kind="corun-process"):
         if not mixes:
             return CoRunPrediction((), unknown, unknown, unknown)
         told, places = self.slowdowns.of_mixes(mixes)
-        slowdown = told.slowdowns(places)
+        few = sum(2 ** len(mix) for mix in mixes) <= _FEW
+        parts = [part for mix in places if few for n in range(2, len(mix)) for part in combinations(mix, n)]
+        slowdown = told.slowdowns([*places, *parts])
+        known = dict(zip(parts, slowdown[len(mixes) :], strict=True))
         return CoRunPrediction(
-            slowdown,
-            _times(mixes, places, slowdown, told) * self.time_factor,
+            slowdown[: len(mixes)],
+            _times(mixes, places, slowdown, told, known) * self.time_factor,
             unknown if self.power is None else self.power.watts(mixes),
             unknown if self.fits is None else self.fits.probability(mixes),
         )
 
 
 def _times(
-    mixes: Sequence[Mix], places: Sequence[Sequence[int]], slowdown: Sequence[Reals], told: MixSlowdowns
+    mixes: Sequence[Mix],
+    places: Sequence[Sequence[int]],
+    slowdown: Sequence[Reals],
+    told: MixSlowdowns,
+    known: Mapping[tuple[int, ...], Reals],
 ) -> Reals:
     """Times, (b,), by the slowdowns of whole mixes, and of what is left as one after the other ends.
 
-    Not a number where an isolated time is not known.
+    `known` has those of what is left, or nothing. Not a number where an isolated time is not known.
     """
     times = np.full(len(mixes), np.nan)
     timed = [number for number, mix in enumerate(mixes) if all(run.time_s for run in mix)]
@@ -242,7 +252,8 @@ def _times(
         runs = np.array([places[number] for number in some])
 
         def of_left(rows: Integers, left: Integers, runs: Integers = runs) -> Reals:
-            return np.stack(told.slowdowns(runs[np.ix_(rows, left)].tolist()))
+            asked = runs[np.ix_(rows, left)].tolist()
+            return np.stack([known[tuple(each)] for each in asked] if known else told.slowdowns(asked))
 
         times[some] = mix_times(isolated_s, np.stack([slowdown[number] for number in some]), of_left)
     return times
@@ -257,4 +268,4 @@ def _time_factor(process: SlowdownProcess, mixes: Sequence[Bag]) -> float:
     runs = [mix.solos for mix in timed]
     told, places = process.of_mixes(runs)
     times = np.array([mix.time_s for mix in timed], dtype=np.float64)
-    return float(np.median(times / _times(runs, places, slowdown, told)))
+    return float(np.median(times / _times(runs, places, slowdown, told, {})))

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from crosscast.arrays import Flags, Integers, Reals
+from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError
 from crosscast.predict.corun.features import (
     CoRunnerRows,
@@ -107,11 +107,6 @@ class KernelSizes(Stored):
         terms = cls(np.empty(0), lengths, _VARIANCE).terms
         return cls(np.full(len(terms), _VARIANCE), lengths, _VARIANCE)
 
-    def check(self) -> None:
-        """Refuse sizes of other terms."""
-        if len(self.variances) != len(self.terms):
-            raise InputError.of(field="variances", expected=str(len(self.terms)), found=len(self.variances))
-
     @property
     def vector(self) -> Reals:
         """All as one vector of logarithms."""
@@ -201,11 +196,6 @@ class Scale(Stored):
     # Slowdown of those that leave the memory system idle; not a number where there were none
     idle: Annotated[float, Array(nan=True)] = np.nan
 
-    def check(self) -> None:
-        """Refuse another link."""
-        if self.link not in LINKS:
-            raise InputError.of(field="link", expected=f"one of {', '.join(LINKS)}", found=repr(self.link))
-
     def to(self, slowdown: Reals, members: Reals) -> Reals:
         """Numbers of slowdowns in mixes of so many."""
         mean = self.centre + self.per_log_member * np.log(members / 2)
@@ -238,7 +228,12 @@ class SlowdownProcess(Stored):
     largest: Annotated[int, Array(low=2)]  # Co-runners of the largest mixes that it learned from
 
     def check(self) -> None:
-        """Refuse parts of other applications or traits."""
+        """Refuse another link, and parts of other terms, applications or traits."""
+        link, terms, variances = self.scale.link, len(self.sizes.terms), len(self.sizes.variances)
+        if link not in LINKS:
+            raise InputError.of(field="link", expected=f"one of {', '.join(LINKS)}", found=repr(link))
+        if variances != terms:
+            raise InputError.of(field="variances", expected=str(terms), found=variances)
         traits = len(self.traits.names)
         found = len(self.known.load), self.known.near.shape[1], self.sizes.lengths.shape[1]
         expected = len(self.alone), traits, traits
@@ -282,23 +277,23 @@ class MixSlowdowns:
         In mixes that are larger than those that it learned from they are at least what those of pairs add up
         to, as where co-runners take turns: nothing was measured of more of them.
         """
-        found = self._of_rows(CoRunnerRows.of(mixes, len(self.alone)))
+        found = self._of_rows(mixes)
         ends = np.cumsum([len(mix) for mix in mixes]).tolist()
         each = [found[end - len(mix) : end] for mix, end in zip(mixes, ends, strict=True)]
         for members in {len(mix) for mix in mixes if len(mix) > self.process.largest}:
             places = [place for place, mix in enumerate(mixes) if len(mix) == members]
             some = np.array([mixes[place] for place in places])
-
-            def of_pairs(one: int, other: int, some: Integers = some) -> Reals:
-                pairs = CoRunnerRows.of(some[:, [one, other]].tolist(), len(self.alone))
-                return self._of_rows(pairs).reshape(-1, 2)
-
-            for place, added in zip(places, pairs_added_up(len(some), members, of_pairs), strict=True):
-                each[place] = np.maximum(each[place], added)
+            added = pairs_added_up(
+                len(some),
+                members,
+                lambda *pair, some=some: self._of_rows(some[:, pair].tolist()).reshape(-1, 2),
+            )
+            for place, least in zip(places, added, strict=True):
+                each[place] = np.maximum(each[place], least)
         return tuple(each)
 
-    def _of_rows(self, rows: CoRunnerRows) -> Reals:
-        process = self.process
+    def _of_rows(self, mixes: Sequence[Sequence[int]]) -> Reals:
+        process, rows = self.process, CoRunnerRows.of(mixes, len(self.alone))
         numbers = self.alone[rows.own]
         if self.line is not None:
             numbers += self.line[rows.own] * (rows.beside @ self.features.load)

@@ -1,8 +1,9 @@
-"""``crosscast schedule``: tables, JSON, files and refusals, on small traces and tables."""
+"""``crosscast simulate``: tables, JSON, files and refusals, on small traces and tables."""
 
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
 import json
 from pathlib import Path
@@ -89,7 +90,8 @@ def table(tmp_path: Path) -> str:
 
 
 def run(*words: str) -> int:
-    return main(["schedule", *words])
+    command = "placements" if Path(words[0]).suffix in (".parquet", ".trace") else "policies"
+    return main(["simulate", command, *words])
 
 
 def listed(capsys: Output, *words: str) -> dict[str, Any]:
@@ -120,7 +122,7 @@ def test_json_of_a_trace_has_what_a_check_reads(capsys: Output, trace: str) -> N
 
 
 def test_policies_and_orders_are_compared_in_all_combinations(capsys: Output, trace: str) -> None:
-    words = ("--policy", "fcfs,easy", "--backfill", "fcfs,widest", "--queue", "fcfs,shortest")
+    words = ("--policy", "fcfs,easy", "--backfill", "fcfs,widest", "--priority", "fcfs,shortest")
     found = listed(capsys, trace, *words)
     assert [(each["policy"], each["queue"], each["backfill"]) for each in found["results"]] == [
         ("fcfs", "fcfs", None),
@@ -152,29 +154,56 @@ def test_a_compressed_trace_is_read_and_users_are_told_of(capsys: Output, trace:
 
 
 def test_files_of_a_schedule_are_written(capsys: Output, trace: str, tmp_path: Path) -> None:
-    names = {
-        "--out": "s.csv",
-        "--swf-out": "s.swf",
-        "--timeline": "t.png",
-        "--queue-length": "q.svg",
-    }
-    words = [word for option, name in names.items() for word in (option, str(tmp_path / name))]
-    assert run(trace, *words, "--colour", "user", "--from", "2s", "--to", "0.5min") == 0
+    words = ["--out", str(tmp_path / "s.csv"), "--out", str(tmp_path / "s.swf")]
+    words += ["--figures", str(tmp_path / "figures"), "--window", "2s:0.5min", "--users"]
+    assert run(trace, *words) == 0
     told = capsys.readouterr().err
-    assert all(f"wrote {tmp_path / name}" in told for name in names.values())
+    names = ("s.csv", "s.swf", "figures/timeline.png", "figures/queue-length.png")
+    assert all(f"wrote {tmp_path / name}" in told for name in names)
     with (tmp_path / "s.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["job", "submit", "start", "end", "machine", "procs"]
     assert [(row["job"], row["start"], row["end"]) for row in rows][:2] == [("1", "0", "4"), ("2", "4", "6")]
     again = read_swf(tmp_path / "s.swf")
     assert again.columns["wait_s"].tolist() == [0, 4, 0, 0, 0]
-    assert {path.name for path in tmp_path.iterdir()} == {*names.values(), "small.swf"}
+    written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert written == {*names, "small.swf"}
+
+
+@pytest.mark.parametrize("name", ["s.csv", "s.swf"])
+def test_a_full_disk_is_no_fault_of_the_command(
+    capsys: Output, trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    assert run(trace, "--out", str(tmp_path / name)) == 1
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.count("\n")) == ("", 1)
+    assert captured.err.startswith(f"crosscast: {tmp_path / name}: cannot write the ")
+    assert captured.err.endswith(" (No space left on device)\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["small.swf"]
+
+
+def test_several_schedules_have_queues_and_no_timeline(
+    capsys: Output, trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(trace, "--policy", "fcfs,easy", "--figures", str(tmp_path / "several")) == 0
+    assert [path.name for path in (tmp_path / "several").iterdir()] == ["queue-length.png"]
+    monkeypatch.setattr("crosscast.report.schedule_figures.MOST_JOBS", 4)
+    capsys.readouterr()
+    assert run(trace, "--figures", str(tmp_path / "many")) == 0
+    assert (
+        "timeline: jobs: expected at most 4 from 0 s to 35 s, found 5: draw a part" in capsys.readouterr().err
+    )
+    assert [path.name for path in (tmp_path / "many").iterdir()] == ["queue-length.png"]
 
 
 def test_killing_and_exact_estimates_change_the_schedule(capsys: Output, trace: str) -> None:
     text = Path(trace).read_text().replace("4 0 0 9 1 -1 -1 1 20", "4 0 0 9 1 -1 -1 1 3")
     Path(trace).write_text(text)
-    (killed,) = listed(capsys, trace, "--kill")["results"]
+    (killed,) = listed(capsys, trace, "--enforce-walltime")["results"]
     (run_on,) = listed(capsys, trace)["results"]
     assert run_on["utilisation"] * run_on["makespan_s"] == pytest.approx(57 / 5)
     assert killed["utilisation"] * killed["makespan_s"] == pytest.approx(51 / 5)
@@ -185,18 +214,18 @@ def test_several_machines_need_a_placement_that_a_trace_can_have(
     capsys: Output, trace: str, machines: str
 ) -> None:
     for place in ("round-robin", "random", "completion"):
-        found = listed(capsys, trace, "--machines", machines, "--place", place)
+        found = listed(capsys, trace, "--machines", machines, "--placement", place)
         assert sum(machine["jobs"] for machine in found["results"][0]["machines"]) == 5
-    assert run(trace, "--machines", machines, "--place", "completion") == 0
+    assert run(trace, "--machines", machines, "--placement", "completion") == 0
     assert "by machine, easy" in capsys.readouterr().out
     missing = refusal(capsys, trace, "--machines", machines)
     assert missing == (
-        "--place: expected one of round-robin, random, completion for a trace on 2 machines, it is missing"
+        "--placement is missing: expected one of round-robin, random, completion for 2 machines"
     )
 
 
 def test_json_of_placements_has_what_a_check_reads(capsys: Output, table: str, machines: str) -> None:
-    words = ("--place", "round-robin,random,user,model,oracle", "--jobs", "300", "--seed", "1")
+    words = ("--placement", "round-robin,random,user,model,oracle", "--jobs", "300", "--seed", "1")
     found = listed(capsys, table, "--machines", machines, *words)
     assert [each["placement"] for each in found["results"]] == words[1].split(",")
     for result in found["results"]:
@@ -227,7 +256,7 @@ def test_names_of_machines_are_printed_as_they_are(capsys: Output, table: str, m
 def test_seeds_give_intervals_and_the_first_is_that_of_one_seed(
     capsys: Output, table: str, machines: str
 ) -> None:
-    words = (table, "--machines", machines, "--place", "user", "--jobs", "100", "--seed", "3")
+    words = (table, "--machines", machines, "--placement", "user", "--jobs", "100", "--seed", "3")
     (alone,) = listed(capsys, *words)["results"]
     (several,) = listed(capsys, *words, "--seeds", "4")["results"]
     assert [each["seed"] for each in several["runs"]] == [3, 4, 5, 6]
@@ -251,20 +280,21 @@ def test_the_table_of_placements_says_why_one_is_better(capsys: Output, table: s
 def test_fifty_thousand_jobs_are_drawn_unless_said_or_the_rows_have_times(
     capsys: Output, table: str, machines: str, tmp_path: Path
 ) -> None:
-    assert listed(capsys, table, "--machines", machines, "--place", "user")["results"][0]["jobs"] == 50_000
+    words = ("--machines", machines, "--placement", "user")
+    assert listed(capsys, table, *words)["results"][0]["jobs"] == 50_000
     timed = write_table(tmp_path / "timed.parquet", submit_s=np.arange(8.0)[::-1].copy())
-    found = listed(capsys, timed, "--machines", machines, "--place", "user", "--estimates", "predicted")
+    found = listed(capsys, timed, *words, "--estimates", "predicted")
     assert found["results"][0]["jobs"] == 8
     assert found["workload"]["submitted"] == "as the trace says"
 
 
-def test_files_and_the_picture_of_one_placement_are_written(
+def test_files_and_figures_of_one_placement_are_written(
     capsys: Output, table: str, machines: str, tmp_path: Path
 ) -> None:
-    words = (table, "--machines", machines, "--jobs", "50", "--place", "model", "--interarrival", "0.5")
-    names = ("--out", "o.csv"), ("--timeline", "t.png"), ("--queue-length", "q.png"), ("--plot", "p.png")
-    assert run(*words, *(word for option, name in names for word in (option, str(tmp_path / name)))) == 0
-    assert all((tmp_path / name).stat().st_size > 500 for _, name in names)
+    words = (table, "--machines", machines, "--jobs", "50", "--placement", "model", "--interarrival", "0.5")
+    assert run(*words, "--out", str(tmp_path / "o.csv"), "--figures", str(tmp_path / "figures")) == 0
+    names = ("timeline.png", "queue-length.png", "placements.png")
+    assert all((tmp_path / "figures" / name).stat().st_size > 500 for name in names)
     with (tmp_path / "o.csv").open() as file:
         assert {row["machine"] for row in csv.DictReader(file)} == {"cpu", "gpu"}
 
@@ -277,7 +307,7 @@ def test_a_trace_of_gavel_is_placed_without_predictions(
     line = "net\tpython3 x\t.\t-n\t{steps}\t{arrival}\t1"
     rows = [line.format(steps=100 + place, arrival=5 * place) for place in range(4)]
     (tmp_path / "jobs.trace").write_text("\n".join(rows) + "\n")
-    words = (str(tmp_path / "jobs.trace"), "--speeds", str(tmp_path / "speeds.csv"), "--machines", machines)
+    words = (str(tmp_path / "jobs.trace"), str(tmp_path / "speeds.csv"), "--machines", machines)
     found = listed(capsys, *words)
     assert [each["placement"] for each in found["results"]] == [
         "round-robin",
@@ -290,7 +320,7 @@ def test_a_trace_of_gavel_is_placed_without_predictions(
     assert found["workload"]["notes"] == [
         "user: all jobs are for GPUs: users take no machine of the other kind"
     ]
-    assert "expected predicted times for placement model" in refusal(capsys, *words, "--place", "model")
+    assert "expected predicted times for placement model" in refusal(capsys, *words, "--placement", "model")
 
 
 @pytest.mark.parametrize(
@@ -298,43 +328,35 @@ def test_a_trace_of_gavel_is_placed_without_predictions(
     [
         (["--policy", "best"], "--policy: expected fcfs or easy, found 'best'"),
         (["--policy", "fcfs,"], "--policy: expected names separated by commas, found 'fcfs,'"),
-        (["--queue", "tallest"], "--queue: expected one of fcfs, lcfs, "),
+        (["--priority", "tallest"], "--priority: expected one of fcfs, lcfs, "),
         (["--backfill", "x"], "--backfill: expected one of fcfs, lcfs, "),
         (
             ["--policy", "fcfs", "--backfill", "widest"],
-            "--backfill: expected policy easy, as with fcfs nobody",
+            "--backfill: expected policy easy, as with fcfs",
         ),
-        (
-            ["--estimates", "predicted"],
-            "--estimates: expected requested or exact with a trace, found 'predict",
-        ),
+        (["--estimates", "predicted"], 'Invalid value "predicted" for --estimates. Choose from: "requested"'),
         (
             ["--procs", "4"],
             "job 5: expected at most 4 processors, as small has, found 5 (too wide: 1 of 5 jobs)",
         ),
-        (["--procs", "0"], "--procs: expected at least 1, found 0"),
-        (["--place", "random"], "--place: nothing to choose with one machine; leave the option out"),
-        (["--jobs", "5"], "--jobs: nothing to say on a trace, which "),
-        (["--seeds", "2"], "--seeds: nothing to say on a trace"),
-        (["--seed", "2"], "--seed: nothing to say on a trace"),
-        (["--load", "0.5"], "--load: nothing to say on a trace"),
-        (["--interarrival", "5"], "--interarrival: nothing to say on a trace"),
-        (["--plot", "p.png"], "--plot: nothing to say on a trace"),
-        (["--from", "5"], "--from: nothing to say without --timeline or --queue-length"),
-        (["--colour", "user"], "--colour: nothing to say without --timeline"),
-        (["--from", "x", "--timeline", "t.png"], "--from: a time must look like 3600, 90min, 36h or 10d"),
+        (["--procs", "0"], 'Invalid value "0" for --procs. Must be >= 1.'),
+        (["--procs", "2.5"], "--procs: expected a whole number, found '2.5'"),
+        (["--procs", "5", "--machines", "m.toml"], "Mutually exclusive arguments: {--machines, --procs}"),
+        (["--placement", "random"], "--placement: nothing to choose with one machine; leave the option out"),
+        (["--placement", "user"], 'Invalid value "user" for --placement. Choose from: '),
+        (["--jobs", "5"], "Unknown option: --jobs"),
+        (["--load", "0.5"], "Unknown option: --load"),
+        (["--kill"], "Unknown option: --kill: it is --enforce-walltime now, see crosscast simulate --help"),
+        (["--window", "5:"], "--window: nothing to show without --figures; leave the option out"),
         (
-            ["--from", "9", "--to", "9s", "--timeline", "t.png"],
-            "--to: expected a time after --from, 9 s, found",
+            ["--figures", "f", "--window", "5"],
+            "--window: expected times with a colon between",
         ),
-        (["--timeline", "t.gif"], "--timeline: expected a file name with .png, .svg, .pdf, found 't.gif'"),
-        (["--timeline", "no/t.png"], "--timeline: the folder "),
-        (["--from", "1h", "--timeline", "t.png"], "--from: expected a time before the last end, 35 s, found"),
-        (
-            ["--from", "1h", "--queue-length", "t.png"],
-            "--from: expected a time before the last end, 35 s, foun",
-        ),
+        (["--figures", "f", "--window", "x:"], "--window: a time must look like 3600, 90min, 36h or 10d"),
+        (["--figures", "f", "--window", "9:9s"], "--window: expected an end after the start, 9 s, found 9 s"),
         (["--out", "."], "--out: expected a file, found the folder ."),
+        (["--out", "no/s.csv"], "--out: the folder "),
+        (["--out", "s.txt"], "--out: expected a file name with .csv or .swf, found 's.txt'"),
         (["--policy", "fcfs,easy", "--out", "s.csv"], "--out: expected one schedule to write, found 2"),
         (["--machines", "no.toml"], "no.toml: cannot read the machines (No such file or directory)"),
     ],
@@ -355,33 +377,31 @@ def test_what_a_trace_cannot_have_is_refused(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--place", "best"], "--place: expected one of round-robin, random, user, model, oracle, "),
+        (["--placement", "best"], "--placement: expected one of round-robin, random, user, model, oracle, "),
         (["--jobs", "0"], "--jobs: expected 1 to 100,000,000 jobs, found 0"),
         (["--jobs", "2.5"], "--jobs: expected a whole number, found '2.5'"),
-        (["--estimates", "requested"], "--estimates: expected exact or predicted with a table of jobs"),
-        (["--policy", "fcfs,easy"], "--policy: expected one for placements to be compared with, found 2"),
-        (["--seed", "-1"], "--seed: expected at least 0, found -1"),
-        (["--seeds", "0"], "--seeds: expected 1 to 10,000, found 0"),
+        (["--estimates", "requested"], 'Invalid value "requested" for --estimates. Choose from: "exact"'),
+        (["--policy", "fcfs,easy"], 'Invalid value "fcfs,easy" for --policy. Choose from: "easy", "fcfs".'),
+        (
+            ["--policy", "fcfs", "--backfill", "widest"],
+            "--backfill: expected policy easy, as with fcfs",
+        ),
+        (["--seed", "-1"], 'Invalid value "-1" for --seed. Must be >= 0.'),
+        (["--seeds", "0"], 'Invalid value "0" for --seeds. Must be >= 1.'),
+        (["--seeds", "10001"], 'Invalid value "10001" for --seeds. Must be <= 10000.'),
         (["--load", "0"], "--load: expected a number above 0, found 0"),
         (["--load", "nan"], "--load: expected a number above 0, found nan"),
         (["--interarrival", "-1"], "--interarrival: expected a time of at least 0 s, found -1"),
-        (
-            ["--load", "1", "--interarrival", "1"],
-            "--load: --interarrival says this; leave one of the two out",
-        ),
-        (["--kill"], "--kill: nothing to say where placements are compared"),
-        (["--users"], "--users: nothing to say where placements are compared"),
-        (["--procs", "5"], "--procs: nothing to say where placements are compared"),
+        (["--load", "1", "--interarrival", "1"], "Mutually exclusive arguments: {--interarrival, --load}"),
+        (["--enforce-walltime"], "Unknown option: --enforce-walltime"),
+        (["--users"], "Unknown option: --users"),
+        (["--procs", "5"], "Unknown option: --procs"),
         (["--out", "s.csv"], f"--out: expected one schedule to write, found {len(PLACEMENTS)}"),
         (
-            ["--place", "user", "--seeds", "2", "--out", "s.csv"],
+            ["--placement", "user", "--seeds", "2", "--out", "s.csv"],
             "--out: expected one schedule to write, found 2",
         ),
-        (["--plot", "p.txt"], "--plot: expected a file name with .png, .svg, .pdf, found 'p.txt'"),
-        (
-            ["--place", "user", "--colour", "user", "--timeline", "t.png"],
-            "--colour: expected jobs with users",
-        ),
+        (["--plot", "p.png"], "Unknown option: --plot: it is --figures now, see crosscast simulate --help"),
     ],
 )
 def test_what_an_experiment_cannot_have_is_refused(
@@ -401,7 +421,7 @@ def test_what_an_experiment_cannot_have_is_refused(
 def test_an_experiment_needs_machines_and_devices_of_the_table(
     capsys: Output, table: str, machines: str
 ) -> None:
-    assert refusal(capsys, table).startswith("--machines is missing")
+    assert "--machines" in refusal(capsys, table)
     Path(machines).write_text('[[machine]]\nname = "tpu"\nnodes = 3\n')
     sentence = refusal(capsys, table, "--machines", machines)
     assert sentence.startswith("machine tpu: device: expected one on which jobs have times (cpu, gpu)")
@@ -455,6 +475,6 @@ def test_a_simulation_can_be_interrupted(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("crosscast.cluster.experiment.simulate", interrupted)
+    monkeypatch.setattr("crosscast.cluster.simulate.simulate", interrupted)
     assert run(trace, "--out", str(tmp_path / "s.csv")) == 130
     assert not (tmp_path / "s.csv").exists()

@@ -1,0 +1,446 @@
+"""``crosscast simulate``: policies on a trace of jobs, and placements of jobs on several machines."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import cyclopts
+from cyclopts import Group, Parameter
+from cyclopts.validators import Number, mutually_exclusive
+
+from crosscast.cli.options import Flag, JsonFlag, Names, Repeated, Whole, check_file, check_folder, warn
+from crosscast.cli.running import LabelStatus
+from crosscast.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule
+    from crosscast.cluster.metrics import Steps
+    from crosscast.cluster.swf import Trace
+
+__all__ = ["app"]
+
+app = cyclopts.App(
+    name="simulate",
+    help="Simulate how a cluster works off jobs: scheduling policies on a trace, or placements on machines.",
+)
+
+_PLACEMENTS = ("round-robin", "random", "completion")
+"""Those that need nothing but what a trace has."""
+_WRITERS = {".csv": "crosscast.cluster.jobs:write_schedule", ".swf": "crosscast.cluster.swf:write_swf"}
+_MOST_SEEDS = 10_000
+
+Policies = Annotated[
+    Names,
+    Parameter(
+        show_default=lambda _: "easy",
+        help="`easy`: jobs may start before the head of the queue if that does not delay it (EASY "
+        "backfilling); `fcfs`: none may.",
+    ),
+]
+Priority = Annotated[
+    Names | None,
+    Parameter(
+        help="Order of the queue: fcfs, lcfs, shortest, longest, narrowest, widest, smallest-area or "
+        "largest-area, by estimated time and processors; by default fcfs."
+    ),
+]
+Backfill = Annotated[
+    Names | None,
+    Parameter(help="Order in which jobs are tried for backfilling, one of the same; by default fcfs."),
+]
+Out = Annotated[
+    list[Path] | None,
+    Repeated,
+    Parameter(
+        help="File for the schedule, if it is one: `.csv` with job, submit, start, end, machine and procs, "
+        "or `.swf`, a trace; may be given twice."
+    ),
+]
+Window = Annotated[
+    str | None,
+    Parameter(
+        help="Part of the time that figures show, since the first submission, such as `10d:17d` or `36h:`; "
+        "by default all."
+    ),
+]
+Seed = Annotated[Whole, Parameter(validator=Number(gte=0))]
+_MACHINES = Group(validator=mutually_exclusive)
+_ARRIVALS = Group(validator=mutually_exclusive)
+
+
+@app.command
+def policies(
+    trace: Path,
+    /,
+    *,
+    policy: Policies = ("easy",),  # type: ignore[assignment]
+    priority: Priority = None,
+    backfill: Backfill = None,
+    estimates: Literal["requested", "exact"] = "requested",
+    machines: Annotated[Path | None, Parameter(group=_MACHINES)] = None,
+    procs: Annotated[Whole | None, Parameter(group=_MACHINES, validator=Number(gte=1))] = None,
+    placement: Literal["round-robin", "random", "completion"] | None = None,
+    seed: Seed = 0,
+    enforce_walltime: Flag = False,
+    users: Flag = False,
+    out: Out = None,
+    figures: Path | None = None,
+    window: Window = None,
+    json: JsonFlag = False,
+) -> None:
+    """Compare scheduling policies on a trace of a cluster (docs/scheduling.md).
+
+    Several policies, priorities and orders of backfilling, with commas between, are compared in all
+    combinations: `--policy fcfs,easy`.
+
+    Parameters
+    ----------
+    trace
+        Jobs in the Standard Workload Format, plain or compressed with gzip.
+    estimates
+        Run times that the scheduler expects: those that users requested, or exact ones.
+    machines
+        TOML file with the machines; by default one, with as many processors as the trace's header says.
+    procs
+        Number of processors of the only machine.
+    placement
+        Machine that each job goes to, where there are several.
+    seed
+        Random seed of the placement `random`.
+    enforce_walltime
+        End jobs when the time that they requested is over, whatever the header says.
+    users
+        Also list each user's jobs and waits; the timeline's colours are users instead of waits.
+    figures
+        Folder for figures: jobs that wait over time, and the timeline of the schedule, if it is one.
+    """
+    chosen = _policies(policy, priority, backfill)
+    files = _Files(out or [], figures, window, users=users)
+    files.check(len(chosen))
+    from crosscast.cluster.metrics import compare_policies, policy_label, trace_facts
+    from crosscast.cluster.simulate import load_simulator
+    from crosscast.cluster.swf import read_swf
+
+    load_simulator(_tell)
+    read = read_swf(trace)
+    clusters = _machines(read, machines, procs)
+    found = read.jobs(estimates, "kill" if enforce_walltime else "header")
+    _check_width(found.jobs, clusters)
+    if users and found.jobs.user is None:
+        raise InputError(f"--users: expected a trace with users, found none in {trace}")
+    placed = _placed(found.jobs, clusters, placement, seed)
+    facts, label = trace_facts(read, found, clusters, estimates), read.label
+    # Of ten million jobs, the columns that are not simulated are most of the memory.
+    del read
+    with LabelStatus() as status:
+        results = compare_policies(
+            found.jobs,
+            clusters,
+            chosen,
+            placed,
+            progress=status,
+            keep=lambda each, schedule: files.keep(policy_label(each), schedule),
+        )
+    files.write(label)
+    if json:
+        listed = [result.to_dict(users=users) for result in results]
+        print(json_format.dumps({"results": listed, "trace": facts}, allow_nan=False))
+        return
+    from crosscast.report.schedule import policies_report
+
+    policies_report(results, facts, users=users).print(sys.stdout)
+
+
+@app.command
+def placements(
+    jobs_file: Annotated[Path, Parameter(name="JOBS")],
+    speeds: Path | None = None,
+    /,
+    *,
+    machines: Path,
+    placement: Names | None = None,
+    jobs: Whole | None = None,
+    seed: Seed = 0,
+    seeds: Annotated[Whole | None, Parameter(validator=Number(gte=1, lte=_MOST_SEEDS))] = None,
+    interarrival: Annotated[float | None, Parameter(group=_ARRIVALS)] = None,
+    load: Annotated[float | None, Parameter(group=_ARRIVALS)] = None,
+    estimates: Literal["exact", "predicted"] = "exact",
+    policy: Literal["easy", "fcfs"] = "easy",
+    priority: str | None = None,
+    backfill: str | None = None,
+    out: Out = None,
+    figures: Path | None = None,
+    json: JsonFlag = False,
+) -> None:
+    """Compare placements of jobs whose times on several machines are known (docs/scheduling.md).
+
+    The experiment of section VII of Nichols et al. 2024.
+
+    Parameters
+    ----------
+    jobs_file
+        Types of jobs with measured and predicted times (Parquet or CSV, docs/traces.md), or a trace of Gavel.
+    speeds
+        CSV file with the speeds of a trace of Gavel.
+    machines
+        TOML file with the machines.
+    placement
+        Which machine each job goes to: round-robin, random, user, model, oracle, model-near, oracle-near,
+        completion or oracle-completion, with commas between; by default all that the file has enough for.
+    jobs
+        Number of jobs drawn, with replacement; by default 50,000, or the rows themselves where the file says
+        when they are submitted.
+    seed
+        Random seed.
+    seeds
+        Number of workloads that are drawn, with seeds from there on; by default 1.
+    interarrival
+        Mean seconds between submissions, a Poisson process; by default all jobs are submitted at once.
+    load
+        The same as a share of what the machines can do at best.
+    estimates
+        Run times that the scheduler expects: exact ones, or those that a model predicted.
+    policy
+        `easy`: jobs may start before the head of the queue if that does not delay it (EASY backfilling);
+        `fcfs`: none may.
+    priority
+        Order of the queue: fcfs, lcfs, shortest, longest, narrowest, widest, smallest-area or largest-area.
+    backfill
+        Order in which jobs are tried for backfilling, one of the same.
+    figures
+        Folder for figures: makespans and slowdowns, jobs that wait over time, and the timeline of the
+        schedule, if it is one.
+    """
+    (chosen,) = _policies([policy], priority and [priority], backfill and [backfill])
+    files = _Files(out or [], figures)
+    several = range(seed, seed + (seeds or 1))
+    from crosscast.cluster.placements import check_placements
+
+    if placement is not None:
+        check_placements(placement)
+    files.check(len(several) * len(placement or ()))
+    from crosscast.cluster.experiment import (
+        PUBLISHED_JOBS,
+        Setup,
+        experiment_facts,
+        interarrival_of_load,
+        run_experiment,
+    )
+    from crosscast.cluster.job_tables import read_job_table
+    from crosscast.cluster.jobs import read_machines
+    from crosscast.cluster.simulate import load_simulator
+
+    load_simulator(_tell)
+    table = read_job_table(
+        jobs_file, read_machines(machines), speeds, placement, predicted=estimates == "predicted"
+    )
+    placement = table.placements if placement is None else placement
+    files.check(len(several) * len(placement))
+    if jobs is None and table.submit_s is None:
+        jobs = PUBLISHED_JOBS
+    if jobs is None:
+        for option, value in (("--interarrival", interarrival), ("--load", load), ("--seeds", seeds)):
+            if value is not None:
+                raise InputError(
+                    f"{option}: {table.label} says when jobs are submitted; leave the option out, or draw "
+                    "--jobs"
+                )
+    interarrival_s = interarrival or 0.0
+    if load is not None:
+        interarrival_s = interarrival_of_load(table.types, load)
+    setup = Setup(placement, jobs, several, table.submit_s, interarrival_s, chosen, estimates)
+    with LabelStatus() as status:
+        found = run_experiment(
+            table.types,
+            setup,
+            progress=lambda done, total, label: status(f"{done} of {total} simulations: {label}"),
+            keep=lambda name, each, schedule: files.keep(
+                name if len(several) == 1 else f"{name}, seed {each}", schedule
+            ),
+        )
+    files.write(table.label)
+    if figures is not None:
+        from crosscast.report.schedule_figures import write_placement_figure
+
+        title = f"{table.label}: {found.results[0].jobs:,} jobs"
+        _tell(f"wrote {write_placement_figure(found, figures / 'placements.png', title)}")
+    facts = experiment_facts(found, table.label, table.types, table.left_out)
+    if json:
+        results = [each.to_dict() for each in found.results]
+        print(json_format.dumps({"results": results, "workload": facts}, allow_nan=False))
+        return
+    from crosscast.report.schedule import experiment_report
+
+    experiment_report(found, facts).print(sys.stdout)
+
+
+def _policies(
+    names: Sequence[str], priorities: Sequence[str] | None, backfills: Sequence[str] | None
+) -> list[Policy]:
+    """All combinations; nothing is backfilled with ``fcfs``."""
+    from crosscast.cluster.jobs import policy_named
+
+    nothing: Sequence[str | None] = [None]
+    found = [
+        policy_named(name, first, second)
+        for name in names
+        for first in priorities or nothing
+        for second in (nothing if name == "fcfs" and "easy" in names else backfills or nothing)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _machines(trace: Trace, path: Path | None, procs: int | None) -> Sequence[Machine]:
+    """Those of the file, or one with as many processors as were typed, or as the trace says."""
+    from crosscast.cluster.jobs import Machine, read_machines
+
+    if path is not None:
+        return read_machines(path)
+    count = trace.header.procs if procs is None else procs
+    if count is None:
+        raise InputError(
+            f"--procs is missing: the header of {trace.label} does not say how many processors there are"
+        )
+    if count < 1:
+        raise InputError(f"{trace.label}: MaxProcs: expected at least 1, found {count}")
+    return [Machine(trace.label, count)]
+
+
+def _check_width(jobs: Jobs, machines: Sequence[Machine]) -> None:
+    """Refuse jobs that fit on no machine, before anything is simulated."""
+    widest = max(machines, key=lambda machine: machine.procs)
+    wide = jobs.procs > widest.procs
+    if wide.any():
+        row = int(wide.argmax())
+        raise InputError(
+            f"job {jobs.number[row]}: expected at most {widest.procs:,} processors, as {widest.name} has, "
+            f"found {jobs.procs[row]:,} (too wide: {wide.sum():,} of {len(jobs):,} jobs): "
+            "give more with --procs or --machines"
+        )
+
+
+def _placed(jobs: Jobs, machines: Sequence[Machine], name: str | None, seed: int) -> Placement | None:
+    if len(machines) == 1:
+        if name is not None:
+            raise InputError("--placement: nothing to choose with one machine; leave the option out")
+        return None
+    if name is None:
+        raise InputError(
+            f"--placement is missing: expected one of {', '.join(_PLACEMENTS)} for {len(machines)} machines"
+        )
+    import numpy as np
+
+    from crosscast.cluster.placements import PLACEMENTS, Workload
+
+    predicted_s = np.broadcast_to(jobs.estimate_s, (len(jobs), len(machines)))
+    no_gpu = np.zeros(len(jobs), dtype=np.bool_)
+    workload = Workload(jobs, machines, uses_gpu=no_gpu, predicted_s=predicted_s)
+    return PLACEMENTS[name](workload, np.random.default_rng(seed))
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+@dataclass
+class _Files:
+    """Takes each schedule as it comes, and writes what was asked for at the end."""
+
+    out: Sequence[Path]
+    figures: Path | None
+    window: str | None = None
+    users: bool = False
+    _from_s: float = field(default=0.0, init=False)
+    _to_s: float = field(default=float("inf"), init=False)
+    _last: tuple[str, Schedule] | None = field(default=None, init=False)
+    _queues: dict[str, Steps] = field(default_factory=dict, init=False)
+    _schedules: int = field(default=0, init=False)
+    _origin_s: float = field(default=0.0, init=False)
+    _end_s: float = field(default=0.0, init=False)
+
+    def check(self, schedules: int) -> None:
+        """Refuse what cannot be written or would not be used, before a long run rather than after it."""
+        self._schedules = schedules
+        for path in self.out:
+            if schedules > 1:
+                raise InputError(f"--out: expected one schedule to write, found {schedules}: ask for one")
+            check_file("--out", path)
+            if path.suffix not in _WRITERS:
+                raise InputError(f"--out: expected a file name with .csv or .swf, found {path.name!r}")
+        if self.window is not None:
+            if self.figures is None:
+                raise InputError("--window: nothing to show without --figures; leave the option out")
+            self._from_s, self._to_s = _window(self.window)
+        check_folder("--figures", self.figures)
+
+    def keep(self, label: str, schedule: Schedule) -> None:
+        """Take a schedule, of which only what will be written is kept."""
+        if self.figures is not None:
+            from crosscast.cluster.metrics import queue_length
+
+            self._queues[label] = queue_length(schedule)
+        if self._schedules == 1 and (self.out or self.figures):
+            self._last = label, schedule
+        self._origin_s = float(schedule.jobs.submit_s[0])
+        self._end_s = max(self._end_s, float(schedule.end_s.max()) - self._origin_s)
+
+    def write(self, title: str) -> None:
+        """Write the files, and say so on standard error."""
+        if self.figures is not None:
+            # Figures first: if there is nothing to draw, no file is written.
+            self._draw(self.figures, title)
+        for path in self.out:
+            from importlib import import_module
+
+            module, _, name = _WRITERS[path.suffix].partition(":")
+            if self._last is not None:
+                getattr(import_module(module), name)(self._last[1], path)
+                _tell(f"wrote {path}")
+
+    def _draw(self, folder: Path, title: str) -> None:
+        from crosscast.report.schedule_figures import write_gantt, write_queue_figure
+
+        to_s = min(self._to_s, self._end_s)
+        if self._from_s and self._from_s >= to_s:
+            raise InputError(
+                f"--window: expected a start before the last end, {to_s:g} s, found {self._from_s:g} s"
+            )
+        if self._last is not None:
+            label, schedule = self._last
+            about = f"{title}: {len(schedule.jobs):,} jobs, {label}"
+            colour: Literal["user", "wait"] = "user" if self.users else "wait"
+            path = folder / "timeline.png"
+            try:
+                write_gantt(schedule, path, about, colour=colour, from_s=self._from_s, to_s=to_s)
+                _tell(f"wrote {path}")
+            except InputError as error:
+                if error.field != "jobs":
+                    raise
+                warn(str(error))
+        path = folder / "queue-length.png"
+        about = f"{title}: jobs that wait"
+        write_queue_figure(self._queues, path, about, origin_s=self._origin_s, from_s=self._from_s, to_s=to_s)
+        _tell(f"wrote {path}")
+
+
+def _window(text: str) -> tuple[float, float]:
+    """Start and end in seconds of ``10d:17d``; either may be left out."""
+    from crosscast.units import parse_elapsed
+
+    start, colon, end = text.partition(":")
+    if not colon or text == ":":
+        raise InputError(f"--window: expected times with a colon between, such as 10d:17d, found {text!r}")
+    try:
+        from_s = parse_elapsed(start) if start else 0.0
+        to_s = parse_elapsed(end) if end else float("inf")
+    except InputError as error:
+        raise InputError(f"--window: {error}") from error
+    if to_s <= from_s:
+        raise InputError(f"--window: expected an end after the start, {from_s:g} s, found {to_s:g} s")
+    return from_s, to_s

@@ -1,0 +1,269 @@
+"""Laws of all sources: what each takes, refuses and writes, on a made example of its files."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from crosscast.cli import main
+from crosscast.data import table
+from crosscast.data.dataset import TABLES, read_dataset, validate
+from crosscast.data.schema import Column
+from crosscast.data.sources import IMPORTERS, aiwc, configurations, corun, counted, import_source
+from crosscast.data.sources.source import File, Source, facts_of, store
+from crosscast.data.table import notes_of
+from crosscast.errors import EnvironmentFault, InputError
+from support.tables import EXAMPLES, write_csv, write_example, write_table
+
+SOURCES: dict[str, Source] = {
+    found.name: found
+    for module in (aiwc, configurations, corun, counted)
+    for found in vars(module).values()
+    if isinstance(found, Source)
+}
+FILES = [(name, file) for name, files in EXAMPLES.items() for file in files]
+every_source = pytest.mark.parametrize("name", EXAMPLES)
+every_file = pytest.mark.parametrize(("name", "file"), FILES)
+
+
+def declared(name: str, file: str) -> File:
+    (found,) = (each for each in SOURCES[name].files if each.matches([Path(file)]))
+    return found
+
+
+def every_column(*types: str, suffix: str = "") -> pytest.MarkDecorator:
+    found = [
+        (name, file, column)
+        for name, file in FILES
+        for column in declared(name, file).columns
+        if file.endswith(suffix) and (not types or column.type in types)
+    ]
+    names = [f"{name}-{column.name}" for name, _, column in found]
+    return pytest.mark.parametrize(("name", "file", "column"), found, ids=names)
+
+
+def refusal(name: str, path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        import_source(name, path)
+    return str(caught.value)
+
+
+def refusal_of_cell(tmp_path: Path, name: str, file: str, column: Column, cell: Any) -> str:
+    """What is said of the example with another cell in the first row, and a file that says where."""
+    first, *rest = EXAMPLES[name][file]
+    write_example(name, tmp_path)
+    path = write_table(tmp_path / file, [{**first, column.name: cell}, *rest])
+    message = refusal(name, tmp_path)
+    place = f"{path}: column {column.name!r}, row 1: "
+    assert message.startswith(place), message
+    return message.removeprefix(place)
+
+
+def test_each_source_has_a_command_an_example_and_is_found_by_its_name() -> None:
+    assert SOURCES.keys() == IMPORTERS.keys() - {"aiwc", "crosscast"}
+    assert SOURCES.keys() - EXAMPLES.keys() == {"miso"}
+    assert "expected one of aiwc2018, " in refusal("johnston", Path())
+
+
+@every_source
+def test_the_example_gives_the_same_bytes_twice_with_notes_and_sources(name: str, tmp_path: Path) -> None:
+    folder = write_example(name, tmp_path / "source")
+    dataset = import_source(name, folder)
+    validate(dataset)
+    for each in "ab":
+        store(import_source(name.replace("_", "-"), folder), tmp_path / each)
+    first, second = ({path.name: path.read_bytes() for path in (tmp_path / each).iterdir()} for each in "ab")
+    assert first == second
+    back = read_dataset(tmp_path / "a")
+    noted, _ = facts_of(name)
+    for schema in TABLES:
+        if back.table(schema).num_rows:
+            assert notes_of(back.table(schema)).keys() >= {*noted.get(schema.table, ())}
+    for row in dataset.devices.to_pylist():
+        facts = {fact for fact, cell in row.items() if cell is not None} - {"device", "sources"}
+        assert facts == json.loads(row["sources"]).keys()
+
+
+@pytest.mark.parametrize("name", [name for name, files in EXAMPLES.items() if len(files) == 1])
+def test_the_file_gives_the_same_as_its_folder(name: str, tmp_path: Path) -> None:
+    (file,) = EXAMPLES[name]
+    folder = write_example(name, tmp_path)
+    one, other = import_source(name, folder), import_source(name, folder / file)
+    assert all(one.table(schema) == other.table(schema) for schema in TABLES)
+
+
+@every_file
+def test_a_missing_file_is_named(name: str, file: str, tmp_path: Path) -> None:
+    folder = write_example(name, tmp_path / "source")
+    (folder / file).unlink()
+    if declared(name, file).is_needed:
+        message = refusal(name, folder)
+        assert message.startswith(f"{folder}: expected {declared(name, file).names[0]}")
+        assert message.endswith("found none")
+    else:
+        import_source(name, folder)
+    assert "no such file" in refusal(name, tmp_path / "nowhere.csv")
+
+
+@every_column()
+def test_a_missing_or_doubled_column_is_named(name: str, file: str, column: Column, tmp_path: Path) -> None:
+    path = write_example(name, tmp_path) / file
+    rows = [{key: cell for key, cell in row.items() if key != column.name} for row in EXAMPLES[name][file]]
+    write_table(path, rows)
+    assert refusal(name, tmp_path).startswith(f"{path}: column {column.name!r} of the table of ")
+    if path.suffix == ".csv":
+        written = pa.csv.read_csv(write_table(path, EXAMPLES[name][file]))
+        pa.csv.write_csv(written.append_column(column.name, written.column(column.name)), path)
+        assert refusal(name, tmp_path).endswith("is there more than once")
+
+
+@every_column("integer", "real", suffix=".csv")
+def test_a_text_where_a_number_belongs_is_named(name: str, file: str, column: Column, tmp_path: Path) -> None:
+    found = refusal_of_cell(tmp_path, name, file, column, "many")
+    assert found == "expected a number, found 'many'"
+
+
+@every_column("integer")
+def test_a_number_that_is_not_whole_is_named(name: str, file: str, column: Column, tmp_path: Path) -> None:
+    rows = [{**row, column.name: float(row[column.name])} for row in EXAMPLES[name][file]]
+    path = write_example(name, tmp_path) / file
+    write_table(path, [{**rows[0], column.name: 2.5}, *rows[1:]])
+    found = f"{path}: column {column.name!r}, row 1: expected a whole number, found 2.5"
+    assert refusal(name, tmp_path) == found
+
+
+@every_column()
+def test_a_missing_cell_is_named(name: str, file: str, column: Column, tmp_path: Path) -> None:
+    if column.required:
+        found = refusal_of_cell(tmp_path, name, file, column, None)
+        assert found == "expected a value, found none"
+    else:
+        first, *rest = EXAMPLES[name][file]
+        write_table(write_example(name, tmp_path) / file, [{**first, column.name: None}, *rest])
+        import_source(name, tmp_path)
+
+
+@every_column("real")
+def test_a_number_that_is_not_finite_is_named(name: str, file: str, column: Column, tmp_path: Path) -> None:
+    assert refusal_of_cell(tmp_path, name, file, column, math.inf) == "expected a finite number, found inf"
+
+
+@every_column("integer", "real")
+def test_a_number_out_of_bounds_is_named(name: str, file: str, column: Column, tmp_path: Path) -> None:
+    kind = int if column.type == "integer" else float
+    bounds = ((column.gt, 0, "more than"), (column.ge, -1, "at least"), (column.le, 1, "at most"))
+    for bound, step, words in bounds:
+        if bound is not None:
+            cell = kind(bound + step)
+            found = refusal_of_cell(tmp_path, name, file, column, cell)
+            assert found == f"expected {words} {bound:g}, found {cell}"
+
+
+@every_file
+def test_another_word_than_those_that_are_known_is_named(name: str, file: str, tmp_path: Path) -> None:
+    for column in declared(name, file).columns:
+        if column.choices:
+            found = refusal_of_cell(tmp_path, name, file, column, "abacus")
+            assert found == f"expected one of {', '.join(column.choices)}, found 'abacus'"
+
+
+@every_file
+def test_a_row_that_is_there_twice_is_refused(name: str, file: str, tmp_path: Path) -> None:
+    rows = EXAMPLES[name][file]
+    path = write_example(name, tmp_path) / file
+    write_table(path, [*rows, rows[0]])
+    message = refusal(name, tmp_path)
+    again = f"row {len(rows) + 1}: expected other clocks than in the rows before"
+    assert message.startswith((f"{path}: rows 1 and {len(rows) + 1} are both of ", f"{path}: {again}"))
+
+
+@every_file
+def test_a_file_of_something_else_is_refused(name: str, file: str, tmp_path: Path) -> None:
+    path = write_example(name, tmp_path) / file
+    good = path.read_bytes()
+    cut = good[: len(good) // 2] if path.suffix != ".csv" else good[:20]
+    for content in (b"", b"\n", b"\x00\xff\xfe", b"PAR1 and no more", "a,b\nä,ö\n".encode("utf-16"), cut):
+        path.write_bytes(content)
+        assert refusal(name, tmp_path).startswith(f"{path}: ")
+
+
+@every_file
+def test_a_header_alone_is_refused(name: str, file: str, tmp_path: Path) -> None:
+    path = write_example(name, tmp_path) / file
+    if path.suffix == ".parquet":
+        pq.write_table(pq.read_table(path).slice(0, 0), path)
+    else:
+        text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        header = text.splitlines()[0] + b"\n"
+        path.write_bytes(gzip.compress(header) if path.suffix == ".gz" else header)
+    assert refusal(name, tmp_path).startswith(f"{path}: expected rows of the table of ")
+
+
+@every_column("text", suffix=".csv")
+def test_a_text_in_another_encoding_is_refused(name: str, file: str, column: Column, tmp_path: Path) -> None:
+    path = write_example(name, tmp_path) / file
+    write_csv(path, [{**row, column.name: "grün"} for row in EXAMPLES[name][file]])
+    path.write_bytes(path.read_text("utf-8").encode("latin-1"))
+    place = f"{path}: column {column.name!r}, row 1: "
+    assert refusal(name, tmp_path) == place + f"expected UTF-8, found {'grün'.encode('latin-1')!r}"
+
+
+def test_a_million_columns_are_refused_or_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "dual_cap_altis.csv"
+    path.write_text(",".join(f"c{n}" for n in range(1_000_000)) + "\n")
+    assert refusal("powercap", path).startswith(f"{path}: ")
+
+
+@every_source
+def test_another_dataset_is_replaced_only_if_that_is_said(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = "lucid" if name == "powercap" else "powercap"
+    store(import_source(other, write_example(other, tmp_path / "other")), tmp_path / "out")
+    folder = write_example(name, tmp_path / "source")
+    words = ["dataset", "import", name, str(folder), "--out", str(tmp_path / "out")]
+    assert main(words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("expected no other dataset: choose another folder, or give --replace")
+    words[2] = name.replace("_", "-")
+    assert main([*words, "--replace"]) == 0
+    assert capsys.readouterr().err.startswith(f"wrote {tmp_path / 'out'} (")
+    # The same once more is no other dataset.
+    assert main(words) == 0
+
+
+@every_source
+def test_a_full_disk_leaves_nothing_behind(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = import_source(name, write_example(name, tmp_path / "source"))
+    save, written = table.save, []
+
+    def full(found: pa.Table, path: Path) -> None:
+        save(found, path)
+        written.append(path)
+        if len(written) == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(table, "save", full)
+    with pytest.raises(EnvironmentFault, match="cannot write the table"):
+        store(dataset, tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@every_source
+def test_a_folder_that_is_a_file_is_refused(name: str, tmp_path: Path) -> None:
+    dataset = import_source(name, write_example(name, tmp_path / "source"))
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(InputError):
+        store(dataset, tmp_path / "out")
+    assert (tmp_path / "out").read_text() == "mine"
