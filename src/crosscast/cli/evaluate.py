@@ -302,7 +302,7 @@ def _evaluate(
 ) -> Any:
     from crosscast import questions
 
-    if isinstance(run, EvaluationOptions):
+    if isinstance(run, FigureOptions):
         run.check_figures()
     run.check_cache()
     dataset = dataset_named(folder)
@@ -338,7 +338,7 @@ def show_relative(found: Any, run: EvaluationOptions) -> None:
     emit(run.json, found.to_dict, show, run.html)
 
 
-def show_configuration(found: Any, run: EvaluationOptions, *, programs: bool) -> None:
+def show_configuration(found: Any, run: FigureOptions, *, programs: bool, html: Path | None = None) -> None:
     """Print and draw an evaluation of methods that choose."""
 
     def show() -> Report:
@@ -352,7 +352,7 @@ def show_configuration(found: Any, run: EvaluationOptions, *, programs: bool) ->
         return write_evaluation_figures(found, folder)
 
     run.draw(draw)
-    emit(run.json, found.to_dict, show, run.html)
+    emit(run.json, found.to_dict, show, html)
 
 
 def show_corun(found: Any, run: EvaluationOptions) -> None:

@@ -203,8 +203,8 @@ class PageOptions(RunOptions):
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class EvaluationOptions(PageOptions):
-    """How models are evaluated."""
+class FigureOptions(RunOptions):
+    """The same for commands that draw figures."""
 
     figures: Annotated[Path | None, Parameter(help="Folder for figures.")] = None
 
@@ -221,10 +221,8 @@ class EvaluationOptions(PageOptions):
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class FigureOptions(EvaluationOptions):
-    """The same without a page, for a command that has as many options as one may have."""
-
-    html: Annotated[Path | None, Parameter(parse=False)] = None
+class EvaluationOptions(FigureOptions, PageOptions):
+    """How models are evaluated."""
 
 
 RUN = RunOptions()

@@ -93,7 +93,7 @@ def bailey2014(
         run,
         lambda data, how: study(data, devices=devices, power_domain=power_domain, **how),
     )
-    show_configuration(found, run, programs=False)
+    show_configuration(found, run, programs=False, html=run.html)
 
 
 @app.command
