@@ -117,21 +117,17 @@ class ProfileBatch:
     def take(self, rows: Integers | Flags) -> ProfileBatch:
         """Some of the profiles, by their numbers or by a flag for each."""
         places = np.arange(len(self))[rows].tolist()
-        names = self.names
-        application, kernel, size = (tuple(names[i][part] for i in places) for part in range(3))
+        each = (self.application, self.kernel, self.size)
+        application, kernel, size = (tuple(names[i] for i in places) for names in each)
         toolchains = tuple(self.toolchains[i] for i in places) if self.toolchains else ()
         metrics, invocations = self.metrics[places], self.invocations[places]
         return ProfileBatch(application, kernel, size, metrics, invocations, toolchains)
 
     def groups(self, by: Literal["application", "kernel"]) -> Integers:
         """A number for each profile, equal where they are of one application, or of one of its kernels."""
-        return _numbered([name[: 1 if by == "application" else 2] for name in self.names])
-
-
-def _numbered(keys: Sequence[Any]) -> Integers:
-    """Place of each key in the order of all that differ."""
-    places = {key: place for place, key in enumerate(sorted(set(keys)))}
-    return np.array([places[key] for key in keys], dtype=np.int64)
+        keys = [name[: 1 if by == "application" else 2] for name in self.names]
+        places = {key: place for place, key in enumerate(sorted(set(keys)))}
+        return np.array([places[key] for key in keys], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +167,8 @@ class Grid:
 
 def device_groups(devices: Sequence[Device]) -> Integers:
     """A number for each device, from 0, equal where they are of one type and vendor. Of shape ``(d,)``."""
-    return _numbered([(device.type, device.vendor) for device in devices])
+    groups = [(device.type, device.vendor) for device in devices]
+    return np.array([sorted(set(groups)).index(group) for group in groups], dtype=np.int64)
 
 
 def application_weights(profiles: ProfileBatch, power: float = 0.75) -> Reals:
