@@ -32,7 +32,6 @@ class Toolchain:
     options: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Name and options, for people."""
         return " ".join([self.compiler or "an unknown compiler", *self.options])
 
     @classmethod
@@ -61,7 +60,6 @@ class ProfileBatch:
     toolchains: tuple[tuple[Toolchain, ...], ...] = ()  # What each was profiled with; empty where not known
 
     def __post_init__(self) -> None:
-        """Check the shapes."""
         n = len(self.application)
         if self.invocations.size == 0:
             object.__setattr__(self, "invocations", np.ones(n, dtype=np.int64))
@@ -101,7 +99,6 @@ class ProfileBatch:
         return cls(applications, kernels, sizes, np.stack(means), counts, made)
 
     def __len__(self) -> int:
-        """Number of kernels at a size."""
         return len(self.application)
 
     @property
@@ -141,7 +138,6 @@ class Grid:
     runs: Integers  # Runs in which the cell was measured
 
     def __post_init__(self) -> None:
-        """Check the shapes."""
         shape = (len(self.profiles), len(self.devices))
         for name in ("log_time", "spread", "runs"):
             found = getattr(self, name).shape

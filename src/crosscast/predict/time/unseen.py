@@ -49,7 +49,6 @@ class Pairs:
     trend: Reals  # `(d,)` Logarithm of the time of an instruction, as clock and peak rate let expect it
 
     def __len__(self) -> int:
-        """Number of devices."""
         return len(self.trend)
 
     def take(self, devices: Sequence[int]) -> Pairs:
