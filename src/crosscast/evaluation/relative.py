@@ -36,6 +36,7 @@ from crosscast.evaluation.loop import (
     run_tasks,
 )
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence, Scored, confidences
+from crosscast.evaluation.time_scores import pair_order
 from crosscast.predict.relative.artefact import RelativeCard, RelativeResiduals, TrainedRelativeModel
 from crosscast.predict.relative.data import (
     Observations,
@@ -69,12 +70,6 @@ class RelativeMetrics:
 
 # Metrics with intervals, and whether more (1) or less (-1) of them is better
 BETTER = {"mae": -1, "same_order": 1, "top1": 1, "regret": -1, "typical_factor": -1}
-
-
-def pair_order(times: Reals) -> Reals:
-    """For each row and each pair of devices, -1, 0 or 1 as the first is faster, equal or slower."""
-    first, second = np.triu_indices(times.shape[1], 1)
-    return np.sign(times[:, first] - times[:, second])
 
 
 def row_scores(times_s: Reals, predicted: Reals) -> RowScores:

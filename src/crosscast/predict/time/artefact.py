@@ -246,8 +246,8 @@ class TrainedTimeModel:
         for row in np.flatnonzero((least < low) | (most > high)).tolist():
             worst = format_seconds(float(most[row] if most[row] > high else least[row]))
             trained = f"{format_seconds(low)} to {format_seconds(high)}"
-            known = f"the times that the model was trained on ({trained})"
-            yield row, f"a predicted time of {worst} is outside of {known}"
+            times = f"the times that the model was trained on ({trained})"
+            yield row, f"a predicted time of {worst} is outside of {times}"
 
     def _far_probes(self, made_of: Posterior) -> Iterator[tuple[int, str]]:
         """Compare measured times with the forecast without them."""
