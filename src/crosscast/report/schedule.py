@@ -130,7 +130,7 @@ def _users(result: PolicyResult) -> Table:
     return table
 
 
-_EXPERIMENTS_LEGEND = (
+_PLACEMENTS_LEGEND = (
     "Makespan: from the first submission to the last end. vs: over that of user (User+RR) or oracle on the",
     "same jobs, less 1. Slowdown: mean of max(1, (wait + run) / max(run, 10 s)). Used: share of the",
     "processor-seconds of the makespan. Fastest: jobs that ran on a machine where they run fastest. Work:",
@@ -143,14 +143,14 @@ def print_experiment(found: Experiment, facts: Mapping[str, Any], stream: TextIO
     from crosscast.cluster.experiment import SHARE
 
     console = console_of_numbers(stream)
-    for line in _experiments_subject(facts):
+    for line in _experiment_subject(facts):
         console.print(Text(line, style="bold"), soft_wrap=True)
     for note in facts["notes"]:
         console.print(Text(f"  {note}"), soft_wrap=True)
     console.print()
     console.print(_placements(found))
     where = "where jobs ran: on each machine % of the jobs / % of it that was used"
-    print_table(console, where, _experiments_machines(found))
+    print_table(console, where, _experiment_machines(found))
     console.print()
     if found.least_makespan_s is not None:
         least = format_elapsed(found.least_makespan_s.value)
@@ -165,10 +165,10 @@ def print_experiment(found: Experiment, facts: Mapping[str, Any], stream: TextIO
         soft_wrap=True,
     )
     sure = f" ±: {100 * SHARE:g} % intervals over the seeds." if len(facts["seeds"]) > 1 else ""
-    console.print(Text(" ".join(_EXPERIMENTS_LEGEND) + sure), soft_wrap=True)
+    console.print(Text(" ".join(_PLACEMENTS_LEGEND) + sure), soft_wrap=True)
 
 
-def _experiments_subject(facts: Mapping[str, Any]) -> list[str]:
+def _experiment_subject(facts: Mapping[str, Any]) -> list[str]:
     machines = ", ".join(
         f"{machine['machine']} ({machine['procs']:,}{', GPU' if machine['gpu'] else ''})"
         for machine in facts["machines"]
@@ -228,7 +228,7 @@ def _difference(mean: Mean | None) -> str:
     return text if mean.interval is None else f"{text} ± {100 * (mean.interval[1] - mean.value):.1f}"
 
 
-def _experiments_machines(found: Experiment) -> Table:
+def _experiment_machines(found: Experiment) -> Table:
     table = number_table(
         "placement", ["fastest", "work", *(machine.machine for machine in found.results[0].machines)]
     )
