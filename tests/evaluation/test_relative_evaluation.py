@@ -22,18 +22,16 @@ from crosscast.evaluation.relative import (
     PUBLISHED,
     SPLITS,
     TEST_SHARE,
-    RowScores,
     Weighting,
     evaluate_relative,
     held_out_predictions,
     left_out_split,
-    metrics_of,
     residuals_of,
-    row_scores,
     row_weights,
     split_named,
     train_relative,
 )
+from crosscast.evaluation.relative_scores import RowScores, metrics_of, row_scores
 from crosscast.predict.relative.data import RelativeModel, Vectors, relative_to_slowest
 from crosscast.predict.relative.nichols2024 import (
     FixedVector,

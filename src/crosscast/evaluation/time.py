@@ -506,6 +506,12 @@ def train_time(
     evaluation = evaluate_time(dataset, [made, *baselines], probes=probes, seed=seed, **how)
     predictor = made.fit(grid, seed)
     toolchains = tuple(sorted(set(_toolchains(dataset, grid))))
+    # What it changes to profile with the toolchain of the bundled dataset, where that is another one.
+    bundled = bundled_dataset()
+    others = grid_of(bundled)
+    theirs = set(_toolchains(bundled, others))
+    is_another = len(theirs) == 1 and not theirs <= set(toolchains)
+    effect = effect_of(predictor.point, grid, others, theirs.pop()) if is_another else None
     times = np.exp(grid.log_time[np.isfinite(grid.log_time)])
     card = TimeCard(
         model=model,
@@ -519,7 +525,7 @@ def train_time(
             "sha256": digest(grid),
         },
         toolchains=toolchains,
-        other_toolchains=tuple(_effects(predictor.point, grid, toolchains)),
+        other_toolchains=(effect,) if effect else (),
         devices=grid.devices,
         metrics=metric_ranges(predictor.point, grid.profiles),
         time_s=Range(float(times.min()), float(times.max())),
@@ -546,14 +552,3 @@ def _toolchains(dataset: Dataset, grid: Grid) -> Iterator[Toolchain]:
     for row in rows.to_pylist():
         if tuple(row[name] for name in KERNEL_AT_A_SIZE) in kernels:
             yield Toolchain.of(json.loads(row["program"] or "{}"))
-
-
-def _effects(point: PointPredictor, grid: Grid, toolchains: Sequence[Toolchain]) -> Iterator[Effect]:
-    """What it changes to profile with the toolchain of the bundled dataset, where that is another one."""
-    dataset = bundled_dataset()
-    others = grid_of(dataset)
-    made = set(_toolchains(dataset, others))
-    if len(made) == 1 and not made <= set(toolchains):
-        effect = effect_of(point, grid, others, made.pop())
-        if effect is not None:
-            yield effect

@@ -11,13 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crosscast.evaluation.relative import (
-    PUBLISHED,
-    WEIGHTINGS,
-    RelativeEvaluation,
-    RelativeMetrics,
-    RelativeResult,
-)
+from crosscast.evaluation.relative import PUBLISHED, WEIGHTINGS, RelativeEvaluation, RelativeResult
+from crosscast.evaluation.relative_scores import RelativeMetrics
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence
 from crosscast.predict.relative.artefact import RelativeCard, RelativeForecast
 from crosscast.predict.relative.data import NO_SOURCE

@@ -225,8 +225,8 @@ def grid_of(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean")
     """The grid of a dataset's kernels that have a profile, with the records of a cell put together."""
     # Imported here and below: predicting needs no pyarrow.
     from crosscast.data.library import pc
-    from crosscast.data.table import distinct, key_numbers
-    from crosscast.data.views import KERNEL_AT_A_SIZE, join
+    from crosscast.data.table import distinct, key_numbers, samples_of
+    from crosscast.data.views import CELL, KERNEL_AT_A_SIZE, join, run_means, sound
 
     joined = join(dataset, invocations=invocations)
     joined = joined.filter(pc.is_valid(joined.column("total_instruction_count")))
@@ -239,7 +239,13 @@ def grid_of(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean")
     runs = np.zeros(log_time.shape, dtype=np.int64)
     log_time[rows, columns] = np.log(joined.column("time_median_s").to_numpy())
     runs[rows, columns] = joined.column("runs").to_numpy()
-    spread[rows, columns] = _log_spreads(dataset, joined)
+    records = sound(dataset.records, dataset.sessions)
+    cells, of_cell = distinct(records, CELL)
+    # Each cell of the joined view is one of these.
+    asked, known = key_numbers([joined, cells], CELL)
+    spreads = np.empty(len(known))
+    spreads[known] = samples_of(of_cell, np.log(run_means(records))).sd()
+    spread[rows, columns] = spreads[asked]
     metrics = np.empty((kernels.num_rows, len(METRICS)))
     for place, each in enumerate(METRICS):
         metrics[rows, place] = joined.column(each.name).to_numpy()
@@ -275,17 +281,3 @@ def _check_configurations(label: str, joined: Table) -> None:
     if count > 1:
         found = f"{count} of {device!r}"
         raise InputError.of(where=f"{label}: records", expected="one configuration a device", found=found)
-
-
-def _log_spreads(dataset: Dataset, joined: Table) -> Reals:
-    """For each row of the joined view, the standard deviation of the logarithms of its runs' times."""
-    from crosscast.data.table import distinct, key_numbers, samples_of
-    from crosscast.data.views import CELL, run_means, sound
-
-    records = sound(dataset.records, dataset.sessions)
-    keys, numbers = distinct(records, CELL)
-    # Each cell of the joined view is one of these.
-    wanted, known = key_numbers([joined, keys], CELL)
-    spreads = np.empty(len(known))
-    spreads[known] = samples_of(numbers, np.log(run_means(records))).sd()
-    return spreads[wanted]
