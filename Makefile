@@ -34,8 +34,9 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
+# Two tests at a time, each with one thread of linear algebra: most wait for processes and compilers.
 unit: $(STAMP)
-	$(BIN)/pytest
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
 # The datasets that come with the package; run these on a machine with nothing else to do.
 data: $(STAMP)

@@ -27,7 +27,6 @@ from crosscast.decide.colocation_gains import (
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import (
     FITS,
-    CoRunFold,
     CoRunTask,
     answers_of,
     folds_of,
@@ -37,7 +36,7 @@ from crosscast.evaluation.corun import (
     refit_of,
     with_mixes,
 )
-from crosscast.evaluation.loop import Progress, one_thread
+from crosscast.evaluation.loop import Fold, Progress, one_thread
 from crosscast.predict.corun.forecast import CoRunModel
 from crosscast.predict.intervals import Residuals
 
@@ -226,9 +225,7 @@ def unseen_pairs(
     return found
 
 
-def _errors(
-    folds: Sequence[CoRunFold], bags: Sequence[Sequence[Bag]], answers: Sequence[Arrays]
-) -> Residuals:
+def _errors(folds: Sequence[Fold], bags: Sequence[Sequence[Bag]], answers: Sequence[Arrays]) -> Residuals:
     """Errors of slowdowns on what each fold holds out."""
     rows: list[list[Reals]] = []
     for number, (fold, tested, answer) in enumerate(zip(folds, bags, answers, strict=True)):

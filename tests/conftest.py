@@ -5,11 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import crosscast
 from crosscast.predict.time.data import Grid, grid_of
 from crosscast.profile import METRICS, Profile
 from support.grids import lawful_grid, noisy_grid
+
+# A law holds however busy the machine is.
+settings.register_profile("laws", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("laws")
 
 ProfileMaker = Callable[..., Profile]
 ApplicationMaker = Callable[..., Path]

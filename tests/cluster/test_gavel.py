@@ -133,11 +133,11 @@ def test_speeds_are_of_the_simulation_and_of_one_server(tmp_path: Path) -> None:
         ("simulation_throughputs,k80,A3C,1,inf", "line 3: steps_per_s: .* found 'inf'"),
         (
             "simulation_throughputs,k80,A3C,0,2",
-            "line 3: gpus: expected a whole number of at least 1, found 0",
+            "line 3: gpus: expected a whole number of at least 1, found '0'",
         ),
         (
             "simulation_throughputs,k80,A3C,1.5,2",
-            "line 3: gpus: expected a whole number of at least 1, found 1.5",
+            "line 3: gpus: expected a whole number of at least 1, found '1.5'",
         ),
         (
             "simulation_throughputs,p100,A3C,1,2",

@@ -22,7 +22,7 @@ from crosscast.data.sources import IMPORTERS, aiwc, configurations, corun, count
 from crosscast.data.sources.source import File, Source, facts_of, store
 from crosscast.data.table import notes_of
 from crosscast.errors import EnvironmentFault, InputError
-from support.tables import EXAMPLES, write_csv, write_example, write_table
+from support.tables import EXAMPLES, TOPDOWN, write_csv, write_example, write_table
 
 SOURCES: dict[str, Source] = {
     found.name: found
@@ -72,6 +72,58 @@ def test_each_source_has_a_command_an_example_and_is_found_by_its_name() -> None
     assert SOURCES.keys() == IMPORTERS.keys() - {"aiwc", "crosscast"}
     assert SOURCES.keys() - EXAMPLES.keys() == {"miso"}
     assert "expected one of aiwc2018, " in refusal("johnston", Path())
+
+
+BOUNDS = {
+    "dual_cap_altis.csv": {"> 0": "cpu_cap_w gpu_cap_w cpu_w gpu_w node_w runtime_s", ">= 1": "n"},
+    "loghin.csv": {">= 1": "cores", "> 0": "time_s avg_power_w"},
+    "zeus_v100.csv": {">= 1": "batch_size", "> 0": "power_limit average_power time_per_epoch"},
+    "gtx1080ti.csv": {"> 0": "coreF memF time/ms power/W"},
+    "titanx.csv": {"> 0": "mem_mhz core_mhz time_ms power_w"},
+    "rajaperf.csv.gz": {
+        ">= 1": "size",
+        "": " ".join(("BlockSize", *(f"topdown.{share}" for share in TOPDOWN))),
+        ">= 0": "Bytes/Rep Flops/Rep Iterations/Rep Kernels/Rep ProblemSize",
+        "> 0": "Reps time_s",
+    },
+    "rodinia_9gpu.parquet": {
+        ">= 0": "input.size.1 input.size.2",
+        ">= 1": "grid.x grid.y block.x block.y",
+        "> 0": "duration",
+    },
+    "gavel_standalone.csv": {">= 1": "gpus", ">= 0": "steps_per_s"},
+    "gavel_pairs.csv": {">= 1": "gpus1 gpus2", ">= 0": "steps_per_s1 steps_per_s2"},
+    "lucid_single.csv": {
+        ">= 1": "batchsize",
+        ">= 0 <= 1": "amp",
+        "> 0": "speed",
+        ">= 0 <= 100": "gpu_util gmem_util",
+        ">= 0": "gmem",
+    },
+    "lucid_pairs.csv": {
+        ">= 1": "batchsize1 gpu_num1 batchsize2 gpu_num2",
+        ">= 0 <= 1": "amp1 amp2",
+        "> 0": "speed1 speed2",
+    },
+    "runtimes.parquet": {">= 1": "run", ">= 0": "kernel_time_us"},
+    "energy_joules.csv": {">= 0": "energy", ">= 1": "run"},
+}
+"""Said here once more, as the laws ask the declarations: a bound that is lost there must be missed."""
+
+
+@every_file
+def test_bounds_of_numbers_are_those_that_the_data_must_keep(name: str, file: str) -> None:
+    found: dict[str, str] = {}
+    for column in declared(name, file).columns:
+        if column.type != "text":
+            bounds = ((">", column.gt), (">=", column.ge), ("<", column.lt), ("<=", column.le))
+            told = " ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
+            found[told] = f"{found.get(told, '')} {column.name}".strip()
+    if file in BOUNDS:
+        assert found == BOUNDS[file]
+    else:
+        assert found.pop(">= 1") == "workitems total_instruction_count"
+        assert found.keys() == {">= 0"}
 
 
 @every_source

@@ -94,10 +94,7 @@ def test_no_bag_with_the_benchmark_that_is_left_out_is_learned_from() -> None:
 
 @pytest.mark.parametrize("split", ["leave-bag-out", "random-80-20"])
 def test_repeats_and_reorderings_of_a_bag_are_held_out_together(split: str) -> None:
-    twice = [
-        *BAGS,
-        *(made_bag(bag.solos[::-1], repeat=1) for bag in BAGS),
-    ]
+    twice = [*BAGS, *(made_bag(bag.solos[::-1], repeat=1) for bag in BAGS)]
     for fold in folds_of(twice, split, 3):
         tested = {names_of(twice[place]) for place in fold.test}
         assert not tested & {names_of(twice[place]) for place in fold.train}

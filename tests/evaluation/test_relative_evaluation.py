@@ -22,19 +22,17 @@ from crosscast.evaluation.relative import (
     PUBLISHED,
     SPLITS,
     TEST_SHARE,
-    RowScores,
     Weighting,
     evaluate_relative,
     held_out_predictions,
     left_out_split,
-    metrics_of,
     residuals_of,
-    row_scores,
     row_weights,
     split_named,
     train_relative,
 )
-from crosscast.predict.relative.data import Observations, RelativeModel, Vectors, relative_to_slowest
+from crosscast.evaluation.relative_scores import RowScores, metrics_of, row_scores
+from crosscast.predict.relative.data import RelativeModel, Vectors, relative_to_slowest
 from crosscast.predict.relative.nichols2024 import (
     FixedVector,
     LogMean,
@@ -287,38 +285,6 @@ def test_an_unknown_weighting_is_refused() -> None:
 
 VECTORS = made_vectors(applications=4)
 QUICK = PublishedXGBoost(rounds=20, depth=3)
-
-
-@dataclass
-class Watching:
-    """A mean that notes what it was given."""
-
-    seen: list[tuple[set[str], set[str]]]
-    name: str = "watching"
-
-    def fit(self, vectors: Vectors, seed: int) -> Asked:
-        return Asked(self, vectors, PublishedMean().fit(vectors))
-
-
-@dataclass
-class Asked:
-    model: Watching
-    trained: Vectors
-    fitted: FixedVector
-
-    def predict(self, observations: Observations) -> Reals:
-        self.model.seen.append((set(self.trained.observations.application), set(observations.application)))
-        return self.fitted.predict(observations)
-
-
-def test_a_model_is_given_nothing_of_what_is_held_out() -> None:
-    model = Watching([])
-    evaluate_relative(VECTORS, [model], "leave-application-out")
-    assert len(model.seen) == 4
-    for learned, asked in model.seen:
-        assert len(asked) == 1
-        assert learned.isdisjoint(asked)
-        assert len(learned | asked) == 4
 
 
 def test_times_of_what_is_held_out_change_no_prediction_of_it() -> None:

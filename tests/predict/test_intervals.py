@@ -31,15 +31,26 @@ def test_errors_up_to_the_reach_have_the_mass_asked_for(group: Integers, level: 
     assert below < level
 
 
-def test_a_group_that_is_drawn_like_the_others_is_held_as_often_as_asked() -> None:
-    random = np.random.default_rng(0)
-    held = []
-    for _ in range(400):
-        scale = random.lognormal(size=20)
-        errors = np.abs(random.normal(size=(20, 5))) * scale[:, None]
-        reach = group_reach(errors[1:].reshape(-1, 1), np.repeat(np.arange(19), 5), 0.8)[0]
-        held.append((errors[0] <= reach).mean())
-    assert 0.77 < np.mean(held) < 0.88
+@pytest.mark.parametrize(("level", "groups"), [(0.8, 9), (0.9, 19), (0.5, 4), (0.9, 40)])
+def test_intervals_hold_a_new_group_as_often_as_they_say(level: float, groups: int) -> None:
+    """Groups that are exchangeable, with errors that hang together within each, and sizes that differ."""
+    rng = np.random.default_rng(7)
+    inside = []
+    for _ in range(1500):
+        sizes = rng.integers(1, 5, groups + 1)
+        shared = rng.standard_t(3, groups + 1)
+        group = np.repeat(np.arange(groups + 1), sizes)
+        errors = np.abs(shared[group] + rng.normal(0, 0.3, len(group)))
+        known = group < groups
+        inside.append(np.mean(errors[~known] <= group_reach(errors[known, None], group[known], level)))
+    share = float(np.mean(inside))
+    # Between what conformal intervals promise and one group more, with three standard errors.
+    slack = 3 * float(np.std(inside)) / np.sqrt(len(inside))
+    assert level - slack <= share <= level + 1 / (groups + 1) + slack
+
+
+def test_beyond_what_groups_allow_the_largest_error_is_all_there_is() -> None:
+    assert group_reach(np.array([[0.1], [0.2], [0.3]]), np.arange(3), 0.99).tolist() == [0.3]
 
 
 @given(GROUPED, st.floats(0.05, 0.95), st.integers(0, 100))

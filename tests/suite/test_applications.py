@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from crosscast.characterization.run import Options
 from crosscast.errors import CheckFailed
 from crosscast.suite.application import Parameters
-from crosscast.suite.bfs.driver import Bfs
-from crosscast.suite.cfd.driver import Cfd
-from crosscast.suite.cfd.mesh import FAR_FIELD, WALL, Mesh, make_mesh
-from crosscast.suite.crc.driver import Crc
-from crosscast.suite.csr.driver import Csr
-from crosscast.suite.dwt.driver import Dwt
-from crosscast.suite.fft.driver import Fft
-from crosscast.suite.gem.driver import Gem
+from crosscast.suite.bfs import Bfs
+from crosscast.suite.cfd import FAR_FIELD, WALL, Cfd, Mesh, make_mesh
+from crosscast.suite.crc import Crc
+from crosscast.suite.csr import Csr
+from crosscast.suite.dwt import Dwt
+from crosscast.suite.fft import Fft
+from crosscast.suite.gem import Gem
 from crosscast.suite.registry import profiles_of
 
 

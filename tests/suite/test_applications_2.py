@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from crosscast.characterization.run import Options
 from crosscast.errors import CheckFailed
 from crosscast.suite.application import Parameters
-from crosscast.suite.hmm.driver import Hmm
-from crosscast.suite.kmeans.driver import Kmeans
-from crosscast.suite.lud.driver import Lud
-from crosscast.suite.nqueens.driver import _BYTES_A_BOARD, _PROBLEMS, _SOLUTIONS, Nqueens
-from crosscast.suite.nw.driver import Nw
+from crosscast.suite.hmm import Hmm
+from crosscast.suite.kmeans import Kmeans
+from crosscast.suite.lud import Lud
+from crosscast.suite.nqueens import _BYTES_A_BOARD, _PROBLEMS, _SOLUTIONS, Nqueens
+from crosscast.suite.nw import Nw
 from crosscast.suite.registry import profiles_of
-from crosscast.suite.srad.driver import Srad
-from crosscast.suite.swat.driver import Swat
+from crosscast.suite.srad import Srad
+from crosscast.suite.swat import Swat
 
 
 @pytest.mark.parametrize("nbytes", [8 << 10, 50_000, 256 << 10, 8 << 20])

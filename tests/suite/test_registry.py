@@ -75,7 +75,7 @@ def folder(tmp_path: Path) -> Maker:
 
 def test_names_are_those_of_the_folders_that_have_a_driver() -> None:
     suite = Path(str(importlib.import_module("crosscast.suite").__file__)).parent
-    assert list(names()) == sorted(path.name for path in suite.iterdir() if (path / "driver.py").is_file())
+    assert list(names()) == sorted(path.name for path in suite.iterdir() if (path / "__init__.py").is_file())
 
 
 def test_an_application_of_the_suite_is_found_by_name_and_is_the_same_each_time() -> None:

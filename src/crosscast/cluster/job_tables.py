@@ -48,11 +48,8 @@ def read_speeds(path: str | Path) -> GavelSpeeds:
         kind = row["gpu"]
         if row["file"] != _FILE or kind.endswith(_APART):
             continue
-        gpus, speed = _number(place, "gpus", row["gpus"]), _number(place, "steps_per_s", row["steps_per_s"])
-        if gpus < 1 or not gpus.is_integer():
-            raise InputError(
-                f"{place}: gpus: expected a whole number of at least 1, found {row['gpus'][:60]}"
-            )
+        gpus = _number(place, "gpus", row["gpus"], least=1, is_whole=True)
+        speed = _number(place, "steps_per_s", row["steps_per_s"])
         known = speeds.setdefault((row["job"], int(gpus)), {})
         if kind in known:
             raise InputError(
@@ -66,23 +63,13 @@ def read_speeds(path: str | Path) -> GavelSpeeds:
     return GavelSpeeds(tuple(kinds), frozenset(name for name, _ in by_job), by_job)
 
 
-def _number(place: str, name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value <= 1e15:
-        raise InputError(f"{place}: {name}: expected a number of at least 0, found {text[:60]!r}")
-    return value
-
-
 _LAYOUTS = {
     7: {"total steps": 4, "arrival time": 5, "scale factor": 6},
     9: {"total steps": 4, "scale factor": 5, "arrival time": 8},
     10: {"total steps": 5, "scale factor": 6, "arrival time": 9},
 }
 """Places of fields by the number of fields in a line, as Gavel's ``parse_trace`` changed over time."""
-_GAVEL_MOST_BYTES = 1 << 30
+_MOST_TRACE_BYTES = 1 << 30
 _LONGEST_LINE = 64 << 10
 
 
@@ -157,7 +144,7 @@ def _lines(path: Path, speeds: GavelSpeeds, speeds_path: Path) -> Iterator[tuple
             for number in range(1, 1 << 62):
                 line = file.readline(_LONGEST_LINE + 1)
                 size += len(line)
-                if len(line) > _LONGEST_LINE or size > _GAVEL_MOST_BYTES:
+                if len(line) > _LONGEST_LINE or size > _MOST_TRACE_BYTES:
                     raise InputError(f"{path}: line {number}: expected a job, found too long a line or file")
                 if not line:
                     return
@@ -178,20 +165,20 @@ def _job(where: str, line: bytes, speeds: GavelSpeeds, speeds_path: Path) -> _Li
             f"{where}: job type: expected one with a speed in {speeds_path}, found {kind[:80]!r}"
         )
     steps, gpus, arrival = (
-        _gavel_number(where, name, fields[layout[name]], is_whole=name == "scale factor")
+        _number(where, name, fields[layout[name]], is_whole=name == "scale factor")
         for name in ("total steps", "scale factor", "arrival time")
     )
     return _Line(kind, steps, int(gpus), arrival)
 
 
-def _gavel_number(where: str, name: str, text: str, *, is_whole: bool) -> float:
+def _number(where: str, name: str, text: str, *, least: int = 0, is_whole: bool = False) -> float:
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 <= value <= 1e15 or (is_whole and not value.is_integer()):
+    if not least <= value <= 1e15 or (is_whole and not value.is_integer()):
         kind = "a whole number" if is_whole else "a number"
-        raise InputError(f"{where}: {name}: expected {kind} of at least 0, found {text[:60]!r}")
+        raise InputError(f"{where}: {name}: expected {kind} of at least {least}, found {text[:60]!r}")
     return value
 
 

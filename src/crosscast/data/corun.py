@@ -1,4 +1,4 @@
-"""An application alone on a device: what predictions of co-running start from."""
+"""Co-running: applications alone, mixes of them, and relative times on shares and parts of a GPU."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What the devices of a dataset were set to, and of what the power was measured."""
+"""What a dataset holds, what is missing, how noisy it is, and what makes its times doubtful."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -407,22 +407,14 @@ class Description:
         return {name: _plain(value) for name, value in vars(self).items()}
 
 
-_PLACES = (Failure, Missing, CellNoise, RecordWarning, CoRunContents, SoloCount, BagCount, CoRunFailure)
-
-
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
+    if is_dataclass(value):
+        cells = vars(value).items()
+        return {name: json.loads(cell) if name == "configuration" else _plain(cell) for name, cell in cells}
     if isinstance(value, Mapping):
         return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, DeviceConfigurations):
-        settings = {name: list(values) for name, values in value.settings.items()}
-        return {**vars(value), "settings": settings, "domains": list(value.domains)}
-    if isinstance(value, _PLACES):
-        return {
-            name: json.loads(cell) if name == "configuration" else _plain(cell)
-            for name, cell in vars(value).items()
-        }
     return value
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import fcntl
 import io
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -102,6 +103,15 @@ def csv_rows(
             raise InputError(f"{where}: expected each column once, found {name[:60]!r} twice")
         seen.add(name)
     return where, header, _rows(header, lines)
+
+
+def number_of_text(text: str) -> float:
+    """The number that a cell says; NaN if it is none, or not finite."""
+    try:
+        value = float(text)
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan
 
 
 def _rows(

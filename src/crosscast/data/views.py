@@ -1,4 +1,4 @@
-"""Cells: what the runs of one kernel at one size on one device and configuration have in common."""
+"""Records by cell (kernel, size, device, configuration), joined with powers, counters, profiles, devices."""
 
 from __future__ import annotations
 

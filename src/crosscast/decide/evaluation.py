@@ -32,12 +32,7 @@ from crosscast.evaluation.keep import fingerprint
 from crosscast.evaluation.loop import check_names, check_seed, run_tasks
 from crosscast.evaluation.resampling import DRAWS, SHARE
 from crosscast.predict.configuration.bailey2014 import PublishedModel, PublishedPredictor
-from crosscast.predict.configuration.data import (
-    Observed,
-    Space,
-    Surfaces,
-    sample_numbers,
-)
+from crosscast.predict.configuration.data import Observed, Space, Surfaces, sample_numbers
 from crosscast.results import Tabular
 
 if TYPE_CHECKING:

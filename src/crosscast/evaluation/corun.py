@@ -14,7 +14,7 @@ from crosscast.data.corun import Bag, CoRuns
 from crosscast.errors import InputError
 from crosscast.evaluation.corun_scores import CoRunResult, Scored, ScoreTable, scores_of
 from crosscast.evaluation.keep import digest, fingerprint, library_versions
-from crosscast.evaluation.loop import check_level, check_names, check_seed, one_thread, run_tasks
+from crosscast.evaluation.loop import Fold, check_level, check_names, check_seed, one_thread, run_tasks
 from crosscast.predict.corun.artefact import KNOWN, NEW, CoRunCard, CoRunErrors, TrainedCoRunModel
 from crosscast.predict.corun.features import CoRunnerRows, Traits, applications_of
 from crosscast.predict.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor
@@ -67,16 +67,7 @@ SPLITS = ("leave-benchmark-out", "leave-bag-out", "random-80-20")
 _BAG_FOLDS = 10
 
 
-@dataclass(frozen=True, eq=False)
-class CoRunFold:
-    """A part of the mixes, to be predicted by a model that was fitted to others."""
-
-    held_out: str  # What is held out, for people
-    train: Integers  # Places of the mixes
-    test: Integers
-
-
-def folds_of(mixes: Sequence[Bag], split: str, seed: int) -> tuple[CoRunFold, ...]:
+def folds_of(mixes: Sequence[Bag], split: str, seed: int) -> tuple[Fold, ...]:
     """Split mixes into folds.
 
     Where a benchmark is left out, all mixes with it are held out, whatever else is in them. Mixes in which
@@ -87,9 +78,8 @@ def folds_of(mixes: Sequence[Bag], split: str, seed: int) -> tuple[CoRunFold, ..
     if split == "leave-benchmark-out":
         names = sorted({name for mix in mixes for name in mix.applications})
         if len(names) < 3:
-            raise InputError.of(
-                where="applications", expected="at least 3 to leave one out", found=len(names)
-            )
+            expected = "at least 3 to leave one out"
+            raise InputError.of(where="applications", expected=expected, found=len(names))
         tested = {name: np.array([name in mix.applications for mix in mixes]) for name in names}
     else:
         numbers = _numbers_of_alike(mixes)
@@ -106,9 +96,7 @@ def folds_of(mixes: Sequence[Bag], split: str, seed: int) -> tuple[CoRunFold, ..
         if each.all():
             expected = f"mixes without {name} to learn from"
             raise InputError.of(where="applications", expected=expected, found="none")
-    return tuple(
-        CoRunFold(name, np.flatnonzero(~each), np.flatnonzero(each)) for name, each in tested.items()
-    )
+    return tuple(Fold.of(name, each) for name, each in tested.items())
 
 
 def _numbers_of_alike(mixes: Sequence[Bag]) -> Integers:
@@ -207,7 +195,7 @@ class CoRunTask:
     """
 
     model: CoRunModel
-    fold: CoRunFold
+    fold: Fold
     split: str  # What is held out within the training, too, to learn how wrong the model is
     probes: int  # Mixes with each input of what is left out that are known
     level: float | None  # Probability that intervals are to hold; `None` for no intervals
@@ -318,7 +306,7 @@ class CoRunEvaluation(ScoreTable):
     probes: tuple[int, ...]
     level: float | None
     seed: int
-    folds: tuple[CoRunFold, ...]
+    folds: tuple[Fold, ...]
     # For each model, number of probes and quantity: of all mixes, and of those of each size
     results: tuple[CoRunResult, ...]
 
@@ -362,10 +350,8 @@ def evaluate_corun(
     if level is not None:
         check_level(level)
     if (any(probes) and split != "leave-benchmark-out") or min(probes, default=0) < 0:
-        expected, found = (
-            "0 but where benchmarks are left out, and no fewer",
-            f"{min(probes)} to {max(probes)}",
-        )
+        expected = "0 but where benchmarks are left out, and no fewer"
+        found = f"{min(probes)} to {max(probes)}"
         raise InputError.of(where="probes", expected=expected, found=found)
     probes = tuple(dict.fromkeys(probes))
     folds = folds_of(co_runs.bags, split, seed)
@@ -381,7 +367,7 @@ def evaluate_corun(
 
 
 def results_of(
-    co_runs: CoRuns, folds: Sequence[CoRunFold], answers: Sequence[Mapping[str, Reals]]
+    co_runs: CoRuns, folds: Sequence[Fold], answers: Sequence[Mapping[str, Reals]]
 ) -> Iterator[dict[str, Any]]:
     """Fields of results: what a model predicted of the mixes that folds hold out, by quantity and size."""
     mixes = [mix for fold in folds for mix in with_mixes(co_runs, fold.test).bags]

@@ -40,7 +40,6 @@ class Kept:
     sources: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Make the folder."""
         make_folder("cache", self.folder)
 
     def load(self, ask: object) -> Arrays | None:

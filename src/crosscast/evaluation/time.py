@@ -25,7 +25,6 @@ from crosscast.errors import CrosscastError, InputError
 from crosscast.evaluation.keep import digest, fingerprint
 from crosscast.evaluation.loop import (
     Fold,
-    Progress,
     check_level,
     check_names,
     check_seed,
@@ -347,15 +346,14 @@ def evaluate_time(
     probes: Sequence[int] = (0,),
     seed: int = 0,
     level: float = 0.9,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int | None = 1,
+    **how: Any,
 ) -> TimeEvaluation:
     """Fit models to all groups but one, predict that one, for each group; and score the forecasts.
 
     A grid alone has no single runs, and so no noise floor. With probes, a kernel is measured on so many
     devices and scored on the others; scores are means over all sets of so many devices (at most
-    `MOST_SETS`). Where a device is held out, each kernel's times on all others are known.
+    `MOST_SETS`). Where a device is held out, each kernel's times on all others are known. `how` are
+    `progress`, `cache` and `jobs` of `run_tasks`.
     """
     check_seed(seed)
     check_level(level)
@@ -373,7 +371,7 @@ def evaluate_time(
         sets = [[told] if folds == _DEVICE else probe_sets(d, count, seed) for count in counts]
         asked.append((fold, [np.array([np.isin(np.arange(d), one) for one in each]) for each in sets]))
     tasks = [_Task(model, fold, knowns, seed, level) for model in models for fold, knowns in asked]
-    answers = run_tasks(tasks, grid, cache=cache, sources=_SOURCES, progress=progress, jobs=jobs)
+    answers = run_tasks(tasks, grid, sources=_SOURCES, **how)
     results = []
     for number, model in enumerate(models):
         own = slice(number * len(asked), (number + 1) * len(asked))
@@ -493,15 +491,9 @@ _IN_PARTS = ("applications", "devices", "slowdown_mean_without", "against_baseli
 
 
 def train_time(
-    dataset: Dataset,
-    model: str = DEFAULT_MODEL,
-    *,
-    seed: int = 0,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int | None = 1,
+    dataset: Dataset, model: str = DEFAULT_MODEL, *, seed: int = 0, **how: Any
 ) -> TrainedTimeModel:
-    """Fit a model to a dataset, and measure it with each application left out in turn."""
+    """Fit a model, and measure it with each application left out in turn; `how` as in `evaluate_time`."""
     made, *baselines = (model_named(name) for name in dict.fromkeys([model, *BASELINES]))
     grid = grid_of(dataset)
     found = len(grid.applications)
@@ -510,17 +502,16 @@ def train_time(
             f"at least {LEAST_APPLICATIONS} applications with profiles and records to train and test a model"
         )
         raise InputError.of(where=dataset.label, expected=expected, found=found)
-    evaluation = evaluate_time(
-        dataset,
-        [made, *baselines],
-        probes=range(min(_MOST_PROBES, len(grid.devices) - 1) + 1),
-        seed=seed,
-        progress=progress,
-        cache=cache,
-        jobs=jobs,
-    )
+    probes = range(min(_MOST_PROBES, len(grid.devices) - 1) + 1)
+    evaluation = evaluate_time(dataset, [made, *baselines], probes=probes, seed=seed, **how)
     predictor = made.fit(grid, seed)
     toolchains = tuple(sorted(set(_toolchains(dataset, grid))))
+    # What it changes to profile with the toolchain of the bundled dataset, where that is another one.
+    bundled = bundled_dataset()
+    others = grid_of(bundled)
+    theirs = set(_toolchains(bundled, others))
+    is_another = len(theirs) == 1 and not theirs <= set(toolchains)
+    effect = effect_of(predictor.point, grid, others, theirs.pop()) if is_another else None
     times = np.exp(grid.log_time[np.isfinite(grid.log_time)])
     card = TimeCard(
         model=model,
@@ -534,7 +525,7 @@ def train_time(
             "sha256": digest(grid),
         },
         toolchains=toolchains,
-        other_toolchains=tuple(_effects(predictor.point, grid, toolchains)),
+        other_toolchains=(effect,) if effect else (),
         devices=grid.devices,
         metrics=metric_ranges(predictor.point, grid.profiles),
         time_s=Range(float(times.min()), float(times.max())),
@@ -561,14 +552,3 @@ def _toolchains(dataset: Dataset, grid: Grid) -> Iterator[Toolchain]:
     for row in rows.to_pylist():
         if tuple(row[name] for name in KERNEL_AT_A_SIZE) in kernels:
             yield Toolchain.of(json.loads(row["program"] or "{}"))
-
-
-def _effects(point: PointPredictor, grid: Grid, toolchains: Sequence[Toolchain]) -> Iterator[Effect]:
-    """What it changes to profile with the toolchain of the bundled dataset, where that is another one."""
-    dataset = bundled_dataset()
-    others = grid_of(dataset)
-    made = set(_toolchains(dataset, others))
-    if len(made) == 1 and not made <= set(toolchains):
-        effect = effect_of(point, grid, others, made.pop())
-        if effect is not None:
-            yield effect

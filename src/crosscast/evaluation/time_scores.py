@@ -40,6 +40,12 @@ class Outcome:
         return replace(self, scored=scored)
 
 
+def pair_order(times: Reals) -> Reals:
+    """For each row and each pair of devices, -1, 0 or 1 as the first is faster, equal or slower."""
+    first, second = np.triu_indices(times.shape[1], 1)
+    return np.sign(times[:, first] - times[:, second])
+
+
 NEAR = 1.1
 """Slowdown up to which a choice is near the best."""
 
@@ -72,10 +78,8 @@ def _kendall(outcome: Outcome) -> Reals:
 
     `scipy.stats.kendalltau` takes one row at a time, and there are thousands with probes.
     """
-    one, other = np.triu_indices(outcome.measured.shape[1], 1)
     times = [np.where(outcome.counted, each, np.nan) for each in (outcome.centre, outcome.measured)]
-    # For each pair of devices, -1, 0 or 1 as the first is faster, equal or slower.
-    orders = [np.sign(each[:, one] - each[:, other]) for each in times]
+    orders = [pair_order(each) for each in times]
     there = ~np.isnan(orders[0] + orders[1])
     first, second = (np.where(there, order, 0.0) for order in orders)
     untied = np.sqrt((first**2).sum(axis=1) * (second**2).sum(axis=1))

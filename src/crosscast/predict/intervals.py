@@ -85,20 +85,6 @@ def _quantiles(errors: Reals, group: Integers, shares: Reals) -> Reals:
 LEVELS = np.linspace(0, 1, 201)
 """Probabilities at which quantiles are kept; between them they are interpolated."""
 
-
-def half_width(quantiles: Reals, level: float) -> float:
-    """Half of an interval that holds an error with a probability of `level`, in standard deviations."""
-    return float(np.interp(level, np.linspace(0, 1, len(quantiles)), quantiles))
-
-
-def check_quantiles(name: str, quantiles: Reals) -> None:
-    """Refuse what are no quantiles of absolute errors, along the last axis."""
-    if quantiles.size == 0 or (quantiles < 0).any() or (np.diff(quantiles, axis=-1) < 0).any():
-        raise InputError.of(
-            field=name, expected="numbers that begin at 0 or above and rise", found=str(quantiles.ravel()[:4])
-        )
-
-
 _LEAST_SHARE = 0.02
 """Least spread over the mean error."""
 

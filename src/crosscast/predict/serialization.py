@@ -23,7 +23,6 @@ from typing import (
     NoReturn,
     Protocol,
     Self,
-    TypeVar,
     Union,
     cast,
     get_args,
@@ -41,7 +40,6 @@ Given = Mapping[str, npt.NDArray[Any]]
 """Arrays by name, as they were read."""
 
 Bound = int | float | str
-Part = TypeVar("Part", bound="Stored")
 
 _WRITTEN = "model"
 _MOST_DEPTH = 64
@@ -102,9 +100,10 @@ class Array:
     high: Bound | None = None
     below: Bound | None = None
     least: int = 0  # Least length of every axis
+    rising: bool = False  # Whether no number is below the one before it along the last axis
+    among: tuple[str, ...] = ()  # Texts that may be there, each once; by default any
 
     def __post_init__(self) -> None:
-        """Refuse axes that are none."""
         if not all(map(_AXIS.fullmatch, self.axes.split())):
             raise TypeError(f"expected names of axes, found {self.axes!r}")
 
@@ -142,6 +141,13 @@ class Array:
                 outside = is_outside(array, limit)
                 if outside.any():
                     yield f"{words} {limit:g}", _first(array, outside)
+        if self.rising and (np.diff(array, axis=-1) < 0).any():
+            yield "numbers that rise", str(array.ravel()[:4])
+        if self.among:
+            texts: list[str] = array.tolist()
+            unknown = sorted({*texts} - {*self.among})
+            if unknown or len({*texts}) < len(texts):
+                yield f"some of {', '.join(self.among)}, each once", ", ".join(unknown or texts)
 
 
 def _first(array: npt.NDArray[Any], wrong: npt.NDArray[Any]) -> str:
@@ -159,6 +165,10 @@ class Nested:
     kinds: tuple[str, ...] = ()  # Kinds that it may be of, if not any
 
 
+NOT_KEPT = "not kept"
+"""Annotation of a field that `Stored.from_state` is given, as it is on the card."""
+
+
 class Stored:
     """A fitted part of a model, which is kept as arrays.
 
@@ -169,7 +179,6 @@ class Stored:
     kind: ClassVar[str] = ""
 
     def __init_subclass__(cls, kind: str | None = None, **words: Any) -> None:
-        """Let the kind be known."""
         super().__init_subclass__(**words)
         if kind is not None:
             cls.kind = kind
@@ -192,9 +201,51 @@ class Stored:
         return arrays
 
     @classmethod
-    def from_state(cls, arrays: Given, where: str = "model") -> Self:
-        """Make it from its arrays; `where` they are from stands in front of errors."""
-        return _make(cls, arrays, "", where)
+    def from_state(cls, arrays: Given, where: str = "model", prefix: str = "", **given: Any) -> Self:
+        """Make it from its arrays, whose names begin with a prefix, and from the fields that are not kept.
+
+        `where` they are from stands in front of errors.
+        """
+        sizes: dict[str, int] = {}
+        values: dict[str, Any] = given
+        for field in _fields_of(cast(Any, cls)):
+            name = f"{prefix}{field.name}"
+            if field.optional and not any(each == name or each.startswith(f"{name}.") for each in arrays):
+                values[field.name] = None
+                continue
+            if field.kind is not None:
+                values[field.name] = _made_array(field, field.kind, arrays, name, sizes, where)
+                continue
+            names = [name]
+            if field.several:
+                # Each has an array at least: a count from a file may be of any size.
+                counted = _Field("count", array=Array(low=0, high=len(arrays)), made=int)
+                count = _made_array(counted, _INTEGER, arrays, f"{name}.count", {}, where)
+                names = [f"{name}.{place}" for place in range(count)]
+            parts = []
+            for each in names:
+                if each.count(".") > _MOST_DEPTH:
+                    expected = f"at most {_MOST_DEPTH} parts in each other"
+                    raise InputError.of(where=where, expected=expected, found="more")
+                made: Any = field.cls
+                if not field.fixed:
+                    kind = _made_array(_KIND_FIELD, _TEXT, arrays, f"{each}.kind", {}, where)
+                    known = field.nested.kinds or tuple(sorted({*_CLASSES, *_HOMES}))
+                    if kind in known and kind not in _CLASSES and kind in _HOMES:
+                        importlib.import_module(_HOMES[kind])
+                    if kind not in known or kind not in _CLASSES:
+                        _refuse_kind(kind, f"one of the kinds {', '.join(known)}", each, where)
+                    made = _CLASSES[kind]
+                    if lacking := _lacking(made, field.cls):
+                        _refuse_kind(kind, f"a part that has {', '.join(lacking)}", each, where)
+                parts.append(made.from_state(arrays, where, prefix if field.nested.flat else f"{each}."))
+            values[field.name] = tuple(parts) if field.several else parts[0]
+        try:
+            part = cls(**values)
+            part.check()
+        except InputError as error:
+            raise error if str(error).startswith(where) else error.within(where) from error
+        return part
 
 
 _CLASSES: dict[str, type[Stored]] = {}
@@ -265,32 +316,6 @@ def _keep_part(field: _Field, part: Any, name: str, prefix: str, arrays: Arrays)
     _keep(part, prefix, arrays)
 
 
-def _make(cls: type[Part], arrays: Given, prefix: str, where: str) -> Part:
-    sizes: dict[str, int] = {}
-    values: dict[str, Any] = {}
-    for field in _fields_of(cast(Any, cls)):
-        name = f"{prefix}{field.name}"
-        if field.optional and name not in arrays and not any(each.startswith(f"{name}.") for each in arrays):
-            values[field.name] = None
-        elif field.kind is not None:
-            values[field.name] = _made_array(field, field.kind, arrays, name, sizes, where)
-        elif field.several:
-            # Each has an array at least: a count from a file may be of any size.
-            counted = _Field("count", array=Array(low=0, high=len(arrays)), made=int)
-            count = range(_made_array(counted, _INTEGER, arrays, f"{name}.count", {}, where))
-            values[field.name] = tuple(_made_part(field, arrays, f"{name}.{place}", where) for place in count)
-        elif field.nested.flat:
-            values[field.name] = _make(cast(Any, field.cls), arrays, prefix, where)
-        else:
-            values[field.name] = _made_part(field, arrays, name, where)
-    try:
-        part = cls(**values)
-        part.check()
-    except InputError as error:
-        raise error if str(error).startswith(where) else error.within(where) from error
-    return part
-
-
 def _made_array(
     field: _Field, kind: _Kind, arrays: Given, name: str, sizes: dict[str, int], where: str
 ) -> Any:
@@ -308,24 +333,6 @@ def _made_array(
         expected = f"one of {', '.join(field.choices)}"
         raise InputError.of(where=where, field=name, expected=expected, found=repr(made))
     return made
-
-
-def _made_part(field: _Field, arrays: Given, name: str, where: str) -> Any:
-    if name.count(".") > _MOST_DEPTH:
-        expected = f"at most {_MOST_DEPTH} parts in each other"
-        raise InputError.of(where=where, expected=expected, found="more")
-    cls = field.cls
-    if not field.fixed:
-        kind = _made_array(_KIND_FIELD, _TEXT, arrays, f"{name}.kind", {}, where)
-        known = field.nested.kinds or tuple(sorted({*_CLASSES, *_HOMES}))
-        if kind in known and kind not in _CLASSES and kind in _HOMES:
-            importlib.import_module(_HOMES[kind])
-        if kind not in known or kind not in _CLASSES:
-            _refuse_kind(kind, f"one of the kinds {', '.join(known)}", name, where)
-        cls = _CLASSES[kind]
-        if lacking := _lacking(cast(Any, cls), field.cls):
-            _refuse_kind(kind, f"a part that has {', '.join(lacking)}", name, where)
-    return _make(cast(Any, cls), arrays, f"{name}.", where)
 
 
 def _refuse_kind(kind: str, expected: str, name: str, where: str) -> NoReturn:
@@ -356,7 +363,8 @@ def _fields_of(cls: type) -> tuple[_Field, ...]:
     hints = get_type_hints(cls, include_extras=True)
     if any(each.name == "kind" for each in fields(cls)):
         raise TypeError(f"{_place(cls)}: kind: expected another name of a field")
-    return tuple(_field(hints[each.name], each.name) for each in fields(cls) if each.init)
+    names = [each.name for each in fields(cls) if each.init]
+    return tuple(_field(hints[name], name) for name in names if NOT_KEPT not in get_args(hints[name])[1:])
 
 
 def _field(hint: Any, name: str) -> _Field:

@@ -198,21 +198,17 @@ def exported(
     """One tree of its nodes, the root first; splits and leaves are numbered apart, each in their order."""
     name = np.where(leaf, -np.cumsum(leaf, dtype=np.int64), np.cumsum(~leaf, dtype=np.int64) - 1)
     split = ~leaf
+    # Largest numbers of single precision that are not above the thresholds, which decide the same.
+    rounded = threshold[split].astype(np.float32)
+    below = np.nextafter(rounded, np.float32(-np.inf))
     return Trees(
         feature[split].astype(np.int64),
-        _at_most(threshold[split]),
+        np.where(rounded > threshold[split], below, rounded).astype(np.float64),
         name[left[split]],
         name[right[split]],
         name[:1],
         value[leaf],
     )
-
-
-def _at_most(threshold: Reals) -> Reals:
-    """Largest numbers of single precision that are not above the thresholds, which decide the same."""
-    rounded = threshold.astype(np.float32)
-    below = np.nextafter(rounded, np.float32(-np.inf))
-    return np.where(rounded > threshold, below, rounded).astype(np.float64)
 
 
 def trees_of_booster(booster: Any, outputs: int) -> Trees:

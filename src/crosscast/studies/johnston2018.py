@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,9 +20,8 @@ import numpy as np
 from crosscast.arrays import Arrays, Flags, Integers, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.data.schema import size_order
-from crosscast.evaluation.loop import Progress, check_seed, run_tasks
-from crosscast.evaluation.relative import pair_order
-from crosscast.evaluation.time_scores import Outcome, Scores, scores
+from crosscast.evaluation.loop import check_seed, run_tasks
+from crosscast.evaluation.time_scores import Outcome, Scores, pair_order, scores
 from crosscast.predict.time.johnston2018 import PublishedForest, Rows
 from crosscast.studies.johnston2018_forests import (
     MOST_TREES,
@@ -543,19 +541,13 @@ def _parts(runs: Runs, preset: Preset, seed: int) -> list[_Part]:
 
 
 def reproduce(
-    dataset: Dataset,
-    *,
-    preset: Preset = PRESETS["default"],
-    seed: int = 0,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int | None = 1,
+    dataset: Dataset, *, preset: Preset = PRESETS["default"], seed: int = 0, **how: Any
 ) -> Johnston2018:
-    """Make all tables and figures of the paper on a dataset; see `run_tasks` for the last three."""
+    """Make all tables and figures of the paper; `how` are `progress`, `cache` and `jobs` of `run_tasks`."""
     check_seed(seed)
     runs = runs_of(dataset)
     parts = _parts(runs, preset, seed)
-    answers = run_tasks(parts, runs, cache=cache, sources=_SOURCES, progress=progress, jobs=jobs)
+    answers = run_tasks(parts, runs, sources=_SOURCES, **how)
     tuning, head, honest, joules, *others = (
         part.read(arrays) for part, [arrays] in zip(parts, answers, strict=True)
     )

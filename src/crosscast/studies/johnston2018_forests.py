@@ -52,7 +52,6 @@ class Runs:
     energy: EnergyRuns | None = None  # None where too few applications were watched
 
     def __len__(self) -> int:
-        """Number of runs."""
         return len(self.log_us)
 
     @property

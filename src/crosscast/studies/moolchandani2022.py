@@ -13,7 +13,6 @@ from crosscast.data.corun import Bag, CoRuns
 from crosscast.errors import InputError, importing
 from crosscast.evaluation.corun import (
     CoRunEvaluation,
-    CoRunFold,
     CoRunTask,
     answers_of,
     evaluate_corun,
@@ -22,6 +21,7 @@ from crosscast.evaluation.corun import (
     results_of,
     with_mixes,
 )
+from crosscast.evaluation.loop import Fold
 from crosscast.evaluation.translation import (
     SharedTimes,
     TranslationScore,
@@ -251,11 +251,9 @@ def size_study(co_runs: CoRuns, models: Sequence[CoRunModel], seed: int, **run: 
     return SizeStudy(sizes, tuple(results), of_one_size)
 
 
-def _folds(folds: Sequence[CoRunFold], train: Flags, test: Flags) -> list[CoRunFold]:
+def _folds(folds: Sequence[Fold], train: Flags, test: Flags) -> list[Fold]:
     """The same folds with some of the mixes; none where nothing is left to fit to, or to test on."""
-    cut = (
-        CoRunFold(each.held_out, each.train[train[each.train]], each.test[test[each.test]]) for each in folds
-    )
+    cut = (Fold(each.held_out, each.train[train[each.train]], each.test[test[each.test]]) for each in folds)
     return [fold for fold in cut if len(fold.train) and len(fold.test)]
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.data.corun import Bag, CoRuns, Solo
 from crosscast.errors import InputError
-from crosscast.evaluation.corun import CoRunFold, evaluate_corun, folds_of, measured, with_mixes
+from crosscast.evaluation.corun import evaluate_corun, folds_of, measured, with_mixes
 from crosscast.evaluation.corun_scores import CoRunResult
 from crosscast.evaluation.keep import digest, fingerprint
-from crosscast.evaluation.loop import run_tasks
+from crosscast.evaluation.loop import Fold, run_tasks
 from crosscast.predict.corun.moolchandani2022 import KINDS, Grown, Published, SizePredictor
 from crosscast.predict.corun.moolchandani2022_features import (
     CONCURRENT,
@@ -251,7 +251,7 @@ class _PathTask:
     """Follow the mixes that a fold holds out through a tree that was fitted to the others."""
 
     model: Published
-    fold: CoRunFold
+    fold: Fold
     quantity: str
     seed: int
 

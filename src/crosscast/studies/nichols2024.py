@@ -10,14 +10,8 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.evaluation.loop import one_thread
-from crosscast.evaluation.relative import (
-    RelativeEvaluation,
-    RelativeMetrics,
-    Weighting,
-    evaluate_relative,
-    row_scores,
-    split_named,
-)
+from crosscast.evaluation.relative import RelativeEvaluation, Weighting, evaluate_relative, split_named
+from crosscast.evaluation.relative_scores import RelativeMetrics, row_scores
 from crosscast.predict.relative.data import RelativeModel, Vectors
 from crosscast.predict.relative.features import TreesOnFeatures, fit_features
 from crosscast.predict.relative.nichols2024 import PublishedXGBoost

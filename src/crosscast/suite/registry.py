@@ -39,7 +39,7 @@ _FAILURES_TO_LOAD = (
 @cache
 def names() -> tuple[str, ...]:
     """Names of the suite's applications, in alphabetical order."""
-    return tuple(sorted(path.parent.name for path in Path(__file__).parent.glob(f"*/{_DRIVER}")))
+    return tuple(sorted(path.parent.name for path in Path(__file__).parent.glob("*/*.cl")))
 
 
 def application(name: str) -> type[Application]:
@@ -86,14 +86,14 @@ def place_in_driver(trace: TracebackType | None) -> str:
     """Where in a driver an error came from, as `` (own/driver.py, line 7)``; nothing if in none."""
     for frame in reversed(traceback.extract_tb(trace)):
         path = Path(frame.filename)
-        if path.name == _DRIVER:
+        if path.name == _DRIVER or path.parent.parent == Path(__file__).parent:
             return f" ({path.parent.name}/{path.name}, line {frame.lineno})"
     return ""
 
 
 @cache
 def _of_suite(name: str) -> type[Application]:
-    return _only_application(importlib.import_module(f"crosscast.suite.{name}.driver"), name)
+    return _only_application(importlib.import_module(f"crosscast.suite.{name}"), name)
 
 
 @cache

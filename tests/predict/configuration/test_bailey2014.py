@@ -34,12 +34,7 @@ from crosscast.predict.configuration.bailey2014 import (
     rank_correlation,
     rank_correlations,
 )
-from crosscast.predict.configuration.data import (
-    KernelAt,
-    Space,
-    Surfaces,
-    reference_samples,
-)
+from crosscast.predict.configuration.data import KernelAt, Space, Surfaces, reference_samples
 from crosscast.predict.configuration.features import TrainingRuns, design_of
 from support.grids import linear_samples, linear_space, linear_surfaces
 from support.surfaces import made_surfaces

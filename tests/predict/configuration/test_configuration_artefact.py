@@ -15,10 +15,7 @@ import pytest
 
 import crosscast
 from crosscast.errors import InputError
-from crosscast.predict.configuration.artefact import (
-    KINDS,
-    TrainedConfigurationModel,
-)
+from crosscast.predict.configuration.artefact import KINDS, TrainedConfigurationModel
 from crosscast.predict.configuration.choice import choice_of
 from crosscast.predict.configuration.data import Observed
 from crosscast.predict.configuration.models import MODELS, NearestKernels, model_named
@@ -102,8 +99,7 @@ def test_forecasting_needs_neither_scikit_learn_nor_arrow(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["model", "seed", "configurations", "samples", "power", "training", "errors", "kind", "arrays"],
+    "name", ["model", "seed", "configurations", "samples", "power", "training", "errors", "kind", "arrays"]
 )
 def test_a_card_without_a_field_names_it(folder: Path, name: str) -> None:
     rewrite_card(folder, lambda card: card.pop(name))

@@ -331,10 +331,7 @@ def surfaces(power_w: list[float], devices: str = "aab", **domains: list[float])
             {"a": (("node",), ("cpu", "gpu")), "b": (("node",), ("cpu", "gpu"))},
         ),
         # Each device has sets of its own.
-        (
-            {"board": [3.0, 5.0, np.nan], "chip": [1.0, 2.0, 7.0]},
-            {"a": (("board",),), "b": (("chip",),)},
-        ),
+        ({"board": [3.0, 5.0, np.nan], "chip": [1.0, 2.0, 7.0]}, {"a": (("board",),), "b": (("chip",),)}),
         ({"chip": [1.0, 2.0, 3.0]}, {"a": (), "b": ()}),
     ],
 )

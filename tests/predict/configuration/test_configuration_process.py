@@ -412,10 +412,7 @@ def errors(model: ConfigurationModel, surfaces: Surfaces) -> tuple[float, float]
         fitted = model.fit(surfaces.take(~out), samples)
         for row in np.flatnonzero(out).tolist():
             found = fitted.forecast(surfaces.observed(row, samples))
-            pairs = (
-                (found.time.centre, surfaces.time_s[row]),
-                (found.power.centre, surfaces.power_w[row]),
-            )
+            pairs = ((found.time.centre, surfaces.time_s[row]), (found.power.centre, surfaces.power_w[row]))
             squares.append([np.mean(np.log(centre / true) ** 2) for centre, true in pairs])
     time, power = np.sqrt(np.mean(squares, axis=0))
     return float(time), float(power)

@@ -226,8 +226,7 @@ def test_times_and_slowdowns_are_above_0(times: list[float], slowed: float, name
 def test_an_even_slowdown_is_found_again_from_the_time(times: list[float], slowdown: float) -> None:
     members = len(times)
     time = mix_time(
-        times,
-        lambda running: with_fewer(np.full(len(running), slowdown), members, len(running)).tolist(),
+        times, lambda running: with_fewer(np.full(len(running), slowdown), members, len(running)).tolist()
     )
     found = even_slowdown(np.array([times]), np.array([time]))
     assert found == pytest.approx([slowdown], rel=1e-6, abs=1e-6)

@@ -17,10 +17,7 @@ from crosscast.data.corun import Bag, CoRuns, Member, Solo
 from crosscast.errors import InputError
 from crosscast.predict.corun.features import CoRunnerRows, Traits, applications_of
 from crosscast.predict.corun.forecast import CoRunPrediction
-from crosscast.predict.corun.process import (
-    Process,
-    ProcessPredictor,
-)
+from crosscast.predict.corun.process import Process, ProcessPredictor
 from crosscast.predict.corun.slowdowns import Covariance, KernelSizes
 from crosscast.predict.corun.training import Posterior, fit_slowdowns, fitted_sizes, inverse_of
 from support.mix_times import mix_time

@@ -11,9 +11,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 from crosscast.data.corun import Solo
 from crosscast.errors import InputError
-from crosscast.predict.corun.moolchandani2022 import (
-    own_first,
-)
+from crosscast.predict.corun.moolchandani2022 import own_first
 from crosscast.predict.corun.moolchandani2022_features import (
     CONCURRENT,
     FAIRNESS,

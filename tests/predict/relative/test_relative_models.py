@@ -132,18 +132,17 @@ def test_the_mean_of_logarithms_is_the_same_whichever_device_is_divided_by() -> 
     assert LogMean().fit(of_times([[2.0, 1.0], [8.0, 1.0]])).vector.tolist() == pytest.approx([1, 0.25])
 
 
-def test_linear_regression_is_that_of_scikit_learn() -> None:
+@pytest.mark.parametrize(
+    ("model", "published"),
+    [
+        (PublishedLinear(), LinearRegression()),
+        (PublishedForest(trees=10), RandomForestRegressor(10, random_state=3)),
+    ],
+)
+def test_it_is_that_of_scikit_learn(model: RelativeModel, published: Any) -> None:
     rows = fit_features(VECTORS.observations, fill=True).transform(VECTORS.observations)
-    reference = LinearRegression().fit(rows, VECTORS.vector).predict(rows)
-    predicted = PublishedLinear().fit(VECTORS).predict(VECTORS.observations)
-    np.testing.assert_allclose(predicted, np.maximum(reference, VECTORS.vector.min()), rtol=1e-9)
-
-
-def test_the_forest_is_that_of_scikit_learn() -> None:
-    rows = fit_features(VECTORS.observations, fill=True).transform(VECTORS.observations)
-    reference = RandomForestRegressor(10, random_state=3).fit(rows, VECTORS.vector).predict(rows)
-    predicted = PublishedForest(trees=10).fit(VECTORS, 3).predict(VECTORS.observations)
-    np.testing.assert_allclose(predicted, reference, rtol=1e-12)
+    reference = np.maximum(published.fit(rows, VECTORS.vector).predict(rows), VECTORS.vector.min())
+    np.testing.assert_allclose(model.fit(VECTORS, 3).predict(VECTORS.observations), reference, rtol=1e-9)
 
 
 def boosted(rows: Reals, vector: Reals, rounds: int = 25) -> xgboost.Booster:

@@ -255,16 +255,6 @@ def test_times_in_another_unit_are_prices_in_that_unit(power: float) -> None:
     )
 
 
-@settings(max_examples=10, deadline=None)
-@given(st.permutations(range(len(NAMES))))
-def test_the_order_of_counters_does_not_matter_to_sums(order: list[int]) -> None:
-    seen = reordered(SEEN, order)
-    np.testing.assert_array_equal(fitted(seen).prices, FITTED.prices)
-    np.testing.assert_array_equal(
-        FITTED.log_relative(seen, anchored=True), FITTED.log_relative(SEEN, anchored=True)
-    )
-
-
 def test_the_order_of_rows_does_not_matter_to_sums() -> None:
     order = np.random.default_rng(0).permutation(len(SEEN))
     found = fitted(SEEN.rows(order), WORK_SUMS.times_s[order])

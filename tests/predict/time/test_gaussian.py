@@ -14,12 +14,18 @@ from crosscast.predict.time.gaussian import (
     Gaussian,
     GaussianPredictor,
     Scatter,
-    conditional,
     covariance_of,
     shared_shifts,
 )
 from crosscast.predict.time.physical import Physical
 from support.grids import DEVICES
+
+
+def conditional(centre: Reals, scatter: Scatter, measured: Reals, noise: float = 0.03) -> tuple[Reals, Reals]:
+    """Means and standard deviations of logarithms of times, of which some were measured."""
+    mean, sd = scatter.moments(measured - centre, np.eye(len(scatter.covariance)), noise)
+    known = np.isfinite(measured)
+    return np.where(known, measured, centre + mean), np.where(known, noise, sd)
 
 
 def test_conditioning_is_that_of_the_normal_distribution() -> None:

@@ -121,14 +121,18 @@ def test_sound_checksums_of_wrong_contents_are_refused(tmp_path: Path) -> None:
     known, predictor, card = fitted()
     two = DeviceMean().fit(known.on([0, 1]), 0)
     cases = {
-        "expected a model of 3 devices, found one of 4": replace(predictor, covariance=np.eye(3)),
-        "positive definite one, found another of 4 devices": replace(predictor, covariance=-np.eye(4)),
-        "quantiles: expected numbers that begin at 0": replace(predictor, quantiles=-predictor.quantiles),
+        "expected a model of 4 devices, found one of 3": replace(predictor, covariance=np.eye(3)),
+        "covariance: expected a positive definite one, found another": replace(
+            predictor, covariance=-np.eye(4)
+        ),
         "expected a model of 4 devices, found one of 2": replace(predictor, point=two),
     }
     for number, (reason, wrong) in enumerate(cases.items()):
         TrainedTimeModel(card, wrong).save(tmp_path / str(number))
         assert reason in refusal(tmp_path / str(number))
+    for reason, quantiles in (("at least 0", -predictor.quantiles), ("rise", predictor.quantiles[:, ::-1])):
+        with pytest.raises(InputError, match=f"quantiles: expected .*{reason}"):
+            replace(predictor, quantiles=quantiles).state()
 
 
 @pytest.mark.parametrize("folder", sorted(FORMAT_1.glob("time-*")), ids=lambda path: path.name)

@@ -1,4 +1,4 @@
-"""Profiles that are named one by one, or lie in a folder."""
+"""Profiles of counter tools, named one by one or in a folder: read, told apart, made into datasets."""
 
 from __future__ import annotations
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from crosscast.data.dataset import Dataset
+from crosscast.data.files import csv_rows, number_of_text
 from crosscast.data.profiles import COLUMNS, PROFILES, PUBLISHED_METRICS
 from crosscast.data.schema import DEVICES, ENERGY, RECORDS, SESSIONS
 from crosscast.data.sources.source import File, Found, Source, facts_of, required
@@ -216,6 +215,7 @@ AIWC2018 = Source("aiwc2018", (_FEATURES, _RUNTIMES, _ENERGY), _aiwc2018)
 
 
 _HEADER = ["metric", "category", "count"]
+_MOST_BYTES = 1 << 20
 _FILE_NAME = re.compile(r"aiwc_(?P<kernel>.+)_(?P<invocation>\d+)\.csv")
 _DEFINED = {metric.name: metric.name for metric in METRICS}
 _OURS: dict[str, str | None] = {**{row.name: row.metric for row in PUBLISHED_METRICS}, **_DEFINED}
@@ -293,32 +293,20 @@ def _folder_row(path: Path, application: str, size: str) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, float]:
-    try:
-        rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot read the file ({error})") from error
-    if not rows or rows[0] != _HEADER:
-        found = ",".join(rows[0]) if rows else ""
-        raise InputError(f"{path}: expected the columns {', '.join(_HEADER)}, found {found!r}")
+    _, header, rows = csv_rows(path, "metrics", ", ".join(_HEADER), _MOST_BYTES)
+    if list(header) != _HEADER:
+        raise InputError.of(where=path, expected=f"the columns {', '.join(_HEADER)}", found=",".join(header))
     values: dict[str, float] = {}
-    for number, row in enumerate(rows[1:], start=1):
-        if len(row) != len(_HEADER):
-            raise InputError(f"{path}: row {number}: expected {len(_HEADER)} cells, found {len(row)}")
-        metric, _, text = row
+    for where, row in rows:
+        metric, text = row["metric"], row["count"]
         if metric in values:
-            raise InputError(f"{path}: row {number}: the metric {metric} is there a second time")
-        values[metric] = _value(f"{path}: column 'count', row {number}", text)
+            raise InputError(f"{where}: the metric {metric} is there a second time")
+        values[metric] = number_of_text(text)
+        if not values[metric] >= 0:
+            raise InputError.of(
+                where=where, field="count", expected="a finite number of at least 0", found=repr(text)
+            )
     return values
-
-
-def _value(where: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or value < 0:
-        raise InputError(f"{where}: expected a finite number of at least 0, found {text!r}")
-    return value
 
 
 def _number(path: Path, metric: str, ours: str, value: float) -> int | float:

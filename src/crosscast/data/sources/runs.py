@@ -13,7 +13,7 @@ from typing import Any
 
 from crosscast.configuration import Configuration, Setting
 from crosscast.data.dataset import Dataset
-from crosscast.data.files import csv_rows
+from crosscast.data.files import csv_rows, number_of_text
 from crosscast.data.schema import (
     DEVICE_COLUMN,
     DEVICES,
@@ -407,7 +407,7 @@ def _holds_words(name: str, rows: Sequence[_Row]) -> bool:
     if is_positive_setting(name):
         return False
     told = [(where, cells[name]) for where, cells in rows if cells[name]]
-    are_words = [math.isnan(_parsed(text)) for _, text in told]
+    are_words = [math.isnan(number_of_text(text)) for _, text in told]
     if len(set(are_words)) > 1:
         where, text = told[are_words.index(not are_words[0])]
         expected = "a word" if are_words[0] else "a number"
@@ -460,11 +460,11 @@ def _setting(cells: Mapping[str, str], name: str, where: str, is_word: bool) -> 
         return _text(cells, name, where)
     if is_positive_setting(name):
         return _least(cells, name, where, 0, above=True)
-    return _parsed(cells[name])
+    return number_of_text(cells[name])
 
 
 def _counter(cells: Mapping[str, str], name: str, where: str) -> float:
-    value = _parsed(cells[name])
+    value = number_of_text(cells[name])
     if math.isnan(value):
         raise InputError(
             f"{where}: {name}: expected the number of a counter, found {cells[name][:60]!r} (if the run was "
@@ -474,17 +474,8 @@ def _counter(cells: Mapping[str, str], name: str, where: str) -> float:
 
 
 def _least(cells: Mapping[str, str], name: str, where: str, least: float, *, above: bool = False) -> float:
-    value = _parsed(cells[name])
+    value = number_of_text(cells[name])
     if not value >= least or (above and value == least):
         expected = f"a number {'above' if above else 'of at least'} {least:g}"
         raise InputError(f"{where}: {name}: expected {expected}, found {cells[name][:60]!r}")
     return value
-
-
-def _parsed(text: str) -> float:
-    """The number; NaN if it is none, or not finite."""
-    try:
-        value = float(text)
-    except ValueError:
-        return math.nan
-    return value if math.isfinite(value) else math.nan

@@ -241,16 +241,12 @@ def open_model(stored: StoredModel) -> TrainedCoRunModel:
 
     @cache
     def parts() -> tuple[CoRunPredictor, CoRunErrors]:
-        where = str(stored.path)
-        kept: dict[str, dict[str, Any]] = {}
-        for name, array in stored.arrays.items():
-            if name.startswith(_ERRORS):
-                prefix, _, field = name.rpartition(".")
-                kept.setdefault(prefix, {})[field] = array
+        where, arrays = str(stored.path), stored.arrays
         errors: dict[str, dict[str, Residuals]] = {}
-        for prefix, arrays in sorted(kept.items()):
+        for prefix in sorted({name.rpartition(".")[0] for name in arrays if name.startswith(_ERRORS)}):
+            kept = {name.rpartition(".")[2]: arrays[name] for name in arrays if name.startswith(f"{prefix}.")}
             whose, _, quantity = prefix.removeprefix(_ERRORS).partition(".")
-            errors.setdefault(whose, {})[quantity] = Residuals.from_state(arrays, f"{where}: {prefix}")
+            errors.setdefault(whose, {})[quantity] = Residuals.from_state(kept, f"{where}: {prefix}")
         return _Fitted.from_state(stored.arrays, where).model, errors
 
     return TrainedCoRunModel(card, parts, stored.folder)

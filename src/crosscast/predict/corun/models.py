@@ -56,12 +56,8 @@ class FittedCoRunMean(Stored, kind="corun-mean"):
         rows = np.array([self._row(len(mix)) for mix in mixes]).reshape(-1, 4)
         slowdown, _, power, fits = rows.T
         times = [_time(_isolated_s(mix), *row[:2]) for mix, row in zip(mixes, rows.tolist(), strict=True)]
-        return CoRunPrediction(
-            tuple(np.full(len(mix), each) for mix, each in zip(mixes, slowdown, strict=True)),
-            np.array(times, dtype=np.float64),
-            power,
-            fits,
-        )
+        slowdowns = tuple(np.full(len(mix), each) for mix, each in zip(mixes, slowdown, strict=True))
+        return CoRunPrediction(slowdowns, np.array(times, dtype=np.float64), power, fits)
 
     def _row(self, members: int) -> Reals:
         """What is known of a size, and of all sizes where nothing is."""

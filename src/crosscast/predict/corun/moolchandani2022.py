@@ -133,11 +133,7 @@ _FEW = 16
 _TREES, _UNITS = 100, 100
 """Trees of the forest, and units of the perceptron's hidden layer."""
 
-_GROWN = {
-    "decision-tree": trees_of_tree,
-    "forest": trees_of_forest,
-    "boosting": trees_of_gradient_boosting,
-}
+_GROWN = {"decision-tree": trees_of_tree, "forest": trees_of_forest, "boosting": trees_of_gradient_boosting}
 
 KINDS = (*_GROWN, "linear", "mlp", "svr")
 """The regressors of table 6."""

@@ -18,13 +18,7 @@ from crosscast.predict.corun.features import (
     leaves_memory_idle,
     surroundings,
 )
-from crosscast.predict.corun.slowdowns import (
-    LINKS,
-    Covariance,
-    KernelSizes,
-    Scale,
-    SlowdownProcess,
-)
+from crosscast.predict.corun.slowdowns import LINKS, Covariance, KernelSizes, Scale, SlowdownProcess
 from crosscast.predict.trees import Trees, trees_of_forest
 
 
@@ -140,10 +134,8 @@ def fit_slowdowns(
     fits = [problem.on_scale(link, found) for link in links]
     _, scale, sizes = min(fits, key=lambda each: each[0])
     alone, beside, lines, forest = problem.weighted(scale, sizes, trees and bool(traits.names), seed)
-    return SlowdownProcess(
-        traits, replace(scale, idle=of_idle), sizes, problem.features, alone, beside, lines, forest,
-        int(problem.rows.members.max()),
-    )  # fmt: skip
+    scale, largest = replace(scale, idle=of_idle), int(problem.rows.members.max())
+    return SlowdownProcess(traits, scale, sizes, problem.features, alone, beside, lines, forest, largest)
 
 
 def _hardly_known(there: Flags) -> Flags:

@@ -170,11 +170,7 @@ def _finite(text: str) -> float:
 
 
 def translated_forecasts(
-    model: TrainedCoRunModel,
-    card: TranslationCard,
-    mixes: Sequence[tuple[Solo, ...]],
-    *,
-    level: float = 0.9,
+    model: TrainedCoRunModel, card: TranslationCard, mixes: Sequence[tuple[Solo, ...]], *, level: float = 0.9
 ) -> list[MixForecast]:
     """Forecast mixes on the device that a card translates to, from profiles on the one that it is from.
 

@@ -156,7 +156,6 @@ class RelativeForecast(Tabular):
     warnings: tuple[tuple[str, ...], ...]  # what makes each run doubtful; sentences without a full stop
 
     def __len__(self) -> int:
-        """Number of runs."""
         return len(self.runs)
 
     @property
@@ -194,11 +193,9 @@ class RelativeForecast(Tabular):
         }
 
     def __getitem__(self, row: int) -> RelativeRun:
-        """The forecast of one run."""
         return RelativeRun(self, row, self.runs.label(row), self.warnings[row])
 
     def __iter__(self) -> Iterator[RelativeRun]:
-        """The forecast of each run."""
         return (self[row] for row in range(len(self)))
 
 

@@ -41,7 +41,6 @@ class Observations:
     time_s: Reals  # (r,) seconds on the source
 
     def __len__(self) -> int:
-        """Number of rows."""
         return len(self.application)
 
     @property
@@ -91,7 +90,6 @@ class Vectors:
     described: tuple[Device, ...] = ()  # what is known of the devices, if anything
 
     def __len__(self) -> int:
-        """Number of rows."""
         return len(self.observations)
 
     @property

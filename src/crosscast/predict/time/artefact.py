@@ -15,13 +15,11 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.predict.intervals import check_quantiles
-from crosscast.predict.serialization import Array, Stored, register_homes
+from crosscast.predict.serialization import register_homes
 from crosscast.predict.store import StoredModel, decode, write
 from crosscast.predict.time.data import ProfileBatch, Toolchain
 from crosscast.predict.time.forecast import PointPredictor, TimeForecast
 from crosscast.predict.time.gaussian import GaussianPredictor, Posterior
-from crosscast.predict.time.unseen import UnseenDevices
 from crosscast.predict.warnings import outside_training
 from crosscast.profile import METRICS, Profile
 from crosscast.units import format_seconds
@@ -116,29 +114,6 @@ def metric_ranges(point: PointPredictor, profiles: ProfileBatch) -> tuple[Metric
     return tuple(found)
 
 
-@dataclass(frozen=True, eq=False)
-class _Parts(Stored):
-    """What is kept of a `GaussianPredictor` besides its devices, which are on the card."""
-
-    point: PointPredictor
-    covariance: Annotated[Reals, Array("d d")]
-    quantiles: Annotated[Reals, Array("p q")]
-    unseen: UnseenDevices | None
-
-    def check(self) -> None:
-        """Refuse a covariance and quantiles that are none, and parts of other devices."""
-        check_quantiles("quantiles", self.quantiles)
-        matrix, d = self.covariance, len(self.covariance)
-        if not (np.allclose(matrix, matrix.T) and (np.linalg.eigvalsh(matrix) > 0).all()):
-            expected = "a positive definite one"
-            raise InputError.of(field="covariance", expected=expected, found=f"another of {d} devices")
-        counts = {self.point.log_time(ProfileBatch((), (), (), np.empty((0, len(METRICS))))).shape[1]}
-        if self.unseen is not None:
-            counts.add(len(self.unseen.descriptors.device_types))
-        if counts != {d}:
-            raise InputError.of(expected=f"a model of {d} devices", found=f"one of {max(counts - {d})}")
-
-
 _LEAST_S, _MOST_S = 1e-9, 1e6
 _ABSURD = 1e3
 _FAR = 0.999
@@ -173,17 +148,12 @@ class TrainedTimeModel:
         """What predicts."""
         if isinstance(self.source, GaussianPredictor):
             return self.source
-        where, d = str(self.source.path), len(self.devices)
-        parts = _Parts.from_state(self.source.arrays, where)
-        if len(parts.covariance) != d:
-            raise InputError.of(where=where, expected=f"a model of {d} devices", found=len(parts.covariance))
-        return GaussianPredictor(self.devices, **vars(parts))
+        stored = self.source
+        return GaussianPredictor.from_state(stored.arrays, str(stored.path), devices=self.card.devices)
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder for `crosscast.load_model`; a model that is there is replaced."""
-        fitted = self.predictor
-        parts = _Parts(fitted.point, fitted.covariance, fitted.quantiles, fitted.unseen)
-        write(folder, QUESTION, self.card.to_dict(), parts.state())
+        write(folder, QUESTION, self.card.to_dict(), self.predictor.state())
 
     def predict(
         self,
@@ -206,13 +176,12 @@ class TrainedTimeModel:
         batch = profiles if isinstance(profiles, ProfileBatch) else ProfileBatch.of(profiles)
         measured = self._probes(batch, probes) if isinstance(probes, Mapping) else probes
         forecast = self.predictor.predict(batch, devices, probes=measured, level=level)
+        made_of = forecast.posterior
+        assert made_of is not None
         found: list[list[str]] = [[] for _ in range(len(batch))]
-        warned = (
-            self._other_toolchains(forecast),
-            self._outside(batch),
-            self._times_outside(forecast),
-            self._far_probes(forecast),
-        )
+        warned = [self._other_toolchains(batch, made_of), self._outside(batch, forecast)]
+        if measured is not None:
+            warned.append(self._far_probes(made_of))
         for row, sentence in chain.from_iterable(warned):
             found[row].append(sentence)
         return replace(forecast, warnings=tuple(map(tuple, found)))
@@ -236,34 +205,34 @@ class TrainedTimeModel:
             times[0, keys.index(key)] = seconds
         return times if probes else None
 
-    def _other_toolchains(self, forecast: TimeForecast) -> Iterator[tuple[int, str]]:
-        """How profiles of other toolchains change predictions: as was measured, or as counts matter."""
+    def _other_toolchains(self, batch: ProfileBatch, made_of: Posterior) -> Iterator[tuple[int, str]]:
+        """How profiles of other toolchains change predictions: as was measured, or as counts matter.
+
+        Counts of instructions are what compilers change most.
+        """
         trained = " and ".join(map(str, self.card.toolchains))
         effects = {Toolchain(each.compiler, each.options): each for each in self.card.other_toolchains}
-        for row, toolchains in enumerate(forecast.profiles.toolchains):
+        for row, toolchains in enumerate(batch.toolchains):
             for each in toolchains:
                 if each in self.card.toolchains:
                     continue
-                effect = effects.get(each)
-                said = self._if_more_instructions(forecast, row) if effect is None else effect.sentence
-                profile = (
-                    f"its profile was made with {each}, and those of the model's training with {trained}"
-                )
-                yield row, f"{profile}: {said}"
+                if each in effects:
+                    said = effects[each].sentence
+                else:
+                    one = batch.take(np.array([row]))
+                    metrics = one.metrics.copy()
+                    metrics[:, _COUNTS] *= _MORE_INSTRUCTIONS
+                    moved = self.predictor.point.log_time(replace(one, metrics=metrics)) - made_of.centre[row]
+                    more, change = 100 * (_MORE_INSTRUCTIONS - 1), 100 * np.expm1(np.median(moved))
+                    said = (
+                        f"the effect of that was not measured; {more:.0f} % more instructions would change "
+                        f"the predicted times by {change:+.0f} %"
+                    )
+                made = f"its profile was made with {each}, and those of the model's training with {trained}"
+                yield row, f"{made}: {said}"
 
-    def _if_more_instructions(self, forecast: TimeForecast, row: int) -> str:
-        """How the prediction moves with the counts of instructions, which is what compilers change most."""
-        one = forecast.profiles.take(np.array([row]))
-        metrics = one.metrics.copy()
-        metrics[:, _COUNTS] *= _MORE_INSTRUCTIONS
-        moved = self.predictor.point.log_time(replace(one, metrics=metrics)) - _made_of(forecast).centre[row]
-        more, change = 100 * (_MORE_INSTRUCTIONS - 1), 100 * np.expm1(np.median(moved))
-        return (
-            f"the effect of that was not measured; {more:.0f} % more instructions would change the predicted "
-            f"times by {change:+.0f} %"
-        )
-
-    def _outside(self, batch: ProfileBatch) -> Iterator[tuple[int, str]]:
+    def _outside(self, batch: ProfileBatch, forecast: TimeForecast) -> Iterator[tuple[int, str]]:
+        """Metrics and predicted times that are outside of those of the training."""
         known = {metric.name for metric in METRICS}
         ranges = [(each, batch.metric(each.name)) for each in self.card.metrics if each.name in known]
         outside = np.zeros(len(batch), dtype=np.bool_)
@@ -272,29 +241,24 @@ class TrainedTimeModel:
         for row in np.flatnonzero(outside).tolist():
             features = [(each.name, float(values[row]), each.low, each.high) for each, values in ranges]
             yield from ((row, sentence) for sentence in outside_training(features))
-
-    def _times_outside(self, forecast: TimeForecast) -> Iterator[tuple[int, str]]:
         low, high = self.card.time_s.low, self.card.time_s.high
         least, most = forecast.centre.min(axis=1), forecast.centre.max(axis=1)
         for row in np.flatnonzero((least < low) | (most > high)).tolist():
             worst = format_seconds(float(most[row] if most[row] > high else least[row]))
             trained = f"{format_seconds(low)} to {format_seconds(high)}"
-            known = f"the times that the model was trained on ({trained})"
-            yield row, f"a predicted time of {worst} is outside of {known}"
+            times = f"the times that the model was trained on ({trained})"
+            yield row, f"a predicted time of {worst} is outside of {times}"
 
-    def _far_probes(self, forecast: TimeForecast) -> Iterator[tuple[int, str]]:
+    def _far_probes(self, made_of: Posterior) -> Iterator[tuple[int, str]]:
         """Compare measured times with the forecast without them."""
-        posterior, predictor = _made_of(forecast), self.predictor
-        places = np.argwhere(np.isfinite(posterior.errors)).tolist()
-        if not places:
-            return
+        predictor = self.predictor
         # Without probes, all kernels are as unsure.
         nothing = np.full((1, len(predictor.keys)), np.nan)
         sd = predictor.scatter.moments(nothing, np.eye(len(predictor.keys)))[1][0]
         half = predictor.factors(0, _FAR) * sd
-        for row, place in places:
-            key, middle = predictor.keys[place], posterior.centre[row, place]
-            seconds = float(np.exp(middle + posterior.errors[row, place]))
+        for row, place in np.argwhere(np.isfinite(made_of.errors)).tolist():
+            key, middle = predictor.keys[place], made_of.centre[row, place]
+            seconds = float(np.exp(middle + made_of.errors[row, place]))
             low, high = (float(np.exp(middle + side * half[place])) for side in (-1, 1))
             beyond = max(low / seconds, seconds / high)
             interval = f"{format_seconds(low)} to {format_seconds(high)}"
@@ -309,11 +273,6 @@ class TrainedTimeModel:
                     f"the time measured on {key}, {format_seconds(seconds)}, is outside of the model's "
                     f"{100 * _FAR:g} % interval ({interval}): check its unit and kernel",
                 )
-
-
-def _made_of(forecast: TimeForecast) -> Posterior:
-    assert forecast.posterior is not None
-    return forecast.posterior
 
 
 def open_model(stored: StoredModel) -> TrainedTimeModel:

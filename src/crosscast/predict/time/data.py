@@ -32,7 +32,6 @@ class Toolchain:
     options: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Name and options, for people."""
         return " ".join([self.compiler or "an unknown compiler", *self.options])
 
     @classmethod
@@ -61,7 +60,6 @@ class ProfileBatch:
     toolchains: tuple[tuple[Toolchain, ...], ...] = ()  # What each was profiled with; empty where not known
 
     def __post_init__(self) -> None:
-        """Check the shapes."""
         n = len(self.application)
         if self.invocations.size == 0:
             object.__setattr__(self, "invocations", np.ones(n, dtype=np.int64))
@@ -101,7 +99,6 @@ class ProfileBatch:
         return cls(applications, kernels, sizes, np.stack(means), counts, made)
 
     def __len__(self) -> int:
-        """Number of kernels at a size."""
         return len(self.application)
 
     @property
@@ -117,21 +114,17 @@ class ProfileBatch:
     def take(self, rows: Integers | Flags) -> ProfileBatch:
         """Some of the profiles, by their numbers or by a flag for each."""
         places = np.arange(len(self))[rows].tolist()
-        names = self.names
-        application, kernel, size = (tuple(names[i][part] for i in places) for part in range(3))
+        each = (self.application, self.kernel, self.size)
+        application, kernel, size = (tuple(names[i] for i in places) for names in each)
         toolchains = tuple(self.toolchains[i] for i in places) if self.toolchains else ()
         metrics, invocations = self.metrics[places], self.invocations[places]
         return ProfileBatch(application, kernel, size, metrics, invocations, toolchains)
 
     def groups(self, by: Literal["application", "kernel"]) -> Integers:
         """A number for each profile, equal where they are of one application, or of one of its kernels."""
-        return _numbered([name[: 1 if by == "application" else 2] for name in self.names])
-
-
-def _numbered(keys: Sequence[Any]) -> Integers:
-    """Place of each key in the order of all that differ."""
-    places = {key: place for place, key in enumerate(sorted(set(keys)))}
-    return np.array([places[key] for key in keys], dtype=np.int64)
+        keys = [name[: 1 if by == "application" else 2] for name in self.names]
+        places = {key: place for place, key in enumerate(sorted(set(keys)))}
+        return np.array([places[key] for key in keys], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +138,6 @@ class Grid:
     runs: Integers  # Runs in which the cell was measured
 
     def __post_init__(self) -> None:
-        """Check the shapes."""
         shape = (len(self.profiles), len(self.devices))
         for name in ("log_time", "spread", "runs"):
             found = getattr(self, name).shape
@@ -171,7 +163,8 @@ class Grid:
 
 def device_groups(devices: Sequence[Device]) -> Integers:
     """A number for each device, from 0, equal where they are of one type and vendor. Of shape ``(d,)``."""
-    return _numbered([(device.type, device.vendor) for device in devices])
+    groups = [(device.type, device.vendor) for device in devices]
+    return np.array([sorted(set(groups)).index(group) for group in groups], dtype=np.int64)
 
 
 def application_weights(profiles: ProfileBatch, power: float = 0.75) -> Reals:
@@ -232,8 +225,8 @@ def grid_of(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean")
     """The grid of a dataset's kernels that have a profile, with the records of a cell put together."""
     # Imported here and below: predicting needs no pyarrow.
     from crosscast.data.library import pc
-    from crosscast.data.table import distinct, key_numbers
-    from crosscast.data.views import KERNEL_AT_A_SIZE, join
+    from crosscast.data.table import distinct, key_numbers, samples_of
+    from crosscast.data.views import CELL, KERNEL_AT_A_SIZE, join, run_means, sound
 
     joined = join(dataset, invocations=invocations)
     joined = joined.filter(pc.is_valid(joined.column("total_instruction_count")))
@@ -246,7 +239,13 @@ def grid_of(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean")
     runs = np.zeros(log_time.shape, dtype=np.int64)
     log_time[rows, columns] = np.log(joined.column("time_median_s").to_numpy())
     runs[rows, columns] = joined.column("runs").to_numpy()
-    spread[rows, columns] = _log_spreads(dataset, joined)
+    records = sound(dataset.records, dataset.sessions)
+    cells, of_cell = distinct(records, CELL)
+    # Each cell of the joined view is one of these.
+    asked, known = key_numbers([joined, cells], CELL)
+    spreads = np.empty(len(known))
+    spreads[known] = samples_of(of_cell, np.log(run_means(records))).sd()
+    spread[rows, columns] = spreads[asked]
     metrics = np.empty((kernels.num_rows, len(METRICS)))
     for place, each in enumerate(METRICS):
         metrics[rows, place] = joined.column(each.name).to_numpy()
@@ -282,17 +281,3 @@ def _check_configurations(label: str, joined: Table) -> None:
     if count > 1:
         found = f"{count} of {device!r}"
         raise InputError.of(where=f"{label}: records", expected="one configuration a device", found=found)
-
-
-def _log_spreads(dataset: Dataset, joined: Table) -> Reals:
-    """For each row of the joined view, the standard deviation of the logarithms of its runs' times."""
-    from crosscast.data.table import distinct, key_numbers, samples_of
-    from crosscast.data.views import CELL, run_means, sound
-
-    records = sound(dataset.records, dataset.sessions)
-    keys, numbers = distinct(records, CELL)
-    # Each cell of the joined view is one of these.
-    wanted, known = key_numbers([joined, keys], CELL)
-    spreads = np.empty(len(known))
-    spreads[known] = samples_of(numbers, np.log(run_means(records))).sd()
-    return spreads[wanted]

@@ -12,17 +12,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from statistics import NormalDist
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.predict.intervals import LEVELS, half_width
+from crosscast.predict.intervals import LEVELS
+from crosscast.predict.serialization import NOT_KEPT, Array, Stored
 from crosscast.predict.time.data import Grid, ProfileBatch, application_weights, device_groups
 from crosscast.predict.time.forecast import PointModel, PointPredictor, TimeForecast
 from crosscast.predict.time.unseen import UnseenDevices, enough_devices, fit_unseen
+from crosscast.profile import METRICS
 
 _LEAST_NOISE = 0.03
 # Twice or half of either makes no difference on the published data that could be told from chance.
@@ -41,50 +43,38 @@ class Scatter:
     covariance: Reals  # `(d, d)` Where nothing is out of the ordinary
     shifts: Flags | None = None  # `(k, d)` Sets of devices that now and then share a large error
 
-    @cached_property
-    def _parts(self) -> tuple[Reals, Reals]:
-        """Odds and covariances of the ``m`` normal distributions."""
-        plain = np.zeros((1, len(self.covariance)))
-        sets = plain if self.shifts is None else np.vstack([plain, self.shifts])
-        odds = np.where(sets.any(axis=1), _SHIFT_ODDS, 1.0)
-        return odds, self.covariance + _SHIFT_VARIANCE * sets[:, :, None] * sets[:, None, :]
-
     def moments(self, errors: Reals, sums: Reals, noise: float = _LEAST_NOISE) -> tuple[Reals, Reals]:
         """Means and standard deviations ``(n, s)`` of weighted sums ``(s, d)`` of errors, given some errors.
 
         Errors are of shape ``(n, d)``, and not a number where not known.
         """
-        odds, covariances = self._parts
+        plain = np.zeros((1, len(self.covariance)))
+        sets = plain if self.shifts is None else np.vstack([plain, self.shifts])
+        odds = np.where(sets.any(axis=1), _SHIFT_ODDS, 1.0)
+        covariances = self.covariance + _SHIFT_VARIANCE * sets[:, :, None] * sets[:, None, :]
         variances = ((sums @ covariances) * sums).sum(axis=2)
         known = np.isfinite(errors)
         mean, variance = np.zeros((2, len(errors), len(sums)))
         for pattern in np.unique(known, axis=0):
             rows = (known == pattern).all(axis=1)
-            if pattern.any():
-                given = errors[np.ix_(rows, pattern)]
-                mean[rows], variance[rows] = self._given(pattern, given, sums, variances, noise)
-            else:
+            if not pattern.any():
                 variance[rows] = (odds @ variances) / odds.sum()
+                continue
+            given = errors[np.ix_(rows, pattern)].T
+            across = sums @ covariances[:, :, pattern]
+            within: Any = covariances[:, pattern][:, :, pattern] + noise**2 * np.eye(len(given))
+            solved: Any = np.linalg.solve(within, given)
+            _, volumes = np.linalg.slogdet(within)
+            evidence = np.log(odds)[:, None] - ((given * solved).sum(axis=1) + volumes[:, None]) / 2
+            shares = np.exp(evidence - evidence.max(axis=0))
+            shares /= shares.sum(axis=0)
+            means: Any = (across @ solved).swapaxes(1, 2)
+            weights: Any = np.linalg.solve(within, across.swapaxes(1, 2))
+            left = variances - (weights.swapaxes(1, 2) * across).sum(axis=2)
+            mean[rows] = np.einsum("mn,mns->ns", shares, means)
+            apart = np.einsum("mn,mns->ns", shares, (means - mean[rows]) ** 2)
+            variance[rows] = shares.T @ left + apart
         return mean, np.sqrt(np.maximum(variance, noise**2))
-
-    def _given(
-        self, known: Flags, errors: Reals, sums: Reals, variances: Reals, noise: float
-    ) -> tuple[Reals, Reals]:
-        """Means and variances of the sums, given the errors of the known devices."""
-        odds, covariances = self._parts
-        across = sums @ covariances[:, :, known]
-        within: Any = covariances[:, known][:, :, known] + noise**2 * np.eye(errors.shape[1])
-        solved: Any = np.linalg.solve(within, errors.T)
-        _, volumes = np.linalg.slogdet(within)
-        evidence = np.log(odds)[:, None] - ((errors.T * solved).sum(axis=1) + volumes[:, None]) / 2
-        shares = np.exp(evidence - evidence.max(axis=0))
-        shares /= shares.sum(axis=0)
-        means: Any = (across @ solved).swapaxes(1, 2)
-        weights: Any = np.linalg.solve(within, across.swapaxes(1, 2))
-        left = variances - (weights.swapaxes(1, 2) * across).sum(axis=2)
-        mean: Reals = np.einsum("mn,mns->ns", shares, means)
-        variance: Reals = shares.T @ left + np.einsum("mn,mns->ns", shares, (means - mean) ** 2)
-        return mean, variance
 
 
 def shared_shifts(devices: Sequence[Device]) -> Flags:
@@ -95,15 +85,6 @@ def shared_shifts(devices: Sequence[Device]) -> Flags:
         sets.insert(0, np.ones(len(devices), dtype=np.bool_))
     several = [each for each in sets if each.sum() > 1]
     return np.array(several, dtype=np.bool_).reshape(-1, len(devices))
-
-
-def conditional(
-    centre: Reals, scatter: Scatter, measured: Reals, noise: float = _LEAST_NOISE
-) -> tuple[Reals, Reals]:
-    """Condition logarithms of times on some that were measured: means and standard deviations."""
-    known = np.isfinite(measured)
-    mean, sd = scatter.moments(measured - centre, np.eye(centre.shape[1]), noise)
-    return np.where(known, measured, centre + mean), np.where(known, noise, sd)
 
 
 _LEAST_APPLICATIONS = 3
@@ -167,10 +148,7 @@ _MOST_SETS = 60
 # One-sided 95 % of a normal distribution.
 _CAUTION = 1.645
 _MIDDLE = 0.5
-
-
-def _normal_factor(level: float) -> float:
-    return NormalDist().inv_cdf(0.5 + level / 2)
+_NO_METRICS = np.empty((0, len(METRICS)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,21 +172,32 @@ class Posterior:
         difference[0, keys.index(first)], difference[0, keys.index(second)] = -1.0, 1.0
         sd = float(self.predictor.scatter.moments(errors[None, :], difference)[1][0, 0])
         probes = int(np.isfinite(errors).sum())
-        width = float(self.predictor.factors(probes, _MIDDLE)) / _normal_factor(_MIDDLE)
+        width = float(self.predictor.factors(probes, _MIDDLE)) / NormalDist().inv_cdf(0.5 + _MIDDLE / 2)
         return NormalDist().cdf(-apart / (width * sd))
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianPredictor:
+class GaussianPredictor(Stored):
     """A fitted model that says how sure it is."""
 
-    devices: tuple[Device, ...]  # The `d` devices that it was fitted on
+    devices: Annotated[tuple[Device, ...], NOT_KEPT]  # The `d` devices that it was fitted on
     point: PointPredictor  # What predicts the centres
-    covariance: Reals  # `(d, d)` Of its errors on held-out applications
+    covariance: Annotated[Reals, Array("d d")]  # Of its errors on held-out applications
     # Quantiles of the absolute errors over their standard deviations, for 0, 1 and 2 or more probes (rows)
     # and for probabilities from 0 to 1 in equal steps (columns)
-    quantiles: Reals
+    quantiles: Annotated[Reals, Array("p q", low=0, least=1, rising=True)]
     unseen: UnseenDevices | None = None  # What predicts other devices, if it was fitted on enough to tell
+
+    def check(self) -> None:
+        """Refuse a covariance that is none, and parts of other devices."""
+        matrix, d = self.covariance, len(self.devices)
+        counts = {len(matrix), self.point.log_time(ProfileBatch((), (), (), _NO_METRICS)).shape[1]}
+        if self.unseen is not None:
+            counts.add(len(self.unseen.descriptors.device_types))
+        if counts != {d}:
+            raise InputError.of(expected=f"a model of {d} devices", found=f"one of {max(counts - {d})}")
+        if not (np.allclose(matrix, matrix.T) and (np.linalg.eigvalsh(matrix) > 0).all()):
+            raise InputError.of(field="covariance", expected="a positive definite one", found="another")
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
@@ -232,14 +221,24 @@ class GaussianPredictor:
         if not 0 < level < 1:
             raise InputError.of(where="level", expected="a probability between 0 and 1", found=f"{level:g}")
         places, new = self._asked(devices)
-        measured = _log_probes(probes, (len(profiles), len(self.keys)))
-        centre = self.point.log_time(profiles)
-        known = np.isfinite(measured)
-        mean, sd = conditional(centre, self.scatter, measured)
+        shape = (len(profiles), len(self.keys))
+        measured = np.full(shape, np.nan)
+        if probes is not None:
+            if probes.shape != shape:
+                raise InputError.of(where="probes", expected=f"times of shape {shape}", found=probes.shape)
+            wrong = np.isfinite(probes) & (probes <= 0) | np.isinf(probes)
+            if wrong.any():
+                found = f"{probes[wrong][0]:g}"
+                raise InputError.of(where="probes", expected="times above 0 s", found=found)
+            measured = np.log(probes)
+        centre, known = self.point.log_time(profiles), np.isfinite(measured)
+        errors = measured - centre
+        mean, sd = self.scatter.moments(errors, np.eye(len(self.keys)))
+        mean = np.where(known, measured, centre + mean)
         factor = self.factors(known.sum(axis=1), level)[:, None]
-        half = np.where(known, _normal_factor(level), factor) * sd
+        half = np.where(known, NormalDist().inv_cdf(0.5 + level / 2) * _LEAST_NOISE, factor * sd)
         if new:
-            means, halves = self._elsewhere(new, mean, measured - centre, factor, level)
+            means, halves = self._elsewhere(new, mean, errors, factor, level)
             mean, half = np.hstack([mean, means]), np.hstack([half, halves])
             known = np.hstack([known, np.zeros(means.shape, dtype=np.bool_)])
         keys = (*self.keys, *(device.key for device in new))
@@ -252,7 +251,7 @@ class GaussianPredictor:
             np.exp(mean + half),
             level,
             known[:, places],
-            posterior=Posterior(self, centre, measured - centre),
+            posterior=Posterior(self, centre, errors),
         )
 
     def _asked(self, wanted: Sequence[str | Device] | None) -> tuple[list[int], list[Device]]:
@@ -289,20 +288,10 @@ class GaussianPredictor:
 
     def factors(self, probes: Any, level: float) -> Reals:
         """By how many standard deviations an interval of a level reaches, for numbers of probes."""
-        by_count = np.array([half_width(row, level) for row in self.quantiles])
+        levels = np.linspace(0, 1, self.quantiles.shape[1])
+        by_count = np.array([np.interp(level, levels, row) for row in self.quantiles])
         factors: Reals = by_count[np.minimum(probes, len(by_count) - 1)]
         return factors
-
-
-def _log_probes(probes: Reals | None, shape: tuple[int, int]) -> Reals:
-    if probes is None:
-        return np.full(shape, np.nan)
-    if probes.shape != shape:
-        raise InputError.of(where="probes", expected=f"times of shape {shape}", found=probes.shape)
-    wrong = np.isfinite(probes) & (probes <= 0) | np.isinf(probes)
-    if wrong.any():
-        raise InputError.of(where="probes", expected="times above 0 s", found=f"{probes[wrong][0]:g}")
-    return np.log(probes)
 
 
 @dataclass(frozen=True)
@@ -352,7 +341,7 @@ def _quantiles(errors: Reals, grid: Grid, seed: int) -> Reals:
 def _ratios(errors: Reals, scatter: Scatter, known: Flags) -> Reals:
     """Absolute errors over their standard deviations, given those of some devices."""
     measured = np.where(known, errors, np.nan)
-    mean, sd = conditional(np.zeros_like(measured), scatter, measured)
+    mean, sd = scatter.moments(measured, np.eye(len(known)))
     ratio = (np.abs(errors - mean) / sd)[:, ~known]
     there: Reals = ratio[np.isfinite(ratio)]
     return there

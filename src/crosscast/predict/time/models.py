@@ -139,11 +139,7 @@ def _sound(values: Reals) -> Flags:
     return (values >= 0) & (values <= _LARGEST)
 
 
-def _check_features(names: Sequence[str]) -> None:
-    unknown = sorted(set(names) - set(_BY_NAME))
-    if unknown or not names or len(set(names)) != len(names):
-        expected, found = f"some of {', '.join(_BY_NAME)}, each once", ", ".join(unknown or names) or "none"
-        raise InputError.of(field="features", expected=expected, found=found)
+_Features = Annotated[tuple[str, ...], Array("f", least=1, among=tuple(_BY_NAME))]
 
 
 @dataclass(frozen=True)
@@ -201,13 +197,9 @@ class Nearest:
 class FittedNearest(Stored, kind="nearest"):
     """``k`` points in the space of the features, and their times."""
 
-    features: Annotated[tuple[str, ...], Array("f")]
+    features: _Features
     points: Annotated[Reals, Array("k f", least=1)]
     times: Annotated[Reals, Array("k d")]  # Natural logarithms of seconds
-
-    def check(self) -> None:
-        """Refuse features that there are not."""
-        _check_features(self.features)
 
     def log_time(self, profiles: ProfileBatch) -> Reals:
         """Natural logarithms of times in seconds on the devices of its grid, of shape ``(n, d)``."""
@@ -277,12 +269,11 @@ def two_parts(grid: Grid) -> TwoParts:
 class FittedTrees(Stored, kind="trees"):
     """Trees on features of profiles, with an output for each device."""
 
-    features: tuple[str, ...]
+    features: _Features
     trees: Annotated[Trees, Nested(flat=True)]  # Their sum is the logarithm of the time
 
     def check(self) -> None:
-        """Refuse features that there are not, and trees on others."""
-        _check_features(self.features)
+        """Refuse trees on other features."""
         self.trees.check_width(len(self.features))
 
     def log_time(self, profiles: ProfileBatch) -> Reals:

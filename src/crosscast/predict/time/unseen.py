@@ -18,7 +18,7 @@ import numpy as np
 from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.predict.intervals import LEVELS, check_quantiles, half_width
+from crosscast.predict.intervals import LEVELS
 from crosscast.predict.serialization import Array, Nested, Stored
 from crosscast.predict.time.data import Grid, application_weights, impute
 
@@ -49,7 +49,6 @@ class Pairs:
     trend: Reals  # `(d,)` Logarithm of the time of an instruction, as clock and peak rate let expect it
 
     def __len__(self) -> int:
-        """Number of devices."""
         return len(self.trend)
 
     def take(self, devices: Sequence[int]) -> Pairs:
@@ -65,7 +64,7 @@ class Descriptors(Stored):
     device_types: Annotated[tuple[str, ...], Array("d")]  # Empty where not known
     device_vendors: Annotated[tuple[str, ...], Array("d")]
     device_series: Annotated[tuple[str, ...], Array("d")]
-    device_numbers: Annotated[tuple[str, ...], Array("k")]  # Those of `NUMBERS` that at least one of them has
+    device_numbers: Annotated[tuple[str, ...], Array("k", among=NUMBERS)]  # Those that at least one has
     # Their logarithms. Where a device lacks a number, the mean over the devices of its type and vendor that
     # have it, or else of its type, or else of all
     device_logs: Annotated[Reals, Array("d k")]
@@ -78,13 +77,6 @@ class Descriptors(Stored):
         types, vendors, series = _texts(devices)
         names = tuple(name for name, there in zip(NUMBERS, known.tolist(), strict=True) if there)
         return cls(types, vendors, series, names, _imputed(found[:, known], types, vendors))
-
-    def check(self) -> None:
-        """Refuse numbers that are none of `NUMBERS`."""
-        unknown = ", ".join(sorted(set(self.device_numbers) - set(NUMBERS)))
-        if unknown:
-            expected = f"some of {', '.join(NUMBERS)}"
-            raise InputError.of(field="device_numbers", expected=expected, found=unknown)
 
     def joined(self, device: Device) -> Descriptors:
         """The same with a further device, the last."""
@@ -302,11 +294,7 @@ class UnseenDevices(Stored):
     kriging: Annotated[Reals, Array(f"{len(_MEANS)}")]  # See `Kriging`
     # Quantiles of the absolute errors over their standard deviations, on known devices left out of the fit,
     # for probabilities from 0 to 1 in equal steps
-    unseen_quantiles: Annotated[Reals, Array("q")]
-
-    def check(self) -> None:
-        """Refuse quantiles that are none."""
-        check_quantiles("unseen_quantiles", self.unseen_quantiles)
+    unseen_quantiles: Annotated[Reals, Array("q", low=0, least=1, rising=True)]
 
     def transfer(self, device: Device) -> Transfer:
         """How the time on a new device follows from those on the known ones."""
@@ -315,7 +303,8 @@ class UnseenDevices(Stored):
 
     def factor(self, level: float) -> float:
         """By how many standard deviations an interval of a level reaches."""
-        return half_width(self.unseen_quantiles, level)
+        quantiles = self.unseen_quantiles
+        return float(np.interp(level, np.linspace(0, 1, len(quantiles)), quantiles))
 
 
 def enough_devices(grid: Grid) -> bool:
