@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from rich.text import Text
 
-from crosscast.measure.energy import Availability
 from crosscast.measure.inventory import Entry
+from crosscast.measure.sensors import Availability
 from crosscast.report.dataset import Measurement, print_devices, print_measurement
 from crosscast.report.text import PLAIN_WIDTH, console_of_numbers, console_on, number_table, print_table
 

@@ -211,7 +211,7 @@ class CoRunProfile:
     solo: Solo  # What is known of the application
     device: str  # Id of the device
     device_name: str  # Its name
-    calibration: Calibration  # The microbenchmarks there
+    calibration: Calibration  # The stressors there
     notes: Sequence[str]  # What went wrong without ending it, as sentences
     file: Path  # Where it was written to
 
@@ -234,7 +234,7 @@ class CoRunProfile:
 
 
 def print_corun_profile(profile: CoRunProfile, stream: TextIO) -> None:
-    """Print what was measured alone, and below it a row for each microbenchmark."""
+    """Print what was measured alone, and below it a row for each stressor."""
     console = console_on(stream)
     console.print(Text(f"{profile.solo.name} on {profile.device} ({profile.device_name})", style="bold"))
     for line in _lines(profile.solo):
@@ -242,7 +242,7 @@ def print_corun_profile(profile: CoRunProfile, stream: TextIO) -> None:
     table = number_table("beside", ("slowdown", "slowdown of the other", "fairness", "power"))
     for level in profile.calibration.levels:
         table.add_row(level.name, *_cells(profile.solo, level.name))
-    print_table(console, "beside each microbenchmark", table)
+    print_table(console, "beside each stressor", table)
     console.print(Text(profile.calibration.sentence), soft_wrap=True)
     for doubt in (*profile.calibration.doubts, *profile.notes):
         console.print(Text(f"warning: {doubt}"), soft_wrap=True)
