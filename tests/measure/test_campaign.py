@@ -259,7 +259,7 @@ def full_disk() -> Iterator[pytest.MonkeyPatch]:
 def test_a_full_disk_ends_the_campaign_and_keeps_what_is_there(
     machine: Machine, tmp_path: Path, full_disk: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(InputError, match=r"cannot write the table \(No space left on device\)"):
+    with pytest.raises(EnvironmentFault, match=r"cannot write the table \(No space left on device\)"):
         build(plan(), tmp_path)
     assert machine.kinds() == ["DescribeJob", *["CharacterizeJob"] * 2]
     dataset = read_dataset(tmp_path)
