@@ -43,8 +43,8 @@ data: $(STAMP)
 	$(BIN)/crosscast dataset build --out src/crosscast/data/bundled/suite --suite all --sizes tiny,small,medium --devices all
 
 data-corun: $(STAMP)
-	$(BIN)/crosscast corun campaign --out src/crosscast/data/bundled/corun --suite all --sizes small,medium --bags 2,3 \
-	    --most-bags 160 --rounds 2 --device pocl:0
+	$(BIN)/crosscast corun campaign --out src/crosscast/data/bundled/corun --suite all --sizes small,medium --mixes 2,3 \
+	    --most-mixes 160 --rounds 2 --device pocl:0
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

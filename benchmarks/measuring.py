@@ -20,9 +20,9 @@ import pyopencl as cl
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.kernel import Program
-from crosscast.measure.energy import NullSensor
+from crosscast.measure.energy import Watch
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, find
-from crosscast.measure.session import Watch, measuring_loop
+from crosscast.measure.session import measuring_loop
 from crosscast.measure.subjects import Settings
 from crosscast.suite.application import Application, Parameters, Queue
 
@@ -141,7 +141,7 @@ def _ours_s(queue: OpenCLQueue, chain: _Chain, runs: int) -> tuple[float, float]
     settings = Settings(min_runs=runs, min_time_s=0)
     for _ in range(_WARMUPS):
         queue.timed(chain.run)
-    found, loop_s = measuring_loop(chain.run, queue, settings, Watch(NullSensor(), []))
+    found, loop_s = measuring_loop(chain.run, queue, settings, Watch(None, []))
     return loop_s / runs, statistics.fmean(times.kernels_s["chain"][0] for times in found)
 
 

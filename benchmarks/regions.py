@@ -26,8 +26,9 @@ import crosscast
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.measure.cpu_counters import available
-from crosscast.measure.meters import RaplMeter
+from crosscast.measure.energy import Polled
 from crosscast.measure.regions.history import History, Metering
+from crosscast.measure.sensors import RaplSensor
 
 Loop = Callable[[int], None]
 """Enters and leaves an empty region so many times."""
@@ -84,7 +85,7 @@ def _loops(folder: Path) -> dict[str, Loop]:
     """The manners, by name, from the plainest on."""
     arguments = (np.zeros((64, 64)), np.zeros((64, 64)), 64)
     file: dict[str, Any] = {"history": History(folder / "runs.jsonl"), "sensors": "none"}
-    energy = file | {"sensors": Metering([RaplMeter(_zones(folder))])}
+    energy = file | {"sensors": Metering([Polled(RaplSensor(_zones(folder)))])}
     loops: dict[str, Loop] = {
         "by hand: two looks at the clock": _by_hand,
         "in memory only": _blocks({"sensors": "none"}),

@@ -1,6 +1,7 @@
 """The commands corun profile and corun campaign, on PoCL's CPU, and what they refuse."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from crosscast.data.corun import co_runs
 from crosscast.data.dataset import read_dataset
 from crosscast.data.isolated_runs import read_profile
 from crosscast.measure import opencl as describe
-from crosscast.measure.corun import campaign as piece_work
+from crosscast.measure.corun import campaign as corun_campaign
 from crosscast.measure.opencl import devices
 
 Output = pytest.CaptureFixture[str]
@@ -39,7 +40,7 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         return {**known(device), "memory_bytes": 100 << 20}
 
     monkeypatch.setattr(describe, "static_facts", static_facts)
-    monkeypatch.setattr(piece_work, "static_facts", static_facts)
+    monkeypatch.setattr(corun_campaign, "static_facts", static_facts)
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_a_profile_is_shown_and_written(tmp_path: Path, capfd: Output) -> None:
         "medium",
         "high",
     ]
-    assert f"microbenchmarks on {CPU.id}: low " in output.out
+    assert f"stressors on {CPU.id}: low " in output.out
     assert f"wrote {out}" in output.err
     solo = read_profile(out).solo
     assert (solo.name, solo.device) == ("gem tiny", CPU.key)
@@ -75,7 +76,7 @@ def test_a_launch_file_can_be_profiled_and_its_file_is_named_after_it(
     launch_file: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
 ) -> None:
     monkeypatch.chdir(launch_file.parent)
-    assert main(["corun", "profile", "k.toml", "--no-mix", "--json", *QUICK]) == 0
+    assert main(["corun", "profile", "k.toml", "--no-instruction-mix", "--json", *QUICK]) == 0
     found = json.loads(capfd.readouterr().out)
     assert (found["application"], found["size"], found["file"]) == ("k", "given", "k.json")
     assert set(found["microbenchmarks"]["levels"]) == {"low", "medium", "high"}
@@ -85,14 +86,24 @@ def test_a_launch_file_can_be_profiled_and_its_file_is_named_after_it(
 
 @pytest.mark.usefixtures("little_memory")
 def test_a_campaign_fills_a_dataset_and_goes_on_where_it_was(tmp_path: Path, capfd: Output) -> None:
-    words = ["corun", "campaign", "--suite", "gem", "--sizes", "tiny", "--device", CPU.id, "--no-mix"]
+    words = [
+        "corun",
+        "campaign",
+        "--suite",
+        "gem",
+        "--sizes",
+        "tiny",
+        "--device",
+        CPU.id,
+        "--no-instruction-mix",
+    ]
     words += ["--rounds", "1", "--out", str(tmp_path / "set"), *QUICK]
     assert main(words) == 0
     output = capfd.readouterr()
-    assert "crosscast: applications at sizes: 1; bags of 2: 1\n" in output.err
-    assert f"crosscast: note: microbenchmarks on {CPU.id}: low " in output.err
+    assert "crosscast: applications at sizes: 1; mixes of 2: 1; 3 tasks, roughly 15 s\n" in output.err
+    assert f"crosscast: note: stressors on {CPU.id}: low " in output.err
     assert output.out == f"{tmp_path / 'set'}: 3 done now, 0 there before, 0 failed\n"
-    assert main([*words, "--bags", "2,3", "--json"]) == 0
+    assert main([*words, "--mixes", "2,3", "--json"]) == 0
     found = json.loads(capfd.readouterr().out)
     assert (found["done"], found["kept"], found["failed"]) == (1, 3, [])
     bags = co_runs(read_dataset(tmp_path / "set")).bags
@@ -110,9 +121,9 @@ def test_a_campaign_fills_a_dataset_and_goes_on_where_it_was(tmp_path: Path, cap
         (["profile", "gem", "--size", "tiny", "--jobs", "0"], "--jobs: expected at least 1, found 0"),
         (["profile", "gem", "--size", "tiny", "--round-time", "-1"], "--round-time: expected a number"),
         (["profile", "gem", "--size", "tiny", "--out", "/no/such/a.json"], "--out: the folder /no/such"),
-        (["campaign", "--out", "set", "--bags", "two"], "--bags: expected numbers separated by commas"),
-        (["campaign", "--out", "set", "--bags", "1"], "--bags: expected numbers of applications from 2"),
-        (["campaign", "--out", "set", "--most-bags", "0"], "--most-bags: expected at least 1, found 0"),
+        (["campaign", "--out", "set", "--mixes", "two"], "--mixes: expected numbers such as"),
+        (["campaign", "--out", "set", "--mixes", "1"], "--mixes: expected numbers of applications from 2"),
+        (["campaign", "--out", "set", "--most-mixes", "0"], "--most-mixes: expected at least 1, found 0"),
         (["campaign", "--out", "set", "--sizes", "huge"], "--sizes: expected one of tiny"),
         (["campaign", "--out", "set", "--suite", "nothing"], "application 'nothing'"),
         (["campaign", "--out", "set", "--threads", "0"], "--threads: expected at least 1, found 0"),
@@ -127,13 +138,49 @@ def test_wrong_input_is_refused_before_anything_runs(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: mode == os.F_OK)
+    out = tmp_path / "gem.json"
+    assert main(["corun", "profile", "gem", "--size", "tiny", "--out", str(out), *QUICK]) == 2
+    assert f"--out: cannot write the file {out}" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["campaign", "--out", "set", "--bags", "2"], "it is --mixes now"),
+        (["campaign", "--out", "set", "--no-mix"], "it is --no-instruction-mix now"),
+        (["neighbour", "low"], "crosscast corun neighbour is crosscast corun stressor now"),
+        (["campaign", "--out", "set", "--jobs", "2.5"], "--jobs: expected a whole number, found '2.5'"),
+        (["campaign", "--out", "set", "--mixes", "2.5"], "--mixes: expected numbers such as"),
+    ],
+)
+def test_old_spellings_and_fractions_are_refused_in_a_sentence(
+    words: list[str], message: str, capfd: Output
+) -> None:
+    assert main(["corun", *words]) == 2
+    assert message in capfd.readouterr().err
+
+
 @pytest.mark.usefixtures("little_memory")
 def test_an_application_that_fails_alone_has_no_profile(
     tmp_path: Path, make_application: Callable[..., Path], capfd: Output
 ) -> None:
     own = make_application("wrong", check="raise CheckFailed('the sum is wrong')")
     out = tmp_path / "wrong.json"
-    words = ["corun", "profile", str(own), "--size", "tiny", "--out", str(out), "--no-mix", *QUICK]
+    words = [
+        "corun",
+        "profile",
+        str(own),
+        "--size",
+        "tiny",
+        "--out",
+        str(out),
+        "--no-instruction-mix",
+        *QUICK,
+    ]
     assert main(words) == 1
     assert "the sum is wrong" in capfd.readouterr().err
     assert not out.exists()

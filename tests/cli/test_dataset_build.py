@@ -180,7 +180,7 @@ def test_a_sensor_that_goes_away_is_a_note(
         (["--fit", "abacus:0"], "--fit: expected one of typical, "),
         (["--fit", "all"], "found 'all'"),
         (["--repeats", "0"], "--repeats: expected at least 1, found 0"),
-        (["--sensor", "magic"], "sensor must be one of"),
+        (["--sensor", "magic"], "--sensor: expected one of"),
         (["--timeout", "1"], "--min-time: expected less than the time limit of 1 s, found 2"),
     ],
 )

@@ -154,9 +154,6 @@ def test_runs_that_are_wrong_are_one_sentence_and_exit_2(tmp_path: Path, capsys:
     assert not (tmp_path / "out").exists()
 
 
-Output_import_counters = pytest.CaptureFixture[str]
-
-
 def event(name: str, value: str, unit: str = "") -> str:
     return json.dumps({"counter-value": value, "unit": unit, "event": name}) + "\n"
 
@@ -175,9 +172,7 @@ def perf_files(tmp_path: Path) -> list[str]:
     return paths
 
 
-def test_profiles_become_repeats_of_a_run(
-    tmp_path: Path, perf_files: list[str], capsys: Output_import_counters
-) -> None:
+def test_profiles_become_repeats_of_a_run(tmp_path: Path, perf_files: list[str], capsys: Output) -> None:
     words = ["--out", str(tmp_path / "out"), "--device", "xeon", "--application", "sort", "--size", "big"]
     words += ["--kernel", "sorting", "--nodes", "2", "--cores", "72", "--gpu"]
     assert main(["dataset", "import", "perf", *perf_files, *words]) == 0
@@ -191,7 +186,7 @@ def test_profiles_become_repeats_of_a_run(
     assert counters == [{"instructions": 1000}, {"instructions": 2000}]
 
 
-def test_a_time_may_be_given(tmp_path: Path, capsys: Output_import_counters) -> None:
+def test_a_time_may_be_given(tmp_path: Path, capsys: Output) -> None:
     (tmp_path / "p.json").write_text(event("cycles", "7"), encoding="utf-8")
     words = [
         "dataset",
@@ -239,9 +234,7 @@ def test_a_region_of_caliper_and_a_kernel_of_ncu_are_chosen(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("tool", ["hpctoolkit", "caliper", "perf", "ncu"])
-def test_what_is_wrong_is_one_sentence_and_exit_2(
-    tmp_path: Path, tool: str, capsys: Output_import_counters
-) -> None:
+def test_what_is_wrong_is_one_sentence_and_exit_2(tmp_path: Path, tool: str, capsys: Output) -> None:
     words = ["--out", str(tmp_path / "out"), "--device", "x"]
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("nothing of a tool\n", encoding="utf-8")

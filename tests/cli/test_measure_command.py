@@ -113,8 +113,8 @@ def test_a_replayed_sensor_tells_the_energy(make_application: Folder, tmp_path: 
     check(ENERGY, encoded(ENERGY, found["energy"]), "energy")
     (row,) = found["energy"]
     assert (row["sensor"], row["domain"]) == ("replay", "package-0")
-    assert row["energy_j"] == pytest.approx(10 * row["duration_s"])
-    assert row["samples"] >= 20
+    assert row["energy_j"] == pytest.approx(10 * row["duration_s"], rel=1e-2)
+    assert row["samples"] == len(row["times_s"]) >= 2
     assert row["runs"] == found["sessions"][0]["runs"]
 
 
@@ -157,7 +157,7 @@ def test_people_get_a_summary(capsys: Output) -> None:
         ("{fill} --timeout 0", 2, "--timeout: expected a number of seconds, found 0"),
         ("{fill} --min-time nan", 2, "--min-time: expected a number of seconds, found nan"),
         ("{fill} --min-time 9 --timeout 5", 2, "expected less than the time limit of 5 s, found 9"),
-        ("{fill} --sensor magic", 2, "sensor must be one of"),
+        ("{fill} --sensor magic", 2, "--sensor: expected one of"),
         ("{wild} --device {device}", 1, "the process that measured was killed by SIG"),
     ],
 )

@@ -22,7 +22,7 @@ from crosscast.data.sources import IMPORTERS, aiwc, configurations, corun, count
 from crosscast.data.sources.source import File, Source, facts_of, store
 from crosscast.data.table import notes_of
 from crosscast.errors import EnvironmentFault, InputError
-from support.tables import EXAMPLES, TOPDOWN, write_csv, write_example, write_table
+from support.tables import EXAMPLES, TOPDOWN, write_example, write_rows, write_table
 
 SOURCES: dict[str, Source] = {
     found.name: found
@@ -174,7 +174,7 @@ def test_a_missing_or_doubled_column_is_named(name: str, file: str, column: Colu
     assert refusal(name, tmp_path).startswith(f"{path}: column {column.name!r} of the table of ")
     if path.suffix == ".csv":
         written = pa.csv.read_csv(write_table(path, EXAMPLES[name][file]))
-        pa.csv.write_csv(written.append_column(column.name, written.column(column.name)), path)
+        pa.csv.write_rows(written.append_column(column.name, written.column(column.name)), path)
         assert refusal(name, tmp_path).endswith("is there more than once")
 
 
@@ -263,7 +263,7 @@ def test_a_header_alone_is_refused(name: str, file: str, tmp_path: Path) -> None
 @every_column("text", suffix=".csv")
 def test_a_text_in_another_encoding_is_refused(name: str, file: str, column: Column, tmp_path: Path) -> None:
     path = write_example(name, tmp_path) / file
-    write_csv(path, [{**row, column.name: "grün"} for row in EXAMPLES[name][file]])
+    write_rows(path, [{**row, column.name: "grün"} for row in EXAMPLES[name][file]])
     path.write_bytes(path.read_text("utf-8").encode("latin-1"))
     place = f"{path}: column {column.name!r}, row 1: "
     assert refusal(name, tmp_path) == place + f"expected UTF-8, found {'grün'.encode('latin-1')!r}"

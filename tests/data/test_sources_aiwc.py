@@ -1,4 +1,4 @@
-"""The importer of the published data, on a small folder of its form."""
+"""Profiles of the published AIWC tool: the data of 2018, and folders of its files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The importers of configurations, on the published data.
-
-It lies beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` points.
-"""
+"""Sources of runs over configurations, on made rows and on the published data of ``CROSSCAST_DATA``."""
 
 from __future__ import annotations
 

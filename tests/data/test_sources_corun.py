@@ -1,4 +1,4 @@
-"""The importer of Gavel's pairs."""
+"""Sources of co-running: Gavel's and Lucid's pairs, MISO's mixes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from crosscast.data.sources.source import store
 from crosscast.data.table import notes_of
 from crosscast.errors import InputError
 from support.shared import shared_data
-from support.tables import BERT, JOBS, LARGE, RESNET, SMALL, Row, alone, packed, pair, write_csv
+from support.tables import BERT, JOBS, LARGE, RESNET, SMALL, Row, alone, packed, pair, write_rows
 
 
 def folder(path: Path, jobs: Sequence[Row], pairs: Sequence[Row]) -> Path:
-    write_csv(path / "gavel_standalone.csv", jobs)
-    write_csv(path / "gavel_pairs.csv", pairs)
+    write_rows(path / "gavel_standalone.csv", jobs)
+    write_rows(path / "gavel_pairs.csv", pairs)
     return path
 
 
@@ -198,8 +198,8 @@ def test_the_published_files_are_read() -> None:
 
 
 def folder_lucid(path: Path, jobs: Sequence[Row], pairs: Sequence[Row]) -> Path:
-    write_csv(path / "lucid_single.csv", jobs)
-    write_csv(path / "lucid_pairs.csv", pairs)
+    write_rows(path / "lucid_single.csv", jobs)
+    write_rows(path / "lucid_pairs.csv", pairs)
     return path
 
 

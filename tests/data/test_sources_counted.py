@@ -1,4 +1,4 @@
-"""The importer of the RAJA suite on a CPU and a GPU."""
+"""Sources with counters: the RAJA suite on a CPU and a GPU, Rodinia on nine GPUs."""
 
 from __future__ import annotations
 

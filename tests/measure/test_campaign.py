@@ -20,21 +20,19 @@ from crosscast.data.profiles import PROFILES
 from crosscast.data.schema import DEVICES, SESSIONS
 from crosscast.data.table import table_of
 from crosscast.errors import CheckFailed, DeviceFault, EnvironmentFault, InputError, MissingExtraError
+from crosscast.measure import build as suite_build
 from crosscast.measure import campaign
-from crosscast.measure.campaign import (
-    CharacterizePiece,
-    DescribePiece,
-    MeasurePiece,
-    Outcome,
-    Pace,
-    Plan,
-    State,
-    missing,
-    pieces,
-    run_campaign,
-)
+from crosscast.measure.build import Plan, build, tasks
+from crosscast.measure.campaign import Outcome, State, Task, _left_s
 from crosscast.measure.opencl import devices, find, known_row
-from crosscast.measure.processes import CharacterizeJob, DescribeJob, Job, MixJob, SessionJob, run_job
+from crosscast.measure.processes import (
+    CharacterizeJob,
+    DescribeJob,
+    InstructionMixJob,
+    Job,
+    SessionJob,
+    run_job,
+)
 from crosscast.measure.session import session_row
 from crosscast.measure.subjects import Settings, SuiteProblem, identity
 from crosscast.suite.application import TYPICAL, Caches
@@ -59,7 +57,7 @@ class Machine:
         self.energy_j: float | None = 1.0
 
     def __call__(self, job: Job, timeout_s: float) -> Answer:
-        assert not isinstance(job, MixJob)
+        assert not isinstance(job, InstructionMixJob)
         self.done.append(job)
         name = job.device if isinstance(job, DescribeJob) else self._name(job)
         if name in self.failing:
@@ -99,7 +97,8 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = Machine()
-    monkeypatch.setattr(campaign, "run_job", found)
+    for module in (campaign, suite_build):
+        monkeypatch.setattr(module, "run_job", found)
     return found
 
 
@@ -114,7 +113,7 @@ def failed(dataset: Dataset) -> dict[str, str]:
 
 
 def test_a_campaign_fills_all_tables_and_leaves_no_parts(machine: Machine, tmp_path: Path) -> None:
-    outcome = run_campaign(plan(repeats=2), tmp_path / "new")
+    outcome = build(plan(repeats=2), tmp_path / "new")
     dataset = read_dataset(tmp_path / "new")
     assert (outcome.done, outcome.kept, outcome.failures) == (7, 0, [])
     assert dataset.devices.num_rows == 1
@@ -125,18 +124,18 @@ def test_a_campaign_fills_all_tables_and_leaves_no_parts(machine: Machine, tmp_p
 
 
 def test_a_second_time_there_is_nothing_to_do(machine: Machine, tmp_path: Path) -> None:
-    run_campaign(plan(), tmp_path)
+    build(plan(), tmp_path)
     files = {path: path.read_bytes() for path in tmp_path.glob("*.parquet")}
     machine.done.clear()
-    assert run_campaign(plan(), tmp_path) == Outcome(kept=5)
+    assert build(plan(), tmp_path) == Outcome(kept=5)
     assert machine.done == []
     assert {path: path.read_bytes() for path in tmp_path.glob("*.parquet")} == files
 
 
 def test_more_can_be_added(machine: Machine, tmp_path: Path) -> None:
-    run_campaign(plan("crc"), tmp_path)
+    build(plan("crc"), tmp_path)
     machine.done.clear()
-    outcome = run_campaign(plan("crc", "gem", repeats=2), tmp_path)
+    outcome = build(plan("crc", "gem", repeats=2), tmp_path)
     assert machine.kinds() == ["CharacterizeJob", *["SessionJob"] * 3]
     assert (outcome.done, outcome.kept) == (4, 3)
     assert describe(read_dataset(tmp_path)).missing == ()
@@ -145,16 +144,15 @@ def test_more_can_be_added(machine: Machine, tmp_path: Path) -> None:
 def test_a_failed_session_is_recorded_and_tried_again(machine: Machine, tmp_path: Path) -> None:
     device = devices()[0].id
     machine.failing[f"crc on {device}"] = CheckFailed("CRC-32: 1 of 1 values are wrong")
-    outcome = run_campaign(plan(), tmp_path)
-    ((piece, reason),) = [(failure.piece, failure.reason) for failure in outcome.failures]
-    assert isinstance(piece, MeasurePiece)
-    assert (piece.application, reason) == ("crc", "CRC-32: 1 of 1 values are wrong")
+    outcome = build(plan(), tmp_path)
+    ((label, reason),) = [(failure.task.label, failure.reason) for failure in outcome.failures]
+    assert (label, reason) == (f"measure crc tiny on {device}", "CRC-32: 1 of 1 values are wrong")
     dataset = read_dataset(tmp_path)
     assert failed(dataset) == {"crc": reason}
     assert dataset.records.column("application").to_pylist() == ["gem"]
     machine.failing.clear()
     machine.done.clear()
-    assert run_campaign(plan(), tmp_path).failures == []
+    assert build(plan(), tmp_path).failures == []
     assert machine.kinds() == ["SessionJob"]
     assert failed(read_dataset(tmp_path)) == {}
     assert describe(read_dataset(tmp_path)).missing == ()
@@ -162,12 +160,12 @@ def test_a_failed_session_is_recorded_and_tried_again(machine: Machine, tmp_path
 
 def test_a_failed_characterization_is_told_and_tried_again(machine: Machine, tmp_path: Path) -> None:
     machine.failing["crc"] = InputError("crc: no")
-    outcome = run_campaign(plan(), tmp_path)
-    assert [failure.piece.label for failure in outcome.failures] == ["characterize crc tiny"]
+    outcome = build(plan(), tmp_path)
+    assert [failure.task.label for failure in outcome.failures] == ["characterize crc tiny"]
     assert [missing.lacks for missing in describe(read_dataset(tmp_path)).missing] == ["profile"]
     machine.failing.clear()
     machine.done.clear()
-    run_campaign(plan(), tmp_path)
+    build(plan(), tmp_path)
     assert machine.kinds() == ["CharacterizeJob"]
 
 
@@ -175,17 +173,13 @@ def test_a_device_that_is_lost_leaves_a_dataset_that_can_be_read(machine: Machin
     device = devices()[0].id
     for name in (device, f"crc on {device}", f"gem on {device}"):
         machine.failing[name] = DeviceFault("the device failed or was lost")
-    outcome = run_campaign(plan(), tmp_path)
-    assert [type(failure.piece) for failure in outcome.failures] == [
-        DescribePiece,
-        MeasurePiece,
-        MeasurePiece,
-    ]
+    outcome = build(plan(), tmp_path)
+    assert [failure.task.kind for failure in outcome.failures] == ["describe", "measure", "measure"]
     dataset = read_dataset(tmp_path)
     assert failed(dataset).keys() == {"crc", "gem"}
     assert dataset.devices.column("launch_overhead_s").to_pylist() == [None]
     machine.failing.clear()
-    assert run_campaign(plan(), tmp_path).done == 3
+    assert build(plan(), tmp_path).done == 3
     assert read_dataset(tmp_path).devices.column("launch_overhead_s").to_pylist() == [1e-5]
 
 
@@ -194,10 +188,10 @@ def test_a_part_that_is_not_installed_ends_the_campaign_and_is_not_recorded(
 ) -> None:
     machine.failing[f"crc on {devices()[0].id}"] = MissingExtraError("suite", "checking")
     with pytest.raises(MissingExtraError, match=r"crosscast\[suite\]"):
-        run_campaign(plan(), tmp_path)
+        build(plan(), tmp_path)
     assert read_dataset(tmp_path).sessions.num_rows == 0
     machine.failing.clear()
-    assert run_campaign(plan(), tmp_path).failures == []
+    assert build(plan(), tmp_path).failures == []
 
 
 def interrupt_at(monkeypatch: pytest.MonkeyPatch, table: str, number: int, error: BaseException) -> None:
@@ -218,10 +212,10 @@ def test_energy_of_a_try_that_was_killed_is_not_kept(
     with monkeypatch.context() as patch:
         interrupt_at(patch, "sessions", 0, KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt):
-            run_campaign(plan(), tmp_path)
+            build(plan(), tmp_path)
     assert read_dataset(tmp_path).energy.num_rows == 1
     machine.energy_j = None
-    run_campaign(plan(), tmp_path)
+    build(plan(), tmp_path)
     dataset = read_dataset(tmp_path)
     assert (dataset.energy.num_rows, dataset.records.num_rows) == (0, 2)
 
@@ -234,13 +228,13 @@ def test_a_campaign_goes_on_where_it_was(
     with monkeypatch.context() as patch:
         interrupt_at(patch, table, number, KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt):
-            run_campaign(plan(), tmp_path / "a")
+            build(plan(), tmp_path / "a")
     before = len(machine.done)
-    run_campaign(plan(), tmp_path / "a")
+    build(plan(), tmp_path / "a")
     # Only the piece in progress is done again.
     assert len(machine.done) == 5 + 1
     assert before + len(machine.done[before:]) == 6
-    run_campaign(plan(), tmp_path / "b")
+    build(plan(), tmp_path / "b")
     one, other = read_dataset(tmp_path / "a"), read_dataset(tmp_path / "b")
     assert describe(one).noise == describe(other).noise
     assert (tmp_path / "a/profiles.parquet").read_bytes() == (tmp_path / "b/profiles.parquet").read_bytes()
@@ -265,25 +259,25 @@ def full_disk() -> Iterator[pytest.MonkeyPatch]:
 def test_a_full_disk_ends_the_campaign_and_keeps_what_is_there(
     machine: Machine, tmp_path: Path, full_disk: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(InputError, match=r"cannot write the table \(No space left on device\)"):
-        run_campaign(plan(), tmp_path)
+    with pytest.raises(EnvironmentFault, match=r"cannot write the table \(No space left on device\)"):
+        build(plan(), tmp_path)
     assert machine.kinds() == ["DescribeJob", *["CharacterizeJob"] * 2]
     dataset = read_dataset(tmp_path)
     assert dataset.profiles.column("application").to_pylist() == ["crc"]
     full_disk.undo()
-    assert run_campaign(plan(), tmp_path).kept == 2
+    assert build(plan(), tmp_path).kept == 2
 
 
 def test_a_folder_in_use_is_refused(machine: Machine, tmp_path: Path) -> None:
     with locked(tmp_path), pytest.raises(InputError, match="another process is writing this dataset"):
-        run_campaign(plan(), tmp_path)
+        build(plan(), tmp_path)
     assert machine.done == []
 
 
 @pytest.mark.parametrize(
     ("sensor", "kind", "message"),
     [
-        ("magic", InputError, "sensor must be one of"),
+        ("magic", InputError, "sensor: expected one of"),
         ("replay:none.csv", InputError, "none.csv: cannot read the recording"),
         ("nvml", EnvironmentFault, "nvml"),
     ],
@@ -294,20 +288,20 @@ def test_a_sensor_that_does_not_work_is_refused_at_the_start(
     if devices()[0].type != "cpu":
         pytest.skip("the first device is no CPU")
     with pytest.raises(kind, match=message):
-        run_campaign(plan(settings=Settings(sensor=sensor)), tmp_path / "new")
+        build(plan(settings=Settings(sensor=sensor)), tmp_path / "new")
     assert (machine.done, (tmp_path / "new").exists()) == ([], False)
 
 
 def test_sessions_that_are_kept_with_less_than_is_wanted_now_are_a_note(
     machine: Machine, tmp_path: Path
 ) -> None:
-    run_campaign(plan("crc"), tmp_path)
+    build(plan("crc"), tmp_path)
     less = "kept that {} fewer than {} runs or less than {} s; measure them again in another folder"
-    longer = run_campaign(plan(settings=Settings(2, 1.5, sensor="none")), tmp_path)
+    longer = build(plan(settings=Settings(2, 1.5, sensor="none")), tmp_path)
     assert longer.notes[0] == "1 session " + less.format("has", 2, 1.5)
-    more = run_campaign(plan(settings=Settings(50, 0.0, sensor="none")), tmp_path)
+    more = build(plan(settings=Settings(50, 0.0, sensor="none")), tmp_path)
     assert more.notes == ["2 sessions " + less.format("have", 50, 0)]
-    assert run_campaign(plan("gem", settings=Settings(2, 1.5, sensor="none")), tmp_path).notes == []
+    assert build(plan("gem", settings=Settings(2, 1.5, sensor="none")), tmp_path).notes == []
 
 
 def test_the_first_estimate_counts_the_time_that_the_runs_take_at_least(
@@ -316,7 +310,7 @@ def test_the_first_estimate_counts_the_time_that_the_runs_take_at_least(
     def first(min_time_s: float) -> float:
         states: list[State] = []
         settings = Settings(2, min_time_s, sensor="none")
-        run_campaign(plan(settings=settings), tmp_path / str(min_time_s), states.append)
+        build(plan(settings=settings), tmp_path / str(min_time_s), states.append)
         return states[0].left_s
 
     assert first(30.0) - first(0.0) == pytest.approx(2 * 30)
@@ -324,7 +318,7 @@ def test_the_first_estimate_counts_the_time_that_the_runs_take_at_least(
 
 def test_the_time_left_follows_from_what_was_done(machine: Machine, tmp_path: Path) -> None:
     states: list[State] = []
-    run_campaign(plan(), tmp_path, states.append)
+    build(plan(), tmp_path, states.append)
     assert [(state.done, state.total) for state in states] == [(number, 5) for number in range(5)]
     assert states[0].left_s > 0
     # Both were quick, so the second of its kind is no longer a guess.
@@ -339,13 +333,14 @@ def test_failures_of_real_processes_are_recorded_with_their_reasons(
     def run(job: Job, timeout_s: float) -> Answer:
         return described if isinstance(job, DescribeJob) else run_job(job, timeout_s)
 
-    monkeypatch.setattr(campaign, "run_job", run)
+    for module in (campaign, suite_build):
+        monkeypatch.setattr(module, "run_job", run)
     names = [
         make_application("wrong", check="raise CheckFailed('sum: expected 3, found 4')"),
         make_application("raises", init="1 / 0"),
         make_application("refused", source="kernel void twice(global int *a) { a[0] = oops; }"),
     ]
-    outcome = run_campaign(plan(*names), tmp_path / "new")
+    outcome = build(plan(*names), tmp_path / "new")
     dataset = read_dataset(tmp_path / "new")
     reasons = failed(dataset)
     assert reasons.keys() == {"wrong", "raises", "refused"}
@@ -362,14 +357,14 @@ Folder_plan = Callable[..., Path]
 
 
 @pytest.fixture
-def plan_plan() -> Plan:
+def one() -> Plan:
     """One application at one size on one device, in two processes."""
     return Plan(selected(["crc"]), ("tiny",), (devices()[0],), TYPICAL, Settings(), repeats=2)
 
 
-def rows(plan_plan: Plan) -> tuple[Row, Row, list[Row]]:
+def rows(one: Plan) -> tuple[Row, Row, list[Row]]:
     """What a finished build of the plan holds: device, profile, sessions."""
-    subject, device = identity(plan_plan.problem("crc", "tiny")), plan_plan.devices[0]
+    subject, device = identity(one.problem("crc", "tiny")), one.devices[0]
     where = {"application": "crc", "size": "tiny"}
     origin = {"parameters": dict(subject.parameters), "seed": subject.seed}
     described = {
@@ -409,37 +404,32 @@ def dataset(described: Row, profile: Row, sessions: list[Row]) -> Dataset:
     )
 
 
-def test_pieces_are_devices_then_profiles_then_sessions(plan_plan: Plan) -> None:
-    plan_plan = replace(plan_plan, applications=selected(["crc", "gem"]), sizes=("tiny", "small"))
-    found = pieces(plan_plan)
-    assert [type(piece) for piece in found] == [
-        DescribePiece,
-        *[CharacterizePiece] * 4,
-        *[MeasurePiece] * 8,
-    ]
-    assert [piece.label for piece in found[:2]] == [
-        f"describe {plan_plan.devices[0].id}",
-        "characterize crc tiny",
-    ]
-    assert found[5].label == f"measure crc tiny on {plan_plan.devices[0].id}"
-    assert len({repr(piece) for piece in found}) == len(found)
+def missing(one: Plan, dataset: Dataset) -> list[str]:
+    """What is to be done of a plan."""
+    return [task.label for task in tasks(one, dataset, Outcome()) if not task.is_done]
 
 
-def test_nothing_is_missing_after_a_whole_build(plan_plan: Plan) -> None:
-    assert missing(plan_plan, dataset(*rows(plan_plan))) == []
+def test_tasks_are_devices_then_profiles_then_sessions(one: Plan) -> None:
+    one = replace(one, applications=selected(["crc", "gem"]), sizes=("tiny", "small"))
+    found = tasks(one, Dataset("new"), Outcome())
+    assert [task.kind for task in found] == ["describe", *["characterize"] * 4, *["measure"] * 8]
+    assert [task.label for task in found[:2]] == [f"describe {one.devices[0].id}", "characterize crc tiny"]
+    assert found[5].label == f"measure crc tiny on {one.devices[0].id}"
 
 
-def test_everything_is_missing_before(plan_plan: Plan) -> None:
-    assert missing(plan_plan, Dataset("new")) == pieces(plan_plan)
+def test_everything_is_missing_before_and_nothing_after_a_whole_build(one: Plan) -> None:
+    assert len(missing(one, Dataset("new"))) == 4
+    assert missing(one, dataset(*rows(one))) == []
 
 
-def test_what_failed_is_tried_again(plan_plan: Plan) -> None:
-    described, profile, sessions = rows(plan_plan)
+def test_what_failed_is_tried_again(one: Plan) -> None:
+    described, profile, sessions = rows(one)
     sessions[1]["failure"] = "wrong"
     described["launch_overhead_s"] = None
-    assert missing(plan_plan, dataset(described, profile, sessions)) == [
-        DescribePiece(plan_plan.devices[0]),
-        MeasurePiece("crc", "crc", "tiny", plan_plan.devices[0], 1),
+    device = one.devices[0].id
+    assert missing(one, dataset(described, profile, sessions)) == [
+        f"describe {device}",
+        f"measure crc tiny on {device}",
     ]
 
 
@@ -451,90 +441,73 @@ def test_what_failed_is_tried_again(plan_plan: Plan) -> None:
         ({"source_sha256": "ab"}, "the source of hash ab, and now has [0-9a-f]{64}"),
     ],
 )
-def test_sessions_of_other_problems_are_not_mixed(plan_plan: Plan, cells: Row, message: str) -> None:
-    described, profile, sessions = rows(plan_plan)
+def test_sessions_of_other_problems_are_not_mixed(one: Plan, cells: Row, message: str) -> None:
+    described, profile, sessions = rows(one)
     # On another device too: the profiles are for all.
     sessions[0] |= {"device": "elsewhere", **cells}
     with pytest.raises(InputError, match=message):
-        missing(plan_plan, dataset(described, profile, sessions))
+        missing(one, dataset(described, profile, sessions))
 
 
-def test_failed_sessions_of_other_problems_are_done_again(plan_plan: Plan) -> None:
-    described, profile, sessions = rows(plan_plan)
+def test_failed_sessions_of_other_problems_are_done_again(one: Plan) -> None:
+    described, profile, sessions = rows(one)
     sessions[0] |= {"failure": "wrong", "source_sha256": "ab"}
-    assert len(missing(plan_plan, dataset(described, profile, sessions))) == 1
+    assert len(missing(one, dataset(described, profile, sessions))) == 1
 
 
 @pytest.mark.parametrize("column", ["driver", "platform"])
-def test_devices_with_another_driver_are_not_mixed(plan_plan: Plan, column: str) -> None:
-    described, profile, sessions = rows(plan_plan)
+def test_devices_with_another_driver_are_not_mixed(one: Plan, column: str) -> None:
+    described, profile, sessions = rows(one)
     described[column] = "old"
     with pytest.raises(InputError, match=f"was measured with the OpenCL {column} 'old'"):
-        missing(plan_plan, dataset(described, profile, sessions))
+        missing(one, dataset(described, profile, sessions))
 
 
-def test_profiles_of_another_source_are_made_again(plan_plan: Plan) -> None:
-    described, profile, sessions = rows(plan_plan)
+def test_profiles_of_another_source_are_made_again(one: Plan) -> None:
+    described, profile, sessions = rows(one)
     for session in sessions:
         session["failure"] = "wrong"
     profile["program"] = '{"sha256": "ab"}'
-    todo = missing(plan_plan, dataset(described, profile, sessions))
-    assert CharacterizePiece("crc", "crc", "tiny") in todo
+    todo = missing(one, dataset(described, profile, sessions))
+    assert "characterize crc tiny" in todo
 
 
-def test_profiles_from_elsewhere_are_not_mixed(plan_plan: Plan) -> None:
-    described, profile, sessions = rows(plan_plan)
+def test_profiles_from_elsewhere_are_not_mixed(one: Plan) -> None:
+    described, profile, sessions = rows(one)
     profile["launch"] = "{}"
     with pytest.raises(InputError, match="mine: the profiles of crc tiny come from elsewhere"):
-        missing(plan_plan, dataset(described, profile, sessions))
+        missing(one, dataset(described, profile, sessions))
 
 
-def test_what_is_not_in_the_plan_does_not_matter(plan_plan: Plan) -> None:
-    described, profile, sessions = rows(plan_plan)
-    assert missing(replace(plan_plan, sizes=("small",)), dataset(described, profile, sessions))[0] == (
-        CharacterizePiece("crc", "crc", "small")
+def test_what_is_not_in_the_plan_does_not_matter(one: Plan) -> None:
+    described, profile, sessions = rows(one)
+    assert missing(replace(one, sizes=("small",)), dataset(described, profile, sessions))[0] == (
+        "characterize crc small"
     )
 
 
-def test_sizes_are_measured_by_the_caches_of_the_plan(plan_plan: Plan) -> None:
-    larger = replace(plan_plan, caches=Caches(64 << 10, 1 << 20, 1 << 24))
-    assert (
-        larger.problem("crc", "tiny").parameters["bytes"]
-        > plan_plan.problem("crc", "tiny").parameters["bytes"]
-    )
+def test_sizes_are_measured_by_the_caches_of_the_plan(one: Plan) -> None:
+    larger = replace(one, caches=Caches(64 << 10, 1 << 20, 1 << 24))
+    assert larger.problem("crc", "tiny").parameters["bytes"] > one.problem("crc", "tiny").parameters["bytes"]
 
 
-def test_a_driver_that_does_not_fit_is_named(plan_plan: Plan, make_application: Folder_plan) -> None:
-    unfit = replace(plan_plan, applications=selected([str(make_application("unfit", fit="1 / 0"))]))
+def test_a_driver_that_does_not_fit_is_named(one: Plan, make_application: Folder_plan) -> None:
+    unfit = replace(one, applications=selected([str(make_application("unfit", fit="1 / 0"))]))
     with pytest.raises(InputError, match="unfit: expected its driver to fit a problem into 32768 bytes"):
         missing(unfit, Dataset("new"))
 
 
-def test_a_plan_measures_once_at_least(plan_plan: Plan) -> None:
+def test_a_plan_measures_once_at_least(one: Plan) -> None:
     with pytest.raises(InputError, match="repeats: expected at least 1, found 0"):
-        replace(plan_plan, repeats=0)
+        replace(one, repeats=0)
     for seed in (-1, 1 << 63):
         with pytest.raises(InputError, match=f"seed: expected a number from 0 to .*, found {seed}"):
-            replace(plan_plan, seed=seed)
-
-
-class Short:
-    """A piece of one kind."""
-
-
-class Long:
-    """A piece of another."""
+            replace(one, seed=seed)
 
 
 def test_what_is_left_is_guessed_first_and_then_known_by_kind() -> None:
-    short, long = Short(), Long()
-    pace = Pace([short, short, short, long, long], {"Short": 1.0, "Long": 10.0})
-    assert pace.left_s() == 3 * 1.0 + 2 * 10.0
-    pace.took(short, 4.0)
-    assert pace.left_s() == 2 * 4.0 + 2 * 10.0
-    pace.took(short, 2.0)
-    pace.took(long, 7.0)
-    assert pace.left_s() == 1 * 3.0 + 1 * 7.0
-    pace.took(short, 3.0)
-    pace.took(long, 7.0)
-    assert pace.left_s() == 0.0
+    short, long = (Task(kind, "", guess, False, lambda say: []) for kind, guess in (("s", 1.0), ("l", 10.0)))
+    assert _left_s([short, short, short, long, long], {}) == 3 * 1.0 + 2 * 10.0
+    assert _left_s([short, short, long, long], {"s": [4.0]}) == 2 * 4.0 + 2 * 10.0
+    assert _left_s([short, long], {"s": [4.0, 2.0], "l": [7.0]}) == 3.0 + 7.0
+    assert _left_s([], {"s": [4.0]}) == 0.0

@@ -1,4 +1,4 @@
-"""Campaigns of bags: what is done is not done again, failures are kept, and drift is told."""
+"""Campaigns of mixes: what is done is not done again, failures are kept, and drift is told."""
 
 from __future__ import annotations
 
@@ -21,25 +21,23 @@ from crosscast.data.files import locked
 from crosscast.data.schema import BAGS
 from crosscast.data.table import table_of
 from crosscast.errors import CheckFailed, DeviceFault, InputError, MissingExtraError
-from crosscast.measure.campaign import State
+from crosscast.measure import campaign as engine
+from crosscast.measure import host_state
+from crosscast.measure.campaign import Outcome, State
 from crosscast.measure.corun import campaign
-from crosscast.measure.corun import campaign as corun_plan
-from crosscast.measure.corun import campaign as piece_work
 from crosscast.measure.corun.campaign import (
     ALONE,
-    CoRunOutcome,
     CoRunPlan,
     combination,
     combinations,
     drawn,
-    pieces,
     run_corun_campaign,
     settled,
 )
 from crosscast.measure.corun.crew import Work
-from crosscast.measure.corun.session import BagRun, CoRunSettings
+from crosscast.measure.corun.mix_run import CoRunSettings, MixRun
 from crosscast.measure.opencl import OpenCLDevice, devices, find, known_row
-from crosscast.measure.processes import DescribeJob, Job, MixJob
+from crosscast.measure.processes import DescribeJob, InstructionMixJob, Job
 from crosscast.suite.application import TYPICAL
 from crosscast.suite.registry import selected
 from support.measuring import MadeCrew
@@ -63,7 +61,7 @@ class Machine:
             if "describe" in self.failing:
                 raise self.failing["describe"]
             return known_row(find(job.device)) | {"launch_overhead_s": 1e-5}
-        assert isinstance(job, MixJob)
+        assert isinstance(job, InstructionMixJob)
         self.characterized.append(job.label)
         if "mix" in self.failing:
             raise self.failing["mix"]
@@ -73,16 +71,18 @@ class Machine:
         self.devices.append(device.id)
         return self.crew
 
-    def bags(self) -> list[tuple[str, ...]]:
-        """Bags without microbenchmarks, of two or more."""
+    def mixes(self) -> list[tuple[str, ...]]:
+        """Mixes without stressors, of two or more."""
         levels = {"low", "medium", "high"}
-        return [bag for bag in self.crew.bags if len(bag) > 1 and not levels & set(bag)]
+        return [bag for bag in self.crew.mixes if len(bag) > 1 and not levels & set(bag)]
 
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = Machine()
-    monkeypatch.setattr(piece_work, "run_job", found.job)
+    for module in (engine, campaign):
+        monkeypatch.setattr(module, "run_job", found.job)
+    monkeypatch.setattr(host_state, "doubts", list)
     monkeypatch.setattr(campaign, "Crew", found.crew_of)
     return found
 
@@ -91,7 +91,7 @@ def plan(*applications: object, **options: Any) -> CoRunPlan:
     names = [str(name) for name in applications] or ["crc", "gem"]
     settings = options.pop("settings", CoRunSettings(sensor="none"))
     return CoRunPlan(
-        selected(names), options.pop("sizes", ("tiny",)), CPU, TYPICAL, settings, **{"bags": (2,), **options}
+        selected(names), options.pop("sizes", ("tiny",)), CPU, TYPICAL, settings, **{"mixes": (2,), **options}
     )
 
 
@@ -103,7 +103,7 @@ def rows(folder: Path, table: str) -> list[dict[str, Any]]:
 def test_a_campaign_measures_applications_alone_and_all_bags(machine: Machine, tmp_path: Path) -> None:
     outcome = run_corun_campaign(plan(), tmp_path / "new")
     assert (outcome.done, outcome.kept, outcome.failures) == (6, 0, [])
-    assert machine.bags() == [("crc", "crc"), ("crc", "gem"), ("gem", "gem")]
+    assert machine.mixes() == [("crc", "crc"), ("crc", "gem"), ("gem", "gem")]
     found = co_runs(read_dataset(tmp_path / "new"))
     assert [solo.name for solo in found.solos] == ["crc tiny", "gem tiny"]
     assert [bag.name for bag in found.bags] == [
@@ -128,7 +128,7 @@ def test_what_is_known_of_an_application_is_in_its_row(machine: Machine, tmp_pat
     assert (features["mix_mem"], features["slowdown_high"], features["inflicted_high"]) == (0.25, 2.0, 1.5)
     assert (crc["runs"], crc["time_s"], crc["power_w"]) == (4, pytest.approx(0.04), 20.0)
     environment = json.loads(crc["environment"])
-    assert environment["problem"]["parameters"] == dict(plan().problem(plan().cells[0]).parameters)
+    assert environment["problem"]["parameters"] == dict(plan().problem(plan().sized[0]).parameters)
     assert set(environment["microbenchmarks"]["levels"]) == {"low", "medium", "high"}
     assert {row["power_w"] for row in rows(tmp_path, "bags")} == {40.0}
 
@@ -136,31 +136,31 @@ def test_what_is_known_of_an_application_is_in_its_row(machine: Machine, tmp_pat
 def test_a_second_time_there_is_nothing_to_do(machine: Machine, tmp_path: Path) -> None:
     run_corun_campaign(plan(), tmp_path)
     files = {path: path.read_bytes() for path in tmp_path.glob("*.parquet")}
-    machine.crew.bags.clear()
-    assert run_corun_campaign(plan(), tmp_path) == CoRunOutcome(kept=6)
-    assert machine.crew.bags == []
+    machine.crew.mixes.clear()
+    assert run_corun_campaign(plan(), tmp_path) == Outcome(kept=6)
+    assert machine.crew.mixes == []
     assert {path: path.read_bytes() for path in tmp_path.glob("*.parquet")} == files
 
 
 def test_larger_bags_are_added_without_measuring_applications_again(machine: Machine, tmp_path: Path) -> None:
     run_corun_campaign(plan(), tmp_path)
-    machine.crew.bags.clear()
-    outcome = run_corun_campaign(plan(bags=(2, 3), most_bags=3), tmp_path)
+    machine.crew.mixes.clear()
+    outcome = run_corun_campaign(plan(mixes=(2, 3), most_mixes=3), tmp_path)
     assert (outcome.done, outcome.kept) == (3, 6)
-    assert {len(bag) for bag in machine.bags()} == {3}
+    assert {len(bag) for bag in machine.mixes()} == {3}
     # Their times alone are old by then, and taken again once; at the end there is the last look for drift.
-    alone = [bag for bag in machine.crew.bags if len(bag) == 1]
+    alone = [bag for bag in machine.crew.mixes if len(bag) == 1]
     assert sorted(alone) == [("crc",), ("crc",), ("gem",), ("gem",)]
 
 
 def test_slowdowns_are_over_the_median_of_times_alone_before_and_between_bags(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(piece_work, "_STALE_S", -1.0)
+    monkeypatch.setattr(campaign, "_STALE_S", -1.0)
     whole = machine.crew.run
 
-    def slower_since_the_first_bag(works: list[Work]) -> BagRun:
-        if len(machine.bags()) == 1:
+    def slower_since_the_first_bag(works: list[Work]) -> MixRun:
+        if len(machine.mixes()) == 1:
             machine.crew.times_s |= {"crc": 0.02, "gem": 0.04}
         return whole(works)
 
@@ -179,8 +179,8 @@ def test_an_interrupted_campaign_keeps_what_was_finished(
 ) -> None:
     whole = machine.crew.run
 
-    def until_the_second_bag(works: list[Work]) -> BagRun:
-        if len(machine.bags()) == 1:
+    def until_the_second_bag(works: list[Work]) -> MixRun:
+        if len(machine.mixes()) == 1:
             raise KeyboardInterrupt
         return whole(works)
 
@@ -199,14 +199,14 @@ def test_a_bag_with_a_member_that_fails_is_kept_marked_with_what_the_others_did(
 ) -> None:
     whole = machine.crew.run
 
-    def failing(works: list[Work]) -> BagRun:
+    def failing(works: list[Work]) -> MixRun:
         machine.crew.failing = {"gem": "gem tiny: it hangs"} if _names(works) == ["crc", "gem"] else {}
         return whole(works)
 
     monkeypatch.setattr(machine.crew, "run", failing)
     outcome = run_corun_campaign(plan(), tmp_path)
     (failure,) = outcome.failures
-    assert (failure.piece.label, failure.reason) == (
+    assert (failure.task.label, failure.reason) == (
         f"crc tiny + gem tiny on {CPU.id}",
         "gem tiny: it hangs",
     )
@@ -233,7 +233,7 @@ def test_bags_of_an_application_that_fails_alone_are_left_out(machine: Machine, 
         "left out, as it fails alone: gem tiny",
         "left out, as it fails alone: gem tiny",
     ]
-    assert machine.bags() == [("crc", "crc")]
+    assert machine.mixes() == [("crc", "crc")]
     crc, gem = rows(tmp_path, "solos")
     assert (crc["failure"], gem["failure"]) == (None, "gem tiny: was killed by SIGSEGV")
     assert gem["time_s"] is None
@@ -245,8 +245,8 @@ def test_times_alone_that_change_meanwhile_are_told(
 ) -> None:
     whole = machine.crew.run
 
-    def slower_after_bags(works: list[Work]) -> BagRun:
-        if len(machine.bags()) == 3:
+    def slower_after_bags(works: list[Work]) -> MixRun:
+        if len(machine.mixes()) == 3:
             machine.crew.times_s |= {"crc": 0.012, "gem": 0.026}
         return whole(works)
 
@@ -258,10 +258,10 @@ def test_times_alone_that_change_meanwhile_are_told(
     )
 
 
-def test_the_microbenchmarks_are_told_of_and_doubted(machine: Machine, tmp_path: Path) -> None:
+def test_the_stressors_are_told_of_and_doubted(machine: Machine, tmp_path: Path) -> None:
     machine.crew.times_s["low"] = 5.0e-10
     notes = run_corun_campaign(plan(), tmp_path).notes
-    assert notes[0].startswith(f"microbenchmarks on {CPU.id}: low 2 GB/s, medium 20 GB/s")
+    assert notes[0].startswith(f"stressors on {CPU.id}: low 2 GB/s, medium 20 GB/s")
     assert "expected slower reading of images" in notes[1]
 
 
@@ -274,7 +274,7 @@ def test_an_application_that_cannot_be_characterized_has_no_mix(machine: Machine
 
 
 def test_without_mixes_nothing_is_characterized(machine: Machine, tmp_path: Path) -> None:
-    run_corun_campaign(plan(mix=False), tmp_path)
+    run_corun_campaign(plan(characterize=False), tmp_path)
     assert machine.characterized == []
 
 
@@ -293,9 +293,9 @@ def test_a_part_that_is_not_installed_ends_the_campaign(machine: Machine, tmp_pa
         run_corun_campaign(plan(), tmp_path)
 
 
-def test_a_microbenchmark_that_fails_ends_the_campaign(machine: Machine, tmp_path: Path) -> None:
+def test_a_stressor_that_fails_ends_the_campaign(machine: Machine, tmp_path: Path) -> None:
     machine.crew.failing = {"medium": "out of memory"}
-    with pytest.raises(DeviceFault, match="the microbenchmark medium failed"):
+    with pytest.raises(DeviceFault, match="the stressor medium failed"):
         run_corun_campaign(plan(), tmp_path)
 
 
@@ -323,7 +323,7 @@ def test_bags_that_share_the_device_in_another_way_are_measured_beside(
     with pytest.raises(KeyboardInterrupt):
         run_corun_campaign(plan(), tmp_path, until_the_end)
     whole = machine.crew.run
-    monkeypatch.setattr(corun_plan, "sharing", lambda device, threads: {"sharing": "mps"})
+    monkeypatch.setattr(campaign, "sharing", lambda device, threads: {"sharing": "mps"})
     monkeypatch.setattr(machine.crew, "run", lambda works: replace(whole(works), sharing={"sharing": "mps"}))
     outcome = run_corun_campaign(plan(), tmp_path)
     assert (outcome.done, outcome.kept) == (3, 3)
@@ -358,9 +358,9 @@ def test_progress_tells_what_is_done_and_how_long_the_rest_takes(machine: Machin
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"bags": (1,)}, "bags: expected numbers of applications from 2 to 8, found 1"),
-        ({"bags": (2, 9)}, "found 9"),
-        ({"most_bags": 0}, "most_bags: expected at least 1, found 0"),
+        ({"mixes": (1,)}, "mixes: expected numbers of applications from 2 to 8, found 1"),
+        ({"mixes": (2, 9)}, "found 9"),
+        ({"most_mixes": 0}, "most_mixes: expected at least 1, found 0"),
     ],
 )
 def test_wrong_numbers_are_refused(options: dict[str, Any], message: str) -> None:
@@ -368,10 +368,13 @@ def test_wrong_numbers_are_refused(options: dict[str, Any], message: str) -> Non
         plan(**options)
 
 
-def test_the_plan_says_how_many_bags_there_are_and_how_many_it_takes() -> None:
-    found = plan("all", sizes=("tiny", "small"), bags=(2, 3), most_bags=500)
-    assert found.text == "applications at sizes: 28; bags of 2: 406; bags of 3: 500 of 4,060 (seed 0)"
-    assert len(pieces(found)) == 1 + 28 + 406 + 500
+def test_the_plan_says_how_many_mixes_there_are_and_how_many_it_takes() -> None:
+    found = plan("all", sizes=("tiny", "small"), mixes=(2, 3), most_mixes=500)
+    assert found.text == (
+        "applications at sizes: 28; mixes of 2: 406; mixes of 3: 500 of 4,060 (seed 0); 935 tasks, roughly "
+        "50 min 54 s"
+    )
+    assert len(list(found.chosen())) == 406 + 500
 
 
 THINGS, SIZES = st.integers(1, 7), st.integers(1, 5)

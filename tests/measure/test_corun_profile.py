@@ -8,10 +8,10 @@ import pytest
 
 from crosscast.errors import DeviceFault
 from crosscast.measure.corun.crew import Crew
+from crosscast.measure.corun.mix_run import CoRunSettings, MixRun
 from crosscast.measure.corun.profile import Calibration, Profiled, calibrate, device_power_w, profile_of
-from crosscast.measure.corun.session import BagRun, CoRunSettings
 from crosscast.measure.opencl import OpenCLDevice, devices, static_facts
-from crosscast.measure.subjects import Microbenchmark, SuiteProblem
+from crosscast.measure.subjects import Stressor, SuiteProblem
 from support.measuring import MadeCrew
 
 MIB = 1 << 20
@@ -29,10 +29,10 @@ def made(crew: MadeCrew, **facts: Any) -> Calibration:
     return calibrate(crew, "pocl:0", {**FACTS, **facts})
 
 
-def subjects(calibration: Calibration) -> list[Microbenchmark]:
+def subjects(calibration: Calibration) -> list[Stressor]:
     found = [level.work.subject for level in calibration.levels]
-    assert all(isinstance(subject, Microbenchmark) for subject in found)
-    return [subject for subject in found if isinstance(subject, Microbenchmark)]
+    assert all(isinstance(subject, Stressor) for subject in found)
+    return [subject for subject in found if isinstance(subject, Stressor)]
 
 
 def test_an_image_is_as_large_as_the_largest_cache() -> None:
@@ -72,16 +72,14 @@ def test_bandwidths_are_those_of_what_is_read_and_written() -> None:
     assert (low, medium, high) == pytest.approx((1e11, 2e10, 3e10))
     assert found.doubts == []
     assert found.sentence == (
-        "microbenchmarks on pocl:0: low 100 GB/s, medium 20 GB/s, high 30 GB/s; 4 images of 32 MiB "
+        "stressors on pocl:0: low 100 GB/s, medium 20 GB/s, high 30 GB/s; 4 images of 32 MiB "
         "(no counters of misses here: bandwidths)"
     )
 
 
 def test_levels_out_of_order_are_doubted() -> None:
     (doubt,) = made(MadeCrew({"low": 1e-10, "medium": 5e-11})).doubts
-    assert doubt.startswith(
-        "microbenchmarks on pocl:0: expected slower reading of images from one to the next"
-    )
+    assert doubt.startswith("stressors on pocl:0: expected slower reading of images from one to the next")
 
 
 def test_counted_misses_tell_the_order_where_they_are_there() -> None:
@@ -104,12 +102,12 @@ def test_counters_that_stay_0_are_none() -> None:
     assert [level.llc_miss for level in made(MadeCrew(counters=counted)).levels] == [None] * 3
 
 
-def test_a_microbenchmark_that_fails_is_a_fault_of_the_device() -> None:
-    with pytest.raises(DeviceFault, match=r"pocl:0: the microbenchmark medium failed \(out of memory\)"):
+def test_a_stressor_that_fails_is_a_fault_of_the_device() -> None:
+    with pytest.raises(DeviceFault, match=r"pocl:0: the stressor medium failed \(out of memory\)"):
         made(MadeCrew(failing={"medium": "out of memory"}))
 
 
-def test_on_this_machine_the_microbenchmarks_run_and_are_checked() -> None:
+def test_on_this_machine_the_stressors_run_and_are_checked() -> None:
     device = devices()[0]
     settings = CoRunSettings(round_s=0.005, window_s=0.01, jobs=1, rounds=1, warmups=1, sensor="none")
     with Crew(device, settings) as crew:
@@ -130,17 +128,17 @@ def calibrated(crew: MadeCrew) -> Calibration:
 
 def profiled(crew: MadeCrew, device: OpenCLDevice = CPU, **options: object) -> Profiled:
     calibration = calibrated(crew)
-    crew.bags.clear()
+    crew.mixes.clear()
     return profile_of(("kmeans", "tiny"), KMEANS, device, crew, calibration, **options)  # type: ignore[arg-type]
 
 
-def test_a_profile_has_the_job_alone_and_what_happens_beside_each_microbenchmark() -> None:
+def test_a_profile_has_the_job_alone_and_what_happens_beside_each_stressor() -> None:
     crew = MadeCrew({"kmeans": 0.01}, presses={"kmeans": 1.2})
     found = profiled(crew)
     solo = found.solo
     assert (solo.name, solo.device, solo.runs, solo.memory_bytes) == ("kmeans tiny", CPU.key, 4, 1000)
     assert solo.time_s == pytest.approx(0.04)
-    assert crew.bags == [("kmeans",), ("kmeans", "low"), ("kmeans", "medium"), ("kmeans", "high")]
+    assert crew.mixes == [("kmeans",), ("kmeans", "low"), ("kmeans", "medium"), ("kmeans", "high")]
     assert solo.features == pytest.approx(
         {
             "cpu_time_s": 0.04,
@@ -164,7 +162,7 @@ def test_power_is_that_of_the_whole_device_alone_and_beside_others() -> None:
     solo = profiled(MadeCrew({"kmeans": 0.01}, powers_w=powers)).solo
     assert solo.power_w == solo.features["cpu_power_w"] == 40.0
     assert solo.features["power_high_w"] == 80.0
-    assert device_power_w(BagRun(())) is None
+    assert device_power_w(MixRun(())) is None
 
 
 def test_counters_become_features_except_those_that_stay_0() -> None:
@@ -183,7 +181,7 @@ def test_on_a_gpu_the_features_of_a_cpu_are_measured_there_for_the_same_runs() -
     features = profiled(MadeCrew({"kmeans": 0.01}), GPU, on_cpu=(CPU, cpu)).solo.features
     assert (features["cpu_time_s"], features["cpu_power_w"], features["ipc"]) == (2.0, 30.0, 3.0)
     assert "utilisation" not in features
-    assert cpu.bags == [("kmeans",)]
+    assert cpu.mixes == [("kmeans",)]
 
 
 def test_on_a_gpu_without_a_cpu_or_where_it_fails_there_these_are_left_out() -> None:
@@ -201,18 +199,24 @@ def test_an_application_that_fails_alone_has_no_profile() -> None:
         profiled(crew)
 
 
-def test_beside_a_microbenchmark_that_fails_the_rest_is_kept() -> None:
+def test_beside_a_stressor_that_fails_the_rest_is_kept() -> None:
     crew = MadeCrew({"kmeans": 0.01})
     calibration = calibrated(crew)
     crew.failing["medium"] = "out of memory"
     found = profile_of(("kmeans", "tiny"), KMEANS, CPU, crew, calibration)
-    assert found.notes == ["beside the microbenchmark medium: out of memory"]
+    assert found.notes == ["beside the stressor medium: out of memory"]
     assert {"fairness_low", "fairness_high"} <= set(found.solo.features)
     assert "fairness_medium" not in found.solo.features
 
 
-def test_without_microbenchmarks_only_the_run_alone_is_measured() -> None:
+def test_a_time_that_is_clearly_shorter_beside_a_stressor_is_doubted() -> None:
+    found = profiled(MadeCrew({"kmeans": 0.01}, presses={"low": 0.71, "medium": 0.95}))
+    (note,) = found.notes
+    assert note.startswith("0.71 times as long beside the stressor low as alone: something disturbed the")
+
+
+def test_without_stressors_only_the_run_alone_is_measured() -> None:
     crew = MadeCrew({"kmeans": 0.01})
     found = profile_of(("kmeans", "tiny"), KMEANS, CPU, crew, None)
-    assert crew.bags == [("kmeans",)]
+    assert crew.mixes == [("kmeans",)]
     assert set(found.solo.features) == {"cpu_time_s", "utilisation"}

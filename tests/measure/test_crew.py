@@ -14,9 +14,9 @@ import pytest
 
 from crosscast.errors import InputError, MissingExtraError, UnsupportedError
 from crosscast.measure.corun.crew import Crew, Work, mps_runs, sharing
-from crosscast.measure.corun.session import BagRun, CoRunSettings
-from crosscast.measure.energy import ReplaySensor
+from crosscast.measure.corun.mix_run import CoRunSettings, MixRun
 from crosscast.measure.opencl import devices
+from crosscast.measure.sensors import ReplaySensor
 from crosscast.measure.subjects import SuiteProblem
 from support.processes import NOTE, is_gone, noted
 
@@ -42,14 +42,14 @@ def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
         yield crew
 
 
-def expect_whole(bag: BagRun, jobs: int = QUICK.jobs) -> None:
+def expect_whole(bag: MixRun, jobs: int = QUICK.jobs) -> None:
     assert not bag.failed
     assert bag.notes == []
     assert bag.powers_w == {"all": pytest.approx(10.0)}
-    assert len(bag.bag_times_s) == QUICK.rounds
+    assert len(bag.mix_times_s) == QUICK.rounds
     assert bag.overlap is not None
     assert 0 <= bag.overlap <= 1
-    for member in bag.members:
+    for member in bag.co_runners:
         assert member.memory_bytes == 8192
         assert len(member.times_s) >= jobs
         assert member.cpu_s is not None and min(member.cpu_s, *member.times_s) > 0
@@ -67,7 +67,7 @@ def test_an_application_alone_and_twice_at_the_same_time(crew: Crew, make_applic
     assert len(noted(folder)) == 1
     twice = crew.run([work(folder, None), work(folder, None)])
     expect_whole(twice)
-    assert [member.runs for member in twice.members] == [alone.members[0].runs] * 2
+    assert [member.runs for member in twice.co_runners] == [alone.co_runners[0].runs] * 2
     expect_whole(crew.run([work(folder, 7)]))
     assert len(noted(folder)) == 2, "one process for each, which stay"
 
@@ -82,7 +82,7 @@ def test_jobs_are_as_many_runs_as_asked_also_when_the_sensor_goes_away(
     folder = make_application(check=count)
     bag = crew.run([work(folder, 5)])
     runs = int((folder / "driver.py.runs").read_text())
-    (member,) = bag.members
+    (member,) = bag.co_runners
     assert member.runs == 5
     # A warm-up, the jobs of the loop, the last of which may have been stopped, and those of the rounds.
     assert runs >= 1 + 5 * (len(member.times_s) + QUICK.rounds)
@@ -98,12 +98,12 @@ def test_members_of_unequal_length_run_until_the_slowest_has_enough(
     quick = make_application("quick", run="os.write(1, b'noise' * 4000)")
     bag = crew.run([work(slow), work(quick)])
     expect_whole(bag)
-    slow_s, quick_s = (member.times_s for member in bag.members)
+    slow_s, quick_s = (member.times_s for member in bag.co_runners)
     assert len(quick_s) > len(slow_s)
     assert min(slow_s) > 0.1
     assert bag.overlap is not None
     assert bag.overlap < 0.5
-    assert min(bag.bag_times_s) > 0.1
+    assert min(bag.mix_times_s) > 0.1
 
 
 def test_a_member_that_crashes_leaves_the_others_what_they_have(
@@ -113,12 +113,12 @@ def test_a_member_that_crashes_leaves_the_others_what_they_have(
     ill = make_application("ill", run="time.sleep(0.002)\n        if self.count > 200: os.abort()")
     monkeypatch.setattr(crew, "settings", replace(crew.settings, window_s=50.0))
     bag = crew.run([work(ill), work(well)])
-    first, second = bag.members
+    first, second = bag.co_runners
     assert first.failure == "ill tiny: the process that measured was killed by SIGABRT"
     assert (first.times_s, first.runs, first.memory_bytes) == ([], 1, 8192)
     assert second.failure is None
     assert second.times_s
-    assert (bag.failed, bag.bag_times_s, bag.overlap) == (True, [], None)
+    assert (bag.failed, bag.mix_times_s, bag.overlap) == (True, [], None)
     monkeypatch.undo()
     expect_whole(crew.run([work(well)]))
 
@@ -133,26 +133,26 @@ def test_members_that_do_not_start_are_marked_and_the_others_are_not(
         work(make_application("raising", init="1 / 0")),
     ]
     bag = crew.run(works)
-    failures = [member.failure or "" for member in bag.members]
+    failures = [member.failure or "" for member in bag.co_runners]
     assert failures[0] == ""
     assert "crashing tiny: the process that measured was killed by SIG" in failures[1]
     assert "refuses it" in failures[2]
     assert "raising tiny: the process that measured ended with code 1: ZeroDivisionError" in failures[3]
     assert not any("\n" in failure for failure in failures)
-    assert [member.runs for member in bag.members] == [1, 1, None, 1]
-    assert [member.memory_bytes for member in bag.members] == [8192, None, None, None]
-    assert not any(member.times_s for member in bag.members)
-    assert (bag.bag_times_s, bag.overlap, bag.powers_w) == ([], None, {})
+    assert [member.runs for member in bag.co_runners] == [1, 1, None, 1]
+    assert [member.memory_bytes for member in bag.co_runners] == [8192, None, None, None]
+    assert not any(member.times_s for member in bag.co_runners)
+    assert (bag.mix_times_s, bag.overlap, bag.powers_w) == ([], None, {})
 
 
 def test_a_wrong_result_spoils_its_own_times_only(crew: Crew, make_application: Folder) -> None:
     wrong = make_application("wrong", check="if self.count > 1: raise CheckFailed('first at 3')")
     bag = crew.run([work(wrong), work(make_application("well"))])
-    first, second = bag.members
+    first, second = bag.co_runners
     assert (first.failure, first.times_s) == ("first at 3", [])
     assert second.failure is None
     assert len(second.times_s) >= QUICK.jobs
-    assert bag.bag_times_s == []
+    assert bag.mix_times_s == []
 
 
 def test_a_member_that_hangs_is_given_up_and_replaced(
@@ -163,7 +163,7 @@ def test_a_member_that_hangs_is_given_up_and_replaced(
     expect_whole(crew.run(works))
     flag(hangs).touch()
     monkeypatch.setattr(crew, "settings", replace(crew.settings, timeout_s=1.0))
-    well, hanging = crew.run(works).members
+    well, hanging = crew.run(works).co_runners
     assert (well.failure, well.times_s) == (None, [])
     assert hanging.failure == "hangs tiny: did not end a job within 1 s (the time limit)"
     (process,) = noted(hangs)
@@ -184,7 +184,7 @@ def test_too_little_time_is_a_note(
     assert not bag.failed
     (note,) = bag.notes
     assert note.startswith("own tiny: expected 50 whole jobs while all run, found ")
-    assert bag.members[0].times_s
+    assert bag.co_runners[0].times_s
 
 
 def test_a_process_that_died_while_it_waited_is_replaced_and_one_that_is_interrupted_too(
@@ -224,7 +224,7 @@ def test_what_this_machine_lacks_is_no_failure_of_a_member(crew: Crew, make_appl
 
 
 def test_a_bag_has_members(crew: Crew) -> None:
-    with pytest.raises(InputError, match="works: expected a member at least, found none"):
+    with pytest.raises(InputError, match="works: expected a co-runner at least, found none"):
         crew.run([])
 
 

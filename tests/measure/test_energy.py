@@ -1,10 +1,12 @@
-"""The sensor that measures nothing."""
+"""Sensors that count at any moment, watches over them, and what regions read of them."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 from types import ModuleType
@@ -15,27 +17,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError, SensorFault
-from crosscast.measure.energy import (
+from crosscast.measure.energy import Polled, Reading, Watch
+from crosscast.measure.sensors import (
     Availability,
-    NullSensor,
     NvmlSensor,
     RaplSensor,
-    Reading,
     ReplaySensor,
-    Sampler,
-    Sensor,
     open_sensor,
+    open_sensors,
     record,
+    safe_interval_s,
     sensors,
+    working_zones,
 )
-
-
-def test_it_is_a_sensor_that_asks_for_nothing_and_says_nothing() -> None:
-    sensor: Sensor = NullSensor()
-    sensor.start()
-    assert sensor.samples_so_far() >= sensor.samples_wanted
-    assert len(sensor.stop()) == len(sensor.domains) == 0
-
+from support.processes import wait_until
 
 BUS_ID = "0000:65:00.0"
 
@@ -96,50 +91,111 @@ def install(
     return gpu
 
 
+RANGE_UJ = 262_143_328_850
+
+
+def make_zone(root: Path, zone: str, name: str, energy_uj: int, range_uj: int | None = RANGE_UJ) -> Path:
+    folder = root / zone
+    folder.mkdir()
+    (folder / "name").write_text(f"{name}\n")
+    if range_uj is not None:
+        (folder / "max_energy_range_uj").write_text(f"{range_uj}\n")
+    (folder / "energy_uj").write_text(f"{energy_uj}\n")
+    return folder / "energy_uj"
+
+
+def at(*seconds: float) -> Callable[[], float]:
+    """Make a clock that tells these times, one after the other."""
+    times: Iterator[float] = iter(seconds)
+    return lambda: next(times)
+
+
+class Slow:
+    """The sensor, read so seldom that a test takes all readings."""
+
+    def __init__(self, sensor: Any, interval_s: float = 3600.0) -> None:
+        self._sensor, self.interval_s = sensor, interval_s
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sensor, name)
+
+
+def between(
+    sensor: Any, change: Callable[[], object], clock: Callable[[], float] = time.monotonic
+) -> tuple[Reading, ...]:
+    """What a watch sees of a sensor while something happens, or the fault that it notes."""
+    notes: list[str] = []
+    watch = Watch(Slow(sensor), notes, clock)
+    change()
+    found = watch.readings()
+    if notes:
+        assert not found
+        raise SensorFault(*notes)
+    return found
+
+
+def nothing() -> None:
+    pass
+
+
+# NVIDIA GPUs
+
+
 def test_the_energy_counter_is_read_in_joules(monkeypatch: pytest.MonkeyPatch) -> None:
     # The first reading is the trial whether there is a counter.
     install(monkeypatch, iter([0, 5_000_000, 5_250_000]), forever(NVMLError(3)))
-    times = iter([7.0, 8.5])
-    sensor = NvmlSensor(BUS_ID, clock=lambda: next(times))
-    monkeypatch.setattr(sensor._sampler, "_interval_s", 60)
-    sensor.start()
-    (reading,) = sensor.stop()
+    (reading,) = between(NvmlSensor(BUS_ID), nothing, at(0.0, 7.0, 8.5))
     assert reading.domain == "gpu"
     assert reading.energy_j == pytest.approx(250)
-    assert (reading.duration_s, reading.samples, reading.unit) == (1.5, 2, "J")
+    assert (reading.duration_s, reading.samples) == (1.5, 2)
 
 
 def test_a_counter_that_says_the_same_again_is_one_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, (i // 4 * 1000 for i in count()), forever(NVMLError(3)))
-    sensor = NvmlSensor(BUS_ID)
-    sensor.start()
-    while (samples := sensor.samples_so_far()) < 3:
-        time.sleep(0.001)
-    (reading,) = sensor.stop()
-    assert samples == 3
-    assert len(reading.values) >= 2 * reading.samples
+    watch = Watch(Slow(NvmlSensor(BUS_ID), 0.001), [])
+    wait_until(lambda: len(watch._samples) >= 12)
+    (reading,) = watch.readings()
+    assert len(reading.energies_j) >= 2 * reading.samples
 
 
 def test_a_card_without_counter_has_its_power_integrated(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, forever(NVMLError(3)), iter([0, 100_000, 300_000]))
-    times = iter([0.0, 2.0])
-    sensor = NvmlSensor(BUS_ID, clock=lambda: next(times))
-    monkeypatch.setattr(sensor._sampler, "_interval_s", 60)
-    sensor.start()
-    (reading,) = sensor.stop()
-    assert (reading.values, reading.unit) == ((100.0, 300.0), "W")
-    assert reading.energy_j == pytest.approx(400)
+    install(monkeypatch, forever(NVMLError(3)), iter([0, 100_000, 300_000, 300_000]))
+    sensor = NvmlSensor(BUS_ID, "gpu-1", clock=at(0.0, 2.0, 3.0))
+    assert [sensor.read_j() for _ in range(3)] == [(0.0,), (400.0,), (700.0,)]
+    assert (sensor.domains, sensor.interval_s) == (("gpu-1",), 0.1)
 
 
 def test_steady_power_gives_samples_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, forever(NVMLError(13)), forever(70_000))
-    sensor = NvmlSensor(BUS_ID)
-    sensor.start()
-    while sensor.samples_so_far() < 3:
-        time.sleep(0.001)
-    (reading,) = sensor.stop()
-    assert reading.samples >= 4
-    assert reading.energy_j == pytest.approx(70 * reading.duration_s)
+    watch = Watch(Slow(NvmlSensor(BUS_ID), 0.001), [])
+    wait_until(lambda: len(watch._samples) >= 4)
+    (reading,) = watch.readings()
+    assert reading.samples == len(reading.times_s) >= 4
+    assert reading.energy_j == pytest.approx(70 * reading.duration_s, rel=0.2)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.001, 10), st.floats(0, 1000), st.floats(0, 1000)), min_size=1, max_size=20)
+)
+def test_power_that_changes_evenly_is_integrated_exactly(steps: list[tuple[float, float, float]]) -> None:
+    # Any straight power may be cut into pieces without changing its energy.
+    first, slope = steps[0][1], steps[0][2] / 100
+    times = [0.0]
+    for length, _, _ in steps:
+        times.append(times[-1] + length)
+    with pytest.MonkeyPatch.context() as patch:
+        milliwatts = [1e3 * (first + slope * moment) for moment in times]
+        gpu = install(patch, forever(NVMLError(3)), iter([0, *milliwatts]))
+        gpu.answer = lambda handle, values: raised_or(next(values))  # type: ignore[method-assign]
+        sensor = NvmlSensor(BUS_ID, clock=at(*times))
+        (found,) = [sensor.read_j() for _ in times][-1]
+    assert found == pytest.approx(first * times[-1] + slope * times[-1] ** 2 / 2)
+
+
+def raised_or(value: Any) -> Any:
+    if isinstance(value, NVMLError):
+        raise value
+    return value
 
 
 def test_a_gpu_is_found_by_bus_id_or_by_uuid(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,29 +205,20 @@ def test_a_gpu_is_found_by_bus_id_or_by_uuid(monkeypatch: pytest.MonkeyPatch) ->
     assert gpu.found == [("bus id", BUS_ID), ("uuid", "GPU-12345678-0000")]
 
 
-def test_a_gpu_that_is_lost_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, iter([0, 1, *[NVMLError(15)] * 9]), forever(NVMLError(3)))
-    sensor = NvmlSensor(BUS_ID)
-    sensor.start()
-    with pytest.raises(SensorFault, match=r"the GPU is lost: .* \(NVML error 15\)"):
-        while sensor.samples_so_far() < 20:
-            time.sleep(0.001)
-    with pytest.raises(SensorFault, match="the GPU is lost"):
-        sensor.stop()
-
-
 @pytest.mark.parametrize(
-    ("values", "complaint"), [((0, 5, 5), "stood still"), ((0, 5, 4), "the energy counter was set back")]
+    ("values", "complaint"),
+    [
+        ((0, 5, 5), "stood still"),
+        ((0, 5, 4), "the energy counter was set back"),
+        ((0, 5, NVMLError(15)), r"the GPU is lost: .* \(NVML error 15\)"),
+    ],
 )
-def test_a_counter_that_does_not_rise_is_a_fault(
-    monkeypatch: pytest.MonkeyPatch, values: tuple[int, ...], complaint: str
+def test_a_counter_that_does_not_rise_or_goes_away_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch, values: tuple[Any, ...], complaint: str
 ) -> None:
     install(monkeypatch, iter(values), forever(NVMLError(3)))
-    sensor = NvmlSensor(BUS_ID)
-    monkeypatch.setattr(sensor._sampler, "_interval_s", 60)
-    sensor.start()
     with pytest.raises(SensorFault, match=complaint):
-        sensor.stop()
+        between(NvmlSensor(BUS_ID), nothing)
 
 
 @pytest.mark.parametrize(
@@ -223,11 +270,9 @@ def test_the_real_library_counts_a_plausible_power() -> None:
     except pynvml.NVMLError as error:
         pytest.skip(f"no NVIDIA GPU at hand: {error}")
     sensor = NvmlSensor(device if isinstance(device, str) else device.decode())
-    sensor.start()
-    end = time.monotonic() + 10
-    while sensor.samples_so_far() < sensor.samples_wanted and time.monotonic() < end:
-        time.sleep(0.05)
-    (reading,) = sensor.stop()
+    watch = Watch(sensor, [])
+    wait_until(watch.has_enough)
+    (reading,) = watch.readings()
     assert reading.samples >= sensor.samples_wanted
     assert 1 < reading.energy_j / reading.duration_s < 1.5 * limit_w
 
@@ -239,23 +284,7 @@ def test_the_real_library_has_a_reason_where_there_is_no_gpu() -> None:
     assert pynvml.NVMLError is not NVMLError
 
 
-RANGE_UJ = 262_143_328_850
-
-
-def make_zone(root: Path, zone: str, name: str, energy_uj: int, range_uj: int | None = RANGE_UJ) -> Path:
-    folder = root / zone
-    folder.mkdir()
-    (folder / "name").write_text(f"{name}\n")
-    if range_uj is not None:
-        (folder / "max_energy_range_uj").write_text(f"{range_uj}\n")
-    (folder / "energy_uj").write_text(f"{energy_uj}\n")
-    return folder / "energy_uj"
-
-
-def at(*seconds: float) -> Callable[[], float]:
-    """Make a clock that tells these times, one after the other."""
-    times: Iterator[float] = iter(seconds)
-    return lambda: next(times)
+# CPUs
 
 
 def test_every_package_and_every_part_is_a_domain(tmp_path: Path) -> None:
@@ -278,51 +307,63 @@ def test_every_package_and_every_part_is_a_domain(tmp_path: Path) -> None:
 def test_energy_is_the_difference_of_two_readings_in_joules(tmp_path: Path) -> None:
     package = make_zone(tmp_path, "intel-rapl:0", "package-0", 1_000_000)
     core = make_zone(tmp_path, "intel-rapl:0:0", "core", 7)
-    sensor = RaplSensor(tmp_path, clock=at(100.0, 102.5))
-    sensor.start()
-    assert sensor.samples_so_far() == sensor.samples_wanted
-    package.write_text("91000000\n")
-    core.write_text("30000007\n")
-    whole, part = sensor.stop()
+    sensor = RaplSensor(tmp_path)
+
+    def use() -> None:
+        package.write_text("91000000\n")
+        core.write_text("30000007\n")
+
+    whole, part = between(sensor, use, at(0.0, 100.0, 102.5))
     assert (whole.domain, part.domain) == ("package-0", "package-0/core")
     assert whole.energy_j == pytest.approx(90)
     assert part.energy_j == pytest.approx(30)
     assert (whole.duration_s, whole.samples, whole.times_s) == (2.5, 2, (0.0, 2.5))
 
 
-def test_it_may_be_started_again(tmp_path: Path) -> None:
-    energy = make_zone(tmp_path, "intel-rapl:0", "package-0", 0)
+def test_each_watch_begins_anew_also_after_a_fault(tmp_path: Path) -> None:
+    energy = make_zone(tmp_path, "intel-rapl:0", "package-0", 9_000_000)
     sensor = RaplSensor(tmp_path)
+    with pytest.raises(SensorFault, match="which is no wrap-around"):
+        between(sensor, lambda: energy.write_text("0"))
     for end_uj in (2_000_000, 5_000_000):
-        sensor.start()
-        energy.write_text(str(end_uj))
-        (reading,) = sensor.stop()
+        (reading,) = between(sensor, partial(energy.write_text, str(end_uj)))
     assert reading.energy_j == pytest.approx(3)
     assert reading.samples == 2
 
 
 def test_a_counter_that_wraps_around_goes_on(tmp_path: Path) -> None:
-    energy = make_zone(tmp_path, "intel-rapl:0", "package-0", RANGE_UJ - 1_000_000)
-    sensor = RaplSensor(tmp_path, clock=at(0.0, 1.0))
-    sensor.start()
-    energy.write_text("2000000")
-    assert sensor.stop()[0].energy_j == pytest.approx(3)
+    package = make_zone(tmp_path, "intel-rapl:0", "package-0", RANGE_UJ - 1_000_000)
+    core = make_zone(tmp_path, "intel-rapl:0:0", "core", RANGE_UJ - 3_000_000)
+    sensor = RaplSensor(tmp_path, clock=at(0.0, 1.0, 2.0, 3.0))
+    for package_uj, core_uj in [(2_000_000, RANGE_UJ - 5), (5_000_000, 500_000), (6_000_000, 700_000)]:
+        package.write_text(str(package_uj))
+        core.write_text(str(core_uj))
+        found = sensor.read_j()
+    assert found == pytest.approx((7.0, 3.7))
 
 
-def test_no_wrap_around_is_missed_while_it_watches(tmp_path: Path) -> None:
+@pytest.mark.parametrize("regions", [False, True])
+def test_no_wrap_around_is_missed_while_a_thread_looks(tmp_path: Path, regions: bool) -> None:
     # 30 J of range, and 25 J between any two looks: three times round before it ends.
-    energy = make_zone(tmp_path, "intel-rapl:0", "package-0", 0, range_uj=30_000_000)
-    sensor = RaplSensor(tmp_path, interval_s=0.005)
-    sensor.start()
+    package = make_zone(tmp_path, "intel-rapl:0", "package-0", 0, range_uj=30_000_000)
+    sensor = RaplSensor(tmp_path)
+    polled, watch = (Polled(Slow(sensor, 0.002)), None) if regions else (None, Watch(Slow(sensor, 0.002), []))
+    if polled is not None:
+        polled.read_j()
     for step in range(1, 5):
-        seen = sensor.samples_so_far()
-        energy.with_name("new").write_text(str(step * 25_000_000 % 30_000_000))
-        energy.with_name("new").replace(energy)
-        while sensor.samples_so_far() < seen + 2:
-            pass
-    (reading,) = sensor.stop()
-    assert reading.energy_j == pytest.approx(100)
-    assert list(reading.energies_j) == sorted(reading.energies_j)
+        with package.open("r+") as file:
+            # In one piece: the thread must not see an empty file.
+            file.write(f"{step * 25_000_000 % 30_000_000:012d}")
+        for _ in range(2):
+            seen = sensor._last
+            wait_until(lambda seen=seen: sensor._last is not seen)  # type: ignore[misc]
+    if watch is not None:
+        (reading,) = watch.readings()
+        assert reading.energy_j == pytest.approx(100)
+        assert list(reading.energies_j) == sorted(reading.energies_j)
+    elif polled is not None:
+        assert polled.read_j() == pytest.approx((100.0,))
+        polled._background.stop()
 
 
 @pytest.mark.parametrize(
@@ -333,45 +374,38 @@ def test_the_interval_is_half_of_the_range_at_a_kilowatt(
 ) -> None:
     make_zone(tmp_path, "intel-rapl:0", "package-0", 0, range_uj)
     assert RaplSensor(tmp_path).interval_s == pytest.approx(interval_s)
+    assert safe_interval_s(working_zones(tmp_path)) == pytest.approx(interval_s)
 
 
-@pytest.mark.parametrize(("range_uj", "before"), [(RANGE_UJ, 50_000_000), (None, 50_000_000)])
-def test_a_counter_that_was_set_back_is_a_fault(tmp_path: Path, range_uj: int | None, before: int) -> None:
-    energy = make_zone(tmp_path, "intel-rapl:0", "package-0", before, range_uj)
-    sensor = RaplSensor(tmp_path, clock=at(0.0, 1.0))
-    sensor.start()
+@pytest.mark.parametrize("range_uj", [RANGE_UJ, None])
+def test_a_counter_that_was_set_back_stays_a_fault(tmp_path: Path, range_uj: int | None) -> None:
+    energy = make_zone(tmp_path, "intel-rapl:0", "package-0", 50_000_000, range_uj)
+    sensor = RaplSensor(tmp_path)
     energy.write_text("0")
-    with pytest.raises(SensorFault, match="went back from 50000000 to 0, which is no wrap-around"):
-        sensor.stop()
+    for _ in range(2):
+        with pytest.raises(SensorFault, match="went back from 50000000 to 0, which is no wrap-around"):
+            sensor.read_j()
 
 
 def test_counters_that_stand_still_are_a_fault(tmp_path: Path) -> None:
     make_zone(tmp_path, "intel-rapl:0", "package-0", 12345)
-    sensor = RaplSensor(tmp_path, clock=at(0.0, 2.0))
-    sensor.start()
-    with pytest.raises(SensorFault, match="stood still for 2 s"):
-        sensor.stop()
+    with pytest.raises(SensorFault, match="rapl: the counters stood still for 2 s"):
+        between(RaplSensor(tmp_path), nothing, at(0.0, 1.0, 3.0))
 
 
-def test_a_file_that_goes_away_is_a_fault(tmp_path: Path) -> None:
-    energy = make_zone(tmp_path, "intel-rapl:0", "package-0", 0)
-    sensor = RaplSensor(tmp_path)
-    sensor.start()
-    energy.unlink()
-    with pytest.raises(SensorFault, match=r"energy_uj failed: No such file"):
-        sensor.stop()
-
-
-def test_a_file_that_goes_away_meanwhile_stops_the_waiting(tmp_path: Path) -> None:
-    energy = make_zone(tmp_path, "intel-rapl:0", "package-0", 0)
-    sensor = RaplSensor(tmp_path, interval_s=0.005)
-    sensor.start()
-    energy.write_text("not a number")
-    with pytest.raises(SensorFault, match="invalid literal"):
-        while sensor.samples_so_far() < 1_000_000:
-            pass
-    with pytest.raises(SensorFault, match="invalid literal"):
-        sensor.stop()
+def test_a_file_that_holds_something_else_is_named_and_stops_the_waiting(tmp_path: Path) -> None:
+    make_zone(tmp_path, "intel-rapl:0", "package-0", 0)
+    core = make_zone(tmp_path, "intel-rapl:0:0", "core", 0)
+    sensor: Any = Slow(RaplSensor(tmp_path), 0.001)
+    sensor.samples_wanted = 10**6
+    notes: list[str] = []
+    watch = Watch(sensor, notes)
+    assert not watch.has_enough()
+    core.write_text("no number")
+    wait_until(watch.has_enough)
+    assert watch.readings() == ()
+    assert len(notes) == 1
+    assert "intel-rapl:0:0/energy_uj failed: invalid literal" in notes[0]
 
 
 def test_a_machine_without_counters_says_so(tmp_path: Path) -> None:
@@ -405,6 +439,9 @@ def deny(monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
     monkeypatch.setattr(Path, "read_text", refuse)
 
 
+# Recordings
+
+
 HEADER = "domain,time_s,energy_j\n"
 
 
@@ -428,97 +465,51 @@ def test_it_tells_the_energy_at_the_time_between_two_samples(tmp_path: Path) -> 
     path = write(tmp_path, HEADER + "gpu,50,7\nhost,50,0\ngpu,51,17\ngpu,52,37\nhost,60,5\n")
     sensor = ReplaySensor(path, clock)
     assert sensor.domains == ("gpu", "host")
-    sensor.start()
-    clock.now += 1.5
-    gpu, host = sensor.stop()
-    assert gpu.energy_j == pytest.approx(10 + 20 / 2)
-    assert host.energy_j == pytest.approx(5 * 1.5 / 10)
-    assert (gpu.times_s, gpu.samples, host.samples) == ((0.0, 1.0, 1.5), 3, 2)
-    assert gpu.duration_s == 1.5
-
-
-def test_each_start_begins_at_the_beginning(tmp_path: Path) -> None:
-    clock = Clock()
-    sensor = ReplaySensor(write(tmp_path, HEADER + "gpu,0,0\ngpu,1,1\ngpu,2,5\n"), clock)
     for _ in range(2):
-        sensor.start()
-        clock.now += 1.0
-        assert sensor.stop()[0].energy_j == pytest.approx(1)
-
-
-def test_samples_come_as_the_recording_goes_on(tmp_path: Path) -> None:
-    clock = Clock()
-    rows = [f"gpu,{second},{second * 9}\n" for second in range(100)]
-    sensor = ReplaySensor(write(tmp_path, HEADER + "".join(rows)), clock)
-    sensor.start()
-    counts = []
-    for _ in range(20):
-        counts.append(sensor.samples_so_far())
-        clock.now += 1.0
-    assert counts == list(range(1, 21))
-    assert sensor.samples_wanted == 20
-
-
-def test_a_short_recording_wants_no_more_samples_than_it_has(tmp_path: Path) -> None:
-    sensor = ReplaySensor(write(tmp_path, HEADER + "cpu,0,0\ncpu,3600,36000\n"), Clock())
-    sensor.start()
-    assert sensor.samples_so_far() >= sensor.samples_wanted
-    assert sensor.stop()[0].samples == 2
+        # Each time that it begins, the recording does.
+        sensor.begin()
+        clock.now += 1.5
+        assert sensor.read_j() == pytest.approx((10 + 20 / 2, 5 * 1.5 / 10))
 
 
 def test_a_recording_that_ends_is_a_sensor_that_goes_away(tmp_path: Path) -> None:
     clock = Clock()
     sensor = ReplaySensor(write(tmp_path, HEADER + "cpu,0,0\ncpu,3,1\n"), clock)
-    sensor.start()
     clock.now += 3.5
     with pytest.raises(SensorFault, match="ends after 3 s"):
-        sensor.samples_so_far()
-    with pytest.raises(SensorFault, match="ends after 3 s"):
-        sensor.stop()
+        sensor.read_j()
 
 
 def test_what_is_recorded_replays_the_same(tmp_path: Path) -> None:
     clock = Clock()
-    first = ReplaySensor(write(tmp_path, HEADER + "gpu,0,0.1\ngpu,0.01,0.4\ngpu,9,30.7\n"))
-    record(first, 0.02, tmp_path / "copy.csv")
+    first = ReplaySensor(write(tmp_path, HEADER + "gpu,0,0.1\ngpu,900,3000.1\n"))
+    record(first, 0.05, tmp_path / "copy.csv")
     second = ReplaySensor(tmp_path / "copy.csv", clock)
-    second.start()
-    clock.now += 0.01
-    (reading,) = second.stop()
-    assert reading.domain == "gpu"
-    assert reading.energy_j == pytest.approx(0.3)
+    clock.now += 0.03
+    assert second.read_j()[0] == pytest.approx(0.1, rel=0.05)
 
 
-def test_power_is_recorded_as_energy(tmp_path: Path) -> None:
-    class Steady(NullSensor):
-        def stop(self) -> tuple[Reading, ...]:
-            return (Reading("gpu", 3, (0.0, 1.0, 3.0), (10.0, 20.0, 20.0), "W"),)
-
-    record(Steady(), 0, tmp_path / "power.csv")
-    assert (tmp_path / "power.csv").read_text() == HEADER + "gpu,0.0,0.0\ngpu,1.0,15.0\ngpu,3.0,55.0\n"
-
-
-def test_a_sensor_that_measures_nothing_cannot_be_recorded(tmp_path: Path) -> None:
-    with pytest.raises(SensorFault, match="sensor none measures nothing"):
-        record(NullSensor(), 0, tmp_path / "nothing.csv")
-    assert not list(tmp_path.iterdir())
+def test_what_is_gone_cannot_be_recorded(tmp_path: Path) -> None:
+    with pytest.raises(SensorFault, match="ends after"):
+        record(ReplaySensor(write(tmp_path, HEADER + "gpu,0,0\ngpu,0.001,1\n")), 0.01, tmp_path / "copy.csv")
+    assert not (tmp_path / "copy.csv").exists()
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "the first line must be domain,time_s,energy_j, found ''"),
-        ("time_s,energy_j\n0,0\n", "the first line must be domain,time_s,energy_j, found 'time_s,energy_j'"),
-        (HEADER, "the recording holds no samples"),
-        (HEADER + "cpu,0,0\n", "domain cpu needs two samples or more, found one"),
-        (HEADER + "cpu,0\n", r"line 2: a row must hold domain,time_s,energy_j, found 2 fields"),
-        (HEADER + ",0,0\n", "line 2: domain must not be empty"),
-        (HEADER + "cpu,now,0\n", "line 2: time_s must be a finite number, found 'now'"),
-        (HEADER + "cpu,0,nan\n", "line 2: energy_j must be a finite number, found 'nan'"),
-        (HEADER + "cpu,0,0\ncpu,inf,1\n", "line 3: time_s must be a finite number, found 'inf'"),
-        (HEADER + "cpu,1,0\ncpu,1,1\n", "line 3: time_s of cpu must rise, found 1.0 after 1.0"),
-        (HEADER + "cpu,0,5\ncpu,1,4\n", "line 3: energy_j of cpu must not fall, found 4.0 after 5.0"),
-        (HEADER + 'cpu,0,"5\n', "must be a CSV file in UTF-8"),
+        ("", "expected columns such as domain,time_s,energy_j, found an empty file"),
+        ("time_s,energy_j\n0,0\n", "line 1: expected domain,time_s,energy_j, found time_s,energy_j"),
+        (HEADER, "expected a recording with samples, found none"),
+        (HEADER + "cpu,0,0\n", "domain cpu: expected two samples or more, found one"),
+        (HEADER + "cpu,0\n", "line 2: expected 3 cells, found 2"),
+        (HEADER + ",0,0\n", "line 2: domain: expected a name, found an empty cell"),
+        (HEADER + "cpu,now,0\n", "line 2: time_s: expected a finite number, found now"),
+        (HEADER + "cpu,0,nan\n", "line 2: energy_j: expected a finite number, found nan"),
+        (HEADER + "cpu,0,0\ncpu,inf,1\n", "line 3: time_s: expected a finite number, found inf"),
+        (HEADER + "cpu,1,0\ncpu,1,1\n", r"line 3: time_s: expected more than 1.0 \(domain cpu .* found 1.0"),
+        (HEADER + "cpu,0,5\ncpu,1,4\n", "line 3: energy_j: expected at least 5.0 .*, found 4.0"),
+        (HEADER + 'cpu,0,"5\n', "expected CSV, found something else"),
     ],
 )
 def test_a_bad_recording_is_refused_in_one_sentence(tmp_path: Path, text: str, complaint: str) -> None:
@@ -529,73 +520,86 @@ def test_a_bad_recording_is_refused_in_one_sentence(tmp_path: Path, text: str, c
 
 
 def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot read the recording: No such file"):
+    with pytest.raises(InputError, match=r"cannot read the recording \(No such file"):
         ReplaySensor(tmp_path / "none.csv")
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="must be a CSV file in UTF-8"):
+    with pytest.raises(InputError, match="expected UTF-8"):
         ReplaySensor(tmp_path / "bytes.csv")
+
+
+# Watches and regions
+
+
+def test_a_watch_reads_at_both_ends_and_in_between_and_then_no_more(tmp_path: Path) -> None:
+    sensor = ReplaySensor(write(tmp_path, HEADER + "gpu,0,0\ngpu,900,900\n"))
+    watch = Watch(Slow(sensor, 0.001), [])
+    wait_until(lambda: len(watch._samples) >= 5)
+    (reading,) = watch.readings()
+    assert reading.samples == len(reading.times_s) >= 6
+    assert list(reading.times_s) == sorted(reading.times_s)
+    assert reading.energies_j == pytest.approx(reading.times_s, abs=0.05)
+    time.sleep(0.01)
+    assert len(watch._samples) == reading.samples, "it went on after its end"
+    assert watch.readings() == ()
+
+
+def test_a_long_interval_does_not_delay_the_end(tmp_path: Path) -> None:
+    begin = time.monotonic()
+    (reading,) = between(ReplaySensor(write(tmp_path, HEADER + "gpu,0,0\ngpu,900,9000\n")), nothing)
+    assert reading.samples == 2
+    assert time.monotonic() - begin < 60
+
+
+def test_without_a_sensor_nothing_is_asked_for_and_nothing_said() -> None:
+    notes: list[str] = []
+    watch = Watch(None, notes)
+    assert watch.has_enough()
+    assert (watch.readings(), notes) == ((), [])
+
+
+def test_regions_read_what_a_thread_has_asked_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    worked = threading.Event()
+
+    def counter() -> Iterator[int]:
+        while True:
+            yield 5_250_000 if worked.is_set() else 5_000_000
+
+    install(monkeypatch, counter(), forever(NVMLError(3)))
+    assert Polled(NvmlSensor(BUS_ID)).resolution_s == pytest.approx(0.12)
+    polled = Polled(Slow(NvmlSensor(BUS_ID), 0.001))
+    assert (polled.domains, polled.read_j()) == (("gpu",), (0.0,))
+    worked.set()
+    wait_until(lambda: polled.read_j()[0] > 0)
+    assert polled.read_j() == (250.0,)
+    polled._background.stop()
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [((0, 5, 4), "the energy counter was set back"), ((0, 5, NVMLError(15)), "the GPU is lost")],
+)
+def test_a_gpu_that_fails_later_is_a_fault_of_regions_from_then_on(
+    monkeypatch: pytest.MonkeyPatch, values: tuple[Any, ...], complaint: str
+) -> None:
+    install(monkeypatch, iter(values), forever(NVMLError(3)))
+    polled = Polled(Slow(NvmlSensor(BUS_ID), 0.2))
+    assert polled.read_j() == (0.0,)
+    wait_until(lambda: not polled._background.runs)
+    for _ in range(2):
+        with pytest.raises(SensorFault, match=complaint):
+            polled.read_j()
+    assert not polled._background.runs
+
+
+# Opening
 
 
 @pytest.fixture
 def powercap(tmp_path: Path) -> Path:
     """Folder of one package that counts."""
-    folder = tmp_path / "powercap" / "intel-rapl:0"
-    folder.mkdir(parents=True)
-    (folder / "name").write_text("package-0\n")
-    (folder / "energy_uj").write_text("1\n")
-    return folder.parent
-
-
-@given(
-    st.lists(st.tuples(st.floats(0.001, 10), st.floats(0, 1000), st.floats(0, 1000)), min_size=1, max_size=20)
-)
-def test_power_that_changes_evenly_is_integrated_exactly(steps: list[tuple[float, float, float]]) -> None:
-    # Any straight power may be cut into pieces without changing its energy.
-    first, slope = steps[0][1], steps[0][2] / 100
-    times = [0.0]
-    for length, _, _ in steps:
-        times.append(times[-1] + length)
-    powers = tuple(first + slope * moment for moment in times)
-    reading = Reading("gpu", len(times), tuple(times), powers, "W")
-    assert reading.energy_j == pytest.approx(first * times[-1] + slope * times[-1] ** 2 / 2)
-    assert len(reading.energies_j) == len(times)
-
-
-def test_the_sampler_reads_at_both_ends_and_in_between() -> None:
-    values = iter(range(1_000_000))
-    sampler = Sampler(lambda: next(values), 0.001)
-    sampler.start()
-    while len(sampler.so_far()) < 5:
-        time.sleep(0.001)
-    samples = sampler.stop()
-    assert [value for _, value in samples] == list(range(len(samples)))
-    assert [moment for moment, _ in samples] == sorted(moment for moment, _ in samples)
-    time.sleep(0.01)
-    assert sampler.so_far() == samples, "it went on after its end"
-
-
-def test_a_long_interval_does_not_delay_the_end() -> None:
-    sampler = Sampler(lambda: 1, 3600)
-    begin = time.monotonic()
-    sampler.start()
-    assert len(sampler.stop()) == 2
-    assert time.monotonic() - begin < 60
-
-
-def test_a_sampler_that_failed_may_start_anew() -> None:
-    broken = True
-
-    def read() -> int:
-        if broken:
-            raise SensorFault("gone")
-        return 1
-
-    sampler = Sampler(read, 0.001)
-    with pytest.raises(SensorFault, match="gone"):
-        sampler.start()
-    broken = False
-    sampler.start()
-    assert len(sampler.stop()) >= 2
+    (tmp_path / "powercap").mkdir()
+    make_zone(tmp_path / "powercap", "intel-rapl:0", "package-0", 1)
+    return tmp_path / "powercap"
 
 
 def test_a_cpu_has_rapl(powercap: Path) -> None:
@@ -607,7 +611,7 @@ def test_a_cpu_without_counters_has_the_reason_and_opens_none(tmp_path: Path) ->
     (found,) = sensors("cpu", root=tmp_path)
     assert (found.name, found.works) == ("rapl", False)
     assert found.reason is not None and "shows no energy counters" in found.reason
-    assert isinstance(open_sensor("auto", "cpu", root=tmp_path), NullSensor)
+    assert open_sensor("auto", "cpu", root=tmp_path) is None
     with pytest.raises(EnvironmentFault, match="shows no energy counters"):
         open_sensor("rapl", "cpu", root=tmp_path)
 
@@ -619,18 +623,18 @@ def test_a_gpu_has_nvml_and_names_what_it_lacks(monkeypatch: pytest.MonkeyPatch)
     assert found.reason is not None and "crosscast[nvidia]" in found.reason
     (found,) = sensors("gpu")
     assert found.reason == "nvml: the device has no PCI bus id or UUID to find it by"
-    assert isinstance(open_sensor("auto", "gpu", "0000:65:00.0"), NullSensor)
+    assert open_sensor("auto", "gpu", "0000:65:00.0") is None
     with pytest.raises(MissingExtraError):
         open_sensor("nvml", "gpu", "0000:65:00.0")
 
 
 def test_an_accelerator_has_none() -> None:
     assert sensors("accelerator") == []
-    assert isinstance(open_sensor("auto", "accelerator"), NullSensor)
+    assert open_sensor("auto", "accelerator") is None
 
 
 def test_none_is_none_also_where_there_is_one(powercap: Path) -> None:
-    assert isinstance(open_sensor("none", "cpu", root=powercap), NullSensor)
+    assert open_sensor("none", "cpu", root=powercap) is None
 
 
 def test_a_recording_is_opened_by_its_path(tmp_path: Path) -> None:
@@ -641,5 +645,61 @@ def test_a_recording_is_opened_by_its_path(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("spec", ["", "rapl:0", "RAPL", "replay"])
 def test_an_unknown_name_is_refused_with_those_known(spec: str) -> None:
-    with pytest.raises(InputError, match="sensor must be one of auto, rapl, nvml, replay:PATH and none"):
+    with pytest.raises(
+        InputError, match="sensor: expected one of auto, rapl, nvml, nvml:UUID, replay:PATH, none"
+    ):
         open_sensor(spec, "cpu")
+
+
+def test_sensors_of_a_machine_are_opened_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_gpus(monkeypatch, 1)
+    make_zone(tmp_path, "intel-rapl:0", "package-0", 0)
+
+    def opened(spec: str) -> list[tuple[str, ...]]:
+        return [sensor.domains for sensor in open_sensors(spec, root=tmp_path)[0]]
+
+    assert opened("none") == []
+    assert opened("rapl") == [("package-0",)]
+    assert opened("nvml") == [("gpu",)]
+    assert opened("nvml:GPU-0") == [("gpu",)]
+    assert opened("auto") == [("package-0",), ("gpu",)]
+    assert opened(f"replay:{write(tmp_path, HEADER + 'gpu,0,0' + chr(10) + 'gpu,1,1' + chr(10))}") == [
+        ("gpu",)
+    ]
+
+
+def test_several_gpus_are_numbered(monkeypatch: pytest.MonkeyPatch) -> None:
+    install_gpus(monkeypatch, 2)
+    assert [sensor.domains for sensor in open_sensors("nvml")[0]] == [("gpu-0",), ("gpu-1",)]
+
+
+def test_auto_says_what_does_not_work_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    found, reasons = open_sensors("auto", root=tmp_path)
+    assert not found
+    assert [reason.partition(" ")[0] for reason in reasons] == ["rapl:", "reading"]
+
+
+def test_what_was_asked_for_and_does_not_work_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(EnvironmentFault, match="shows no energy counters"):
+        open_sensors("rapl", root=tmp_path)
+    install_gpus(monkeypatch, 0)
+    with pytest.raises(EnvironmentFault, match="no NVIDIA GPU"):
+        open_sensors("nvml")
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with pytest.raises(MissingExtraError, match=r"crosscast\[nvidia\]"):
+        open_sensors("nvml")
+    with pytest.raises(InputError, match=r"sensor: expected one of auto, rapl, .* found 'watt'"):
+        open_sensors("watt")
+
+
+def install_gpus(monkeypatch: pytest.MonkeyPatch, number: int) -> Gpu:
+    energies: Iterator[int] = count()
+    gpu = install(monkeypatch, energies, forever(NVMLError(3)))
+    library: Any = gpu
+    library.nvmlDeviceGetCount = lambda: number
+    library.nvmlDeviceGetHandleByIndex = lambda index: index
+    library.nvmlDeviceGetUUID = lambda handle: f"GPU-{handle}"
+    return gpu

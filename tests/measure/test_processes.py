@@ -18,7 +18,9 @@ from crosscast.measure.opencl import devices
 from crosscast.measure.processes import (
     AnsweringProcess,
     CharacterizeJob,
+    CoRunJob,
     DescribeJob,
+    InstructionMixJob,
     Job,
     SessionJob,
     heard,
@@ -26,7 +28,7 @@ from crosscast.measure.processes import (
     render_job,
     run_job,
 )
-from crosscast.measure.subjects import LaunchFile, Settings, SuiteProblem, identity
+from crosscast.measure.subjects import LaunchFile, Settings, Stressor, SuiteProblem, identity
 from support.processes import NOTE, is_gone, noted, wait_until
 
 Start = Callable[[str], AnsweringProcess]
@@ -39,7 +41,7 @@ def start(tmp_path: Path) -> Start:
     def begin(statements: str) -> AnsweringProcess:
         name = f"said_{len(list(tmp_path.iterdir()))}"
         (tmp_path / f"{name}.py").write_text(f"import os, sys, time\n{statements}\n")
-        return AnsweringProcess(name, {**os.environ, "PYTHONPATH": str(tmp_path)})
+        return AnsweringProcess({**os.environ, "PYTHONPATH": str(tmp_path)}, name)
 
     return begin
 
@@ -238,8 +240,7 @@ def test_the_process_ends_with_the_one_that_asked(make_application: Folder) -> N
     folder = make_application(kernels=("endless",), init=NOTE)
     script = (
         "import sys\n"
-        "from crosscast.measure.processes import run_job\n"
-        "from crosscast.measure.processes import read_job\n"
+        "from crosscast.measure.processes import read_job, run_job\n"
         "run_job(read_job(sys.argv[1]), 60)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script, render_job(session(folder))])
@@ -261,11 +262,13 @@ PROBLEM = SuiteProblem("crc", "tiny", {"bytes": 31740}, 7)
         SessionJob(LaunchFile("böse.toml"), "pocl:0/1", Settings()),
         DescribeJob("nvidia:0"),
         CharacterizeJob(PROBLEM, 3.5),
+        InstructionMixJob(LaunchFile("a.toml"), 3.5),
+        CoRunJob(Stressor("low", {"images": 4}), "pocl:0", 1, True),
     ],
 )
-def test_a_job_comes_out_as_it_went_in(job: Job) -> None:
+def test_a_job_comes_out_as_it_went_in(job: Job | CoRunJob) -> None:
     assert read_job(render_job(job)) == job
-    assert job.label
+    assert job.subject.label if isinstance(job, CoRunJob) else job.label
 
 
 def worker(job: str, parent: int) -> subprocess.CompletedProcess[str]:

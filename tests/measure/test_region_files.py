@@ -19,8 +19,16 @@ from crosscast import read_history
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.measure.regions import file as appending
-from crosscast.measure.regions.file import MOST_BYTES, append, check_history, from_line, is_begun, to_line
-from crosscast.measure.regions.key import RegionKey, RegionRun, Runs
+from crosscast.measure.regions.file import (
+    MOST_BYTES,
+    MOST_NAME,
+    append,
+    check_history,
+    from_line,
+    is_begun,
+    to_line,
+)
+from crosscast.measure.regions.key import MOST_CHARACTERS, PLACE_MOST_CHARACTERS, RegionKey, RegionRun, Runs
 from crosscast.measure.regions.samples import samples_of, write_samples
 from support.measuring import RUNS, run_of
 
@@ -71,6 +79,28 @@ def test_a_full_disk_leaves_no_half_of_a_line(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(OSError, match="No space left"):
         append(path, LINE)
     assert path.read_bytes() == LINE
+
+
+def test_a_full_disk_keeps_the_whole_lines_that_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "runs.jsonl"
+    room, write = [2 * len(LINE) + 7], os.write
+
+    def full(file: int, data: bytes) -> int:
+        if not room[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = write(file, data[: room[0]])
+        room[0] -= written
+        return written
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        append(path, LINE * 5)
+    assert path.read_bytes() == LINE * 2
+
+
+def test_long_places_are_read_as_they_were_written() -> None:
+    run = run_of(RegionKey("a" * MOST_NAME, ("b" * MOST_CHARACTERS,), ("c" * PLACE_MOST_CHARACTERS,)))
+    assert from_line(to_line(run).encode(), "line") == run
 
 
 def test_a_write_of_a_part_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from crosscast.data.table import Table, check, table_of
 from crosscast.errors import CheckFailed, CompileError, DeviceFault, InputError, SensorFault
 from crosscast.measure import host_state
 from crosscast.measure.cpu_counters import available
-from crosscast.measure.energy import NullSensor, Reading, Sensor
+from crosscast.measure.energy import Sensor
 from crosscast.measure.inventory import inventory, summaries
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, devices
 from crosscast.measure.session import Measured, measure_here
@@ -26,31 +26,26 @@ QUICK = Settings(min_runs=4, min_time_s=0.0, warmups=2)
 
 
 class FakeSensor:
-    """Has a sample more each time that it is asked, until it fails."""
+    """Has used a joule more each time that it is asked, until it fails."""
 
     name = "fake"
     domains = ("all",)
+    resolution_s = 0.0
+    is_quick = True
 
-    def __init__(self, wanted: int = 0, fails_after: int | None = None) -> None:
-        self.samples_wanted = wanted
+    def __init__(self, wanted: int = 0, fails_after: int | None = None, interval_s: float = 3600.0) -> None:
+        self.samples_wanted, self.interval_s = wanted, interval_s
         self._fails_after = fails_after
         self._asked = 0
 
-    def start(self) -> None:
-        self._answer()
+    def begin(self) -> None:
+        self._asked = 0
 
-    def samples_so_far(self) -> int:
-        self._answer()
-        return self._asked
-
-    def stop(self) -> tuple[Reading, ...]:
-        self._answer()
-        return (Reading("all", 3, (0.0, 0.5, 1.0), (0.0, 2.0, 4.0), "J"),)
-
-    def _answer(self) -> None:
+    def read_j(self) -> tuple[float, ...]:
         if self._fails_after is not None and self._asked >= self._fails_after:
             raise SensorFault("the fake sensor went away")
         self._asked += 1
+        return (float(self._asked),)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +62,7 @@ def measured(
     **options: Any,
 ) -> Measured:
     problem = SuiteProblem(str(name), "tiny", parameters or {"items": 1024}, 5)
-    return measure_here(load(problem), device, settings, sensor or NullSensor(), **options)
+    return measure_here(load(problem), device, settings, sensor, **options)
 
 
 def test_every_run_of_every_kernel_is_a_record_with_raw_times(device: OpenCLDevice) -> None:
@@ -141,23 +136,23 @@ def test_energy_is_that_of_all_recorded_runs(device: OpenCLDevice, make_applicat
     found = measured(device, make_application(), sensor=FakeSensor())
     check(ENERGY, table_of(ENERGY, found.energy), "energy")
     (row,) = found.energy
-    assert (row["sensor"], row["domain"], row["energy_j"], row["duration_s"]) == ("fake", "all", 4.0, 1.0)
-    assert (row["runs"], row["samples"]) == (found.session["runs"], 3)
-    assert (row["times_s"], row["energies_j"]) == ([0.0, 0.5, 1.0], [0.0, 2.0, 4.0])
+    assert (row["sensor"], row["domain"], row["energy_j"]) == ("fake", "all", 1.0)
+    assert (row["runs"], row["samples"]) == (found.session["runs"], 2)
+    assert (row["times_s"], row["energies_j"]) == ([0.0, row["duration_s"]], [0.0, 1.0])
 
 
 def test_a_slow_sensor_gets_more_runs(device: OpenCLDevice, make_application: Folder) -> None:
-    found = measured(device, make_application(), sensor=FakeSensor(wanted=30))
-    # One sample at the start, one for each question, of which the first comes after the least runs.
-    assert found.session["runs"] == 4 + 28
-    assert found.energy
+    found = measured(device, make_application(), sensor=FakeSensor(wanted=30, interval_s=0.01))
+    assert found.session["loop_s"] >= 0.28
+    (row,) = found.energy
+    assert row["samples"] >= 30
 
 
 @pytest.mark.parametrize("after", [0, 1, 10])
 def test_a_sensor_that_goes_away_costs_its_readings_only(
     device: OpenCLDevice, make_application: Folder, after: int
 ) -> None:
-    found = measured(device, make_application(), sensor=FakeSensor(wanted=20, fails_after=after))
+    found = measured(device, make_application(), sensor=FakeSensor(20, after, 0.001))
     assert found.session["runs"] >= 4
     assert len(found.records) == found.session["runs"]
     assert (found.energy, found.notes) == ([], ["the fake sensor went away"])
@@ -213,7 +208,7 @@ def test_a_working_set_over_the_size_is_a_note(
     device: OpenCLDevice, make_application: Folder, most: int | None, told: bool
 ) -> None:
     problem = SuiteProblem(str(make_application()), "tiny", {"items": 1024}, 0, most)
-    found = measure_here(load(problem), device, QUICK, NullSensor())
+    found = measure_here(load(problem), device, QUICK, None)
     note = "own: its working set has 8192 bytes, more than the 8191 that tiny stands for (its driver's fit)"
     assert found.notes == [note] * told
 

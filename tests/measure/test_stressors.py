@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from crosscast.cli import main
 from crosscast.errors import CheckFailed, InputError
 from crosscast.kernel import Program
-from crosscast.measure.corun.stressors import LEVELS, VGA_BYTES, HostQueue, ImageReader, host_run, image
 from crosscast.measure.opencl import OpenCLQueue, devices
 from crosscast.measure.processes import SessionJob, read_job, render_job
-from crosscast.measure.subjects import Microbenchmark, Settings, load
+from crosscast.measure.stressors import LEVELS, VGA_BYTES, HostQueue, ImageReader, host_run, image
+from crosscast.measure.subjects import Settings, Stressor, load
 from crosscast.suite.registry import names
 
 Output = pytest.CaptureFixture[str]
@@ -47,7 +47,7 @@ def test_wrong_input_is_refused(level: str, nbytes: int, seconds: float, message
 
 
 def test_the_command_says_when_it_is_ready_and_what_it_moved(capfd: Output) -> None:
-    assert main(["corun", "neighbour", "medium", "--seconds", "0", "--image", "64K", "--json"]) == 0
+    assert main(["corun", "stressor", "medium", "--seconds", "0", "--image", "64K", "--json"]) == 0
     output = capfd.readouterr()
     found = json.loads(output.out)
     assert (found["level"], found["runs"], found["image_bytes"]) == ("medium", 1, 65536)
@@ -55,9 +55,9 @@ def test_the_command_says_when_it_is_ready_and_what_it_moved(capfd: Output) -> N
 
 
 def test_the_command_refuses_what_it_cannot_be(capfd: Output) -> None:
-    assert main(["corun", "neighbour", "none"]) == 2
+    assert main(["corun", "stressor", "none"]) == 2
     assert "LEVEL: expected one of low, medium, high, found 'none'" in capfd.readouterr().err
-    assert main(["corun", "neighbour", "low", "--seconds", "-3"]) == 2
+    assert main(["corun", "stressor", "low", "--seconds", "-3"]) == 2
     assert "--seconds: expected a number of seconds" in capfd.readouterr().err
 
 
@@ -65,7 +65,7 @@ def test_it_needs_no_opencl() -> None:
     code = (
         "import sys; sys.modules['pyopencl'] = None\n"
         "from crosscast.cli import main\n"
-        "sys.exit(main(['corun', 'neighbour', 'low', '--seconds', '0', '--image', '64K']))"
+        "sys.exit(main(['corun', 'stressor', 'low', '--seconds', '0', '--image', '64K']))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -164,8 +164,8 @@ def test_images_of_a_pool_are_parts_of_one_array_and_differ() -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_microbenchmark_is_a_subject_that_other_processes_are_asked_for(level: str) -> None:
-    subject = Microbenchmark(level, SMALL)
+def test_a_stressor_is_a_subject_that_other_processes_are_asked_for(level: str) -> None:
+    subject = Stressor(level, SMALL)
     job = SessionJob(subject, "pocl:0", Settings())
     assert read_job(render_job(job)) == job
     loaded = load(subject)
@@ -175,4 +175,4 @@ def test_a_microbenchmark_is_a_subject_that_other_processes_are_asked_for(level:
 
 def test_the_suite_does_not_name_them() -> None:
     assert not set(LEVELS) & set(names())
-    assert all(kind.source_path() == Path(kind.folder() / "microbenchmarks.cl") for kind in LEVELS.values())
+    assert all(kind.source_path() == Path(kind.folder() / "stressors.cl") for kind in LEVELS.values())

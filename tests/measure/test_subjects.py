@@ -14,7 +14,7 @@ import pytest
 from crosscast.characterization.instruction_mix import CLASSES
 from crosscast.errors import CheckFailed, InputError, LaunchError, MissingExtraError
 from crosscast.kernel import Argument
-from crosscast.measure.processes import MixJob, read_job, render_job, run_job
+from crosscast.measure.processes import InstructionMixJob, read_job, render_job, run_job
 from crosscast.measure.subjects import (
     GIVEN,
     LaunchFile,
@@ -272,7 +272,7 @@ def test_the_mix_of_an_application_comes_from_a_process_of_its_own(
     make_application: Callable[..., Path],
 ) -> None:
     problem = SuiteProblem(str(make_application()), "tiny", {"items": 1024}, 0)
-    job = MixJob(problem, 60.0)
+    job = InstructionMixJob(problem, 60.0)
     assert read_job(render_job(job)) == job
     mix = run_job(job, 120.0)["mix"]
     assert tuple(mix) == CLASSES
@@ -282,7 +282,7 @@ def test_the_mix_of_an_application_comes_from_a_process_of_its_own(
 
 
 def test_launch_files_have_one_too(launch_file: LaunchFile) -> None:
-    assert MixJob(launch_file, 1.0).label == launch_file.path
+    assert InstructionMixJob(launch_file, 1.0).label == "k"
     mix = mix_here(launch_file, 60.0)
     # Of a work-item: its number, an address, a load, a multiplication, a store, and the return.
     assert mix["shift"] == mix["control"] == mix["mem"] / 2 > 0

@@ -16,7 +16,7 @@ from crosscast.data.description import BagCount, CoRunContents, CoRunFailure, So
 from crosscast.decide.colocation import ColocationPlan, choose_colocation
 from crosscast.measure.corun.crew import Work
 from crosscast.measure.corun.profile import Calibration, Level
-from crosscast.measure.subjects import Microbenchmark
+from crosscast.measure.subjects import Stressor
 from crosscast.predict.corun.artefact import CoRunCard, TrainedCoRunModel
 from crosscast.predict.corun.forecast import Estimate, MixForecast
 from crosscast.report.corun import (
@@ -35,7 +35,7 @@ from support.corun_models import constant, made_jobs
 from support.mixes import made_solo, studied
 
 LEVELS = tuple(
-    Level(name, Work(Microbenchmark(name, {}), 3), 0.2, rate, rate)
+    Level(name, Work(Stressor(name, {}), 3), 0.2, rate, rate)
     for name, rate in (("low", 4e10), ("medium", 1e10), ("high", 5e9))
 )
 KNOWN = {
@@ -55,7 +55,7 @@ PROFILE = CoRunProfile(
     "pocl:0",
     "A CPU [x]",
     Calibration("pocl:0", 1 << 25, 1 << 27, LEVELS),
-    ["beside the microbenchmark high: it hangs"],
+    ["beside the stressor high: it hangs"],
     Path("gem-tiny.json"),
 )
 
@@ -74,14 +74,14 @@ def test_what_was_measured_is_shown_for_people() -> None:
         "instructions: memory 25 %",
         "CPU counters: 1.23 instructions a cycle, misses of the last-level cache 50 %",
         "",
-        "beside each microbenchmark",
+        "beside each stressor",
         "beside  slowdown  slowdown of the other  fairness  power",
         "low        1.500                  3.000     0.500   61 W",
         "medium         —                      —         —      —",
         "high           —                      —         —      —",
-        "microbenchmarks on pocl:0: low 40 GB/s, medium 10 GB/s, high 5 GB/s; 4 images of 32 MiB "
+        "stressors on pocl:0: low 40 GB/s, medium 10 GB/s, high 5 GB/s; 4 images of 32 MiB "
         "(no counters of misses here: bandwidths)",
-        "warning: beside the microbenchmark high: it hangs",
+        "warning: beside the stressor high: it hangs",
     ]
 
 
@@ -95,9 +95,9 @@ def test_what_is_not_known_is_said_to_be_so() -> None:
     ]
 
 
-def test_microbenchmarks_out_of_order_are_a_warning() -> None:
+def test_stressors_out_of_order_are_a_warning() -> None:
     turned = replace(PROFILE, calibration=replace(PROFILE.calibration, levels=LEVELS[::-1]))
-    assert any(line.startswith("warning: microbenchmarks on pocl:0: expected") for line in printed(turned))
+    assert any(line.startswith("warning: stressors on pocl:0: expected") for line in printed(turned))
 
 
 def test_json_has_what_the_file_has_and_how_it_was_made() -> None:
@@ -105,7 +105,7 @@ def test_json_has_what_the_file_has_and_how_it_was_made() -> None:
     assert (found["application"], found["time_s"], found["features"]) == ("gem", 0.25, KNOWN)
     assert found["microbenchmarks"]["levels"]["high"]["bandwidth_bytes_per_s"] == 5e9
     assert found["device"] == {"id": "pocl:0", "key": "cpu-of-a-test", "name": "A CPU [x]"}
-    assert found["notes"] == ["beside the microbenchmark high: it hangs"]
+    assert found["notes"] == ["beside the stressor high: it hangs"]
 
 
 def test_each_device_and_size_of_bags_has_a_line() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.measure.energy import Availability
 from crosscast.measure.inventory import Entry
+from crosscast.measure.sensors import Availability
 from crosscast.report.dataset import Measurement, devices_report, measurement_report
 from crosscast.report.document import Figure, Heading, Report, Table, Text
 

@@ -12,27 +12,29 @@ from hypothesis import strategies as st
 from crosscast.configuration import Configuration
 from crosscast.errors import SensorFault
 from crosscast.measure.corun.crew import Work
-from crosscast.measure.corun.session import BagRun, MemberRun
-from crosscast.measure.corun.stressors import LEVELS
+from crosscast.measure.corun.mix_run import CoRunnerRun, MixRun
 from crosscast.measure.regions import history
 from crosscast.measure.regions import history as metering
 from crosscast.measure.regions import key as notice
 from crosscast.measure.regions import recorder as applying
 from crosscast.measure.regions.key import RegionKey, RegionRun
-from crosscast.measure.subjects import LaunchFile, Microbenchmark, Subject
+from crosscast.measure.stressors import LEVELS
+from crosscast.measure.subjects import LaunchFile, Stressor, Subject
 
 
 def name_of(subject: Subject) -> str:
-    return subject.path if isinstance(subject, LaunchFile) else subject.name
+    if isinstance(subject, LaunchFile):
+        return subject.path
+    return subject.level if isinstance(subject, Stressor) else subject.name
 
 
 class MadeCrew:
-    """Says that jobs take as long as their application does alone, times a factor for each other member.
+    """Says that jobs take as long as their application does alone, times a factor for each other one.
 
     Parameters
     ----------
     times_s
-        Time of a run of each application alone; of a microbenchmark, of a byte of its images.
+        Time of a run of each application alone; of a stressor, of a byte of its images.
     presses
         Factor by which each slows the others down.
     failing
@@ -40,7 +42,7 @@ class MadeCrew:
     counters
         What the CPU counts in a run of each application.
     powers_w
-        Power in a bag of so many members, by domain.
+        Power in a mix of so many co-runners, by domain.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class MadeCrew:
         self.counters = dict(counters or {})
         self.powers_w = dict(powers_w or {})
         self.cache_bytes = cache_bytes
-        self.bags: list[tuple[str, ...]] = []
+        self.mixes: list[tuple[str, ...]] = []
 
     def __enter__(self) -> MadeCrew:
         return self
@@ -67,13 +69,13 @@ class MadeCrew:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def run(self, works: Sequence[Work], /) -> BagRun:
+    def run(self, works: Sequence[Work], /) -> MixRun:
         names = [name_of(work.subject) for work in works]
-        self.bags.append(tuple(names))
-        members = []
+        self.mixes.append(tuple(names))
+        co_runners = []
         for number, work in enumerate(works):
             if names[number] in self.failing:
-                members.append(MemberRun(work.runs, failure=self.failing[names[number]]))
+                co_runners.append(CoRunnerRun(work.runs, failure=self.failing[names[number]]))
                 continue
             runs = work.runs or 4
             factor = 1.0
@@ -81,17 +83,17 @@ class MadeCrew:
                 factor *= self.presses.get(other, 1.0)
             job_s = self._run_s(work.subject) * runs * factor
             counted = {name: runs * count for name, count in self.counters.get(names[number], {}).items()}
-            members.append(MemberRun(runs, [0.9 * job_s, 1.1 * job_s], 1.5 * job_s, counted, 1000))
-        if any(member.failure for member in members):
-            return BagRun(tuple(members))
-        longest = max(member.times_s[1] for member in members)
-        return BagRun(
-            tuple(members), [longest] * 3, 0.75, {n: w * len(works) for n, w in self.powers_w.items()}
+            co_runners.append(CoRunnerRun(runs, [0.9 * job_s, 1.1 * job_s], 1.5 * job_s, counted, 1000))
+        if any(member.failure for member in co_runners):
+            return MixRun(tuple(co_runners))
+        longest = max(member.times_s[1] for member in co_runners)
+        return MixRun(
+            tuple(co_runners), [longest] * 3, 0.75, {n: w * len(works) for n, w in self.powers_w.items()}
         )
 
     def _run_s(self, subject: Subject) -> float:
         byte_s = self.times_s[name_of(subject)]
-        if not isinstance(subject, Microbenchmark):
+        if not isinstance(subject, Stressor):
             return byte_s
         made = LEVELS[subject.level](subject.parameters, 0)
         # A pool that a cache holds in part is read faster.

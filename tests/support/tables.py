@@ -78,46 +78,41 @@ def dataset(
     )
 
 
-Row_configured_rows = dict[str, Any]
-
-
-def powercap(cpu_cap_w: float = 65, gpu_cap_w: float = 100, **changed: Any) -> Row_configured_rows:
+def powercap(cpu_cap_w: float = 65, gpu_cap_w: float = 100, **changed: Any) -> Row:
     """A row of powercap: 4 s at 60 W of the CPUs and 40 W of the GPU."""
     caps = {"cpu_cap_w": cpu_cap_w, "gpu_cap_w": gpu_cap_w}
     numbers = {"runtime_s": 4.0, "n": 3, "cpu_w": 60.0, "gpu_w": 40.0, "node_w": 100.0}
     return {"suite": "altis", "benchmark": "sort", **caps, **numbers, "size": "big", **changed}
 
 
-def multicore(
-    system: str = "amd", mode: str | None = None, cores: int = 1, **changed: Any
-) -> Row_configured_rows:
+def multicore(system: str = "amd", mode: str | None = None, cores: int = 1, **changed: Any) -> Row:
     """A row of multicore_energy: 10 s at 30 W, while the source's energy says 0."""
     place = {"system": system, "mode": mode, "app": "bs", "procs": 1, "cores": cores}
     numbers = {"time_s": 10.0, "energy_wh": 0.0, "energy_j": 0.0, "avg_power_w": 30.0, "freq_ghz": 2.1}
     return {**place, **numbers, **changed}
 
 
-def epoch(power_limit: float = 100, **changed: Any) -> Row_configured_rows:
+def epoch(power_limit: float = 100, **changed: Any) -> Row:
     """A row of gpu_power_limit: an epoch of 20 s at 90 W."""
     job = {"dataset": "cifar100", "network": "shufflenetv2", "batch_size": 1024, "optimizer": "adadelta"}
     numbers = {"power_limit": power_limit, "time_per_epoch": 20.0, "average_power": 90.0}
     return {**job, **numbers, **changed}
 
 
-def gtx1080ti(core: float = 1600, memory: float = 4000, **changed: Any) -> Row_configured_rows:
+def gtx1080ti(core: float = 1600, memory: float = 4000, **changed: Any) -> Row:
     """A row of gtx1080ti: 2 ms at 200 W, with two counters."""
     place = {"Unnamed: 0": 4, "appName": "vectors", "coreF": core, "memF": memory, "argNo": "input00"}
     counted = {"blocks": "(224000 1 1) (128 1 1)", "warps": 896000.0, "executed_ipc": 1.5}
     return {**place, "kernel": "add", "time/ms": 2.0, **counted, "power/W": 200.0, **changed}
 
 
-def titanx(core: float = 595, memory: float = 810, **changed: Any) -> Row_configured_rows:
+def titanx(core: float = 595, memory: float = 810, **changed: Any) -> Row:
     """A row of titanx: 20 ms at 80 W."""
     place = {"suite": "realbenchmarks", "kernel": "2mm", "mem_mhz": memory, "core_mhz": core}
     return {**place, "time_ms": 20.0, "power_w": 80.0, "energy_mj": 1600.0, **changed}
 
 
-def write_rows(path: Path, rows: list[Row_configured_rows]) -> Path:
+def write_rows(path: Path, rows: Sequence[Row]) -> Path:
     """Write a CSV file with these rows; its columns are those of the first one."""
     path.parent.mkdir(exist_ok=True, parents=True)
     with path.open("w", encoding="utf-8", newline="") as stream:
@@ -127,11 +122,10 @@ def write_rows(path: Path, rows: list[Row_configured_rows]) -> Path:
     return path
 
 
-Row_corun_rows = dict[str, Any]
 SMALL, LARGE = "LM (batch size 5)", "LM (batch size 80)"
 
 
-def alone(job: str = SMALL, gpu: str = "v100", steps: float = 8.0, **cells: Any) -> Row_corun_rows:
+def alone(job: str = SMALL, gpu: str = "v100", steps: float = 8.0, **cells: Any) -> Row:
     """A job alone, as Gavel's file has it."""
     return {
         "file": "simulation_throughputs",
@@ -149,41 +143,28 @@ def pair(
     gpu: str = "v100",
     gpus: int = 1,
     **cells: Any,
-) -> Row_corun_rows:
+) -> Row:
     """A pair, as Gavel's file has it."""
-    row: Row_corun_rows = {"file": "simulation_throughputs", "gpu": gpu}
+    row: Row = {"file": "simulation_throughputs", "gpu": gpu}
     for member, (job, speed) in enumerate(zip(jobs, steps, strict=True), start=1):
         row |= {f"job{member}": job, f"gpus{member}": gpus, f"steps_per_s{member}": speed}
     return {**row, **cells}
 
 
-def single(model: str = "ResNet18", dataset: str = "CIFAR-10", **cells: Any) -> Row_corun_rows:
+def single(model: str = "ResNet18", dataset: str = "CIFAR-10", **cells: Any) -> Row:
     """A job alone, as Lucid's file has it."""
     row = {"model": model, "dataset": dataset, "batchsize": 32, "amp": 0, "speed": 2000.0}
     return {**row, "gpu_util": 58.0, "gmem_util": 25.0, "gmem": 2360.0, "label": 1, **cells}
 
 
-def packed(
-    first: Row_corun_rows, second: Row_corun_rows, speeds: tuple[float, float] = (0.8, 0.5), **cells: Any
-) -> Row_corun_rows:
+def packed(first: Row, second: Row, speeds: tuple[float, float] = (0.8, 0.5), **cells: Any) -> Row:
     """A pair of such jobs, as Lucid's file has it."""
-    row: Row_corun_rows = {}
+    row: Row = {}
     for member, (job, speed) in enumerate(zip((first, second), speeds, strict=True), start=1):
         row |= {f"{name}{member}": job[name] for name in ("model", "dataset", "batchsize", "amp")}
         row |= {f"gpu_num{member}": 1, f"speed{member}": speed}
     return {**row, "gpu_util": 90.0, "gmem_util": 40.0, "gmem": 5000.0, **cells}
 
-
-def write_csv(path: Path, rows: Sequence[Row_corun_rows]) -> Path:
-    """A CSV file of rows that have the same columns."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
-
-
-Row_relative_rows = dict[str, Any]
 
 TOPDOWN = (
     *("retiring", "frontend_bound", "backend_bound", "bad_speculation", "branch_mispredict"),
@@ -192,7 +173,7 @@ TOPDOWN = (
 )
 
 
-def _suite(file: str, cluster: str, compiler: str, time_s: float) -> Row_relative_rows:
+def _suite(file: str, cluster: str, compiler: str, time_s: float) -> Row:
     place = {"file": file, "cluster": cluster, "variant": "Base", "tuning": "any", "compiler": compiler}
     work = {"size": 8388608.0, "group": "Stream", "kernel": "Stream_ADD", "BlockSize": None}
     analytic = {
@@ -206,22 +187,20 @@ def _suite(file: str, cluster: str, compiler: str, time_s: float) -> Row_relativ
     return {**place, **work, **analytic, **{f"topdown.{name}": None for name in TOPDOWN}, "time_s": time_s}
 
 
-def quartz(level: str = "O2", number: int = 1, **changed: Any) -> Row_relative_rows:
+def quartz(level: str = "O2", number: int = 1, **changed: Any) -> Row:
     """A row of rajaperf on the CPU: 1,000 repetitions in 36 s, every share 0.1."""
     file = f"quartz/GCC_10.3.1_BaseSeq_08388608/{level}/GCC_1031_BaseSeq_{level}_8388608_{number:02}.cali"
     counted = {f"topdown.{name}": 0.1 for name in TOPDOWN}
     return _suite(file, "quartz", "g++-10.3.1", 36.0) | counted | changed
 
 
-def lassen(block: float = 256, **changed: Any) -> Row_relative_rows:
+def lassen(block: float = 256, **changed: Any) -> Row:
     """A row of rajaperf on the GPU: 1,000 repetitions in 0.25 s."""
     file = f"lassen/clang10.0.1_nvcc10.2.89_8388608/1/Base_CUDA-block_{block:g}.cali"
     return _suite(file, "lassen", "clang++-10.0.1", 0.25) | {"BlockSize": block, **changed}
 
 
-def launch(
-    gpu: str = "Tesla-K40", kernel: str = "bpnn_layerforward_CUDA", **changed: Any
-) -> Row_relative_rows:
+def launch(gpu: str = "Tesla-K40", kernel: str = "bpnn_layerforward_CUDA", **changed: Any) -> Row:
     """A row of rodinia9: 0.1 ms, with three of its counters."""
     sizes = {"input.size.1": 8192, "input.size.2": 0}
     grid = {"grid.x": 1, "grid.y": 512, "block.x": 16, "block.y": 16}
@@ -239,7 +218,7 @@ def launch(
     }
 
 
-def write_parquet_rows(path: Path, rows: list[Row_relative_rows]) -> Path:
+def write_parquet_rows(path: Path, rows: list[Row]) -> Path:
     """Write a Parquet file with these rows."""
     pq.write_table(pa.Table.from_pylist(rows), path)
     return path

@@ -1,10 +1,9 @@
-"""``crosscast corun campaign``: isolated runs and mixes of applications of the suite, into a dataset."""
+"""``crosscast corun``: profiles, campaigns and stressors of applications that share a device."""
 
 from __future__ import annotations
 
 import json as json_format
 import sys
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -13,19 +12,24 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli.measure import subject_of
-from crosscast.cli.options import Flag, Whole, check_file, dataset_named, names_in
-from crosscast.cli.running import LabelStatus, StatusLine, time_left
-from crosscast.errors import InputError
+from crosscast.cli.options import (
+    Flag,
+    Numbers,
+    Whole,
+    check_file,
+    dataset_named,
+    names_in,
+)
+from crosscast.cli.running import CampaignStatus, LabelStatus, print_outcome
 from crosscast.units import format_bytes, format_bytes_per_second, format_seconds, parse_bytes
 
 if TYPE_CHECKING:
-    from crosscast.measure.campaign import State
-    from crosscast.measure.corun.campaign import CoRunOutcome
     from crosscast.measure.opencl import OpenCLDevice
     from crosscast.measure.subjects import LaunchFile, SuiteProblem
 
 
 _FAILED = 1
+_MANY_MIXES, _FEWER_MIXES = 500, 100
 
 
 def campaign(
@@ -34,10 +38,10 @@ def campaign(
     device: str | None = None,
     suite: str = "all",
     sizes: str = "tiny,small",
-    bags: str = "2",
-    most_bags: Whole | None = None,
+    mixes: Numbers | None = None,
+    most_mixes: Whole | None = None,
     seed: Whole = 0,
-    no_mix: Flag = False,
+    no_instruction_mix: Flag = False,
     round_time: float = 0.2,
     window: float = 0.6,
     jobs: Whole = 3,
@@ -47,7 +51,7 @@ def campaign(
     timeout: float = 60.0,
     json: Flag = False,
 ) -> int:
-    """Measure applications in isolation, beside the microbenchmarks, and in mixes, into a dataset.
+    """Measure applications in isolation, beside stressors, and in mixes, into a dataset.
 
     An interrupted campaign resumes when the same command is run again; one with more sizes, applications or
     mixes adds to the dataset. What fails is recorded as failed, and the rest
@@ -63,13 +67,14 @@ def campaign(
         Applications, separated by commas: `all`, folders of your own (docs/suite.md), or names of the suite.
     sizes
         Of `tiny`, `small`, `medium` and `large`. A mix may have different sizes.
-    bags
+    mixes
         Numbers of applications in a mix, separated by commas; one application may be in it several times.
-    most_bags
+        By default 2.
+    most_mixes
         Maximum number of randomly sampled mixes per size; by default all.
     seed
         Random seed.
-    no_mix
+    no_instruction_mix
         Do not characterize the applications for their instruction mixes.
     round_time
         Seconds that a job takes alone at least.
@@ -96,7 +101,7 @@ def campaign(
     expect_installed(applications)
     # Imported here, as they need what the line above found.
     from crosscast.measure.corun.campaign import CoRunPlan, run_corun_campaign
-    from crosscast.measure.corun.session import CoRunSettings
+    from crosscast.measure.corun.mix_run import CoRunSettings
     from crosscast.measure.opencl import devices, find
     from crosscast.suite.application import TYPICAL, working_set
 
@@ -113,61 +118,30 @@ def campaign(
         settings=CoRunSettings(
             round_time, window, jobs, rounds, timeout_s=timeout, sensor=sensor, threads=threads
         ),
-        bags=_numbers(bags),
-        most_bags=most_bags,
+        mixes=tuple(mixes or (2,)),
+        most_mixes=most_mixes,
         seed=seed,
         cpu=None if target.type == "cpu" else cpu,
-        mix=not no_mix,
+        characterize=not no_instruction_mix,
     )
     print(f"crosscast: {plan.text}", file=sys.stderr)
-    with _Status() as status:
+    if max(wanted for wanted, _ in plan.mix_counts.values()) > _MANY_MIXES:
+        print(f"crosscast: --most-mixes {_FEWER_MIXES} takes that many of each, by lot", file=sys.stderr)
+    with CampaignStatus() as status:
         outcome = run_corun_campaign(plan, out, status)
-    _tell(outcome)
+    print_outcome(outcome)
     if json:
-        print(json_format.dumps(_dict(outcome), allow_nan=False))
+        print(json_format.dumps(outcome.to_dict(), allow_nan=False))
     else:
         print(f"{out}: {outcome.done} done now, {outcome.kept} there before, {len(outcome.failures)} failed")
     return _FAILED if outcome.failures else 0
 
 
-class _Status(StatusLine):
-    """Says what is being done, how much is done, and how long the rest will take."""
-
-    def __init__(self) -> None:
-        super().__init__(sys.stderr)
-        self._start = time.monotonic()
-
-    def __call__(self, state: State) -> None:
-        """Show the state if it is time to."""
-        if self.is_due(time.monotonic() - self._start):
-            left = time_left(state.left_s)
-            self.show(f"{state.done} of {state.total} done, {left}: {state.label}")
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    words = names_in("--bags", text)
-    if not all(word.isascii() and word.isdecimal() for word in words):
-        raise InputError(f"--bags: expected numbers separated by commas, found {text!r}")
-    return tuple(map(int, words))
-
-
-def _dict(outcome: CoRunOutcome) -> dict[str, object]:
-    failed = [{"piece": failure.piece.label, "reason": failure.reason} for failure in outcome.failures]
-    return {"done": outcome.done, "kept": outcome.kept, "failed": failed, "notes": outcome.notes}
-
-
-def _tell(outcome: CoRunOutcome) -> None:
-    for note in outcome.notes:
-        print(f"crosscast: note: {note}", file=sys.stderr)
-    for failure in outcome.failures:
-        print(f"crosscast: failed: {failure.piece.label}: {failure.reason}", file=sys.stderr)
-
-
 _UNKNOWN_CACHE = 64 << 20
 
 
-def neighbour(level: str, /, *, seconds: float = 10.0, image: str | None = None, json: Flag = False) -> None:
-    """Run a contention microbenchmark on one core of the CPU, without OpenCL.
+def stressor(level: str, /, *, seconds: float = 10.0, image: str | None = None, json: Flag = False) -> None:
+    """Run a stressor, a microbenchmark that presses on memory, on one core of the CPU, without OpenCL.
 
     For applications of which Crosscast starts nothing: run this beside them, one for each core that should be
     busy, and divide their time beside it by their time alone.
@@ -185,7 +159,7 @@ def neighbour(level: str, /, *, seconds: float = 10.0, image: str | None = None,
     """
     # Imported here: `--help` needs no NumPy.
     from crosscast.measure import host_state
-    from crosscast.measure.corun.stressors import host_run
+    from crosscast.measure.stressors import host_run
 
     caches = host_state.caches()
     nbytes = parse_bytes(image) if image else caches.l3 or caches.l2 or _UNKNOWN_CACHE
@@ -207,7 +181,7 @@ def profile(
     size: Literal["tiny", "small", "medium", "large"] | None = None,
     out: Path | None = None,
     cpu: str = "auto",
-    no_mix: Flag = False,
+    no_instruction_mix: Flag = False,
     round_time: float = 0.2,
     window: float = 0.6,
     jobs: Whole = 3,
@@ -215,7 +189,7 @@ def profile(
     timeout: float = 60.0,
     json: Flag = False,
 ) -> None:
-    """Profile an application on a device: alone, and beside each of three microbenchmarks.
+    """Profile an application on a device: alone, and beside each of three stressors.
 
     WHAT is a launch file (`.toml`, `.sim`), or with `--size` an application: one of the suite or a folder of
     your own (docs/suite.md). What is found goes to a file that `crosscast predict corun` and
@@ -234,7 +208,7 @@ def profile(
     cpu
         Where the features of a CPU are measured if the device is none: `auto` (the first one), `none`, or an
         id.
-    no_mix
+    no_instruction_mix
         Do not characterize the application for its instruction mix, which takes long for large problems.
     round_time
         Seconds that a job takes alone at least.
@@ -252,9 +226,10 @@ def profile(
     subject = subject_of(what, size)
     # Imported here: `--help` needs no OpenCL.
     from crosscast.data.isolated_runs import write_profile
+    from crosscast.measure import host_state
     from crosscast.measure.corun.crew import Crew
+    from crosscast.measure.corun.mix_run import CoRunSettings
     from crosscast.measure.corun.profile import calibrate, profile_of
-    from crosscast.measure.corun.session import CoRunSettings
     from crosscast.measure.opencl import devices, find, known_row, static_facts
     from crosscast.report.corun import CoRunProfile, corun_profile_report
 
@@ -262,12 +237,13 @@ def profile(
     name = _name(subject)
     path = out or Path(f"{name[0]}.json" if size is None else f"{name[0]}-{size}.json")
     check_file("--out", path)
+    doubts = host_state.doubts()
     settings = CoRunSettings(round_time, window, jobs, timeout_s=timeout, sensor=sensor)
     row = known_row(target)
     with LabelStatus() as status, ExitStack() as crews:
         crew = crews.enter_context(Crew(target, settings))
         host = _host(cpu, target)
-        mix, notes = ({}, []) if no_mix else _mix(subject, status)
+        mix, notes = ({}, []) if no_instruction_mix else _instruction_mix(subject, status)
         calibration = calibrate(crew, target.id, static_facts(target), status)
         found = profile_of(
             name,
@@ -280,7 +256,9 @@ def profile(
             note=status,
         )
     write_profile(found.solo, row, path)
-    done = CoRunProfile(found.solo, target.id, target.name, calibration, [*notes, *found.notes], path)
+    done = CoRunProfile(
+        found.solo, target.id, target.name, calibration, [*doubts, *notes, *found.notes], path
+    )
     if json:
         print(json_format.dumps(done.to_dict(), allow_nan=False))
     else:
@@ -307,13 +285,15 @@ def _host(cpu: str, target: OpenCLDevice) -> OpenCLDevice | None:
     return next((device for device in devices() if device.type == "cpu"), None)
 
 
-def _mix(subject: SuiteProblem | LaunchFile, status: LabelStatus) -> tuple[dict[str, float], list[str]]:
+def _instruction_mix(
+    subject: SuiteProblem | LaunchFile, status: LabelStatus
+) -> tuple[dict[str, float], list[str]]:
     """Shares of the instructions, or why there are none."""
     from crosscast.errors import CrosscastError, MissingExtraError
-    from crosscast.measure.processes import MixJob, run_job
+    from crosscast.measure.processes import InstructionMixJob, run_job
     from crosscast.measure.subjects import TIMEOUT_S
 
-    job = MixJob(subject, TIMEOUT_S)
+    job = InstructionMixJob(subject, TIMEOUT_S)
     status(f"characterize {job.label}")
     try:
         return dict(run_job(job, TIMEOUT_S)["mix"]), []
@@ -381,5 +361,5 @@ app = cyclopts.App(
 
 app.command(profile)
 app.command(campaign)
-app.command(neighbour)
+app.command(stressor)
 app.command(translate)

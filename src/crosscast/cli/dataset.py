@@ -1,22 +1,20 @@
-"""``crosscast dataset build``: profiles and records of the suite on the devices of this machine."""
+"""``crosscast dataset``: build, import, merge and describe."""
 
 from __future__ import annotations
 
 import json as json_format
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cyclopts
 
 from crosscast.cli.dataset_import import app as imports
-from crosscast.cli.options import Flag, HtmlFile, Whole, dataset_named, emit, names_in
-from crosscast.cli.running import StatusLine, time_left
+from crosscast.cli.options import Flag, HtmlFile, Whole, check_place, dataset_named, emit, names_in
+from crosscast.cli.running import CampaignStatus, print_outcome
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
-    from crosscast.measure.campaign import Outcome, State
     from crosscast.suite.application import Caches
 
 
@@ -85,7 +83,8 @@ def build(
     # Imported here, as they need what the line above found.
     from crosscast.data.dataset import read_dataset
     from crosscast.data.description import describe
-    from crosscast.measure.campaign import Plan, run_campaign
+    from crosscast.measure.build import Plan
+    from crosscast.measure.build import build as build_dataset
     from crosscast.measure.opencl import selected as selected_devices
     from crosscast.measure.subjects import Settings
     from crosscast.report.dataset import description_report
@@ -103,29 +102,15 @@ def build(
         repeats=repeats,
         seed=seed,
     )
-    with _Status() as status:
-        outcome = run_campaign(plan, out, status)
-    _tell(outcome)
+    with CampaignStatus() as status:
+        outcome = build_dataset(plan, out, status)
+    print_outcome(outcome)
     description = describe(read_dataset(out))
     if json:
         print(json_format.dumps(description.to_dict(), allow_nan=False))
     else:
         description_report(description).print(sys.stdout)
     return _FAILED if outcome.failures else 0
-
-
-class _Status(StatusLine):
-    """Says what is being done, how much is done, and how long the rest will take."""
-
-    def __init__(self) -> None:
-        super().__init__(sys.stderr)
-        self._start = time.monotonic()
-
-    def __call__(self, state: State) -> None:
-        """Show the state if it is time to."""
-        if self.is_due(time.monotonic() - self._start):
-            left = time_left(state.left_s)
-            self.show(f"{state.done} of {state.total} done, {left}: {state.label}")
 
 
 def _caches(fit: str) -> Caches:
@@ -140,11 +125,44 @@ def _caches(fit: str) -> Caches:
     return caches_of(there[fit])
 
 
-def _tell(outcome: Outcome) -> None:
-    for note in outcome.notes:
-        print(f"crosscast: note: {note}", file=sys.stderr)
-    for failure in outcome.failures:
-        print(f"crosscast: failed: {failure.piece.label}: {failure.reason}", file=sys.stderr)
+def merge(folder: Path, /, *more: Path, out: Path, json: Flag = False) -> None:
+    """Join datasets that were built on several machines, or piece by piece, into one.
+
+    Devices that are equal become one, and sessions of it from several hosts stand side by side. What is there
+    several times must be the same, or it is refused by name.
+
+    Parameters
+    ----------
+    folder
+        Folder of a dataset.
+    more
+        Folders of others.
+    out
+        Folder of the whole; it must not hold a dataset yet.
+    json
+        Print what the dataset holds as JSON.
+    """
+    # Imported here: `--help` needs no pyarrow.
+    from crosscast.data.dataset import read_dataset, write_dataset
+    from crosscast.data.description import describe
+    from crosscast.data.files import locked
+    from crosscast.data.merge import hosts_of, merged
+    from crosscast.report.dataset import description_report
+
+    check_place("--out", out)
+    if out.is_dir() and any(out.iterdir()):
+        raise InputError(f"--out: expected a new or empty folder, found {out} with files")
+    found = merged([read_dataset(each) for each in (folder, *more)], str(out))
+    with locked(out):
+        write_dataset(found, out)
+    for device, hosts in hosts_of(found.sessions.to_pylist()).items():
+        if len(hosts) > 1:
+            print(f"crosscast: note: {device} was measured on {', '.join(hosts)}", file=sys.stderr)
+    description = describe(found)
+    if json:
+        print(json_format.dumps(description.to_dict(), allow_nan=False))
+    else:
+        description_report(description).print(sys.stdout)
 
 
 def describe(folder: Path, /, *, html: HtmlFile = None, json: Flag = False) -> None:
@@ -167,7 +185,8 @@ def describe(folder: Path, /, *, html: HtmlFile = None, json: Flag = False) -> N
     emit(json, found.to_dict, lambda: description_report(found), html)
 
 
-app = cyclopts.App(name="dataset", help="Import, build and describe datasets.")
+app = cyclopts.App(name="dataset", help="Import, build, merge and describe datasets.")
 app.command(build)
+app.command(merge)
 app.command(imports)
 app.command(describe)

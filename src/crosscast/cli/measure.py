@@ -1,4 +1,4 @@
-"""What is to be measured, as a person names it."""
+"""``crosscast measure`` and ``crosscast devices``, and what is measured as a person names it."""
 
 from __future__ import annotations
 

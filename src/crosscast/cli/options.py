@@ -43,11 +43,13 @@ def check_folder(option: str, folder: Path | None) -> None:
 
 
 def check_file(option: str, path: Path) -> None:
-    """Refuse a file whose folder is not there, or that is a folder."""
+    """Refuse a file that is a folder, or whose folder is not there or not to be written into."""
     if not path.absolute().parent.is_dir():
         raise InputError(f"{option}: the folder {path.absolute().parent} does not exist")
     if path.is_dir():
         raise InputError(f"{option}: expected a file, found the folder {path}")
+    if obstacle := _obstacle(path.absolute().parent):
+        raise InputError(f"{option}: cannot write the file {path} ({obstacle})")
 
 
 def check_picture(option: str, path: Path) -> None:

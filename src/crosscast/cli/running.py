@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from crosscast.characterization.run import Progress
     from crosscast.evaluation.loop import State
     from crosscast.kernel import Launch
+    from crosscast.measure.campaign import Outcome
+    from crosscast.measure.campaign import State as CampaignState
     from crosscast.profile import Profile
 
 
@@ -168,3 +170,25 @@ class LabelStatus(StatusLine):
         elapsed_s = time.monotonic() - self._start
         if self.is_due(elapsed_s):
             self.show(f"{label}, {format_seconds(elapsed_s)} so far")
+
+
+class CampaignStatus(StatusLine):
+    """Says what a campaign does, how much is done, and how long the rest will take."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+        self._start = time.monotonic()
+
+    def __call__(self, state: CampaignState) -> None:
+        """Show the state if it is time to."""
+        if self.is_due(time.monotonic() - self._start):
+            left = time_left(state.left_s)
+            self.show(f"{state.done} of {state.total} done, {left}: {state.label}")
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """Print the notes and failures of a campaign on standard error."""
+    for note in outcome.notes:
+        print(f"crosscast: note: {note}", file=sys.stderr)
+    for failure in outcome.failures:
+        print(f"crosscast: failed: {failure.task.label}: {failure.reason}", file=sys.stderr)

@@ -44,11 +44,15 @@ _MOVED = {
     "corun pair": "crosscast colocate",
     "corun predict": "crosscast predict corun",
     "schedule": "crosscast simulate",
+    "corun neighbour": "crosscast corun stressor",
 }
 _RENAMED = {
+    "--bags": "--mixes",
     "--budget": "--max-retunes",
     "--confidence": "--cap-probability",
     "--colour": "--users of crosscast simulate policies, beside --figures",
+    "--most-bags": "--most-mixes",
+    "--no-mix": "--no-instruction-mix",
     "--effort": "--preset of crosscast reproduce johnston2018",
     "--from": "--window",
     "--kill": "--enforce-walltime",

@@ -297,7 +297,7 @@ _RATIOS = {
 
 
 def counter_shares(counters: Mapping[str, float]) -> dict[str, float]:
-    """Instructions a cycle, and shares of misses, 0 to 1 (paper 004, Table 5).
+    """Instructions a cycle, and shares of misses, 0 to 1 (Moolchandani et al. 2022, Table 5).
 
     A counter that is 0 after a whole job does not count, as on many virtual machines: what it would give
     is left out, as with counters that are not there.

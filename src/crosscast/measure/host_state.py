@@ -6,6 +6,7 @@ system does not tell is none.
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,8 @@ from crosscast.units import parse_bytes
 
 _ROOT = Path("/")
 _CPUS = "sys/devices/system/cpu"
+_BUSY = 0.5
+"""Threads that wanted to run on average of the last minute: half a CPU is noise on a machine with two."""
 
 
 class Caches(NamedTuple):
@@ -24,6 +27,11 @@ class Caches(NamedTuple):
     l1d: int | None
     l2: int | None
     l3: int | None
+
+
+def name() -> str:
+    """Name of this machine in its network."""
+    return platform.node()
 
 
 def clock_hz(root: Path = _ROOT) -> float | None:
@@ -49,6 +57,17 @@ def load(root: Path = _ROOT) -> float | None:
     """Tell how many threads of the whole system wanted to run, on average of the last minute."""
     match = _load_average(root)
     return float(match[1]) if match else None
+
+
+def doubts(root: Path = _ROOT) -> list[str]:
+    """What speaks against measuring now, as sentences: other programs that keep CPUs busy."""
+    busy = load(root)
+    if busy is None or busy < _BUSY:
+        return []
+    return [
+        f"{busy:.2g} threads of this machine wanted to run, on average of the last minute: other programs "
+        "make times longer; measure on a machine with nothing else to do"
+    ]
 
 
 def others_running(root: Path = _ROOT) -> int | None:

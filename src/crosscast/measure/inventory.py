@@ -11,8 +11,8 @@ from crosscast.data.library import pc
 from crosscast.data.table import Table
 from crosscast.data.views import cells_of
 from crosscast.measure import cpu_counters as counters
-from crosscast.measure.energy import Availability, sensors
 from crosscast.measure.opencl import OpenCLDevice, devices, static_facts
+from crosscast.measure.sensors import Availability, sensors
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
-"""Jobs for the process that measures, as JSON: what it is asked, and what it answers."""
+"""Processes that measure: what they are asked, in a line of JSON, and what they answer, in several."""
 
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import json
 import os
 import resource
+import select
 import selectors
 import signal
 import subprocess
@@ -18,16 +18,17 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import IO, Any, Protocol
 
+import msgspec
+
 from crosscast import errors
 from crosscast.errors import CrosscastError, DeviceFault, MissingExtraError
-from crosscast.measure.subjects import LaunchFile, Microbenchmark, Settings, Subject, SuiteProblem
+from crosscast.measure.subjects import LaunchFile, Settings, Subject, SuiteProblem
 
 Report = Callable[[int, float], None]
 """Called now and then with the runs so far and the seconds that they took."""
 
 
-@dataclasses.dataclass(frozen=True)
-class SessionJob:
+class SessionJob(msgspec.Struct, frozen=True, tag=True):
     """Measure something."""
 
     subject: Subject  # What to measure
@@ -41,8 +42,16 @@ class SessionJob:
         return self.device
 
 
-@dataclasses.dataclass(frozen=True)
-class DescribeJob:
+class CoRunJob(msgspec.Struct, frozen=True, tag=True):
+    """Get something ready, then run it as orders say (`crosscast.measure.worker.CoRunner`)."""
+
+    subject: Subject  # What to run
+    device: str  # Id of the device
+    warmups: int  # Runs before, which are not recorded
+    counters: bool  # Whether to count events of the CPU
+
+
+class DescribeJob(msgspec.Struct, frozen=True, tag=True):
     """Measure what describes a device."""
 
     device: str  # Id of the device
@@ -53,21 +62,19 @@ class DescribeJob:
         return self.device
 
 
-@dataclasses.dataclass(frozen=True)
-class CharacterizeJob:
-    """Make the profiles of an application."""
+class CharacterizeJob(msgspec.Struct, frozen=True, tag=True):
+    """Characterize an application of the suite."""
 
-    subject: SuiteProblem  # The application
+    subject: SuiteProblem  # Which one, and how large
     timeout_s: float  # Longest time of a launch, in seconds
 
     @property
     def label(self) -> str:
         """What it is about, for messages."""
-        return f"{self.subject.name} {self.subject.size}"
+        return self.subject.label
 
 
-@dataclasses.dataclass(frozen=True)
-class MixJob:
+class InstructionMixJob(msgspec.Struct, frozen=True, tag=True):
     """Count the instructions of all launches of a run by class."""
 
     subject: SuiteProblem | LaunchFile  # An application, or a launch file
@@ -76,43 +83,22 @@ class MixJob:
     @property
     def label(self) -> str:
         """What it is about, for messages."""
-        if isinstance(self.subject, LaunchFile):
-            return self.subject.path
-        return f"{self.subject.name} {self.subject.size}"
+        return self.subject.label
 
 
-Job = SessionJob | DescribeJob | CharacterizeJob | MixJob
+Job = SessionJob | DescribeJob | CharacterizeJob | InstructionMixJob
+"""What is answered once."""
 
 
-def render_job(job: Job) -> str:
-    """A job as JSON."""
-    fields = dataclasses.asdict(job)
-    if not isinstance(job, DescribeJob):
-        fields["subject"] = {"kind": type(job.subject).__name__, **fields["subject"]}
-    return json.dumps({"job": type(job).__name__, **fields})
+def render_job(job: Job | CoRunJob) -> str:
+    """A job as a line of JSON."""
+    return msgspec.json.encode(job).decode() + "\n"
 
 
-def read_job(text: str) -> Job:
+def read_job(line: str) -> Job | CoRunJob:
     """A job that `render_job` wrote."""
-    fields: dict[str, Any] = json.loads(text)
-    kind = fields.pop("job")
-    if "subject" in fields:
-        fields["subject"] = _subject(fields["subject"])
-    if kind == CharacterizeJob.__name__:
-        return CharacterizeJob(**fields)
-    if kind == MixJob.__name__:
-        return MixJob(**fields)
-    if kind == DescribeJob.__name__:
-        return DescribeJob(**fields)
-    return SessionJob(**{**fields, "settings": Settings(**fields["settings"])})
-
-
-def _subject(fields: Mapping[str, Any]) -> Subject:
-    given = {name: value for name, value in fields.items() if name != "kind"}
-    return _SUBJECTS[fields["kind"]](**given)
-
-
-_SUBJECTS = {kind.__name__: kind for kind in (LaunchFile, Microbenchmark, SuiteProblem)}
+    job: Job | CoRunJob = msgspec.json.decode(line, type=Job | CoRunJob)
+    return job
 
 
 _PR_SET_PDEATHSIG = 1
@@ -160,8 +146,8 @@ def _complain(kind: type[BaseException], error: BaseException, trace: TracebackT
     from crosscast.suite.registry import place_in_driver
 
     sys.__excepthook__(kind, error, trace)
-    said = " ".join(str(error).split())
-    print(f"{kind.__name__}: {said}{place_in_driver(trace)}", file=sys.stderr)
+    text = " ".join(str(error).split())
+    print(f"{kind.__name__}: {text}{place_in_driver(trace)}", file=sys.stderr)
 
 
 def _end_with(parent: int) -> None:
@@ -174,15 +160,49 @@ def _end_with(parent: int) -> None:
 
 
 _CHUNK = 1 << 16
+
+
+class Orders:
+    """Orders, each a line of JSON."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._held = b""
+        self._poll = select.poll()
+        self._poll.register(descriptor, select.POLLIN)
+
+    def line(self) -> str | None:
+        """The next line, waited for; ``None`` if there will be none."""
+        while b"\n" not in self._held:
+            chunk = os.read(self._descriptor, _CHUNK)
+            if not chunk:
+                return None
+            self._held += chunk
+        line, _, self._held = self._held.partition(b"\n")
+        return line.decode()
+
+    def next(self) -> dict[str, Any] | None:
+        """The next order, waited for; ``None`` if there will be none."""
+        line = self.line()
+        return None if line is None else dict(json.loads(line))
+
+    def waiting(self) -> bool:
+        """Whether there is one, or there will be none: quick, as it is asked after every run."""
+        return bool(self._held) or bool(self._poll.poll(0))
+
+
 _MOST_COMPLAINTS = 1 << 16
 _LAST_WORDS_S = 10.0
 """Time from the last that a process can say to its end."""
 
 
-class AnsweringProcess:
-    """A Python process that runs a module, which answers by `crosscast.measure.processes`."""
+_WORKER = "crosscast.measure.worker"
 
-    def __init__(self, module: str, environment: Mapping[str, str] | None = None) -> None:
+
+class AnsweringProcess:
+    """A Python process that runs a module, which answers lines of JSON."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None, module: str = _WORKER) -> None:
         self._child = subprocess.Popen(
             # Not with the modules of the current folder, which may have the names of others.
             [sys.executable, "-P", "-m", module, str(os.getpid())],
@@ -250,8 +270,8 @@ class AnsweringProcess:
         lines = self._complaints.decode(errors="replace").strip().splitlines()
         last = f": {lines[-1]}" if lines else ""
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-        said = hint if code == -signal.SIGSEGV else ""
-        return DeviceFault(f"{label}: the process that measured {how}{last}{said}")
+        advice = hint if code == -signal.SIGSEGV else ""
+        return DeviceFault(f"{label}: the process that measured {how}{last}{advice}")
 
     def kill(self) -> None:
         """Kill it; what it said before can still be heard."""
@@ -303,35 +323,34 @@ class _MissingThere(MissingExtraError):
         self.extra = extra
 
 
-def raised(name: str, message: str, extra: str | None) -> CrosscastError:
-    """The error that a process answered."""
-    if extra is not None:
-        return _MissingThere(message, extra)
-    kind = getattr(errors, name, DeviceFault)
-    return kind(message) if issubclass(kind, CrosscastError) else DeviceFault(message)
+def said(line: bytes) -> dict[str, Any]:
+    """What a line says; an error that the process answered is raised here."""
+    found: dict[str, Any] = json.loads(line)
+    if "error" not in found:
+        return found
+    if found["extra"] is not None:
+        raise _MissingThere(found["message"], found["extra"])
+    kind = getattr(errors, found["error"], DeviceFault)
+    raise (kind if issubclass(kind, CrosscastError) else DeviceFault)(found["message"])
 
-
-_WORKER = "crosscast.measure.worker"
 
 OUT_OF_BOUNDS = "; crosscast characterize ... --check-bounds finds accesses that are out of bounds"
 """What to add to a segmentation fault."""
 
 
 def run_job(job: Job, timeout_s: float, report: Report = lambda runs, elapsed_s: None) -> dict[str, Any]:
-    """Run a job and return its answer."""
-    child = AnsweringProcess(_WORKER)
+    """Run a job in a process of its own and return its answer."""
+    child = AnsweringProcess()
     try:
         child.tell(render_job(job))
         child.hang_up()
         for _, line in heard([child], time.monotonic() + timeout_s):
             if line is None:
                 raise child.crash(job.label, OUT_OF_BOUNDS if isinstance(job, SessionJob) else "")
-            said = json.loads(line)
-            if "error" in said:
-                raise raised(said["error"], said["message"], said["extra"])
-            if "answer" in said:
-                return dict(said["answer"])
-            report(said["runs"], said["elapsed_s"])
+            found = said(line)
+            if "answer" in found:
+                return dict(found["answer"])
+            report(found["runs"], found["elapsed_s"])
         raise DeviceFault(f"{job.label}: did not end within {timeout_s:g} s (the time limit)")
     finally:
         child.end()

@@ -1,8 +1,4 @@
-"""What the host is, and how it is doing now: caches and memory, clock and load.
-
-Every function takes the root of the file system, so that it can be tried on a tree of files. What the
-system does not tell is none.
-"""
+"""A session: an application measured on a device in this process."""
 
 from __future__ import annotations
 
@@ -15,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crosscast import environment
-from crosscast.errors import InputError, SensorFault
+from crosscast.errors import InputError
 from crosscast.measure import host_state
 from crosscast.measure.cpu_counters import Counters
-from crosscast.measure.energy import Reading, Sensor
+from crosscast.measure.energy import Reading, Sensor, Watch
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, RunTimes, opencl_faults
 from crosscast.measure.processes import Report
 from crosscast.measure.subjects import Identity, Loaded, Settings
@@ -67,41 +63,6 @@ def no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-class Watch:
-    """A sensor during the loop; one that goes away costs its readings, and nothing else."""
-
-    def __init__(self, sensor: Sensor, notes: list[str]) -> None:
-        self._sensor = sensor
-        self._notes = notes
-        self._lost = False
-        with self._noting():
-            sensor.start()
-
-    def has_enough(self) -> bool:
-        """Whether the sensor needs no more runs."""
-        enough = True
-        if not self._lost:
-            with self._noting():
-                enough = self._sensor.samples_so_far() >= self._sensor.samples_wanted
-        return enough
-
-    def readings(self) -> tuple[Reading, ...]:
-        """What it saw, after which it watches no longer."""
-        readings: tuple[Reading, ...] = ()
-        if not self._lost:
-            with self._noting():
-                readings = self._sensor.stop()
-        return readings
-
-    @contextmanager
-    def _noting(self) -> Iterator[None]:
-        try:
-            yield
-        except SensorFault as error:
-            self._lost = True
-            self._notes.append(str(error))
-
-
 def warmed_up(loaded: Loaded, device: OpenCLDevice, warmups: int) -> OpenCLQueue:
     """A queue on which an application ran, with a result that was right, and is spoiled since."""
     queue = OpenCLQueue(device, loaded.program, loaded.application.arrays)
@@ -142,7 +103,7 @@ def measure_here(
     loaded: Loaded,
     device: OpenCLDevice,
     settings: Settings,
-    sensor: Sensor,
+    sensor: Sensor | None,
     *,
     repeat: int = 0,
     report: Report = lambda runs, elapsed_s: None,
@@ -176,7 +137,8 @@ def measure_here(
         for number, times in enumerate(runs)
         for kernel in loaded.kernels
     ]
-    energy = [{**cell, **_energy(sensor, reading, len(runs))} for reading in readings]
+    name = sensor.name if sensor else None
+    energy = [{**cell, **_energy(name, reading, len(runs))} for reading in readings]
     return Measured(session, records, energy, notes)
 
 
@@ -195,7 +157,7 @@ def session_row(subject: Identity, device: OpenCLDevice, settings: Settings, rep
         "seed": subject.seed,
         "source_sha256": subject.source_sha256,
         "timer_resolution_s": device.timer_resolution_s,
-        "environment": json.dumps({**environment.facts(), **_driver(device)}),
+        "environment": json.dumps({**environment.facts(), **_driver(device), "host": host_state.name()}),
     }
 
 
@@ -227,9 +189,9 @@ def _times(times: RunTimes, kernel: str) -> dict[str, Any]:
     }
 
 
-def _energy(sensor: Sensor, reading: Reading, runs: int) -> dict[str, Any]:
+def _energy(sensor: str | None, reading: Reading, runs: int) -> dict[str, Any]:
     return {
-        "sensor": sensor.name,
+        "sensor": sensor,
         "domain": reading.domain,
         "energy_j": reading.energy_j,
         "duration_s": reading.duration_s,

@@ -1,4 +1,4 @@
-"""What must be installed before applications can be measured."""
+"""What can be measured: applications of the suite, launch files and stressors, made ready."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from crosscast.characterization import frontend, run
@@ -22,7 +23,7 @@ from crosscast.characterization.options import Options
 from crosscast.data.profiles import to_row
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.kernel import Argument, Launch, Program
-from crosscast.measure.corun.stressors import LEVELS
+from crosscast.measure.stressors import LEVELS
 from crosscast.profile import Profile
 from crosscast.suite.application import Application, Array, Queue
 from crosscast.suite.registry import application, names, place_in_driver, profiles_of
@@ -44,7 +45,9 @@ def expect_installed(applications: Iterable[str]) -> None:
 class Settings:
     """How to measure one application on one device."""
 
-    min_runs: int = 50  # Runs to record at least; 50 as in the published study (paper 000, section III-A)
+    min_runs: int = (
+        50  # Runs to record at least; 50 as in the published study (Johnston, Falzon and Milthorpe 2018)
+    )
     min_time_s: float = 2.0  # Seconds that the recorded runs take at least; 2 as in the same study
     warmups: int = 2  # Runs before, which are not recorded
     timeout_s: float = 600.0  # Seconds after which the process that measures is killed
@@ -70,8 +73,7 @@ GIVEN = "given"
 """Name of the size of a launch file, whose sizes are what they are."""
 
 
-@dataclass(frozen=True)
-class SuiteProblem:
+class SuiteProblem(msgspec.Struct, frozen=True, tag=True):
     """An application of the suite with its parameters."""
 
     name: str  # Name in the suite, or path of its folder
@@ -80,34 +82,37 @@ class SuiteProblem:
     seed: int  # Start of its random numbers
     most_bytes: int | None = None  # What its working set should fit, in bytes; `None` if nothing
 
+    @property
+    def label(self) -> str:
+        """What it is, for people."""
+        return f"{Path(self.name).name} {self.size}"
 
-@dataclass(frozen=True)
-class LaunchFile:
+
+class LaunchFile(msgspec.Struct, frozen=True, tag=True):
     """The launches of a file, one after another."""
 
     path: str  # A launch file (TOML) or a simulator file of Oclgrind
 
+    @property
+    def label(self) -> str:
+        """What it is, for people: the file without its folder."""
+        return Path(self.path).stem
 
-@dataclass(frozen=True)
-class Microbenchmark:
-    """A microbenchmark that stands for neighbours (paper 004, section 5.1.4)."""
+
+class Stressor(msgspec.Struct, frozen=True, tag=True):
+    """A microbenchmark that presses on memory as co-runners do (Moolchandani et al. 2022, section 5.1.4)."""
 
     level: str  # `low`, `medium` or `high`, by the misses of the last-level cache
-    # Extents, as `crosscast.measure.corun.stressors.ImageReader` takes them
+    # Extents, as `crosscast.measure.stressors.ImageReader` takes them
     parameters: Mapping[str, int]
 
     @property
-    def name(self) -> str:
-        """What it is called beside the name of a size."""
-        return self.level
-
-    @property
-    def size(self) -> str:
-        """In the place of a problem size."""
-        return "microbenchmark"
+    def label(self) -> str:
+        """What it is, for people."""
+        return f"stressor {self.level}"
 
 
-Subject = SuiteProblem | LaunchFile | Microbenchmark
+Subject = SuiteProblem | LaunchFile | Stressor
 
 
 @dataclass(frozen=True)
@@ -167,26 +172,14 @@ def load(subject: Subject) -> Loaded:
         name = Path(subject.path).stem
         program = launches.program
         return Loaded(name, GIVEN, launches.kernels, program, {}, None, program.sha256, launches)
-    if isinstance(subject, Microbenchmark):
-        return _microbenchmark(subject)
+    if isinstance(subject, Stressor):
+        kind = LEVELS[subject.level]
+        program = Program.from_file(kind.source_path(), options=kind.options)
+        ready, sha256 = kind(subject.parameters, 0), program.sha256
+        extents = subject.parameters
+        return Loaded(subject.level, "stressor", kind.kernels, program, extents, None, sha256, ready)
     problem = application(subject.name)(subject.parameters, subject.seed)
     return Loaded(**vars(identity(subject)), application=problem, most_bytes=subject.most_bytes)
-
-
-def _microbenchmark(subject: Microbenchmark) -> Loaded:
-    kind = LEVELS[subject.level]
-    program = Program.from_file(kind.source_path(), options=kind.options)
-    ready = kind(subject.parameters, 0)
-    return Loaded(
-        subject.name,
-        subject.size,
-        kind.kernels,
-        program,
-        subject.parameters,
-        None,
-        program.sha256,
-        application=ready,
-    )
 
 
 class _Launches:

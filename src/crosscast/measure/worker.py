@@ -1,7 +1,8 @@
 """The process that measures: reads a job, runs it, and answers in lines of JSON.
 
 A line is ``{"runs": …, "elapsed_s": …}`` now and then, and at the end ``{"answer": …}`` or
-``{"error": …, "message": …, "extra": …}``.
+``{"error": …, "message": …, "extra": …}``. What runs beside others goes on to take orders, each a line of
+JSON, and answers each; meanwhile it tells ``{"jobs": …}``.
 """
 
 from __future__ import annotations
@@ -10,60 +11,52 @@ import dataclasses
 import sys
 from typing import TYPE_CHECKING, Any
 
-from crosscast.measure.processes import Send, answering
+from crosscast.measure.processes import Orders, Send, answering
 
 if TYPE_CHECKING:
-    from crosscast.measure.processes import CharacterizeJob, DescribeJob, Job, MixJob, SessionJob
+    from crosscast.measure.processes import Job
 
 
 def main() -> int:
-    """Run the job on standard input for the process of the id in `sys.argv`; return the exit code."""
+    """Do what standard input says for the process of the id in `sys.argv`; return the exit code."""
     with answering(int(sys.argv[1])) as send:
-        from crosscast.measure.processes import read_job
+        # Imported here, so that a missing extra becomes an answer.
+        from crosscast.measure.processes import CoRunJob, read_job
 
-        send(answer=_run(read_job(sys.stdin.read()), send))
+        orders = Orders(sys.stdin.fileno())
+        job = read_job(orders.line() or "")
+        if isinstance(job, CoRunJob):
+            from crosscast.measure.corun.co_runner import CoRunner
+
+            CoRunner(job, orders, send).serve()
+        else:
+            send(answer=_answer(job, send))
     return 0
 
 
-def _run(job: Job, send: Send) -> dict[str, Any]:
-    from crosscast.measure.processes import CharacterizeJob, MixJob
+def _answer(job: Job, send: Send) -> dict[str, Any]:
+    from crosscast.measure.processes import CharacterizeJob, DescribeJob, InstructionMixJob
 
-    if isinstance(job, MixJob):
-        return _mix(job)
-    return _characterize(job) if isinstance(job, CharacterizeJob) else _measure(job, send)
+    if isinstance(job, InstructionMixJob | CharacterizeJob):
+        # Measuring needs nothing of this, and this no OpenCL.
+        from crosscast.measure.subjects import mix_here, profile_rows
 
-
-def _characterize(job: CharacterizeJob) -> dict[str, Any]:
-    # Imported here, as measuring does not need it.
-    from crosscast.measure.subjects import profile_rows
-
-    return {"profiles": profile_rows(job.subject, job.timeout_s)}
-
-
-def _mix(job: MixJob) -> dict[str, Any]:
-    # Imported here, as measuring does not need it.
-    from crosscast.measure.subjects import mix_here
-
-    return {"mix": mix_here(job.subject, job.timeout_s)}
-
-
-def _measure(job: SessionJob | DescribeJob, send: Send) -> dict[str, Any]:
-    # Imported here, so that a missing extra becomes an answer.
-    from crosscast.measure.energy import open_sensor
+        if isinstance(job, InstructionMixJob):
+            return {"mix": mix_here(job.subject, job.timeout_s)}
+        return {"profiles": profile_rows(job.subject, job.timeout_s)}
     from crosscast.measure.opencl import describe, find
-    from crosscast.measure.processes import DescribeJob
+    from crosscast.measure.sensors import open_sensor
     from crosscast.measure.session import measure_here
     from crosscast.measure.subjects import load
 
     device = find(job.device)
     if isinstance(job, DescribeJob):
         return describe(device)
-    sensor = open_sensor(job.settings.sensor, device.type, device.pci_bus_id)
     measured = measure_here(
         load(job.subject),
         device,
         job.settings,
-        sensor,
+        open_sensor(job.settings.sensor, device.type, device.pci_bus_id),
         repeat=job.repeat,
         report=lambda runs, elapsed_s: send(runs=runs, elapsed_s=elapsed_s),
     )

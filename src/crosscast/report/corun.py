@@ -221,7 +221,7 @@ class CoRunProfile:
     solo: Solo  # What is known of the application
     device: str  # Id of the device
     device_name: str  # Its name
-    calibration: Calibration  # The microbenchmarks there
+    calibration: Calibration  # The stressors there
     notes: Sequence[str]  # What went wrong without ending it, as sentences
     file: Path  # Where it was written to
 

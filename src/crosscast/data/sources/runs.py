@@ -379,7 +379,6 @@ DEFAULT_DEVICE = "machine"
 """Device of runs that do not say theirs."""
 
 _MOST_BYTES = 256 << 20
-_RUN_TABLE_MOST_CHARACTERS = 200
 
 _Row = tuple[str, Mapping[str, str]]
 
@@ -447,10 +446,9 @@ def _run(row: _Row, roles: ColumnRoles, words: set[str]) -> OwnRun:
 
 def _text(cells: Mapping[str, str], name: str, where: str) -> str:
     text = cells.get(name, "")
-    if len(text) > _RUN_TABLE_MOST_CHARACTERS or not text.isprintable():
+    if len(text) > _MOST_CHARACTERS or not text.isprintable():
         raise InputError(
-            f"{where}: {name}: expected a name of at most {_RUN_TABLE_MOST_CHARACTERS} characters, "
-            f"found {text[:60]!r}"
+            f"{where}: {name}: expected a name of at most {_MOST_CHARACTERS} characters, found {text[:60]!r}"
         )
     return text
 

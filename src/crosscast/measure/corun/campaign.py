@@ -1,4 +1,4 @@
-"""Combinations of applications, of which one may be there several times: all, or some of them by lot."""
+"""The campaign of ``crosscast corun campaign``: applications alone, beside stressors, and in mixes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from math import comb
 from pathlib import Path
@@ -17,32 +18,24 @@ from typing import Any
 
 from crosscast import environment
 from crosscast.data.corun import Solo
-from crosscast.data.dataset import (
-    TABLES,
-    Dataset,
-    merge_parts,
-    parts,
-    read_dataset,
-    write_dataset,
-    write_part,
-)
-from crosscast.data.files import locked
-from crosscast.data.schema import BAGS, DEVICES, SOLOS, Schema, json_text
+from crosscast.data.dataset import Dataset
+from crosscast.data.schema import BAGS, SOLOS, json_text
 from crosscast.data.table import notes_of, table_of
 from crosscast.errors import CrosscastError, InputError, MissingExtraError
-from crosscast.measure.campaign import DescribePiece, Pace, State, is_described, refuse_unlike_devices
-from crosscast.measure.corun.crew import BagRunner, Crew, Work, sharing
+from crosscast.measure import host_state
+from crosscast.measure.campaign import Outcome, PartFailure, Rows, Say, State, Task, describe_tasks, run
+from crosscast.measure.corun.crew import Crew, MixRunner, Work, sharing
+from crosscast.measure.corun.mix_run import CoRunSettings, MixRun
 from crosscast.measure.corun.profile import Calibration, calibrate, device_power_w, job_time_s, profile_of
-from crosscast.measure.corun.session import BagRun, CoRunSettings
-from crosscast.measure.opencl import OpenCLDevice, known_row, static_facts
-from crosscast.measure.processes import DescribeJob, MixJob, run_job
+from crosscast.measure.opencl import OpenCLDevice, static_facts
+from crosscast.measure.processes import InstructionMixJob, run_job
 from crosscast.measure.subjects import TIMEOUT_S, SuiteProblem, fitted, identity
 from crosscast.suite.application import Application, Caches, working_set
-from crosscast.units import format_count
+from crosscast.units import format_count, format_seconds
 
 
 def combinations(things: int, size: int) -> int:
-    """How many bags of a size there are of so many things.
+    """How many mixes of a size there are of so many things.
 
     >>> combinations(3, 2)
     6
@@ -59,7 +52,7 @@ def combination(things: int, size: int, number: int) -> tuple[int, ...]:
     chosen: list[int] = []
     thing = 0
     for left in range(size - 1, -1, -1):
-        # So many bags go on with this thing.
+        # So many mixes go on with this thing.
         while number >= (count := combinations(things - thing, left)):
             number -= count
             thing += 1
@@ -68,7 +61,7 @@ def combination(things: int, size: int, number: int) -> tuple[int, ...]:
 
 
 def drawn(things: int, size: int, most: int | None, seed: int) -> list[tuple[int, ...]]:
-    """All bags of a size, or so many of them by lot; a larger number begins with what a smaller one gives."""
+    """All mixes of a size, or so many by lot; a larger number begins with what a smaller one gives."""
     total = combinations(things, size)
     if most is None or most >= total:
         return [combination(things, size, number) for number in range(total)]
@@ -81,11 +74,17 @@ def drawn(things: int, size: int, most: int | None, seed: int) -> list[tuple[int
 
 
 _SMALLEST, _LARGEST = 2, 8
-"""Applications of a bag."""
+"""Applications of a mix."""
+_ISOLATED_S, _MIX_S = 12.0, 3.0
+"""Seconds of a task before one was done."""
+_STALE_S = 300.0
+"""A time alone that is older is measured again before a mix: machines become slower and faster."""
+_DRIFT = 0.1
+"""Times alone that changed by so much make slowdowns doubtful."""
 
 
 @dataclass(frozen=True, order=True)
-class Cell:
+class Sized:
     """An application at a size."""
 
     application: str  # Name of the application
@@ -93,126 +92,92 @@ class Cell:
     found_by: str  # Name or path that it is found by
 
     @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from others in tables."""
+        return self.application, self.size
+
+    @property
     def label(self) -> str:
-        """What it is, for people and in names of bags."""
+        """What it is, for people and in names of mixes."""
         return f"{self.application} {self.size}"
 
 
 @dataclass(frozen=True)
 class CoRunPlan:
-    """The bags of a campaign, and how to measure them."""
+    """The mixes of a campaign, and how to measure them."""
 
     applications: Mapping[str, type[Application]]  # Applications by the name or path that they are found by
     sizes: tuple[str, ...]  # Names of the sizes
     device: OpenCLDevice  # Where to measure
     caches: Caches  # What the sizes must fit
     settings: CoRunSettings  # How to measure
-    bags: tuple[int, ...] = (2,)  # Numbers of applications in a bag
-    most_bags: int | None = None  # Most bags of each such number; `None` for all combinations
+    mixes: tuple[int, ...] = (2,)  # Numbers of applications in a mix
+    most_mixes: int | None = None  # Most mixes of each such number; `None` for all combinations
     seed: int = 0  # Start of the lot by which some of more are chosen
     cpu: OpenCLDevice | None = None  # CPU for the features that are of one, where the device is none
-    mix: bool = True  # Whether to characterize each application, for its instruction mix
+    characterize: bool = True  # Whether to characterize each application, for its instruction mix
 
     def __post_init__(self) -> None:
-        for number in self.bags:
+        for number in self.mixes:
             if not _SMALLEST <= number <= _LARGEST:
                 raise InputError(
-                    f"bags: expected numbers of applications from {_SMALLEST} to {_LARGEST}, found {number}"
+                    f"mixes: expected numbers of applications from {_SMALLEST} to {_LARGEST}, found {number}"
                 )
-        if self.most_bags is not None and self.most_bags < 1:
-            raise InputError(f"most_bags: expected at least 1, found {self.most_bags}")
+        if self.most_mixes is not None and self.most_mixes < 1:
+            raise InputError(f"most_mixes: expected at least 1, found {self.most_mixes}")
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
+    def sized(self) -> tuple[Sized, ...]:
         """Each application at each size."""
         return tuple(
-            Cell(kind.name, size, name)
+            Sized(kind.name, size, name)
             for size, (name, kind) in product(self.sizes, self.applications.items())
         )
 
-    def problem(self, cell: Cell) -> SuiteProblem:
+    def problem(self, sized: Sized) -> SuiteProblem:
         """What runs."""
-        nbytes = working_set(cell.size, self.caches)
-        parameters = fitted(self.applications[cell.found_by], nbytes)
-        return SuiteProblem(cell.found_by, cell.size, parameters, 0, nbytes)
+        nbytes = working_set(sized.size, self.caches)
+        parameters = fitted(self.applications[sized.found_by], nbytes)
+        return SuiteProblem(sized.found_by, sized.size, parameters, 0, nbytes)
+
+    def chosen(self) -> Iterator[tuple[Sized, ...]]:
+        """The mixes that are measured."""
+        there = sorted(self.sized)
+        for number in dict.fromkeys(self.mixes):
+            for places in drawn(len(there), number, self.most_mixes, self.seed):
+                yield tuple(there[place] for place in places)
+
+    @property
+    def mix_counts(self) -> dict[int, tuple[int, int]]:
+        """How many mixes of each number of applications are measured, and how many there are."""
+        totals = {number: combinations(len(self.sized), number) for number in dict.fromkeys(self.mixes)}
+        return {number: (min(total, self.most_mixes or total), total) for number, total in totals.items()}
 
     @property
     def text(self) -> str:
-        """How many bags there are of each number of applications, and how many of them are measured."""
-        cells = len(self.cells)
+        """What there is to measure and about how long that takes."""
         parts = []
-        for number in self.bags:
-            total = combinations(cells, number)
-            wanted = min(total, self.most_bags or total)
+        for number, (wanted, total) in self.mix_counts.items():
             chosen = f"{total:,}" if wanted == total else f"{wanted:,} of {total:,} (seed {self.seed})"
-            parts.append(f"bags of {number}: {chosen}")
-        return "; ".join([f"applications at sizes: {cells}", *parts])
+            parts.append(f"mixes of {number}: {chosen}")
+        alone, mixes = len(self.sized), sum(wanted for wanted, _ in self.mix_counts.values())
+        seconds = alone * _ISOLATED_S + mixes * _MIX_S
+        about = f"{1 + alone + mixes:,} tasks, roughly {format_seconds(round(seconds))}"
+        return "; ".join([f"applications at sizes: {alone}", *parts, about])
 
 
-@dataclass(frozen=True)
-class SoloPiece:
-    """Profile an application at a size alone and beside the microbenchmarks."""
+def run_corun_campaign(
+    plan: CoRunPlan, folder: Path, report: Callable[[State], None] = lambda state: None
+) -> Outcome:
+    """Do all that a dataset lacks of a plan: applications alone first, then mixes.
 
-    cell: Cell
-    device: OpenCLDevice
-
-    @property
-    def label(self) -> str:
-        """What it is, for people."""
-        return f"{self.cell.label} on {self.device.id}"
-
-
-@dataclass(frozen=True)
-class BagPiece:
-    """Measure a bag."""
-
-    cells: tuple[Cell, ...]
-    device: OpenCLDevice
-
-    @property
-    def name(self) -> str:
-        """Name of the bag."""
-        return " + ".join(cell.label for cell in self.cells)
-
-    @property
-    def label(self) -> str:
-        """What it is, for people."""
-        return f"{self.name} on {self.device.id}"
-
-
-CoRunPiece = DescribePiece | SoloPiece | BagPiece
-
-
-def pieces(plan: CoRunPlan) -> list[CoRunPiece]:
-    """All pieces of a plan, in the order in which they are done."""
-    return [
-        DescribePiece(plan.device),
-        *(SoloPiece(cell, plan.device) for cell in plan.cells),
-        *_bags(plan),
-    ]
-
-
-def _bags(plan: CoRunPlan) -> Iterator[BagPiece]:
-    cells = sorted(plan.cells)
-    for number in dict.fromkeys(plan.bags):
-        for places in drawn(len(cells), number, plan.most_bags, plan.seed):
-            yield BagPiece(tuple(cells[place] for place in places), plan.device)
-
-
-def missing(plan: CoRunPlan, dataset: Dataset) -> list[CoRunPiece]:
-    """Pieces that a dataset lacks; what failed before is tried again."""
-    refuse_unlike_devices([plan.device], dataset)
-    alone = _alone(plan, dataset)
-    together = _together(plan, dataset)
-
-    def is_done(piece: CoRunPiece) -> bool:
-        if isinstance(piece, DescribePiece):
-            return is_described(piece.device, dataset)
-        if isinstance(piece, SoloPiece):
-            return (piece.cell.application, piece.cell.size) in alone
-        return piece.name in together
-
-    return [piece for piece in pieces(plan) if not is_done(piece)]
+    Times alone are measured again and again, five minutes before a mix at most, and once more at the end; how
+    much they changed since the first is among the notes. A slowdown is the time of a job in the mix over the
+    median of its times alone (see `settled`).
+    """
+    with ExitStack() as crews:
+        measuring = _Measuring(plan, crews)
+        return run(measuring.tasks, folder, report, measuring.tell_of_drift, settled)
 
 
 def origin_of(problem: SuiteProblem) -> dict[str, Any]:
@@ -225,31 +190,182 @@ def origin_of(problem: SuiteProblem) -> dict[str, Any]:
     }
 
 
-def _alone(plan: CoRunPlan, dataset: Dataset) -> set[tuple[str, str]]:
-    """Applications and sizes that the dataset has alone on the plan's device."""
-    wanted = {(cell.application, cell.size): cell for cell in plan.cells}
-    found = set()
-    for row in dataset.solos.to_pylist():
-        key = row["application"], row["size"]
-        if row["device"] != plan.device.key or row["failure"] is not None or key not in wanted:
-            continue
-        found_with = json.loads(row["environment"] or "{}")
-        known = found_with if isinstance(found_with, dict) else {}
-        for before, now in (
-            (_text(known.get("problem")), _text(origin_of(plan.problem(wanted[key])))),
-            (_threads(known.get("threads")), _threads(plan.settings.threads)),
-        ):
-            if before != now:
-                raise InputError(
-                    f"{dataset.label}: {' '.join(key)} was measured with {before}, and now has {now}: choose "
-                    "another folder for it"
-                )
-        found.add(key)
-    return found
+class _Measuring:
+    """The tasks, and the isolated runs that mixes are compared with."""
+
+    def __init__(self, plan: CoRunPlan, crews: ExitStack) -> None:
+        self._plan, self._crews = plan, crews
+        self._crew: MixRunner
+        self._cpu: tuple[OpenCLDevice, MixRunner] | None = None
+        self._notes: list[str] = []
+        self._calibration: Calibration | None = None
+        self._alone: dict[tuple[str, str], Solo] = {}
+        self._recent: dict[Sized, tuple[float, float]] = {}
+        """Time of a job alone, and when that was measured here, by the clock of `time.monotonic`."""
+        self._in_mixes: dict[Sized, None] = {}
+
+    def tasks(self, dataset: Dataset, outcome: Outcome) -> list[Task]:
+        """All tasks of the plan, in the order in which they are done; what failed before is tried again."""
+        plan, self._notes = self._plan, outcome.notes
+        found = describe_tasks([plan.device], dataset, plan.settings.timeout_s)
+        alone, together = _alone(plan, dataset), _together(plan, dataset)
+        self._alone = {key: solo for key, (solo, _) in alone.items()}
+        wanted = {sized.key: sized for sized in plan.sized}
+        for key, (_, known) in alone.items():
+            if key in wanted:
+                _refuse_unlike(plan, wanted[key], known, dataset.label)
+        for sized in plan.sized:
+            label = f"{sized.label} on {plan.device.id}"
+            profile, failed = partial(self._profile, sized), partial(self._not_profiled, sized)
+            found.append(Task("isolated", label, _ISOLATED_S, sized.key in alone, profile, failed))
+        for mix in plan.chosen():
+            name = " + ".join(sized.label for sized in mix)
+            measure = partial(self._measure_mix, name, mix)
+            label = f"{name} on {plan.device.id}"
+            found.append(Task("mix", label, _MIX_S, name in together, measure))
+        if not all(task.is_done for task in found):
+            self._notes += host_state.doubts()
+        self._crew = self._crews.enter_context(Crew(plan.device, plan.settings))
+        if plan.cpu is not None and any(task.kind == "isolated" and not task.is_done for task in found):
+            self._cpu = (plan.cpu, self._crews.enter_context(Crew(plan.cpu, plan.settings)))
+        return found
+
+    def _profile(self, sized: Sized, say: Say) -> list[Rows]:
+        plan = self._plan
+        if self._calibration is None:
+            facts = static_facts(plan.device)
+            self._calibration = calibrate(self._crew, plan.device.id, facts, say)
+            self._notes += [self._calibration.sentence, *self._calibration.doubts]
+        found = profile_of(
+            sized.key,
+            plan.problem(sized),
+            plan.device,
+            self._crew,
+            self._calibration,
+            mix=self._instruction_mix(sized, say) if plan.characterize else None,
+            on_cpu=self._cpu,
+            note=say,
+        )
+        self._notes.extend(f"{sized.label}: {note}" for note in found.notes)
+        solo = self._alone[sized.key] = found.solo
+        self._recent[sized] = solo.time_s or 0.0, time.monotonic()
+        return self._isolated_rows(
+            sized,
+            runs=solo.runs,
+            time_s=solo.time_s,
+            power_w=solo.power_w,
+            memory_bytes=solo.memory_bytes,
+            features=json_text(dict(solo.features)),
+        )
+
+    def _not_profiled(self, sized: Sized, error: CrosscastError) -> list[Rows]:
+        if self._calibration is None:
+            # Without stressors there is nothing to measure the others beside either.
+            raise error
+        return self._isolated_rows(sized, features="{}", failure=str(error))
+
+    def _isolated_rows(self, sized: Sized, **cells: Any) -> list[Rows]:
+        plan = self._plan
+        known_by = {"application": sized.application, "size": sized.size, "device": plan.device.key}
+        facts = {
+            **environment.facts(),
+            "host": host_state.name(),
+            "opencl_platform": plan.device.platform,
+            "opencl_driver": plan.device.driver,
+            "problem": origin_of(plan.problem(sized)),
+            "threads": plan.settings.threads,
+            "microbenchmarks": self._calibration and self._calibration.to_dict(),
+        }
+        row = {**known_by, "configuration": "{}", "environment": json.dumps(facts), **cells}
+        return [Rows(SOLOS, f"{sized.application}-{sized.size}-{plan.device.key}", [row])]
+
+    def _instruction_mix(self, sized: Sized, say: Say) -> Mapping[str, float] | None:
+        say(f"characterize {sized.label}")
+        try:
+            answer = run_job(InstructionMixJob(self._plan.problem(sized), TIMEOUT_S), TIMEOUT_S)
+        except MissingExtraError:
+            raise
+        except CrosscastError as error:
+            self._notes.append(f"{sized.label}: no instruction mix: {error}")
+            return None
+        return dict(answer["mix"])
+
+    def _measure_mix(self, name: str, mix: Sequence[Sized], say: Say) -> list[Rows]:
+        failing = dict.fromkeys(sized.label for sized in mix if sized.key not in self._alone)
+        if failing:
+            raise PartFailure(f"left out, as it fails alone: {', '.join(failing)}")
+        works = [Work(self._plan.problem(sized), self._alone[sized.key].runs) for sized in mix]
+        alone_s = [self._time_alone(sized, work) for sized, work in zip(mix, works, strict=True)]
+        found = self._crew.run(works)
+        self._notes.extend(f"{name}: {note}" for note in found.notes)
+        device = self._plan.device.key
+        shared = "" if not found.sharing else f"-{json_text(found.sharing)}"
+        rows = [Rows(BAGS, f"{name}-{device}{shared}", _mix_rows(name, mix, device, found, alone_s))]
+        if found.failed:
+            reasons = (each.failure for each in found.co_runners if each.failure is not None)
+            raise PartFailure("; ".join(dict.fromkeys(reasons)), rows)
+        self._in_mixes |= dict.fromkeys(mix)
+        return rows
+
+    def _time_alone(self, sized: Sized, work: Work) -> float | None:
+        """Time of a co-runner's job alone, measured not long ago."""
+        known = self._recent.get(sized)
+        if known is None or time.monotonic() - known[1] > _STALE_S:
+            time_s = job_time_s(self._crew.run([work]).co_runners[0])
+            if time_s is None:
+                # It fails now: the mix will tell why.
+                return self._alone[sized.key].time_s
+            known = self._recent[sized] = time_s, time.monotonic()
+        return known[0]
+
+    def tell_of_drift(self, say: Say) -> None:
+        """Measure the co-runners of the mixes alone once more, and note how much that changed."""
+        ratios: dict[str, float] = {}
+        for sized in self._in_mixes:
+            solo = self._alone[sized.key]
+            say(f"{sized.label} alone again")
+            (found,) = self._crew.run([Work(self._plan.problem(sized), solo.runs)]).co_runners
+            time_s = job_time_s(found)
+            if time_s is not None and solo.time_s:
+                ratios[sized.label] = time_s / solo.time_s
+        if not ratios:
+            return
+        farthest = max(ratios, key=lambda label: abs(ratios[label] - 1))
+        middle = median(ratios.values())
+        text = (
+            f"times alone, measured again at the end: {middle:.3g} times those before (median of "
+            f"{format_count(len(ratios))}), {ratios[farthest]:.3g} times for {farthest}"
+        )
+        if abs(middle - 1) > _DRIFT:
+            text += "; the machine changed meanwhile, so times are doubtful"
+        self._notes.append(text)
 
 
-def _text(value: object) -> str:
-    return json.dumps(value, sort_keys=True)
+def _alone(plan: CoRunPlan, dataset: Dataset) -> dict[tuple[str, str], tuple[Solo, str]]:
+    """What the dataset has of applications alone on the plan's device, and the environment of each."""
+    return {
+        (row["application"], row["size"]): (
+            Solo(row["application"], row["size"], row["device"], row["time_s"], runs=row["runs"]),
+            row["environment"] or "{}",
+        )
+        for row in dataset.solos.to_pylist()
+        if row["device"] == plan.device.key and row["failure"] is None
+    }
+
+
+def _refuse_unlike(plan: CoRunPlan, sized: Sized, environment: str, label: str) -> None:
+    """Check that an isolated run is of the problem and the threads that the plan has."""
+    facts = json.loads(environment)
+    known = facts if isinstance(facts, dict) else {}
+    for before, now in (
+        (json_text(known.get("problem")), json_text(origin_of(plan.problem(sized)))),
+        (_threads(known.get("threads")), _threads(plan.settings.threads)),
+    ):
+        if before != now:
+            raise InputError(
+                f"{label}: {sized.label} was measured with {before}, and now has {now}: choose another "
+                "folder for it"
+            )
 
 
 def _threads(limit: object) -> str:
@@ -257,7 +373,7 @@ def _threads(limit: object) -> str:
 
 
 def _together(plan: CoRunPlan, dataset: Dataset) -> set[str]:
-    """Names of the bags that the dataset has of the plan's device as it is shared now, where none failed."""
+    """Names of the mixes that the dataset has of the plan's device as it is shared now, where none failed."""
     failures = defaultdict(list)
     now = json_text(sharing(plan.device.id, plan.settings.threads))
     for row in dataset.bags.to_pylist():
@@ -266,27 +382,32 @@ def _together(plan: CoRunPlan, dataset: Dataset) -> set[str]:
     return {name for name, found in failures.items() if not any(found)}
 
 
-@dataclass(frozen=True)
-class CoRunFailure:
-    """A piece that failed."""
-
-    piece: CoRunPiece  # Which one
-    reason: str  # Why, as a sentence
-
-
-@dataclass
-class CoRunOutcome:
-    """What a campaign of bags did."""
-
-    done: int = 0  # Pieces that were done now
-    kept: int = 0  # Pieces that were there already
-    failures: list[CoRunFailure] = field(default_factory=list)  # Pieces that failed
-    # What was found on the way, and what went wrong without failing
-    notes: list[str] = field(default_factory=list)
+def _mix_rows(
+    name: str, mix: Sequence[Sized], device: str, found: MixRun, alone_s: Sequence[float | None]
+) -> list[dict[str, Any]]:
+    """Rows of the table of mixes; what co-runners did beside one that failed is kept."""
+    whole = {
+        "bag": name,
+        "device": device,
+        "configuration": json_text(found.sharing),
+        "repeat": 0,
+        "fits": None if found.failed else 1,
+        "bag_time_s": median(found.mix_times_s) if found.mix_times_s else None,
+        "overlap": found.overlap,
+        "power_w": device_power_w(found),
+    }
+    rows = []
+    for position, (sized, each, own_s) in enumerate(zip(mix, found.co_runners, alone_s, strict=True)):
+        time_s = job_time_s(each)
+        slowdown = None if time_s is None or not own_s else time_s / own_s
+        own = {"position": position, "application": sized.application, "size": sized.size}
+        own |= {"time_s": time_s, "slowdown": slowdown, "jobs": len(each.times_s)}
+        rows.append({**whole, **own, "failure": each.failure})
+    return rows
 
 
 ALONE = "times_alone_s"
-"""Where the environment of a solo run has all times that were measured of it."""
+"""Where the environment of an isolated run has all times that were measured of it."""
 
 _SAME = 1e-9
 
@@ -294,27 +415,27 @@ _Key = tuple[str, str, str, str]
 
 
 def settled(dataset: Dataset) -> Dataset:
-    """Compare bags with the median of all times alone, where single ones were measured before them.
+    """Compare mixes with the median of all times alone, where single ones were measured before them.
 
     A time alone that is measured once is off by as much as the machine is disturbed at that moment; in all
-    slowdowns over it, the same way. What was measured before a bag is its time in the bag over its slowdown.
+    slowdowns over it, the same way. What was measured before a mix is its time in the mix over its slowdown.
     """
-    bags, alone_rows = dataset.bags.to_pylist(), dataset.solos.to_pylist()
+    mixes, alone_rows = dataset.bags.to_pylist(), dataset.solos.to_pylist()
     alone_keys = {_key(row) for row in alone_rows}
     before: defaultdict[_Key, list[float]] = defaultdict(list)
-    for row in bags:
+    for row in mixes:
         if row["time_s"] and row["slowdown"]:
             before[_key_alone(row, alone_keys)].append(row["time_s"] / row["slowdown"])
     solos = [_solo(row, before[_key(row)]) for row in alone_rows]
     times = {_key(row): row["time_s"] for row in solos}
-    for row in bags:
+    for row in mixes:
         alone = times.get(_key_alone(row, alone_keys))
         if row["slowdown"] and row["time_s"] and alone:
             row["slowdown"] = row["time_s"] / alone
     return replace(
         dataset,
         solos=table_of(SOLOS, solos, notes_of(dataset.solos)),
-        bags=table_of(BAGS, bags, notes_of(dataset.bags)),
+        bags=table_of(BAGS, mixes, notes_of(dataset.bags)),
     )
 
 
@@ -323,7 +444,7 @@ def _key(row: Mapping[str, Any]) -> _Key:
 
 
 def _key_alone(row: Mapping[str, Any], known: Set[_Key]) -> _Key:
-    """Key of a member's solo run: with no setting where there is none with the bag's, such as MPS."""
+    """Key of a co-runner's isolated run: with no setting where there is none with the mix's, such as MPS."""
     key = _key(row)
     return key if key in known else (*key[:3], "{}")
 
@@ -335,275 +456,7 @@ def _solo(row: dict[str, Any], before: list[float]) -> dict[str, Any]:
     environment = json.loads(row["environment"] or "{}")
     known = [float(time_s) for time_s in environment.get(ALONE, [row["time_s"]])]
     for time_s in sorted(before):
-        # Several bags follow one measurement, and settled ones follow the median.
+        # Several mixes follow one measurement, and settled ones follow the median.
         if not any(abs(time_s - each) <= _SAME * each for each in (*known, row["time_s"])):
             known.append(time_s)
     return {**row, "time_s": median(known), "environment": {**environment, ALONE: known}}
-
-
-_STALE_S = 300.0
-"""A time alone that is older is measured again before a bag: machines become slower and faster."""
-_DRIFT = 0.1
-"""Times alone that changed by so much make slowdowns doubtful."""
-
-_CoRunKey = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class PieceRows:
-    """What a piece gives for a table."""
-
-    schema: Schema  # Schema of the table
-    name: str  # Name of the piece among those of the table
-    rows: list[dict[str, Any]]  # Cells by column
-
-
-class PieceWork:
-    """Does pieces; knows the applications alone that bags are compared with."""
-
-    def __init__(
-        self,
-        plan: CoRunPlan,
-        crew: BagRunner,
-        cpu: tuple[OpenCLDevice, BagRunner] | None,
-        alone: dict[_CoRunKey, Solo],
-        outcome: CoRunOutcome,
-    ) -> None:
-        self._plan, self._crew, self._cpu = plan, crew, cpu
-        self._alone, self._outcome = alone, outcome
-        self._calibration: Calibration | None = None
-        self._recent: dict[Cell, tuple[float, float]] = {}
-        """Time of a job alone, and when that was measured here, by the clock of `time.monotonic`."""
-        self._in_bags: dict[Cell, None] = {}
-
-    def done(self, piece: CoRunPiece, tell: Callable[[str], None]) -> Sequence[PieceRows]:
-        """Do a piece; return what to write."""
-        if isinstance(piece, DescribePiece):
-            return self._described(piece)
-        if isinstance(piece, SoloPiece):
-            return self._profiled(piece, tell)
-        return self._bag(piece)
-
-    def _fail(self, piece: CoRunPiece, reason: str) -> None:
-        self._outcome.failures.append(CoRunFailure(piece, reason))
-
-    def _described(self, piece: DescribePiece) -> list[PieceRows]:
-        # Asked before anything runs: a device that is lost later answers no more.
-        row = known_row(piece.device)
-        try:
-            row = run_job(DescribeJob(piece.device.id), self._plan.settings.timeout_s)
-            self._outcome.done += 1
-        except MissingExtraError:
-            raise
-        except CrosscastError as error:
-            self._fail(piece, str(error))
-        return [PieceRows(DEVICES, piece.device.key, [row])]
-
-    def _profiled(self, piece: SoloPiece, tell: Callable[[str], None]) -> list[PieceRows]:
-        plan, cell = self._plan, piece.cell
-        calibration = self._calibrated(tell)
-        problem = plan.problem(cell)
-        cells = {"application": cell.application, "size": cell.size, "device": plan.device.key}
-        row: dict[str, Any] = {
-            **cells,
-            "configuration": "{}",
-            "features": "{}",
-            "environment": self._environment(cell, calibration),
-        }
-        mix = self._mix(cell, tell) if plan.mix else None
-        try:
-            found = profile_of(
-                (cell.application, cell.size),
-                problem,
-                plan.device,
-                self._crew,
-                calibration,
-                mix=mix,
-                on_cpu=self._cpu,
-                note=tell,
-            )
-        except MissingExtraError:
-            raise
-        except CrosscastError as error:
-            self._fail(piece, str(error))
-            row["failure"] = str(error)
-        else:
-            self._outcome.done += 1
-            self._outcome.notes.extend(f"{cell.label}: {note}" for note in found.notes)
-            solo = self._alone[cell.application, cell.size] = found.solo
-            self._recent[cell] = found.solo.time_s or 0.0, time.monotonic()
-            row |= {"runs": solo.runs, "time_s": solo.time_s, "power_w": solo.power_w}
-            row |= {"memory_bytes": solo.memory_bytes, "features": json_text(dict(solo.features))}
-        return [PieceRows(SOLOS, f"{cell.application}-{cell.size}-{plan.device.key}", [row])]
-
-    def _calibrated(self, tell: Callable[[str], None]) -> Calibration:
-        """The microbenchmarks on the device, measured when they are needed for the first time."""
-        if self._calibration is None:
-            device = self._plan.device
-            self._calibration = calibrate(self._crew, device.id, static_facts(device), tell)
-            self._outcome.notes += [self._calibration.sentence, *self._calibration.doubts]
-        return self._calibration
-
-    def _mix(self, cell: Cell, tell: Callable[[str], None]) -> Mapping[str, float] | None:
-        tell(f"characterize {cell.label}")
-        try:
-            answer = run_job(MixJob(self._plan.problem(cell), TIMEOUT_S), TIMEOUT_S)
-        except MissingExtraError:
-            raise
-        except CrosscastError as error:
-            self._outcome.notes.append(f"{cell.label}: no instruction mix: {error}")
-            return None
-        return dict(answer["mix"])
-
-    def _environment(self, cell: Cell, calibration: Calibration) -> str:
-        device = self._plan.device
-        return json.dumps(
-            {
-                **environment.facts(),
-                "opencl_platform": device.platform,
-                "opencl_driver": device.driver,
-                "problem": origin_of(self._plan.problem(cell)),
-                "threads": self._plan.settings.threads,
-                "microbenchmarks": calibration.to_dict(),
-            }
-        )
-
-    def _bag(self, piece: BagPiece) -> list[PieceRows]:
-        solos = [self._alone.get((cell.application, cell.size)) for cell in piece.cells]
-        known = [solo for solo in solos if solo is not None]
-        if len(known) < len(solos):
-            failing = ", ".join(
-                dict.fromkeys(
-                    cell.label for cell, solo in zip(piece.cells, solos, strict=True) if solo is None
-                )
-            )
-            self._fail(piece, f"left out, as it fails alone: {failing}")
-            return []
-        works = [
-            Work(self._plan.problem(cell), solo.runs) for cell, solo in zip(piece.cells, known, strict=True)
-        ]
-        alone_s = [self._time_alone(cell, work) for cell, work in zip(piece.cells, works, strict=True)]
-        bag = self._crew.run(works)
-        if bag.failed:
-            reasons = (member.failure for member in bag.members if member.failure is not None)
-            self._fail(piece, "; ".join(dict.fromkeys(reasons)))
-        else:
-            self._outcome.done += 1
-            self._in_bags |= dict.fromkeys(piece.cells)
-        self._outcome.notes.extend(f"{piece.name}: {note}" for note in bag.notes)
-        shared = "" if not bag.sharing else f"-{json_text(bag.sharing)}"
-        name = f"{piece.name}-{piece.device.key}{shared}"
-        return [PieceRows(BAGS, name, _rows(piece, bag, alone_s))]
-
-    def _time_alone(self, cell: Cell, work: Work) -> float | None:
-        """Time of a member's job alone, measured not long ago."""
-        known = self._recent.get(cell)
-        if known is None or time.monotonic() - known[1] > _STALE_S:
-            time_s = job_time_s(self._crew.run([work]).members[0])
-            if time_s is None:
-                # It fails now: the bag will tell why.
-                return self._alone[cell.application, cell.size].time_s
-            known = self._recent[cell] = time_s, time.monotonic()
-        return known[0]
-
-    def tell_of_drift(self, tell: Callable[[str], None]) -> None:
-        """Measure the members of the bags alone once more, and note how much that changed."""
-        ratios: dict[str, float] = {}
-        for cell in self._in_bags:
-            solo = self._alone[cell.application, cell.size]
-            tell(f"{cell.label} alone again")
-            (member,) = self._crew.run([Work(self._plan.problem(cell), solo.runs)]).members
-            time_s = job_time_s(member)
-            if time_s is not None and solo.time_s:
-                ratios[cell.label] = time_s / solo.time_s
-        if not ratios:
-            return
-        farthest = max(ratios, key=lambda label: abs(ratios[label] - 1))
-        middle = median(ratios.values())
-        text = (
-            f"times alone, measured again at the end: {middle:.3g} times those before (median of "
-            f"{format_count(len(ratios))}), {ratios[farthest]:.3g} times for {farthest}"
-        )
-        if abs(middle - 1) > _DRIFT:
-            text += "; the machine changed meanwhile, so times are doubtful"
-        self._outcome.notes.append(text)
-
-
-def _rows(piece: BagPiece, bag: BagRun, alone_s: Sequence[float | None]) -> list[dict[str, Any]]:
-    """Rows of the table of bags; what members did beside one that failed is kept."""
-    whole = {
-        "bag": piece.name,
-        "device": piece.device.key,
-        "configuration": json_text(bag.sharing),
-        "repeat": 0,
-        "fits": None if bag.failed else 1,
-        "bag_time_s": median(bag.bag_times_s) if bag.bag_times_s else None,
-        "overlap": bag.overlap,
-        "power_w": device_power_w(bag),
-    }
-    rows = []
-    for position, (cell, member, own_s) in enumerate(zip(piece.cells, bag.members, alone_s, strict=True)):
-        time_s = job_time_s(member)
-        slowdown = None if time_s is None or not own_s else time_s / own_s
-        own = {"position": position, "application": cell.application, "size": cell.size}
-        own |= {"time_s": time_s, "slowdown": slowdown, "jobs": len(member.times_s)}
-        rows.append({**whole, **own, "failure": member.failure})
-    return rows
-
-
-_GUESS_S = {"DescribePiece": 4.0, "SoloPiece": 12.0, "BagPiece": 3.0}
-"""Seconds of a piece of each kind, before one was done."""
-
-
-def run_corun_campaign(
-    plan: CoRunPlan, folder: Path, report: Callable[[State], None] = lambda state: None
-) -> CoRunOutcome:
-    """Do all that a dataset lacks of a plan: applications alone first, then bags.
-
-    Times alone are measured again and again, five minutes before a bag at most, and once more at the end; how
-    much they changed since the first is among the notes. A slowdown is the time of a job in the bag over the
-    median of its times alone (see `crosscast.measure.corun.campaign.settled`).
-    """
-    with locked(folder), ExitStack() as crews:
-        dataset = _dataset(folder)
-        todo = missing(plan, dataset)
-        total = len(pieces(plan))
-        outcome = CoRunOutcome(kept=total - len(todo))
-        crew = crews.enter_context(Crew(plan.device, plan.settings))
-        cpu = None
-        if plan.cpu is not None and any(isinstance(piece, SoloPiece) for piece in todo):
-            cpu = (plan.cpu, crews.enter_context(Crew(plan.cpu, plan.settings)))
-        work = PieceWork(plan, crew, cpu, _campaign_alone(plan, dataset), outcome)
-        pace = Pace(todo, _GUESS_S)
-        for number, piece in enumerate(todo):
-
-            def tell(label: str, number: int = number) -> None:
-                report(State(outcome.kept + number, total, label, pace.left_s()))
-
-            tell(piece.label)
-            start = time.perf_counter()
-            for part in work.done(piece, tell):
-                write_part(folder, part.schema, part.name, table_of(part.schema, part.rows))
-            pace.took(piece, time.perf_counter() - start)
-        work.tell_of_drift(lambda label: report(State(total, total, label, 0.0)))
-        merge_parts(folder)
-        if outcome.done:
-            write_dataset(settled(read_dataset(folder)), folder)
-    return outcome
-
-
-def _dataset(folder: Path) -> Dataset:
-    """What the folder holds; an empty dataset if nothing."""
-    there = parts(folder) or any((folder / f"{schema.table}.parquet").exists() for schema in TABLES)
-    return read_dataset(folder) if there else Dataset(str(folder))
-
-
-def _campaign_alone(plan: CoRunPlan, dataset: Dataset) -> dict[tuple[str, str], Solo]:
-    """What the dataset has of applications alone on the plan's device, as far as bags need it."""
-    return {
-        (row["application"], row["size"]): Solo(
-            row["application"], row["size"], row["device"], row["time_s"], runs=row["runs"]
-        )
-        for row in dataset.solos.to_pylist()
-        if row["device"] == plan.device.key and row["failure"] is None
-    }

@@ -1,10 +1,8 @@
-"""What a member of a bag does."""
+"""Runs mixes on a device: processes that stay ready, and how they share it."""
 
 from __future__ import annotations
 
-import dataclasses
 import errno
-import json
 import os
 import socket
 import stat
@@ -15,12 +13,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+import msgspec
+
 from crosscast.errors import InputError, UnsupportedError
 from crosscast.measure import host_state
-from crosscast.measure.corun.session import BagRun, CoRunSettings, Member, MemberRun, hear_all, measure_bag
-from crosscast.measure.energy import open_sensor
+from crosscast.measure.corun.mix_run import (
+    CoRunnerProcess,
+    CoRunnerRun,
+    CoRunSettings,
+    MixRun,
+    hear_all,
+    measure_mix,
+)
 from crosscast.measure.opencl import OpenCLDevice
 from crosscast.measure.processes import Report
+from crosscast.measure.sensors import open_sensor
 from crosscast.measure.subjects import Subject
 
 
@@ -36,11 +43,11 @@ class Work:
             raise InputError(f"runs: expected at least 1, found {self.runs}")
 
 
-class BagRunner(Protocol):
-    """Measures bags on one device, as `crosscast.measure.corun.crew.Crew` does."""
+class MixRunner(Protocol):
+    """Measures mixes on one device, as `crosscast.measure.corun.crew.Crew` does."""
 
-    def run(self, works: Sequence[Work], /) -> BagRun:
-        """Measure a bag; a bag of one is a solo run."""
+    def run(self, works: Sequence[Work], /) -> MixRun:
+        """Measure a mix; a mix of one is a solo run."""
 
 
 _FOLDER = "CUDA_MPS_PIPE_DIRECTORY"
@@ -51,7 +58,7 @@ _CONTROL = "control"
 def sharing(
     device: str, threads: int | None = None, environment: Mapping[str, str] = os.environ
 ) -> dict[str, str | int]:
-    """How processes share a device, and what each is limited to: settings for the configuration of a bag.
+    """How processes share a device, and what each is limited to: settings for the configuration of a mix.
 
     On NVIDIA, kernels of several processes run at the same time only through the Multi-Process Service
     (MPS); else the processes take turns. Elsewhere there is one way, of which nothing need be said.
@@ -109,9 +116,9 @@ _KEY = tuple[str, int]
 
 
 class Crew:
-    """Runs bags; every application of a bag has a process of its own.
+    """Runs mixes; every application of a mix has a process of its own.
 
-    Processes stay ready for later bags with the same applications. Those that were not needed for longest
+    Processes stay ready for later mixes with the same applications. Those that were not needed for longest
     end when there are too many, or when they take more than half of the memory. Ends all at the end of its
     ``with`` block.
     """
@@ -124,7 +131,7 @@ class Crew:
         self._most = most
         self._limits = _limits(device, self.settings.threads)
         self._sensor = open_sensor(self.settings.sensor, device.type, device.pci_bus_id)
-        self._members: dict[_KEY, Member] = {}
+        self._members: dict[_KEY, CoRunnerProcess] = {}
         self._counted: dict[str, int] = {}
 
     def __enter__(self) -> Self:
@@ -144,69 +151,71 @@ class Crew:
         """How the device is shared now, and what each application is limited to."""
         return sharing(self.device.id, self.settings.threads)
 
-    def run(self, works: Sequence[Work], report: Report = lambda runs, elapsed_s: None) -> BagRun:
-        """Measure a bag; a bag of one is a solo run."""
+    def run(self, works: Sequence[Work], report: Report = lambda runs, elapsed_s: None) -> MixRun:
+        """Measure a mix; a mix of one is a solo run."""
         if not works:
-            raise InputError("works: expected a member at least, found none")
+            raise InputError("works: expected a co-runner at least, found none")
         with ExitStack() as undo:
-            # Whoever interrupts a bag leaves its members in the middle of something.
+            # Whoever interrupts a mix leaves its co-runners in the middle of something.
             undo.callback(self.close)
-            bag = self._run(works, report)
+            mix = self._run(works, report)
             undo.pop_all()
-        return bag
+        return mix
 
-    def _run(self, works: Sequence[Work], report: Report) -> BagRun:
+    def _run(self, works: Sequence[Work], report: Report) -> MixRun:
         keys = _keys(works)
-        members = self._ready(keys, works)
-        runs = self._runs(keys, works, members)
-        if any(member.failure for member in members):
-            bag = BagRun(
+        co_runners = self._ready(keys, works)
+        runs = self._runs(keys, works, co_runners)
+        if any(co_runner.failure for co_runner in co_runners):
+            mix = MixRun(
                 tuple(
-                    MemberRun(number, memory_bytes=member.memory_bytes, failure=member.failure)
-                    for member, number in zip(members, runs, strict=True)
+                    CoRunnerRun(number, memory_bytes=co_runner.memory_bytes, failure=co_runner.failure)
+                    for co_runner, number in zip(co_runners, runs, strict=True)
                 ),
                 sharing=self.sharing,
             )
         else:
             counted = [number for number in runs if number is not None]
-            bag = measure_bag(members, counted, self._sensor, self.settings, self.sharing, report)
+            mix = measure_mix(co_runners, counted, self._sensor, self.settings, self.sharing, report)
         self._end(key for key in keys if self._members[key].failure)
         self._end_idle(keys)
-        return bag
+        return mix
 
-    def _ready(self, keys: Sequence[_KEY], works: Sequence[Work]) -> list[Member]:
+    def _ready(self, keys: Sequence[_KEY], works: Sequence[Work]) -> list[CoRunnerProcess]:
         """Members that are ready or have failed, which are the most recent ones from now on."""
-        members = self._started(keys, works)
-        if self.device.type != "cpu" and any(member.failure for member in members):
+        co_runners = self._started(keys, works)
+        if self.device.type != "cpu" and any(co_runner.failure for co_runner in co_runners):
             # Those that wait hold memory of the device, for want of which these may have failed.
             self._end([key for key in self._members if key not in keys])
             self._end([key for key in keys if self._members[key].failure])
-            members = self._started(keys, works)
-        return members
+            co_runners = self._started(keys, works)
+        return co_runners
 
-    def _started(self, keys: Sequence[_KEY], works: Sequence[Work]) -> list[Member]:
+    def _started(self, keys: Sequence[_KEY], works: Sequence[Work]) -> list[CoRunnerProcess]:
         environment = {**os.environ, **self._limits}
         for key, work in zip(keys, works, strict=True):
             if key in self._members and not self._members[key].process.runs:
                 self._end([key])
-            member = self._members.pop(key, None)
-            self._members[key] = member or Member(work.subject, self.device.id, self.settings, environment)
-        members = [self._members[key] for key in keys]
-        hear_all(members, self.settings.timeout_s)
-        for member in members:
-            member.begin()
-        return members
+            co_runner = self._members.pop(key, None)
+            self._members[key] = co_runner or CoRunnerProcess(
+                work.subject, self.device.id, self.settings, environment
+            )
+        co_runners = [self._members[key] for key in keys]
+        hear_all(co_runners, self.settings.timeout_s)
+        for co_runner in co_runners:
+            co_runner.begin()
+        return co_runners
 
     def _runs(
-        self, keys: Sequence[_KEY], works: Sequence[Work], members: Sequence[Member]
+        self, keys: Sequence[_KEY], works: Sequence[Work], co_runners: Sequence[CoRunnerProcess]
     ) -> list[int | None]:
-        """Runs in a job of each member: counted, one after another, where they are not given."""
-        for (subject, _), work, member in zip(keys, works, members, strict=True):
-            if work.runs is None and subject not in self._counted and member.failure is None:
-                member.order("count", seconds=self.settings.round_s)
-                hear_all([member], self.settings.timeout_s)
-                if member.failure is None:
-                    self._counted[subject] = int(member.answer)
+        """Runs in a job of each co-runner: counted, one after another, where they are not given."""
+        for (subject, _), work, co_runner in zip(keys, works, co_runners, strict=True):
+            if work.runs is None and subject not in self._counted and co_runner.failure is None:
+                co_runner.order("count", seconds=self.settings.round_s)
+                hear_all([co_runner], self.settings.timeout_s)
+                if co_runner.failure is None:
+                    self._counted[subject] = int(co_runner.answer)
         return [
             work.runs or self._counted.get(subject) for (subject, _), work in zip(keys, works, strict=True)
         ]
@@ -218,8 +227,8 @@ class Crew:
 
     def _is_full(self) -> bool:
         """Whether processes take so much memory that none should be kept for later."""
-        here = sum(_resident_bytes(member.process.pid) for member in self._members.values())
-        there = sum(member.memory_bytes or 0 for member in self._members.values())
+        here = sum(_resident_bytes(co_runner.process.pid) for co_runner in self._members.values())
+        there = sum(co_runner.memory_bytes or 0 for co_runner in self._members.values())
         most_here = host_state.memory_bytes()
         most_there = int(self.device.handle.global_mem_size)
         too_much_here = most_here is not None and here > _SHARE_OF_MEMORY * most_here
@@ -244,10 +253,10 @@ def _limits(device: OpenCLDevice, threads: int | None) -> Mapping[str, str]:
 
 
 def _keys(works: Sequence[Work]) -> list[_KEY]:
-    """What tells members apart: their subject, and their number among those of the same subject."""
+    """What tells co-runners apart: their subject, and their number among those of the same subject."""
     keys: list[_KEY] = []
     for work in works:
-        subject = json.dumps([type(work.subject).__name__, dataclasses.asdict(work.subject)], sort_keys=True)
+        subject = msgspec.json.encode(work.subject, order="deterministic").decode()
         keys.append((subject, sum(known == subject for known, _ in keys)))
     return keys
 

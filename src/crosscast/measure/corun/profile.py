@@ -1,4 +1,4 @@
-"""Calibration of the microbenchmarks on a device: images that no cache holds, and what each level does."""
+"""The profile of an application: alone, and beside stressors that are calibrated on the device."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from crosscast.data.corun import Solo
 from crosscast.data.views import whole_of
 from crosscast.errors import DeviceFault
-from crosscast.measure.corun.crew import BagRunner, Work
-from crosscast.measure.corun.session import BagRun, MemberRun
-from crosscast.measure.corun.stressors import LEVELS, VECTOR_BYTES, VGA_BYTES
+from crosscast.measure.corun.crew import MixRunner, Work
+from crosscast.measure.corun.mix_run import CoRunnerRun, MixRun
 from crosscast.measure.cpu_counters import counter_shares
 from crosscast.measure.opencl import OpenCLDevice
-from crosscast.measure.subjects import Microbenchmark, Subject
+from crosscast.measure.stressors import LEVELS, VECTOR_BYTES, VGA_BYTES
+from crosscast.measure.subjects import Stressor, Subject
 from crosscast.units import format_bytes, format_bytes_per_second
 
 _IMAGES = 4
@@ -34,13 +34,15 @@ _LEAST_RUN_S = 2e-3
 _MOST_PASSES = 1 << 12
 _CPU_GROUPS, _GPU_GROUPS, _GPU_ITEMS = 4, 8, 256
 """Work-groups of a compute unit, and work-items of a group on a GPU: on a CPU it is one."""
+_TOO_FAST = 0.9
+"""A slowdown below this is of a time alone that was disturbed."""
 _SLACK = 0.05
 """What noise may turn around."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """A microbenchmark, as it is on a device."""
+    """A stressor, as it is on a device."""
 
     name: str  # `low`, `medium` or `high`
     work: Work  # What it does, with the runs of a job
@@ -53,7 +55,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The microbenchmarks on a device."""
+    """The stressors on a device."""
 
     device: str  # Id of the device
     image_bytes: int  # Bytes of an image of the pool
@@ -70,9 +72,7 @@ class Calibration:
         if all(after >= before - _SLACK * abs(before) for before, after in pairwise(order)):
             return []
         expected = "more misses" if counted else "slower reading of images"
-        return [
-            f"microbenchmarks on {self.device}: expected {expected} from one to the next, found {self.text}"
-        ]
+        return [f"stressors on {self.device}: expected {expected} from one to the next, found {self.text}"]
 
     @property
     def text(self) -> str:
@@ -88,7 +88,7 @@ class Calibration:
         """What was measured and how, for people."""
         uncounted = any(level.llc_miss is None for level in self.levels)
         return (
-            f"microbenchmarks on {self.device}: {self.text}; {_IMAGES} images of "
+            f"stressors on {self.device}: {self.text}; {_IMAGES} images of "
             f"{format_bytes(self.image_bytes)}"
             + (" (no counters of misses here: bandwidths)" if uncounted else "")
         )
@@ -111,9 +111,9 @@ class Calibration:
 
 
 def calibrate(
-    crew: BagRunner, device: str, facts: Mapping[str, Any], note: Callable[[str], None] = lambda text: None
+    crew: MixRunner, device: str, facts: Mapping[str, Any], note: Callable[[str], None] = lambda text: None
 ) -> Calibration:
-    """Choose images that no cache of a device holds, and measure the three microbenchmarks with them.
+    """Choose images that no cache of a device holds, and measure the three stressors with them.
 
     An image is as large as the largest cache that the device tells of, and larger where reading is clearly
     slower with images of 64 MiB: the driver may not tell of every cache.
@@ -121,8 +121,8 @@ def calibrate(
     extents = _extents(facts)
 
     def measured(name: str) -> Level:
-        note(f"microbenchmark {name} with images of {format_bytes(extents['image_bytes'])}")
-        return _measured(crew, device, Microbenchmark(name, dict(extents)))
+        note(f"stressor {name} with images of {format_bytes(extents['image_bytes'])}")
+        return _measured(crew, device, Stressor(name, dict(extents)))
 
     medium = measured("medium")
     run_s = medium.time_s / (medium.work.runs or 1)
@@ -167,20 +167,20 @@ def _extents(facts: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def _measured(crew: BagRunner, device: str, subject: Microbenchmark) -> Level:
-    (member,) = crew.run([Work(subject)]).members
-    if member.failure is not None or not member.times_s or not member.runs:
-        why = member.failure or "no job ended in time"
-        raise DeviceFault(f"{device}: the microbenchmark {subject.level} failed ({why})")
+def _measured(crew: MixRunner, device: str, subject: Stressor) -> Level:
+    (co_runner,) = crew.run([Work(subject)]).co_runners
+    if co_runner.failure is not None or not co_runner.times_s or not co_runner.runs:
+        why = co_runner.failure or "no job ended in time"
+        raise DeviceFault(f"{device}: the stressor {subject.level} failed ({why})")
     made = LEVELS[subject.level](subject.parameters, 0)
-    job_s = fmean(member.times_s)
+    job_s = fmean(co_runner.times_s)
     return Level(
         subject.level,
-        Work(subject, member.runs),
+        Work(subject, co_runner.runs),
         job_s,
-        made.moved_bytes * member.runs / job_s,
-        made.iterations * made.image_bytes * member.runs / job_s,
-        counter_shares(member.counters).get("llc_miss"),
+        made.moved_bytes * co_runner.runs / job_s,
+        made.iterations * made.image_bytes * co_runner.runs / job_s,
+        counter_shares(co_runner.counters).get("llc_miss"),
     )
 
 
@@ -199,108 +199,110 @@ def profile_of(
     name: tuple[str, str],
     subject: Subject,
     device: OpenCLDevice,
-    crew: BagRunner,
+    crew: MixRunner,
     calibration: Calibration | None,
     *,
     mix: Mapping[str, float] | None = None,
-    on_cpu: tuple[OpenCLDevice, BagRunner] | None = None,
+    on_cpu: tuple[OpenCLDevice, MixRunner] | None = None,
     note: Note = lambda text: None,
 ) -> Profiled:
-    """Profile an application on a device: alone, then beside each microbenchmark.
+    """Profile an application on a device: alone, then beside each stressor.
 
-    Source: paper 004, sections 5.1.1, 5.1.2 and 5.1.4. What nothing here measures is not among the
-    features.
+    Source: Moolchandani, Kumar and Sarangi 2022, sections 5.1.1, 5.1.2 and 5.1.4. What nothing here measures
+    is not among the features.
     """
-    note(f"{' '.join(name)} alone")
+    label = " ".join(name)
+    note(f"{label} alone")
     alone = crew.run([Work(subject)])
-    (member,) = alone.members
-    time_s = _expect_time(member, " ".join(name))
-    runs = member.runs or 1
-    found = Profiled(
-        Solo(
-            *name,
-            device.key,
-            time_s,
-            runs=runs,
-            power_w=device_power_w(alone),
-            memory_bytes=member.memory_bytes,
-        ),
-        list(alone.notes),
-    )
+    (own,) = alone.co_runners
+    time_s, runs = _expect_time(own, label), own.runs or 1
+    notes = list(alone.notes)
     features = {f"mix_{kind}": share for kind, share in (mix or {}).items()}
     if device.type == "cpu":
         features |= _of_cpu(device, alone, time_s)
     elif on_cpu is not None:
-        note(f"{' '.join(name)} alone on {on_cpu[0].id}")
-        features |= _elsewhere(*on_cpu, subject, runs, found.notes)
+        note(f"{label} alone on {on_cpu[0].id}")
+        features |= _elsewhere(*on_cpu, subject, runs, notes)
     for level in calibration.levels if calibration else ():
-        note(f"{' '.join(name)} beside the microbenchmark {level.name}")
-        bag = crew.run([Work(subject, runs), level.work])
-        features |= _beside(level, bag, time_s, found.notes)
-    solo = Solo(**{**vars(found.solo), "features": dict(sorted(features.items()))})
-    return Profiled(solo, found.notes)
+        note(f"{label} beside the stressor {level.name}")
+        features |= _beside(level, crew.run([Work(subject, runs), level.work]), time_s, notes)
+    solo = Solo(
+        *name,
+        device.key,
+        time_s,
+        runs=runs,
+        power_w=device_power_w(alone),
+        memory_bytes=own.memory_bytes,
+        features=dict(sorted(features.items())),
+    )
+    return Profiled(solo, notes)
 
 
-def job_time_s(member: MemberRun) -> float | None:
-    """Mean time of a member's jobs, in seconds; ``None`` if none is known."""
-    return fmean(member.times_s) if member.times_s else None
+def job_time_s(co_runner: CoRunnerRun) -> float | None:
+    """Mean time of a co-runner's jobs, in seconds; ``None`` if none is known."""
+    return fmean(co_runner.times_s) if co_runner.times_s else None
 
 
-def device_power_w(bag: BagRun) -> float | None:
+def device_power_w(mix: MixRun) -> float | None:
     """Mean power of the whole device, in watts; ``None`` without a sensor."""
-    domains = whole_of(bag.powers_w)
-    return sum(bag.powers_w[name] for name in domains) if domains else None
+    domains = whole_of(mix.powers_w)
+    return sum(mix.powers_w[name] for name in domains) if domains else None
 
 
-def _expect_time(member: MemberRun, name: str) -> float:
-    time_s = job_time_s(member)
-    if member.failure is not None or time_s is None:
-        raise DeviceFault(member.failure or f"{name}: no job ended in time")
+def _expect_time(co_runner: CoRunnerRun, name: str) -> float:
+    time_s = job_time_s(co_runner)
+    if co_runner.failure is not None or time_s is None:
+        raise DeviceFault(co_runner.failure or f"{name}: no job ended in time")
     return time_s
 
 
-def _of_cpu(device: OpenCLDevice, alone: BagRun, time_s: float) -> dict[str, float]:
+def _of_cpu(device: OpenCLDevice, alone: MixRun, time_s: float) -> dict[str, float]:
     """Features of Table 5 that are of a CPU, from a run there."""
-    (member,) = alone.members
-    found = {"cpu_time_s": time_s, **counter_shares(member.counters)}
+    (co_runner,) = alone.co_runners
+    found = {"cpu_time_s": time_s, **counter_shares(co_runner.counters)}
     if (power_w := device_power_w(alone)) is not None:
         found["cpu_power_w"] = power_w
-    if member.cpu_s:
+    if co_runner.cpu_s:
         # The clock of CPU time is coarser than that of time.
-        found["utilisation"] = min(member.cpu_s / (time_s * device.compute_units), 1.0)
+        found["utilisation"] = min(co_runner.cpu_s / (time_s * device.compute_units), 1.0)
     return found
 
 
 def _elsewhere(
-    device: OpenCLDevice, crew: BagRunner, subject: Subject, runs: int, notes: list[str]
+    device: OpenCLDevice, crew: MixRunner, subject: Subject, runs: int, notes: list[str]
 ) -> dict[str, float]:
     """The same of an application whose device is no CPU, for a job of the same runs."""
     alone = crew.run([Work(subject)])
-    (member,) = alone.members
-    time_s = job_time_s(member)
-    if member.failure is not None or time_s is None:
-        notes.append(f"on {device.id}: {member.failure or 'no job ended in time'}")
+    (co_runner,) = alone.co_runners
+    time_s = job_time_s(co_runner)
+    if co_runner.failure is not None or time_s is None:
+        notes.append(f"on {device.id}: {co_runner.failure or 'no job ended in time'}")
         return {}
     found = _of_cpu(device, alone, time_s)
     # How busy the CPU is there says nothing of how busy the device is.
     found.pop("utilisation", None)
-    return {**found, "cpu_time_s": time_s / (member.runs or 1) * runs}
+    return {**found, "cpu_time_s": time_s / (co_runner.runs or 1) * runs}
 
 
-def _beside(level: Level, bag: BagRun, time_s: float, notes: list[str]) -> dict[str, float]:
-    """Features of an application beside a microbenchmark."""
-    own, other = (job_time_s(member) for member in bag.members)
-    failures = [member.failure for member in bag.members if member.failure is not None]
+def _beside(level: Level, mix: MixRun, time_s: float, notes: list[str]) -> dict[str, float]:
+    """Features of an application beside a stressor."""
+    own, other = (job_time_s(co_runner) for co_runner in mix.co_runners)
+    failures = [co_runner.failure for co_runner in mix.co_runners if co_runner.failure is not None]
     if failures or own is None or other is None:
         why = failures[0] if failures else "no job ended in time"
-        notes.append(f"beside the microbenchmark {level.name}: {why}")
+        notes.append(f"beside the stressor {level.name}: {why}")
         return {}
     slowdown, inflicted = own / time_s, other / level.time_s
+    if slowdown < _TOO_FAST:
+        notes.append(
+            f"{slowdown:.2f} times as long beside the stressor {level.name} as alone: something "
+            "disturbed the isolated run; measure on a machine with nothing else to do"
+        )
     found = {
         f"slowdown_{level.name}": slowdown,
         f"inflicted_{level.name}": inflicted,
         f"fairness_{level.name}": min(slowdown, inflicted) / max(slowdown, inflicted),
     }
-    if (power_w := device_power_w(bag)) is not None:
+    if (power_w := device_power_w(mix)) is not None:
         found[f"power_{level.name}_w"] = power_w
     return found

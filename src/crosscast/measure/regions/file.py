@@ -1,4 +1,4 @@
-"""A run as a line of a history's file: one JSON object."""
+"""The file of a history: a run a line, each a JSON object."""
 
 from __future__ import annotations
 
@@ -15,10 +15,16 @@ from typing import Any, BinaryIO, NoReturn
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.fields import Fields
-from crosscast.measure.regions import key
-from crosscast.measure.regions import key as argument
-from crosscast.measure.regions import key as place
-from crosscast.measure.regions.key import NOTHING, RegionKey, RegionRun, Runs
+from crosscast.measure.regions.key import (
+    MOST_ARGUMENTS,
+    MOST_CHARACTERS,
+    MOST_PLACES,
+    NOTHING,
+    PLACE_MOST_CHARACTERS,
+    RegionKey,
+    RegionRun,
+    Runs,
+)
 
 VERSION = 1
 """Grows when a field changes its name, type or meaning; the old version gets a reader."""
@@ -116,8 +122,8 @@ def _shown(line: bytes) -> str:
 def _key(fields: Fields) -> RegionKey:
     fields.require("region", "the name of the region")
     name = _word(fields, "region")
-    arguments = _words(fields, "arguments", key.MOST_ARGUMENTS, argument.MOST_CHARACTERS)
-    site = _words(fields, "site", place.MOST_PLACES + 1, place.MOST_CHARACTERS)
+    arguments = _words(fields, "arguments", MOST_ARGUMENTS, MOST_CHARACTERS)
+    site = _words(fields, "site", MOST_PLACES + 1, PLACE_MOST_CHARACTERS)
     return RegionKey(name or "", arguments, site)
 
 
@@ -183,7 +189,7 @@ _PAUSE_S = 0.005
 
 
 def append(path: Path, lines: bytes) -> None:
-    """Append lines in one piece, all of them or none.
+    """Append lines in one piece; on a disk that is full, as many whole ones as it takes.
 
     What a process left at the end that was stopped in the middle of a line is removed; what none can have
     left so stays, as a line of its own.
@@ -198,12 +204,14 @@ def append(path: Path, lines: bytes) -> None:
             os.ftruncate(file, end)
         elif tail:
             lines = b"\n" + lines
+        written = 0
         try:
-            _write(file, lines)
+            while written < len(lines):
+                written += os.write(file, memoryview(lines)[written:])
         except OSError:
-            # The disk is full: half of a line would be in the way of those to come.
+            # The disk is full: whole lines stay, half of one would be in the way of those to come.
             if alone:
-                os.ftruncate(file, end)
+                os.ftruncate(file, end + lines.rfind(b"\n", 0, written) + 1)
             raise
     finally:
         # With it goes the lock.
@@ -243,12 +251,6 @@ def _is_whole(tail: bytes) -> bool:
     except InputError:
         return False
     return True
-
-
-def _write(file: int, lines: bytes) -> None:
-    left = memoryview(lines)
-    while left:
-        left = left[os.write(file, left) :]
 
 
 SUFFIX = ".jsonl"

@@ -1,4 +1,4 @@
-"""All meters of a process, read together."""
+"""What a process knows of its regions: its meters and counters, the runs, and the file they go to."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from weakref import WeakSet
 
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError, SensorFault
+from crosscast.measure.background import Background
 from crosscast.measure.cpu_counters import EVENTS, Count, Counters, Perf, added_up
-from crosscast.measure.meters import Background, Meter, open_meters
-from crosscast.measure.regions import history as ending
+from crosscast.measure.energy import Meter, Polled
 from crosscast.measure.regions.file import MOST_BYTES, append, check_history, to_line
 from crosscast.measure.regions.key import NOTHING, RegionKey, RegionRun, Runs, say_once
+from crosscast.measure.sensors import open_sensors
 
 Counts = tuple[tuple[float, ...] | None, ...]
 """``(meters, domains of each)`` What each meter says, in joules; none for one that failed."""
@@ -86,7 +87,8 @@ def metering_of(sensors: str | Metering) -> Metering:
         return sensors
     found = _SHARED.get(sensors)
     if found is None:
-        found = _SHARED.setdefault(sensors, Metering(*open_meters(sensors)))
+        opened, reasons = open_sensors(sensors)
+        found = _SHARED.setdefault(sensors, Metering(list(map(Polled, opened)), reasons))
     return found
 
 
@@ -241,6 +243,7 @@ class Written(Protocol):
 
 _WATCHED: WeakSet[Written] = WeakSet()
 _over = False
+"""Whether histories have been written for the last time, as the interpreter ends."""
 _process: int | None = None
 
 
@@ -259,11 +262,6 @@ def watch(history: Written) -> None:
     main = threading.current_thread() is threading.main_thread()
     if main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminate)
-
-
-def is_over() -> bool:
-    """Whether histories have been written for the last time, as the interpreter ends."""
-    return _over
 
 
 def _watch_worker() -> None:
@@ -342,10 +340,10 @@ class History(Runs):
         if self.path is None:
             return
         self._pending.append(run)
-        if ending.is_over():
+        if _over:
             self.flush()
         elif self._background.ensure():
-            ending.watch(self)
+            watch(self)
             if not self._background.runs:
                 self.flush()
 

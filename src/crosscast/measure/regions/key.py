@@ -161,7 +161,7 @@ MOST_ARGUMENTS = 64
 class RegionKey(NamedTuple):
     """Runs with equal keys do the same work in the same place.
 
-    Input sizes and calling contexts are told apart by it (paper 002, section VI).
+    Input sizes and calling contexts are told apart by it (Bailey et al. 2014, section VI).
     """
 
     name: str  # Name of the region

@@ -1,4 +1,4 @@
-"""The images that the microbenchmarks read: made of their place, so that they need no file."""
+"""The stressors: three microbenchmarks that miss the last-level cache more and more often."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _GROUPS = 8
 class ImageReader(Application):
     """What the three have in common: a pool of images, and a run that goes over it.
 
-    Source: paper 004, section 5.1.4. There the images come from files; here they are made on the device,
-    before the first run, so that nothing but the reading of them is a neighbour's load.
+    Source: Moolchandani, Kumar and Sarangi 2022, section 5.1.4. There the images come from files; here they
+    are made on the device, before the first run, so that nothing but the reading of them is a load.
     """
 
     kernels: ClassVar[tuple[str, ...]]
@@ -67,7 +67,7 @@ class ImageReader(Application):
     @classmethod
     def source_path(cls) -> Path:
         """One file for the three."""
-        return cls.folder() / "microbenchmarks.cl"
+        return cls.folder() / "stressors.cl"
 
     @property
     @abstractmethod

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from crosscast.errors import InputError
 from crosscast.measure.corun.crew import Work
-from crosscast.measure.corun.session import CoRunSettings, Span, inside, overlap, powers, window
-from crosscast.measure.corun.worker import Orders
+from crosscast.measure.corun.mix_run import CoRunSettings, Span, inside, overlap, powers, window
 from crosscast.measure.energy import Reading
+from crosscast.measure.processes import Orders
 from crosscast.measure.subjects import LaunchFile
 
 
@@ -42,7 +42,7 @@ def test_a_job_has_a_run_at_least() -> None:
         Work(LaunchFile("launches.toml"), 0)
 
 
-STEPS = Reading("package-0", 4, (0.0, 1.0, 2.0, 3.0), (0.0, 10.0, 40.0, 50.0), "J")
+STEPS = Reading("package-0", 4, (0.0, 1.0, 2.0, 3.0), (0.0, 10.0, 40.0, 50.0))
 """10 W for a second, 30 W for one, and 10 W for one."""
 
 
@@ -58,12 +58,6 @@ STEPS = Reading("package-0", 4, (0.0, 1.0, 2.0, 3.0), (0.0, 10.0, 40.0, 50.0), "
 )
 def test_power_is_energy_in_the_window_by_time(time: Span, watts: float) -> None:
     assert powers([STEPS], 100.0, time) == {"package-0": pytest.approx(watts)}
-
-
-def test_power_that_is_read_as_power_is_averaged() -> None:
-    ramp = Reading("gpu", 3, (0.0, 1.0, 2.0), (0.0, 100.0, 200.0), "W")
-    found = powers([STEPS, ramp], 0.0, Span(0.0, 2.0))
-    assert found == {"package-0": pytest.approx(20.0), "gpu": pytest.approx(100.0)}
 
 
 def test_what_was_not_watched_has_no_power() -> None:

@@ -1,4 +1,4 @@
-"""How long to measure bags, and what with."""
+"""A run of a mix: applications that run at the same time on one device, each in a process."""
 
 from __future__ import annotations
 
@@ -9,40 +9,38 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from pathlib import Path
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from crosscast.errors import CrosscastError, DeviceFault, InputError, MissingExtraError
-from crosscast.measure.energy import Reading, Sensor
+from crosscast.measure.energy import Reading, Sensor, Watch
 from crosscast.measure.processes import (
     OUT_OF_BOUNDS,
     AnsweringProcess,
+    CoRunJob,
     Report,
-    SessionJob,
     heard,
-    raised,
     render_job,
+    said,
 )
-from crosscast.measure.session import Watch
-from crosscast.measure.subjects import LaunchFile, Microbenchmark, Settings, Subject
+from crosscast.measure.subjects import Subject
 
 
 @dataclass(frozen=True)
 class CoRunSettings:
-    """How to measure a bag: applications that run at the same time on one device."""
+    """How to measure a mix: applications that run at the same time on one device."""
 
     round_s: float = 0.2  # Seconds that a job takes alone at least, where its number of runs is not given
-    window_s: float = 0.6  # Seconds that all members run together at least
-    jobs: int = 3  # Whole jobs of each member in that time at least
-    rounds: int = 3  # How often all members start one job together
-    warmups: int = 1  # Runs of each member before, which are not recorded
-    timeout_s: float = 60.0  # Seconds after which a member that does not answer is given up
+    window_s: float = 0.6  # Seconds that all co-runners run together at least
+    jobs: int = 3  # Whole jobs of each co-runner in that time at least
+    rounds: int = 3  # How often all co-runners start one job together
+    warmups: int = 1  # Runs of each co-runner before, which are not recorded
+    timeout_s: float = 60.0  # Seconds after which a co-runner that does not answer is given up
     sensor: str = "auto"  # `auto`, `none`, or the name of a sensor of energy
     counters: bool = True  # Whether to count events of the CPU
-    # Threads that each member may use on a CPU device of PoCL; `None` for all cores
+    # Threads that each co-runner may use on a CPU device of PoCL; `None` for all cores
     threads: int | None = None
 
     def __post_init__(self) -> None:
@@ -63,7 +61,7 @@ class CoRunSettings:
 
 
 class Span(NamedTuple):
-    """A time from start to end, in seconds of a clock that all members share."""
+    """A time from start to end, in seconds of a clock that all co-runners share."""
 
     start_s: float
     end_s: float
@@ -75,7 +73,7 @@ class Span(NamedTuple):
 
 
 def window(jobs: Sequence[Sequence[Span]]) -> Span | None:
-    """The time in which all members run: from the last first start to the first last end."""
+    """The time in which all co-runners run: from the last first start to the first last end."""
     if not jobs or not all(jobs):
         return None
     found = Span(max(some[0].start_s for some in jobs), min(some[-1].end_s for some in jobs))
@@ -83,7 +81,7 @@ def window(jobs: Sequence[Sequence[Span]]) -> Span | None:
 
 
 def inside(jobs: Sequence[Span], time: Span) -> slice:
-    """Which of a member's jobs, that are one after another, lie wholly inside of a time."""
+    """Which of a co-runner's jobs, that are one after another, lie wholly inside of a time."""
     first = bisect_left(jobs, time.start_s, key=attrgetter("start_s"))
     last = bisect_right(jobs, time.end_s, key=attrgetter("end_s"))
     return slice(first, max(first, last))
@@ -113,12 +111,12 @@ def powers(readings: Sequence[Reading], started_s: float, time: Span) -> dict[st
 
 
 @dataclass(frozen=True)
-class MemberRun:
-    """What one member did in a bag."""
+class CoRunnerRun:
+    """What one co-runner did in a mix."""
 
     runs: int | None = None  # Runs of the application in a job; `None` if it failed before they were counted
-    # Time of each job that lies wholly in the window in which all members ran, in seconds; empty where there
-    # was no such window
+    # Time of each job that lies wholly in the window in which all co-runners ran, in seconds; empty where
+    # there was no such window
     times_s: list[float] = field(default_factory=list)
     cpu_s: float | None = None  # CPU time of a job of those, in seconds; `None` where it is not known
     # What the CPU counted in a job of those, by event, without those that it does not count
@@ -129,16 +127,16 @@ class MemberRun:
 
 
 @dataclass(frozen=True)
-class BagRun:
-    """What came of a bag."""
+class MixRun:
+    """What came of a mix."""
 
-    members: tuple[MemberRun, ...]  # What each member did, in the order in which they were given
-    # Time from the common start of one job of each member to the end of the last, in seconds, of each round;
-    # empty if a member failed
-    bag_times_s: list[float] = field(default_factory=list)
-    # Share of a round in which all members ran, the median of the rounds; `None` if a member failed
+    co_runners: tuple[CoRunnerRun, ...]  # What each co-runner did, in the order in which they were given
+    # Time from the common start of one job of each co-runner to the end of the last, in seconds, of each
+    # round; empty if a co-runner failed
+    mix_times_s: list[float] = field(default_factory=list)
+    # Share of a round in which all co-runners ran, the median of the rounds; `None` if a co-runner failed
     overlap: float | None = None
-    # Mean power while all members ran, in watts, by domain of the sensor; empty without a sensor
+    # Mean power while all co-runners ran, in watts, by domain of the sensor; empty without a sensor
     powers_w: dict[str, float] = field(default_factory=dict)
     # How the device is shared, and what it is restricted to: settings for the configuration
     sharing: dict[str, str | int] = field(default_factory=dict)
@@ -146,30 +144,19 @@ class BagRun:
 
     @property
     def failed(self) -> bool:
-        """Whether a member failed."""
-        return any(member.failure is not None for member in self.members)
+        """Whether a co-runner failed."""
+        return any(co_runner.failure is not None for co_runner in self.co_runners)
 
 
-_WORKER = "crosscast.measure.corun.worker"
-
-
-class Member:
+class CoRunnerProcess:
     """An application in a process of its own, which gets ready when it is made."""
 
     def __init__(
         self, subject: Subject, device: str, settings: CoRunSettings, environment: Mapping[str, str]
     ) -> None:
-        self.label = _label(subject)
-        how = Settings(
-            min_runs=1,
-            min_time_s=0.0,
-            warmups=settings.warmups,
-            timeout_s=settings.timeout_s,
-            sensor="none",
-            counters=settings.counters,
-        )
-        self.process = AnsweringProcess(_WORKER, environment)
-        self.process.tell(render_job(SessionJob(subject, device, how)) + "\n")
+        self.label = subject.label
+        self.process = AnsweringProcess(environment)
+        self.process.tell(render_job(CoRunJob(subject, device, settings.warmups, settings.counters)))
         self.awaited = True
         """Whether it has still to answer."""
         self.answer: Any = None
@@ -179,12 +166,12 @@ class Member:
         self.memory_bytes: int | None = None
         """What the application takes, once that is known."""
         self.jobs: list[Span] = []
-        """Its jobs in the loop of this bag."""
+        """Its jobs in the loop of this mix."""
         self.cpu_s: list[float] = []
         """CPU time of each, in seconds."""
 
     def order(self, do: str, **how: Any) -> None:
-        """Tell what to do next; a member that has failed is told nothing."""
+        """Tell what to do next; a co-runner that has failed is told nothing."""
         if self.failure is None:
             self.process.tell(json.dumps({"do": do, **how}) + "\n")
             self.awaited = True
@@ -196,56 +183,50 @@ class Member:
         if line is None:
             self.fail(self.process.crash(self.label, OUT_OF_BOUNDS))
             return
-        said = json.loads(line)
-        if "error" in said:
-            error = raised(said["error"], said["message"], said["extra"])
-            if isinstance(error, MissingExtraError):
-                raise error
+        try:
+            found = said(line)
+        except MissingExtraError:
+            raise
+        except CrosscastError as error:
             self.fail(error)
-        elif "jobs" in said:
-            self.jobs += [Span(start, end) for start, end, _ in said["jobs"]]
-            self.cpu_s += [cpu_s for _, _, cpu_s in said["jobs"]]
+            return
+        if "jobs" in found:
+            self.jobs += [Span(start, end) for start, end, _ in found["jobs"]]
+            self.cpu_s += [cpu_s for _, _, cpu_s in found["jobs"]]
         else:
-            self.answer, self.awaited = said["answer"], False
+            self.answer, self.awaited = found["answer"], False
 
     def fail(self, error: CrosscastError) -> None:
-        """Let it be a member that has failed."""
+        """Let it be a co-runner that has failed."""
         self.failure, self.awaited = str(error), False
         self.process.kill()
 
     def begin(self) -> None:
-        """Begin a bag: take what it said of itself when it was ready, and forget the jobs of the last one."""
+        """Begin a mix: take what it said of itself when it was ready, and forget the jobs of the last one."""
         if self.memory_bytes is None and self.failure is None:
             self.memory_bytes = int(self.answer["memory_bytes"])
         self.jobs, self.cpu_s = [], []
 
 
-def hear(members: Sequence[Member], end: float, until: Callable[[], bool] = lambda: False) -> None:
-    """Hear what members say until all have answered or failed, something else is so, or the time is over."""
-    awaited = {member.process: member for member in members if member.awaited}
+def hear(
+    co_runners: Sequence[CoRunnerProcess], end: float, until: Callable[[], bool] = lambda: False
+) -> None:
+    """Hear what co-runners say until all have answered or failed, `until` is so, or the time is over."""
+    awaited = {co_runner.process: co_runner for co_runner in co_runners if co_runner.awaited}
     for process, line in heard(list(awaited), end):
         awaited[process].hear(line)
-        if until() or not any(member.awaited for member in awaited.values()):
+        if until() or not any(co_runner.awaited for co_runner in awaited.values()):
             return
 
 
-def hear_all(members: Sequence[Member], timeout_s: float) -> None:
-    """Hear members until all have answered; those that do not in time fail."""
-    hear(members, time.monotonic() + timeout_s)
-    for member in members:
-        if member.awaited:
-            member.fail(
-                DeviceFault(f"{member.label}: did not answer within {timeout_s:g} s (the time limit)")
+def hear_all(co_runners: Sequence[CoRunnerProcess], timeout_s: float) -> None:
+    """Hear co-runners until all have answered; those that do not in time fail."""
+    hear(co_runners, time.monotonic() + timeout_s)
+    for co_runner in co_runners:
+        if co_runner.awaited:
+            co_runner.fail(
+                DeviceFault(f"{co_runner.label}: did not answer within {timeout_s:g} s (the time limit)")
             )
-
-
-def _label(subject: Subject) -> str:
-    """Name of what runs, without its folder."""
-    if isinstance(subject, LaunchFile):
-        return Path(subject.path).stem
-    if isinstance(subject, Microbenchmark):
-        return f"microbenchmark {subject.level}"
-    return f"{Path(subject.name).name} {subject.size}"
 
 
 _LEAD_S = 0.02
@@ -254,45 +235,44 @@ _LOOK_S = 0.05
 """Time after which the loop is looked at where nobody says anything."""
 
 
-def measure_bag(
-    members: Sequence[Member],
+def measure_mix(
+    co_runners: Sequence[CoRunnerProcess],
     runs: Sequence[int],
-    sensor: Sensor,
+    sensor: Sensor | None,
     settings: CoRunSettings,
     sharing: Mapping[str, str | int],
     report: Report = lambda runs, elapsed_s: None,
-) -> BagRun:
-    """Measure members that are ready.
+) -> MixRun:
+    """Measure co-runners that are ready.
 
     They repeat jobs until each has enough of them in the time in which all run; then all start one job
     together, round by round; then all results are checked. As soon as one fails, the others stop, and what
     they did is kept.
     """
     notes: list[str] = []
-    started_s = time.monotonic()
     watch = Watch(sensor, notes)
-    _loop(members, runs, settings, watch, report)
+    _loop(co_runners, runs, settings, watch, report)
     readings = watch.readings()
-    counters = [{} if member.failure else dict(member.answer) for member in members]
-    together = window([member.jobs for member in members])
-    rounds = _rounds(members, runs, settings)
-    _ask(members, settings, "check")
-    if not _failed(members):
-        notes += _shortage(members, together, settings)
+    counters = [{} if co_runner.failure else dict(co_runner.answer) for co_runner in co_runners]
+    together = window([co_runner.jobs for co_runner in co_runners])
+    rounds = _rounds(co_runners, runs, settings)
+    _ask(co_runners, settings, "check")
+    if not _failed(co_runners):
+        notes += _shortage(co_runners, together, settings)
     else:
         rounds = []
-    return BagRun(
-        tuple(map(_run_of, members, runs, counters, [together] * len(members))),
+    return MixRun(
+        tuple(map(_run_of, co_runners, runs, counters, [together] * len(co_runners))),
         [max(job.end_s for job in jobs) - min(job.start_s for job in jobs) for jobs in rounds],
         median(map(overlap, rounds)) if rounds else None,
-        powers(readings, started_s, together) if together else {},
+        powers(readings, watch.started_s, together) if together else {},
         dict(sharing),
         notes,
     )
 
 
 def _loop(
-    members: Sequence[Member],
+    co_runners: Sequence[CoRunnerProcess],
     runs: Sequence[int],
     settings: CoRunSettings,
     watch: Watch,
@@ -301,64 +281,68 @@ def _loop(
     """Let all repeat their jobs until there is enough, one fails, or the time is over."""
     start = time.monotonic()
     end = start + settings.timeout_s
-    for member, number in zip(members, runs, strict=True):
-        member.order("loop", at=start + _LEAD_S, runs=number)
-    while not _failed(members) and not (_enough(members, settings) and watch.has_enough()):
+    for co_runner, number in zip(co_runners, runs, strict=True):
+        co_runner.order("loop", at=start + _LEAD_S, runs=number)
+    while not _failed(co_runners) and not (_enough(co_runners, settings) and watch.has_enough()):
         now = time.monotonic()
         if now > end:
-            _give_up_the_silent(members, settings)
+            _give_up_the_silent(co_runners, settings)
             break
-        hear(members, min(now + _LOOK_S, end), until=lambda: True)
-        report(min(len(member.jobs) for member in members), now - start)
-    _ask(members, settings, "stop")
+        hear(co_runners, min(now + _LOOK_S, end), until=lambda: True)
+        report(min(len(co_runner.jobs) for co_runner in co_runners), now - start)
+    _ask(co_runners, settings, "stop")
 
 
-def _give_up_the_silent(members: Sequence[Member], settings: CoRunSettings) -> None:
-    for member in members:
-        if not member.jobs:
+def _give_up_the_silent(co_runners: Sequence[CoRunnerProcess], settings: CoRunSettings) -> None:
+    for co_runner in co_runners:
+        if not co_runner.jobs:
             limit = f"{settings.timeout_s:g} s (the time limit)"
-            member.fail(DeviceFault(f"{member.label}: did not end a job within {limit}"))
+            co_runner.fail(DeviceFault(f"{co_runner.label}: did not end a job within {limit}"))
 
 
 def _rounds(
-    members: Sequence[Member], runs: Sequence[int], settings: CoRunSettings
+    co_runners: Sequence[CoRunnerProcess], runs: Sequence[int], settings: CoRunSettings
 ) -> list[tuple[Span, ...]]:
-    """Jobs of each round; fewer rounds if a member fails."""
+    """Jobs of each round; fewer rounds if a co-runner fails."""
     rounds: list[tuple[Span, ...]] = []
-    while len(rounds) < settings.rounds and not _failed(members):
+    while len(rounds) < settings.rounds and not _failed(co_runners):
         at = time.monotonic() + _LEAD_S
-        for member, number in zip(members, runs, strict=True):
-            member.order("round", at=at, runs=number)
-        hear_all(members, settings.timeout_s)
-        if not _failed(members):
-            rounds.append(tuple(Span(*member.answer) for member in members))
+        for co_runner, number in zip(co_runners, runs, strict=True):
+            co_runner.order("round", at=at, runs=number)
+        hear_all(co_runners, settings.timeout_s)
+        if not _failed(co_runners):
+            rounds.append(tuple(Span(*co_runner.answer) for co_runner in co_runners))
     return rounds
 
 
-def _ask(members: Sequence[Member], settings: CoRunSettings, do: str) -> None:
-    for member in members:
-        member.order(do)
-    hear_all(members, settings.timeout_s)
+def _ask(co_runners: Sequence[CoRunnerProcess], settings: CoRunSettings, do: str) -> None:
+    for co_runner in co_runners:
+        co_runner.order(do)
+    hear_all(co_runners, settings.timeout_s)
 
 
-def _failed(members: Sequence[Member]) -> bool:
-    return any(member.failure for member in members)
+def _failed(co_runners: Sequence[CoRunnerProcess]) -> bool:
+    return any(co_runner.failure for co_runner in co_runners)
 
 
-def _enough(members: Sequence[Member], settings: CoRunSettings) -> bool:
-    together = window([member.jobs for member in members])
+def _enough(co_runners: Sequence[CoRunnerProcess], settings: CoRunSettings) -> bool:
+    together = window([co_runner.jobs for co_runner in co_runners])
     if together is None or together.length_s < settings.window_s:
         return False
-    return all(len(_inside(member, together)) >= settings.jobs for member in members)
+    return all(len(_inside(co_runner, together)) >= settings.jobs for co_runner in co_runners)
 
 
-def _inside(member: Member, together: Span) -> range:
-    return range(len(member.jobs))[inside(member.jobs, together)]
+def _inside(co_runner: CoRunnerProcess, together: Span) -> range:
+    return range(len(co_runner.jobs))[inside(co_runner.jobs, together)]
 
 
-def _shortage(members: Sequence[Member], together: Span | None, settings: CoRunSettings) -> list[str]:
-    """Which members have fewer jobs than asked, for people."""
-    found = [(member.label, len(_inside(member, together)) if together else 0) for member in members]
+def _shortage(
+    co_runners: Sequence[CoRunnerProcess], together: Span | None, settings: CoRunSettings
+) -> list[str]:
+    """Which co-runners have fewer jobs than asked, for people."""
+    found = [
+        (co_runner.label, len(_inside(co_runner, together)) if together else 0) for co_runner in co_runners
+    ]
     return [
         f"{label}: expected {settings.jobs} whole jobs while all run, found {jobs} within "
         f"{settings.timeout_s:g} s (the time limit)"
@@ -367,15 +351,17 @@ def _shortage(members: Sequence[Member], together: Span | None, settings: CoRunS
     ]
 
 
-def _run_of(member: Member, runs: int, counters: Mapping[str, float], together: Span | None) -> MemberRun:
-    if member.failure is not None:
-        return MemberRun(runs, memory_bytes=member.memory_bytes, failure=member.failure)
-    jobs = _inside(member, together) if together else range(0)
-    return MemberRun(
+def _run_of(
+    co_runner: CoRunnerProcess, runs: int, counters: Mapping[str, float], together: Span | None
+) -> CoRunnerRun:
+    if co_runner.failure is not None:
+        return CoRunnerRun(runs, memory_bytes=co_runner.memory_bytes, failure=co_runner.failure)
+    jobs = _inside(co_runner, together) if together else range(0)
+    return CoRunnerRun(
         runs,
-        [member.jobs[job].length_s for job in jobs],
-        fmean(member.cpu_s[job] for job in jobs) if jobs else None,
+        [co_runner.jobs[job].length_s for job in jobs],
+        fmean(co_runner.cpu_s[job] for job in jobs) if jobs else None,
         # The CPU counted a run of the whole loop.
         {name: value * runs for name, value in counters.items()},
-        member.memory_bytes,
+        co_runner.memory_bytes,
     )

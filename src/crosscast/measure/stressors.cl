@@ -1,4 +1,4 @@
-/* Three microbenchmarks (paper 004, section 5.1.4), told apart by what they read and write.
+/* Three microbenchmarks (Moolchandani, Kumar and Sarangi 2022, section 5.1.4), told apart by what they read and write.
  *
  * A work-group has a part of each image, and its work-items take every so many-th vector of it: one
  * work-item a group reads in a row, as a CPU likes it, and many read side by side, as a GPU likes it.

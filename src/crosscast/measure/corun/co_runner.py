@@ -1,79 +1,44 @@
-"""What a process is told: lines on a file, one an order."""
+"""An application in a mix, in the process that runs it."""
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import select
-import sys
 import time
 from statistics import median
 from typing import Any
 
 from crosscast.measure.cpu_counters import Counters
 from crosscast.measure.opencl import find, opencl_faults
-from crosscast.measure.processes import Send, SessionJob, answering
+from crosscast.measure.processes import CoRunJob, Orders, Send
 from crosscast.measure.session import no_garbage_collection, warmed_up
 from crosscast.measure.subjects import load
 from crosscast.suite.application import check_result
-
-_CHUNK = 1 << 16
-
-
-class Orders:
-    """Orders, each a line of JSON."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._held = b""
-        self._poll = select.poll()
-        self._poll.register(descriptor, select.POLLIN)
-
-    def line(self) -> str | None:
-        """The next line, waited for; ``None`` if there will be none."""
-        while b"\n" not in self._held:
-            chunk = os.read(self._descriptor, _CHUNK)
-            if not chunk:
-                return None
-            self._held += chunk
-        line, _, self._held = self._held.partition(b"\n")
-        return line.decode()
-
-    def next(self) -> dict[str, Any] | None:
-        """The next order, waited for; ``None`` if there will be none."""
-        line = self.line()
-        return None if line is None else dict(json.loads(line))
-
-    def waiting(self) -> bool:
-        """Whether there is one, or there will be none: quick, as it is asked after every run."""
-        return bool(self._held) or bool(self._poll.poll(0))
-
 
 _TELL_S = 0.01
 """Jobs are told so often at most, as telling takes time too."""
 
 
-def serve(job: SessionJob, orders: Orders, send: Send) -> None:
-    """Get ready, and do what is ordered until there are no more orders."""
-    member = _Member(job, orders, send)
-    while (order := orders.next()) is not None:
-        do = getattr(member, order.pop("do"))
-        send(answer=do(**order))
+class CoRunner:
+    """An application that runs beside others: gets ready, and does what is ordered."""
 
-
-class _Member:
-    def __init__(self, job: SessionJob, orders: Orders, send: Send) -> None:
+    def __init__(self, job: CoRunJob, orders: Orders, send: Send) -> None:
         self._orders = orders
         self._send = send
-        self._counters = job.settings.counters
+        self._counters = job.counters
         self._loaded = load(job.subject)
         self._device = find(job.device)
-        self._queue = warmed_up(self._loaded, self._device, job.settings.warmups)
+        self._queue = warmed_up(self._loaded, self._device, job.warmups)
         self._has_run = False
         send(answer={"memory_bytes": self._loaded.application.nbytes})
 
+    def serve(self) -> None:
+        """Do what is ordered until there are no more orders."""
+        while (order := self._orders.next()) is not None:
+            do = getattr(self, order.pop("do"))
+            self._send(answer=do(**order))
+
     def count(self, seconds: float) -> int:
+        """Tell how many runs take so long together."""
         times_s: list[float] = []
         with self._faults(), no_garbage_collection():
             now = start = time.monotonic()
@@ -86,6 +51,7 @@ class _Member:
         return max(math.ceil(seconds / median(times_s)), 1)
 
     def round(self, at: float, runs: int) -> tuple[float, float]:
+        """Do one job from a moment on; tell when it started and ended."""
         with self._faults(), no_garbage_collection():
             start = _wait_until(at)
             for _ in range(runs):
@@ -93,6 +59,7 @@ class _Member:
             return start, time.monotonic()
 
     def loop(self, at: float, runs: int) -> dict[str, float]:
+        """Do jobs from a moment on until the next order; tell each, and at last the counters of a run."""
         done = 0
         jobs: list[tuple[float, float, float]] = []
         with self._faults(), no_garbage_collection(), Counters(self._counters) as counters:
@@ -115,6 +82,7 @@ class _Member:
         return {name: value / done for name, value in counters.values.items()} if done else {}
 
     def check(self) -> None:
+        """Check the result of what ran."""
         if not self._has_run:
             return
         check_result(self._loaded.application)
@@ -135,19 +103,3 @@ def _wait_until(at: float) -> float:
     """Wait; return the time then."""
     time.sleep(max(at - time.monotonic(), 0))
     return time.monotonic()
-
-
-def main() -> int:
-    """Serve the process of the id in `sys.argv`, as standard input orders; return the exit code."""
-    with answering(int(sys.argv[1])) as send:
-        from crosscast.measure.processes import SessionJob, read_job
-
-        orders = Orders(sys.stdin.fileno())
-        job = read_job(orders.line() or "")
-        assert isinstance(job, SessionJob)
-        serve(job, orders, send)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
