@@ -244,7 +244,7 @@ class CoRunProfile:
 
 
 def corun_profile_report(profile: CoRunProfile) -> Report:
-    """What was measured alone, and below it a row for each microbenchmark."""
+    """What was measured alone, and below it a row for each stressor."""
     features = profile.solo.features
     columns: dict[str, Callable[[str], Any]] = {
         "beside": lambda level: level,
@@ -260,7 +260,7 @@ def corun_profile_report(profile: CoRunProfile) -> Report:
             Table.of(
                 [level.name for level in profile.calibration.levels],
                 columns,
-                caption="beside each microbenchmark",
+                caption="beside each stressor",
                 formats={**dict.fromkeys(columns, "{:.3f}".format), "power": "{:.4g} W".format},
             ),
             profile.calibration.sentence,
