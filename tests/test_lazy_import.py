@@ -3,8 +3,12 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from crosscast.cli.app import COMMANDS as COMMAND_LIST
+from crosscast.cli.app import app_for
 
 HEAVY = (
     "numpy",
@@ -63,3 +67,38 @@ def test_a_launch_needs_no_compiler() -> None:
 def test_help_brings_no_engine(words: list[str]) -> None:
     loaded = modules_after(f"from crosscast.cli import main\nmain({words!r})")
     assert loaded.isdisjoint(set(HEAVY) - {"rich", "cyclopts"})
+
+
+def test_a_simulation_brings_no_other_room() -> None:
+    path = str(Path(__file__).parents[1] / "examples/made-cluster.swf")
+    code = f"from crosscast.cli import main\nmain(['simulate', 'policies', {path!r}, '--json'])"
+    script = (
+        f"import sys\n{code}\nprint(*(n for n in sys.modules if n.startswith('crosscast')), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = done.stderr.splitlines()[-1].split()
+    assert len(loaded) <= 45
+    assert {name.split(".")[1] for name in loaded if "." in name}.isdisjoint(
+        {"report", "predict", "evaluation"}
+    )
+
+
+def options_of(words: list[str]) -> dict[str, int]:
+    """Number of options of each command below one."""
+    _, apps, _ = app_for(words).parse_commands(words)
+    if apps[-1].default_command:
+        named = [each.names for each in apps[-1].assemble_argument_collection() if not each.children]
+        return {" ".join(words): sum(any(name.startswith("--") for name in names) for names in named)}
+    below = [name for name in apps[-1] if not name.startswith("-")]
+    return {each: count for name in below for each, count in options_of([*words, name]).items()}
+
+
+def test_the_list_of_commands_says_what_each_says_and_none_has_many_options() -> None:
+    counts: dict[str, int] = {}
+    for name, (_, text) in COMMAND_LIST.items():
+        _, apps, _ = app_for([name]).parse_commands([name])
+        assert " ".join(str(apps[-1].help).split()).startswith(text.removesuffix("."))
+        counts |= options_of([name])
+    many = {name: count for name, count in counts.items() if count > 14}
+    # These are not of one question: they set up an engine, and measurements.
+    assert set(many) <= {"characterize", "corun campaign"}

@@ -174,7 +174,7 @@ def test_a_missing_or_doubled_column_is_named(name: str, file: str, column: Colu
     assert refusal(name, tmp_path).startswith(f"{path}: column {column.name!r} of the table of ")
     if path.suffix == ".csv":
         written = pa.csv.read_csv(write_table(path, EXAMPLES[name][file]))
-        pa.csv.write_rows(written.append_column(column.name, written.column(column.name)), path)
+        pa.csv.write_csv(written.append_column(column.name, written.column(column.name)), path)
         assert refusal(name, tmp_path).endswith("is there more than once")
 
 

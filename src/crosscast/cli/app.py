@@ -27,7 +27,7 @@ COMMANDS = {
         "crosscast.cli.corun:app",
         "Profile applications, measure mixes that share a device, and translate times.",
     ),
-    "dataset": ("crosscast.cli.dataset:app", "Import, build and describe datasets."),
+    "dataset": ("crosscast.cli.dataset:app", "Import, build, merge and describe datasets."),
     "devices": (
         "crosscast.cli.measure:devices",
         "List the OpenCL devices of this machine, with what their drivers say and the sensors that work.",
