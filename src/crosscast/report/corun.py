@@ -460,14 +460,18 @@ def _translation(study: TranslationStudy) -> Table:
 
 _ORDER = ("slowdown", "speed", "time", "power", "fits")
 _HELD_OUT = {
-    "leave-benchmark-out": "Each application was left out in turn, with all mixes that it is in; it was "
-    "predicted "
-    "by models fitted to the other mixes.",
-    "leave-bag-out": "Mixes were left out in folds, those of the same applications together: the "
-    "applications are "
-    "known from other mixes.",
+    "leave-benchmark-out": "Each application was left out in turn, with all mixes that it is in; all co-runners "
+    "of these were predicted by models fitted to the other mixes.",
+    "leave-bag-out": "Mixes were left out in folds, those of the same applications at the same sizes "
+    "together: the applications are known from other mixes.",
     "random-80-20": "As published, a fifth of the mixes was left out at random: the applications are known "
     "from other mixes. See leave-benchmark-out for applications that are new.",
+}
+_PARTITIONS_HELD_OUT = {
+    "leave-benchmark-out": "Each application was left out in turn, with all mixes that it is in; it was "
+    "predicted by models fitted to the other mixes.",
+    "leave-bag-out": "Mixes were left out in folds, those of the same applications together: applications "
+    "are known from other mixes, which makes this nearly a lookup.",
 }
 
 
@@ -574,7 +578,7 @@ def partition_evaluation_report(evaluation: PartitionEvaluation) -> Report:
             "",
             table,
             "",
-            _HELD_OUT[evaluation.split],
+            _PARTITIONS_HELD_OUT[evaluation.split],
             "MAE: mean absolute error of the relative time alone on a part of so many slices, which is "
             "the time "
             "over that on the part on which the application is slowest.",
