@@ -460,8 +460,8 @@ def _translation(study: TranslationStudy) -> Table:
 
 _ORDER = ("slowdown", "speed", "time", "power", "fits")
 _HELD_OUT = {
-    "leave-benchmark-out": "Each application was left out in turn, with all mixes that it is in; all co-runners "
-    "of these were predicted by models fitted to the other mixes.",
+    "leave-benchmark-out": "Each application was left out in turn, with all mixes that it is in; all "
+    "co-runners of these were predicted by models fitted to the other mixes.",
     "leave-bag-out": "Mixes were left out in folds, those of the same applications at the same sizes "
     "together: the applications are known from other mixes.",
     "random-80-20": "As published, a fifth of the mixes was left out at random: the applications are known "
