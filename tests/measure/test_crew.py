@@ -45,7 +45,8 @@ def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
 def expect_whole(bag: MixRun, jobs: int = QUICK.jobs) -> None:
     assert not bag.failed
     assert bag.notes == []
-    assert bag.powers_w == {"all": pytest.approx(10.0)}
+    # A recording is read by the clock, some microseconds after the time that the reading carries.
+    assert bag.powers_w == {"all": pytest.approx(10.0, rel=1e-3)}
     assert len(bag.mix_times_s) == QUICK.rounds
     assert bag.overlap is not None
     assert 0 <= bag.overlap <= 1
