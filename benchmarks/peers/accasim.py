@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.setup_peers import ROOT
-from crosscast.cluster.jobs import Jobs, Reals
+from crosscast.arrays import Reals
+from crosscast.cluster.jobs import Jobs
 
 __all__ = ["AccaSimRan", "has_accasim", "run_accasim"]
 

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from crosscast.errors import InputError
 
-__all__ = ["Fields"]
+__all__ = ["STRICT_JSON", "Fields"]
+
+_MOST_DIGITS = 18
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+def _short_integer(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise ValueError(f"a number of {len(text)} digits")
+    return int(text)
+
+
+STRICT_JSON = json.JSONDecoder(parse_constant=_no_constant, parse_int=_short_integer)
+"""Refuses what JSON has no word for, such as NaN, and numbers too long to be meant."""
 
 
 class Fields:

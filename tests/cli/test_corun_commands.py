@@ -263,7 +263,6 @@ def test_help_says_what_it_does(capsys: Output, words: tuple[str, ...], said: st
     assert said in " ".join(capsys.readouterr().out.split())
 
 
-Output_corun_translate = pytest.CaptureFixture[str]
 CO_RUNS = counted_co_runs((2,))
 
 
@@ -299,7 +298,7 @@ def translate(folder: Path, out: Path, *words: str) -> int:
 
 
 def test_a_card_is_made_and_profiles_on_one_device_tell_of_the_other(
-    folder: Path, tmp_path: Path, capsys: Output_corun_translate
+    folder: Path, tmp_path: Path, capsys: Output
 ) -> None:
     card, model = tmp_path / "card.json", tmp_path / "model"
     assert translate(folder, card, "--to", "other") == 0
@@ -326,13 +325,13 @@ def test_a_card_is_made_and_profiles_on_one_device_tell_of_the_other(
     assert "Times on cpu are translated to other by a logarithmic line; MAPE of held-out applications" in text
 
 
-def test_a_card_is_also_json(folder: Path, tmp_path: Path, capsys: Output_corun_translate) -> None:
+def test_a_card_is_also_json(folder: Path, tmp_path: Path, capsys: Output) -> None:
     assert translate(folder, tmp_path / "card.json", "--to", "other", "--json") == 0
     assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "card.json").read_text())
 
 
 def test_a_device_without_the_same_work_is_refused_in_one_sentence(
-    folder: Path, tmp_path: Path, capsys: Output_corun_translate
+    folder: Path, tmp_path: Path, capsys: Output
 ) -> None:
     assert translate(folder, tmp_path / "card.json", "--to", "moon") == 2
     assert "that were timed on cpu and on moon, found none" in capsys.readouterr().err
@@ -347,7 +346,7 @@ def test_a_device_without_the_same_work_is_refused_in_one_sentence(
 def test_figures_are_written_and_named(
     folder: Path,
     tmp_path: Path,
-    capsys: Output_corun_translate,
+    capsys: Output,
     monkeypatch: pytest.MonkeyPatch,
     words: list[str],
     studies: bool,

@@ -183,10 +183,7 @@ def test_help_names_the_applications_and_folders_of_one_s_own(capfd: Output) -> 
     assert "of your own" in text
 
 
-Output_devices_command = pytest.CaptureFixture[str]
-
-
-def test_json_is_a_list_of_devices(capsys: Output_devices_command) -> None:
+def test_json_is_a_list_of_devices(capsys: Output) -> None:
     assert main(["devices", "--json"]) == 0
     output = capsys.readouterr()
     found = json.loads(output.out)
@@ -195,7 +192,7 @@ def test_json_is_a_list_of_devices(capsys: Output_devices_command) -> None:
     assert output.err == ""
 
 
-def test_people_get_a_table_and_why_sensors_do_not_work(capsys: Output_devices_command) -> None:
+def test_people_get_a_table_and_why_sensors_do_not_work(capsys: Output) -> None:
     assert main(["devices", "--json"]) == 0
     reasons = {
         sensor["reason"]

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Preferred, Reals
+from crosscast.arrays import Reals
+from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Preferred
 from crosscast.cluster.placements import (
     PLACEMENTS,
     Workload,

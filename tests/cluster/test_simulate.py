@@ -16,17 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crosscast.cluster.jobs import (
-    ORDERS,
-    Bound,
-    Completion,
-    Jobs,
-    Machine,
-    Policy,
-    Preferred,
-    Reals,
-    Schedule,
-)
+from crosscast.arrays import Reals
+from crosscast.cluster.jobs import ORDERS, Bound, Completion, Jobs, Machine, Policy, Preferred, Schedule
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.simulator import engine
 from crosscast.cluster.simulator import queues as compiled

@@ -353,7 +353,6 @@ def test_failures_of_real_processes_are_recorded_with_their_reasons(
 
 
 Row = dict[str, Any]
-Folder_plan = Callable[..., Path]
 
 
 @pytest.fixture
@@ -491,7 +490,7 @@ def test_sizes_are_measured_by_the_caches_of_the_plan(one: Plan) -> None:
     assert larger.problem("crc", "tiny").parameters["bytes"] > one.problem("crc", "tiny").parameters["bytes"]
 
 
-def test_a_driver_that_does_not_fit_is_named(one: Plan, make_application: Folder_plan) -> None:
+def test_a_driver_that_does_not_fit_is_named(one: Plan, make_application: Folder) -> None:
     unfit = replace(one, applications=selected([str(make_application("unfit", fit="1 / 0"))]))
     with pytest.raises(InputError, match="unfit: expected its driver to fit a problem into 32768 bytes"):
         missing(unfit, Dataset("new"))

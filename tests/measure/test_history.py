@@ -462,15 +462,6 @@ def test_where_no_thread_can_be_started_runs_are_written_at_once(
     assert times_in(tmp_path / "runs.jsonl") == [0.5]
 
 
-# Libraries have threads of their own, of which Python warns from 3.12 on.
-FORKS_METERING = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-
-
-@pytest.fixture(autouse=True)
-def own_process_metering(monkeypatch: pytest.MonkeyPatch) -> None:
-    begin_anew(monkeypatch)
-
-
 def test_a_meter_that_fails_is_said_once_and_not_asked_again(caplog: pytest.LogCaptureFixture) -> None:
     good, bad = SteadyMeter(1.0), SteadyMeter(2.0, 3.0)
     bad.domains = ("gpu-0", "gpu-1")
@@ -497,7 +488,7 @@ def test_meters_of_a_name_are_opened_once(tmp_path: Path) -> None:
     assert metering.domains == ("gpu",)
 
 
-@FORKS_METERING
+@FORKS
 def test_a_forked_process_opens_its_own() -> None:
     metering = metering_of("none")
     child = os.fork()

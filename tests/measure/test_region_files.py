@@ -28,7 +28,7 @@ from crosscast.measure.regions.file import (
     is_begun,
     to_line,
 )
-from crosscast.measure.regions.key import MOST_CHARACTERS, PLACE_MOST_CHARACTERS, RegionKey, RegionRun, Runs
+from crosscast.measure.regions.key import MOST_CHARACTERS, MOST_PLACE_CHARACTERS, RegionKey, RegionRun, Runs
 from crosscast.measure.regions.samples import samples_of, write_samples
 from support.measuring import RUNS, run_of
 
@@ -99,7 +99,7 @@ def test_a_full_disk_keeps_the_whole_lines_that_fit(tmp_path: Path, monkeypatch:
 
 
 def test_long_places_are_read_as_they_were_written() -> None:
-    run = run_of(RegionKey("a" * MOST_NAME, ("b" * MOST_CHARACTERS,), ("c" * PLACE_MOST_CHARACTERS,)))
+    run = run_of(RegionKey("a" * MOST_NAME, ("b" * MOST_CHARACTERS,), ("c" * MOST_PLACE_CHARACTERS,)))
     assert from_line(to_line(run).encode(), "line") == run
 
 

@@ -425,11 +425,8 @@ def test_errors_that_the_card_does_not_have_are_not_said() -> None:
     ]
 
 
-SURFACES_CHOOSING = made_surfaces()
 CARD_CHOOSING = fitted_chooser()[1]
-KERNEL = SampledKernel(
-    "a kernel", ("a kernel",), SURFACES_CHOOSING.observed(3, CARD_CHOOSING.numbers), (2, 1)
-)
+KERNEL = SampledKernel("a kernel", ("a kernel",), SURFACES.observed(3, CARD_CHOOSING.numbers), (2, 1))
 
 
 def forecast_choosing(time_scale: float = 1.0, row: int = 3) -> SurfaceForecast:
@@ -437,15 +434,15 @@ def forecast_choosing(time_scale: float = 1.0, row: int = 3) -> SurfaceForecast:
     spread = np.where(measured, 0.0, 0.1)
     errors = np.linspace(-2, 2, 401)
     return SurfaceForecast(
-        Quantity(SURFACES_CHOOSING.time_s[row] * time_scale, spread, errors),
-        Quantity(SURFACES_CHOOSING.power_w[row], spread, errors),
+        Quantity(SURFACES.time_s[row] * time_scale, spread, errors),
+        Quantity(SURFACES.power_w[row], spread, errors),
         measured,
     )
 
 
-def shown(choices: Sequence[Choice], space: Space = SURFACES_CHOOSING.space) -> str:
+def shown(choices: Sequence[Choice], space: Space = SURFACES.space) -> str:
     card = msgspec.structs.replace(CARD_CHOOSING, configurations=entries(space.configurations))
-    if space is not SURFACES_CHOOSING.space:
+    if space is not SURFACES.space:
         card = msgspec.structs.replace(
             card, samples=entries([space.configurations[each] for each in (11, 0)])
         )
@@ -453,7 +450,7 @@ def shown(choices: Sequence[Choice], space: Space = SURFACES_CHOOSING.space) -> 
 
 
 def test_the_table_has_the_frontier_with_the_chosen_one_marked() -> None:
-    choice = choice_of(forecast_choosing(), SURFACES_CHOOSING.space, 250.0)
+    choice = choice_of(forecast_choosing(), SURFACES.space, 250.0)
     text = shown([choice])
     lines = [line for line in text.splitlines() if line.startswith("node ")]
     assert len(lines) == len(choice.frontier)
@@ -467,7 +464,7 @@ def test_the_table_has_the_frontier_with_the_chosen_one_marked() -> None:
 
 
 def test_what_was_measured_has_no_interval() -> None:
-    text = shown([choice_of(forecast_choosing(), SURFACES_CHOOSING.space, 400.0)])
+    text = shown([choice_of(forecast_choosing(), SURFACES.space, 400.0)])
     (line,) = [line for line in text.splitlines() if line.startswith("Under 400 W")]
     assert "; measured power " in line
     assert " to " not in line.split(";")[1].split("it keeps")[0]
@@ -480,14 +477,14 @@ def test_a_choice_off_the_frontier_is_below_it_and_said_to_be() -> None:
     made.power.centre[CARD_CHOOSING.numbers[0]] *= 1.2
     made.power.spread[:] = np.where(made.measured, 0, 3.0)
     cap = float(made.power.centre[CARD_CHOOSING.numbers[0]])
-    text = shown([choice_of(made, SURFACES_CHOOSING.space, cap, confidence=0.99)])
+    text = shown([choice_of(made, SURFACES.space, cap, confidence=0.99)])
     assert "below it what was chosen off it" in text
     assert text.count(f"← {cap:g} W") == 1
     assert "that keeps to it with 99 %:" in text
 
 
 def test_no_choice_is_said_to_be_certain() -> None:
-    text = shown([choice_of(forecast_choosing(), SURFACES_CHOOSING.space, 1e6)])
+    text = shown([choice_of(forecast_choosing(), SURFACES.space, 1e6)])
     assert "it keeps to the cap with a probability over 99.9 %." in text
 
 

@@ -222,11 +222,8 @@ def test_the_typical_caches_are_those_of_the_published_study() -> None:
     assert Caches(32 << 10, 256 << 10, 8 << 20) == TYPICAL
 
 
-HEAT_SUITE_PROFILES = Path(__file__).parents[2] / "examples" / "heat"
-
-
 def heat(rows: int = 20, columns: int = 33, steps: int = 3) -> Application:
-    return application(str(HEAT_SUITE_PROFILES))({"rows": rows, "columns": columns, "steps": steps}, seed=1)
+    return application(str(HEAT))({"rows": rows, "columns": columns, "steps": steps}, seed=1)
 
 
 def test_there_is_a_profile_a_launch_with_application_size_and_number() -> None:

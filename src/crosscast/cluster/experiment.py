@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crosscast.cluster.jobs import Integers, Jobs, Policy, Reals, Schedule
+from crosscast.arrays import Integers, Reals
+from crosscast.cluster.jobs import Jobs, Policy, Schedule
 from crosscast.cluster.metrics import MachineMetrics, Metrics, metrics_of, per_machine, policy_label
 from crosscast.cluster.placements import PLACEMENTS, Workload, check_placements, without_choice
 from crosscast.cluster.simulate import timed

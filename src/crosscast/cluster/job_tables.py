@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.cluster.experiment import drawn
 from crosscast.cluster.job_types import read_job_types
-from crosscast.cluster.jobs import Integers, Jobs, Machine, Reals
+from crosscast.cluster.jobs import Jobs, Machine
 from crosscast.cluster.placements import NEEDS, PLACEMENTS, Needs, Workload, type_workload
 from crosscast.data.files import csv_rows
 from crosscast.errors import InputError

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.cluster.jobs import Integers, Machine, Reals
+from crosscast.arrays import Integers, Reals
+from crosscast.cluster.jobs import Machine
 from crosscast.data.schema import Column, Schema
 from crosscast.data.table import Table, read_table, table_of, write_table
 from crosscast.errors import InputError

@@ -12,12 +12,10 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Integers, Reals
 from crosscast.data.files import whole_file
 from crosscast.errors import InputError
 from crosscast.fields import Fields
-
-Reals = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.cluster.jobs import Integers, Jobs, Machine, Placement, Policy, Reals, Schedule, group_means
+from crosscast.arrays import Integers, Reals
+from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule, group_means
 from crosscast.cluster.simulate import timed
 from crosscast.cluster.swf import CleanedJobs, Trace
 from crosscast.errors import InputError

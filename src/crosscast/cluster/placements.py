@@ -8,23 +8,11 @@ from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.job_types import JobTypes, for_machines
-from crosscast.cluster.jobs import (
-    Bound,
-    Completion,
-    Integers,
-    Jobs,
-    Machine,
-    Placement,
-    Preferred,
-    Reals,
-    check_machines,
-)
+from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Placement, Preferred, check_machines
 from crosscast.errors import InputError
-
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

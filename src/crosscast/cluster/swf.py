@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import BinaryIO, Literal, cast, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from crosscast.cluster.jobs import Integers, Jobs, Reals, Schedule, texts_of
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.cluster.jobs import Jobs, Schedule, texts_of
 from crosscast.data.files import whole_file
 from crosscast.errors import InputError, importing
 
@@ -209,7 +209,7 @@ def cleaned(
             raise InputError(f"{name}: expected one of {', '.join(known)}, found {value!r}")
     run, status = columns["run_s"], columns["status"]
     procs = np.where(columns["procs"] > 0, columns["procs"], columns["requested_procs"])
-    reasons: dict[str, _Flags] = {
+    reasons: dict[str, Flags] = {
         "parts of a job that has a line of its own": _parts(columns["job"], status),
         "cancelled before the start": (status == CANCELLED) & ~(run > 0),
         "no submit time": np.isnan(columns["submit_s"]),
@@ -263,7 +263,7 @@ def cleaned(
     )
 
 
-def _parts(job: Reals, status: Reals) -> _Flags:
+def _parts(job: Reals, status: Reals) -> Flags:
     """Lines of parts of jobs of which another line tells as a whole."""
     is_part = np.isin(status, _PARTS)
     if is_part.any():
@@ -326,8 +326,6 @@ _EXACT = 2.0**53
 """Beyond it, numbers are not whole any more."""
 _WHOLE = [place for place, field in enumerate(FIELDS) if field.kind in ("procs", "number")]
 _STRICT = np.array([field.kind in ("time", "procs") for field in FIELDS])
-
-_Flags = npt.NDArray[np.bool_]
 
 
 def read_swf(path: str | Path) -> Trace:
@@ -474,7 +472,7 @@ def _check_words(path: Path, line: int, words: Sequence[bytes]) -> None:
 def _checked(path: Path, lines: list[int], numbers: Reals, last_submit: float) -> Reals:
     """Check numbers and take what is missing out of them."""
 
-    def refuse(wrong: _Flags, expected: str) -> None:
+    def refuse(wrong: Flags, expected: str) -> None:
         if wrong.any():
             row, place = (int(index) for index in np.unravel_index(np.argmax(wrong), wrong.shape))
             raise _error(path, lines[row], place, expected, f"{numbers[row, place]:.15g}")

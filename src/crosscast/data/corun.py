@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.data.library import pa, pc
 from crosscast.data.schema import BAGS, SOLOS
@@ -197,10 +198,6 @@ _BAG = ("device", "bag", "repeat")
 _DIGITS = 6
 _MOST_MEMBERS, _MOST_SIZES = 64, 64
 
-_Reals = npt.NDArray[np.float64]
-_Integers = npt.NDArray[np.int64]
-_Flags = npt.NDArray[np.bool_]
-
 
 @dataclass(frozen=True, eq=False)
 class Mixes:
@@ -211,29 +208,29 @@ class Mixes:
     levels: tuple[float, ...]  # Percentages of the threads that a member may take, the highest first
     slices: tuple[float, ...]  # Slices of the parts, the most first
     jobs: tuple[str, ...]  # Names of the applications, sorted
-    job: _Integers  # Number of each member among `jobs`, of shape `(n, k)`
+    job: Integers  # Number of each member among `jobs`, of shape `(n, k)`
     # Relative time of each member while the whole mix runs, of shape `(n, k, l)`: its time at a level over
     # that at its slowest level, above 0 and at most 1
-    shared: _Reals
+    shared: Reals
     # Relative time of each member alone on a part of each size, of shape `(n, k, s)`: over that on the part
     # on which it is slowest
-    alone: _Reals
+    alone: Reals
 
     def __len__(self) -> int:
         """Number of mixes."""
         return len(self.job)
 
     @property
-    def judged(self) -> _Flags:
+    def judged(self) -> Flags:
         """Whether each member is an application and no dummy, of shape ``(n, k)``."""
         return np.array([name != DUMMY for name in self.jobs], dtype=np.bool_)[self.job]
 
     @property
-    def job_set(self) -> _Integers:
+    def job_set(self) -> Integers:
         """A number for each mix, from 0, equal where the members are the same, of shape ``(n,)``."""
         return _numbers_of(np.sort(self.job, axis=1))
 
-    def where(self, chosen: _Flags | _Integers) -> Mixes:
+    def where(self, chosen: Flags | Integers) -> Mixes:
         """Some of the mixes."""
         return replace(self, job=self.job[chosen], shared=self.shared[chosen], alone=self.alone[chosen])
 
@@ -279,7 +276,7 @@ def mixes_of(dataset: Dataset, device: str | None = None) -> Mixes:
     }
     jobs, job, values = _placed(table, places, place)
     levels = len(wanted[0])
-    whole: _Flags = np.asarray(np.isfinite(values).all(axis=(1, 2)))
+    whole: Flags = np.asarray(np.isfinite(values).all(axis=(1, 2)))
     if not whole.any():
         raise InputError(f"{place}: expected bags with a number at each level and part, found none")
     found = Mixes(
@@ -293,7 +290,7 @@ def mixes_of(dataset: Dataset, device: str | None = None) -> Mixes:
     return found
 
 
-def _placed(table: Table, places: Mapping[str, int], place: str) -> tuple[tuple[str, ...], _Integers, _Reals]:
+def _placed(table: Table, places: Mapping[str, int], place: str) -> tuple[tuple[str, ...], Integers, Reals]:
     """Names of the applications; the number of each member, ``(n, k)``; its numbers, ``(n, k, l + s)``."""
     (mix,) = key_numbers([table], _BAG)
     position = table.column("position").to_numpy()
@@ -351,12 +348,12 @@ def _device(table: Table, device: str | None, place: str) -> str:
     return device if device is not None else max(sorted(found), key=lambda name: found[name])
 
 
-def _codes(table: Table, name: str) -> tuple[list[str], _Integers]:
+def _codes(table: Table, name: str) -> tuple[list[str], Integers]:
     encoded = table.column(name).combine_chunks().dictionary_encode()
     return encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)
 
 
-def _numbers_of(rows: npt.NDArray[Any]) -> _Integers:
+def _numbers_of(rows: npt.NDArray[Any]) -> Integers:
     """A number for each row, equal where rows are, from 0."""
-    number: _Integers = np.unique(rows, axis=0, return_inverse=True)[1].ravel().astype(np.int64)
+    number: Integers = np.unique(rows, axis=0, return_inverse=True)[1].ravel().astype(np.int64)
     return number

@@ -14,12 +14,12 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 import crosscast
+from crosscast.arrays import Integers
 from crosscast.data.files import made
 from crosscast.data.library import pa, pc
 from crosscast.data.profiles import PROFILES, UPGRADES
 from crosscast.data.schema import BAGS, DEVICES, ENERGY, RECORDS, SESSIONS, SOLOS, Schema
 from crosscast.data.table import (
-    Numbers,
     Table,
     Upgrade,
     arrow_schema,
@@ -48,7 +48,7 @@ def check_corun_rows(solos: Table, bags: Table, label: str) -> None:
         _check_agreement(bags, numbers, label)
 
 
-def _check_positions(bags: Table, numbers: Numbers, label: str) -> None:
+def _check_positions(bags: Table, numbers: Integers, label: str) -> None:
     # No two rows of a bag have the same position, so that only the last can be wrong.
     sizes = np.bincount(numbers)[numbers]
     wrong = pa.array(bags.column("position").to_numpy() >= sizes)
@@ -58,7 +58,7 @@ def _check_positions(bags: Table, numbers: Numbers, label: str) -> None:
         _refuse(label, BAGS, "position", bags, wrong, reason)
 
 
-def _check_agreement(bags: Table, numbers: Numbers, label: str) -> None:
+def _check_agreement(bags: Table, numbers: Integers, label: str) -> None:
     first = np.unique(numbers, return_index=True)[1][numbers]
     for name in _OF_THE_BAG:
         cells = bags.column(name).cast(pa.float64()).to_numpy()

@@ -10,11 +10,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from crosscast.arrays import Reals
 from crosscast.configuration import Configuration, Setting
 from crosscast.data.dataset import TABLES, Dataset
 from crosscast.data.library import pa, pc
 from crosscast.data.schema import BAGS, SESSIONS, SIZES, SOLOS, size_order
-from crosscast.data.table import Reals, Table, distinct, key_numbers, notes_of
+from crosscast.data.table import Table, distinct, key_numbers, notes_of
 from crosscast.data.views import cells_of, least_times, sound
 from crosscast.errors import InputError
 from crosscast.units import format_seconds

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any
 
 from crosscast.configuration import Configuration
 from crosscast.data.corun import Solo
 from crosscast.data.files import whole_file
 from crosscast.data.schema import DEVICES, json_text
 from crosscast.errors import InputError
-from crosscast.fields import Fields
+from crosscast.fields import STRICT_JSON, Fields
 
 FORMAT = "crosscast solo profile"
 """What the field ``format`` of these files says."""
@@ -24,7 +24,6 @@ VERSION = 1
 _MOST_BYTES = 1 << 20
 _MOST_NUMBERS = 512
 _MOST_CHARACTERS = 200
-_MOST_DIGITS = 18
 _FACTS = {column.name: column for column in DEVICES.columns if column.name not in ("device", "sources")}
 
 
@@ -108,7 +107,7 @@ def read_profile(path: str | Path) -> SoloProfile:
     if len(content) > _MOST_BYTES:
         raise _too_large(path)
     try:
-        found = _DECODER.decode(content.decode("utf-8-sig"))
+        found = STRICT_JSON.decode(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{path}: expected a solo profile in JSON, found something else ({error})"
@@ -128,19 +127,6 @@ def read_profile(path: str | Path) -> SoloProfile:
 
 def _too_large(path: Path) -> InputError:
     return InputError(f"{path}: expected a solo profile of at most {_MOST_BYTES >> 20} MiB, found more")
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
-
-
-def _short_integer(text: str) -> int:
-    if len(text) > _MOST_DIGITS:
-        raise ValueError(f"a number of {len(text)} digits")
-    return int(text)
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_int=_short_integer)
 
 
 def _profile(fields: Fields) -> SoloProfile:

@@ -12,8 +12,8 @@ from reprlib import repr as shortened
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from crosscast.arrays import Integers, Reals
 from crosscast.data.files import whole_file
 from crosscast.data.library import pa, pc, pq
 from crosscast.data.schema import Column, ColumnType, Schema, json_text
@@ -220,10 +220,7 @@ def in_order(schema: Schema, table: Table) -> Table:
     return table.take(pc.sort_indices(table, sort_keys=keys))
 
 
-Numbers = npt.NDArray[np.int64]
-
-
-def key_numbers(tables: Sequence[Table], names: Sequence[str]) -> list[Numbers]:
+def key_numbers(tables: Sequence[Table], names: Sequence[str]) -> list[Integers]:
     """Number the keys of the rows of several tables."""
     numbers = np.zeros(sum(table.num_rows for table in tables), dtype=np.int64)
     for name in names:
@@ -235,14 +232,11 @@ def key_numbers(tables: Sequence[Table], names: Sequence[str]) -> list[Numbers]:
     return np.split(numbers, np.cumsum([table.num_rows for table in tables])[:-1])
 
 
-def distinct(table: Table, names: Sequence[str]) -> tuple[Table, Numbers]:
+def distinct(table: Table, names: Sequence[str]) -> tuple[Table, Integers]:
     """Keys of a table, each once, and for each row of the table its key's row among them."""
     (numbers,) = key_numbers([table], names)
     first = np.unique(numbers, return_index=True)[1]
     return table.select(names).take(pa.array(first)), numbers
-
-
-Reals = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -251,7 +245,7 @@ class Samples:
 
     # All values: those of sample 0 from the least to the greatest, then those of sample 1, and so on
     values: Reals
-    counts: Numbers  # How many values each of the `n` samples has, of shape `(n,)` as all its statistics
+    counts: Integers  # How many values each of the `n` samples has, of shape `(n,)` as all its statistics
 
     def mean(self) -> Reals:
         """Mean of each sample."""
@@ -285,7 +279,7 @@ class Samples:
         value: Reals = self.values[starts + below] * (1 - weight) + self.values[starts + above] * weight
         return value
 
-    def _starts(self) -> Numbers:
+    def _starts(self) -> Integers:
         return np.cumsum(self.counts) - self.counts
 
     def _sum(self, values: Reals) -> Reals:
@@ -294,7 +288,7 @@ class Samples:
         return np.bincount(number, weights=values, minlength=len(self.counts)).astype(np.float64)
 
 
-def samples_of(numbers: Numbers, values: Reals) -> Samples:
+def samples_of(numbers: Integers, values: Reals) -> Samples:
     """Put values into samples by the number of each value's sample, from 0 without a gap."""
     return Samples(values[np.lexsort((values, numbers))], np.bincount(numbers))
 

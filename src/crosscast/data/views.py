@@ -11,20 +11,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Integers, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.data.library import pa, pc
 from crosscast.data.schema import DEVICES, RECORDS, SESSIONS, Column, Schema, counters_of, json_text
-from crosscast.data.table import (
-    Numbers,
-    Reals,
-    Samples,
-    Table,
-    arrow_schema,
-    distinct,
-    in_order,
-    key_numbers,
-    samples_of,
-)
+from crosscast.data.table import Samples, Table, arrow_schema, distinct, in_order, key_numbers, samples_of
 from crosscast.errors import InputError
 from crosscast.profile import METRICS
 
@@ -40,7 +31,7 @@ class Cells:
     """The cells of some records."""
 
     keys: Table  # A row a cell, with the columns of `CELL`
-    numbers: Numbers  # For each record, the row of its cell
+    numbers: Integers  # For each record, the row of its cell
     times: Samples  # The published summary of each run, in seconds, cell by cell
 
 
@@ -70,7 +61,7 @@ def least_times(records: Table) -> Reals:
     return np.minimum.reduceat(times, starts) if starts.size else times
 
 
-def _times(records: Table) -> tuple[Reals, Numbers, Numbers]:
+def _times(records: Table) -> tuple[Reals, Integers, Integers]:
     """Times of all records, where each record's start, and how many it has (at least one)."""
     lists = records.column("time_s")
     counts = pc.list_value_length(lists).to_numpy().astype(np.int64)
@@ -209,7 +200,7 @@ def _watts(
     return of_cells
 
 
-def _size(wanted: Numbers, numbers: Numbers) -> int:
+def _size(wanted: Integers, numbers: Integers) -> int:
     return int(max(wanted.max(initial=-1), numbers.max(initial=-1))) + 1
 
 

@@ -260,9 +260,6 @@ _KERNELS: Mapping[str, Callable[..., None]] = MappingProxyType(
 )
 
 
-_HOST_RUN_IMAGES = 4
-
-
 @dataclass(frozen=True)
 class HostRun:
     """What a microbenchmark did."""
@@ -284,7 +281,7 @@ def host_run(
     if image_bytes < VECTOR_BYTES:
         raise InputError(f"image_bytes: expected at least {VECTOR_BYTES}, found {image_bytes}")
     whole = image_bytes // VECTOR_BYTES * VECTOR_BYTES
-    extents = {"image_bytes": whole, "images": _HOST_RUN_IMAGES, "passes": 1, "groups": 1, "items": 1}
+    extents = {"image_bytes": whole, "images": _IMAGES, "passes": 1, "groups": 1, "items": 1}
     made, queue = LEVELS[level](extents, 0), HostQueue()
     made.run(queue)
     ready()

@@ -72,9 +72,8 @@ def corun_training_report(card: CoRunCard, folder: Path) -> Report:
             f"{folder}: {card.model}, {_trained_on(card)}",
             "",
             _error_table([each for each in results if each["bag_size"] is None]),
-            "Each application was left out in turn with all mixes that it is in, and these were predicted "
-            "by the "
-            "model fitted to the others.",
+            "Each application was left out in turn with all mixes that it is in, and these were predicted by "
+            "the model fitted to the others.",
             f"Coverage: share of measured values within their {percent(card.errors.get('level'))} intervals; "
             "worst: the application with the least.",
             "Exact definitions: docs/corun-evaluation.md.",
@@ -87,10 +86,9 @@ def _trained_on(card: CoRunCard) -> str:
     facts = card.training
     sizes = " and ".join(map(str, card.sizes))
     return (
-        f"trained on {facts.get('dataset')}: {plural(int(facts.get('bags', 0)), 'mix', 'mixes')} of "
-        f"{sizes} of "
-        f"{plural(len(card.applications), 'application')} ({format_names(card.applications, _MOST_NAMED)}) "
-        f"on {card.device}."
+        f"trained on {facts.get('dataset')}: {plural(int(facts.get('bags', 0)), 'mix', 'mixes')} of {sizes} "
+        f"of {plural(len(card.applications), 'application')} "
+        f"({format_names(card.applications, _MOST_NAMED)}) on {card.device}."
     )
 
 
@@ -491,10 +489,8 @@ def corun_evaluation_report(study: CoRunStudy) -> Report:
             "",
             _HELD_OUT[evaluation.split],
             "MAPE: mean of the absolute error over what was measured. Slowdown: time of a job while the "
-            "whole "
-            "mix runs over its time alone; speed is its inverse. Time: from the common start of a job of "
-            "each to "
-            "the end of the last.",
+            "whole mix runs over its time alone; speed is its inverse. Time: from the common start of a job "
+            "of each to the end of the last.",
             f"{_COVERAGE.format(percent(evaluation.level))} AUC: of the probability that a mix fits.",
             "Exact definitions: docs/corun-evaluation.md.",
         ]
@@ -570,18 +566,16 @@ def partition_evaluation_report(evaluation: PartitionEvaluation) -> Report:
     return Report(
         [
             Heading(
-                f"{mixes.label}: {len(mixes):,} mixes{copies} of {applications} on {mixes.device}; from "
-                "MPS at "
-                f"{levels} % to parts of {slices} slices; {evaluation.split}; seed {evaluation.seed}",
+                f"{mixes.label}: {len(mixes):,} mixes{copies} of {applications} on {mixes.device}; from MPS "
+                f"at {levels} % to parts of {slices} slices; {evaluation.split}; seed {evaluation.seed}",
                 1,
             ),
             "",
             table,
             "",
             _PARTITIONS_HELD_OUT[evaluation.split],
-            "MAE: mean absolute error of the relative time alone on a part of so many slices, which is "
-            "the time "
-            "over that on the part on which the application is slowest.",
+            "MAE: mean absolute error of the relative time alone on a part of so many slices, which is the "
+            "time over that on the part on which the application is slowest.",
             _COVERAGE.format(percent(evaluation.level)),
             "Exact definitions: docs/corun-evaluation.md, Partitions.",
         ]

@@ -359,8 +359,7 @@ def _in_short(subject: Subject) -> list[Part]:
             [
                 f"{100 * SHARE:g} % range: bootstrap of the applications.",
                 "Baseline: the best of those that know nothing of the kernel, or look up the most similar "
-                "one; "
-                "a star where the model is better and the range of the difference excludes 0.",
+                "one; a star where the model is better and the range of the difference excludes 0.",
                 "Noise floor: a single run of each cell as the prediction of its median; errors as small as "
                 "that are noise.",
             ],
@@ -502,17 +501,15 @@ def _forecasts(subject: Subject) -> list[Part]:
     groups = device_groups(subject.devices)
     alternative = (
         f"Predicted over measured time of {plural(int(subject.outcome.counted.sum()), 'cell')} on "
-        "logarithmic axes, "
-        f"in {plural(len(groups), 'panel')}, with intervals; the median error is "
+        f"logarithmic axes, in {plural(len(groups), 'panel')}, with intervals; the median error is "
         f"{percent(subject.result.scores.median_ape)}."
     )
     caption = (
         f"Each mark is one cell, predicted by the model {subject.result.model} fitted without its "
-        "application. On the solid line predicted and measured times are equal; between the dashed ones "
-        f"they differ by less than a factor of 2. Vertical lines are {_level(subject)} intervals: light "
-        "where "
-        "they hold the measured time, dark where they miss it. What lies beyond the axes is drawn at "
-        "their end."
+        "application. On the solid line predicted and measured times are equal; between the dashed ones they "
+        f"differ by less than a factor of 2. Vertical lines are {_level(subject)} intervals: light where "
+        "they hold the measured time, dark where they miss it. What lies beyond the axes is drawn at their "
+        "end."
     )
     return [Figure(lambda: as_svg(lambda: forecasts_figure(subject, groups), **STYLE), alternative, caption)]
 

@@ -139,18 +139,15 @@ def _legend(evaluation: RelativeEvaluation) -> list[str]:
         lines.insert(
             0,
             "As published: runs are held out at random (10 %, the rest in 5 folds for the validation MAE). "
-            f"{repeated} of the runs in the test have a run of the same kernel at the same size among "
-            "those that "
-            "were learned from, so that this is what a look-up table can do too: see "
-            "leave-application-out for "
-            "kernels that are new.",
+            f"{repeated} of the runs in the test have a run of the same kernel at the same size among those "
+            "that were learned from, so that this is what a look-up table can do too: see "
+            "leave-application-out for kernels that are new.",
         )
     elif evaluation.split.name == "leave-machine-out" and evaluation.repeated > 0:
         lines.insert(
             0,
             f"{repeated} of the held-out runs are of a kernel at a size that was learned from with the "
-            "counters "
-            "of other devices: what is new is the device that counts, not the work.",
+            "counters of other devices: what is new is the device that counts, not the work.",
         )
     return lines
 
@@ -222,9 +219,8 @@ def relative_training_report(card: RelativeCard, folder: Path) -> Report:
             Table(["model", *(each.heading for each in scores)], rows, bold=own),
             f"Each {_left_out(card)} was left out in turn, and predicted by the model fitted to the others. "
             "Applications weigh the same.",
-            "MAE: mean absolute error of times over that on the slowest device. Same order: all devices "
-            "in their "
-            "true order.",
+            "MAE: mean absolute error of times over that on the slowest device. Same order: all devices in "
+            "their true order.",
             "Regret: time on the device predicted to be the fastest, over that on the fastest, less 1. "
             "Typical factor: how far ratios of two devices' times are off.",
             *_coverage(card),

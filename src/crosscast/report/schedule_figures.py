@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.cluster.experiment import SHARE, Experiment, Mean
-from crosscast.cluster.jobs import Integers, Reals, Schedule
+from crosscast.cluster.jobs import Schedule
 from crosscast.cluster.metrics import Rectangles, Steps, rectangles
 from crosscast.errors import InputError
 from crosscast.report.figures import (

@@ -196,9 +196,8 @@ def _legend(study: TimeEvaluation) -> list[str]:
         "Kernels are counted at each size; without it: mean slowdown over the other applications.",
         f"In brackets: {100 * SHARE:g} % of {format_count(DRAWS)} bootstrap draws of the applications. "
         f"{MARK} the best model, where the bootstrap of its difference from the best baseline excludes 0.",
-        "Noise floor: one run of each cell as the prediction of its median. Always one device: the one "
-        "that is "
-        "best afterwards. Exact definitions: docs/evaluation.md.",
+        "Noise floor: one run of each cell as the prediction of its median. Always one device: the one that "
+        "is best afterwards. Exact definitions: docs/evaluation.md.",
     ]
 
 
@@ -230,17 +229,13 @@ def training_report(card: TimeCard, folder: Path) -> Report:
             Table(
                 ["probes", "model", *(each.heading for each in _OF_TRAINING)], rows, words=(0, 1), bold=own
             ),
-            "Each application was left out in turn, and predicted by the model fitted to the others. 0, "
-            "1, 2: "
-            "devices on which its kernels were measured before.",
-            "RMSE: of the logarithm of the time. APE: median error of a time, over all cells and as a "
-            "mean over "
-            "applications.",
-            "Slowdown: time on the device taken over that on the fastest, mean over kernels. Coverage: "
-            "share of "
-            f"an application's times within {level_percent(card.errors.get('level', 0.9))} intervals, mean "
-            "over "
-            "applications, and the worst's.",
+            "Each application was left out in turn, and predicted by the model fitted to the others. 0, 1, "
+            "2: devices on which its kernels were measured before.",
+            "RMSE: of the logarithm of the time. APE: median error of a time, over all cells and as a mean "
+            "over applications.",
+            "Slowdown: time on the device taken over that on the fastest, mean over kernels. Coverage: share "
+            f"of an application's times within {level_percent(card.errors.get('level', 0.9))} intervals, "
+            "mean over applications, and the worst's.",
             "With intervals and by application: card.json. Exact definitions: docs/evaluation.md.",
         ]
     )

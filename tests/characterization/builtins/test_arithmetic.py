@@ -135,7 +135,6 @@ def test_reinterpretation_keeps_the_bits() -> None:
     assert np.array_equal(got["b"], x.view(np.int32))
 
 
-Array_geometric = npt.NDArray[Any]
 CASES_GEOMETRIC = [
     ("float", 2),
     ("float", 3),
@@ -147,15 +146,13 @@ CASES_GEOMETRIC = [
 ]
 
 
-def vectors(base: str, width: int, scale: float = 1.0) -> tuple[Array_geometric, Array_geometric]:
+def vectors(base: str, width: int, scale: float = 1.0) -> tuple[Array, Array]:
     rng = np.random.default_rng(11)
     x, y = (rng.uniform(-2, 2, (24, width)) * scale for _ in range(2))
     return x.astype(DTYPES[base]), y.astype(DTYPES[base])
 
 
-def scalars(
-    expressions: dict[str, str], base: str, x: Array_geometric, y: Array_geometric
-) -> dict[str, Array_geometric]:
+def scalars(expressions: dict[str, str], base: str, x: Array, y: Array) -> dict[str, Array]:
     """Results of functions from vectors to a scalar, which each element of the vector gets."""
     width = x.shape[1]
     suffix = "" if width == 1 else str(width)
@@ -227,29 +224,21 @@ def test_cross_products(base: str) -> None:
         assert np.all(got[:, 3:] == 0)
 
 
-Array_integer = npt.NDArray[Any]
-
-TYPES_INTEGER = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
-WIDTHS_INTEGER = dict(zip(TYPES_INTEGER, (1, 16, 2, 3, 4, 1, 8, 3), strict=True))
+WIDTHS_INTEGER = dict(zip(INTEGERS, (1, 16, 2, 3, 4, 1, 8, 3), strict=True))
 
 
 def bits(base: str) -> int:
     return int(np.dtype(DTYPES[base]).itemsize) * 8
 
 
-def limits_integer(base: str) -> tuple[int, int]:
-    info = np.iinfo(DTYPES[base])
-    return int(info.min), int(info.max)
-
-
 def saturate(value: int, base: str) -> int:
-    low, high = limits_integer(base)
+    low, high = limits(base)
     return min(max(value, low), high)
 
 
 def wrap(value: int, base: str) -> int:
     value &= (1 << bits(base)) - 1
-    return value if value <= limits_integer(base)[1] else value - (1 << bits(base))
+    return value if value <= limits(base)[1] else value - (1 << bits(base))
 
 
 def rotate(value: int, count: int, base: str) -> int:
@@ -286,9 +275,9 @@ UNSIGNED_REFERENCES: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def operands(base: str) -> list[Array_integer]:
+def operands(base: str) -> list[Array]:
     """Pairs of extreme values and random ones, with a third operand: 48 elements."""
-    low, high = limits_integer(base)
+    low, high = limits(base)
     edges = np.array([low, low + 1, 0, 1, high - 1, high], DTYPES[base])
     rng = np.random.default_rng(5)
     x, y = (side.ravel() for side in np.meshgrid(edges, edges))
@@ -299,7 +288,7 @@ def operands(base: str) -> list[Array_integer]:
     ]
 
 
-@pytest.mark.parametrize("base", TYPES_INTEGER)
+@pytest.mark.parametrize("base", INTEGERS)
 def test_integer_functions_are_exact(base: str) -> None:
     x, y, z = operands(base)
     inputs = {"x": x, "y": y, "z": z}
@@ -313,7 +302,7 @@ def test_integer_functions_are_exact(base: str) -> None:
         assert got[expression].tolist() == [plain(int(a), int(b)) for a, b in zip(x, y, strict=True)]
 
 
-@pytest.mark.parametrize("base", TYPES_INTEGER)
+@pytest.mark.parametrize("base", INTEGERS)
 def test_one_scalar_bounds_every_element(base: str) -> None:
     x, y, _ = operands(base)
     got = evaluate(
@@ -361,12 +350,11 @@ def test_products_of_24_bits(base: str, width: int) -> None:
     ]
 
 
-Array_relational = npt.NDArray[Any]
 SAME_SIZE = {"half": "short", "float": "int", "double": "long"}
 CASES_RELATIONAL = [("float", 1), ("float", 4), ("double", 1), ("double", 3), ("half", 1), ("half", 16)]
 
 
-def pairs(base: str) -> tuple[Array_relational, Array_relational]:
+def pairs(base: str) -> tuple[Array, Array]:
     info = np.finfo(DTYPES[base])
     values = [0.0, 1.0, np.inf, np.nan, info.max, info.smallest_normal, info.smallest_subnormal]
     edges = np.array([*values, *(-v for v in values)], DTYPES[base])

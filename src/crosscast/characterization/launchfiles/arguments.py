@@ -20,14 +20,24 @@ from crosscast.characterization.engine.buffers import shared_empty
 from crosscast.characterization.launchfiles.value_type import ValueType
 from crosscast.errors import InputError, LaunchError
 from crosscast.fields import Fields
-from crosscast.kernel import Argument, Image, Local, Parameter, Sampler
+from crosscast.kernel import Argument, Image, Local, Parameter, Program, Sampler
 
 Array = npt.NDArray[Any]
+Parameters = Callable[[Program, str], tuple[Parameter, ...]]
+"""Finds the parameters of a kernel of a program."""
 _Draw = Callable[[int], Array]
 _Rule = Callable[[Fields, ValueType, int, np.random.Generator], _Draw]
 
 # Random numbers and rounding take temporaries; a block of this many elements bounds them.
 _BLOCK = 1 << 20
+
+
+def frontend_parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
+    """The parameters that the compiler finds."""
+    # Imported here, as the frontend brings the compiler: a wrong file, or one without names, needs none.
+    from crosscast.characterization import frontend
+
+    return frontend.parameters(program, kernel)
 
 
 def make_array(fields: Fields, kind: ValueType, shape: tuple[int, ...], rng: np.random.Generator) -> Array:

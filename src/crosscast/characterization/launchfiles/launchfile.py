@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 
 from crosscast.characterization import default_local_size
-from crosscast.characterization.launchfiles.arguments import build_argument
+from crosscast.characterization.launchfiles.arguments import Parameters, build_argument, frontend_parameters
 from crosscast.characterization.launchfiles.value_type import SCALAR_DTYPES, ValueType
 from crosscast.errors import InputError
 from crosscast.fields import Fields
 from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
-
-Parameters = Callable[[Program, str], tuple[Parameter, ...]]
 
 
 def read(path: str | Path, *, parameters: Parameters | None = None) -> list[Launch]:
@@ -43,13 +41,13 @@ def read(path: str | Path, *, parameters: Parameters | None = None) -> list[Laun
             base,
             (seed, index),
             index,
-            _Lookup(parameters or _frontend_parameters, launch, table.where),
+            _Lookup(parameters or frontend_parameters, launch, table.where),
         )
         for index, table in enumerate(tables)
     ]
     if not variants:
-        return [launch.launch(str(path), arguments, parameters or _frontend_parameters)]
-    return [_variant(variant, launch, arguments, parameters or _frontend_parameters) for variant in variants]
+        return [launch.launch(str(path), arguments, parameters or frontend_parameters)]
+    return [_variant(variant, launch, arguments, parameters or frontend_parameters) for variant in variants]
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -66,13 +64,6 @@ def _load(path: Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not valid TOML: {error}") from error
-
-
-def _frontend_parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
-    # Imported here, as the frontend brings the compiler, which a file without names does not need.
-    from crosscast.characterization import frontend
-
-    return frontend.parameters(program, kernel)
 
 
 @dataclass(frozen=True)

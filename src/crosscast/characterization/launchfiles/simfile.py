@@ -13,7 +13,7 @@ Oclgrind reads its simulator files with ``>>``, so ``7,`` is 7 and a comma, ``1-
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.characterization.launchfiles.arguments import Parameters, frontend_parameters
 from crosscast.characterization.launchfiles.value_type import SCALAR_DTYPES, ValueType, limits
 from crosscast.errors import InputError, LaunchError
 from crosscast.kernel import Argument, Kernel, Launch, Local, Parameter, Program
@@ -108,7 +109,6 @@ def _token(text: str, start: int) -> str:
     return text[start:].split(maxsplit=1)[0] if text[start:].strip() else ""
 
 
-Parameters = Callable[[Program, str], tuple[Parameter, ...]]
 _Array = npt.NDArray[Any]
 
 # In the order in which a type's name is looked for at the start of the parameter's type.
@@ -158,7 +158,7 @@ def read(
         launch = Launch(Kernel(program, kernel), global_size, local_size)
     except LaunchError as error:
         raise words.fail(str(error)) from error
-    declared = (parameters or _frontend_parameters)(program, kernel)
+    declared = (parameters or frontend_parameters)(program, kernel)
     arguments = [_Argument.read(words, index, parameter) for index, parameter in enumerate(declared)]
     words.expect_end()
     return SimFile(
@@ -207,13 +207,6 @@ def _real_text(value: float) -> str:
     if value != value:
         return "-nan" if np.signbit(value) else "nan"
     return f"{value:g}"
-
-
-def _frontend_parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
-    # Imported here, as the frontend brings the compiler, which a wrong file does not need.
-    from crosscast.characterization import frontend
-
-    return frontend.parameters(program, kernel)
 
 
 class _Words:

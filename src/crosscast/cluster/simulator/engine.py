@@ -8,18 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.cluster.jobs import (
-    Bound,
-    Integers,
-    Jobs,
-    Machine,
-    Order,
-    Placement,
-    Policy,
-    Preferred,
-    Reals,
-    Schedule,
-)
+from crosscast.arrays import Integers, Reals
+from crosscast.cluster.jobs import Bound, Jobs, Machine, Order, Placement, Policy, Preferred, Schedule
 from crosscast.cluster.simulator.queues import (
     Heap,
     Running,

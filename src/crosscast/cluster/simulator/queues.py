@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import numba
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.cache_home import cache_home
-from crosscast.cluster.jobs import Integers, Reals
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

@@ -96,8 +96,7 @@ IMPORTERS: dict[str, Importer] = {
             "gpu_power_limit",
             "configurations:GPU_POWER_LIMIT",
             "Import the training of neural networks under power limits of GPUs: times of an epoch, "
-            "powers.\n\n"
-            "Where to fetch it: github.com/ml-energy/zeus.",
+            "powers.\n\nWhere to fetch it: github.com/ml-energy/zeus.",
             "A file `zeus_<gpu>.csv` or `summary_power_<gpu>.csv`, or a folder with some.",
         ),
         Importer(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.arrays import Integers, Reals
 from crosscast.data.array_file import DAMAGE, array_header
 from crosscast.data.corun import DUMMY
 from crosscast.data.dataset import Dataset
@@ -19,7 +20,7 @@ from crosscast.data.library import pa
 from crosscast.data.schema import BAGS, DEVICES, SOLOS, json_text
 from crosscast.data.sources.runs import device_row
 from crosscast.data.sources.source import File, Found, FoundFile, Source, required
-from crosscast.data.table import Numbers, Table, arrow_schema, table_of
+from crosscast.data.table import Table, arrow_schema, table_of
 from crosscast.errors import InputError
 
 
@@ -263,7 +264,7 @@ def _word(name: str) -> str:
 
 LUCID = Source("lucid", (_SINGLE, _PACKED), _lucid)
 
-_MISO_DEVICE = "a100"
+_A100 = "a100"
 _ROWS = {
     "mps": [json_text({"mps_percent": percent}) for percent in (100, 50, 14)],
     "mig": [json_text({"mig_gpcs": slices}) for slices in (7, 4, 3)],
@@ -272,7 +273,6 @@ _DUMMY_MIG = (0.8889, 1.0, 0.8889)
 _DIGITS = 4
 _MOST_MIXES = 100_000
 _MOST_JOBS = 16
-_Reals = npt.NDArray[np.float64]
 
 
 def _miso(found: Found) -> Dataset:
@@ -296,7 +296,7 @@ def _miso(found: Found) -> Dataset:
 MISO = Source("miso", (File(("miso_mps_mig.npz",), ()),), _miso)
 
 
-def _read(file: Path) -> dict[str, _Reals]:
+def _read(file: Path) -> dict[str, Reals]:
     try:
         with zipfile.ZipFile(file) as archive:
             return {name: _array(archive, name, f"{file}: array {name!r}") for name in _ROWS}
@@ -306,7 +306,7 @@ def _read(file: Path) -> dict[str, _Reals]:
         raise InputError(f"{file}: expected an archive with the arrays mps and mig ({error})") from error
 
 
-def _array(archive: zipfile.ZipFile, name: str, place: str) -> _Reals:
+def _array(archive: zipfile.ZipFile, name: str, place: str) -> Reals:
     # First the header alone: memory is taken for what it says.
     with archive.open(f"{name}.npy") as member:
         shape, dtype = array_header(member)
@@ -325,7 +325,7 @@ def _array(archive: zipfile.ZipFile, name: str, place: str) -> _Reals:
     with archive.open(f"{name}.npy") as member:
         found: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
     # The source has four digits, in single precision.
-    values: _Reals = found.astype(np.float64).round(_DIGITS + 2)
+    values: Reals = found.astype(np.float64).round(_DIGITS + 2)
     wrong = np.argwhere(~((values >= 0) & (values <= 1)))
     if len(wrong):
         mix, level, job = (int(index) for index in wrong[0])
@@ -336,7 +336,7 @@ def _array(archive: zipfile.ZipFile, name: str, place: str) -> _Reals:
     return values
 
 
-def _miso_bags(mps: _Reals, mig: _Reals, notes: Mapping[str, str]) -> Table:
+def _miso_bags(mps: Reals, mig: Reals, notes: Mapping[str, str]) -> Table:
     """Rows of all mixes, in arrays: as objects, they would take a minute and gigabytes."""
     names, applications = _applications(mig)
     # (mix, level, job), in the order of the rows.
@@ -350,7 +350,7 @@ def _miso_bags(mps: _Reals, mig: _Reals, notes: Mapping[str, str]) -> Table:
     digits = len(str(mixes.max() + 1))
     columns = {
         "bag": _texts([f"mix {mix:0{digits}}" for mix in range(1, mixes.max() + 2)], _along(mixes, 0, shape)),
-        "device": _texts([_MISO_DEVICE], _along(np.zeros(1, dtype=np.int64), 0, shape)),
+        "device": _texts([_A100], _along(np.zeros(1, dtype=np.int64), 0, shape)),
         "configuration": _texts(levels, _along(np.arange(len(levels)), 1, shape)),
         "repeat": pa.array(_along(repeats, 0, shape)),
         "position": pa.array(_along(np.arange(shape[2]), 2, shape)),
@@ -364,7 +364,7 @@ def _miso_bags(mps: _Reals, mig: _Reals, notes: Mapping[str, str]) -> Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _applications(mig: _Reals) -> tuple[list[str], Numbers]:
+def _applications(mig: Reals) -> tuple[list[str], Integers]:
     """Names of the jobs, and the number of each job of each mix among them, of shape ``(n, k)``."""
     columns = mig.round(_DIGITS).transpose(0, 2, 1)
     known, numbers = np.unique(columns.reshape(-1, 3), axis=0, return_inverse=True)
@@ -377,14 +377,14 @@ def _applications(mig: _Reals) -> tuple[list[str], Numbers]:
     return names, numbers.reshape(columns.shape[:2])
 
 
-def _without_orders(values: _Reals) -> Numbers:
+def _without_orders(values: Reals) -> Integers:
     """The first of all mixes that differ in the order of their jobs alone, in the order of the source."""
     columns = values.transpose(0, 2, 1)
     numbers = np.unique(columns.reshape(-1, columns.shape[2]), axis=0, return_inverse=True)[1]
     return np.sort(_first_of_same(np.sort(numbers.reshape(columns.shape[:2]), axis=1))[0])
 
 
-def _mixes(applications: Numbers) -> tuple[Numbers, Numbers]:
+def _mixes(applications: Integers) -> tuple[Integers, Integers]:
     """For each measured mix, the number of its jobs' mix, by first appearance, and that of its repeat."""
     first, same = _first_of_same(np.sort(applications, axis=1))
     mixes = np.argsort(np.argsort(first))[same]
@@ -395,7 +395,7 @@ def _mixes(applications: Numbers) -> tuple[Numbers, Numbers]:
     return mixes, repeats
 
 
-def _first_of_same(rows: Numbers) -> tuple[Numbers, Numbers]:
+def _first_of_same(rows: Integers) -> tuple[Integers, Integers]:
     """Where each distinct row is first, and for each row the number of its like."""
     _, first, same = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     return first, same.ravel()
@@ -408,5 +408,5 @@ def _along(numbers: npt.NDArray[Any], axis: int, shape: tuple[int, ...]) -> npt.
     ).ravel()
 
 
-def _texts(values: list[str], numbers: Numbers) -> pa.Array:
+def _texts(values: list[str], numbers: Integers) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array(values)).cast(pa.string())

@@ -10,17 +10,17 @@ import time
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.fields import Fields
+from crosscast.fields import STRICT_JSON, Fields
 from crosscast.measure.regions.key import (
     MOST_ARGUMENTS,
     MOST_CHARACTERS,
+    MOST_PLACE_CHARACTERS,
     MOST_PLACES,
     NOTHING,
-    PLACE_MOST_CHARACTERS,
     RegionKey,
     RegionRun,
     Runs,
@@ -38,7 +38,6 @@ MOST_NAME = 200
 """Length of a region's name."""
 
 _MOST_NUMBERS = 1000
-_MOST_DIGITS = 18
 
 
 def to_line(run: RegionRun) -> str:
@@ -77,7 +76,7 @@ def is_begun(line: bytes) -> bool:
 def from_line(line: bytes, where: str) -> RegionRun:
     """Read a run."""
     try:
-        found = _DECODER.decode(line.decode())
+        found = STRICT_JSON.decode(line.decode())
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: expected a JSON object, found {_shown(line)} ({error})") from error
     if not isinstance(found, dict):
@@ -102,19 +101,6 @@ def from_line(line: bytes, where: str) -> RegionRun:
     return run
 
 
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
-
-
-def _short_integer(text: str) -> int:
-    if len(text) > _MOST_DIGITS:
-        raise ValueError(f"a number of {len(text)} digits")
-    return int(text)
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_int=_short_integer)
-
-
 def _shown(line: bytes) -> str:
     return repr(line[:60].decode(errors="replace"))
 
@@ -123,7 +109,7 @@ def _key(fields: Fields) -> RegionKey:
     fields.require("region", "the name of the region")
     name = _word(fields, "region")
     arguments = _words(fields, "arguments", MOST_ARGUMENTS, MOST_CHARACTERS)
-    site = _words(fields, "site", MOST_PLACES + 1, PLACE_MOST_CHARACTERS)
+    site = _words(fields, "site", MOST_PLACES + 1, MOST_PLACE_CHARACTERS)
     return RegionKey(name or "", arguments, site)
 
 

@@ -209,22 +209,22 @@ def difference(before: Counted, after: Counted) -> Mapping[str, float]:
     return found or NOTHING
 
 
-_COUNTING_SHARED: dict[tuple[str, ...], Counting] = {}
+_COUNTINGS: dict[tuple[str, ...], Counting] = {}
 
 
 def counting_of(events: tuple[str, ...]) -> Counting:
     """The counters of some events, opened once in a process."""
-    found = _COUNTING_SHARED.get(events)
+    found = _COUNTINGS.get(events)
     if found is None:
         for name in events:
             if name not in EVENTS:
                 raise InputError(f"counters: expected some of {', '.join(EVENTS)}, found {name!r}")
-        found = _COUNTING_SHARED.setdefault(events, Counting(events))
+        found = _COUNTINGS.setdefault(events, Counting(events))
     return found
 
 
 # A forked process would read the counters of its parent.
-os.register_at_fork(after_in_child=lambda: _COUNTING_SHARED.clear())
+os.register_at_fork(after_in_child=lambda: _COUNTINGS.clear())
 
 
 _SOON_S = 0.02

@@ -137,7 +137,7 @@ def _type_name(dtype: Any) -> str:
 
 
 MOST_PLACES = 16
-PLACE_MOST_CHARACTERS = 200
+MOST_PLACE_CHARACTERS = 200
 """Length of a place."""
 
 
@@ -149,7 +149,7 @@ def site_of(frame: FrameType | None, depth: int) -> tuple[str, ...]:
         # A stack of contexts enters them for somebody else.
         if module != "contextlib":
             place = f"{module}.{frame.f_code.co_qualname}:{frame.f_lineno}"
-            places.append(place[-PLACE_MOST_CHARACTERS:])
+            places.append(place[-MOST_PLACE_CHARACTERS:])
         frame = frame.f_back
     return tuple(places)
 

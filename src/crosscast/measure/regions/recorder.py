@@ -83,14 +83,6 @@ def _go_back(region: str, apply: Apply) -> None:
             _regions.pop(name, None)
 
 
-def _begin_anew() -> None:
-    global _applying
-    _applying = threading.RLock()
-
-
-os.register_at_fork(after_in_child=_begin_anew)
-
-
 _process = 0
 
 
@@ -239,12 +231,14 @@ def _say_no_power(metering: Metering) -> None:
     say_once(f"no sensor tells the power of regions, so no configuration can be chosen by it{why}")
 
 
-def _recorder_begin_anew() -> None:
-    global _process
+def _begin_anew() -> None:
+    """A forked process has a lock and an id of its own."""
+    global _applying, _process
+    _applying = threading.RLock()
     _process = os.getpid()
 
 
-os.register_at_fork(after_in_child=_recorder_begin_anew)
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 P = ParamSpec("P")
