@@ -15,6 +15,7 @@ import numpy as np
 import pyopencl as cl
 
 from benchmarks.kernels import CASES, Array, LocalBytes, Workload
+from crosscast.measure.opencl import name_unknown_cpu
 
 _EVICTOR_BYTES = 1 << 27
 """More than the caches of the CPUs that benchmarks run on."""
@@ -36,6 +37,7 @@ class Worker:
         # Exactly one platform is visible: the environment names its driver.
         (platform,) = cl.get_platforms()
         (device,) = platform.get_devices()
+        name_unknown_cpu(device)
         self.description = f"{platform.version.strip()}, {device.max_compute_units} compute unit(s)"
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import subprocess
@@ -427,3 +428,17 @@ def test_copies_of_an_array_without_buffer_are_refused(device_queue: OpenCLDevic
 def test_other_forms_of_programs_are_refused(device_queue: OpenCLDevice) -> None:
     with pytest.raises(UnsupportedError, match="measuring needs OpenCL C"):
         OpenCLQueue(device_queue, Program(b"BC\xc0\xde", form="bitcode"), [])
+
+
+@pytest.mark.parametrize(("found", "left"), [(b"generic", False), (b"znver3", True)])
+def test_a_cpu_that_pocl_does_not_know_gets_a_name(found: bytes, left: bool) -> None:
+    texts = [ctypes.create_string_buffer(text) for text in (b"pthread", b"x86_64-unknown-linux-gnu", found)]
+    description = (ctypes.c_void_p * 512)(1, None, 2**64 - 8, *map(ctypes.addressof, texts))
+    handle = SimpleNamespace(
+        platform=SimpleNamespace(name="Portable Computing Language"),
+        version=f"OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-{found.decode()}",
+        int_ptr=ctypes.addressof(description),
+    )
+    module.name_unknown_cpu(handle)
+    name = ctypes.string_at(description[5])
+    assert name == found if left else name.startswith(b"x86-64")

@@ -47,6 +47,12 @@ def clock_hz(root: Path = _ROOT) -> float | None:
     return max(map(float, now_mhz)) * 1e6 if now_mhz else None
 
 
+def cpu_flags(root: Path = _ROOT) -> set[str]:
+    """Tell what the first CPU can do, in the words of ``/proc/cpuinfo``."""
+    line = re.search(r"^flags\s*:(.*)$", _text(root / "proc/cpuinfo"), re.MULTILINE)
+    return set(line[1].split()) if line else set()
+
+
 def governor(root: Path = _ROOT) -> str | None:
     """Tell what sets the CPUs' clocks, such as ``performance``; several are joined by commas."""
     found = {_text(file) for file in (root / _CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")}

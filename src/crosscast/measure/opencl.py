@@ -1,8 +1,10 @@
-"""pyopencl, or the sentence that says how to get it."""
+"""OpenCL devices of this machine, and kernels on them: found, built, run and timed."""
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import re
 import statistics
 import time
@@ -11,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -155,12 +158,51 @@ def _platforms() -> list[Any]:
 
 def _handles(platform: Any) -> list[Any]:
     try:
-        return list(platform.get_devices())
+        found = list(platform.get_devices())
+        for handle in found:
+            name_unknown_cpu(handle)
+        return found
     except cl.Error as error:
         raise EnvironmentFault(
             f"the OpenCL platform {platform.name!r} does not list its devices ({error}); "
             "OCL_ICD_VENDORS can name a folder without it"
         ) from error
+
+
+_CPU_LEVELS: tuple[tuple[set[str], bytes], ...] = (
+    ({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}, b"x86-64-v4"),
+    ({"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"}, b"x86-64-v3"),
+    ({"sse4_1", "sse4_2", "ssse3", "popcnt", "cx16"}, b"x86-64-v2"),
+    (set(), b"x86-64"),
+)
+"""Flags of a CPU, and the name that LLVM has for all that have them."""
+_CPU_NAME = ctypes.create_string_buffer(16)
+_POCL_DEVICE_BYTES = 1024
+"""Of PoCL's description of a device, at least: the part with the names of triple and CPU is before."""
+
+
+def name_unknown_cpu(handle: Any) -> None:
+    """Give PoCL the name of the CPU where its LLVM does not know it, which is so on each CPU newer than it.
+
+    PoCL then takes 'generic', which its compiler refuses for x86, whatever the build options say (its issue
+    1049). The name stands in the device's description, after the triple, and is read at each build.
+    """
+    if not (handle.platform.name == "Portable Computing Language" and handle.version.endswith("-generic")):
+        return
+    with Path("/proc/self/mem").open("rb", buffering=0) as memory:
+        # Unlike a pointer, the file refuses a wrong address.
+        def starts(address: int, text: bytes) -> bool:
+            try:
+                return os.pread(memory.fileno(), len(text), address) == text
+            except (OSError, OverflowError):
+                return False
+
+        words = memoryview(os.pread(memory.fileno(), _POCL_DEVICE_BYTES, handle.int_ptr)).cast("Q")
+        for index, (triple, cpu) in enumerate(pairwise(words), 1):
+            if starts(triple, b"x86_64-") and starts(cpu, b"generic\0"):
+                flags = host_state.cpu_flags()
+                _CPU_NAME.value = next(name for needed, name in _CPU_LEVELS if needed <= flags)
+                ctypes.c_void_p.from_address(handle.int_ptr + 8 * index).value = ctypes.addressof(_CPU_NAME)
 
 
 def _with_parts(handle: Any, name: str) -> Iterator[OpenCLDevice]:
