@@ -44,8 +44,9 @@ TIMES_COMMANDS = cl.command_queue_properties.PROFILING_ENABLE
 """Of a queue whose commands the device times."""
 
 
+_POCL = "Portable Computing Language"
 _SHORT_NAMES = {
-    "Portable Computing Language": "pocl",
+    _POCL: "pocl",
     "NVIDIA CUDA": "nvidia",
     "AMD Accelerated Parallel Processing": "amd",
     "Intel(R) OpenCL": "intel",
@@ -159,8 +160,9 @@ def _platforms() -> list[Any]:
 def _handles(platform: Any) -> list[Any]:
     try:
         found = list(platform.get_devices())
-        for handle in found:
-            name_unknown_cpu(handle)
+        if platform.name == _POCL:
+            for handle in found:
+                name_unknown_cpu(handle)
         return found
     except cl.Error as error:
         raise EnvironmentFault(
@@ -187,7 +189,7 @@ def name_unknown_cpu(handle: Any) -> None:
     PoCL then takes 'generic', which its compiler refuses for x86, whatever the build options say (its issue
     1049). The name stands in the device's description, after the triple, and is read at each build.
     """
-    if not (handle.platform.name == "Portable Computing Language" and handle.version.endswith("-generic")):
+    if not handle.version.endswith("-generic"):
         return
     with Path("/proc/self/mem").open("rb", buffering=0) as memory:
         # Unlike a pointer, the file refuses a wrong address.
