@@ -114,7 +114,8 @@ kernel void busy(global float *out) {
 
 def handle(name: str = "fast one", units: int = 8, kind: int = cl.device_type.GPU, **facts: Any) -> Any:
     """A device that exists only here."""
-    return SimpleNamespace(name=name, max_compute_units=units, type=kind, partition_properties=[], **facts)
+    known = {"version": "OpenCL 3.0", "partition_properties": []}
+    return SimpleNamespace(name=name, max_compute_units=units, type=kind, **{**known, **facts})
 
 
 def platform(name: str, *handles: Any) -> Any:
