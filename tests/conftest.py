@@ -121,3 +121,16 @@ def noisy() -> Grid:
 def bundled() -> Grid:
     """The grid of the dataset that comes with the package."""
     return grid_of(crosscast.bundled_dataset())
+
+
+@pytest.fixture
+def own_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What regions keep for a whole process, as it is when that begins."""
+    from crosscast.measure.regions import history, key, metering, recorder
+
+    monkeypatch.setattr(key, "_SAID", {})
+    monkeypatch.setattr(metering, "_SHARED", {"auto": metering.Metering([])})
+    monkeypatch.setattr(recorder, "_applied", None)
+    monkeypatch.setattr(recorder, "_regions", {})
+    monkeypatch.setattr(history, "_IN_MEMORY", history.History())
+    monkeypatch.setattr(history, "_OF_FILES", {})

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from crosscast.decide.selector import Selector
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
     from crosscast.measure.regions.file import read_history
-    from crosscast.measure.regions.profiled_queue import ProfiledQueue
-    from crosscast.measure.regions.recorder import profiled
+    from crosscast.measure.regions.recorder import ProfiledQueue, profiled
     from crosscast.predict.relative.observed import observations_of as read_runs
     from crosscast.predict.store import load_model
     from crosscast.profile import METRICS, Profile
@@ -104,7 +103,7 @@ _HOMES = {
     "Parameter": "crosscast.kernel:Parameter",
     "Parameters": "crosscast.suite.application:Parameters",
     "Profile": "crosscast.profile:Profile",
-    "ProfiledQueue": "crosscast.measure.regions.profiled_queue:ProfiledQueue",
+    "ProfiledQueue": "crosscast.measure.regions.recorder:ProfiledQueue",
     "Program": "crosscast.kernel:Program",
     "QUESTIONS": "crosscast.questions:QUESTIONS",
     "Queue": "crosscast.suite.application:Queue",

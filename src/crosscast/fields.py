@@ -1,15 +1,19 @@
-"""Checked reading of a table of named fields, so that every mistake names its field."""
+"""Checked reading of named fields and of JSON structures, so that every mistake names its field."""
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
 
 from crosscast.errors import InputError
 
-__all__ = ["STRICT_JSON", "Fields"]
+__all__ = ["STRICT_JSON", "Fields", "decode", "shown"]
 
 _MOST_DIGITS = 18
 
@@ -167,3 +171,85 @@ class Fields:
 def _is_integer(value: object) -> bool:
     """True for whole numbers, and not for ``true`` and ``false``, which Python counts among them."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+Section = TypeVar("Section", bound=msgspec.Struct)
+
+
+def decode(cls: type[Section], value: object, where: str) -> Section:
+    """Read a JSON value as a structure."""
+    try:
+        return msgspec.convert(value, cls)
+    except msgspec.ValidationError as error:
+        field, expected, found = _explained(cls, value, str(error))
+        raise InputError.of(where=where, field=field, expected=expected, found=found) from error
+
+
+_PLACE = re.compile(r" - at (?:`key` in )?`\$(?P<path>.*)`$")
+_STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<number>\d+)\]|\[\.\.\.\]")
+_WRONG = re.compile(r"Expected `(?P<types>[^`]+)`(?P<bounds>.*?)(?:, got `(?P<got>\w+)`)?")
+_ABSENT = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]+)`")
+
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+
+
+def _explained(cls: type[Section], value: object, message: str) -> tuple[str | None, str, str]:
+    """Field, what was expected and what was found, of a sentence of msgspec."""
+    place = _PLACE.search(message)
+    path, sentence = (place["path"], message[: place.start()]) if place else ("", message)
+    field, found = _at(cls, value, path, message)
+    absent = _ABSENT.fullmatch(sentence)
+    if absent:
+        return f"{field}.{absent['name']}".lstrip("."), "a value", "none"
+    if unknown := _UNKNOWN.fullmatch(sentence):
+        return f"{field}.{unknown['name']}".lstrip("."), "no such field", shown(found[unknown["name"]])
+    wrong = _WRONG.fullmatch(sentence)
+    if wrong is None:
+        return field or None, "another value", f"{shown(found)} ({sentence})"
+    types = " or ".join(_WORDS.get(each, each) for each in wrong["types"].split(" | "))
+    return field or None, f"{types}{wrong['bounds']}", shown(found)
+
+
+def _at(cls: type[Section], value: Any, path: str, message: str) -> tuple[str, Any]:
+    """Name of the place and the value there, of a path of msgspec."""
+    whole = value = copy.deepcopy(value)
+    place = ""
+    for step in _STEP.finditer(path):
+        key: str | int | None = step["name"]
+        if step["number"] is not None:
+            key = int(step["number"])
+        elif key is None:
+            # In an object without fixed names it says [...]: this is the entry without which all is well.
+            for name, entry in list(value.items()):
+                del value[name]
+                if _complaint(cls, whole) != message:
+                    key, value[name] = name, entry
+                    break
+            else:
+                break
+        place += f"[{key}]" if isinstance(key, int) else f".{key}"
+        value = value[key]
+    return place.lstrip("."), value
+
+
+def _complaint(cls: type[Section], value: object) -> str:
+    try:
+        msgspec.convert(value, cls)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return ""
+
+
+def shown(value: object) -> str:
+    """A JSON value as a file has it, cut short."""
+    text = json.dumps(value, default=repr)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -20,8 +20,8 @@ from crosscast.decide.selector import Selector
 from crosscast.errors import InputError
 from crosscast.measure.regions import key as notice
 from crosscast.measure.regions import recorder
-from crosscast.measure.regions.history import Metering
 from crosscast.measure.regions.key import RegionKey, RegionRun
+from crosscast.measure.regions.metering import Metering
 from crosscast.predict.configuration.artefact import TrainedConfigurationModel
 from crosscast.predict.configuration.choice import select
 from crosscast.predict.configuration.data import ConfigurationPredictor, Surfaces

@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError, SensorFault
-from crosscast.measure.energy import Polled, Reading, Watch
+from crosscast.measure.energy import Reading, Watch
+from crosscast.measure.regions.metering import Polled
 from crosscast.measure.sensors import (
     Availability,
     NvmlSensor,

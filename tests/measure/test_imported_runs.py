@@ -13,10 +13,9 @@ from crosscast.data.dataset import TABLES
 from crosscast.data.sources.source import store
 from crosscast.data.views import configured
 from crosscast.errors import InputError
-from crosscast.measure.imported_runs import import_runs, own_runs_of
 from crosscast.measure.regions.file import to_line
 from crosscast.measure.regions.key import RegionKey, RegionRun
-from crosscast.measure.regions.samples import write_samples
+from crosscast.measure.regions.samples import import_runs, own_runs_of, write_samples
 from crosscast.predict.configuration.data import machines_of
 from support.measuring import RUNS, run_of
 
@@ -105,7 +104,7 @@ def test_each_good_run_is_there_once_and_keys_stay_apart(
 def test_what_is_no_history_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_text('{"version":1}\n')
-    with pytest.raises(InputError, match="region is missing"):
+    with pytest.raises(InputError, match="line 1: region: expected a value, found none"):
         own_runs_of(path)
 
 

@@ -20,19 +20,12 @@ import crosscast
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.measure.regions import recorder as applying
-from crosscast.measure.regions.history import History, Metering
+from crosscast.measure.regions.history import History
 from crosscast.measure.regions.key import RegionKey, RegionRun
-from support.measuring import SteadyMeter, begin_anew
+from crosscast.measure.regions.metering import Metering
+from support.measuring import FORKS, SteadyMeter
 
 SLOW, FAST = Configuration("node", {"core_clock_hz": 1e9}), Configuration("node", {"core_clock_hz": 2e9})
-
-# Libraries have threads of their own, of which Python warns from 3.12 on.
-FORKS = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-
-
-@pytest.fixture(autouse=True)
-def own_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    begin_anew(monkeypatch)
 
 
 class ListChooser:
@@ -50,6 +43,9 @@ class ListChooser:
     def observed(self, key: RegionKey, run: RegionRun) -> None:
         assert key == run.key
         self.told.append(run)
+
+
+pytestmark = pytest.mark.usefixtures("own_process")
 
 
 def test_a_block_is_recorded_with_its_time_and_energy() -> None:

@@ -12,8 +12,9 @@ import crosscast
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.measure.opencl import devices
-from crosscast.measure.regions.history import History, Metering
+from crosscast.measure.regions.history import History
 from crosscast.measure.regions.key import RegionKey, RegionRun
+from crosscast.measure.regions.metering import Metering
 
 SOURCE = """
 kernel void add(global int *a, int b) { a[get_global_id(0)] += b; }
@@ -91,9 +92,10 @@ def test_times_are_those_of_the_kernel_and_grow_with_its_work(device: Device) ->
 
 def test_work_that_was_enqueued_before_is_not_counted(device: Device) -> None:
     queue = crosscast.ProfiledQueue(device.queue, history=History(), sensors="none")
-    device.spin(device.queue, (1,), None, device.buffer, np.int32(10_000_000))
+    # So long that a small launch is shorter on a busy machine too.
+    device.spin(device.queue, (1,), None, device.buffer, np.int32(100_000_000))
     queue.launch(device.add, (64,), None, device.buffer, np.int32(1))
-    queue.launch(device.spin, (1,), None, device.buffer, np.int32(10_000_000))
+    queue.launch(device.spin, (1,), None, device.buffer, np.int32(100_000_000))
     assert one_run(queue.history, "add").duration_s < one_run(queue.history, "spin").duration_s / 2
 
 

@@ -9,7 +9,7 @@ import pytest
 from crosscast.configuration import Configuration
 from crosscast.data.views import configured
 from crosscast.errors import InputError
-from crosscast.measure.imported_runs import import_runs
+from crosscast.measure.regions.samples import import_runs
 from crosscast.predict.configuration.data import machines_of
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sweep.py"

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from crosscast.data.schema import json_text
 from crosscast.errors import InputError
+from crosscast.fields import decode
 from crosscast.predict import format1
-from crosscast.predict.store import CARD, check_folder, decode, read, write
+from crosscast.predict.store import CARD, check_folder, read, write
 
 CARD_FIELDS = {"model": "combined", "seed": 1, "errors": {"rmse": 0.5, "none": None}}
 ARRAYS = {

@@ -13,13 +13,12 @@ from crosscast.configuration import Configuration
 from crosscast.errors import SensorFault
 from crosscast.measure.corun.crew import Work
 from crosscast.measure.corun.mix_run import CoRunnerRun, MixRun
-from crosscast.measure.regions import history
-from crosscast.measure.regions import history as metering
-from crosscast.measure.regions import key as notice
-from crosscast.measure.regions import recorder as applying
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.stressors import LEVELS
 from crosscast.measure.subjects import LaunchFile, Stressor, Subject
+
+# Libraries have threads of their own, of which Python warns from 3.12 on.
+FORKS = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
 
 def name_of(subject: Subject) -> str:
@@ -104,15 +103,6 @@ class MadeCrew:
 def cl_error(code: int, routine: str = "clFinish", kind: type[Exception] = cl.RuntimeError) -> Exception:
     """An error with a code of OpenCL."""
     return kind(cl._cl._ErrorRecord(msg="", code=code, routine=routine))
-
-
-def begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notice, "_SAID", {})
-    monkeypatch.setattr(metering, "_SHARED", {"auto": metering.Metering([])})
-    monkeypatch.setattr(applying, "_applied", None)
-    monkeypatch.setattr(applying, "_regions", {})
-    monkeypatch.setattr(history, "_IN_MEMORY", history.History())
-    monkeypatch.setattr(history, "_OF_FILES", {})
 
 
 class SteadyMeter:

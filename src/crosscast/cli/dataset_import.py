@@ -88,7 +88,7 @@ def runs(path: Path, /, *, out: Path, settings: str | None = None, replace: Flag
     replace
         Replace another dataset that is there.
     """
-    from crosscast.measure.imported_runs import import_runs
+    from crosscast.measure.regions.samples import import_runs
 
     imported = import_runs(path, None if settings is None else names_in("--settings", settings))
     for note in imported.notes:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from crosscast.errors import SensorFault
-from crosscast.measure.background import Background
 
 Clock = Callable[[], float]
 """Tells the time in seconds since some moment, and never goes back."""
@@ -51,39 +50,6 @@ class Sensor(Meter, Protocol):
 
     def begin(self) -> None:
         """Count from now on: forget what was read, and a fault too."""
-
-
-class Polled:
-    """A sensor for regions, which begin and end as they like, in any number of threads.
-
-    A thread reads it as often as it needs. Where a driver has to be asked, what the thread read last counts.
-    """
-
-    def __init__(self, sensor: Sensor) -> None:
-        self._sensor = sensor
-        self.name, self.domains = sensor.name, sensor.domains
-        self.resolution_s = sensor.resolution_s + (0.0 if sensor.is_quick else sensor.interval_s)
-        self._fault: SensorFault | None = None
-        self._last_j = (0.0,) * len(sensor.domains)
-        name = f"crosscast {sensor.name}"
-        self._background = Background(self._poll, sensor.interval_s, name, lambda: self._fault is None)
-        # What is known at any moment needs nobody to keep up with it.
-        self._keeps_up = self.resolution_s > 0
-
-    def read_j(self) -> tuple[float, ...]:
-        """Energy of each domain since the sensor began, in joules."""
-        if self._keeps_up and self._fault is None and not self._background.runs:
-            self._poll()
-            self._background.ensure()
-        if self._fault is not None:
-            raise self._fault
-        return self._sensor.read_j() if self._sensor.is_quick else self._last_j
-
-    def _poll(self) -> None:
-        try:
-            self._last_j = self._sensor.read_j()
-        except SensorFault as fault:
-            self._fault = fault
 
 
 @dataclass(frozen=True)

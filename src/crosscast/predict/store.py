@@ -7,7 +7,6 @@ in NumPy's ``.npz`` form; nothing is unpickled, and nothing larger than the card
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import importlib
 import json
@@ -18,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite, prod
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn
 
 import msgspec
 import numpy as np
@@ -30,6 +29,7 @@ from crosscast.data.array_file import DAMAGE, array_header
 from crosscast.data.files import whole_file
 from crosscast.data.schema import json_text
 from crosscast.errors import InputError
+from crosscast.fields import decode, shown
 
 CARD = "card.json"
 """Name of the card's file."""
@@ -56,8 +56,6 @@ _OURS = re.compile(rf"{_ARRAYS}|\.(arrays-[0-9a-f]{{16}}\.\d+\.npz|card\.\d+\.js
 """What a crash may leave of a model: its arrays without a card, and files that were being written."""
 
 _RESERVED = frozenset({"format", "protocol", "made_by", "question", "arrays", "sha256"})
-
-Section = TypeVar("Section", bound=msgspec.Struct)
 
 
 class _Listed(msgspec.Struct, frozen=True):
@@ -322,7 +320,7 @@ def _whole_card(path: Path, folder: Path) -> dict[str, Any]:
     protocol = card.get("protocol")
     if isinstance(protocol, bool) or not isinstance(protocol, int) or protocol < 1:
         expected = f"a whole number from 1 to {PROTOCOL}"
-        raise InputError.of(where=path, field="protocol", expected=expected, found=_told(protocol))
+        raise InputError.of(where=path, field="protocol", expected=expected, found=shown(protocol))
     if protocol > PROTOCOL:
         raise InputError(
             f"{path}: expected a model of format {PROTOCOL} or older, found format {protocol}: a newer "
@@ -341,79 +339,3 @@ def _whole_card(path: Path, folder: Path) -> dict[str, Any]:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"expected finite numbers, found {constant}")
-
-
-def decode(cls: type[Section], value: object, where: str) -> Section:
-    """Read a JSON value as a structure."""
-    try:
-        return msgspec.convert(value, cls)
-    except msgspec.ValidationError as error:
-        field, expected, found = _explained(cls, value, str(error))
-        raise InputError.of(where=where, field=field, expected=expected, found=found) from error
-
-
-_PLACE = re.compile(r" - at (?:`key` in )?`\$(?P<path>.*)`$")
-_STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<number>\d+)\]|\[\.\.\.\]")
-_WRONG = re.compile(r"Expected `(?P<types>[^`]+)`(?P<bounds>.*?)(?:, got `(?P<got>\w+)`)?")
-_ABSENT = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
-
-_WORDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "a text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "an object",
-    "null": "null",
-}
-
-
-def _explained(cls: type[Section], value: object, message: str) -> tuple[str | None, str, str]:
-    """Field, what was expected and what was found, of a sentence of msgspec."""
-    place = _PLACE.search(message)
-    path, sentence = (place["path"], message[: place.start()]) if place else ("", message)
-    field, found = _at(cls, value, path, message)
-    absent = _ABSENT.fullmatch(sentence)
-    if absent:
-        return f"{field}.{absent['name']}".lstrip("."), "a value", "none"
-    wrong = _WRONG.fullmatch(sentence)
-    if wrong is None:
-        return field or None, "another value", f"{_told(found)} ({sentence})"
-    types = " or ".join(_WORDS.get(each, each) for each in wrong["types"].split(" | "))
-    return field or None, f"{types}{wrong['bounds']}", _told(found)
-
-
-def _at(cls: type[Section], value: Any, path: str, message: str) -> tuple[str, Any]:
-    """Name of the place and the value there, of a path of msgspec."""
-    whole = value = copy.deepcopy(value)
-    place = ""
-    for step in _STEP.finditer(path):
-        key: str | int | None = step["name"]
-        if step["number"] is not None:
-            key = int(step["number"])
-        elif key is None:
-            # In an object without fixed names it says [...]: this is the entry without which all is well.
-            for name, entry in list(value.items()):
-                del value[name]
-                if _complaint(cls, whole) != message:
-                    key, value[name] = name, entry
-                    break
-            else:
-                break
-        place += f"[{key}]" if isinstance(key, int) else f".{key}"
-        value = value[key]
-    return place.lstrip("."), value
-
-
-def _complaint(cls: type[Section], value: object) -> str:
-    try:
-        msgspec.convert(value, cls)
-    except msgspec.ValidationError as error:
-        return str(error)
-    return ""
-
-
-def _told(value: object) -> str:
-    """A JSON value as a file has it, cut short."""
-    text = json.dumps(value, default=repr)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -15,12 +15,13 @@ from numpy.testing import assert_array_equal
 
 from crosscast.data.corun import CoRuns, Solo
 from crosscast.errors import InputError
+from crosscast.fields import decode
 from crosscast.predict.corun.artefact import KNOWN, NEW, CoRunCard, TrainedCoRunModel
 from crosscast.predict.corun.forecast import CoRunPredictor
 from crosscast.predict.corun.moolchandani2022 import Published
 from crosscast.predict.corun.process import Process
 from crosscast.predict.intervals import Residuals
-from crosscast.predict.store import CARD, decode, load_model
+from crosscast.predict.store import CARD, load_model
 from support.mixes import NAMES, made_co_runs, made_solo
 
 BOTH = made_co_runs(NAMES[:4], bags=(2, 3))

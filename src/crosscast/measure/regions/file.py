@@ -1,20 +1,25 @@
-"""The file of a history: a run a line, each a JSON object."""
+"""The history of regions: runs by key in memory, and a file of them, one JSON object a line."""
 
 from __future__ import annotations
 
 import fcntl
 import json
-import math
 import os
+import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
+
+import msgspec
+from msgspec import Meta
 
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.fields import STRICT_JSON, Fields
+from crosscast.fields import STRICT_JSON, decode, shown
 from crosscast.measure.regions.key import (
     MOST_ARGUMENTS,
     MOST_CHARACTERS,
@@ -23,7 +28,6 @@ from crosscast.measure.regions.key import (
     NOTHING,
     RegionKey,
     RegionRun,
-    Runs,
 )
 
 VERSION = 1
@@ -37,7 +41,98 @@ MOST_BYTES = 1 << 20
 MOST_NAME = 200
 """Length of a region's name."""
 
-_MOST_NUMBERS = 1000
+
+class Runs:
+    """Runs of regions, in the order in which they ended.
+
+    Every method may be called while other threads record.
+    """
+
+    def __init__(self, kept: int | None = None, keys: int | None = None) -> None:
+        self._kept = kept
+        self._most_keys = keys
+        self._lock = threading.RLock()
+        self._runs: dict[RegionKey, deque[RegionRun]] = {}
+
+    def __len__(self) -> int:
+        """Runs that are kept."""
+        with self._lock:
+            return sum(map(len, self._runs.values()))
+
+    def add(self, run: RegionRun) -> None:
+        """Keep a run."""
+        with self._lock:
+            runs = self._runs.get(run.key)
+            if runs is None:
+                if len(self._runs) == self._most_keys:
+                    del self._runs[next(iter(self._runs))]
+                runs = self._runs[run.key] = deque(maxlen=self._kept)
+            runs.append(run)
+
+    def keys(self, name: str | None = None) -> tuple[RegionKey, ...]:
+        """Keys of the regions that have runs, in the order of the first; only those of a name, if given."""
+        with self._lock:
+            return tuple(key for key in self._runs if name is None or key.name == name)
+
+    def runs(
+        self, key: RegionKey, configuration: Configuration | None = None, *, failed: bool = False
+    ) -> tuple[RegionRun, ...]:
+        """Runs of a key."""
+        with self._lock:
+            found = tuple(self._runs.get(key, ()))
+        return tuple(
+            run
+            for run in found
+            if (failed or run.failure is None) and configuration in (None, run.configuration)
+        )
+
+    def last(self, key: RegionKey) -> RegionRun | None:
+        """The last run of a key that did not fail, if there is one."""
+        return next(reversed(self.runs(key)), None)
+
+    def mean_time_s(self, key: RegionKey, configuration: Configuration | None = None) -> float | None:
+        """Mean time of the runs that did not fail, in seconds; none without a run."""
+        times_s = [run.duration_s for run in self.runs(key, configuration)]
+        return sum(times_s) / len(times_s) if times_s else None
+
+    def mean_power_w(self, key: RegionKey, configuration: Configuration | None = None) -> float | None:
+        """Mean power of the runs that did not fail and whose power is known, in watts; none without one.
+
+        Runs weigh by their times.
+        """
+        known = [
+            (run.power_w, run.metered_s)
+            for run in self.runs(key, configuration)
+            if run.power_w is not None and run.metered_s
+        ]
+        time_s = sum(metered_s for _, metered_s in known)
+        return sum(power_w * metered_s for power_w, metered_s in known) / time_s if known else None
+
+
+_Amount = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0, le=sys.float_info.max)]
+_Name = Annotated[str, Meta(min_length=1, max_length=MOST_NAME)]
+_Argument = Annotated[str, Meta(max_length=MOST_CHARACTERS)]
+_Place = Annotated[str, Meta(max_length=MOST_PLACE_CHARACTERS)]
+_Amounts = Annotated[dict[Annotated[str, Meta(min_length=1)], _Amount], Meta(max_length=1000)]
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    """What a line holds; the numbers are those of `RegionRun`."""
+
+    version: int
+    region: _Name
+    started_s: _Amount
+    duration_s: _Amount
+    arguments: Annotated[tuple[_Argument, ...], Meta(max_length=MOST_ARGUMENTS)] = ()
+    site: Annotated[tuple[_Place, ...], Meta(max_length=MOST_PLACES + 1)] = ()
+    device: Annotated[str, Meta(min_length=1)] | None = None
+    settings: dict[str, Any] | None = None
+    metered_s: _Amount | None = None
+    energy_j: _Amounts = {}
+    powers_w: _Amounts = {}
+    power_w: _Amount | None = None
+    counters: _Amounts = {}
+    failure: _Name | None = None
 
 
 def to_line(run: RegionRun) -> str:
@@ -52,6 +147,7 @@ def to_line(run: RegionRun) -> str:
     return f"{_head(run.key, run.configuration)}{_encode(rest)[1:]}\n"
 
 
+# Not msgspec's, which would write numbers that are none as null.
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
@@ -76,98 +172,40 @@ def is_begun(line: bytes) -> bool:
 def from_line(line: bytes, where: str) -> RegionRun:
     """Read a run."""
     try:
-        found = STRICT_JSON.decode(line.decode())
+        found, why = STRICT_JSON.decode(line.decode()), ""
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: expected a JSON object, found {_shown(line)} ({error})") from error
+        found, why = None, f" ({error})"
     if not isinstance(found, dict):
-        raise InputError(f"{where}: expected a JSON object, found {_shown(line)}")
-    fields = Fields(found, where)
-    fields.require("version", str(VERSION))
-    if fields.integer("version", 1) != VERSION:
-        raise fields.fail("version", f"{VERSION}, which this Crosscast reads")
-    run = RegionRun(
-        _key(fields),
-        _configuration(fields),
-        _needed(fields, "started_s"),
-        _needed(fields, "duration_s"),
-        _number(fields, "metered_s"),
-        _numbers(fields, "energy_j"),
-        _numbers(fields, "powers_w"),
-        _number(fields, "power_w"),
-        _numbers(fields, "counters"),
-        _word(fields, "failure"),
+        begin = line[:60].decode(errors="replace")
+        raise InputError(f"{where}: expected a JSON object, found {begin!r}{why}")
+    version = found.get("version")
+    if type(version) is not int or version != VERSION:
+        expected = f"{VERSION}, which this Crosscast reads"
+        raise InputError.of(where=where, field="version", expected=expected, found=shown(version))
+    told = decode(_Line, found, where)
+    return RegionRun(
+        RegionKey(told.region, told.arguments, told.site),
+        _configuration(told, where),
+        told.started_s,
+        float(told.duration_s),
+        told.metered_s,
+        told.energy_j or NOTHING,
+        told.powers_w or NOTHING,
+        told.power_w,
+        told.counters or NOTHING,
+        told.failure,
     )
-    fields.finish()
-    return run
 
 
-def _shown(line: bytes) -> str:
-    return repr(line[:60].decode(errors="replace"))
-
-
-def _key(fields: Fields) -> RegionKey:
-    fields.require("region", "the name of the region")
-    name = _word(fields, "region")
-    arguments = _words(fields, "arguments", MOST_ARGUMENTS, MOST_CHARACTERS)
-    site = _words(fields, "site", MOST_PLACES + 1, MOST_PLACE_CHARACTERS)
-    return RegionKey(name or "", arguments, site)
-
-
-def _word(fields: Fields, name: str) -> str | None:
-    text = fields.text(name)
-    if text is not None and len(text) > MOST_NAME:
-        raise fields.fail(name, f"{MOST_NAME} characters at most")
-    return text
-
-
-def _words(fields: Fields, name: str, most: int, length: int) -> tuple[str, ...]:
-    found = fields.texts(name)
-    if len(found) > most or any(len(text) > length for text in found):
-        raise fields.fail(name, f"{most} texts of {length} characters at most")
-    return found
-
-
-def _configuration(fields: Fields) -> Configuration | None:
-    device, settings = fields.text("device"), fields.take("settings")
-    if device is None and settings is None:
+def _configuration(line: _Line, where: str) -> Configuration | None:
+    if line.device is None and line.settings is None:
         return None
-    if device is None or not isinstance(settings, dict):
-        raise InputError(f"{fields.where}: expected both device and settings, an object, or none of them")
+    if line.device is None or line.settings is None:
+        raise InputError(f"{where}: expected both device and settings, an object, or none of them")
     try:
-        return Configuration(device, settings)
+        return Configuration(line.device, line.settings)
     except InputError as error:
-        raise InputError(f"{fields.where}: settings: {error}") from error
-
-
-def _number(fields: Fields, name: str) -> float | None:
-    value = fields.number(name)
-    if value is not None and value < 0:
-        raise fields.fail(name, "a number of at least 0")
-    return value
-
-
-def _needed(fields: Fields, name: str) -> float:
-    fields.require(name, "a number of seconds")
-    value = _number(fields, name)
-    if value is None:
-        raise fields.fail(name, "a number of seconds")
-    return float(value)
-
-
-def _numbers(fields: Fields, name: str) -> Any:
-    inner = fields.table(name)
-    if inner is None:
-        return NOTHING
-    found = dict(inner.items())
-    if len(found) > _MOST_NUMBERS:
-        raise InputError(
-            f"{fields.where}: {name}: expected {_MOST_NUMBERS} numbers at most, found {len(found)}"
-        )
-    for inside, value in found.items():
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not inside or not number or not math.isfinite(value) or value < 0:
-            raise inner.fail(inside, "a number of at least 0")
-    return found
+        raise InputError(f"{where}: settings: {error}") from error
 
 
 _PATIENCE_S = 2.0

@@ -1,4 +1,4 @@
-"""Applying configurations: what regions have set, so that it is set when it changes, and undone."""
+"""Regions as programs write them: `profiled` blocks and functions, and a queue whose launches are regions."""
 
 from __future__ import annotations
 
@@ -9,26 +9,17 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import wraps
 from operator import sub
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.measure.regions.file import MOST_NAME
-from crosscast.measure.regions.history import (
-    Counted,
-    Counts,
-    History,
-    Metering,
-    counting_of,
-    difference,
-    history_of,
-    metering_of,
-    total_w,
-)
+from crosscast.measure.regions.history import History, history_of
 from crosscast.measure.regions.key import (
     MOST_PLACES,
     NOTHING,
@@ -38,6 +29,15 @@ from crosscast.measure.regions.key import (
     arguments_of,
     say_once,
     site_of,
+)
+from crosscast.measure.regions.metering import (
+    Counted,
+    Counts,
+    Metering,
+    counting_of,
+    difference,
+    metering_of,
+    total_w,
 )
 
 Apply = Callable[[Configuration | None], object]
@@ -86,35 +86,22 @@ def _go_back(region: str, apply: Apply) -> None:
 _process = 0
 
 
+@dataclass(slots=True, eq=False)
 class Running:
     """A run that has begun; it ends with the ``with`` block that it is used for."""
 
-    __slots__ = (
-        "_counted",
-        "_energies_j",
-        "_process",
-        "_read",
-        "_recorder",
-        "_start",
-        "_started_s",
-        "configuration",
-        "device_s",
-        "key",
-        "recorded",
-    )
-
-    def __init__(self, key: RegionKey, configuration: Configuration | None, recorder: Recorder) -> None:
-        self.key = key
-        self.configuration = configuration
-        self.device_s: float | None = None
-        """What a device says that it took, in seconds; else the time of the host counts."""
-        self.recorded: RegionRun | None = None
-        """What was recorded; none before the region was left."""
-        self._process = _process
-        self._counted: Counted | None = None
-        self._energies_j: Counts = ()
-        self._recorder = recorder
-        self._started_s = self._read = self._start = 0.0
+    key: RegionKey  # What tells its runs from others
+    configuration: Configuration | None  # What it runs on; none if nobody said
+    _recorder: Recorder
+    _process: int
+    # What a device says that it took, in seconds; else the time of the host counts
+    device_s: float | None = None
+    recorded: RegionRun | None = None  # What was recorded; none before the region was left
+    _counted: Counted | None = None
+    _energies_j: Counts = ()
+    _started_s: float = 0.0
+    _read: float = 0.0
+    _start: float = 0.0
 
     @property
     def history(self) -> History:
@@ -132,8 +119,6 @@ class Running:
 
 class Recorder:
     """Records runs in one manner, in any number of threads."""
-
-    __slots__ = ("_apply", "_configuration", "_counters", "_selector", "_sensors", "history")
 
     def __init__(
         self,
@@ -166,7 +151,7 @@ class Recorder:
             configuration = self._selector.configuration(key)
         if self._apply is not None:
             apply_changed(key.name, self._apply, configuration)
-        running = Running(key, configuration, self)
+        running = Running(key, configuration, self, _process)
         if self._counters:
             running._counted = counting_of(self._counters).read()
         running._started_s = time.time()
@@ -187,7 +172,7 @@ class Recorder:
         if running._counted is not None:
             counters = difference(running._counted, counting_of(self._counters).read())
         metered_s, energy_j, powers_w, power_w = None, NOTHING, NOTHING, None
-        energies_j = _differences(started, ended)
+        energies_j = tuple(map(_difference, started, ended))
         if any(energies_j):
             metered_s, energy_j = now - running._read, metering.by_domain(energies_j)
             if failure is None:
@@ -210,10 +195,6 @@ class Recorder:
         self.history.record(run)
         if self._selector is not None and failure is None:
             self._selector.observed(running.key, run)
-
-
-def _differences(started: Counts, ended: Counts) -> Counts:
-    return tuple(map(_difference, started, ended))
 
 
 def _difference(
@@ -261,8 +242,6 @@ class Profiled:
     >>> print(run.key.name, run.key.arguments, len(run.history.runs(run.key)))
     sum ('1000',) 3
     """
-
-    __slots__ = ("_arguments", "_callers", "_name", "_open", "_recorder")
 
     def __init__(
         self,
@@ -346,3 +325,80 @@ _IN_TURNS: tuple[tuple[Callable[[object], bool], str], ...] = (
 
 profiled = Profiled
 """The name by which programs know it."""
+
+
+class ProfiledQueue:
+    """Launches kernels on a command queue, and records each launch as a run of a region.
+
+    A launch waits for what the queue holds, then for the kernel, so that time and energy are the kernel's
+    own. Everything else goes to the queue as it is.
+
+    Parameters
+    ----------
+    queue
+        A ``pyopencl.CommandQueue``. If it has profiling, times are those of the device's timer; else of the
+        host, launch and all.
+    history, selector, configuration, apply, sensors, counters, callers
+        As of `Profiled`.
+
+    Raises
+    ------
+    InputError
+        If arguments do not go together, or the file cannot be a history.
+    """
+
+    def __init__(
+        self,
+        queue: Any,
+        *,
+        history: History | str | Path | None = None,
+        selector: Chooser | None = None,
+        configuration: Configuration | None = None,
+        apply: Apply | None = None,
+        sensors: str | Metering = "auto",
+        counters: Sequence[str] = (),
+        callers: int = 0,
+    ) -> None:
+        # Imported here: other regions need no OpenCL.
+        from crosscast.measure.opencl import TIMES_COMMANDS, duration_s
+
+        self.queue = queue
+        self._duration_s = duration_s
+        self._has_timer = bool(queue.properties & TIMES_COMMANDS)
+        self._recorder = Recorder(history, selector, configuration, apply, sensors, counters)
+        self._callers = callers
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "queue":  # An object that is being copied has none yet.
+            raise AttributeError(name)
+        return getattr(self.queue, name)
+
+    @property
+    def history(self) -> History:
+        """Where launches are recorded."""
+        return self._recorder.history
+
+    def launch(
+        self,
+        kernel: Any,
+        global_size: Sequence[int],
+        local_size: Sequence[int] | None,
+        *args: Any,
+        **options: Any,
+    ) -> Any:
+        """Launch a kernel and wait for its end.
+
+        The run's key has the kernel's name, and the sizes before the arguments.
+        """
+        sizes = tuple(global_size), None if local_size is None else tuple(local_size)
+        arguments = arguments_of((*sizes, *args))
+        key = RegionKey(kernel.function_name, arguments, site_of(sys._getframe(1), self._callers))
+        self.queue.finish()
+        with self._recorder.begin(key) as running:
+            event = kernel(self.queue, global_size, local_size, *args, **options)
+            event.wait()
+            if self._has_timer:
+                # Some devices' timers go back now and then; the host's does not.
+                device_s = self._duration_s(event)
+                running.device_s = device_s if device_s >= 0 else None
+        return event

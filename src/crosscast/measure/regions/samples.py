@@ -1,17 +1,24 @@
-"""Samples for choosing a configuration, out of a history."""
+"""What histories are to models: rows of samples, as CSV too, and a dataset of runs over configurations."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from crosscast.configuration import Configuration
+from crosscast.data.dataset import Dataset
 from crosscast.data.files import whole_file
+from crosscast.data.sources.runs import DEFAULT_SIZE, FoundRuns, OwnRun, dataset_of_own, read_run_table
 from crosscast.errors import InputError
-from crosscast.measure.regions.key import RegionKey, RegionRun, Runs
+from crosscast.measure.regions.file import SUFFIX, Runs, is_history, read_history
+from crosscast.measure.regions.key import RegionKey, RegionRun
 
 
 def samples_of(history: Runs, key: RegionKey) -> list[dict[str, Any]]:
@@ -48,3 +55,106 @@ def _row(run: RegionRun, configuration: Configuration) -> dict[str, Any]:
             raise InputError(f"{run.key}: two columns of its samples would be {name}")
         row[name] = value
     return row
+
+
+_MOST_CHARACTERS = 120
+
+
+def own_runs_of(path: Path) -> FoundRuns:
+    """Read the runs of a history.
+
+    The application, and its kernel, is the region. The size is what else tells runs apart: what the arguments
+    are, and where the region was entered. Powers are as the history has them: that of a run may be over it
+    and the short ones before it. Runs that failed, whose configuration is not known or that took no time are
+    left out.
+    """
+    history = read_history(path)
+    runs = []
+    left_out: Counter[str] = Counter()
+    taken: dict[tuple[str, str], RegionKey] = {}
+    keys = history.keys()
+    for key in keys:
+        size = _size(key)
+        if taken.setdefault((key.name, size), key) != key:
+            size = f"{size} {_digest(key)}"
+        for number, run in enumerate(history.runs(key, failed=True), start=1):
+            configuration = run.configuration
+            if run.failure is not None:
+                left_out["failed"] += 1
+            elif configuration is None:
+                left_out["without a configuration"] += 1
+            elif not run.duration_s:
+                left_out["without a time"] += 1
+            else:
+                # Where one of the domains is not known, the others are not the whole.
+                powers_w = run.powers_w if run.power_w else {}
+                where = f"{path}: {key}, run {number}"
+                runs.append(
+                    OwnRun(
+                        key.name,
+                        key.name,
+                        size,
+                        configuration,
+                        run.duration_s,
+                        run.power_w or None,
+                        powers_w,
+                        run.counters,
+                        where,
+                    )
+                )
+    return FoundRuns(runs, left_out=left_out)
+
+
+def _size(key: RegionKey) -> str:
+    arguments = ", ".join(key.arguments)
+    text = " ".join([arguments or DEFAULT_SIZE, *(f"at {place}" for place in key.site)])
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}… {_digest(key)}"
+
+
+def _digest(key: RegionKey) -> str:
+    """Eight digits that tell a key apart from others of which the text begins alike."""
+    return hashlib.sha256(json.dumps(key).encode()).hexdigest()[:8]
+
+
+_SUFFIXES = (".csv", SUFFIX)
+
+
+@dataclass(frozen=True)
+class ImportedRuns:
+    """A dataset, and what to tell people about it."""
+
+    dataset: Dataset  # The dataset
+    notes: tuple[str, ...]  # Sentences about what was taken as what, and what was left out
+
+
+def import_runs(path: str | Path, settings: Sequence[str] | None = None) -> ImportedRuns:
+    """Make a dataset of runs over the configurations of a machine, for models that choose among these."""
+    path = Path(path)
+    files = _files(path)
+    if settings is not None and all(map(_is_history, files)):
+        raise InputError(f"{path}: settings: expected with CSV files, found histories, which tell theirs")
+    found = {
+        file.name: own_runs_of(file) if _is_history(file) else read_run_table(file, settings)
+        for file in files
+    }
+    dataset, summary = dataset_of_own(str(path), found)
+    notes = chain.from_iterable(each.notes for each in found.values())
+    return ImportedRuns(dataset, (*notes, *summary))
+
+
+def _is_history(file: Path) -> bool:
+    return is_history(file, "runs")
+
+
+def _files(path: Path) -> list[Path]:
+    try:
+        if not path.is_dir():
+            return [path]
+        files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES and file.is_file())
+    except OSError as error:
+        raise InputError(f"{path}: cannot list the folder ({error.strerror})") from error
+    if not files:
+        raise InputError(
+            f"{path}: expected a file {' or '.join(f'*{each}' for each in _SUFFIXES)}, found none"
+        )
+    return files

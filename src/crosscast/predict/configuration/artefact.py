@@ -14,6 +14,7 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.configuration import Configuration
 from crosscast.errors import InputError
+from crosscast.fields import decode
 from crosscast.predict.configuration.bailey2014 import FittedClusters, PublishedPredictor
 from crosscast.predict.configuration.choice import LEVEL, Choice, Objective, choice_of
 from crosscast.predict.configuration.data import (
@@ -25,7 +26,7 @@ from crosscast.predict.configuration.data import (
 )
 from crosscast.predict.configuration.process import FittedProcess, ProcessPredictor
 from crosscast.predict.serialization import Stored
-from crosscast.predict.store import StoredModel, decode, write
+from crosscast.predict.store import StoredModel, write
 
 QUESTION = "configuration"
 

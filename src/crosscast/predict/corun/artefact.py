@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from crosscast.data.corun import Solo
 from crosscast.errors import InputError
+from crosscast.fields import decode
 from crosscast.predict import store
 from crosscast.predict.corun.forecast import (
     CoRunForecast,
@@ -237,7 +238,7 @@ _ERRORS = "errors."
 
 def open_model(stored: StoredModel) -> TrainedCoRunModel:
     """The model of a card; its arrays are read when they are needed."""
-    card = store.decode(CoRunCard, stored.card, stored.where)
+    card = decode(CoRunCard, stored.card, stored.where)
 
     @cache
     def parts() -> tuple[CoRunPredictor, CoRunErrors]:

@@ -16,10 +16,10 @@ from crosscast.arrays import Reals
 from crosscast.data.corun import Solo
 from crosscast.data.files import whole_file
 from crosscast.errors import InputError
+from crosscast.fields import decode
 from crosscast.predict.corun.artefact import TrainedCoRunModel
 from crosscast.predict.corun.forecast import Estimate, MixForecast, is_plausible
 from crosscast.predict.intervals import Residuals
-from crosscast.predict.store import decode
 
 Form = Annotated[str, msgspec.Meta(pattern="^(plain|logarithmic)$")]
 """A line through times, as published, or one through their logarithms."""

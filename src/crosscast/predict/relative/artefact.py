@@ -12,6 +12,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
+from crosscast.fields import decode
 from crosscast.predict.intervals import group_reach, group_weights, most_level
 from crosscast.predict.relative.data import (
     MOST_NAMED,
@@ -23,7 +24,7 @@ from crosscast.predict.relative.data import (
     unknown_counters_error,
 )
 from crosscast.predict.serialization import Array, Nested, Stored, register_homes
-from crosscast.predict.store import StoredModel, decode, write
+from crosscast.predict.store import StoredModel, write
 from crosscast.predict.time.data import ProfileBatch
 from crosscast.predict.warnings import format_names
 from crosscast.profile import Profile

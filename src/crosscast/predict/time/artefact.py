@@ -15,8 +15,9 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
+from crosscast.fields import decode
 from crosscast.predict.serialization import register_homes
-from crosscast.predict.store import StoredModel, decode, write
+from crosscast.predict.store import StoredModel, write
 from crosscast.predict.time.data import ProfileBatch, Toolchain
 from crosscast.predict.time.forecast import PointPredictor, TimeForecast
 from crosscast.predict.time.gaussian import GaussianPredictor, Posterior

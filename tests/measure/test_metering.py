@@ -1,0 +1,315 @@
+"""What regions read: background threads, counters, meters, and the power that runs tell together."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from crosscast.errors import InputError
+from crosscast.measure.cpu_counters import EVENTS, Count
+from crosscast.measure.regions.metering import (
+    Background,
+    Counting,
+    Metering,
+    Pool,
+    counting_of,
+    difference,
+    metering_of,
+    total_w,
+)
+from support.measuring import FORKS, SteadyMeter
+from support.processes import wait_until
+
+pytestmark = pytest.mark.usefixtures("own_process")
+
+
+def test_it_works_until_there_is_nothing_more_to_do() -> None:
+    left = [1]
+    background = Background(left.clear, 0.001, "test", lambda: bool(left))
+    assert background.ensure()
+    wait_until(lambda: not background.runs)
+    assert not left
+
+
+def test_it_is_started_once_and_again_when_it_has_ended() -> None:
+    begun = threading.Event()
+    background = Background(begun.set, 0.001, "test", lambda: not begun.is_set())
+    assert [background.ensure(), background.ensure()] == [True, False]
+    wait_until(lambda: not background.runs)
+    assert background.ensure()
+    background.stop()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_it_is_started_again_after_work_that_failed() -> None:
+    background = Background(lambda: next(iter(())), 0.001, "test", lambda: True)
+    assert background.ensure()
+    wait_until(lambda: not background.runs)
+    assert background.ensure()
+    wait_until(lambda: not background.runs)
+
+
+def test_no_work_is_left_behind_by_a_thread_that_ends() -> None:
+    left: list[int] = []
+    done: list[int] = []
+
+    def work() -> None:
+        while left:
+            done.append(left.pop())
+
+    background = Background(work, 1e-5, "test", lambda: bool(left))
+    for number in range(2000):
+        left.append(number)
+        background.ensure()
+    wait_until(lambda: len(done) == 2000)
+    background.stop()
+
+
+def test_stopping_waits_and_tells_whether_it_ran() -> None:
+    working, may_end = threading.Event(), threading.Event()
+
+    def work() -> None:
+        working.set()
+        may_end.wait(10)
+
+    background = Background(work, 0.001, "test", lambda: True)
+    assert not background.stop()
+    background.ensure()
+    assert working.wait(10)
+    threading.Timer(0.01, may_end.set).start()
+    assert background.stop()
+    assert may_end.is_set()
+    assert not background.runs
+
+
+@pytest.mark.parametrize("busy", [False, True])
+@FORKS
+def test_a_fork_has_no_thread_and_the_parent_goes_on(busy: bool) -> None:
+    counted = [0]
+
+    def work() -> None:
+        counted[0] += 1
+        time.sleep(0.002 if busy else 0)
+
+    background = Background(work, 0.0005, "test", lambda: True)
+    background.ensure()
+    wait_until(lambda: counted[0] > 0)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if not background.runs and background.ensure() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert background.runs
+    before = counted[0]
+    wait_until(lambda: counted[0] > before)
+    background.stop()
+
+
+def test_where_no_thread_can_be_started_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    background = Background(lambda: None, 1.0, "test", lambda: True)
+    assert background.ensure()
+    assert not background.runs
+
+
+class SteppingPerf:
+    """Counters that go on by a step at each reading; cache events are not there."""
+
+    def __init__(self) -> None:
+        self.opened: list[tuple[int, int]] = []
+        self.now = 0
+
+    def open(self, kind: int, config: int, thread: int, leader: int, kernel_too: bool) -> int:
+        if (kind, config) in ((0, 2), (0, 3)):
+            raise OSError(2, "No such file or directory")
+        self.opened.append((kind, config))
+        return len(self.opened) - 1
+
+    def enable(self, descriptor: int) -> None: ...
+
+    def disable(self, descriptor: int) -> None: ...
+
+    def close(self, descriptor: int) -> None: ...
+
+    def read(self, descriptor: int) -> Count:
+        self.now += 1
+        # A counter that runs half of the time.
+        return Count(10 * self.now, 200 * self.now, 100 * self.now)
+
+
+def test_what_was_counted_between_two_readings_is_told_by_event() -> None:
+    counting = Counting(["instructions", "cache_misses"], SteppingPerf())
+    before, after = counting.read(), counting.read()
+    assert before.keys() == {"instructions"}
+    threads = len(before["instructions"])
+    # Each thread's counter went on by as many steps as there are threads, and counts half of the time.
+    assert difference(before, after) == {"instructions": 2 * 10 * threads**2}
+
+
+def test_counters_that_were_all_taken_are_absent() -> None:
+    before, after = {"cycles": [Count(5, 100, 50)]}, {"cycles": [Count(5, 300, 50)]}
+    assert not difference(before, after)
+
+
+def test_an_unknown_counter_is_named_with_those_there_are() -> None:
+    with pytest.raises(InputError, match=r"counters: expected some of cycles, .*, found 'flops'"):
+        counting_of(("cycles", "flops"))
+
+
+def test_the_real_counters_are_opened_once() -> None:
+    events = tuple(EVENTS)
+    counting = counting_of(events)
+    assert counting_of(events) is counting
+    found = difference(counting.read(), counting.read())
+    assert found.keys() <= EVENTS.keys()
+    assert all(value >= 0 for value in found.values())
+
+
+def test_counters_that_somebody_closed_are_said_once_and_absent(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def closed(descriptor: int) -> Count:
+        raise OSError(9, "Bad file descriptor")
+
+    perf = SteppingPerf()
+    counting = Counting(["cycles"], perf)
+    before = counting.read()
+    monkeypatch.setattr(perf, "read", closed)
+    with caplog.at_level(logging.WARNING, "crosscast"):
+        assert not difference(before, counting.read())
+        assert not difference(counting.read(), counting.read())
+    assert [record.getMessage() for record in caplog.records] == [
+        "regions have no CPU counters from now on: Bad file descriptor"
+    ]
+
+
+def test_a_meter_that_fails_is_said_once_and_not_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+    good, bad = SteadyMeter(1.0), SteadyMeter(2.0, 3.0)
+    bad.domains = ("gpu-0", "gpu-1")
+    metering = Metering([bad, good])
+    first = metering.read()
+    bad.fails = True
+    with caplog.at_level(logging.WARNING, "crosscast"):
+        for _ in range(3):
+            found = metering.read()
+    assert [found[0] is None, first[0] is None] == [True, False]
+    assert metering.by_domain(found).keys() == {"package-0"}
+    assert (bad.reads, good.reads) == (2, 4)
+    assert [record.getMessage() for record in caplog.records] == [
+        "regions have no energy of gpu-0, gpu-1 from now on: steady: the sensor was unplugged"
+    ]
+
+
+def test_meters_of_a_name_are_opened_once(tmp_path: Path) -> None:
+    path = tmp_path / "energy.csv"
+    path.write_text("domain,time_s,energy_j\ngpu,0,0\ngpu,100,100\n")
+    metering = metering_of(f"replay:{path}")
+    assert metering_of(f"replay:{path}") is metering
+    assert metering_of(metering) is metering
+    assert metering.domains == ("gpu",)
+
+
+@FORKS
+def test_a_forked_process_opens_its_own() -> None:
+    metering = metering_of("none")
+    child = os.fork()
+    if child == 0:
+        os._exit(1 if metering_of("none") is metering else 0)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_name_that_is_none_is_refused_each_time() -> None:
+    for _ in range(2):
+        with pytest.raises(InputError, match="found 'watts'"):
+            metering_of("watts")
+
+
+def pool_of(resolution_s: float, meters: int = 1) -> tuple[Pool, Metering]:
+    metering = Metering([SteadyMeter(1.0, resolution_s=resolution_s) for _ in range(meters)])
+    return Pool(metering), metering
+
+
+def test_a_long_run_has_its_own_power() -> None:
+    pool, _ = pool_of(0.001)
+    assert pool.add(2.0, ((100.0,),)) == {"package-0": 50.0}
+    assert pool.add(1.0, ((100.0,),)) == {"package-0": 100.0}
+
+
+@pytest.mark.parametrize(("share", "runs"), [(9, 1), (8, 2), (4, 5), (1, 67)])
+def test_short_runs_have_it_after_as_many_as_bring_the_standard_error_to_5_percent(
+    share: float, runs: int
+) -> None:
+    pool, _ = pool_of(0.001)
+    found = [pool.add(share * 0.001, ((1.0,),)) for _ in range(runs)]
+    assert found[:-1] == [None] * (runs - 1)
+    assert found[-1] is not None
+    assert found[-1]["package-0"] == pytest.approx(1000 / share)
+
+
+@pytest.mark.parametrize("run_s", [0.0003, 0.001, 0.005, 0.02])
+def test_the_power_is_as_near_as_is_said(run_s: float) -> None:
+    """A counter in steps of a millisecond that draws 80 W, read by runs with pauses of any length."""
+    random.seed(3)
+    pool, _ = pool_of(0.001)
+    now_s = 0.0
+    found: list[float] = []
+    while len(found) < 200:
+        now_s += random.random()
+        steps = int((now_s + run_s) / 0.001) - int(now_s / 0.001)
+        now_s += run_s
+        powers_w = pool.add(run_s, ((80.0 * steps * 0.001,),))
+        if powers_w:
+            found.append(powers_w["package-0"])
+    errors = [power_w / 80 - 1 for power_w in found]
+    assert abs(sum(errors) / len(errors)) < 0.012
+    assert (sum(error**2 for error in errors) / len(errors)) ** 0.5 < 0.06
+
+
+def test_a_meter_that_stands_still_is_given_up_and_never_tells_0_w() -> None:
+    pool, metering = pool_of(0.001, meters=2)
+    assert pool.add(0.09, ((0.0,), (5.0,))) is None
+    assert metering.works
+    assert pool.add(0.09, ((0.0,), (5.0,))) is None
+    assert metering.reasons == ["steady: the counters stood still for 0.18 s"]
+    assert metering.read()[0] is None
+    assert metering.works
+    assert pool.add(1.0, (None, (5.0,))) == {"package-0": 5.0}
+
+
+def test_runs_before_a_meter_failed_are_not_mixed_with_those_after() -> None:
+    pool, _ = pool_of(0.1, meters=2)
+    assert pool.add(0.8, ((800.0,), (800.0,))) is None
+    assert pool.add(0.8, (None, (8.0,))) is None
+    found = pool.add(0.8, (None, (8.0,)))
+    assert found is not None
+    assert found["package-0"] == pytest.approx(10.0)
+
+
+def test_a_run_of_no_time_has_no_power() -> None:
+    pool, _ = pool_of(0.0)
+    assert pool.add(0.0, ((1.0,),)) is None
+
+
+@pytest.mark.parametrize(
+    ("powers_w", "domains", "total"),
+    [
+        ({"package-0": 1.0, "package-1": 2.0}, None, 3.0),
+        ({"psys": 9.0, "package-0": 1.0}, None, 1.0),
+        ({"psys": 9.0}, None, 9.0),
+        ({"package-0": 1.0, "package-0/dram": 5.0, "gpu": 4.0}, None, 5.0),
+        ({"gpu": 4.0}, ["package-0", "gpu"], None),
+        ({}, [], None),
+    ],
+)
+def test_parts_are_not_added_to_what_they_are_parts_of(
+    powers_w: dict[str, float], domains: list[str] | None, total: float | None
+) -> None:
+    assert total_w(powers_w, powers_w if domains is None else domains) == total
