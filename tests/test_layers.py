@@ -13,7 +13,6 @@ import crosscast
 ROOT = Path(crosscast.__file__).parent
 
 LAYERS = {
-    "cache_home": 0,
     "arrays": 0,
     "errors": 0,
     "results": 0,

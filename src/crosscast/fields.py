@@ -6,7 +6,7 @@ import copy
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
@@ -60,100 +60,92 @@ class Fields:
         self._known.append(name)
         return self._table.get(name)
 
+    def _taken(self, name: str, expected: str, is_right: Callable[[Any], bool]) -> Any:
+        value = self.take(name)
+        if value is not None and not is_right(value):
+            raise self.fail(name, expected)
+        return value
+
     def require(self, name: str, expected: str) -> None:
         """Refuse a table without the field `name`."""
-        if name not in self._table:
+        if self._table.get(name) is None:
             raise InputError(f"{self.where}: {name} is missing, expected {expected}")
 
-    def text(self, name: str) -> str | None:
-        """Text, not empty."""
-        value = self.take(name)
-        if value is not None and (not isinstance(value, str) or not value):
-            raise self.fail(name, "a text")
+    def text(self, name: str, most: int | None = None) -> str | None:
+        """Text, not empty, of so many characters at most."""
+        value: str | None = self._taken(name, "a text", lambda value: isinstance(value, str) and value != "")
+        if value is not None and most is not None and len(value) > most:
+            raise InputError(f"{self.where}: {name}: expected {most} characters at most, found more")
         return value
 
     def choice(self, name: str, choices: Sequence[str], default: str) -> str:
         """One of `choices`."""
-        value = self.take(name)
-        if value is None:
-            return default
-        if value not in choices:
-            raise self.fail(name, f"one of {', '.join(choices)}")
-        return str(value)
+        value = self._taken(name, f"one of {', '.join(choices)}", lambda value: value in choices)
+        return default if value is None else str(value)
 
     def flag(self, name: str) -> bool:
         """``true`` or ``false``; absent is ``false``."""
-        value = self.take(name)
-        if value is not None and not isinstance(value, bool):
-            raise self.fail(name, "true or false")
-        return bool(value)
+        return bool(self._taken(name, "true or false", lambda value: isinstance(value, bool)))
 
     def integer(self, name: str, least: int) -> int | None:
         """Whole number, `least` or more."""
-        value = self.take(name)
-        if value is None:
-            return None
-        if not _is_integer(value) or value < least:
-            raise self.fail(name, f"a whole number of at least {least}")
-        return int(value)
+        value: int | None = self._taken(
+            name,
+            f"a whole number of at least {least}",
+            lambda value: _is_integer(value) and value >= least,
+        )
+        return value
 
-    def number(self, name: str) -> int | float | None:
-        """Finite number."""
-        value = self.take(name)
-        if value is None:
-            return None
-        if not (_is_integer(value) or isinstance(value, float)) or not math.isfinite(value):
-            raise self.fail(name, "a number")
-        return value  # type: ignore[no-any-return]
+    def number(self, name: str, ge: float | None = None, gt: float | None = None) -> int | float | None:
+        """Finite number, of at least `ge` and above `gt` where these are given."""
+        value: int | float | None = self._taken(
+            name, "a number", lambda value: _is_number(value) and math.isfinite(value)
+        )
+        if value is not None and ge is not None and value < ge:
+            raise self.fail(name, f"a number of at least {ge:g}")
+        if value is not None and gt is not None and value <= gt:
+            raise self.fail(name, f"a number above {gt:g}")
+        return value
 
     def numbers(self, name: str) -> list[int | float] | None:
         """List of numbers, not empty."""
-        value = self.take(name)
-        if value is None:
-            return None
-        if not isinstance(value, list) or not value:
-            raise self.fail(name, "a list of numbers")
-        if not all(_is_integer(item) or isinstance(item, float) for item in value):
-            raise self.fail(name, "a list of numbers")
+        value: list[int | float] | None = self._taken(
+            name, "a list of numbers", lambda value: _is_list(value, _is_number) and value
+        )
         return value
 
     def sizes(self, name: str, least: int) -> tuple[int, ...] | None:
         """One to three whole numbers, each `least` or more; one may come without a list."""
-        value = self.take(name)
-        if value is None:
-            return None
-        items = value if isinstance(value, list) else [value]
-        if not 1 <= len(items) <= 3 or not all(_is_integer(item) and item >= least for item in items):
-            raise self.fail(name, f"1 to 3 whole numbers of at least {least}")
-        return tuple(int(item) for item in items)
+        found = self._taken(
+            name,
+            f"1 to 3 whole numbers of at least {least}",
+            lambda value: (
+                1 <= len(_listed(value)) <= 3
+                and all(_is_integer(item) and item >= least for item in _listed(value))
+            ),
+        )
+        return None if found is None else tuple(_listed(found))
 
     def texts(self, name: str) -> tuple[str, ...]:
         """List of texts; absent is empty, and one text may come without a list."""
-        value = self.take(name)
-        if value is None:
-            return ()
-        items = value if isinstance(value, list) else [value]
-        if not all(isinstance(item, str) for item in items):
-            raise self.fail(name, "a list of texts")
-        return tuple(items)
+        found = self._taken(
+            name, "a list of texts", lambda value: all(isinstance(item, str) for item in _listed(value))
+        )
+        return () if found is None else tuple(_listed(found))
 
     def tables(self, name: str) -> list[Fields]:
         """List of tables, as ``[[name]]`` gives it; absent is empty."""
-        value = self.take(name)
-        if value is None:
-            return []
-        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            raise self.fail(name, f"tables, each under [[{name}]]")
-        return [Fields(item, f"{self.where}: {name}[{index}]") for index, item in enumerate(value)]
+        found = self._taken(
+            name,
+            f"tables, each under [[{name}]]",
+            lambda value: _is_list(value, lambda item: isinstance(item, dict)),
+        )
+        return [Fields(item, f"{self.where}: {name}[{index}]") for index, item in enumerate(found or ())]
 
     def table(self, name: str) -> Fields | None:
         """One table."""
-        value = self.take(name)
-        if value is None:
-            return None
-        if not isinstance(value, dict):
-            raise self.fail(name, "a table")
-        return Fields(value, f"{self.where}: {name}")
+        found = self._taken(name, "a table", lambda value: isinstance(value, dict))
+        return None if found is None else Fields(found, f"{self.where}: {name}")
 
     def items(self) -> list[tuple[str, Any]]:
         """Every field with its value; all of them count as known."""
@@ -171,6 +163,18 @@ class Fields:
 def _is_integer(value: object) -> bool:
     """True for whole numbers, and not for ``true`` and ``false``, which Python counts among them."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return _is_integer(value) or isinstance(value, float)
+
+
+def _is_list(value: object, is_item: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and all(map(is_item, value))
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 Section = TypeVar("Section", bound=msgspec.Struct)

@@ -93,7 +93,7 @@ def test_machines_have_what_their_tables_say(tmp_path: Path) -> None:
         ("machine = [", "expected machines in TOML"),
         ("a = " + "[" * 100_000, "expected machines in TOML"),
         ("a = " + "1" * 5000, "expected machines in TOML"),
-        ("#" * (1 << 20) + "#", "expected machines in at most 1 MiB, found more"),
+        ("#" * (1 << 20) + "#", "expected a file of at most 1 MiB, found a larger one"),
     ],
 )
 def test_a_file_that_is_wrong_is_refused_in_one_sentence(tmp_path: Path, text: str, message: str) -> None:

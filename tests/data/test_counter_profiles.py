@@ -382,4 +382,4 @@ def test_a_share_of_cpus_that_is_no_number_is_refused(tmp_path: Path) -> None:
 def test_a_missing_file_and_another_encoding_are_refused(tmp_path: Path) -> None:
     assert "No such file" in refusal_perf_profile(tmp_path / "none.json")
     (tmp_path / "p.json").write_bytes(b"\xff\xfe{}")
-    assert "in UTF-8, found another byte at place 0" in refusal_perf_profile(tmp_path / "p.json")
+    assert "expected UTF-8, found another byte at place 0" in refusal_perf_profile(tmp_path / "p.json")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.data.files import csv_rows, locked
+from crosscast.data.files import cache_home, csv_rows, locked
 from crosscast.errors import InputError
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=10).map(str.strip)
@@ -53,7 +53,7 @@ def test_lines_count_from_one_and_empty_ones_are_passed_over(tmp_path: Path) -> 
         (b"a,b\n1,2,3\n", "line 2: expected 2 cells, found 3"),
         (b"a\n\xff\n", "expected UTF-8, found another byte at place 2"),
         (b'a\n"b\n', "line 2: expected CSV, found something else"),
-        (b"a\n" * 501, "expected runs of at most 0 MiB, found more"),
+        (b"a\n" * 501, "expected a file of at most 0 MiB, found a larger one"),
     ],
 )
 def test_bad_files_are_refused_in_a_sentence(tmp_path: Path, content: bytes, found: str) -> None:
@@ -99,3 +99,15 @@ def test_a_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"file: cannot make the folder"), locked(tmp_path / "file"):
         pass
+
+
+def test_the_cache_is_where_the_standard_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    assert cache_home() == tmp_path / "other" / "crosscast"
+    for unset in ("", None):
+        if unset is None:
+            monkeypatch.delenv("XDG_CACHE_HOME")
+        else:
+            monkeypatch.setenv("XDG_CACHE_HOME", unset)
+        assert cache_home() == tmp_path / ".cache" / "crosscast"

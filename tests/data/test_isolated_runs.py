@@ -1,4 +1,4 @@
-"""Files of solo runs."""
+"""Files of isolated runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def refusal(path: Path) -> str:
     return str(caught.value).removeprefix(f"{path}: ")
 
 
-def test_a_solo_run_comes_back_with_what_is_known_of_its_device(tmp_path: Path) -> None:
+def test_an_isolated_run_comes_back_with_what_is_known_of_its_device(tmp_path: Path) -> None:
     write_profile(SOLO, {**DEVICE, "sources": "{}", "vendor": ""}, tmp_path / "a.json")
     found = read_profile(tmp_path / "a.json")
     assert found.solo == SOLO
@@ -75,7 +75,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=2
     features=st.dictionaries(texts, numbers, max_size=5),
     memory=st.none() | st.integers(0, 10**15),
 )
-def test_any_solo_run_comes_back_and_has_one_file(
+def test_any_isolated_run_comes_back_and_has_one_file(
     name: str, time_s: float | None, features: dict[str, float], memory: int | None
 ) -> None:
     solo = Solo(name, "tiny", "cpu", time_s, memory_bytes=memory, features=features)
@@ -127,11 +127,11 @@ def test_any_solo_run_comes_back_and_has_one_file(
         ({"version": 0}, "version: expected a whole number of at least 1, found 0"),
         (
             {"version": 2},
-            "expected a solo profile of version 1 or older, found version 2: a newer Crosscast wrote it",
+            "expected an isolated run of version 1 or older, found version 2: a newer Crosscast wrote it",
         ),
         (
             {"format": "crosscast model"},
-            "expected a solo profile, as crosscast corun profile writes it, found another JSON value",
+            "expected an isolated run, as crosscast corun profile writes it, found other JSON",
         ),
     ],
     ids=str,
@@ -163,7 +163,7 @@ def test_a_field_that_nobody_knows_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: Path, content: bytes, reason: str) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(content)
-    assert refusal(path).startswith("expected a solo profile in JSON, found something else (")
+    assert refusal(path).startswith("expected an isolated run in JSON (")
     assert reason in refusal(path)
 
 
@@ -171,7 +171,7 @@ def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: Path, content: bytes,
 def test_another_json_value_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "a.json"
     path.write_text(content)
-    assert refusal(path).endswith("as crosscast corun profile writes it, found another JSON value")
+    assert refusal(path).endswith("as crosscast corun profile writes it, found other JSON")
 
 
 def test_a_number_beyond_all_others_is_refused(tmp_path: Path) -> None:
@@ -182,10 +182,10 @@ def test_a_number_beyond_all_others_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_no_file_and_a_file_of_any_length_are_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path) == "cannot read the solo profile (Is a directory)"
-    assert refusal(tmp_path / "none.json") == "cannot read the solo profile (No such file or directory)"
+    assert refusal(tmp_path) == "cannot read the isolated run (Is a directory)"
+    assert refusal(tmp_path / "none.json") == "cannot read the isolated run (No such file or directory)"
     (tmp_path / "long.json").write_bytes(b" " * ((1 << 20) + 1))
-    assert refusal(tmp_path / "long.json") == "expected a solo profile of at most 1 MiB, found more"
+    assert refusal(tmp_path / "long.json") == "expected a file of at most 1 MiB, found a larger one"
 
 
 @pytest.mark.parametrize(
@@ -215,8 +215,8 @@ def test_what_could_not_be_read_again_is_not_written(
 
 def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match=r"folder: cannot write the solo profile \(Is a directory\)"):
+    with pytest.raises(InputError, match=r"folder: cannot write the isolated run \(Is a directory\)"):
         write_profile(SOLO, DEVICE, tmp_path / "folder")
-    with pytest.raises(InputError, match="cannot write the solo profile"):
+    with pytest.raises(InputError, match="cannot write the isolated run"):
         write_profile(SOLO, DEVICE, tmp_path / "none" / "a.json")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]

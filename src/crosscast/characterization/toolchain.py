@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from crosscast.cache_home import cache_home
+from crosscast.data.files import cache_home
 from crosscast.errors import CompileError, EnvironmentFault, InputError
 from crosscast.kernel import Program
 

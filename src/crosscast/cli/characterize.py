@@ -325,10 +325,10 @@ class Outputs:
         print(f"wrote {path}", file=sys.stderr)
 
     def _write_aiwc(self, profile: Profile, folder: Path) -> None:
-        from crosscast.data.files import make_folder
+        from crosscast.data.files import made
         from crosscast.data.profiles import write_aiwc
 
-        make_folder("--out", folder)
+        made(folder, "--out")
         print(f"wrote {write_aiwc(profile, folder)}", file=sys.stderr)
 
     def _print_csv(self, profile: Profile) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter, Token
 
-from crosscast.cache_home import cache_home
+from crosscast.data.files import cache_home
 from crosscast.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ def check_place(option: str, folder: Path) -> None:
 def check_folder(option: str, folder: Path | None) -> None:
     """Make the folder of figures, if they are wanted and can be drawn."""
     if folder is not None:
-        from crosscast.data.files import make_folder
+        from crosscast.data.files import made
         from crosscast.report.figures import require_matplotlib
 
         require_matplotlib()
-        make_folder(option, folder)
+        made(folder, option)
         check_place(option, folder)
 
 

@@ -13,7 +13,7 @@ from crosscast.cluster.jobs import Jobs, Policy, Schedule
 from crosscast.cluster.metrics import MachineMetrics, Metrics, metrics_of, per_machine, policy_label
 from crosscast.cluster.placements import PLACEMENTS, Workload, check_placements, without_choice
 from crosscast.cluster.simulate import timed
-from crosscast.errors import CrosscastError, InputError, MissingExtraError
+from crosscast.errors import CrosscastError, InputError, importing
 
 SHARE = 0.95
 """Probability with which an interval holds the mean, were there more seeds."""
@@ -43,10 +43,8 @@ def mean_of(values: Sequence[float]) -> Mean:
     mean, count = float(np.mean(values)), len(values)
     if count < 2:
         return Mean(mean, None, None)
-    try:
+    with importing("cluster", "an interval over seeds"):
         from scipy.special import stdtrit
-    except ImportError as error:
-        raise MissingExtraError("cluster", "an interval over seeds") from error
     half = float(stdtrit(count - 1, (1 + SHARE) / 2)) * float(np.std(values, ddof=1)) / count**0.5
     return Mean(mean, mean - half, mean + half)
 
@@ -105,11 +103,9 @@ def least_work_s(types: Workload, counts: Integers) -> float:
     Each type's jobs are shared out between the machines so that the one with the most work has the least: a
     linear program, in which work is processors times time over the processors of the machine.
     """
-    try:
+    with importing("cluster", "the least makespan"):
         from scipy.optimize import linprog
         from scipy.sparse import csr_array
-    except ImportError as error:
-        raise MissingExtraError("cluster", "the least makespan") from error
     there = np.flatnonzero(counts)
     allowed = types.runs_on[there]
     row, machine = np.nonzero(allowed)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import Integers, Reals
-from crosscast.data.files import whole_file
+from crosscast.data.files import read_bytes, whole_file
 from crosscast.errors import InputError
 from crosscast.fields import Fields
 
@@ -114,13 +114,8 @@ def read_machines(path: str | Path) -> list[Machine]:
     """Read machines."""
     path = Path(path)
     try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-        if len(content) > _MOST_BYTES:
-            raise InputError(f"{path}: expected machines in at most {_MOST_BYTES >> 20} MiB, found more")
+        content = read_bytes(path, "machines", _MOST_BYTES)
         fields = Fields(tomllib.loads(content.decode("utf-8")), str(path))
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the machines ({error.strerror})") from error
     except RecursionError as error:
         raise InputError(f"{path}: expected machines in TOML, found lists that are too deep") from error
     except ValueError as error:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from crosscast.cluster.jobs import ORDERS, Bound, Jobs, Machine, Placement, Policy, Schedule, check_machines
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import InputError, importing
 
 _EASY = Policy()
 
@@ -114,12 +114,10 @@ def simulate(
         if len(machines) > 1:
             raise InputError(f"placement: expected one for {len(machines)} machines, found none")
         placement = Bound(np.zeros(len(jobs), np.int64))
-    try:
-        from crosscast.cluster.simulator.engine import run
-    except ModuleNotFoundError as error:
-        if error.name != "numba":
-            raise
-        raise MissingExtraError("cluster", "simulating a cluster") from error
+    with importing("cluster", "simulating a cluster"):
+        import numba  # noqa: F401
+    from crosscast.cluster.simulator.engine import run
+
     return run(jobs, machines, policy, placement, progress)
 
 

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and the folders that they go into."""
+"""Files: read up to a size, written whole or not at all, and the folders that they go into."""
 
 from __future__ import annotations
 
@@ -14,12 +14,34 @@ from pathlib import Path
 from crosscast.errors import InputError
 
 
-def make_folder(role: str, folder: Path) -> None:
-    """Make a folder if it is not there."""
+def cache_home() -> Path:
+    """Where what can be made again is kept: ``crosscast`` in ``XDG_CACHE_HOME``, or in ``~/.cache``.
+
+    It may not be there yet.
+    """
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "crosscast"
+
+
+def read_bytes(path: Path, what: str, most_bytes: int) -> bytes:
+    """All of a file of a bounded size; `what` is in it, for messages."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        with path.open("rb") as file:
+            content = file.read(most_bytes + 1)
     except OSError as error:
-        raise InputError(f"{role}: cannot make the folder {folder} ({error.strerror})") from error
+        raise InputError(f"{path}: cannot read the {what} ({error.strerror})") from error
+    if len(content) > most_bytes:
+        raise InputError(f"{path}: expected a file of at most {most_bytes >> 20} MiB, found a larger one")
+    return content
+
+
+def read_text(path: Path, what: str, most_bytes: int) -> str:
+    """The same of a file in UTF-8."""
+    content = read_bytes(path, what, most_bytes)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: expected UTF-8, found another byte at place {error.start}") from error
 
 
 @contextmanager
@@ -36,13 +58,16 @@ def whole_file(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def made(folder: str | Path) -> Path:
-    """Make a folder if it is not there, and return it."""
+def made(folder: str | Path, role: str | None = None) -> Path:
+    """Make a folder if it is not there, and return it; its `role`, such as an option, is for messages."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder}: cannot make the folder ({error.strerror})") from error
+        at = f"{folder}: cannot make the folder"
+        if role is not None:
+            at = f"{role}: cannot make the folder {folder}"
+        raise InputError(f"{at} ({error.strerror})") from error
     return folder
 
 
@@ -93,7 +118,7 @@ def csv_rows(
     path: Path, what: str, columns: str, most_bytes: int
 ) -> tuple[str, Sequence[str], Iterator[tuple[str, Mapping[str, str]]]]:
     """Read a CSV file in UTF-8; lines without anything in them are passed over."""
-    lines = _lines(path, _text(path, what, most_bytes))
+    lines = _lines(path, read_text(path, what, most_bytes))
     where, header = next(lines, ("", []))
     if not header:
         raise InputError(f"{path}: expected columns such as {columns}, found an empty file")
@@ -133,17 +158,3 @@ def _lines(path: Path, text: str) -> Iterator[tuple[str, list[str]]]:
         raise InputError(
             f"{path}, line {lines.line_num}: expected CSV, found something else ({error})"
         ) from error
-
-
-def _text(path: Path, what: str, most_bytes: int) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(most_bytes + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the {what} ({error.strerror})") from error
-    if len(content) > most_bytes:
-        raise InputError(f"{path}: expected {what} of at most {most_bytes >> 20} MiB, found more")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: expected UTF-8, found another byte at place {error.start}") from error

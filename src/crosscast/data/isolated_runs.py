@@ -1,4 +1,4 @@
-"""Files of solo runs: JSON that says what is known of an application alone on a device, and of the device."""
+"""Files of isolated runs: JSON with what is known of an application alone on a device, and of the device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from crosscast.configuration import Configuration
 from crosscast.data.corun import Solo
-from crosscast.data.files import whole_file
+from crosscast.data.files import read_bytes, whole_file
 from crosscast.data.schema import DEVICES, json_text
 from crosscast.errors import InputError
 from crosscast.fields import STRICT_JSON, Fields
@@ -21,6 +21,7 @@ FORMAT = "crosscast solo profile"
 VERSION = 1
 """Rises when a field changes its name, type or meaning."""
 
+_WHAT = "isolated run"
 _MOST_BYTES = 1 << 20
 _MOST_NUMBERS = 512
 _MOST_CHARACTERS = 200
@@ -38,18 +39,18 @@ class SoloProfile:
 
 
 def write_profile(solo: Solo, device: Mapping[str, Any], path: str | Path) -> None:
-    """Write a solo run to a file, in the place of what is there; the same run gives the same bytes."""
+    """Write an isolated run to a file, in the place of what is there; the same run gives the same bytes."""
     path = Path(path)
     content = _content(solo, device, path)
     _profile(Fields(content, str(path)))
     text = json.dumps(content, indent=1, sort_keys=True, allow_nan=False)
     if len(text) >= _MOST_BYTES:
-        raise _too_large(path)
+        raise InputError(f"{path}: expected a file of at most {_MOST_BYTES >> 20} MiB, found a larger one")
     try:
         with whole_file(path) as temporary:
             temporary.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path}: cannot write the solo profile ({error.strerror or error})") from error
+        raise InputError(f"{path}: cannot write the {_WHAT} ({error.strerror or error})") from error
 
 
 def _content(solo: Solo, device: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -100,49 +101,35 @@ def read_profile(path: str | Path) -> SoloProfile:
     """
     path = Path(path)
     try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the solo profile ({error.strerror})") from error
-    if len(content) > _MOST_BYTES:
-        raise _too_large(path)
-    try:
-        found = STRICT_JSON.decode(content.decode("utf-8-sig"))
+        found = STRICT_JSON.decode(read_bytes(path, _WHAT, _MOST_BYTES).decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path}: expected a solo profile in JSON, found something else ({error})"
-        ) from error
+        raise InputError(f"{path}: expected an isolated run in JSON ({error})") from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise InputError(
-            f"{path}: expected a solo profile, as crosscast corun profile writes it, found another JSON value"
+            f"{path}: expected an isolated run, as crosscast corun profile writes it, found other JSON"
         )
     version = found.get("version")
     if isinstance(version, int) and version > VERSION:
         raise InputError(
-            f"{path}: expected a solo profile of version {VERSION} or older, found version {version}: a "
+            f"{path}: expected an isolated run of version {VERSION} or older, found version {version}: a "
             "newer Crosscast wrote it"
         )
     return _profile(Fields(found, str(path)))
 
 
-def _too_large(path: Path) -> InputError:
-    return InputError(f"{path}: expected a solo profile of at most {_MOST_BYTES >> 20} MiB, found more")
-
-
 def _profile(fields: Fields) -> SoloProfile:
     fields.choice("format", (FORMAT,), FORMAT)
-    if fields.integer("version", 1) != VERSION:
-        fields.require("version", str(VERSION))
-        raise fields.fail("version", str(VERSION))
+    fields.require("version", str(VERSION))
+    fields.integer("version", VERSION)
     device = _device(_table(fields, "device", "a description of the device"))
     solo = Solo(
         _text(fields, "application", "a name"),
         _text(fields, "size", "the name of a problem size"),
         device["device"],
-        _positive(fields, "time_s"),
+        _real(fields.number("time_s", gt=0)),
         _configuration(_table(fields, "configuration", "settings by name"), device["device"]),
         fields.integer("runs", 1) or 1,
-        _at_least_0(fields, "power_w"),
+        _real(fields.number("power_w", ge=0)),
         fields.integer("memory_bytes", 0),
         _features(_table(fields, "features", "numbers by name")),
     )
@@ -151,41 +138,18 @@ def _profile(fields: Fields) -> SoloProfile:
 
 
 def _table(fields: Fields, name: str, expected: str) -> Fields:
+    fields.require(name, expected)
     table = fields.table(name)
-    if table is None:
-        fields.require(name, expected)
-        raise fields.fail(name, expected)
+    assert table is not None
     return table
 
 
 def _text(fields: Fields, name: str, expected: str) -> str:
-    text = _short_text(fields, name)
-    if text is None:
-        fields.require(name, expected)
-        raise fields.fail(name, expected)
-    return text
+    fields.require(name, expected)
+    return str(fields.text(name, _MOST_CHARACTERS))
 
 
-def _short_text(fields: Fields, name: str) -> str | None:
-    text = fields.text(name)
-    if text is not None and len(text) > _MOST_CHARACTERS:
-        raise InputError(
-            f"{fields.where}: {name}: expected {_MOST_CHARACTERS} characters at most, found more"
-        )
-    return text
-
-
-def _positive(fields: Fields, name: str) -> float | None:
-    value = fields.number(name)
-    if value is not None and value <= 0:
-        raise fields.fail(name, "a number above 0")
-    return None if value is None else float(value)
-
-
-def _at_least_0(fields: Fields, name: str) -> float | None:
-    value = fields.number(name)
-    if value is not None and value < 0:
-        raise fields.fail(name, "a number of at least 0")
+def _real(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
@@ -193,11 +157,11 @@ def _device(fields: Fields) -> dict[str, Any]:
     row: dict[str, Any] = {"device": _text(fields, "device", "the key of the device")}
     for name, column in _FACTS.items():
         if column.type == "text":
-            row[name] = _short_text(fields, name)
+            row[name] = fields.text(name, _MOST_CHARACTERS)
         elif column.type == "integer":
             row[name] = fields.integer(name, int(column.ge or 0))
         else:
-            row[name] = _at_least_0(fields, name)
+            row[name] = _real(fields.number(name, ge=0))
     fields.finish()
     return {name: cell for name, cell in row.items() if cell is not None}
 
@@ -215,13 +179,10 @@ def _configuration(fields: Fields, device: str) -> str:
 def _features(fields: Fields) -> dict[str, float]:
     found = dict(fields.items())
     _check_bounds(fields, found)
-    features = {}
-    for name in sorted(found):
-        value = fields.number(name)
+    for name, value in found.items():
         if value is None:
             raise fields.fail(name, "a number")
-        features[name] = float(value)
-    return features
+    return {name: float(fields.number(name) or 0) for name in sorted(found)}
 
 
 def _check_bounds(fields: Fields, found: Mapping[str, Any]) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from crosscast.errors import MissingExtraError
+from crosscast.errors import importing
 
-try:
+with importing("parquet", "a table in a Parquet file"):
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
-except ImportError as error:
-    raise MissingExtraError("parquet", "a table in a Parquet file") from error
 
 __all__ = ["pa", "pc", "pq"]

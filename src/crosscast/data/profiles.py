@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from crosscast.data.files import whole_file
 from crosscast.data.schema import Column, ColumnType, Schema, json_text
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import InputError, importing
 from crosscast.profile import METRICS, Metric, Profile
 
 if TYPE_CHECKING:
@@ -204,10 +204,8 @@ def read_parquet(path: str | Path) -> list[Profile]:
 
 def require_pyarrow() -> None:
     """Make sure that Parquet files can be read and written."""
-    try:
+    with importing("parquet", "a Parquet file"):
         import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("parquet", "a Parquet file") from error
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import crosscast
 from crosscast.arrays import Arrays, npz_bytes
 from crosscast.data.array_file import DAMAGE
-from crosscast.data.files import make_folder, whole_file
+from crosscast.data.files import made, whole_file
 from crosscast.errors import InputError
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "xgboost-cpu")
@@ -40,7 +40,7 @@ class Kept:
     sources: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        make_folder("cache", self.folder)
+        made(self.folder, "cache")
 
     def load(self, ask: object) -> Arrays | None:
         """An answer that was kept, or ``None``; a damaged one is as good as none."""

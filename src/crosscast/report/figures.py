@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.data.files import make_folder, whole_file
+from crosscast.data.files import made, whole_file
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.report.document import visible
 from crosscast.units import elapsed_unit, format_seconds
@@ -92,7 +92,7 @@ def save_figures(figures: Mapping[str, Any], folder: Path, suffix: str = ".png")
     """Write figures into a folder, which is made, by their names."""
     if suffix not in FORMATS:
         raise InputError(f"figures: expected one of {', '.join(FORMATS)}, found {suffix!r}")
-    make_folder("figures", folder)
+    made(folder, "figures")
     return [save_figure(figure, folder / f"{name}{suffix}") for name, figure in figures.items()]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from crosscast.characterization.embedding import source, spirv
 from crosscast.characterization.embedding.payload import digest
 from crosscast.characterization.embedding.spirv import is_module
-from crosscast.data.files import whole_file
+from crosscast.data.files import read_bytes, whole_file
 from crosscast.errors import InputError
 from crosscast.profile import Profile
 
@@ -44,14 +44,7 @@ def read_embedded(path: str | Path) -> tuple[Profile, ...]:
 
 def read_content(path: Path) -> bytes:
     """Read a file of a size that a kernel may have."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the file ({error.strerror})") from error
-    if len(content) > _MOST_BYTES:
-        raise InputError(f"{path}: expected a file of at most {_MOST_BYTES >> 20} MiB, found a larger one")
-    return content
+    return read_bytes(path, "file", _MOST_BYTES)
 
 
 def _is_module(path: Path, content: bytes) -> bool:

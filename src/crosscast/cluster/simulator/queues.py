@@ -12,7 +12,7 @@ import numba
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cache_home import cache_home
+from crosscast.data.files import cache_home
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from crosscast.data.counters.common import CountedRun, factor_of, number_of, text_of
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import InputError, importing
 
 MOST_LEVELS = 200
 """How deep regions may be nested."""
@@ -144,18 +144,16 @@ _UNITS = ("time.unit", "attribute.unit")
 
 def read_caliper(path: Path, region: str | None = None) -> CountedRun:
     """Read the counters of a run: means over its processes."""
-    text = text_of(path, "a profile of Caliper")
+    text = text_of(path, "profile of Caliper")
     rows, units = _of_records(path, text) if text.startswith(RECORD) else _of_table(path, text)
     return counted_in(path, rows, units, region)
 
 
 def _of_records(path: Path, text: str) -> tuple[list[CaliperRow], dict[str, str]]:
-    try:
+    with importing("counters", "a profile of Caliper in .cali"):
         from caliperreader import CaliperStreamReader
         from caliperreader.metadatadb import MetadataDB
         from caliperreader.readererror import ReaderError
-    except ImportError as error:
-        raise MissingExtraError("counters", "a profile of Caliper in .cali") from error
 
     class CheckedNodes(MetadataDB):  # type: ignore[misc]
         """Nodes that hang under earlier ones, so that no way to the root goes round in a circle."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crosscast.configuration import Configuration
+from crosscast.data.files import read_text
 from crosscast.data.sources.runs import DEFAULT_SIZE, ConfiguredRun
 from crosscast.errors import InputError
 from crosscast.units import BINARY_PREFIXES, PREFIXES
@@ -45,28 +46,16 @@ _MOST_BYTES = 256 << 20
 
 def text_of(path: Path, what: str) -> str:
     """All of a file in UTF-8."""
-    content = _bytes(path, _MOST_BYTES + 1, what)
-    if len(content) > _MOST_BYTES:
-        raise InputError(f"{path}: expected {what} of at most {_MOST_BYTES >> 20} MiB, found more")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}: expected {what} in UTF-8, found another byte at place {error.start}"
-        ) from error
+    return read_text(path, what, _MOST_BYTES)
 
 
 def beginning(path: Path, size: int = 65536) -> str:
     """The first bytes of a file, with a mark for each that is not UTF-8."""
-    return _bytes(path, size, "a profile").decode("utf-8-sig", errors="replace")
-
-
-def _bytes(path: Path, size: int, what: str) -> bytes:
     try:
         with path.open("rb") as file:
-            return file.read(size)
+            return file.read(size).decode("utf-8-sig", errors="replace")
     except OSError as error:
-        raise InputError(f"{path}: cannot read {what} ({error.strerror})") from error
+        raise InputError(f"{path}: cannot read the profile ({error.strerror})") from error
 
 
 _TIMES = ("s", "sec", "second", "seconds")

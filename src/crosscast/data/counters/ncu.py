@@ -89,7 +89,7 @@ def _launches(path: Path) -> tuple[list[_Launch], set[str]]:
 
 def _table(path: Path) -> Iterator[tuple[str, list[str]]]:
     """Place and cells of the header and of each row; what stands before the header is passed over."""
-    text = text_of(path, "what ncu counted")
+    text = text_of(path, "counters of ncu")
     before, mark, rest = (
         text.partition(f'"{_LAUNCH}",') if not text.startswith(f"{_LAUNCH},") else ("", "", text)
     )

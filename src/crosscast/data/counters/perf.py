@@ -44,7 +44,7 @@ def read_perf(path: Path) -> CountedRun:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    text = text_of(path, "what perf counted")
+    text = text_of(path, "counters of perf")
     for number, words in enumerate(text.split("\n"), start=1):
         words = words.strip()
         if not words or words.startswith("#"):

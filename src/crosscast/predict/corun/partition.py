@@ -12,7 +12,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.corun import Mixes
-from crosscast.errors import InputError
+from crosscast.errors import InputError, importing
 
 Novelty = Literal["known jobs", "new job"]
 """What a model will be asked about: new mixes of jobs that it knows from others, or mixes with a new job."""
@@ -161,7 +161,8 @@ def fit_forest(rows: Rows, effort: Effort, seed: int, *_: object) -> Fitted:
     Moolchandani et al. 2022 have no parts of GPUs; this is their kind of model, on what is known of the
     co-runner itself and of the others together.
     """
-    from crosscast.predict.scikit import RandomForestRegressor
+    with importing("train", "fitting a model"):
+        from sklearn.ensemble import RandomForestRegressor
 
     features, alone = sample(rows, effort.tree_rows, seed)
     own_and_mean = slice(0, 2 * (features.shape[1] - 1) // 5)
@@ -176,7 +177,8 @@ def fit_tree_median(rows: Rows, effort: Effort, seed: int) -> Fitted:
     A mean over the proposals lies between jobs, where no job is; the median is of one of them, and the least
     wrong in absolute error.
     """
-    from crosscast.predict.scikit import ExtraTreesRegressor
+    with importing("train", "fitting a model"):
+        from sklearn.ensemble import ExtraTreesRegressor
 
     forest = ExtraTreesRegressor(effort.trees, random_state=seed)
     forest.fit(*sample(rows, effort.tree_rows, seed))
@@ -190,7 +192,8 @@ _PENALTY = 0.3
 
 def fit_ridge(rows: Rows, effort: Effort, seed: int, gamma: float) -> Fitted:
     """Kernel ridge regression on standard scores of the features, held to 0 to 1."""
-    from crosscast.predict.scikit import KernelRidge
+    with importing("train", "fitting a model"):
+        from sklearn.kernel_ridge import KernelRidge
 
     centre, spread, level = rows[0].mean(axis=0), rows[0].std(axis=0) + _TINY, rows[1].mean(axis=0)
     features, alone = sample(rows, effort.ridge_rows, seed)

@@ -11,7 +11,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.corun import Bag, CoRuns, Solo
-from crosscast.errors import InputError
+from crosscast.errors import InputError, importing
 from crosscast.predict.corun.forecast import CoRunPrediction, Mix
 from crosscast.predict.corun.mix_times import mix_times
 from crosscast.predict.corun.slowdowns import MixSlowdowns, SlowdownProcess
@@ -192,7 +192,8 @@ class Process:
             expected = "at least 3 mixes with slowdowns to learn from"
             raise InputError.of(where=co_runs.label, expected=expected, found=len(slowed))
         # Imported here: predicting needs it not.
-        from crosscast.predict.scikit import threadpool_limits
+        with importing("train", "fitting a model"):
+            from threadpoolctl import threadpool_limits
 
         # Threads of BLAS take longer to agree than these small matrices take.
         with threadpool_limits(1):

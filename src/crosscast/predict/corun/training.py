@@ -9,7 +9,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.corun import Bag
-from crosscast.errors import InputError
+from crosscast.errors import InputError, importing
 from crosscast.predict.corun.features import (
     CoRunnerRows,
     FeatureMatrix,
@@ -190,7 +190,8 @@ class _Problem:
         values = scale.to(self.slowdown, rows.members)
         weights, trees = Posterior.of(covariance, sizes.noise, values).weights, None
         if with_trees:
-            from crosscast.predict.scikit import ExtraTreesRegressor
+            with importing("train", "fitting a model"):
+                from sklearn.ensemble import ExtraTreesRegressor
 
             columns = surroundings(self.features, rows)
             forest = ExtraTreesRegressor(_TREES, min_samples_leaf=_LEAF, random_state=seed, n_jobs=1)

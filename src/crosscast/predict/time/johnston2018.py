@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.errors import InputError
+from crosscast.errors import InputError, importing
 from crosscast.predict.serialization import Array, Nested, Stored
 from crosscast.predict.time.data import Grid, ProfileBatch
 from crosscast.predict.trees import Trees, exported, joined
@@ -127,7 +127,8 @@ def draw_trees(rows: Rows, trees: int, *, tried: int, seed: int) -> Iterator[Dra
 
     The first trees of a longer forest are those of a shorter one.
     """
-    from crosscast.predict.scikit import DecisionTreeRegressor
+    with importing("train", "fitting a model"):
+        from sklearn.tree import DecisionTreeRegressor
 
     if min(trees, tried) < 1:
         raise InputError(f"forest: expected at least one tree and one feature, found {trees} and {tried}")

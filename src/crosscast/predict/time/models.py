@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
-from crosscast.errors import InputError
+from crosscast.errors import InputError, importing
 from crosscast.predict.serialization import Array, Nested, Stored
 from crosscast.predict.time.combined import Combined
 from crosscast.predict.time.data import Grid, ProfileBatch, application_weights, impute
@@ -306,7 +306,8 @@ class ExtraTrees:
         return FittedTrees(parts.features, joined([level.onto(np.ones((1, len(grid.devices)))), preference]))
 
     def _forest(self, parts: TwoParts, places: list[int], wanted: Reals, seed: int, **leaf: float) -> Trees:
-        from crosscast.predict.scikit import ExtraTreesRegressor
+        with importing("train", "fitting a model"):
+            from sklearn.ensemble import ExtraTreesRegressor
 
         forest = ExtraTreesRegressor(self.trees, random_state=seed, **leaf)
         forest.fit(parts.rows[:, places], wanted, sample_weight=parts.weights)
@@ -346,7 +347,9 @@ class Boosting:
     def _boosted(
         self, parts: TwoParts, places: list[int], wanted: Reals, seed: int, growing: list[int] | None = None
     ) -> Trees:
-        from crosscast.predict.scikit import HistGradientBoostingRegressor, threadpool_limits
+        with importing("train", "fitting a model"):
+            from sklearn.ensemble import HistGradientBoostingRegressor
+            from threadpoolctl import threadpool_limits
 
         model = HistGradientBoostingRegressor(
             max_iter=self.rounds,
