@@ -67,7 +67,7 @@ class Peer:
             **os.environ,
             **variables,
             "OCL_ICD_VENDORS": str(icd),
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src"))),
             "POCL_CACHE_DIR": self._scratch.name,
             "PYOPENCL_NO_CACHE": "1",
         }

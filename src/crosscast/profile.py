@@ -100,8 +100,8 @@ class Profile:
         Value of every metric of `METRICS`, by name, in that order.
     timing_s
         Seconds spent: ``compile``, ``instrument``, ``run`` (and ``run_cpu``, of all threads together),
-        ``metrics``. What an earlier launch of the same process compiled or instrumented is given with
-        the time that it took then.
+        ``metrics`` (and ``metrics_cpu``). What an earlier launch of the same process compiled or instrumented
+        is given with the time that it took then.
     launch
         Sizes, and a summary of each argument.
     program

@@ -65,10 +65,11 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
     runtime_objects.start()
     program = frontend.load(launch.kernel.program)
     ran = _run(launch, options)
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.thread_time()
     metrics = compute_metrics(ran.counts, math.prod(group_counts(launch)))
     published = _published(launch, ran, metrics) if options.published else ()
     metrics_s = ran.result.reduce_s + ran.read_s + time.perf_counter() - start
+    metrics_cpu_s = ran.result.reduce_cpu_s + ran.read_cpu_s + time.thread_time() - cpu
     parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
     return Profile(
         kernel=launch.kernel.name,
@@ -80,6 +81,7 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
             "run": ran.result.run_s,
             "run_cpu": ran.result.cpu_s,
             "metrics": metrics_s,
+            "metrics_cpu": metrics_cpu_s,
         },
         launch=describe_launch(launch, parameters, ran.threads),
         program=describe_program(launch.kernel.program, program),
@@ -99,6 +101,7 @@ class _Ran:
     result: RunResult
     counts: Counts
     read_s: float
+    read_cpu_s: float
 
 
 def _run(launch: Launch, options: Options) -> _Ran:
@@ -117,7 +120,7 @@ def _run(launch: Launch, options: Options) -> _Ran:
         else:
             restore(memory, before)
         result = run_in_child(launch, memory, built.made, built.library, options, threads)
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.thread_time()
         counts = read_results(result.words, built.made)
         if counts.conflict:
             # Work-groups that communicate must run in the defined order, one after another.
@@ -127,10 +130,10 @@ def _run(launch: Launch, options: Options) -> _Ran:
             switches = replace(switches, checked=True)
             built = _build(launch.kernel, switches)
         else:
-            read_s = time.perf_counter() - start
+            read_s, read_cpu_s = time.perf_counter() - start, time.thread_time() - cpu
             copy_back(memory)
             # What was wanted, as whether threads got in each other's way depends on chance.
-            return _Ran(built, wanted, result, counts, read_s)
+            return _Ran(built, wanted, result, counts, read_s, read_cpu_s)
 
 
 def _published(launch: Launch, ran: _Ran, metrics: dict[str, MetricValue]) -> tuple[Row, ...]:

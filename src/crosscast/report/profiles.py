@@ -15,7 +15,7 @@ from crosscast.report.numbers import NONE
 from crosscast.units import format_bytes, format_count, format_seconds
 
 _SIDE_BY_SIDE = 5
-_TIME_NAMES = {"run_cpu": "CPU of the run"}
+_TIME_NAMES = {"run_cpu": "CPU of the run", "metrics_cpu": "CPU of the metrics"}
 
 
 def profiles_report(profiles: Sequence[Profile]) -> Report:

@@ -7,13 +7,10 @@ results, what the kernel prints, and the buffers.
 from __future__ import annotations
 
 import base64
-import json
 import math
 import mmap
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.characterization.engine import workers
 from crosscast.characterization.engine.arguments import ARGUMENTS_ADDRESS, Memory, Placed
 from crosscast.characterization.engine.printing import printed
 from crosscast.characterization.instrumentation.instrumented import Instrumented
@@ -31,7 +29,6 @@ from crosscast.characterization.options import MOST_THREADS, Options, Progress
 from crosscast.errors import EnvironmentFault, KernelFault, KernelTimeout
 from crosscast.kernel import Launch
 
-_LIBRARIES = ("libm.so.6", "libc.so.6")
 _BUFFER, _LOCAL, _IMAGE = 0, 2, 3
 """Places of memory, as the runtime numbers them; the program's variables are 1."""
 
@@ -52,7 +49,6 @@ def describe_job(launch: Launch, memory: Memory, made: Instrumented, threads: in
     """Describe a run."""
     return {
         "threads": threads,
-        "libraries": list(_LIBRARIES),
         "buffers": [
             {
                 "fd": placed.shared.fd,
@@ -245,13 +241,11 @@ def _outside(distance: int, nbytes: int) -> int:
     return -distance if distance < 0 else max(0, distance - nbytes + 1)
 
 
-_WORKER = Path(__file__).with_name("worker.py")
-_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.05
 _REPORT_S = 0.2
 _STATUS_WORDS = 16
 _WORDS_A_THREAD = 8
 _STATUS_BYTES = 8 * (_STATUS_WORDS + _WORDS_A_THREAD * MOST_THREADS)
-_FAULT, _RUN_NS, _REDUCE_NS, _OVERFLOW, _CPU_NS = 1, 11, 12, 13, 14
+_FAULT, _RUN_NS, _REDUCE_NS, _OVERFLOW, _CPU_NS, _REDUCE_CPU_NS = 1, 11, 12, 13, 14, 15
 """Words of the status page."""
 
 
@@ -262,7 +256,8 @@ class RunResult:
     words: npt.NDArray[np.uint64]  # Records of what was counted
     run_s: float  # Seconds that running took, and that its threads computed, added up
     cpu_s: float
-    reduce_s: float  # Seconds that adding up the counters took
+    reduce_s: float  # Seconds that adding up the counters took, and of CPU time
+    reduce_cpu_s: float
     printed: str  # What the kernel printed
     overflow: bool  # A counter may have overflowed
 
@@ -276,21 +271,28 @@ def run_in_child(
         _memory_file("crosscast-status", nbytes=_STATUS_BYTES) as status_fd,
         _memory_file("crosscast-result") as result_fd,
         _memory_file("crosscast-printf") as print_fd,
+        _memory_file("crosscast-stderr") as stderr_fd,
         mmap.mmap(status_fd, _STATUS_BYTES) as status,
     ):
         job = describe_job(launch, memory, made, threads)
-        job |= {"library_fd": library_fd, "status_fd": status_fd}
+        job |= {"library_fd": library_fd, "status_fd": status_fd, "stderr_fd": stderr_fd}
         job["words"] |= {"result_fd": result_fd, "print_fd": print_fd}
-        descriptors = [library_fd, status_fd, result_fd, print_fd, *(p.shared.fd for p in memory.placed)]
-        code, errors = _execute(job, descriptors, _Watch(launch, options, threads, status))
+        descriptors = [library_fd, status_fd, result_fd, print_fd, stderr_fd]
+        code = _execute(
+            job,
+            [*descriptors, *(p.shared.fd for p in memory.placed)],
+            _Watch(launch, options, threads, status),
+        )
         words = _read_status(status, _STATUS_WORDS)
         if code:
+            errors = Path(f"/proc/self/fd/{stderr_fd}").read_text(errors="replace").strip()
             raise _failure(code, errors, words, launch, memory, made)
         return RunResult(
             words=np.fromfile(f"/proc/self/fd/{result_fd}", np.uint64),
             run_s=words[_RUN_NS] / 1e9,
             cpu_s=words[_CPU_NS] / 1e9,
             reduce_s=words[_REDUCE_NS] / 1e9,
+            reduce_cpu_s=words[_REDUCE_CPU_NS] / 1e9,
             printed=printed(Path(f"/proc/self/fd/{print_fd}").read_bytes(), made.lowering.print_calls),
             overflow=bool(words[_OVERFLOW]),
         )
@@ -323,24 +325,22 @@ class _Watch:
     threads: int
     status: mmap.mmap
 
-    def wait(self, child: subprocess.Popen[bytes]) -> None:
-        """Wait for the child to end; report progress, and raise where it takes too long."""
-        start = reported = time.perf_counter()
-        pause = _SHORTEST_PAUSE_S
-        while child.poll() is None:
-            try:
-                child.wait(pause)
-            except subprocess.TimeoutExpired:
-                pause = min(2 * pause, _LONGEST_PAUSE_S)
-            now = time.perf_counter()
-            if now - start > self.options.timeout_s:
+    def wait(self, worker: workers.Worker) -> int:
+        """Wait for the run to end; report progress, and raise where it takes too long."""
+        start = time.perf_counter()
+        while True:
+            left = start + self.options.timeout_s - time.perf_counter()
+            code = worker.wait(max(0, min(left, _REPORT_S)))
+            if code is not None:
+                return code
+            elapsed = time.perf_counter() - start
+            if elapsed > self.options.timeout_s:
                 raise KernelTimeout(
                     f"{self.launch.kernel.name}: did not end within {self.options.timeout_s:g} s "
                     "(the time limit)"
                 )
-            if self.options.progress and now - reported >= _REPORT_S:
-                reported = now
-                self.options.progress(self._progress(now - start))
+            if self.options.progress and elapsed >= _REPORT_S:
+                self.options.progress(self._progress(elapsed))
 
     def _progress(self, elapsed_s: float) -> Progress:
         words = _read_status(self.status, _STATUS_WORDS + _WORDS_A_THREAD * self.threads)
@@ -348,30 +348,23 @@ class _Watch:
         return Progress(done, math.prod(group_counts(self.launch)), elapsed_s)
 
 
-def _execute(job: dict[str, Any], descriptors: list[int], watch: _Watch) -> tuple[int, str]:
-    """Start the child and wait for it; return its exit code and what it wrote to standard error."""
-    child = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(_WORKER)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        pass_fds=descriptors,
-        start_new_session=True,
-        env={},
-    )
-    assert child.stdin is not None
-    assert child.stderr is not None
+def _execute(job: dict[str, Any], descriptors: list[int], watch: _Watch) -> int:
+    """Run a job in a child, and return its exit code."""
+    worker = workers.take()
+    code = None
     try:
-        child.stdin.write(json.dumps(job).encode())
-        child.stdin.close()
-        watch.wait(child)
+        worker.run(job, descriptors)
+        code = watch.wait(worker)
+        return code
+    except OSError as error:
+        raise EnvironmentFault(
+            f"{watch.launch.kernel.name}: the process that runs kernels is gone ({error})"
+        ) from error
     finally:
-        if child.poll() is None:
-            child.kill()
-        child.wait()
-        errors = child.stderr.read().decode(errors="replace").strip()
-        child.stderr.close()
-    return child.returncode, errors
+        if code is None:
+            worker.close()
+        else:
+            workers.release(worker)
 
 
 def _failure(

@@ -1,7 +1,8 @@
 """The runtime that is linked to every kernel: its object files, compiled once for this machine.
 
 They are needed last, when a kernel has been compiled and instrumented, and take longer than that:
-`start` compiles what is missing in the background, beside whatever the caller does meanwhile.
+`start` compiles what is missing in the background, beside whatever the caller does meanwhile, and
+starts the process that will run it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import threading
 from pathlib import Path
 
 from crosscast.characterization import toolchain
+from crosscast.characterization.engine import workers
 from crosscast.errors import CrosscastError
 
 __all__ = ["arguments", "objects", "start"]
@@ -45,6 +47,7 @@ def start() -> tuple[threading.Thread, ...]:
 
     Errors show when the objects are asked for. The threads do not keep the process from ending.
     """
+    workers.prestart()
     units: queue.SimpleQueue[str] = queue.SimpleQueue()
     for unit in _LEVELS:
         units.put(unit)

@@ -1,7 +1,7 @@
-"""The child process that runs one instrumented kernel.
+"""The worker process, and the children that it forks: each runs one instrumented kernel.
 
-Started as a script with nothing but the standard library: it maps the buffers where the parent says,
-loads the kernel's shared library and calls the runtime. Whatever the kernel does happens here.
+Started as a script with nothing but the standard library. A child maps the buffers where the parent says,
+loads the kernel's shared library and calls the runtime. Whatever the kernel does happens there.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ import ctypes
 import json
 import os
 import resource
+import select
+import signal
+import socket
+import struct
 import sys
 from typing import Any
 
@@ -29,6 +33,7 @@ _JOB = (
     "live_bytes histories counters in_memory n_in_memory weights several published next_group"
 ).split()
 _CANNOT_MAP = 6
+_FAILED = 1
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p
@@ -69,16 +74,55 @@ def _variables(library: Any, variables: list[tuple[str, list[int]]]) -> list[lis
     return found
 
 
-def main() -> int:
-    """Run the job that standard input describes."""
-    job = json.load(sys.stdin)
-    libc.prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0)
+def main() -> None:
+    """Fork a child for each job that comes, one after another, until the other end of the socket closes."""
+    parent = socket.socket(fileno=0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for buffer in job["buffers"]:
-        _map(buffer["address"], buffer["nbytes"], _SHARED | _POPULATE | _FIXED_NOREPLACE, buffer["fd"])
-    for name in job["libraries"]:
+    for name in ("libm.so.6", "libc.so.6"):
         ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
-    library = ctypes.CDLL(f"/proc/self/fd/{job['library_fd']}")
+    while head := parent.recv(16, socket.MSG_WAITALL):
+        nbytes, count = struct.unpack("<QQ", head)
+        given: list[int] = []
+        while len(given) < count:
+            given += socket.recv_fds(parent, 1, count)[1]
+        job = json.loads(parent.recv(nbytes, socket.MSG_WAITALL))
+        alive, end = os.pipe()
+        child = os.fork()
+        if not child:
+            parent.close()
+            os._exit(_child(job, given))
+        os.close(end)
+        for fd in given:
+            os.close(fd)
+        code = _wait(parent, alive, child)
+        os.close(alive)
+        parent.sendall(struct.pack("<q", code))
+
+
+def _wait(parent: socket.socket, alive: int, child: int) -> int:
+    """Exit code of the child, which ends if the parent is gone."""
+    ready, _, _ = select.select([parent.fileno(), alive], [], [])
+    if alive not in ready:
+        os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _child(job: dict[str, Any], given: list[int]) -> int:
+    """Run a job in a process of its own; what goes wrong is told on the job's standard error."""
+    libc.prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0)
+    own = dict(zip(job["descriptors"], given, strict=True))
+    os.dup2(own[job["stderr_fd"]], 2)
+    try:
+        return _run(job, own)
+    except (OSError, ValueError, KeyError) as error:
+        os.write(2, f"{type(error).__name__}: {error}".encode())
+        return _FAILED
+
+
+def _run(job: dict[str, Any], own: dict[int, int]) -> int:
+    for buffer in job["buffers"]:
+        _map(buffer["address"], buffer["nbytes"], _SHARED | _POPULATE | _FIXED_NOREPLACE, own[buffer["fd"]])
+    library = ctypes.CDLL(f"/proc/self/fd/{own[job['library_fd']]}")
     _place_arguments(job)
     variables = _variables(library, job["variables"])
     regions = sorted([*job["regions"], *variables])
@@ -91,12 +135,13 @@ def main() -> int:
         "weights": _words(job["weights"]),
     }
     values = dict(job["words"])
+    values.update({name: own[values[name]] for name in ("result_fd", "print_fd")})
     values.update({name: ctypes.addressof(table) for name, table in tables.items()})
     values.update(
         threads=job["threads"],
         n_regions=len(regions),
         n_in_memory=len(job["in_memory"]),
-        status=_map(0, os.fstat(job["status_fd"]).st_size, _SHARED, job["status_fd"]),
+        status=_map(0, os.fstat(own[job["status_fd"]]).st_size, _SHARED, own[job["status_fd"]]),
         args=job["arguments_address"],
         local_bytes=job["local_bytes"],
         next_group=0,
@@ -152,4 +197,4 @@ def _limit_memory(job: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    os._exit(main())
+    main()

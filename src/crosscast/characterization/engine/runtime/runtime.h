@@ -79,6 +79,7 @@ enum {
   S_REDUCE_NS,
   S_OVERFLOW,
   S_CPU_NS,
+  S_REDUCE_CPU_NS,
   S_DONE = 16
 };
 
