@@ -37,7 +37,23 @@ def load(program: Program) -> Frontend:
     """Compile or parse a program."""
     _initialize()
     start = time.perf_counter()
-    content = compile_opencl(program) if program.form == "opencl-c" else program.content
+    if program.form != "opencl-c":
+        module, compiler = _parse(program, program.content)
+    else:
+        module, compiler = _parse(program, compile_opencl(program))
+        if any(map(_may_be_inline, module.declared)):
+            module, compiler = _parse(program, compile_opencl(program, define_inline=True))
+    _use_kernel_bodies(module)
+    return Frontend(module, compiler, time.perf_counter() - start)
+
+
+def _may_be_inline(undefined: str) -> bool:
+    """Whether an undefined function can only be the program's own: builtins have mangled names."""
+    return not undefined.startswith(("_Z", "__", "llvm.")) and undefined != "printf"
+
+
+def _parse(program: Program, content: bytes) -> tuple[ir.Module, str]:
+    """The IR of a program, and what made it."""
     try:
         if program.form == "llvm-ir":
             parsed = llvm.parse_assembly(content.decode())
@@ -55,8 +71,7 @@ def load(program: Program) -> Frontend:
             f"{program.label}: expected IR for the target spir64, found {parsed.triple or 'no target'}"
         )
     module = ir.read_module(parsed, llvm.create_target_data(parsed.data_layout))
-    _use_kernel_bodies(module)
-    return Frontend(module, _compiler(program, str(parsed)), time.perf_counter() - start)
+    return module, _compiler(program, str(parsed))
 
 
 def _compiler(program: Program, text: str) -> str:

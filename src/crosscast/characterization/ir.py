@@ -8,7 +8,7 @@ opcode and the type of every instruction. All instrumentation works on these cla
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,7 +31,8 @@ class Instruction:
     line: int = 0  # Source line, 0 if unknown
     counted: bool = True  # Whether the program's author wrote it: rewriting adds uncounted ones
     branch: int | None = None  # Number of the static conditional branch, for one
-    incoming: list[tuple[str, str]] = field(default_factory=list)  # (value, label) pairs of a phi
+    # (value, label) pairs of a phi, each label once, even where a switch goes there several times
+    incoming: list[tuple[str, str]] = field(default_factory=list)
     # What it accesses outside private memory, filled in by the instrumentation
     accesses: list[Any] = field(default_factory=list)
 
@@ -49,16 +50,17 @@ class Instruction:
         """Local values it reads, those of a phi aside."""
         return set(LOCAL.findall(_TARGET.sub("", self.text)))
 
+    def edges_to(self, label: str) -> int:
+        """How many times a terminator names a label: a switch may go there in several cases."""
+        return _TARGET.findall(self.text).count(label)
+
     def retarget(self, old: str, new: str) -> None:
         """Let a terminator go to `new` wherever it went to `old`."""
         self.text = _TARGET.sub(lambda m: f"label {new}" if m[1] == old else m[0], self.text)
 
     def render(self) -> str:
-        """Text of the whole instruction."""
-        text = self.text
-        if self.opcode == "phi":
-            text += " " + ", ".join(f"[ {value}, {label} ]" for value, label in self.incoming)
-        return f"  {self.result} = {text}" if self.result else f"  {text}"
+        """Text of the whole instruction, which is no phi."""
+        return f"  {self.result} = {self.text}" if self.result else f"  {self.text}"
 
 
 @dataclass
@@ -79,6 +81,16 @@ class Block:
             if instruction.opcode != "phi":
                 return
             yield instruction
+
+
+def render_phi(phi: Instruction, label: str, blocks: Mapping[str, Block]) -> str:
+    """Text of a phi in the block of that label, with a value for every edge that leads there."""
+    edges = [
+        f"[ {value}, {source} ]"
+        for value, source in phi.incoming
+        for _ in range(blocks[source].terminator.edges_to(label))
+    ]
+    return f"  {phi.result} = {phi.text} {', '.join(edges)}"
 
 
 @dataclass(frozen=True)
@@ -321,7 +333,7 @@ class _Reader:
             made.text = re.sub(r" #\d+(?=$| \[)", "", made.text)
             made.counted = not _MARKERS.search(made.text)
         elif made.opcode == "phi":
-            made.incoming = _INCOMING.findall(made.text)
+            made.incoming = list(dict.fromkeys(_INCOMING.findall(made.text)))
             made.text = f"phi {type_}"
         elif made.opcode == "br" and made.text.startswith("br i1 "):
             made.branch = len(self.branches)

@@ -113,7 +113,7 @@ def _run(launch: Launch, options: Options) -> _Ran:
     threads = wanted = _threads(launch, options, built)
     before: dict[int, bytes] | None = None
     while True:
-        memory = lay_out(launch, parameters, built.made.local.nbytes)
+        memory = lay_out(launch, parameters, built.made.local.nbytes, built.made.is_accessed)
         _check_memory(launch, memory, built, threads, options)
         if before is None:
             before = snapshot(memory, built.made.is_written)

@@ -85,10 +85,15 @@ def clang(arguments: Sequence[str], source: bytes, label: str) -> bytes:
     return done.stdout
 
 
-def compile_opencl(program: Program) -> bytes:
-    """Compile OpenCL C to LLVM bitcode for ``spir64``, at ``-Oz`` unless an option says otherwise."""
+def compile_opencl(program: Program, *, define_inline: bool = False) -> bytes:
+    """Compile OpenCL C to LLVM bitcode for ``spir64``, at ``-Oz`` unless an option says otherwise.
+
+    In C99 an ``inline`` function that is not ``static`` is only there to be inlined: if the compiler does
+    not, it is undefined. With `define_inline` such functions are defined, as OpenCL drivers do.
+    """
     facts = ("-cl-kernel-arg-info", "-gline-tables-only", "-fno-discard-value-names")
-    return _compile(program, "spir64-unknown-unknown", *facts, "-emit-llvm")
+    more = ("-fgnu89-inline",) if define_inline else ()
+    return _compile(program, "spir64-unknown-unknown", *facts, *more, "-emit-llvm")
 
 
 def compile_spirv(program: Program) -> bytes:

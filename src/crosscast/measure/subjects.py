@@ -220,7 +220,7 @@ def _arguments(launch: Launch) -> tuple[Argument, ...]:
     """Arguments with vectors and structures as bytes, so that every array left is a buffer."""
     parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
     # OpenCL looks at sizes alone; this checks number and types too.
-    lay_out(launch, parameters, 0)
+    lay_out(launch, parameters, 0, is_accessed=lambda position: True)
     return tuple(
         np.asarray(arg).tobytes() if parameter.kind == "value" and isinstance(arg, np.ndarray) else arg
         for parameter, arg in zip(parameters, launch.args, strict=True)

@@ -210,6 +210,15 @@ def test_dumps_show_what_the_kernel_left(read: Reader) -> None:
     assert values == ["inf", "-inf", "nan", "-0", "1e-05"]
 
 
+def test_a_buffer_of_no_bytes_is_empty(read: Reader) -> None:
+    sim = read("<size=0 dump>\n<size=4>\n3\n", A, N)
+    empty, number = sim.launch.args
+    assert isinstance(empty, np.ndarray)
+    assert empty.size == 0
+    assert number == 3
+    assert render_dumps(sim) == "\nArgument 'a': 0 bytes\n\n"
+
+
 def test_big_files_are_read_in_time(read: Reader) -> None:
     text = "\n".join(" ".join(str(i % 100) for i in range(100)) for _ in range(1000))
     assert only_argument(read(f"<size=400000>\n{text}\n", A)).sum() == 4950 * 1000
@@ -226,7 +235,8 @@ def test_big_files_are_read_in_time(read: Reader) -> None:
         ("<size=4\n>\n", [A], r"k\.sim:6: Missing '>' at end of argument header"),
         ("<fill=0>\n", [A], r"k\.sim:6: size required \(argument 0: a\)"),
         ("<size=x>\n", [A], "Invalid value for 'size'"),
-        ("<size=0>\n", [A], "at least 1 byte, found 0"),
+        ("<size=0>\n", [N], "at least 1 byte, found 0"),
+        ("<size=0>\n", [LOCAL], "at least 1 byte, found 0"),
         ("<size=-4>\n", [A], "Invalid value for 'size'"),
         ("<size>\n", [A], "Expected = after 'size'"),
         ("<size=4 fill>\n", [A], "Expected =VALUE after 'fill'"),

@@ -92,7 +92,12 @@ def same_buffers(launch: Launch) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
 
-def lay_out(launch: Launch, parameters: Sequence[Parameter], local_variables: int) -> Memory:
+def lay_out(
+    launch: Launch,
+    parameters: Sequence[Parameter],
+    local_variables: int,
+    is_accessed: Callable[[int], bool],
+) -> Memory:
     """Check all arguments and place them."""
     name = launch.kernel.name
     if len(launch.args) != len(parameters):
@@ -100,11 +105,18 @@ def lay_out(launch: Launch, parameters: Sequence[Parameter], local_variables: in
         raise LaunchError(
             f"{name}: expected {len(parameters)} arguments ({declared}), found {len(launch.args)}"
         )
-    return _Layout(launch, parameters, local_variables).memory
+    return _Layout(launch, parameters, local_variables, is_accessed).memory
 
 
 class _Layout:
-    def __init__(self, launch: Launch, parameters: Sequence[Parameter], local_variables: int) -> None:
+    def __init__(
+        self,
+        launch: Launch,
+        parameters: Sequence[Parameter],
+        local_variables: int,
+        is_accessed: Callable[[int], bool],
+    ) -> None:
+        self.is_accessed = is_accessed
         self.memory = Memory(local_bytes=local_variables)
         self.extra = bytearray()
         self.known: dict[int, Placed] = {}
@@ -159,6 +171,12 @@ class _Layout:
         if not isinstance(argument, np.ndarray):
             raise LaunchError(f"{where}: expected an array, found {_describe(argument)}")
         _check_elements(argument, parameter, where)
+        if not argument.size:
+            if self.is_accessed(position):
+                raise LaunchError(
+                    f"{where}: expected at least one element, as the kernel accesses it; found an empty array"
+                )
+            return 0
         return self._place(position, argument, "buffer").address
 
     def _place(self, position: int, array: npt.NDArray[Any], place: Literal["buffer", "image"]) -> Placed:
@@ -193,8 +211,6 @@ def _check_elements(array: npt.NDArray[Any], parameter: Parameter, where: str) -
         raise LaunchError(
             f"{where}: expected plain numbers in this machine's byte order, found {array.dtype}"
         )
-    if not array.size:
-        raise LaunchError(f"{where}: expected at least one element, found an empty array")
     match = _ELEMENT.fullmatch(parameter.type_name)
     if match is None or match[1] not in _SCALARS or match[3] != "*" or array.dtype.names:
         return  # structures, void and pointers to pointers: any bytes do

@@ -149,9 +149,7 @@ class SegmentEditor:
         blocks[label] = ir.Block(label, [ir.Instruction(f"br label {target}", "br", counted=False)])
         blocks[source].terminator.retarget(target, label)
         for phi in blocks[target].phis():
-            # A switch may have gone there several times; the new block goes there once.
-            moved = ((value, label if p == source else p) for value, p in phi.incoming)
-            phi.incoming = list(dict.fromkeys(moved))
+            phi.incoming = [(value, label if p == source else p) for value, p in phi.incoming]
         self.flow[source] = [label if s == target else s for s in self.flow[source]]
         self.flow[label] = [target]
         self._predecessors[label] = [source]

@@ -105,7 +105,7 @@ def _loop(n: str, sizes: list[str], body: list[str], origin: str, following: str
 def _run_segment(function: ir.Function, made: Instrumented, number: int, sizes: list[str]) -> list[str]:
     """Run a segment for every work-item, then go to the one that all of them go on to."""
     segment = made.segments[number]
-    following = sorted(set(segment.exits.values()))
+    following = sorted(set(segment.exits.values())) or [0]  # an endless loop has none
     if segment.once:
         sizes = ["1", "1", "1"]
     counting = _count_apart(function, made, number, sizes)

@@ -137,7 +137,8 @@ def place_counters(graph: Graph, entry: str, leaving: set[str], depth: Mapping[s
     gives the rest. Edges deep in loops go into the tree first.
     """
     edges = [(u, v) for u, successors in graph.items() for v in successors]
-    edges += [(u, EXIT) for u in sorted(leaving)]
+    # A graph that nothing leaves is a loop without an end: only the time limit ends it.
+    edges += [(u, EXIT) for u in sorted(leaving or {entry})]
     edges.sort(key=lambda e: -min(depth.get(e[0], 0), depth.get(e[1], 0)))
     tree: dict[str, list[tuple[str, Edge]]] = {EXIT: [], **{label: [] for label in graph}}
     group = {node: node for node in tree}

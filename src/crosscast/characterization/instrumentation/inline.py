@@ -68,7 +68,7 @@ class _Inliner:
         entry = next(iter(blocks.values()))
         entry.instructions[:0] = self.allocas
         return ir.Function(
-            kernel.name, kernel.result_type, kernel.parameters, blocks, True, kernel.line, kernel.metadata
+            kernel.name, kernel.result_type, [*kernel.parameters], blocks, True, kernel.line, kernel.metadata
         )
 
     def _expand(self, function: ir.Function, suffix: str, stack: tuple[str, ...]) -> dict[str, ir.Block]:

@@ -72,6 +72,10 @@ class Instrumented:
         """Whether the kernel may write to a parameter's buffer."""
         return self.parameters[position].name in self.sharing.written
 
+    def is_accessed(self, position: int) -> bool:
+        """Whether the kernel may access a parameter's buffer at all."""
+        return self.parameters[position].name in self.granules
+
     def is_constant(self, position: int) -> bool:
         """Whether a parameter points to constant memory."""
         return address_space(self.parameters[position].type) == 2

@@ -325,6 +325,9 @@ class CountingCode:
         for label, kept in apart.rows(self._segment):
             rows.append(f"{label[1:]}:")
             for original in kept:
+                if original.opcode == "phi":
+                    rows.append(ir.render_phi(original, label, self._segment.blocks))
+                    continue
                 for translated in self._memory.translate(original):
                     rows += self._rendered(translated)
             if label == apart.label:

@@ -117,16 +117,21 @@ class LocalVariables:
         """
         steps: list[ir.Instruction] = []
         while match := self._pattern.search(instruction.text) if self._pattern else None:
-            text, address = instruction.text, self._addresses[match[0]]
-            opening = ir.enclosing(text, match.start())
-            if opening < 0 or not (keyword := _CONSTANT_HEAD.search(text[:opening])):
-                instruction.text = f"{text[: match.start()]}{address}{text[match.end() :]}"
-                continue
-            inside, rest = ir.bracketed(text, opening)
-            inside = inside.replace(match[0], address, 1)
-            name = self._names.unique("x")
-            steps.append(ir.Instruction(f"{keyword[0].strip()} {inside}", "cc", "", name, counted=False))
-            instruction.text = f"{text[: keyword.start()]}{name}{rest}"
+            position = match.start()
+            text = (
+                f"{instruction.text[:position]}{self._addresses[match[0]]}{instruction.text[match.end() :]}"
+            )
+            # Constant expressions stand inside one another: from the innermost outwards.
+            while (opening := ir.enclosing(text, position)) >= 0:
+                keyword = _CONSTANT_HEAD.search(text[:opening])
+                if keyword is None:
+                    break
+                inside, rest = ir.bracketed(text, opening)
+                name = self._names.unique("x")
+                steps.append(ir.Instruction(f"{keyword[0].strip()} {inside}", "cc", "", name, counted=False))
+                position = keyword.start()
+                text = f"{text[:position]}{name}{rest}"
+            instruction.text = text
         expanded = [piece for step in steps for piece in self.expand(step)]
         return [*expanded, instruction]
 

@@ -260,7 +260,7 @@ class _Writer:
             *body, end = block.instructions
             for instruction in [*body, *late.get(block.label, []), end]:
                 if instruction.opcode == "phi":
-                    rows.append(instruction.render())
+                    rows.append(ir.render_phi(instruction, block.label, self._segment.blocks))
                 elif instruction.text:
                     for piece in shared.local.expand(instruction):
                         rows += [i.render() for i in shared.private.place(instruction, [piece])]

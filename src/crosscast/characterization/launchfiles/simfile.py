@@ -369,6 +369,8 @@ class _Header:
             raise words.fail("'null' not valid with other argument descriptors")
         if not self.null and self.size is None:
             raise words.fail("size required")
+        if self.size == 0 and not buffer:
+            raise words.fail("Invalid value for 'size', expected at least 1 byte, found 0")
         if self.dump and not buffer:
             raise words.fail("'dump' only valid for memory objects")
         if initializers > 1:
@@ -387,10 +389,7 @@ def _header_size(words: _Words, token: str) -> int:
     digits = token[5:].removeprefix("+")
     if not (digits.isascii() and digits.isdigit()):
         raise words.fail(f"Invalid value for 'size', expected a number of bytes, found {token[5:]!r}")
-    size = int(digits)
-    if size < 1:
-        raise words.fail("Invalid value for 'size', expected at least 1 byte, found 0")
-    return size
+    return int(digits)
 
 
 @dataclass(frozen=True)

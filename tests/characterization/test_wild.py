@@ -1,0 +1,222 @@
+"""What kernels of public collections do, and small ones do not: each was refused or wrong once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosscast.errors import KernelFault, KernelTimeout, LaunchError, UnsupportedError
+from support.launching import LEVELS, launch, zeros
+
+every_level = pytest.mark.parametrize("level", LEVELS)
+_TRIPLE = np.dtype([("a", "i4"), ("b", "i4"), ("c", "i4")])
+
+
+# -- functions
+
+
+@every_level
+def test_inline_functions_need_not_be_static(level: str) -> None:
+    source = """
+    inline int twice(int x) { return x * 2; }
+    inline int often(int x, int n) { int s = 0; for (int i = 0; i < n; i++) s += twice(x) ^ i; return s; }
+    kernel void k(global int *o) { o[get_global_id(0)] = often(get_global_id(0), 5); }"""
+    out = zeros(8)
+    launch(source, 8, 4, out, options=[level])
+    assert out.tolist() == [sum((2 * x) ^ i for i in range(5)) for x in range(8)]
+
+
+def test_a_function_that_nobody_defines_is_named() -> None:
+    with pytest.raises(UnsupportedError, match="unresolved function 'f'"):
+        launch("int f(int x); kernel void k(global int *o) { o[0] = f(1); }", 1, 1, zeros(1))
+
+
+# -- structures by value
+
+
+@every_level
+def test_a_kernel_with_structures_by_value_is_built_more_than_once(level: str) -> None:
+    source = """typedef struct { int a, b, c; } T;
+    int sum(T t) { t.a += 1; return t.a + t.b; }
+    kernel void k(global int *o, T x, T y) {
+      int i = get_global_id(0);
+      if (i < x.b) o[i] = sum(x) + sum(y) + x.a;
+    }"""
+    x, y = np.array([(1, 6, 3)], _TRIPLE), np.array([(10, 20, 30)], _TRIPLE)
+    found = []
+    for check in (False, True, False):
+        out = zeros(8)
+        profile = launch(source, 8, 4, out, x, y, options=[level], check_bounds=check)
+        assert out.tolist() == [40] * 6 + [0] * 2
+        found.append(profile.metrics)
+    assert found[0] == found[1] == found[2]
+
+
+# -- switch
+
+
+_SWITCH = "switch (n%s) { case 1: case 2: a += i * a; %s case 3: case 4: a ^= 0x55; %s case 9: a -= 3; }"
+_BARRIER = "barrier(CLK_LOCAL_MEM_FENCE);"
+
+
+def _switched(n: int, i: int, a: int, *, stops: bool) -> int:
+    if n in (1, 2):
+        a += i * a
+    if n in (1, 2, 3, 4):
+        a ^= 0x55
+        if stops:
+            return a
+    return a - 3 if n in (1, 2, 3, 4, 9) else a
+
+
+@every_level
+@pytest.mark.parametrize("inside", ["", _BARRIER])
+@pytest.mark.parametrize("stop", ["", "break;"])
+@pytest.mark.parametrize("loop", [False, True])
+def test_cases_fall_through_beside_barriers(level: str, inside: str, stop: str, loop: bool) -> None:
+    body = _BARRIER + _SWITCH % (" + j" if loop else "", inside, stop)
+    if loop:
+        body = f"for (int j = 0; j < 4; j++) {{ {body} }}"
+    source = f"""kernel void k(global int *o, int n) {{
+      int i = get_global_id(0), a = i + 1;
+      {body}
+      o[i] = a;
+    }}"""
+    for n in (0, 1, 2, 3, 4, 9):
+        out = zeros(8)
+        launch(source, 8, 4, out, np.int32(n), options=[level])
+        expected = []
+        for i in range(8):
+            a = i + 1
+            for j in range(4 if loop else 1):
+                a = _switched(n + j, i, a, stops=bool(stop))
+            expected.append(a)
+        assert out.tolist() == expected, n
+
+
+@every_level
+def test_a_switch_with_a_default_picks_addresses_in_local_memory(level: str) -> None:
+    source = """kernel void k(global int *o, int n) {
+      local int s[4][8], t[8];
+      int l = get_local_id(0);
+      for (int r = 0; r < 4; r++) s[r][l] = 10 * r + l;
+      t[l] = -l;
+      barrier(CLK_LOCAL_MEM_FENCE);
+      local int *p;
+      switch (n) { case 0: case 5: p = s[1]; break; case 1: case 2: p = &s[2][1]; break; default: p = t; }
+      o[get_global_id(0)] = p[l % 4];
+    }"""
+    for n, first in ((0, 10), (5, 10), (1, 21), (2, 21), (7, 0)):
+        out = zeros(8)
+        launch(source, 8, 8, out, np.int32(n), options=[level])
+        step = -1 if n == 7 else 1
+        assert out.tolist() == [first + step * (i % 4) for i in range(8)]
+
+
+# -- without optimization
+
+
+@every_level
+def test_constant_addresses_in_local_memory_stand_inside_one_another(level: str) -> None:
+    source = """kernel void k(global int *o) {
+      local int t[4][17];
+      int l = get_local_id(0);
+      t[l][l] = l;
+      barrier(CLK_LOCAL_MEM_FENCE);
+      int s = 0, *p = &s;
+      p[0] += t[0][0] + 10 * t[1][1] + 100 * t[2][2] + 1000 * t[3][3];
+      t[3][3] += 1;
+      o[l] = s;
+    }"""
+    out = zeros(4)
+    launch(source, 4, 4, out, options=[level])
+    assert out.tolist() == [3210, 4210, 5210, 6210]
+
+
+# -- loops
+
+
+@every_level
+@pytest.mark.parametrize(
+    "body",
+    [
+        "while (1) a[0]++;",
+        "if (get_global_id(0) == 3) while (1) a[3]++;",
+        "while (1) { barrier(CLK_LOCAL_MEM_FENCE); a[0]++; }",
+    ],
+)
+def test_an_endless_loop_ends_at_the_time_limit(level: str, body: str) -> None:
+    with pytest.raises(KernelTimeout, match="time limit"):
+        launch(f"kernel void k(global int *a) {{ {body} }}", 8, 4, zeros(8), options=[level], timeout_s=0.5)
+
+
+_GROUP = "int group = get_global_id(0) / get_local_size(0);"
+_IN_LOOP = (
+    _GROUP
+    + """
+  for (int i = 0; i < 2; i++) {
+    if (group > 0) {
+      barrier(CLK_LOCAL_MEM_FENCE);
+      if (group == 1) { int v = t[0]; barrier(CLK_LOCAL_MEM_FENCE); t[l] += v; }
+    } else {
+      t[l] += 1;
+      barrier(CLK_LOCAL_MEM_FENCE);
+      t[l] += 1;
+    }
+  }"""
+)
+_NEVER = "for (int i = 0; i < 2 + l; i++) { t[l] += i; if (l >= get_local_size(0)) barrier(1); }"
+_LEAVE = "for (int i = 0; i < 9; i++) { if (i == 1 && (l == 0 || l == 1)) break; barrier(1); t[l] = i + 7; }"
+_FIRST_GROUP = "if (get_global_id(0) < 2) { barrier(1); t[l] = 9; }"
+
+
+@every_level
+@pytest.mark.parametrize(
+    ("body", "local_size", "expected"),
+    [
+        (_IN_LOOP, (4, 1), [4, 5, 6, 7, 16, 17, 18, 19]),
+        (_NEVER, (4, 1), [1, 4, 8, 13, 5, 8, 12, 17]),
+        (_LEAVE, (2, 1), [7] * 8),
+        (_FIRST_GROUP, (2, 1), [9, 9, 2, 3, 4, 5, 6, 7]),
+        # The same in work-groups of another shape: only some of the work-items reach the barrier.
+        (_NEVER, (2, 2), None),
+        (_LEAVE, (4, 1), None),
+        (_FIRST_GROUP, (4, 1), None),
+    ],
+)
+def test_a_barrier_may_depend_on_what_is_the_same_in_the_group(
+    level: str, body: str, local_size: tuple[int, int], expected: list[int] | None
+) -> None:
+    source = f"""kernel void k(global int *o) {{
+      local int t[4];
+      int g = get_global_id(0) + get_global_id(1) * get_global_size(0);
+      int l = get_local_id(0) + get_local_id(1) * get_local_size(0);
+      t[l] = g;
+      {body}
+      o[g] = t[l];
+    }}"""
+    global_size = (8 // local_size[1], local_size[1])
+    out = zeros(8)
+    if expected is None:
+        with pytest.raises(KernelFault, match="not reached by all work-items"):
+            launch(source, global_size, local_size, out, options=[level])
+        return
+    launch(source, global_size, local_size, out, options=[level])
+    assert out.tolist() == expected
+
+
+# -- buffers without elements
+
+
+@pytest.mark.parametrize(("used", "size"), [(False, 0), (False, 4), (True, 0), (True, 4)])
+def test_a_buffer_may_be_empty_if_the_kernel_does_not_use_it(used: bool, size: int) -> None:
+    source = f"kernel void k(global int *o, global int *p) {{ o[0] = {'p[0]' if used else '3'}; }}"
+    out: Any = zeros(1)
+    if used and not size:
+        with pytest.raises(LaunchError, match=r"argument 1 .* at least one element, as the kernel accesses"):
+            launch(source, 1, 1, out, zeros(size))
+        return
+    launch(source, 1, 1, out, zeros(size))
+    assert out[0] == (0 if used else 3)
